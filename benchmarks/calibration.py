@@ -22,20 +22,20 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from benchmarks.report import table
-from rooflines.calibration.calibrate import Request, Result, calibrate
-from rooflines.calibration.entries import CALIBRATIONS_FILE, Calibrations, key_of, kind_of, text_of
-from rooflines.calibration.fit import fit
-from rooflines.calibration.judge import judged
-from rooflines.calibration.nominal import joined
-from rooflines.calibration.prior import prior_of
-from rooflines.calibration.solving import FOLD, held_out
 from rooflines.catalogue.chips import chip_entries
-from rooflines.timings.read import read_timings
+from rooflines.fits.calibrate import Request, Result, calibrate
+from rooflines.fits.entries import CALIBRATIONS_FILE, Calibrations, key_of, kind_of, text_of
+from rooflines.fits.fit import fit
+from rooflines.fits.judge import judged
+from rooflines.fits.nominal import joined
+from rooflines.fits.prior import prior_of
+from rooflines.fits.read import read_timings
+from rooflines.fits.solving import FOLD, held_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflines.calibration.form import Form
+    from rooflines.fits.form import Form
 
 DATA = "ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, (c) NVIDIA"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
 from rooflines.models.resolve import models_of
 from rooflines.results.tables import write_parquet

@@ -10,6 +10,7 @@ from rooflines.basics.errors import one_of, placed
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
 from rooflines.critical.thresholds import all_thresholds
+from rooflines.fits.nsight import read_launches
 from rooflines.measured.kernels import kernel_frame
 from rooflines.measured.table import measured_frame, summaries
 from rooflines.model.dictionary import column_records
@@ -22,7 +23,6 @@ from rooflines.serving.recipes import skipped_step_records
 from rooflines.serving.table import layer_table, model_table
 from rooflines.sweep.recipes import skipped_records
 from rooflines.sweep.table import skipped_frame, table
-from rooflines.timings.nsight import read_launches
 
 if TYPE_CHECKING:
     from pathlib import Path

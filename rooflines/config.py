@@ -20,11 +20,6 @@ from rooflines.basics.errors import (
 from rooflines.basics.named_file import named_file
 from rooflines.basics.text import abridged, counted
 from rooflines.basics.yaml_file import Lines, in_file, read_yaml
-from rooflines.calibration.entries import (
-    joined_calibrations,
-    read_calibrations,
-    shipped_calibrations,
-)
 from rooflines.catalogue.chips import (
     CONFIG_DIR,
     chip_entries,
@@ -34,6 +29,11 @@ from rooflines.catalogue.chips import (
 from rooflines.catalogue.forms import checked_name, understood
 from rooflines.catalogue.plausibility import doubts
 from rooflines.charts.choice import choose
+from rooflines.fits.entries import (
+    joined_calibrations,
+    read_calibrations,
+    shipped_calibrations,
+)
 from rooflines.models.resolve import models_of
 from rooflines.serving.sweep import checked_model_sweep, too_long
 from rooflines.settings.charts import ChartConfig, understood_chart
@@ -44,9 +44,9 @@ from rooflines.sweep.checks import checked_sweep
 
 if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
-    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import Spec
+    from rooflines.fits.entries import Calibrations
     from rooflines.measured.sets import MeasuredSet
     from rooflines.models.model import Model
     from rooflines.serving.sweep import ModelSweep

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from timed import timings
 
-from rooflines.calibration.entries import read_calibrations
 from rooflines.cli import main as cli
+from rooflines.fits.entries import read_calibrations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -227,8 +227,8 @@ def test_an_unknown_chip_or_a_wrong_name(capsys: pytest.CaptureFixture[str]) -> 
 def test_nothing_but_a_fit_imports_scipy_or_numpy() -> None:
     """Estimates, thresholds and a chart of a config are made without them."""
     code = (
-        "import sys, rooflines.config, rooflines.calibration.calibrate, rooflines.cli.calibrate\n"
-        "from rooflines.calibration.entries import shipped_calibrations\n"
+        "import sys, rooflines.config, rooflines.fits.calibrate, rooflines.cli.calibrate\n"
+        "from rooflines.fits.entries import shipped_calibrations\n"
         "rooflines.config.load_config(); shipped_calibrations()\n"
         "import rooflines.charts as charts, rooflines.run.drawing_jobs, rooflines.run.jobs\n"
         f"config = rooflines.load_config({SWEEP!r})\n"

@@ -12,10 +12,11 @@ import pytest
 from timed import SIZES, seconds, timings
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.calibration.calibrate import Request, Result, calibrate
-from rooflines.calibration.collective_form import CollectiveNumbers, collective_estimate
-from rooflines.calibration.collectives import fit_collective, joined_collectives
-from rooflines.calibration.entries import (
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.fits.calibrate import Request, Result, calibrate
+from rooflines.fits.collective_form import CollectiveNumbers, collective_estimate
+from rooflines.fits.collectives import fit_collective, joined_collectives
+from rooflines.fits.entries import (
     CALIBRATIONS_FILE,
     Calibrations,
     FittedMatmul,
@@ -23,13 +24,12 @@ from rooflines.calibration.entries import (
     shipped_calibrations,
     text_of,
 )
-from rooflines.calibration.prior import prior_of
-from rooflines.calibration.solving import held_out, with_folds
-from rooflines.catalogue.chips import chip_entries, dtype_entries
-from rooflines.timings.read import read_timings
+from rooflines.fits.prior import prior_of
+from rooflines.fits.read import read_timings
+from rooflines.fits.solving import held_out, with_folds
 
 if TYPE_CHECKING:
-    from rooflines.calibration.form import Form
+    from rooflines.fits.form import Form
 
 
 KNOWN: dict[str, float] = {

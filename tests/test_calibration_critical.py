@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from exact_quantities import exact_quantities
 
-from rooflines.calibration.critical import critical_estimate
-from rooflines.calibration.estimate import Estimate, Fit, Piece, Sum, estimate_of
-from rooflines.calibration.form import Numbers, pieces, value
-from rooflines.calibration.quantities import polynomials
+from rooflines.fits.critical import critical_estimate
+from rooflines.fits.estimate import Estimate, Fit, Piece, Sum, estimate_of
+from rooflines.fits.form import Numbers, pieces, value
+from rooflines.fits.quantities import polynomials
 from rooflines.model.costs import Workload
 from rooflines.model.operation import NAMED
 from rooflines.model.sharding import sharding
@@ -21,7 +21,7 @@ from rooflines.model.target import Level, Target
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflines.calibration.quantities import Polynomial
+    from rooflines.fits.quantities import Polynomial
 
 
 MATMUL = NAMED["matmul"]

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 from exact_quantities import exact_quantities
 
-from rooflines.calibration.form import Numbers, bound, common, estimate, pieces, value
-from rooflines.calibration.quantities import expressions, polynomials
 from rooflines.config import load_config
+from rooflines.fits.form import Numbers, bound, common, estimate, pieces, value
+from rooflines.fits.quantities import expressions, polynomials
 
 ALL = Numbers(
     math=Fraction(1, 2),

@@ -13,12 +13,12 @@ from scenes import invalid, misfits, overlaps
 
 import rooflines
 from rooflines import RooflinesError, charts
-from rooflines.calibration.entries import Calibrations, shipped_calibrations, text_of
 from rooflines.charts.families import fitted, unchecked
 from rooflines.charts.job import write_charts
 from rooflines.charts.kinds.measured_errors import _edges
 from rooflines.charts.kinds.measured_roofline import _hull
 from rooflines.charts.measured import FEWEST_DOTS, dots_each, medians, sampled
+from rooflines.fits.entries import Calibrations, shipped_calibrations, text_of
 from rooflines.run.jobs import write_thresholds
 from rooflines.run.measured_jobs import write_measured
 from rooflines.run.plan import plan

@@ -15,12 +15,12 @@ from contours import height
 
 import rooflines
 from rooflines import charts
-from rooflines.calibration.critical import critical_estimate
 from rooflines.charts.contours import HUGE
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.render import spec_of
 from rooflines.critical.plane import Arc, Hyperbola, Window, border, estimated_area, nominal_area
 from rooflines.critical.sizes import solve_exactly
+from rooflines.fits.critical import critical_estimate
 from rooflines.sweep.estimates import estimates
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 import rooflines
-from rooflines.calibration.entries import shipped_calibrations
 from rooflines.cli.main import run
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.serving.recipes import model_recipe, model_sweep_of
 from rooflines.serving.rows import step_rows
 from rooflines.sweep.recipes import recipe_of, sweep_of

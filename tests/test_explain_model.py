@@ -13,10 +13,10 @@ from explained import FOLDER, MODEL
 from pages import text_of
 
 import rooflines
-from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.critical.rates import LATENCY, OTHER, factor_of
 from rooflines.explanation.text import as_text
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import ALWAYS, FOUND
 from rooflines.model.resources import RESOURCES
 from rooflines.models.resolve import models_of

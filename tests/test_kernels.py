@@ -11,9 +11,9 @@ import pytest
 
 import rooflines
 from rooflines.cli import main as cli
+from rooflines.fits.nsight import read_launches
 from rooflines.model.measured_columns import KERNELS
 from rooflines.tables import metadata_of
-from rooflines.timings.nsight import read_launches
 
 if TYPE_CHECKING:
     from pathlib import Path

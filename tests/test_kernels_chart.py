@@ -17,8 +17,8 @@ from rooflines import RooflinesError, charts
 from rooflines.catalogue.chips import chip_entries
 from rooflines.charts.profiled import MOST_DOTS
 from rooflines.cli import main as cli
+from rooflines.fits.nsight import Launch, read_launches
 from rooflines.measured.kernels import kernel_frame
-from rooflines.timings.nsight import Launch, read_launches
 
 if TYPE_CHECKING:
     from pathlib import Path

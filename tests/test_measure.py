@@ -13,12 +13,12 @@ import yaml
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli import main as cli
 from rooflines.config import load_config
-from rooflines.measuring.blas import Blas
-from rooflines.measuring.entry import chip_of, config_text
-from rooflines.measuring.machine import Machine, this_machine
-from rooflines.measuring.session import REFERENCE, Session
-from rooflines.measuring.shapes import Shape, chosen_shapes, read_shapes
-from rooflines.timings.read import read_timings
+from rooflines.fits.read import read_timings
+from rooflines.measured.blas import Blas
+from rooflines.measured.entry import chip_of, config_text
+from rooflines.measured.machine import Machine, this_machine
+from rooflines.measured.session import REFERENCE, Session
+from rooflines.measured.shapes import Shape, chosen_shapes, read_shapes
 
 if TYPE_CHECKING:
     from pathlib import Path

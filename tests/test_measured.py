@@ -15,10 +15,10 @@ from timed import seconds as seconds_by_form
 import rooflines
 from rooflines.basics.errors import RooflinesError
 from rooflines.config import load_config
+from rooflines.fits.read import read_timings
+from rooflines.fits.timings import Timings
 from rooflines.measured.join import joined
 from rooflines.measured.summary import summary
-from rooflines.timings.read import read_timings
-from rooflines.timings.timings import Timings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

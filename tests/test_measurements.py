@@ -13,8 +13,8 @@ from polars.testing import assert_frame_equal
 from run_folder import RunFolder
 
 import rooflines
-from rooflines.calibration.entries import Calibrations, shipped_calibrations, text_of
 from rooflines.cli import main as cli
+from rooflines.fits.entries import Calibrations, shipped_calibrations, text_of
 from rooflines.model.measured_columns import (
     MEASURED,
     MEASURED_SKIPPED,

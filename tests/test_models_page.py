@@ -18,7 +18,7 @@ from shown import rounds_to
 from visits import Visit, visiting
 
 from rooflines import load_config
-from rooflines.calibration.quantities import whole_tiles
+from rooflines.fits.quantities import whole_tiles
 from rooflines.model.columns import ALWAYS, NEVER
 from rooflines.models.shape import DECODE
 from rooflines.results.tables import metadata_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-    from rooflines.calibration.estimate import Estimate, Sum
+    from rooflines.fits.estimate import Estimate, Sum
     from rooflines.models.groups import Step
     from rooflines.serving.case import Case
     from rooflines.serving.kernels import Kernel

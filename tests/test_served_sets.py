@@ -16,10 +16,10 @@ from rooflines import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import Chip
 from rooflines.cli import main as cli
+from rooflines.fits.read import read_timings
+from rooflines.fits.served import SAME_RUN
 from rooflines.measured.served import unserved
 from rooflines.measured.sets import measured_recipe, measured_set_of
-from rooflines.timings.read import read_timings
-from rooflines.timings.served import SAME_RUN
 
 if TYPE_CHECKING:
     from pathlib import Path

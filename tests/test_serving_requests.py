@@ -15,7 +15,7 @@ from serving_values import bound_of, times
 from test_serving_worked import ALL_CHIPS, FORMATS, MODELS, ON_H100, OWN, TINY
 
 from rooflines import RooflinesError
-from rooflines.calibration.entries import Calibrations
+from rooflines.fits.entries import Calibrations
 from rooflines.serving.critical import step_thresholds
 from rooflines.serving.rows import step_rows, whole_step_rows
 

@@ -18,7 +18,7 @@ from test_serving_worked import DEEPSEEK, FP8, INT8, LLAMA, MXFP4, ON_H100, ON_V
 from test_serving_worked import row_of as exact_row_of
 
 import rooflines
-from rooflines.calibration.entries import shipped_calibrations
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.serving.critical import step_thresholds
 from rooflines.serving.layers import kernel_rows
 from rooflines.serving.rows import step_rows

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.entries import Chip, shares_of
 from rooflines.config import load_config
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.costs import COSTS, Workload, exact_cost
 from rooflines.model.network import Route, most_chips
 from rooflines.model.operation import OPERANDS, Operation, operation

@@ -13,8 +13,8 @@ from serving_tables import sweep_of
 from visits import Visit
 
 from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.calibration.entries import Bound
 from rooflines.config import load_config
+from rooflines.fits.entries import Bound
 from rooflines.models.shape import DECODE
 from rooflines.serving.calibrated_lines import CalibratedLines
 from rooflines.serving.calibrated_solving import critical_batch_estimate

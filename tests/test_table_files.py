@@ -14,10 +14,10 @@ from small_config import SMALL
 from rooflines.basics import table_files
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli import main as cli
-from rooflines.measuring.shapes import read_shapes
+from rooflines.fits.nsight import read_launches
+from rooflines.fits.read import read_timings
+from rooflines.measured.shapes import read_shapes
 from rooflines.results.tables import metadata_of, scan, write_parquet
-from rooflines.timings.nsight import read_launches
-from rooflines.timings.read import read_timings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

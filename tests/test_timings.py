@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.timings.read import read_timings
+from rooflines.fits.read import read_timings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,11 +14,11 @@ from shown import rounds_to
 from visits import Visit, serving, visiting
 
 from rooflines import RooflinesError, explain
-from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.entries import MAIN_MEMORY, Chip
 from rooflines.explanation.answer import Explanation
 from rooflines.explanation.question import dtypes_on
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.network import BETWEEN
 from rooflines.model.operation import MATRIX, NAMED, Operation
 from rooflines.model.sharding import NAMED as SHARDINGS

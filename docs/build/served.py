@@ -11,8 +11,8 @@ from pathlib import Path
 
 import polars as pl
 
+from rooflines.fits.served import RECORDED_CHIPS, SAME_RUN, with_requests
 from rooflines.measured.served import with_bounds, with_steps
-from rooflines.timings.served import RECORDED_CHIPS, SAME_RUN, with_requests
 
 DATA = "ROOFLINES_PUBLIC_DATA"
 """The environment variable with the folder of public data."""

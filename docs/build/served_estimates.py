@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.calibration.entries import shipped_calibrations
-from rooflines.calibration.form import Numbers, estimate
-from rooflines.calibration.solving import Problem, rounded
 from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.fits.entries import shipped_calibrations
+from rooflines.fits.form import Numbers, estimate
+from rooflines.fits.solving import Problem, rounded
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.served_estimates import LACKS, STEP, SYSTEM, sweep_of, with_estimates
 from rooflines.serving.layers import kernel_rows
@@ -18,7 +18,7 @@ from rooflines.serving.rows import step_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rooflines.calibration.solving import Array
+    from rooflines.fits.solving import Array
 
 GROUP = ("chip", "engine")
 """What one fit is of."""

@@ -11,8 +11,8 @@ from served import DATA
 from served_estimates_page import estimates
 from served_groups import groups
 
+from rooflines.fits.served import RECORDED_CHIPS, SAME_RUN
 from rooflines.measured.served import SHORTEST, UNQUANTIZED
-from rooflines.timings.served import RECORDED_CHIPS, SAME_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

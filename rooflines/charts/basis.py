@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from rooflines.basics.lazy import alt, pl
-from rooflines.calibration.entries import Bound
 from rooflines.charts.frames import SHARES, TIMES
 from rooflines.charts.kit.drawing import Choice
 from rooflines.charts.kit.text import chip_label
+from rooflines.fits.entries import Bound
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -8,20 +8,20 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rooflines.basics.numbers import exact
-from rooflines.calibration.critical import critical_estimate
 from rooflines.charts.basis import CALIBRATED, NOMINAL
 from rooflines.charts.contour_rows import Line
 from rooflines.charts.frames import Shares, share_values, shares_below_peak
 from rooflines.critical.plane import Arc, border, estimated_area, nominal_area
 from rooflines.critical.sizes import whole_size
+from rooflines.fits.critical import critical_estimate
 from rooflines.sweep.estimates import estimates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from rooflines.calibration.estimate import Estimate
     from rooflines.charts.results import Selection
     from rooflines.critical.plane import Area, Window
+    from rooflines.fits.estimate import Estimate
     from rooflines.sweep.space import ChipVariant
 
 HUGE = 2**200

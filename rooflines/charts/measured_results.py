@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.basics.errors import RooflinesError, check_known, close_to, placed, quote
 from rooflines.basics.lazy import pl
 from rooflines.basics.table_files import scan_parquet
-from rooflines.calibration.nominal import nominal_target
 from rooflines.charts.measured import CASE, NO_SOFTWARE
 from rooflines.charts.offers import unsupported
+from rooflines.fits.nominal import nominal_target
+from rooflines.fits.timings import SIZES
 from rooflines.measured.table import measured_frame
 from rooflines.results.folders import MEASURED
 from rooflines.results.tables import metadata_of
 from rooflines.sweep.recipes import chips_of
-from rooflines.timings.timings import SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

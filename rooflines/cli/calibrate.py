@@ -13,8 +13,8 @@ from rooflines.cli.output import as_table, check_new, width
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflines.calibration.calibrate import Result
     from rooflines.catalogue.entries import Chip
+    from rooflines.fits.calibrate import Result
 
 EXAMPLES = """
 \b
@@ -71,11 +71,11 @@ def command(  # noqa: PLR0913, the options
     what is left hardly determines the numbers.
     """
     from rooflines.basics.errors import one_of, placed  # noqa: PLC0415, help is fast
-    from rooflines.calibration.calibrate import Request, calibrate  # noqa: PLC0415, the same
-    from rooflines.calibration.entries import key_of, read_calibrations  # noqa: PLC0415, the same
-    from rooflines.calibration.form import FORMS  # noqa: PLC0415, the same
-    from rooflines.calibration.solving import require_scipy  # noqa: PLC0415, the same
-    from rooflines.timings.read import read_timings  # noqa: PLC0415, the same
+    from rooflines.fits.calibrate import Request, calibrate  # noqa: PLC0415, the same
+    from rooflines.fits.entries import key_of, read_calibrations  # noqa: PLC0415, the same
+    from rooflines.fits.form import FORMS  # noqa: PLC0415, the same
+    from rooflines.fits.read import read_timings  # noqa: PLC0415, the same
+    from rooflines.fits.solving import require_scipy  # noqa: PLC0415, the same
 
     require_scipy()
     key = key_of(chip, software)
@@ -116,7 +116,7 @@ def shown(key: str, result: Result) -> Iterator[str]:
         f"{key} {result.name}: {fitted:,} timings fitted, "
         f"{held_out.n if held_out else 0:,} held out"
     )
-    from rooflines.calibration.entries import Fitted  # noqa: PLC0415, as above
+    from rooflines.fits.entries import Fitted  # noqa: PLC0415, as above
 
     numbers = {
         name: number
@@ -142,7 +142,7 @@ def shown(key: str, result: Result) -> Iterator[str]:
 
 def write_fits(path: Path, key: str, results: Sequence[Result]) -> None:
     """Write the fits of a chip and a software atomically."""
-    from rooflines.calibration.entries import Calibrations, kind_of, text_of  # noqa: PLC0415, as above
+    from rooflines.fits.entries import Calibrations, kind_of, text_of  # noqa: PLC0415, as above
     from rooflines.results.atomic import atomic_file  # noqa: PLC0415, the same
     from rooflines.results.records import unrecorded  # noqa: PLC0415, the same
 

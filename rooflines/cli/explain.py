@@ -11,10 +11,10 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.explanation.answer import Explanation
     from rooflines.explanation.model_answer import ModelExplanation
+    from rooflines.fits.entries import Calibrations
 
 EXAMPLES = """
 \b
@@ -118,9 +118,9 @@ def command(
     a config.json; its DTYPES are a format, by default bf16, or
     weights=fp8,cache=fp8,activations=bf16,compute=fp8. The words may be in any order.
     """
-    from rooflines.calibration.entries import shipped_calibrations  # noqa: PLC0415, as below
     from rooflines.catalogue.chips import chip_entries  # noqa: PLC0415, help does not wait for it
     from rooflines.explanation.model_question import asks_for_a_model  # noqa: PLC0415, the same
+    from rooflines.fits.entries import shipped_calibrations  # noqa: PLC0415, as below
 
     if config is None:
         known = Known(chip_entries(), shipped_calibrations())

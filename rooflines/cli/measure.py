@@ -16,8 +16,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rooflines.measuring.blas import Dtype
-    from rooflines.measuring.session import Session
+    from rooflines.measured.blas import Dtype
+    from rooflines.measured.session import Session
 
 EXAMPLES = """
 \b
@@ -64,9 +64,9 @@ def command(budget: int, shapes: str | None, dtypes: str, out: str | None) -> in
         check_known,
         placed,
     )
-    from rooflines.measuring.blas import DTYPES  # noqa: PLC0415, the same
-    from rooflines.measuring.machine import require_numpy, this_machine  # noqa: PLC0415, the same
-    from rooflines.measuring.session import Session  # noqa: PLC0415, the same
+    from rooflines.measured.blas import DTYPES  # noqa: PLC0415, the same
+    from rooflines.measured.machine import require_numpy, this_machine  # noqa: PLC0415, the same
+    from rooflines.measured.session import Session  # noqa: PLC0415, the same
 
     require_numpy()
     chosen = [known for known in DTYPES if known in dtypes.split(",")]
@@ -110,9 +110,9 @@ def _about() -> dict[str, Any]:
 
 def _time(session: Session, dtype: Dtype, budget: int, file: str | None) -> None:
     """Time the shapes of a dtype that a session lacks, and show how far it is."""
-    from rooflines.measuring.blas import Blas, flops_per_s  # noqa: PLC0415, as above
-    from rooflines.measuring.session import REFERENCE  # noqa: PLC0415, the same
-    from rooflines.measuring.shapes import chosen_shapes, read_shapes  # noqa: PLC0415, the same
+    from rooflines.measured.blas import Blas, flops_per_s  # noqa: PLC0415, as above
+    from rooflines.measured.session import REFERENCE  # noqa: PLC0415, the same
+    from rooflines.measured.shapes import chosen_shapes, read_shapes  # noqa: PLC0415, the same
 
     shapes, sites = read_shapes(Path(file)) if file else ([], [])
     if not shapes:
@@ -149,7 +149,7 @@ def _progress(dtype: str, count: int, left: int) -> Callable[[int], None]:
 def _finish(session: Session) -> None:
     """Show the machine's rates, write its config, and calibrate."""
     from rooflines.basics.text import si  # noqa: PLC0415, as above
-    from rooflines.measuring.entry import config_text  # noqa: PLC0415, the same
+    from rooflines.measured.entry import config_text  # noqa: PLC0415, the same
     from rooflines.results.atomic import atomic_file  # noqa: PLC0415, the same
     from rooflines.results.records import unrecorded  # noqa: PLC0415, the same
 
@@ -175,12 +175,12 @@ def _calibrate(session: Session) -> None:
     """Fit the timings, show the errors, and write the fit, if scipy is installed."""
     import polars as pl  # noqa: PLC0415, as above
 
-    from rooflines.calibration.calibrate import Request, calibrate  # noqa: PLC0415, the same
-    from rooflines.calibration.entries import key_of  # noqa: PLC0415, the same
     from rooflines.cli.calibrate import FOLDER as FITS  # noqa: PLC0415, the same
     from rooflines.cli.calibrate import shown, write_fits  # noqa: PLC0415, the same
-    from rooflines.measuring.entry import chip_of  # noqa: PLC0415, the same
-    from rooflines.timings.read import read_timings  # noqa: PLC0415, the same
+    from rooflines.fits.calibrate import Request, calibrate  # noqa: PLC0415, the same
+    from rooflines.fits.entries import key_of  # noqa: PLC0415, the same
+    from rooflines.fits.read import read_timings  # noqa: PLC0415, the same
+    from rooflines.measured.entry import chip_of  # noqa: PLC0415, the same
 
     if find_spec("scipy") is None:
         click.echo("To calibrate on them: install scipy, as `make setup` does, and measure again")

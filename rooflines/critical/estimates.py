@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.calibration.critical import COMPUTE, critical_estimate
-from rooflines.calibration.quantities import whole_size
 from rooflines.critical.solving import ROUNDING, UNSURE
+from rooflines.fits.critical import COMPUTE, critical_estimate
+from rooflines.fits.quantities import whole_size
 from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER, OUTCOMES
 from rooflines.sweep.estimates import CALIBRATED, estimate_columns, estimates
 from rooflines.sweep.space import VARIANT
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from polars._typing import PolarsDataType
 
-    from rooflines.calibration.estimate import Estimate
+    from rooflines.fits.estimate import Estimate
     from rooflines.sweep.estimates import EstimateColumns, Parts
     from rooflines.sweep.sweep import Sweep
 

@@ -17,17 +17,17 @@ from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.calibration.critical import COMPUTE
-from rooflines.calibration.quantities import whole_tiles
 from rooflines.critical.sizes import exact_threshold
 from rooflines.critical.solving import WHOLE_PEAK, rate_at
+from rooflines.fits.critical import COMPUTE
+from rooflines.fits.quantities import whole_tiles
 from rooflines.model.resources import MATH, OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.calibration.estimate import Estimate, Sum
-    from rooflines.calibration.quantities import Polynomial
+    from rooflines.fits.estimate import Estimate, Sum
+    from rooflines.fits.quantities import Polynomial
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 

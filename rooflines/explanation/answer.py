@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries
 from rooflines.critical.rates import limit_share, needed_intensity, rate_factor
 from rooflines.critical.thresholds import sweep_thresholds
@@ -17,6 +16,7 @@ from rooflines.explanation.shown import Shown
 from rooflines.explanation.software import software_of
 from rooflines.explanation.sources import documents_of, used_numbers
 from rooflines.explanation.values import Answer, Change, Use
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import NEVER
 from rooflines.model.resources import MATH, RATES, RESOURCES, Resource
 from rooflines.sweep.checks import checked_sweep
@@ -25,9 +25,9 @@ from rooflines.sweep.table import table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.explanation.sheet import Sheet
+    from rooflines.fits.entries import Calibrations
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 

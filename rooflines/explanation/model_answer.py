@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.unsupported import joining
 from rooflines.explanation import model_phrases
@@ -16,6 +15,7 @@ from rooflines.explanation.software import software_of
 from rooflines.explanation.sources import documents_of, used_numbers
 from rooflines.explanation.step_rates import StepRates
 from rooflines.explanation.values import Change, Use
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import FOUND, NEVER
 from rooflines.model.network import BETWEEN
 from rooflines.model.operation import MATRIX
@@ -31,10 +31,10 @@ from rooflines.serving.sweep import checked_model_sweep
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
     from rooflines.catalogue.parts import NumberRecord
     from rooflines.explanation.sheet import Sheet
+    from rooflines.fits.entries import Calibrations
     from rooflines.models.groups import Step
     from rooflines.models.model import Model
     from rooflines.serving.case import Case

@@ -29,8 +29,8 @@ from rooflines.settings.model_sweeps import AXES, ModelSweepConfig
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
+    from rooflines.fits.entries import Calibrations
     from rooflines.serving.sweep import ModelSweep
 
 DEFAULT = "bf16"

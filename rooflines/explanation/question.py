@@ -24,8 +24,8 @@ from rooflines.sweep.support import Skipped
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip
+    from rooflines.fits.entries import Calibrations
     from rooflines.sweep.sweep import Sweep
 
 NAME = "explain"

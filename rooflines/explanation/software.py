@@ -9,7 +9,7 @@ from rooflines.basics.errors import RooflinesError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflines.calibration.entries import Calibrations
+    from rooflines.fits.entries import Calibrations
 
 
 def software_of(calibrations: Calibrations, chip: str, named: Sequence[str], compute: str) -> str:

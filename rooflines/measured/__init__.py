@@ -1,1 +1,1 @@
-"""Measurements: timings beside the bound and the estimate of the model."""
+"""Measurements: timings, made here or read, beside the bound and the estimate of the model."""

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.fits.entries import Calibrations
 
 
 @dataclass(frozen=True)

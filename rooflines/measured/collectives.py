@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from rooflines.calibration.choice import bands_of
-from rooflines.calibration.collective_form import collective_estimate, ring_steps
 from rooflines.catalogue.unsupported import interconnects, not_joined
+from rooflines.fits.choice import bands_of
+from rooflines.fits.collective_form import collective_estimate, ring_steps
 from rooflines.model.network import Route
 from rooflines.model.resources import collective_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflines.calibration.entries import Fitted
     from rooflines.catalogue.entries import Chip
+    from rooflines.fits.entries import Fitted
     from rooflines.measured.catalogues import Catalogues
 
 ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "calibration")

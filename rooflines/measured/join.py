@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed
-from rooflines.calibration.judge import BINS
+from rooflines.fits.judge import BINS
+from rooflines.fits.timings import OPTIONAL
+from rooflines.fits.units import check_first_tokens, check_units
 from rooflines.measured.catalogues import check_known_values
 from rooflines.measured.collectives import collective_rows, unjoined
 from rooflines.measured.matmuls import lacking, matmul_rows, with_dtypes
 from rooflines.measured.served import NO_ROOM, served_rows, unserved, with_formats
 from rooflines.measured.served_estimates import LACKS, with_estimates
-from rooflines.timings.timings import OPTIONAL
-from rooflines.timings.units import check_first_tokens, check_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.fits.timings import Timings
     from rooflines.measured.catalogues import Catalogues
-    from rooflines.timings.timings import Timings
 
 IN_CACHE, PARTLY, BOOST_CLOCK = "in cache", "partly in cache", "boost clock"
 """Why a time may be below the bound: all operands, or as many bytes as are missing, fit the

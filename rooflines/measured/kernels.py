@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.fits.nsight import Launch
     from rooflines.model.operation import Unit
-    from rooflines.timings.nsight import Launch
 
 KINDS = {"": pl.String, "1": pl.Float64}
 TYPES = {column.name: KINDS.get(column.unit, pl.Float64) for column in KERNELS}

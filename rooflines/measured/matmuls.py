@@ -9,6 +9,7 @@ import polars as pl
 from rooflines.basics.errors import Mistakes
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.unsupported import missing_level_reason, missing_peak_reason
+from rooflines.fits.timings import DTYPES, SIZES
 from rooflines.measured.catalogues import check_known_values
 from rooflines.model.operation import NAMED, OPERANDS
 from rooflines.model.resources import RESOURCES
@@ -19,7 +20,6 @@ from rooflines.sweep.estimates import estimate_columns
 from rooflines.sweep.metrics import with_estimates, with_metrics, work
 from rooflines.sweep.space import VARIANT, variant_columns
 from rooflines.sweep.ties import ties_of, with_exact_bounds
-from rooflines.timings.timings import DTYPES, SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 import polars as pl
 
 from rooflines.basics.errors import Mistakes
-from rooflines.calibration.judge import BINS
 from rooflines.catalogue.entries import MAIN_MEMORY
+from rooflines.fits.judge import BINS
+from rooflines.fits.served import chips_of_run
+from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import check_known_values
 from rooflines.measured.matmuls import NOMINAL, lacking
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.library import model_entries
 from rooflines.serving.one_chip import case_on, least_seconds
-from rooflines.timings.served import chips_of_run
-from rooflines.timings.timings import PARALLEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

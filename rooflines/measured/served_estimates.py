@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.fits.timings import PARALLEL
 from rooflines.measured.collectives import NO_ESTIMATE
 from rooflines.measured.served import FORMATS, ONE_BYTE, UNQUANTIZED, in_decode, mean_context
 from rooflines.model.network import PASSES
@@ -19,7 +20,6 @@ from rooflines.models.resolve import models_of
 from rooflines.serving.rows import step_rows
 from rooflines.serving.sweep import ModelSweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.timings.timings import PARALLEL
 
 if TYPE_CHECKING:
     from rooflines.measured.catalogues import Catalogues

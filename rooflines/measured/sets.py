@@ -12,9 +12,11 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError, placed
 from rooflines.basics.text import counted
 from rooflines.basics.yaml_file import JSON, in_file, read_yaml
-from rooflines.calibration.entries import Calibrations
 from rooflines.catalogue.entries import DtypeFile
 from rooflines.catalogue.forms import checked
+from rooflines.fits.entries import Calibrations
+from rooflines.fits.read import read_timings
+from rooflines.fits.timings import DTYPES
 from rooflines.measured.catalogues import Catalogues, check_known_values
 from rooflines.measured.join import DESCRIBE, ROW, UNEXPLAINED, joined
 from rooflines.measured.matmuls import lacking, with_dtypes
@@ -26,14 +28,12 @@ from rooflines.results.tables import metadata_of
 from rooflines.serving.recipes import shape_recipe
 from rooflines.settings.measurements import AboutTimings, MeasurementConfig
 from rooflines.sweep.recipes import chips_of, entries_of
-from rooflines.timings.read import read_timings
-from rooflines.timings.timings import DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rooflines.fits.timings import Timings
     from rooflines.measured.join import Joined
-    from rooflines.timings.timings import Timings
 
 
 class Case(NamedTuple):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.calibration.collectives import PAYLOAD_FOLD
-from rooflines.calibration.judge import BAND, REGIONS, with_errors
-from rooflines.calibration.solving import FOLD, QUARTER, held_out, with_folds
+from rooflines.fits.collectives import PAYLOAD_FOLD
+from rooflines.fits.judge import BAND, REGIONS, with_errors
+from rooflines.fits.solving import FOLD, QUARTER, held_out, with_folds
 from rooflines.measured.join import IN_CACHE, PARTLY
 
 if TYPE_CHECKING:
-    from rooflines.calibration.entries import Calibrations
+    from rooflines.fits.entries import Calibrations
 
 KEYS = ("model", "chip", "software", "dtypes", "collective", "split")
 """What tells the rows of a set, before the number of chips and the region."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.calibration.entries import Calibrations
+    from rooflines.fits.entries import Calibrations
     from rooflines.measured.join import Joined
 
 

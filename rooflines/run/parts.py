@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-ROWS = ("basics", "model", "catalogue", "timings", "calibration", "settings", "sweep")
+ROWS = ("basics", "model", "catalogue", "fits", "settings", "sweep")
 """The sub-packages that the rows of tables, and the list of what is skipped, depend on."""
 
 MODEL_ROWS = (*ROWS, "models", "serving")

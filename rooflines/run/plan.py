@@ -61,7 +61,7 @@ SHEETS = (
 )
 """What the sheets of the workbook depend on."""
 
-MEASURED_ROWS = (*MODEL_ROWS, "timings", "calibration", "measured", "run/measured_jobs.py")
+MEASURED_ROWS = (*MODEL_ROWS, "fits", "measured", "run/measured_jobs.py")
 """What timings joined with the model depend on."""
 
 DRAWING = (

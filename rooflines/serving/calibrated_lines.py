@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from rooflines.calibration.quantities import whole_tiles
+from rooflines.fits.quantities import whole_tiles
 from rooflines.models.cache import entries_moved, pairs
 from rooflines.models.groups import ONCE, TOUCHED
 from rooflines.serving.lines import experts_used
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from fractions import Fraction
 
-    from rooflines.calibration.estimate import Estimate, Sum
+    from rooflines.fits.estimate import Estimate, Sum
     from rooflines.models.groups import Terms
     from rooflines.serving.case import Case
     from rooflines.serving.kernels import Kernel

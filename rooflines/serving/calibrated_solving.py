@@ -22,7 +22,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.calibration.critical import COMPUTE
+from rooflines.fits.critical import COMPUTE
 from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER
 from rooflines.serving.calibrated_lines import Curve, Line
 from rooflines.serving.solving import MEMORY, NETWORK, Growth, Solution, first, largest_context

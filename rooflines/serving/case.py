@@ -13,8 +13,8 @@ from rooflines.serving.kernels import kernels_of
 from rooflines.serving.times import step_seconds, times_of
 
 if TYPE_CHECKING:
-    from rooflines.calibration.choice import Choice
-    from rooflines.calibration.estimate import Estimate
+    from rooflines.fits.choice import Choice
+    from rooflines.fits.estimate import Estimate
     from rooflines.models.dtypes import StepDtypes
     from rooflines.models.model import Model
     from rooflines.models.shape import Phase

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rooflines.calibration.estimate import (
+from rooflines.fits.estimate import (
     Estimate,
     collective_pieces,
     one_after_another,
@@ -17,9 +17,9 @@ from rooflines.serving.kernels import summed
 from rooflines.serving.times import Exchange, exchange, over, rates_of
 
 if TYPE_CHECKING:
-    from rooflines.calibration.choice import Choice
-    from rooflines.calibration.estimate import Pieces
-    from rooflines.calibration.quantities import Polynomial
+    from rooflines.fits.choice import Choice
+    from rooflines.fits.estimate import Pieces
+    from rooflines.fits.quantities import Polynomial
     from rooflines.models.groups import Terms
     from rooflines.serving.kernels import Collective, Kernel
     from rooflines.serving.times import Machine

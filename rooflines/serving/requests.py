@@ -39,7 +39,7 @@ from rooflines.sweep.ties import Ties
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.calibration.estimate import Estimate
+    from rooflines.fits.estimate import Estimate
     from rooflines.models.groups import Terms
     from rooflines.serving.case import Case
     from rooflines.serving.kernels import Kernel

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.calibration.quantities import whole_rows
+from rooflines.fits.quantities import whole_rows
 from rooflines.model.resources import RESOURCES
 from rooflines.models.cache import cache_elements, entries_moved, pairs
 from rooflines.models.groups import ALL, SAME
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from fractions import Fraction
 
-    from rooflines.calibration.estimate import Estimate
-    from rooflines.calibration.estimate import Sum as SumOfEstimate
+    from rooflines.fits.estimate import Estimate
+    from rooflines.fits.estimate import Sum as SumOfEstimate
     from rooflines.models.groups import Terms
     from rooflines.serving.kernels import Kernel
     from rooflines.serving.support import Block

@@ -10,7 +10,6 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.calibration.choice import Choice
 from rooflines.catalogue.entries import shares_of
 from rooflines.catalogue.unsupported import (
     Reason,
@@ -19,6 +18,7 @@ from rooflines.catalogue.unsupported import (
     missing_peak_reason,
     not_joined,
 )
+from rooflines.fits.choice import Choice
 from rooflines.model.network import ALL_TO_ALL, BETWEEN
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import RESOURCES
@@ -30,8 +30,8 @@ from rooflines.serving.times import Machine
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip, Format
+    from rooflines.fits.entries import Calibrations
     from rooflines.model.network import Link
     from rooflines.models.dtypes import StepDtypes
     from rooflines.models.model import Model

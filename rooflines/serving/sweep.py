@@ -18,8 +18,8 @@ from rooflines.sweep.support import check_chips
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.fits.entries import Calibrations
     from rooflines.model.columns import Column
     from rooflines.models.dtypes import StepDtypes
     from rooflines.models.model import Model

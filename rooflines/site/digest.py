@@ -8,15 +8,13 @@ from functools import cache
 from pathlib import Path
 
 from rooflines.basics.version import __version__
-from rooflines.calibration.entries import CALIBRATIONS_FILE
 from rooflines.catalogue.chips import chip_entries, chip_sources, dtype_entries
+from rooflines.fits.entries import CALIBRATIONS_FILE
 
 HERE = Path(__file__).parent
 KIT = HERE.parent / "charts" / "kit"
 THEMES = (KIT / "themes.py", KIT / "chip_colours.py")
-FORMULAS = tuple(
-    HERE.parent / name for name in ("model", "critical", "models", "serving", "calibration")
-)
+FORMULAS = tuple(HERE.parent / name for name in ("model", "critical", "models", "serving", "fits"))
 """What the pages "What if" and "Models" have their coefficients from."""
 
 

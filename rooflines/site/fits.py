@@ -10,11 +10,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rooflines.calibration.choice import Choice
-from rooflines.calibration.collective_form import protocols, ring_steps
-from rooflines.calibration.form import common, pieces
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.critical.split_lines import interpolated
+from rooflines.fits.choice import Choice
+from rooflines.fits.collective_form import protocols, ring_steps
+from rooflines.fits.form import common, pieces
 from rooflines.model.network import PAIR, PASSES, Route
 from rooflines.site.rationals import coefficients, plain
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.calibration.collective_form import CollectiveNumbers
-    from rooflines.calibration.entries import Calibrations
-    from rooflines.calibration.form import Affine
     from rooflines.catalogue.entries import Chip
+    from rooflines.fits.collective_form import CollectiveNumbers
+    from rooflines.fits.entries import Calibrations
+    from rooflines.fits.form import Affine
 
 OWN = "own"
 """The name of the calibration in a chip's entry, among those of software."""

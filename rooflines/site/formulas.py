@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import LARGEST_COUNT, LARGEST_SIZE
 from rooflines.basics.text import PREFIXES, SMALL
-from rooflines.calibration.entries import shipped_calibrations
-from rooflines.calibration.quantities import weighed
 from rooflines.catalogue.dtypes import combinations_of
 from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
 from rooflines.critical.split_lines import (
@@ -28,6 +26,8 @@ from rooflines.critical.split_lines import (
     numbers_of,
     through,
 )
+from rooflines.fits.entries import shipped_calibrations
+from rooflines.fits.quantities import weighed
 from rooflines.model.costs import BITS_PER_BYTE, Workload
 from rooflines.model.network import BETWEEN, PAIR, Route
 from rooflines.model.operation import NAMED as OPERATIONS
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.dtypes import Combination
     from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.critical.split_lines import Numbers
+    from rooflines.fits.entries import Calibrations
     from rooflines.model.network import Link
     from rooflines.model.operation import Operation
 

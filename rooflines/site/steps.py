@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.basics.text import PREFIXES, SMALL
-from rooflines.calibration.entries import Bound
 from rooflines.critical.split_lines import interpolated
+from rooflines.fits.entries import Bound
 from rooflines.model.network import axes_text
 from rooflines.model.resources import RESOURCES
 from rooflines.models.cache import entries_moved, pairs
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.calibration.estimate import Estimate, Sum
+    from rooflines.fits.estimate import Estimate, Sum
     from rooflines.models.groups import Terms
     from rooflines.models.shape import Shape
     from rooflines.serving.case import Case

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rooflines.calibration.entries import joined_calibrations, shipped_calibrations
 from rooflines.catalogue.chips import dtype_entries
+from rooflines.fits.entries import joined_calibrations, shipped_calibrations
 from rooflines.model.operation import NAMED
 from rooflines.site.chip_page import MAIN_DTYPE
 from rooflines.site.formulas import formulas

@@ -18,8 +18,8 @@ from rooflines.sweep.sweep import Sweep
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.fits.entries import Calibrations
     from rooflines.settings.schema import SweepConfig
 
 LARGEST_PRODUCT = {"float64": 10**100, "float32": 10**24}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.calibration.estimate import estimate_of
-from rooflines.calibration.quantities import whole_size
+from rooflines.fits.estimate import estimate_of
+from rooflines.fits.quantities import whole_size
 from rooflines.model.resources import MATH
 from rooflines.sweep.extents import variables
 from rooflines.sweep.fits import fit_of
@@ -18,7 +18,7 @@ from rooflines.sweep.fits import fit_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflines.calibration.estimate import Estimate, Sum
+    from rooflines.fits.estimate import Estimate, Sum
     from rooflines.sweep.blocked import FactoredSums
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep

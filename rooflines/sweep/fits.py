@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflines.calibration.choice import Choice
+from rooflines.fits.choice import Choice
 
 if TYPE_CHECKING:
-    from rooflines.calibration.estimate import Fit
+    from rooflines.fits.estimate import Fit
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from rooflines.calibration.entries import Calibrations, key_of
 from rooflines.catalogue.entries import Chip, DtypeFile
+from rooflines.fits.entries import Calibrations, key_of
 from rooflines.model.operation import OPERANDS
 from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.checks import checked_sweep

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.text import counted
-from rooflines.calibration.entries import Calibrations
 from rooflines.catalogue.dtypes import Combination, combinations_of
 from rooflines.catalogue.entries import shares_of
+from rooflines.fits.entries import Calibrations
 from rooflines.model.columns import Column, table_columns
 from rooflines.model.costs import Workload
 from rooflines.model.network import Link, Route, parse_axes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.measured.catalogues import Catalogues
 
 

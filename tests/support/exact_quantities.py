@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflines.calibration.quantities import whole_tiles
+from rooflines.fits.quantities import whole_tiles
 from rooflines.model.costs import evaluate
 from rooflines.model.resources import MATH
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
-    from rooflines.calibration.quantities import Polynomial
+    from rooflines.fits.quantities import Polynomial
 
 
 def exact_quantities(

@@ -20,8 +20,8 @@ from valid_files import CHIPS, DTYPES
 
 import rooflines
 from rooflines.basics.errors import MOST_SHOWN
-from rooflines.calibration.entries import shipped_calibrations
 from rooflines.catalogue import chips as catalogue
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import threshold_columns
 from rooflines.models.library import model_entries
 from rooflines.results.folders import LAYERS, MODELS, TABLES

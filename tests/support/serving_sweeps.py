@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes
-from rooflines.calibration.entries import Calibrations, shipped_calibrations
 from rooflines.catalogue.chips import chip_entries, dtype_entries, resolve_chips
+from rooflines.fits.entries import Calibrations, shipped_calibrations
 from rooflines.models.resolve import models_of
 from rooflines.serving.sweep import ModelSweep, checked_model_sweep
 from rooflines.settings.model_sweeps import ModelSweepConfig

@@ -11,7 +11,7 @@ from comparison import same
 from random_sweeps import BITS
 from serving_sweeps import model_sweep
 
-from rooflines.calibration.entries import Calibrations
+from rooflines.fits.entries import Calibrations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 from catalogues import shipped
 
-from rooflines.calibration.entries import read_calibrations
 from rooflines.cli import main as cli
 from rooflines.config import load_config
+from rooflines.fits.entries import read_calibrations
+from rooflines.fits.read import read_timings
 from rooflines.measured.join import joined
-from rooflines.timings.read import read_timings
 
 if TYPE_CHECKING:
     from pathlib import Path

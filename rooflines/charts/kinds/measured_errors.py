@@ -28,7 +28,7 @@ __all__ = ["measured_errors", "measured_errors_frame"]
 MARGINS = Margins(left=4.8, right=8.6)
 
 OF = {"bound": "bare", "estimate": "error"}
-"""The column of each error in `calibration.judge`."""
+"""The column of each error in `fits.judge`."""
 
 STEP = 4.0
 """The factor from one edge of a cell to the next, two doublings [1]."""
@@ -60,7 +60,7 @@ def measured_errors_frame(of: MeasuredSelection) -> pl.DataFrame:
         of all. `cell`: of those in a cell, from `x_low` to `x_high` (B) and from `y_low` to
         `y_high` (D times F) [1]; the upper edges are not in it.
     """
-    from rooflines.calibration.judge import with_errors  # noqa: PLC0415, it imports polars
+    from rooflines.fits.judge import with_errors  # noqa: PLC0415, it imports polars
 
     frames = []
     for case, part in of.cases():

@@ -7,17 +7,17 @@ from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING
 
-from rooflines.calibration.collective_form import protocols, ring_steps
-from rooflines.calibration.form import Affine, common, pieces
-from rooflines.calibration.quantities import polynomials
+from rooflines.fits.collective_form import protocols, ring_steps
+from rooflines.fits.form import Affine, common, pieces
+from rooflines.fits.quantities import polynomials
 from rooflines.model.resources import MATH, RESOURCES, network_rate
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from rooflines.calibration.collective_form import CollectiveNumbers
-    from rooflines.calibration.form import Numbers
-    from rooflines.calibration.quantities import Polynomial
+    from rooflines.fits.collective_form import CollectiveNumbers
+    from rooflines.fits.form import Numbers
+    from rooflines.fits.quantities import Polynomial
     from rooflines.model.costs import Workload
     from rooflines.model.network import Route
     from rooflines.model.target import Target

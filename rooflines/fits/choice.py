@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rooflines.calibration.estimate import Fit
-from rooflines.calibration.form import Numbers
 from rooflines.catalogue.entries import MAIN_MEMORY
+from rooflines.fits.estimate import Fit
+from rooflines.fits.form import Numbers
 from rooflines.model.operation import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflines.calibration.entries import Calibrations, Fitted, FittedCollective
-    from rooflines.calibration.estimate import Band
     from rooflines.catalogue.entries import Calibration, Chip
+    from rooflines.fits.entries import Calibrations, Fitted, FittedCollective
+    from rooflines.fits.estimate import Band
     from rooflines.model.operation import Unit
 
 

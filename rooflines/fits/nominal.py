@@ -10,23 +10,23 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
 from rooflines.basics.text import counted
-from rooflines.calibration.quantities import expressions, polynomials
-from rooflines.calibration.solving import with_folds
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import Combination, combinations_of
 from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
+from rooflines.fits.quantities import expressions, polynomials
+from rooflines.fits.solving import with_folds
+from rooflines.fits.timings import SIZES, medians
+from rooflines.fits.units import check_units
 from rooflines.model.costs import Workload
 from rooflines.model.operation import NAMED as OPERATIONS
 from rooflines.model.operation import OPERANDS
 from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.sharding import sharding
 from rooflines.model.target import Target
-from rooflines.timings.timings import SIZES, medians
-from rooflines.timings.units import check_units
 
 if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
-    from rooflines.timings.timings import Timings
+    from rooflines.fits.timings import Timings
 
 MATMUL = OPERATIONS["matmul"]
 

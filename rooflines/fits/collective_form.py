@@ -7,7 +7,7 @@ from fractions import Fraction
 from operator import add
 from typing import TYPE_CHECKING
 
-from rooflines.calibration.form import Affine, Number, Value, value
+from rooflines.fits.form import Affine, Number, Value, value
 from rooflines.model.network import PASSES, Route
 
 if TYPE_CHECKING:

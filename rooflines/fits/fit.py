@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.calibration.form import Numbers, estimate
-from rooflines.calibration.nominal import TILES, math_column
-from rooflines.calibration.solving import Problem, held_out, held_out_below, rounded
+from rooflines.fits.form import Numbers, estimate
+from rooflines.fits.nominal import TILES, math_column
+from rooflines.fits.solving import Problem, held_out, held_out_below, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.calibration.form import Form
-    from rooflines.calibration.solving import Array
+    from rooflines.fits.form import Form
+    from rooflines.fits.solving import Array
 
 PARAMETERS: Mapping[Form, tuple[str, ...]] = {
     "max": ("math", "memory", "overhead_s"),

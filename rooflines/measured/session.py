@@ -12,17 +12,17 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.table_files import read_parquet
-from rooflines.measuring.shapes import Shape, cost
+from rooflines.fits.timings import DTYPES, SIZES
+from rooflines.measured.shapes import Shape, cost
 from rooflines.results.records import unrecorded
 from rooflines.results.tables import metadata_of, write_parquet
-from rooflines.timings.timings import DTYPES, SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from rooflines.measuring.blas import Blas
-    from rooflines.measuring.machine import Machine
+    from rooflines.measured.blas import Blas
+    from rooflines.measured.machine import Machine
 
 BLOCK = 20
 """Shapes that are timed in turn, between two looks at the reference shape [1]."""

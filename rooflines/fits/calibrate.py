@@ -9,27 +9,27 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed
 from rooflines.basics.text import counted
-from rooflines.calibration.collectives import (
+from rooflines.catalogue.forms import MOST_REACHED
+from rooflines.fits.collectives import (
     fit_collective,
     joined_collectives,
     judged_collectives,
 )
-from rooflines.calibration.entries import Errors, FittedCollective, FittedMatmul
-from rooflines.calibration.fit import PARAMETERS, fit
-from rooflines.calibration.judge import REGIONS, bands, errors, judged
-from rooflines.calibration.nominal import joined
-from rooflines.calibration.prior import prior_of
-from rooflines.calibration.solving import held_out, held_out_below, rounded, sites_in
-from rooflines.catalogue.forms import MOST_REACHED
-from rooflines.timings.timings import FEWEST
+from rooflines.fits.entries import Errors, FittedCollective, FittedMatmul
+from rooflines.fits.fit import PARAMETERS, fit
+from rooflines.fits.judge import REGIONS, bands, errors, judged
+from rooflines.fits.nominal import joined
+from rooflines.fits.prior import prior_of
+from rooflines.fits.solving import held_out, held_out_below, rounded, sites_in
+from rooflines.fits.timings import FEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflines.calibration.entries import Calibrations
-    from rooflines.calibration.form import Form, Numbers
     from rooflines.catalogue.entries import Chip
-    from rooflines.timings.timings import Timings
+    from rooflines.fits.entries import Calibrations
+    from rooflines.fits.form import Form, Numbers
+    from rooflines.fits.timings import Timings
 
 ENOUGH = 30
 """Timings that determine the numbers of a fit [1]."""

@@ -13,10 +13,9 @@ from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, 
 from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.basics.table_files import bounded_content, read_csv, read_parquet
 from rooflines.basics.text import counted
-from rooflines.model.network import PASSES
-from rooflines.timings.layouts import tidy
-from rooflines.timings.nccl_tests import is_nccl_tests, read_nccl_tests
-from rooflines.timings.timings import (
+from rooflines.fits.layouts import tidy
+from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
+from rooflines.fits.timings import (
     COLLECTIVE,
     MATMUL,
     OPTIONAL,
@@ -24,6 +23,7 @@ from rooflines.timings.timings import (
     SERVED_OPTIONAL,
     Timings,
 )
+from rooflines.model.network import PASSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

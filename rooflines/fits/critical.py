@@ -7,14 +7,14 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING
 
-from rooflines.calibration.quantities import whole_tiles
+from rooflines.fits.quantities import whole_tiles
 from rooflines.model.costs import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.calibration.estimate import Estimate, Sum
-    from rooflines.calibration.quantities import Polynomial
+    from rooflines.fits.estimate import Estimate, Sum
+    from rooflines.fits.quantities import Polynomial
 
 COMPUTE = "compute"
 

@@ -10,23 +10,23 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import counted
-from rooflines.calibration.collective_form import (
+from rooflines.fits.collective_form import (
     CollectiveNumbers,
     collective_estimate,
     ring_steps,
 )
-from rooflines.calibration.judge import with_errors
-from rooflines.calibration.solving import FOLD, FOLDS, Problem, rounded
+from rooflines.fits.judge import with_errors
+from rooflines.fits.solving import FOLD, FOLDS, Problem, rounded
+from rooflines.fits.timings import medians
 from rooflines.model.network import PAIR, Route
-from rooflines.timings.timings import medians
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflines.calibration.solving import Array
     from rooflines.catalogue.entries import Chip
+    from rooflines.fits.solving import Array
+    from rooflines.fits.timings import Timings
     from rooflines.model.network import Link
-    from rooflines.timings.timings import Timings
 
 SPREAD, PLACES = 654_435_761, 2**30
 """Multiples of the one, modulo the other, are far from each other [1]."""

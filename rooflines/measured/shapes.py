@@ -12,10 +12,10 @@ from rooflines.basics.numbers import whole
 from rooflines.basics.table_files import bounded_content, read_csv
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
+from rooflines.fits.timings import SIZES
 from rooflines.model.costs import Workload, exact_cost
 from rooflines.model.operation import NAMED
 from rooflines.model.sharding import sharding
-from rooflines.timings.timings import SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,9 +11,6 @@ from pydantic import Field
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
 from rooflines.basics.numbers import exact
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.calibration.collective_form import CollectiveNumbers
-from rooflines.calibration.form import Numbers
-from rooflines.calibration.solving import QUARTER
 from rooflines.catalogue.chips import CONFIG_DIR, dtype_entries
 from rooflines.catalogue.forms import (
     Count,
@@ -26,6 +23,9 @@ from rooflines.catalogue.forms import (
     checked,
     checked_name,
 )
+from rooflines.fits.collective_form import CollectiveNumbers
+from rooflines.fits.form import Numbers
+from rooflines.fits.solving import QUARTER
 from rooflines.model.network import PASSES
 
 if TYPE_CHECKING:

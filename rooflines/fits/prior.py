@@ -6,12 +6,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.calibration.form import Numbers
 from rooflines.catalogue.chips import dtype_entries
+from rooflines.fits.form import Numbers
 
 if TYPE_CHECKING:
-    from rooflines.calibration.entries import Calibrations
     from rooflines.catalogue.entries import Format
+    from rooflines.fits.entries import Calibrations
 
 
 def _prior(*numbers: str) -> Numbers:

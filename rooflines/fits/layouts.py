@@ -9,8 +9,8 @@ from typing import NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError
-from rooflines.timings.served import SAME_RUN, inferencex
-from rooflines.timings.timings import PARALLEL
+from rooflines.fits.served import SAME_RUN, inferencex
+from rooflines.fits.timings import PARALLEL
 
 PER_MS = 1e-3
 """Seconds of a millisecond [s]."""

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.calibration.fit import columns, estimated
-from rooflines.calibration.form import bound
+from rooflines.fits.fit import columns, estimated
+from rooflines.fits.form import bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooflines.calibration.form import Numbers
+    from rooflines.fits.form import Numbers
 
 BAND = (0.1, 0.9)
 """The quantiles of a band [1]."""

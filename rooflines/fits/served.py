@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from rooflines.timings.timings import PARALLEL
+from rooflines.fits.timings import PARALLEL
 
 RECORDED_CHIPS = 8
 """The most chips of a run of InferenceX whose split is recorded [1]."""

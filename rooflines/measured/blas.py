@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import si
-from rooflines.measuring.shapes import cost
+from rooflines.measured.shapes import cost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rooflines.measuring.machine import Machine
-    from rooflines.measuring.shapes import Shape
+    from rooflines.measured.machine import Machine
+    from rooflines.measured.shapes import Shape
 
     Array = NDArray[np.float32] | NDArray[np.float64]
 

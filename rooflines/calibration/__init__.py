@@ -1,1 +1,0 @@
-"""Calibrations: numbers fitted to timings, which turn nominal times into an estimate."""

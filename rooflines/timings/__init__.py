@@ -1,1 +1,0 @@
-"""Timings: tables of measured times, their public layouts, and the checks of their values."""
