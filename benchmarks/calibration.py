@@ -23,11 +23,11 @@ import polars as pl
 
 from benchmarks.report import table
 from rooflines.catalogue.chips import chip_entries
-from rooflines.fits.calibrate import Request, Result, calibrate
+from rooflines.fits.calibrate import FitReport, FitRequest, calibrate
 from rooflines.fits.entries import CALIBRATIONS_FILE, Calibrations, key_of, kind_of, text_of
 from rooflines.fits.fit import fit
 from rooflines.fits.judge import judged
-from rooflines.fits.nominal import joined
+from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
 from rooflines.fits.solving import FOLD, held_out
@@ -62,19 +62,19 @@ FORMS: tuple[tuple[Form, bool], ...] = (("max", False), ("pieces", False), ("pie
 """The sets of numbers: form max, the seven of form pieces, and all that gain."""
 
 
-def fits(path: str, form: Form, date: str) -> Iterator[tuple[str, list[Result]]]:
+def fits(path: str, form: Form, date: str) -> Iterator[tuple[str, list[FitReport]]]:
     """The fits of a table, by chip and software."""
     for key, request in requests(path, form, date):
         software = key.partition("/")[2]
         yield key, [stated(one, CONTENTS.get((software, one.name))) for one in calibrate(request)]
 
 
-def stated(result: Result, contents: str | None) -> Result:
+def stated(result: FitReport, contents: str | None) -> FitReport:
     """A fit that states what its timings include besides the operation."""
     return replace(result, entry=result.entry.model_copy(update={"contents": contents}))
 
 
-def requests(path: str, form: Form, date: str) -> Iterator[tuple[str, Request]]:
+def requests(path: str, form: Form, date: str) -> Iterator[tuple[str, FitRequest]]:
     """What is fitted of a table, by chip and software."""
     timings = read_timings(path)
     software = pl.col("source").str.split("/").list.get(1)
@@ -83,13 +83,13 @@ def requests(path: str, form: Form, date: str) -> Iterator[tuple[str, Request]]:
         newest = max(part["source"].unique(), key=version)
         one = replace(timings, frame=part.filter(pl.col("source") == newest))
         source = f"{newest.partition('/')[2]}, timed by {DATA}"
-        request = Request(one, str(chip), chip_entries()[str(chip)], source, date, form)
+        request = FitRequest(one, str(chip), chip_entries()[str(chip)], source, date, form)
         yield key_of(str(chip), str(library)), request
 
 
-def spread(request: Request, compute: str, splits: int) -> tuple[str, ...]:
+def spread(request: FitRequest, compute: str, splits: int) -> tuple[str, ...]:
     """Median errors at random quarters of the sites, by `FORMS`: mean and deviation in percent."""
-    frame, _ = joined(request.timings, request.chip, request.entry, compute)
+    frame, _ = with_nominal_times(request.timings, request.chip, request.entry, compute)
     frame = frame.filter(~pl.col("in_cache"))
     prior = prior_of(compute, None)
     found: dict[tuple[Form, bool], list[float]] = {form: [] for form in FORMS}
@@ -151,12 +151,12 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def error_of(result: Result) -> float:
+def error_of(result: FitReport) -> float:
     """The median error at held-out sites [1]; infinite where none is held out."""
     return result.entry.held_out.median if result.entry.held_out else inf
 
 
-def row(key: str, pieces: Result, plain: Result) -> tuple[str, ...]:
+def row(key: str, pieces: FitReport, plain: FitReport) -> tuple[str, ...]:
     """A line of the table: median errors at held-out sites in percent."""
     (at,) = pieces.regions.filter(split="held out", region="all").to_dicts()
     (plainly,) = plain.regions.filter(split="held out", region="all").to_dicts()

@@ -13,9 +13,9 @@ from timed import SIZES, seconds, timings
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries, dtype_entries
-from rooflines.fits.calibrate import Request, Result, calibrate
+from rooflines.fits.calibrate import FitReport, FitRequest, calibrate
 from rooflines.fits.collective_form import CollectiveNumbers, collective_estimate
-from rooflines.fits.collectives import fit_collective, joined_collectives
+from rooflines.fits.collectives import fit_collective, with_network_times
 from rooflines.fits.entries import (
     CALIBRATIONS_FILE,
     Calibrations,
@@ -45,18 +45,18 @@ KNOWN: dict[str, float] = {
 
 def fitted(
     tmp_path: Path, frame: pl.DataFrame, form: Form = "pieces", prior: Calibrations | None = None
-) -> Result:
+) -> FitReport:
     """The fit of a table of bf16 timings on an h100-sxm."""
     path = tmp_path / "timings.parquet"
     frame.write_parquet(path)
     chosen = read_timings(path).of("h100-sxm", "mine")
     entry = chip_entries()["h100-sxm"]
-    request = Request(chosen, "h100-sxm", entry, "made up", "2026-01-01", form, prior)
+    request = FitRequest(chosen, "h100-sxm", entry, "made up", "2026-01-01", form, prior)
     (result,) = calibrate(request)
     return result
 
 
-def numbers_of(result: Result) -> dict[str, float]:
+def numbers_of(result: FitReport) -> dict[str, float]:
     """The fitted numbers that are not zero."""
     assert isinstance(result.entry, FittedMatmul)
     return {
@@ -259,7 +259,7 @@ def test_a_collective_by_hand_and_found_again(tmp_path: Path) -> None:
     )
     frame.write_csv(path)
     chosen = read_timings(path).of("h100-sxm", "mine")
-    joined, _ = joined_collectives(chosen, chip_entries()["h100-sxm"], "all-reduce")
+    joined, _ = with_network_times(chosen, chip_entries()["h100-sxm"], "all-reduce")
     times = joined.select(
         collective_estimate(known, pl.col("network"), pl.col("hops"), pl.min_horizontal)
     ).to_series()
@@ -269,7 +269,7 @@ def test_a_collective_by_hand_and_found_again(tmp_path: Path) -> None:
     others = pl.concat([frame, frame.head(3).with_columns(shards=pl.Series([1, 16, 9000]))])
     others.write_csv(path)
     chosen = read_timings(path).of("h100-sxm", "mine")
-    same, noted = joined_collectives(chosen, chip_entries()["h100-sxm"], "all-reduce")
+    same, noted = with_network_times(chosen, chip_entries()["h100-sxm"], "all-reduce")
     assert same.equals(joined)
     assert noted.notes == ("3 timings left out: not on 2 to 8 chips, as the network joins",)
     assert {name: float(number) for name, number in vars(found.numbers).items()} == pytest.approx(

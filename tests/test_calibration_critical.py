@@ -10,7 +10,7 @@ import pytest
 from exact_quantities import exact_quantities
 
 from rooflines.fits.critical import critical_estimate
-from rooflines.fits.estimate import Estimate, Fit, Piece, Sum, estimate_of
+from rooflines.fits.estimate import CalibrationFit, Estimate, Piece, Sum, estimate_of
 from rooflines.fits.form import Numbers, pieces, value
 from rooflines.fits.quantities import polynomials
 from rooflines.model.costs import Workload
@@ -72,7 +72,7 @@ def test_critical_sizes_are_those_of_a_search(dim: str, tile: int, case: int) ->
     workload = Workload(MATMUL, BITS, sharding("none", MATMUL), 1, (), {}, "leading")
     of = polynomials(workload, TARGET)
     others = {name: size for name, size in sizes.items() if name != dim}
-    found = critical_estimate(estimate_of(Fit(numbers), workload, TARGET), others, dim)
+    found = critical_estimate(estimate_of(CalibrationFit(numbers), workload, TARGET), others, dim)
     assert min(found.size or MOST, MOST) == searched(numbers, of, dim)
     assert (found.bound is None) == (found.size == 1)
 

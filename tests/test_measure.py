@@ -16,16 +16,14 @@ from rooflines.config import load_config
 from rooflines.fits.read import read_timings
 from rooflines.measured.blas import Blas
 from rooflines.measured.entry import chip_of, config_text
-from rooflines.measured.machine import Machine, this_machine
+from rooflines.measured.machine import Host, this_machine
 from rooflines.measured.session import REFERENCE, Session
-from rooflines.measured.shapes import Shape, chosen_shapes, read_shapes
+from rooflines.measured.shapes import MatmulSizes, chosen_shapes, read_shapes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MACHINE = Machine(
-    "Example CPU (R) 9000 @ 3.00GHz", 2, 2**20, 2**34, "openblas", "openblas 1, numpy 2"
-)
+MACHINE = Host("Example CPU (R) 9000 @ 3.00GHz", 2, 2**20, 2**34, "openblas", "openblas 1, numpy 2")
 
 FLOPS_PER_S, BYTES_PER_S = 1e11, 2e10
 """Rates of the multiplication that is made up."""
@@ -37,10 +35,10 @@ class Known(Blas):
     def __init__(self) -> None:
         self.dtype = "fp32"
         self.ring_bytes = 2**30
-        self.calls: list[Shape] = []
+        self.calls: list[MatmulSizes] = []
         self.stop_after: int | None = None
 
-    def seconds(self, shape: Shape) -> float:
+    def seconds(self, shape: MatmulSizes) -> float:
         """A time in proportion to the work, longer by the number of the run modulo three."""
         self.calls.append(shape)
         if self.stop_after is not None and len(self.calls) > self.stop_after:
@@ -53,11 +51,11 @@ class Known(Blas):
         return BYTES_PER_S
 
 
-SHAPES = [Shape(B, 2048, 1024) for B in range(2, 32)]
+SHAPES = [MatmulSizes(B, 2048, 1024) for B in range(2, 32)]
 """Thirty shapes: a block of twenty, and one of ten."""
 
 
-def session(path: Path, machine: Machine = MACHINE) -> Session:
+def session(path: Path, machine: Host = MACHINE) -> Session:
     """A session in a file."""
     return Session.opened(path, machine, {"date": "2026-01-01"})
 
@@ -80,7 +78,7 @@ def test_shapes_stay_within_the_work() -> None:
     shapes = chosen_shapes(20, [], 1e9, "fp32")
     assert len(shapes) == 20
     assert all(2 * shape.B * shape.D * shape.F <= 1e9 for shape in shapes)
-    assert chosen_shapes(20, [(8192, 8192)], 3e8, "fp32") == [Shape(2, 8192, 8192)]
+    assert chosen_shapes(20, [(8192, 8192)], 3e8, "fp32") == [MatmulSizes(2, 8192, 8192)]
 
 
 def test_given_sites_are_taken_in_turn() -> None:
@@ -92,7 +90,10 @@ def test_given_sites_are_taken_in_turn() -> None:
 def test_shapes_are_read(tmp_path: Path) -> None:
     """With B they are shapes, without it sites, each once."""
     (tmp_path / "s.csv").write_text("F,D,B\n3000,1000,7\n70,512,9\n", encoding="utf-8")
-    assert read_shapes(tmp_path / "s.csv") == ([Shape(7, 1000, 3000), Shape(9, 512, 70)], [])
+    assert read_shapes(tmp_path / "s.csv") == (
+        [MatmulSizes(7, 1000, 3000), MatmulSizes(9, 512, 70)],
+        [],
+    )
     (tmp_path / "s.csv").write_text("D,F\n1000,3000\n512,70\n1000,3000\n", encoding="utf-8")
     assert read_shapes(tmp_path / "s.csv") == ([], [(1000, 3000), (512, 70)])
 
@@ -213,8 +214,10 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("shape", [Shape(2, 64, 64), Shape(64, 300, 500), Shape(3, 700, 900)])
-def test_operands_have_left_the_cache(shape: Shape, pieces: list[tuple[int, int]]) -> None:
+@pytest.mark.parametrize(
+    "shape", [MatmulSizes(2, 64, 64), MatmulSizes(64, 300, 500), MatmulSizes(3, 700, 900)]
+)
+def test_operands_have_left_the_cache(shape: MatmulSizes, pieces: list[tuple[int, int]]) -> None:
     """Between two uses of a byte at least as many bytes as the cache holds are read."""
     machine = replace(MACHINE, cache_bytes=2**20)
     blas = Blas("fp32", machine, [shape])
@@ -247,7 +250,7 @@ def test_this_machine_is_known() -> None:
     assert machine.memory_bytes > 2**28
     assert machine.software in machine.version
     small = replace(machine, cache_bytes=2**20)
-    assert Blas("fp64", small, [Shape(8, 64, 64)]).bytes_per_s() > 0
+    assert Blas("fp64", small, [MatmulSizes(8, 64, 64)]).bytes_per_s() > 0
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from rooflines.measured.summary import summary
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflines.measured.join import Joined
+    from rooflines.measured.join import JoinedTimings
 
 DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
 """The folder above that of public timings, which are not in the repository."""
@@ -32,7 +32,7 @@ Row = tuple[str, int, int, int, float]
 """Chip, B, D, F, seconds."""
 
 
-def bf16(rows: Sequence[Row], dtype: str = "bf16", software: str | None = None) -> Joined:
+def bf16(rows: Sequence[Row], dtype: str = "bf16", software: str | None = None) -> JoinedTimings:
     """Timings in one dtype, joined."""
     frame = pl.DataFrame(
         rows, schema=["chip", "B", "D", "F", "seconds"], orient="row"
@@ -248,7 +248,9 @@ def test_small_matmuls_may_be_all_overhead() -> None:
     assert ratios.to_list() == pytest.approx([5e-6 / (2 * (64 + 64**2 + 64) / 3.35e12)] * 9)
 
 
-def collective(name: str, shards: int, size: int, seconds: float, chip: str = "h100-sxm") -> Joined:
+def collective(
+    name: str, shards: int, size: int, seconds: float, chip: str = "h100-sxm"
+) -> JoinedTimings:
     """One timing of a collective, joined."""
     frame = pl.DataFrame(
         {

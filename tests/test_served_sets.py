@@ -18,7 +18,7 @@ from rooflines.catalogue.entries import Chip
 from rooflines.cli import main as cli
 from rooflines.fits.read import read_timings
 from rooflines.fits.served import SAME_RUN
-from rooflines.measured.served import unserved
+from rooflines.measured.served import missing_step_reason
 from rooflines.measured.sets import measured_recipe, measured_set_of
 
 if TYPE_CHECKING:
@@ -203,9 +203,9 @@ def test_the_calibration_of_the_engine_counts_first(tmp_path: Path) -> None:
 def test_a_chip_without_a_capacity_has_no_row() -> None:
     """Whether weights and caches fit is then not known."""
     plain = copy.deepcopy(chip_entries()["h200-sxm"].plain)
-    assert unserved(Chip.model_validate(plain), "fp8_block") is None
+    assert missing_step_reason(Chip.model_validate(plain), "fp8_block") is None
     del plain["memory"]["hbm"]["capacity_bytes"]
-    reason = unserved(Chip.model_validate(plain), "fp8_block")
+    reason = missing_step_reason(Chip.model_validate(plain), "fp8_block")
     assert reason == "no published capacity of memory level hbm"
 
 

@@ -18,7 +18,7 @@ from rooflines.settings.charts import ChartConfig
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.measured.sets import Case, MeasuredSet
+    from rooflines.measured.sets import MeasuredSet, TimedCase
 
 DESCRIBE = "describe one under `measurements:` of the config, and add measurements: with its name"
 """How to fix a chart of timings in a config without timings."""
@@ -109,7 +109,7 @@ def _spec(chart: MeasuredChart, one: MeasuredSet, config: ChartConfig) -> Spec:
     )
 
 
-def _ranked(cases: Sequence[Case]) -> tuple[list[str], list[str]]:
+def _ranked(cases: Sequence[TimedCase]) -> tuple[list[str], list[str]]:
     """Chips and dtypes: those of the case with most timings, then those with most timings."""
     chips: Counter[str] = Counter()
     dtypes: Counter[str] = Counter()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.fits.calibrate import Result
+    from rooflines.fits.calibrate import FitReport
 
 EXAMPLES = """
 \b
@@ -71,7 +71,7 @@ def command(  # noqa: PLR0913, the options
     what is left hardly determines the numbers.
     """
     from rooflines.basics.errors import one_of, placed  # noqa: PLC0415, help is fast
-    from rooflines.fits.calibrate import Request, calibrate  # noqa: PLC0415, the same
+    from rooflines.fits.calibrate import FitRequest, calibrate  # noqa: PLC0415, the same
     from rooflines.fits.entries import key_of, read_calibrations  # noqa: PLC0415, the same
     from rooflines.fits.form import FORMS  # noqa: PLC0415, the same
     from rooflines.fits.read import read_timings  # noqa: PLC0415, the same
@@ -85,7 +85,7 @@ def command(  # noqa: PLR0913, the options
     with placed("chip"):
         one_of(chip, chips, "no chip", "see `rooflines chips`, or give its --config")
     timings = read_timings(file, {"chip": chip}).of(chip, software)
-    request = Request(
+    request = FitRequest(
         timings,
         chip,
         chips[chip],
@@ -109,7 +109,7 @@ def _chips(config: str | None) -> dict[str, Chip]:
     return dict(load_config(config, needs_sweeps=False).chips if config else chip_entries())
 
 
-def shown(key: str, result: Result) -> Iterator[str]:
+def shown(key: str, result: FitReport) -> Iterator[str]:
     """The numbers of a fit, and its errors by region."""
     fitted, held_out = result.entry.fitted.n, result.entry.held_out
     yield (
@@ -140,7 +140,7 @@ def shown(key: str, result: Result) -> Iterator[str]:
     yield as_table(names, rows, width())
 
 
-def write_fits(path: Path, key: str, results: Sequence[Result]) -> None:
+def write_fits(path: Path, key: str, results: Sequence[FitReport]) -> None:
     """Write the fits of a chip and a software atomically."""
     from rooflines.fits.entries import Calibrations, kind_of, text_of  # noqa: PLC0415, as above
     from rooflines.results.atomic import atomic_file  # noqa: PLC0415, the same

@@ -177,7 +177,7 @@ def _calibrate(session: Session) -> None:
 
     from rooflines.cli.calibrate import FOLDER as FITS  # noqa: PLC0415, the same
     from rooflines.cli.calibrate import shown, write_fits  # noqa: PLC0415, the same
-    from rooflines.fits.calibrate import Request, calibrate  # noqa: PLC0415, the same
+    from rooflines.fits.calibrate import FitRequest, calibrate  # noqa: PLC0415, the same
     from rooflines.fits.entries import key_of  # noqa: PLC0415, the same
     from rooflines.fits.read import read_timings  # noqa: PLC0415, the same
     from rooflines.measured.entry import chip_of  # noqa: PLC0415, the same
@@ -188,7 +188,7 @@ def _calibrate(session: Session) -> None:
     chip, software = session.about["chip"], session.machine.software
     timings = read_timings(session.path)
     several = timings.frame.filter(pl.col("B") > 1)
-    request = Request(
+    request = FitRequest(
         replace(timings, frame=several),
         chip,
         chip_of(session.about),

@@ -12,13 +12,13 @@ from rooflines.basics.text import counted
 from rooflines.catalogue.forms import MOST_REACHED
 from rooflines.fits.collectives import (
     fit_collective,
-    joined_collectives,
     judged_collectives,
+    with_network_times,
 )
 from rooflines.fits.entries import Errors, FittedCollective, FittedMatmul
 from rooflines.fits.fit import PARAMETERS, fit
 from rooflines.fits.judge import REGIONS, bands, errors, judged
-from rooflines.fits.nominal import joined
+from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.solving import held_out, held_out_below, rounded, sites_in
 from rooflines.fits.timings import FEWEST
@@ -39,7 +39,7 @@ FIT, HELD_OUT = "fit", "held out"
 
 
 @dataclass(frozen=True)
-class Request:
+class FitRequest:
     """What is to be fitted.
 
     Attributes:
@@ -64,7 +64,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Result:
+class FitReport:
     """A fit.
 
     Attributes:
@@ -80,7 +80,7 @@ class Result:
     notes: tuple[str, ...]
 
 
-def calibrate(request: Request, dtype: str | None = None) -> list[Result]:
+def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
     """Fit timings of a chip and a software.
 
     Args:
@@ -97,7 +97,7 @@ def calibrate(request: Request, dtype: str | None = None) -> list[Result]:
         raise RooflinesError("", problem, fix, file=timings.file)
     column = "collective" if timings.collectives else "compute"
     names = timings.frame[column].unique().sort().to_list() if dtype is None else [dtype]
-    results: list[Result] = []
+    results: list[FitReport] = []
     with Mistakes() as mistakes:
         for name in names:
             with mistakes.at(), placed(name, file=timings.file):
@@ -106,9 +106,9 @@ def calibrate(request: Request, dtype: str | None = None) -> list[Result]:
     return results
 
 
-def _matmul(request: Request, compute: str) -> Result:
+def _matmul(request: FitRequest, compute: str) -> FitReport:
     """The fit of a compute dtype."""
-    frame, timings = joined(request.timings, request.chip, request.entry, compute)
+    frame, timings = with_nominal_times(request.timings, request.chip, request.entry, compute)
     prior = prior_of(compute, request.prior)
     train, test, below = _split(frame.filter(~pl.col("in_cache")))
     found = fit(train, prior, request.form)
@@ -122,12 +122,12 @@ def _matmul(request: Request, compute: str) -> Result:
         "held_out_below": below,
     }
     regions = _regions(fitted, tested)
-    return Result(compute, FittedMatmul.model_validate(entry), regions, notes)
+    return FitReport(compute, FittedMatmul.model_validate(entry), regions, notes)
 
 
-def _collective(request: Request, collective: str) -> Result:
+def _collective(request: FitRequest, collective: str) -> FitReport:
     """The fit of a collective."""
-    frame, timings = joined_collectives(request.timings, request.entry, collective)
+    frame, timings = with_network_times(request.timings, request.entry, collective)
     train, test, below = _split(frame)
     found = fit_collective(train)
     fitted, tested = (judged_collectives(part, found.numbers) for part in (train, test))
@@ -136,7 +136,7 @@ def _collective(request: Request, collective: str) -> Result:
     entry = {**numbers, **about, "held_out_below": below}
     regions = _regions(fitted, tested, kinds=False)
     notes = timings.notes + tuple(_little(train, test, len(numbers)))
-    return Result(collective, FittedCollective.model_validate(entry), regions, notes)
+    return FitReport(collective, FittedCollective.model_validate(entry), regions, notes)
 
 
 def _split(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, float]:
@@ -171,7 +171,7 @@ def _check_reached(numbers: Numbers, chip: str) -> None:
 
 
 def _about(
-    request: Request, fitted: pl.DataFrame, tested: pl.DataFrame, held: tuple[str, ...]
+    request: FitRequest, fitted: pl.DataFrame, tested: pl.DataFrame, held: tuple[str, ...]
 ) -> dict[str, object]:
     """What an entry states beside its numbers."""
     return {

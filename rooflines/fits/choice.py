@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.fits.estimate import Fit
+from rooflines.fits.estimate import CalibrationFit
 from rooflines.fits.form import Numbers
 from rooflines.model.operation import MATRIX
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Choice:
+class CalibrationChoice:
     """The calibrations that apply to the rows of a chip.
 
     Fits are of the matrix unit and the main memory. Those of collectives are of a chip's first
@@ -43,7 +43,7 @@ class Choice:
     memory: str
     networks: tuple[str, ...]
 
-    def fit(self, compute: str, collective: str | None = None) -> Fit | None:
+    def fit(self, compute: str, collective: str | None = None) -> CalibrationFit | None:
         """The calibration of operations in a compute dtype; None without.
 
         Args:
@@ -52,13 +52,13 @@ class Choice:
         """
         if not self.softwares:
             own = (self.entry.calibration or {}).get(compute)
-            return Fit(_numbers(own)) if own else None
+            return CalibrationFit(_numbers(own)) if own else None
         matmul = self.calibrations.matmul(self.chip, self.softwares, compute)
         if matmul is None or (self.unit, self.memory) != (MATRIX, MAIN_MEMORY):
             return None
         sent = None if collective is None else self.collective(collective)
         bands = bands_of(matmul) | (bands_of(sent) if sent else {})
-        return Fit(matmul.numbers, sent.numbers if sent else None, bands)
+        return CalibrationFit(matmul.numbers, sent.numbers if sent else None, bands)
 
     def collective(self, kind: str) -> FittedCollective | None:
         """The fit of a collective over the interconnects; None without."""

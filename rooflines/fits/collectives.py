@@ -55,7 +55,7 @@ STARTS: tuple[Mapping[str, float], ...] = (
 
 
 @dataclass(frozen=True)
-class CollectiveFit:
+class FitResult:
     """Fitted numbers of a collective.
 
     Attributes:
@@ -67,7 +67,7 @@ class CollectiveFit:
     held: tuple[str, ...]
 
 
-def joined_collectives(
+def with_network_times(
     timings: Timings, entry: Chip, collective: str
 ) -> tuple[pl.DataFrame, Timings]:
     """Timings of a collective with what a fit reads of them.
@@ -116,7 +116,7 @@ def _within(timings: Timings, link: Link) -> Timings:
     return replace(timings, frame=frame, notes=timings.notes + ((note,) if others else ()))
 
 
-def fit_collective(frame: pl.DataFrame) -> CollectiveFit:
+def fit_collective(frame: pl.DataFrame) -> FitResult:
     """The numbers that fit timings of a collective best.
 
     Args:
@@ -138,7 +138,7 @@ def fit_collective(frame: pl.DataFrame) -> CollectiveFit:
         name: getattr(PRIOR, name) if name in held else rounded(number)
         for name, number in found.items()
     }
-    return CollectiveFit(CollectiveNumbers(**decimals), held)
+    return FitResult(CollectiveNumbers(**decimals), held)
 
 
 def judged_collectives(frame: pl.DataFrame, numbers: CollectiveNumbers) -> pl.DataFrame:

@@ -30,7 +30,7 @@ Band = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Fit:
+class CalibrationFit:
     """What a calibration says of a workload on a chip.
 
     Attributes:
@@ -90,7 +90,7 @@ class Estimate:
     bands: Mapping[str, Band]
 
 
-def estimate_of(fit: Fit, workload: Workload, target: Target) -> Estimate:
+def estimate_of(fit: CalibrationFit, workload: Workload, target: Target) -> Estimate:
     """The estimate of a workload on a target.
 
     The rows of a fitted tile are the first dimension, if the result has it. The tiles of a
@@ -140,7 +140,7 @@ def parts_of(
     return _sum(common(numbers), of, counted), tuple(found)
 
 
-def _network(fit: Fit, workload: Workload, target: Target) -> Pieces:
+def _network(fit: CalibrationFit, workload: Workload, target: Target) -> Pieces:
     """The pieces of the collectives of a workload."""
     route, transfers = target.route, workload.sharding.transfers
     typical = network_rate(target, typical=True)

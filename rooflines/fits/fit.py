@@ -69,7 +69,7 @@ QUANTITIES = ("memory", "x", "out", "depth")
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitResult:
     """Fitted numbers.
 
     Attributes:
@@ -93,7 +93,9 @@ def estimated(frame: pl.DataFrame, numbers: Numbers) -> pl.Series:
     return frame.select(times.alias("t_estimate_s")).to_series()
 
 
-def fit(frame: pl.DataFrame, prior: Numbers, form: Form = "pieces", *, extend: bool = True) -> Fit:
+def fit(
+    frame: pl.DataFrame, prior: Numbers, form: Form = "pieces", *, extend: bool = True
+) -> FitResult:
     """The numbers that fit timings best.
 
     Args:
@@ -114,7 +116,7 @@ def fit(frame: pl.DataFrame, prior: Numbers, form: Form = "pieces", *, extend: b
         name: getattr(prior, name) if name in held else rounded(number)
         for name, number in found.items()
     }
-    return Fit(replace(NONE, tile=tile).replaced(decimals), held)
+    return FitResult(replace(NONE, tile=tile).replaced(decimals), held)
 
 
 NONE = Numbers(Fraction(1), Fraction(1), Fraction(0))

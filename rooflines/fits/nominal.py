@@ -45,7 +45,9 @@ def math_column(tile: int) -> str:
     return "math" if tile == 1 else f"math_{tile}"
 
 
-def joined(timings: Timings, chip: str, entry: Chip, compute: str) -> tuple[pl.DataFrame, Timings]:
+def with_nominal_times(
+    timings: Timings, chip: str, entry: Chip, compute: str
+) -> tuple[pl.DataFrame, Timings]:
     """Timings in one compute dtype with what a fit reads of them.
 
     Args:

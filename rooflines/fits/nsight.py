@@ -62,7 +62,7 @@ NO_VALUE = ("", "n/a", "nan")
 EXPORT = "export it: ncu --import report.ncu-rep --csv --page raw > kernels.csv"
 
 
-class Cell(NamedTuple):
+class MetricCell(NamedTuple):
     """A metric as it is printed."""
 
     value: str
@@ -145,7 +145,7 @@ def _rows(path: Path) -> Iterator[list[str]]:
         raise RooflinesError("", f"is no CSV: {error}", EXPORT) from None
 
 
-Found = tuple[str, str, "Mapping[str, Cell]"]
+Found = tuple[str, str, "Mapping[str, MetricCell]"]
 """The kernel, the device and the metrics of a launch."""
 
 
@@ -156,7 +156,7 @@ def _wide(names: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[Found
         raise RooflinesError("", "has no row of units below the names", EXPORT)
     for row in rows:
         cells = dict(zip(names, row, strict=True))
-        metrics = {n: Cell(v, u) for n, v, u in zip(names, row, units or (), strict=True)}
+        metrics = {n: MetricCell(v, u) for n, v, u in zip(names, row, units or (), strict=True)}
         yield cells["Kernel Name"], _device(cells), metrics
 
 
@@ -165,7 +165,9 @@ def _long(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[Found
     every = (dict(zip(names, row, strict=True)) for row in rows)
     for _, own in groupby(every, lambda cells: (cells.get("Process ID", ""), cells["ID"])):
         launch = list(own)
-        metrics = {c["Metric Name"]: Cell(c["Metric Value"], c["Metric Unit"]) for c in launch}
+        metrics = {
+            c["Metric Name"]: MetricCell(c["Metric Value"], c["Metric Unit"]) for c in launch
+        }
         yield launch[0]["Kernel Name"], _device(launch[0]), metrics
 
 
@@ -173,7 +175,7 @@ def _device(cells: Mapping[str, str]) -> str:
     return next((cells[name] for name in DEVICES if cells.get(name)), "")
 
 
-def _launch(kernel: str, device: str, metrics: Mapping[str, Cell], where: str) -> Launch:
+def _launch(kernel: str, device: str, metrics: Mapping[str, MetricCell], where: str) -> Launch:
     known = {name: cell for name, cell in metrics.items() if cell.value not in NO_VALUE}
     of_bytes = [BYTES] if BYTES in known and not set(READ_WRITTEN) <= known.keys() else READ_WRITTEN
     missing = [name for name in (DURATION, *of_bytes) if name not in known]
@@ -190,7 +192,7 @@ def _launch(kernel: str, device: str, metrics: Mapping[str, Cell], where: str) -
     return Launch(kernel, device, flops, moved, seconds)
 
 
-def _quantity(metrics: Mapping[str, Cell], name: str, kind: str, where: str) -> Fraction:
+def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: str) -> Fraction:
     """The value of a metric [s, byte or 1].
 
     Raises:
@@ -211,7 +213,9 @@ def _quantity(metrics: Mapping[str, Cell], name: str, kind: str, where: str) -> 
 # ---------------------------------------------------------------- operations
 
 
-def _flops(metrics: Mapping[str, Cell], where: str) -> Iterator[tuple[tuple[Unit, str], Fraction]]:
+def _flops(
+    metrics: Mapping[str, MetricCell], where: str
+) -> Iterator[tuple[tuple[Unit, str], Fraction]]:
     """Operations by unit and dtype [FLOP]."""
     totals: dict[tuple[Unit, str], Fraction] = {}
     scalars = {match.groups(): name for name in metrics if (match := SCALAR.fullmatch(name))}

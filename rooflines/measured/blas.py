@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rooflines.measured.machine import Machine
-    from rooflines.measured.shapes import Shape
+    from rooflines.measured.machine import Host
+    from rooflines.measured.shapes import MatmulSizes
 
     Array = NDArray[np.float32] | NDArray[np.float64]
 
@@ -73,7 +73,7 @@ class Blas:
         RooflinesError: The arrays would take too much of the memory.
     """
 
-    def __init__(self, dtype: Dtype, machine: Machine, shapes: Sequence[Shape]) -> None:
+    def __init__(self, dtype: Dtype, machine: Host, shapes: Sequence[MatmulSizes]) -> None:
         import numpy as np  # noqa: PLC0415, an extra
 
         largest = max(cost(shape, dtype, "footprint_bytes") for shape in shapes)
@@ -90,7 +90,7 @@ class Blas:
         self.threads = machine.threads
         self._inputs, self._outputs = Ring(values), Ring(np.zeros_like(values))
 
-    def seconds(self, shape: Shape) -> float:
+    def seconds(self, shape: MatmulSizes) -> float:
         """The time of one matmul on operands that are in no cache [s]."""
         import numpy as np  # noqa: PLC0415, an extra
 
@@ -100,7 +100,7 @@ class Blas:
         np.matmul(x, w, out=out)
         return time.perf_counter() - start
 
-    def copies(self, shape: Shape) -> int:
+    def copies(self, shape: MatmulSizes) -> int:
         """Times that the operands fit the arrays that they are taken from [1]."""
         return self.ring_bytes // cost(shape, self.dtype, "footprint_bytes")
 
@@ -134,7 +134,7 @@ class Blas:
             return max(max(rate(add, 3), rate(read, 2)) for _ in range(STREAMS))
 
 
-def flops_per_s(dtype: Dtype, shape: Shape) -> float:
+def flops_per_s(dtype: Dtype, shape: MatmulSizes) -> float:
     """The rate of one matmul after another, to know roughly how long others take [FLOP/s]."""
     import numpy as np  # noqa: PLC0415, an extra
 

@@ -29,7 +29,7 @@ NO_ESTIMATE = {
 """Those of timings without an estimate."""
 
 
-def unjoined(chip: Chip, shards: int) -> str | None:
+def missing_network_reason(chip: Chip, shards: int) -> str | None:
     """The reason why a chip's first interconnect cannot join the chips; None where it can."""
     if shards == 1:
         return "no collective on one chip"

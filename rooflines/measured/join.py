@@ -12,9 +12,9 @@ from rooflines.fits.judge import BINS
 from rooflines.fits.timings import OPTIONAL
 from rooflines.fits.units import check_first_tokens, check_units
 from rooflines.measured.catalogues import check_known_values
-from rooflines.measured.collectives import collective_rows, unjoined
-from rooflines.measured.matmuls import lacking, matmul_rows, with_dtypes
-from rooflines.measured.served import NO_ROOM, served_rows, unserved, with_formats
+from rooflines.measured.collectives import collective_rows, missing_network_reason
+from rooflines.measured.matmuls import matmul_rows, missing_bound_reason, with_dtypes
+from rooflines.measured.served import NO_ROOM, missing_step_reason, served_rows, with_formats
 from rooflines.measured.served_estimates import LACKS, with_estimates
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ LEAST = "#least"
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinedTimings:
     """Timings joined with the model.
 
     Attributes:
@@ -63,7 +63,7 @@ class Joined:
     skipped: pl.DataFrame
 
 
-def joined(timings: Timings, catalogues: Catalogues) -> Joined:
+def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
     """Timings joined with their row of the model.
 
     Args:
@@ -103,7 +103,7 @@ def joined(timings: Timings, catalogues: Catalogues) -> Joined:
                     with mistakes.at():
                         check_first_tokens(part, f"ttft_s of {chip}")
     without = _counted(rows.filter(pl.col("t_estimate_s").is_null()), ESTIMATE)
-    return Joined(_compared(rows, chips).drop(INDEX, LEAST), pl.concat([skipped, without]))
+    return JoinedTimings(_compared(rows, chips).drop(INDEX, LEAST), pl.concat([skipped, without]))
 
 
 def _matmuls(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -111,7 +111,9 @@ def _matmuls(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame,
     chips = catalogues.chips
     frame = with_dtypes(frame, catalogues.dtypes)
     keys = ("chip", "compute")
-    kept, skipped = _parted(frame, keys, lambda chip, compute: lacking(chips[chip], compute))
+    kept, skipped = _parted(
+        frame, keys, lambda chip, compute: missing_bound_reason(chips[chip], compute)
+    )
     rows = pl.concat(matmul_rows(kept, catalogues)).sort(INDEX)
     region = pl.coalesce(pl.when(inside).then(pl.lit(name)) for name, inside in BINS.items())
     caches = {chip: chips[chip].last_level_cache for chip in rows["chip"].unique()}
@@ -127,7 +129,9 @@ def _matmuls(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame,
 def _collectives(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Collectives with their metrics, and those skipped."""
     chips, keys = catalogues.chips, ("chip", "shards")
-    kept, skipped = _parted(frame, keys, lambda chip, shards: unjoined(chips[chip], shards))
+    kept, skipped = _parted(
+        frame, keys, lambda chip, shards: missing_network_reason(chips[chip], shards)
+    )
     rows = pl.concat(collective_rows(kept, catalogues)).sort(INDEX)
     return rows.with_columns(fits_cache=pl.lit(None, pl.Boolean), **{LEAST: None}), skipped
 
@@ -136,7 +140,9 @@ def _served(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, 
     """Runs of served models with their bound and estimate, and those skipped."""
     chips, keys = catalogues.chips, ("chip", "dtypes")
     frame = with_formats(frame)
-    kept, without = _parted(frame, keys, lambda chip, weights: unserved(chips[chip], weights))
+    kept, without = _parted(
+        frame, keys, lambda chip, weights: missing_step_reason(chips[chip], weights)
+    )
     rows = served_rows(kept, chips)
     rows, beyond = _parted(rows, ("fits",), lambda fits: None if fits else NO_ROOM)
     rows = with_estimates(rows, catalogues)

@@ -25,7 +25,7 @@ LONGEST_ID = 60
 
 
 @dataclass(frozen=True)
-class Machine:
+class Host:
     """This machine.
 
     Attributes:
@@ -67,7 +67,7 @@ def require_numpy() -> None:
     del np, threadpoolctl
 
 
-def this_machine() -> Machine:
+def this_machine() -> Host:
     """What the system and threadpoolctl say of this machine.
 
     Raises:
@@ -84,7 +84,7 @@ def this_machine() -> Machine:
             "install a numpy with OpenBLAS, MKL or BLIS, as its wheels have",
         )
     library = next((each for each in libraries if "numpy" in each["filepath"]), libraries[0])
-    return Machine(
+    return Host(
         _processor(),
         int(library["num_threads"]),
         _last_level_cache(),

@@ -86,7 +86,7 @@ def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
     return frame.join(named, on=list(DTYPES), how="left", maintain_order="left")
 
 
-def lacking(chip: Chip, compute: str) -> str | None:
+def missing_bound_reason(chip: Chip, compute: str) -> str | None:
     """The reason why a chip has no bound for timings in a compute dtype; None where it has one."""
     return missing_peak_reason(chip, MATMUL.unit, compute) or missing_level_reason(
         chip, MAIN_MEMORY

@@ -17,7 +17,7 @@ from rooflines.fits.judge import BINS
 from rooflines.fits.served import chips_of_run
 from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import check_known_values
-from rooflines.measured.matmuls import NOMINAL, lacking
+from rooflines.measured.matmuls import NOMINAL, missing_bound_reason
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.library import model_entries
 from rooflines.serving.one_chip import case_on, least_seconds
@@ -44,7 +44,7 @@ NO_ROOM = "weights and caches that do not fit its chips"
 """Why a run has no row: the number of chips, or of sequences, is wrong."""
 
 
-class Run(NamedTuple):
+class ServedRun(NamedTuple):
     """What the bounds of a run depend on.
 
     Attributes:
@@ -67,7 +67,7 @@ class Run(NamedTuple):
     answer: int
 
 
-class Bounds(TypedDict):
+class RunBounds(TypedDict):
     """What is computed for a run.
 
     Attributes:
@@ -149,7 +149,7 @@ def with_bounds(frame: pl.DataFrame, entries: Mapping[str, Chip] | None = None) 
         frame: From `with_steps`.
         entries: The chips by id; by default those of the catalogue.
     """
-    runs = [Run(*row) for row in frame.select(Run._fields).iter_rows()]
+    runs = [ServedRun(*row) for row in frame.select(ServedRun._fields).iter_rows()]
     cases: dict[tuple[str, str, str | None, str | None], _Cases] = {}
     found = []
     for run in runs:
@@ -195,7 +195,7 @@ class _Cases(NamedTuple):
         )
 
 
-def _bounds(run: Run, cases: _Cases) -> Bounds:
+def _bounds(run: ServedRun, cases: _Cases) -> RunBounds:
     """What is computed for a run."""
     case = cases.same
     least = least_seconds(case, run.B, run.S, run.chips)
@@ -238,9 +238,11 @@ def with_formats(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(dtypes=pl.col("linear").fill_null(UNQUANTIZED))
 
 
-def unserved(chip: Chip, weights: str) -> str | None:
+def missing_step_reason(chip: Chip, weights: str) -> str | None:
     """The reason why a chip has no bound for weights in a format; None where it has one."""
-    if reason := lacking(chip, FORMATS[weights]) or lacking(chip, ONE_BYTE):
+    if reason := missing_bound_reason(chip, FORMATS[weights]) or missing_bound_reason(
+        chip, ONE_BYTE
+    ):
         return reason
     if chip.memory[MAIN_MEMORY].capacity_bytes is None:
         return f"no published capacity of memory level {MAIN_MEMORY}"

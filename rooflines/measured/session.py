@@ -13,7 +13,7 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.table_files import read_parquet
 from rooflines.fits.timings import DTYPES, SIZES
-from rooflines.measured.shapes import Shape, cost
+from rooflines.measured.shapes import MatmulSizes, cost
 from rooflines.results.records import unrecorded
 from rooflines.results.tables import metadata_of, write_parquet
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rooflines.measured.blas import Blas
-    from rooflines.measured.machine import Machine
+    from rooflines.measured.machine import Host
 
 BLOCK = 20
 """Shapes that are timed in turn, between two looks at the reference shape [1]."""
@@ -33,7 +33,7 @@ ROUNDS = 7
 VISIT_S, MOST_RUNS = 0.01, 20
 """Time that one visit of a shape is filled with runs [s], and the most of them [1]."""
 
-REFERENCE = Shape(2048, 2048, 2048)
+REFERENCE = MatmulSizes(2048, 2048, 2048)
 """The shape whose time shows drift, and the peak."""
 
 
@@ -50,12 +50,12 @@ class Session:
     """
 
     path: Path
-    machine: Machine
+    machine: Host
     about: dict[str, Any] = field(default_factory=dict)
     frame: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @classmethod
-    def opened(cls, path: Path, machine: Machine, about: dict[str, Any]) -> Session:
+    def opened(cls, path: Path, machine: Host, about: dict[str, Any]) -> Session:
         """A new session, or the one that a file holds.
 
         Args:
@@ -77,14 +77,16 @@ class Session:
             raise RooflinesError("", problem, "name another file with --out", file=str(path))
         return cls(path, machine, known, read_parquet(path))
 
-    def missing(self, dtype: str, shapes: Iterable[Shape]) -> list[Shape]:
+    def missing(self, dtype: str, shapes: Iterable[MatmulSizes]) -> list[MatmulSizes]:
         """The shapes that are not timed yet."""
         if self.frame.is_empty():
             return list(shapes)
         done = self.frame.filter(compute=dtype).select(SIZES).rows()
         return [shape for shape in shapes if shape not in done]
 
-    def time(self, blas: Blas, shapes: Sequence[Shape], progress: Callable[[int], None]) -> None:
+    def time(
+        self, blas: Blas, shapes: Sequence[MatmulSizes], progress: Callable[[int], None]
+    ) -> None:
         """Time shapes, and write the file after each block.
 
         Args:
@@ -105,7 +107,7 @@ class Session:
             done += len(block)
             progress(done)
 
-    def _note(self, blas: Blas, runs: dict[Shape, list[float]]) -> None:
+    def _note(self, blas: Blas, runs: dict[MatmulSizes, list[float]]) -> None:
         """Keep the fastest rate and the time of the reference shape."""
         rates = self.about["flops_per_s"]
         fastest = max(
@@ -114,7 +116,7 @@ class Session:
         rates[blas.dtype] = max(rates.get(blas.dtype, 0.0), fastest)
         self.about["reference_s"].setdefault(blas.dtype, []).append(median(runs[REFERENCE]))
 
-    def _row(self, blas: Blas, shape: Shape, times: Sequence[float]) -> dict[str, Any]:
+    def _row(self, blas: Blas, shape: MatmulSizes, times: Sequence[float]) -> dict[str, Any]:
         """A timing in the tidy form."""
         first, _, third = quantiles(times, n=4)
         return {
@@ -132,12 +134,12 @@ class Session:
 
 
 def _interleaved(
-    blas: Blas, block: Sequence[Shape], order: random.Random
-) -> dict[Shape, list[float]]:
+    blas: Blas, block: Sequence[MatmulSizes], order: random.Random
+) -> dict[MatmulSizes, list[float]]:
     """The times of the runs of a block and the reference shape, warm-up left out [s]."""
     shapes = list(dict.fromkeys([REFERENCE, *block]))
     counts = {shape: _runs(blas.seconds(shape)) for shape in shapes}
-    runs: dict[Shape, list[float]] = {shape: [] for shape in shapes}
+    runs: dict[MatmulSizes, list[float]] = {shape: [] for shape in shapes}
     for _ in range(ROUNDS):
         order.shuffle(shapes)
         for shape in shapes:
@@ -150,5 +152,5 @@ def _runs(seconds: float) -> int:
     return min(max(int(VISIT_S / seconds), 1), MOST_RUNS)
 
 
-def _visit(blas: Blas, shape: Shape, count: int) -> Iterator[float]:
+def _visit(blas: Blas, shape: MatmulSizes, count: int) -> Iterator[float]:
     return (blas.seconds(shape) for _ in range(count))

@@ -19,7 +19,7 @@ from rooflines.fits.read import read_timings
 from rooflines.fits.timings import DTYPES
 from rooflines.measured.catalogues import Catalogues, check_known_values
 from rooflines.measured.join import DESCRIBE, ROW, UNEXPLAINED, joined
-from rooflines.measured.matmuls import lacking, with_dtypes
+from rooflines.measured.matmuls import missing_bound_reason, with_dtypes
 from rooflines.measured.served import FORMATS, with_formats
 from rooflines.model.operation import OPERANDS
 from rooflines.models.library import model_entries
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rooflines.fits.timings import Timings
-    from rooflines.measured.join import Joined
+    from rooflines.measured.join import JoinedTimings
 
 
-class Case(NamedTuple):
+class TimedCase(NamedTuple):
     """A chip, software and dtypes, and the number of their timings that have a row [1]."""
 
     chip: str
@@ -72,7 +72,7 @@ class MeasuredSet:
         return f"<MeasuredSet {self.name}: {counted(self.timings.frame.height, 'timing')}>"
 
     @cached_property
-    def cases(self) -> list[Case]:
+    def cases(self) -> list[TimedCase]:
         """What matmuls that have rows of the model are of; none of other timings."""
         if not self.timings.matmuls:
             return []
@@ -84,12 +84,12 @@ class MeasuredSet:
         named = with_dtypes(counts.agg(timings=pl.len()), self.catalogues.dtypes)
         chips = self.catalogues.chips
         return [
-            Case(row["chip"], row.get("software"), row["dtypes"], row["timings"])
+            TimedCase(row["chip"], row.get("software"), row["dtypes"], row["timings"])
             for row in named.iter_rows(named=True)
-            if lacking(chips[row["chip"]], row["compute"]) is None
+            if missing_bound_reason(chips[row["chip"]], row["compute"]) is None
         ]
 
-    def joined(self) -> Joined:
+    def joined(self) -> JoinedTimings:
         """The timings joined with their row of the model.
 
         Raises:
@@ -109,7 +109,7 @@ class MeasuredSet:
             raise RooflinesError("", problem, fix, file=self.timings.file)
         return found
 
-    def skipped(self, found: Joined) -> list[dict[str, Any]]:
+    def skipped(self, found: JoinedTimings) -> list[dict[str, Any]]:
         """The timings without a row or an estimate, counted, as in `MEASURED_SKIPPED`.
 
         Args:

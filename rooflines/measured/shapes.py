@@ -37,7 +37,7 @@ TRIES = 50
 """Points tried for each shape that is wanted, as some are too slow or the same [1]."""
 
 
-class Shape(NamedTuple):
+class MatmulSizes(NamedTuple):
     """The sizes of a matmul, B x D times D x F."""
 
     B: int
@@ -52,14 +52,14 @@ def workload(dtypes: str) -> Workload:
     return Workload(MATMUL, combination.bits, sharding("none", MATMUL), 1, (), {}, MATMUL.flops)
 
 
-def cost(shape: Shape, dtypes: str, name: str) -> int:
+def cost(shape: MatmulSizes, dtypes: str, name: str) -> int:
     """A cost of a matmul: `flops` [FLOP] or `footprint_bytes` [byte]."""
     return int(exact_cost(workload(dtypes), name, shape._asdict()))
 
 
 def chosen_shapes(
     count: int, sites: Sequence[tuple[int, int]], most_flops: float, dtypes: str
-) -> list[Shape]:
+) -> list[MatmulSizes]:
     """Shapes that fill the ranges of B and the sites evenly, the same in every run.
 
     Args:
@@ -71,12 +71,12 @@ def chosen_shapes(
     Returns:
         As many, or fewer if not enough are within the limit.
     """
-    found: dict[Shape, None] = {}
+    found: dict[MatmulSizes, None] = {}
     for index in range(TRIES * count):
         b, d, f = ((0.5 + index * step) % 1 for step in STEPS)
         least, most = MIDDLE if index % 3 == 0 else ALL
         D, F = sites[index % len(sites)] if sites else (_of(SIDES, d), _of(SIDES, f))  # noqa: N806, letters of sizes
-        shape = Shape(round(least * (most / least) ** b), D, F)
+        shape = MatmulSizes(round(least * (most / least) ** b), D, F)
         if cost(shape, dtypes, "flops") <= most_flops:
             found[shape] = None
         if len(found) == count:
@@ -88,7 +88,7 @@ def _of(sides: Sequence[int], share: float) -> int:
     return sides[int(share * len(sides))]
 
 
-def read_shapes(path: Path) -> tuple[list[Shape], list[tuple[int, int]]]:
+def read_shapes(path: Path) -> tuple[list[MatmulSizes], list[tuple[int, int]]]:
     """The shapes, or the sites where it has no B, of a CSV file.
 
     Raises:
@@ -114,5 +114,5 @@ def read_shapes(path: Path) -> tuple[list[Shape], list[tuple[int, int]]]:
                     with mistakes.at(f"row {number}.{name}"):
                         rows[-1].append(whole(size))
     if "B" in columns:
-        return [Shape(*row) for row in rows], []
+        return [MatmulSizes(*row) for row in rows], []
     return [], list(dict.fromkeys((D, F) for D, F in rows))

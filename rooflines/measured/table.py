@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.fits.entries import Calibrations
-    from rooflines.measured.join import Joined
+    from rooflines.measured.join import JoinedTimings
 
 
-def measured_frame(found: Joined) -> pl.DataFrame:
+def measured_frame(found: JoinedTimings) -> pl.DataFrame:
     """The timings of a set joined with the model, with columns in the order of the dictionary."""
     return found.frame.select(column.name for column in measured_columns(found.frame.columns))
 

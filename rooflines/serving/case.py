@@ -13,7 +13,7 @@ from rooflines.serving.kernels import kernels_of
 from rooflines.serving.times import step_seconds, times_of
 
 if TYPE_CHECKING:
-    from rooflines.fits.choice import Choice
+    from rooflines.fits.choice import CalibrationChoice
     from rooflines.fits.estimate import Estimate
     from rooflines.models.dtypes import StepDtypes
     from rooflines.models.model import Model
@@ -47,7 +47,7 @@ class Case:
     dtypes: StepDtypes
     sharing: Sharing
     machine: Machine
-    choice: Choice
+    choice: CalibrationChoice
 
     @property
     def split(self) -> Split:

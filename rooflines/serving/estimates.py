@@ -17,7 +17,7 @@ from rooflines.serving.kernels import summed
 from rooflines.serving.times import Exchange, exchange, over, rates_of
 
 if TYPE_CHECKING:
-    from rooflines.fits.choice import Choice
+    from rooflines.fits.choice import CalibrationChoice
     from rooflines.fits.estimate import Pieces
     from rooflines.fits.quantities import Polynomial
     from rooflines.models.groups import Terms
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NOMINAL = {resource.name: Fraction(1) for resource in RESOURCES}
 
 
-def kernel_estimate(kernel: Kernel, machine: Machine, choice: Choice) -> Estimate | None:
+def kernel_estimate(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> Estimate | None:
     """The estimate of one layer of a kernel; None without a calibration of its compute dtype.
 
     A kernel that is one matmul with weights has the pieces and the bands of its calibration. Of
@@ -52,7 +52,7 @@ def kernel_estimate(kernel: Kernel, machine: Machine, choice: Choice) -> Estimat
     return Estimate(common, pieces, None, 1, bands)
 
 
-def _network(kernel: Kernel, share: Fraction, choice: Choice) -> Pieces:
+def _network(kernel: Kernel, share: Fraction, choice: CalibrationChoice) -> Pieces:
     """The pieces of the collectives of a kernel; those without a fit reach a share of the rate."""
     found = []
     for sent in kernel.collectives:

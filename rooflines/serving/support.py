@@ -18,7 +18,7 @@ from rooflines.catalogue.unsupported import (
     missing_peak_reason,
     not_joined,
 )
-from rooflines.fits.choice import Choice
+from rooflines.fits.choice import CalibrationChoice
 from rooflines.model.network import ALL_TO_ALL, BETWEEN
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import RESOURCES
@@ -233,7 +233,7 @@ def _case(asked: Asked, name: str, phase: Phase, place: Place) -> Case:
             config.routing,
         ),
         asked.machines[place.chip, place.memory],
-        Choice(
+        CalibrationChoice(
             asked.calibrations,
             config.calibration or (),
             place.chip,

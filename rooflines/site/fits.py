@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.critical.split_lines import interpolated
-from rooflines.fits.choice import Choice
+from rooflines.fits.choice import CalibrationChoice
 from rooflines.fits.collective_form import protocols, ring_steps
 from rooflines.fits.form import common, pieces
 from rooflines.model.network import PAIR, PASSES, Route
@@ -56,7 +56,9 @@ def fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
             by_unit: dict[str, JSON] = {}
             for unit, peaks in entry.units.items():
                 network = tuple(entry.networks)[:1]
-                choice = Choice(calibrations, softwares, chip, entry, unit, MAIN_MEMORY, network)
+                choice = CalibrationChoice(
+                    calibrations, softwares, chip, entry, unit, MAIN_MEMORY, network
+                )
                 named = choice if software == OWN else replace(choice, softwares=[software])
                 of = {compute: _fit(choice, compute) for compute in peaks if named.fit(compute)}
                 if of:
@@ -68,7 +70,7 @@ def fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
     return found
 
 
-def _fit(choice: Choice, compute: str) -> JSON | None:
+def _fit(choice: CalibrationChoice, compute: str) -> JSON | None:
     """The calibration of a chip in a compute dtype; None without."""
     fit = choice.fit(compute)
     if fit is None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflines.fits.choice import Choice
+from rooflines.fits.choice import CalibrationChoice
 
 if TYPE_CHECKING:
-    from rooflines.fits.estimate import Fit
+    from rooflines.fits.estimate import CalibrationFit
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
 
-def fit_of(sweep: Sweep, chip_variant: ChipVariant) -> Fit | None:
+def fit_of(sweep: Sweep, chip_variant: ChipVariant) -> CalibrationFit | None:
     """The calibration of a variant; None without."""
     chip_rows, variant = chip_variant
-    choice = Choice(
+    choice = CalibrationChoice(
         sweep.calibrations,
         sweep.config.calibration or (),
         chip_rows.chip,
