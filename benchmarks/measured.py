@@ -1,0 +1,125 @@
+"""How far timings are from the bound: `python -m benchmarks.measured TABLE... --write`.
+
+The tables are Parquet files of timed matmuls, and CSV files of served runs. Only quantiles of
+measured time over the bound, and over the estimate, enter the project: `config/measured.csv`, which
+the site and the commands show beside times. Without a column `software`, that of a timing is in its
+`source`, which is `<collection>/<software>/<version>`. Chip, software and dtypes that an earlier
+table has are not taken from a later one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, date, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+
+from benchmarks.calibration import DATA
+from rooflines import load_config, measurements
+from rooflines.catalogue.measured import (
+    BOUND,
+    ESTIMATE,
+    LONG,
+    MATMUL,
+    MEASURED_FILE,
+    SHORT,
+    SHORTEST_LONG,
+    STEP,
+)
+
+KEYS = ("chip", "software", "dtypes")
+
+FEWEST = 30
+"""Timings that quantiles are taken of, at least [1]."""
+
+DIGITS = 3
+"""Significant digits of a quantile [1]."""
+
+SHARES = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
+
+
+def joined(table: Path) -> pl.DataFrame:
+    """The timings of a table joined with the model.
+
+    Args:
+        table: A Parquet file of matmuls, or a CSV file of served runs.
+    """
+    if table.suffix != ".parquet":
+        config = load_config({"measurements": {"timings": {"file": str(table)}}})
+        return measurements(config, "timings")
+    frame = pl.read_parquet(table)
+    if "software" not in frame.columns:
+        frame = frame.with_columns(software=pl.col("source").str.split("/").list.get(1))
+    with TemporaryDirectory() as folder:
+        named = Path(folder) / table.name
+        frame.write_parquet(named)
+        of_set = {"file": str(named), "on_unexplained": "list"}
+        return measurements(load_config({"measurements": {"timings": of_set}}), "timings")
+
+
+def quantiles(tables: list[Path], of_date: date) -> pl.DataFrame:
+    """The rows of `config/measured.csv`: matmuls first, then served runs, by chip and software.
+
+    Args:
+        tables: The tables, those that count first before others.
+        of_date: The day that is written beside every row.
+    """
+    frames = [joined(table) for table in tables]
+    matmuls = [frame for frame in frames if "model" not in frame.columns]
+    served = [frame for frame in frames if "model" in frame.columns]
+    parts: list[pl.DataFrame] = []
+    seen = pl.DataFrame(schema=dict.fromkeys(KEYS, pl.String))
+    long = pl.when(pl.col("t_lower_s") < SHORTEST_LONG).then(pl.lit(SHORT)).otherwise(pl.lit(LONG))
+    for frame in matmuls:
+        new = frame.join(seen, on=KEYS, how="anti").with_columns(length=long)
+        parts.append(_spread(new, MATMUL, (*KEYS, "length")))
+        seen = pl.concat([seen, new.select(KEYS).unique()])
+    for frame in served:
+        parts += [_spread(frame, STEP, KEYS), _spread(frame, STEP, ())]
+    order = [*KEYS, "length", "over"]
+    found = pl.concat(parts, how="diagonal_relaxed").with_columns(
+        source=pl.lit(DATA), date=pl.lit(of_date.isoformat())
+    )
+    numbers = ("n", *SHARES)
+    return found.select("of", *order, *numbers, "source", "date").sort("of", *order)
+
+
+def _spread(frame: pl.DataFrame, of: str, keys: tuple[str, ...]) -> pl.DataFrame:
+    """Quantiles of measured time over the bound, and over the estimate where there is one."""
+    over = {BOUND: "ratio_lower", ESTIMATE: "ratio_estimate"}
+    return pl.concat(
+        [
+            frame.drop_nulls(ratio)
+            .with_columns(of=pl.lit(of), over=pl.lit(name))
+            .group_by("of", *keys, "over")
+            .agg(
+                n=pl.len(),
+                **{
+                    quantile: pl.col(ratio).quantile(share, "linear").round_sig_figs(DIGITS)
+                    for quantile, share in SHARES.items()
+                },
+            )
+            .filter(pl.col("n") >= FEWEST)
+            for name, ratio in over.items()
+        ]
+    )
+
+
+def main() -> None:
+    """Print the quantiles, or write them to the file that comes with the package."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="+", type=Path)
+    parser.add_argument("--date", type=date.fromisoformat, default=datetime.now(UTC).date())
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    found = quantiles(given.tables, given.date)
+    if given.write:
+        found.write_csv(MEASURED_FILE)
+    else:
+        print(found.write_csv())
+
+
+if __name__ == "__main__":
+    main()
