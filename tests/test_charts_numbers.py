@@ -137,8 +137,7 @@ def test_a_curve_is_the_table_and_between_its_sizes_the_model(
             assert between(low, high, size) == pytest.approx(known[size], rel=1e-12)
 
 
-@pytest.mark.parametrize("floats", ["float64", "float32"])
-def test_a_curve_has_every_size_once(floats: str) -> None:
+def test_a_curve_has_every_size_once() -> None:
     """However the numbers that its peak is worked out from are rounded."""
     sizes = {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [1024, 4096], "F": [4096, 16384]}
     chips, dtypes = ["h100-sxm", "tpu-v5e"], ["bf16", "w8a16"]
@@ -147,7 +146,6 @@ def test_a_curve_has_every_size_once(floats: str) -> None:
         "grid": sizes,
         "dtypes": dtypes,
         "chips": chips,
-        "floats": floats,
     }
     config = rooflines.load_config({"sweeps": {"one": sweep}})
     frame = charts.attained_frame(charts.of_config(config).of("one", chips, dtypes))

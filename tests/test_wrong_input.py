@@ -245,16 +245,10 @@ KEYS = [
         ("sweeps.mlp.compression", "'gzip'", "zstd"),
     ),
     Wrong(
-        "an unknown width of floats",
+        "the width of floats that earlier versions had",
         UNIT,
-        "floats: float16",
-        ("sweeps.mlp.floats", "'float16'", "float32"),
-    ),
-    Wrong(
-        "sizes that are too large for float32",
-        "grid:\n      B: [1, 2, 4]\n      D: 512\n      F: D\n",
-        "grid: {B: 1e9, D: 1e9, F: D}\n    floats: float32\n",
-        ("sweeps.mlp.floats", "1e27", "float64"),
+        "floats: float32",
+        ("sweeps.mlp.floats", "Float64", "remove it"),
     ),
     Wrong("rows_per_part of zero", UNIT, "rows_per_part: 0", ("sweeps.mlp.rows_per_part", "0")),
     Wrong(

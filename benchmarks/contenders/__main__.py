@@ -42,7 +42,6 @@ CONTENDERS = {
     "numpy-sums": Contender("arrays", "numpy_sums"),
     "rooflines": Contender("package", "rooflines_parquet"),
     "rooflines-lz4": Contender("package", "rooflines_parquet", {"compression": "lz4"}),
-    "rooflines-float32": Contender("package", "rooflines_parquet", {"floats": "float32"}),
     "rooflines-core": Contender("package", "rooflines_parquet", {"columns": "core"}),
     "rooflines-core-lz4": Contender(
         "package", "rooflines_parquet", {"columns": "core", "compression": "lz4"}

@@ -96,7 +96,6 @@ def growth(sizes: Sequence[float], folder: Path) -> Section:
     cores, body, per_row = os.cpu_count() or 1, [], dict[float, float]()
     stored: dict[str, dict[str, str]] = {
         "all": {},
-        "all, float32": {"floats": "float32"},
         "core": {"columns": "core"},
     }
     largest = max(sizes)

@@ -21,7 +21,6 @@ RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 BASE, BASELINE = "rooflines", "all columns, zstd(1)"
 OPTIONS = {
     "rooflines-core": "`columns: core`",
-    "rooflines-float32": "`floats: float32`",
     "rooflines-lz4": "`compression: lz4`",
     "rooflines-core-lz4": "`columns: core` and `compression: lz4`",
     "rooflines-estimates": "a `calibration`",
@@ -151,7 +150,7 @@ of a row, {writing:.0%} are polars' Parquet writer. These options change it:
 
 {_options()}
 
-`columns: core` loses nothing: the other columns follow from it, and `rooflines.scan` computes them.
+`columns: core` is a list; the others [follow from it](../config/README.md#core-columns).
 
 The same rows by other programs, compared one by one:
 

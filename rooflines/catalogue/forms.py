@@ -15,6 +15,7 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    ClassVar,
     Literal,
     Self,
     TypeGuard,
@@ -71,6 +72,9 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
+    gone: ClassVar[Mapping[str, str]] = {}
+    """What a message says of keys that earlier versions had."""
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
@@ -112,9 +116,9 @@ class Entry(BaseModel):
             return value
         problem = f"is no key here; known are {', '.join(fields)}"
         refused = {
-            str(key): RooflinesError(
-                "", problem, "correct or remove it", close=close_to(key, fields)
-            )
+            str(key): RooflinesError("", cls.gone[key], "remove it")
+            if key in cls.gone
+            else RooflinesError("", problem, "correct or remove it", close=close_to(key, fields))
             for key in unknown[:MOST_COLLECTED]
         }
         return {**{key: value[key] for key in fields if key in value}, **refused}

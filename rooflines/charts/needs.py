@@ -165,7 +165,7 @@ def lacking(chart: AnyChart[SweepType], sweep: SweepType, *, auto: bool = False)
 
 
 def absent(chart: AnyChart[TableType], sweep: TableType) -> list[str]:
-    """The columns that a chart reads and the sweep neither stores nor derives from core columns."""
+    """The columns that a chart reads and the sweep does not store."""
     stored = sweep.config.columns
     return [name for name in chart.reads if isinstance(stored, list) and name not in stored]
 

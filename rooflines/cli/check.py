@@ -134,15 +134,15 @@ def _expected(config: Config) -> str:
 
 def _row_bytes(config: Config, parts: Iterable[Part]) -> float:
     """About how many bytes the rows of all parts take [byte]."""
-    from rooflines.serving.table import read_step_columns  # noqa: PLC0415, as above
-    from rooflines.sweep.table import read_columns, stored  # noqa: PLC0415, the same
+    from rooflines.serving.table import stored_step_columns  # noqa: PLC0415, as above
+    from rooflines.sweep.table import stored_columns  # noqa: PLC0415, the same
 
-    tables = {(TABLES, name): read_columns(sweep) for name, sweep in config.sweeps.items()}
+    tables = {(TABLES, name): stored_columns(sweep) for name, sweep in config.sweeps.items()}
     models = {
-        (MODELS, name): read_step_columns(sweep) for name, sweep in config.model_sweeps.items()
+        (MODELS, name): stored_step_columns(sweep) for name, sweep in config.model_sweeps.items()
     }
     row_bytes = {
-        (folder, name): sum(METRIC_BYTES[folder].get(column.name, 0) for column in stored(columns))
+        (folder, name): sum(METRIC_BYTES[folder].get(column.name, 0) for column in columns)
         for (folder, name), columns in (tables | models).items()
     }
     return sum(

@@ -128,6 +128,15 @@ METRICS = (
 )
 """Columns besides the keys; `columns:` of a sweep selects from these."""
 
+CORE_METRICS = (
+    *(resource.work for resource in RESOURCES),
+    *(f"t_{resource.name}_s" for resource in RESOURCES),
+    "t_lower_s",
+    "bound",
+    "fits",
+)
+"""What `columns: core` selects."""
+
 OF_LEVELS = ("network_inner_bytes", "network_outer_bytes")
 """Metrics of sweeps over two networks only."""
 

@@ -178,6 +178,9 @@ STEP_METRICS = (
 )
 """Columns besides the keys; `columns:` of a model sweep selects from these."""
 
+STEP_CORE = (*(column.name for column in (*WORKS, *TIMES, LOWER, OPS, BOUND)), "fits")
+"""What `columns: core` of a model sweep selects."""
+
 REQUEST_METRICS = (
     Column("ttft_s", "s", "time to the first token: t_lower_s of a prefill, one prompt a replica"),
     Column("tpot_s", "s", "time per output token: mean t_lower_s of the decode steps"),

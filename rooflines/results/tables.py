@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from io import BytesIO
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,9 +16,7 @@ from rooflines.results.atomic import atomic_file
 from rooflines.results.folders import LAYERS, MODELS, TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rooflines.basics.yaml_file import JSON
+    from collections.abc import Iterable, Mapping
 
 Compression = Literal["zstd", "lz4"]
 
@@ -143,7 +140,7 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
 
 
 def scan(place: str | Path, sweep: str | None = None, *, layers: bool = False) -> pl.LazyFrame:
-    """A table on disk as one lazy frame, with the columns that follow from core columns.
+    """A table on disk as one lazy frame.
 
     Args:
         place: The folder that a run writes to; or, without a sweep, the folder of a table, or one
@@ -152,30 +149,12 @@ def scan(place: str | Path, sweep: str | None = None, *, layers: bool = False) -
         layers: Whether to read the kernels of a sweep of whole models.
 
     Returns:
-        The columns that `metadata_of` lists. Those that are not stored are computed where they are
-        used; of float32 columns, from rounded values.
+        The columns that `metadata_of` lists.
 
     Raises:
         RooflinesError: There is no such table.
     """
-    parts = _parts(Path(place), sweep, layers=layers)
-    if not any("sql" in column for column in metadata_of(parts[0])["columns"]):
-        return scan_parquet(parts)
-    return pl.concat(
-        _with_derived(scan_parquet(paths), json.loads(columns))
-        for columns, paths in groupby(parts, lambda part: json.dumps(metadata_of(part)["columns"]))
-    )
-
-
-def _with_derived(stored: pl.LazyFrame, columns: Sequence[JSON]) -> pl.LazyFrame:
-    """The columns of a table of core columns, in order."""
-    dtype = stored.collect_schema()["t_math_s"]
-    return stored.select(
-        pl.sql_expr(column["sql"]).cast(dtype).alias(column["name"])
-        if "sql" in column
-        else column["name"]
-        for column in columns
-    )
+    return scan_parquet(_parts(Path(place), sweep, layers=layers))
 
 
 def _parts(place: Path, sweep: str | None, *, layers: bool) -> list[Path]:

@@ -19,10 +19,10 @@ from rooflines.serving.critical import all_step_columns, all_step_thresholds
 from rooflines.serving.layers import whole_kernel_rows
 from rooflines.serving.recipes import model_sweep_of
 from rooflines.serving.rows import whole_step_rows
-from rooflines.serving.table import read_layer_columns, read_step_columns
+from rooflines.serving.table import stored_layer_columns, stored_step_columns
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import whole_rows
-from rooflines.sweep.table import as_stored, read_columns, skipped_frame, stored
+from rooflines.sweep.table import skipped_frame, stored_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -54,8 +54,8 @@ def write_part(spec: str, path: str | Path) -> None:
     """
     recipe = json.loads(spec)
     sweep = sweep_of(recipe)
-    columns = read_columns(sweep)
-    names = [column.name for column in stored(columns)]
+    columns = stored_columns(sweep)
+    names = [column.name for column in columns]
     rows = whole_rows(sweep, names, recipe["start"], recipe["stop"])
     _write_part(recipe, columns, rows, path, TEXTS)
 
@@ -65,8 +65,8 @@ def write_model_part(spec: str, path: str | Path) -> None:
     """Write one part of a table of whole models; arguments as of `write_part`."""
     recipe = json.loads(spec)
     sweep = model_sweep_of(recipe)
-    columns = read_step_columns(sweep)
-    names = [column.name for column in stored(columns)]
+    columns = stored_step_columns(sweep)
+    names = [column.name for column in columns]
     rows = whole_step_rows(sweep, names, recipe["start"], recipe["stop"])
     _write_part(recipe, columns, rows, path, STEP_TEXTS)
 
@@ -76,9 +76,9 @@ def write_layer_part(spec: str, path: str | Path) -> None:
     """Write one part of a table of kernels of whole models; arguments as of `write_part`."""
     recipe = json.loads(spec)
     sweep = model_sweep_of(recipe)
-    columns = read_layer_columns(sweep)
+    columns = stored_layer_columns(sweep)
     rows = whole_kernel_rows(sweep, recipe["start"], recipe["stop"])
-    rows = rows.select(column.name for column in stored(columns))
+    rows = rows.select(column.name for column in columns)
     _write_part(recipe, columns, rows, path, LAYER_TEXTS)
 
 
@@ -94,9 +94,8 @@ def _write_part(
     metadata = about([recipe], columns, rows=[first, first + recipe["rows"]])
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
-        typed = as_stored(rows, config["floats"])
         wide = "models" in config  # of whole models, or their kernels
-        write_parquet(typed, path, metadata, texts, config["compression"], wide=wide)
+        write_parquet(rows, path, metadata, texts, config["compression"], wide=wide)
 
 
 @recorded

@@ -278,7 +278,7 @@ def plan(config: Config) -> Plan:
 
 def _listed_tables(sweeps: Iterable[Sweep], parts: Sequence[Part]) -> list[JSON]:
     """The tables of sweeps of operations, as the site lists them."""
-    from rooflines.sweep.table import read_columns, stored  # noqa: PLC0415, polars is slow to import
+    from rooflines.sweep.table import stored_columns  # noqa: PLC0415, polars is slow to import
 
     listed: list[JSON] = []
     for sweep in sweeps:
@@ -287,7 +287,7 @@ def _listed_tables(sweeps: Iterable[Sweep], parts: Sequence[Part]) -> list[JSON]
             {
                 "sweep": sweep.name,
                 "rows": sum(part.rows for part in own),
-                "columns": len(stored(read_columns(sweep))),
+                "columns": len(stored_columns(sweep)),
                 "files": [f"{part.name}.parquet" for part in own],
             }
         )

@@ -1,4 +1,4 @@
-"""What follows from the works and times of a row, as formulas to compute a table and to read it."""
+"""What follows from the works and times of a row, as formulas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KERNEL_UPPER = reduce(add, KERNEL_TIMES.values())
 REQUEST_TIMES = {"tpot_s": column("t_lower_s"), "tpot_ops_s": column("t_ops_s")}
 """The times per output token of a request: means over its decode steps [s]."""
 
-MILLION = Formula(pl.lit(1e6), "1e6")
+MILLION = Formula(pl.lit(1e6))
 
 
 class StepInputs(NamedTuple):

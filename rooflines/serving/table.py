@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
-from rooflines.serving.derived import derived_of_kernels, derived_of_steps
 from rooflines.serving.layers import kernel_rows
 from rooflines.serving.rows import step_rows
-from rooflines.settings.fields import CORE
-from rooflines.sweep.table import as_stored, chosen, with_derived
+from rooflines.sweep.table import chosen
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,8 +19,7 @@ if TYPE_CHECKING:
 
 def model_table(sweep: ModelSweep) -> pl.LazyFrame:
     """The rows of a sweep's table, not yet computed."""
-    names = [column.name for column in read_step_columns(sweep)]
-    return as_stored(step_rows(sweep).select(names), sweep.config.floats)
+    return step_rows(sweep).select(column.name for column in stored_step_columns(sweep))
 
 
 def layer_table(sweep: ModelSweep) -> pl.LazyFrame:
@@ -36,19 +33,14 @@ def layer_table(sweep: ModelSweep) -> pl.LazyFrame:
         raise RooflinesError(
             f"model-sweeps.{sweep.name}", problem, "use a sweep with S in its grid"
         )
-    names = [column.name for column in read_layer_columns(sweep)]
-    return as_stored(kernel_rows(sweep).select(names), sweep.config.floats)
+    return kernel_rows(sweep).select(column.name for column in stored_layer_columns(sweep))
 
 
-def read_step_columns(sweep: ModelSweep) -> list[Column]:
+def stored_step_columns(sweep: ModelSweep) -> list[Column]:
     """The columns of a sweep's table: keys always, metrics as its config chooses."""
-    names = sweep.config.columns
-    columns = chosen(sweep.columns, STEP_METRICS, names)
-    return with_derived(columns, derived_of_steps(sweep)) if names == CORE else columns
+    return chosen(sweep.columns, STEP_METRICS, sweep.config.columns)
 
 
-def read_layer_columns(sweep: ModelSweep) -> list[Column]:
+def stored_layer_columns(sweep: ModelSweep) -> list[Column]:
     """Those of its table of kernels."""
-    names = sweep.config.columns
-    columns = chosen(sweep.layer_columns, (*STEP_METRICS, *KERNEL_METRICS), names)
-    return with_derived(columns, derived_of_kernels()) if names == CORE else columns
+    return chosen(sweep.layer_columns, (*STEP_METRICS, *KERNEL_METRICS), sweep.config.columns)

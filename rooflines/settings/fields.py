@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 LARGEST_PART = 2**31
 
 ALL, CORE = COLUMN_SETS = ("all", "core")
-"""Metrics of a table: all, or those that the others follow from."""
+"""Metrics of a table: all, or a list with a name."""
+
+NO_FLOATS = {
+    "floats": "is gone: tables store Float64; fewer metrics, such as `columns: core`, save bytes"
+}
+"""Keys of a sweep that earlier versions had, and what a message says of them."""
 
 
 def names(value: object) -> object:
@@ -46,17 +51,18 @@ def names(value: object) -> object:
     return value
 
 
-def metrics_in(known: Sequence[str]) -> Callable[[object], object]:
-    """A validator of the metrics that a table stores: `all`, `core`, or a list.
+def metrics_in(known: Sequence[str], core: Sequence[str]) -> Callable[[object], object]:
+    """A validator of the metrics that a table stores: `all`, or a list, which `core` names.
 
     Args:
         known: The metrics of the table. The validator raises a `RooflinesError` for others.
+        core: The metrics that `core` stands for.
     """
     fix = f"use some of {', '.join(known)}"
 
     def checked(value: object) -> object:
         if value in COLUMN_SETS:
-            return value
+            return value if value == ALL else list(core)
         if not isinstance(value, list):
             close = close_to(value, [*COLUMN_SETS, *known]) if isinstance(value, str) else ()
             problem = f"is {quote(value)}"
@@ -149,13 +155,4 @@ RowsPerPart = Annotated[
 Compression = Annotated[
     Literal["zstd", "lz4"],
     Field(description="of the table's files; lz4 takes less time to write and more bytes"),
-]
-Floats = Annotated[
-    Literal["float64", "float32"],
-    Field(
-        description=(
-            "how the table stores metrics; float32 keeps 7 digits and takes less "
-            "time and fewer bytes; bounds stay exact"
-        )
-    ),
 ]

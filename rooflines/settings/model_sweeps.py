@@ -10,17 +10,17 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from rooflines.basics.errors import Mistakes, RooflinesError, quote
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.forms import Count, Entry, Positive, Text
-from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
+from rooflines.model.step_columns import KERNEL_METRICS, STEP_CORE, STEP_METRICS
 from rooflines.models.cache import CACHE_SPLITS
 from rooflines.models.dtypes import StepDtypes, step_dtypes
 from rooflines.models.groups import ROUTINGS
 from rooflines.models.shape import DECODE, Phase
 from rooflines.models.split import Split
 from rooflines.settings.fields import (
+    NO_FLOATS,
     Calibrated,
     Chips,
     Compression,
-    Floats,
     MemoryLevels,
     OnUnsupported,
     Reached,
@@ -98,6 +98,8 @@ DTYPES_SCHEMA: Any = {"anyOf": [{"type": "string"}, StepDtypes.model_json_schema
 class ModelSweepConfig(Entry):
     """One sweep of whole models: a table of every combination of the listed values."""
 
+    gone = NO_FLOATS
+
     models: Annotated[
         list[Annotated[Any, BeforeValidator(_model), WithJsonSchema(MODEL_SCHEMA)]], Listed()
     ] = Field(
@@ -169,14 +171,14 @@ class ModelSweepConfig(Entry):
     )
     on_unsupported: OnUnsupported = "skip"
     columns: Annotated[
-        list[str] | Literal["all", "core"],
-        BeforeValidator(metrics_in(METRICS)),
+        list[str] | Literal["all"],
+        BeforeValidator(metrics_in(METRICS, STEP_CORE)),
         WithJsonSchema(metrics_schema(METRICS)),
     ] = Field(
         "all",
         description=(
-            "the metrics that the tables store; core: those that the others follow from; keys are "
-            "always stored"
+            "metrics to store: all, a list, or core, a list of works, times, bound and fits; keys "
+            "are always stored"
         ),
     )
     layers: bool = Field(
@@ -184,4 +186,3 @@ class ModelSweepConfig(Entry):
     )
     rows_per_part: RowsPerPart = 20_000_000
     compression: Compression = "lz4"
-    floats: Floats = "float64"

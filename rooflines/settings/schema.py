@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJso
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
 from rooflines.catalogue.forms import Entry, Share, Text
-from rooflines.model.columns import METRICS
+from rooflines.model.columns import CORE_METRICS, METRICS
 from rooflines.model.operation import NAMED as OPERATIONS
 from rooflines.model.operation import Flops, Unit  # pydantic reads them at run time
 from rooflines.model.resources import RATES
@@ -23,10 +23,10 @@ from rooflines.model.sharding import FIRST, SHARDS, THEN
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.settings.charts import Charts, Formats  # noqa: TC001, pydantic reads it at run time
 from rooflines.settings.fields import (
+    NO_FLOATS,
     Calibrated,
     Chips,
     Compression,
-    Floats,
     MemoryLevels,
     OnUnsupported,
     Reached,
@@ -122,6 +122,8 @@ Shardings = Annotated[
 class SweepConfig(Entry):
     """One sweep: a table of every combination of the listed values."""
 
+    gone = NO_FLOATS
+
     operation: Text = Field(
         description=f"{', '.join(OPERATIONS)}, or an einsum of two operands such as 'BD,DF->BF'",
         examples=[*OPERATIONS, "BD,DF->BF"],
@@ -192,19 +194,18 @@ class SweepConfig(Entry):
         ),
     )
     columns: Annotated[
-        list[str] | Literal["all", "core"],
-        BeforeValidator(metrics_in(METRIC_NAMES)),
+        list[str] | Literal["all"],
+        BeforeValidator(metrics_in(METRIC_NAMES, CORE_METRICS)),
         WithJsonSchema(metrics_schema(METRIC_NAMES)),
     ] = Field(
         "all",
         description=(
-            "the metrics that the table stores; core: those that the others follow from; keys are "
-            "always stored"
+            "metrics to store: all, a list, or core, a list of works, times, bound and fits; keys "
+            "are always stored"
         ),
     )
     rows_per_part: RowsPerPart = 20_000_000
     compression: Compression = "zstd"
-    floats: Floats = "float64"
 
     @cached_property
     def plain(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, 
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.model.columns import OF_LEVELS
 from rooflines.model.network import ALL_TO_ALL, parse_axes
-from rooflines.model.resources import RATES, RESOURCES, network_rate
+from rooflines.model.resources import RATES, network_rate
 from rooflines.model.sharding import SHARDS
 from rooflines.sweep.axes import check_parts, of_dims
 from rooflines.sweep.support import check_chips
@@ -22,21 +22,16 @@ if TYPE_CHECKING:
     from rooflines.fits.entries import Calibrations
     from rooflines.settings.schema import SweepConfig
 
-LARGEST_PRODUCT = {"float64": 10**100, "float32": 10**24}
-"""The largest product of a sweep's sizes, or tiles, and its number of chips [1], by how metrics are
-stored. With the rates, times and bits that entries may have, works, times and thresholds of Float64
-then stay far from its limits, 2.2e-308 and 1.8e308."""
+LARGEST_PRODUCT = 10**100
+"""The largest product of a sweep's sizes, or tiles, and its number of chips [1]. With the rates,
+times and bits that entries may have, works, times and thresholds then stay far from the limits of
+Float64, 2.2e-308 and 1.8e308."""
 
 NEED_A_SPLIT = (
     SHARDS,
     *(rate for rate, resource in RATES.items() if resource.rate is network_rate),
 )
 """What can be solved for only where something is split."""
-
-FLOAT32_RATES = (1, 10**20)
-LONGEST_FLOAT32_WAIT = 10**36
-"""Rates in this range [FLOP/s or byte/s], and hops of at most this multiple of the smallest t_math
-[1], keep metrics far from the limits of Float32, 1.2e-38 and 3.4e38."""
 
 
 def check_tile(sweep: Sweep) -> None:
@@ -124,47 +119,17 @@ def check_rows(sweep: Sweep) -> None:
 
 
 def check_floats(sweep: Sweep) -> None:
-    """Refuse sizes and rates whose metrics could overflow or underflow."""
+    """Refuse sizes whose metrics could overflow."""
     columns = sweep.size_columns
     largest = [max(sweep.tile.get(dim, 1), *columns[dim]) for dim in sweep.op.dims]
     product = math.prod(largest) * max(sweep.counts)
-    reached = f"reach sizes whose product is 1e{math.log10(product):.0f}"
-    limit = LARGEST_PRODUCT["float64"]
-    if product > limit:
+    if product > LARGEST_PRODUCT:
         raise RooflinesError(
             "grid" if sweep.config.grid else "shapes",
-            f"must not {reached}: beyond 1e{math.log10(limit):.0f} results could leave Float64",
+            f"must not reach sizes whose product is 1e{math.log10(product):.0f}: beyond "
+            f"1e{math.log10(LARGEST_PRODUCT):.0f} results could leave Float64",
             "choose smaller sizes, or fewer dimensions",
         )
-    if sweep.config.floats == "float32":
-        fix = "leave `floats` out, which stores float64"
-        if product > LARGEST_PRODUCT["float32"]:
-            raise RooflinesError("floats", f"is float32, which may not {reached}", fix)
-        _check_float32_rates(sweep, fix)
-
-
-def _check_float32_rates(sweep: Sweep, fix: str) -> None:
-    least, most = FLOAT32_RATES
-    for chip_rows, variant in sweep.chip_variants:
-        target = sweep.target(chip_rows, variant)
-        rates = [rate for resource in RESOURCES if (rate := resource.rate(target))]
-        longest = LONGEST_FLOAT32_WAIT / (rates[0].per_s * variant.shards)
-        beyond = [
-            f"rates of {float(rate.per_s):.1e} per second"
-            for rate in rates
-            if not least <= rate.per_s <= most
-        ]
-        beyond += [
-            f"hops of {float(rate.latency_s):.1e} seconds"
-            for rate in rates
-            if rate.latency_s > longest
-        ]
-        if beyond:
-            raise RooflinesError(
-                "floats",
-                f"is float32, which may not reach as far as {beyond[0]} on {chip_rows.chip}",
-                fix,
-            )
 
 
 def check_spans(sweep: Sweep) -> None:

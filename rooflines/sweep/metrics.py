@@ -42,49 +42,40 @@ def quotient(dividend: pl.Expr, divisor: pl.Expr, *, by_row: bool = False) -> pl
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula of columns, for those who compute a table and for those who read one.
+    """A formula of columns.
 
     Attributes:
         expr: The formula as an expression.
-        sql: The formula as SQL.
         by_row: Whether it is computed row by row: no constant.
     """
 
     expr: pl.Expr
-    sql: str
     by_row: bool = False
 
     def __add__(self, other: Formula) -> Formula:
         """The sum."""
-        return Formula(self.expr + other.expr, f"({self.sql} + {other.sql})")
+        return Formula(self.expr + other.expr)
 
     def __mul__(self, other: Formula) -> Formula:
         """The product."""
-        return Formula(self.expr * other.expr, f"({self.sql} * {other.sql})")
+        return Formula(self.expr * other.expr)
 
     def __truediv__(self, other: Formula) -> Formula:
         """The quotient, see `quotient`."""
-        ratio = quotient(self.expr, other.expr, by_row=other.by_row)
-        return Formula(ratio, f"({self.sql} / {other.sql})")
+        return Formula(quotient(self.expr, other.expr, by_row=other.by_row))
 
     def where_positive(self, other: Formula) -> Formula:
         """Null where the other one is zero."""
-        return Formula(
-            pl.when(other.expr > 0).then(self.expr),
-            f"CASE WHEN {other.sql} > 0 THEN {self.sql} END",
-        )
+        return Formula(pl.when(other.expr > 0).then(self.expr))
 
     def where_not_false(self, name: str) -> Formula:
         """Null where a column is false; not where it is null."""
-        return Formula(
-            pl.when(pl.col(name).fill_null(value=True)).then(self.expr),
-            f"CASE WHEN {name} IS NOT FALSE THEN {self.sql} END",
-        )
+        return Formula(pl.when(pl.col(name).fill_null(value=True)).then(self.expr))
 
 
 def column(name: str, by_row: Container[str] = ()) -> Formula:
     """A column as a formula; `by_row` are the columns that are computed row by row."""
-    return Formula(pl.col(name), name, name in by_row)
+    return Formula(pl.col(name), name in by_row)
 
 
 def computed_by_row(sweep: Sweep, coefficients: Coefficients, constants: AxisColumns) -> set[str]:

@@ -87,7 +87,6 @@ def matmuls(draw: st.DrawFn) -> dict[str, Any]:
         )
     optional: dict[str, st.SearchStrategy[Any]] = {
         "columns": st.just(["bound", "utilization"]),
-        "floats": st.just("float32"),
         "shares": st.sampled_from([[0.9, 1], [0.9]]),
     }
     split: dict[str, Any] = draw(splits(MATMUL)) if draw(st.booleans()) else {}
