@@ -25,12 +25,10 @@ from benchmarks.report import table
 from rooflines.catalogue.chips import chip_entries
 from rooflines.fits.calibrate import FitReport, FitRequest, calibrate
 from rooflines.fits.entries import CALIBRATIONS_FILE, Calibrations, key_of, kind_of, text_of
-from rooflines.fits.fit import fit
-from rooflines.fits.judge import judged
-from rooflines.fits.nominal import with_nominal_times
+from rooflines.fits.folds import FOLD, held_out
+from rooflines.fits.matmuls import fit, judged, with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
-from rooflines.fits.solving import FOLD, held_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -24,9 +24,9 @@ from rooflines.fits.entries import (
     shipped_calibrations,
     text_of,
 )
+from rooflines.fits.folds import held_out, with_folds
 from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
-from rooflines.fits.solving import held_out, with_folds
 
 if TYPE_CHECKING:
     from rooflines.fits.form import Form

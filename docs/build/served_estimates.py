@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -9,7 +10,7 @@ import polars as pl
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.fits.form import Numbers, estimate
-from rooflines.fits.solving import Problem, rounded
+from rooflines.fits.solving import Problem
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.served_estimates import LACKS, STEP, SYSTEM, sweep_of, with_estimates
 from rooflines.serving.layers import kernel_rows
@@ -26,7 +27,15 @@ GROUP = ("chip", "engine")
 CONFIGURATION = (*SYSTEM, "checkpoint", "engine", "engine_version", "input_tokens", "output_tokens")
 """What runs of one configuration agree in; they differ in the number of clients."""
 
-PRIOR: Mapping[str, float] = {"math": 0.7, "memory": 0.8, "network": 0.6, "overhead_s": 5e-6}
+PRIOR: Mapping[str, Fraction] = {
+    name: Fraction(number)
+    for name, number in (
+        ("math", "0.7"),
+        ("memory", "0.8"),
+        ("network", "0.6"),
+        ("overhead_s", "5e-6"),
+    )
+}
 """Where a fit starts; it pulls weakly."""
 
 FITTED = tuple(PRIOR)
@@ -102,7 +111,7 @@ def fitted(steps: Steps) -> tuple[dict[str, float], tuple[str, ...]]:
     runs = steps.runs.filter(~pl.col("judged"))
     times = _times(runs, steps.kernels)
     found, held = Problem(runs["tpot_s"].to_numpy(), times, PRIOR, ({},)).fit(FITTED)
-    return {name: float(rounded(found[name])) for name in FITTED}, held
+    return {name: float(found[name]) for name in FITTED}, held
 
 
 def judged(steps: Steps, numbers: Mapping[str, float]) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from rooflines.basics.lazy import pl
 from rooflines.basics.table_files import scan_parquet
 from rooflines.charts.measured import CASE, NO_SOFTWARE
 from rooflines.charts.offers import unsupported
-from rooflines.fits.nominal import nominal_target
+from rooflines.fits.matmuls import nominal_target
 from rooflines.fits.timings import SIZES
 from rooflines.measured.table import measured_frame
 from rooflines.results.folders import MEASURED

@@ -16,15 +16,15 @@ from rooflines.fits.collectives import (
     with_network_times,
 )
 from rooflines.fits.entries import Errors, FittedCollective, FittedMatmul
-from rooflines.fits.fit import PARAMETERS, fit
-from rooflines.fits.judge import REGIONS, bands, errors, judged
-from rooflines.fits.nominal import with_nominal_times
+from rooflines.fits.folds import held_out, held_out_below, sites_in
+from rooflines.fits.judge import REGIONS, bands, errors
+from rooflines.fits.matmuls import PARAMETERS, fit, judged, with_nominal_times
 from rooflines.fits.prior import prior_of
-from rooflines.fits.solving import held_out, held_out_below, rounded, sites_in
+from rooflines.fits.solving import rounded
 from rooflines.fits.timings import FEWEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations
@@ -109,20 +109,20 @@ def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
 def _matmul(request: FitRequest, compute: str) -> FitReport:
     """The fit of a compute dtype."""
     frame, timings = with_nominal_times(request.timings, request.chip, request.entry, compute)
-    prior = prior_of(compute, request.prior)
     train, test, below = _split(frame.filter(~pl.col("in_cache")))
-    found = fit(train, prior, request.form)
+    found = fit(train, prior_of(compute, request.prior), request.form)
     notes = timings.notes + tuple(_little(train, test, len(PARAMETERS[request.form])))
     _check_reached(found.numbers, request.chip)
     fitted, tested = (judged(part, found.numbers) for part in (train, test))
-    numbers = {name: float(number) for name, number in vars(found.numbers).items()}
-    entry = {
-        **{name: numbers[name] for name in FittedMatmul.model_fields if name in numbers},
-        **_about(request, fitted, tested, found.held),
-        "held_out_below": below,
+    numbers = {
+        name: float(number)
+        for name, number in vars(found.numbers).items()
+        if name in FittedMatmul.model_fields
     }
-    regions = _regions(fitted, tested)
-    return FitReport(compute, FittedMatmul.model_validate(entry), regions, notes)
+    about = {**numbers, **_about(request, fitted, tested, found.held), "held_out_below": below}
+    return FitReport(
+        compute, FittedMatmul.model_validate(about), _regions(fitted, tested, REGIONS), notes
+    )
 
 
 def _collective(request: FitRequest, collective: str) -> FitReport:
@@ -130,13 +130,12 @@ def _collective(request: FitRequest, collective: str) -> FitReport:
     frame, timings = with_network_times(request.timings, request.entry, collective)
     train, test, below = _split(frame)
     found = fit_collective(train)
-    fitted, tested = (judged_collectives(part, found.numbers) for part in (train, test))
-    numbers = {name: float(number) for name, number in vars(found.numbers).items()}
-    about = _about(request, fitted, tested, found.held)
-    entry = {**numbers, **about, "held_out_below": below}
-    regions = _regions(fitted, tested, kinds=False)
+    numbers = vars(found.numbers.floats)
     notes = timings.notes + tuple(_little(train, test, len(numbers)))
-    return FitReport(collective, FittedCollective.model_validate(entry), regions, notes)
+    fitted, tested = (judged_collectives(part, found.numbers) for part in (train, test))
+    about = {**numbers, **_about(request, fitted, tested, found.held), "held_out_below": below}
+    entry = FittedCollective.model_validate(about)
+    return FitReport(collective, entry, _regions(fitted, tested, ("all",)), notes)
 
 
 def _split(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, float]:
@@ -195,11 +194,10 @@ def _errors(frame: pl.DataFrame) -> Errors:
     return Errors(n=row["n"], **shares)
 
 
-def _regions(fitted: pl.DataFrame, tested: pl.DataFrame, *, kinds: bool = True) -> pl.DataFrame:
-    """The errors by split and region; of collectives all in one."""
-    names = tuple(REGIONS) if kinds else ("all",)
+def _regions(fitted: pl.DataFrame, tested: pl.DataFrame, regions: Iterable[str]) -> pl.DataFrame:
+    """The errors by split and region."""
     parts = {FIT: fitted, HELD_OUT: tested}
     return pl.concat(
-        errors(part, names).select(pl.lit(split).alias("split"), pl.all())
+        errors(part, regions).select(pl.lit(split).alias("split"), pl.all())
         for split, part in parts.items()
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,9 @@ from rooflines.fits.collective_form import (
     collective_estimate,
     ring_steps,
 )
+from rooflines.fits.folds import with_folds
 from rooflines.fits.judge import with_errors
-from rooflines.fits.solving import FOLD, FOLDS, Problem, rounded
+from rooflines.fits.solving import FitResult, Problem
 from rooflines.fits.timings import medians
 from rooflines.model.network import PAIR, Route
 
@@ -27,15 +28,6 @@ if TYPE_CHECKING:
     from rooflines.fits.solving import Array
     from rooflines.fits.timings import Timings
     from rooflines.model.network import Link
-
-SPREAD, PLACES = 654_435_761, 2**30
-"""Multiples of the one, modulo the other, are far from each other [1]."""
-
-POWER = pl.col("bytes").log(2).floor().cast(pl.Int64)
-"""The power of two below a payload [1]."""
-
-PAYLOAD_FOLD = POWER % FOLDS + POWER // FOLDS * SPREAD % PLACES * FOLDS
-"""The hash of a payload's power of two: one power in `FOLDS` is held out."""
 
 PRIOR = CollectiveNumbers(
     overhead_s=Fraction("7e-6"),
@@ -52,19 +44,6 @@ STARTS: tuple[Mapping[str, float], ...] = (
     {"low_latency": 2.0, "bulk_overhead_s": 0.3, "bulk": 0.8, "hop_s": 0.2},
 )
 """The starts, as factors of the prior."""
-
-
-@dataclass(frozen=True)
-class FitResult:
-    """Fitted numbers of a collective.
-
-    Attributes:
-        numbers: Exact decimals.
-        held: The numbers that the timings do not tell, which stay at the prior.
-    """
-
-    numbers: CollectiveNumbers
-    held: tuple[str, ...]
 
 
 def with_network_times(
@@ -101,9 +80,8 @@ def with_network_times(
     frame = chosen.frame.with_columns(
         network=shards.replace_strict(per_byte, return_dtype=pl.Float64) * pl.col("bytes"),
         hops=shards.replace_strict(hops, return_dtype=pl.Float64),
-        **{FOLD: PAYLOAD_FOLD},
     )
-    return frame, chosen
+    return with_folds(frame), chosen
 
 
 def _within(timings: Timings, link: Link) -> Timings:
@@ -116,7 +94,7 @@ def _within(timings: Timings, link: Link) -> Timings:
     return replace(timings, frame=frame, notes=timings.notes + ((note,) if others else ()))
 
 
-def fit_collective(frame: pl.DataFrame) -> FitResult:
+def fit_collective(frame: pl.DataFrame) -> FitResult[CollectiveNumbers]:
     """The numbers that fit timings of a collective best.
 
     Args:
@@ -132,13 +110,10 @@ def fit_collective(frame: pl.DataFrame) -> FitResult:
 
         return collective_estimate(CollectiveNumbers(**numbers), network, hops, np.minimum)
 
-    prior = {name: float(number) for name, number in vars(PRIOR).items()}
-    found, held = Problem(frame["seconds"].to_numpy(), times, prior, STARTS).fit(list(prior))
-    decimals = {
-        name: getattr(PRIOR, name) if name in held else rounded(number)
-        for name, number in found.items()
-    }
-    return FitResult(CollectiveNumbers(**decimals), held)
+    found, held = Problem(frame["seconds"].to_numpy(), times, vars(PRIOR), STARTS).fit(
+        list(vars(PRIOR))
+    )
+    return FitResult(CollectiveNumbers(**found), held)
 
 
 def judged_collectives(frame: pl.DataFrame, numbers: CollectiveNumbers) -> pl.DataFrame:

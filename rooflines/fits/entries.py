@@ -24,8 +24,8 @@ from rooflines.catalogue.forms import (
     checked_name,
 )
 from rooflines.fits.collective_form import CollectiveNumbers
+from rooflines.fits.folds import QUARTER
 from rooflines.fits.form import Numbers
-from rooflines.fits.solving import QUARTER
 from rooflines.model.network import PASSES
 
 if TYPE_CHECKING:

@@ -6,13 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.fits.fit import columns, estimated
-from rooflines.fits.form import bound
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from rooflines.fits.form import Numbers
 
 BAND = (0.1, 0.9)
 """The quantiles of a band [1]."""
@@ -43,22 +38,6 @@ REGIONS: Mapping[str, pl.Expr] = {
     **BINS,
 }
 """The regions by name, by nominal bound and by B."""
-
-
-def judged(frame: pl.DataFrame, numbers: Numbers) -> pl.DataFrame:
-    """Joined timings with their estimate.
-
-    Returns:
-        Also `t_estimate_s`, `estimate_bound`, `ratio` (measured over estimated) and the errors
-        `bare` and `error`, |time / measured - 1| of the bound and of the estimate [1].
-    """
-    quantities = {name: pl.col(column) for name, column in columns(numbers.tile).items()}
-    return with_errors(
-        frame.with_columns(
-            estimated(frame, numbers).alias("t_estimate_s"),
-            estimate_bound=bound(numbers.floats, quantities),
-        )
-    )
 
 
 def with_errors(frame: pl.DataFrame) -> pl.DataFrame:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from hashlib import sha256
 from math import exp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rooflines.basics.errors import not_installed
-from rooflines.basics.lazy import pl
+from rooflines.fits.collective_form import CollectiveNumbers
+from rooflines.fits.form import Numbers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,73 +39,10 @@ STEP = 0.01
 DIGITS = 6
 """Significant digits of a fitted number [1]."""
 
-FOLDS = 4
-"""One site in as many is held out [1]."""
-
-QUARTER = 1 / FOLDS
-"""The share of sites that is held out [1]."""
-
-NEAR = 0.1
-"""By how much the share may differ where the hashes alone decide [1]."""
-
-FOLD = "fold"
-"""The column with the hash of a row's site, which decides whether it is held out."""
-
-HASHES = 2.0**32
-"""Different hashes [1]."""
-
 Named = Mapping[str, float]
 
-
-def with_folds(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds the hash of every row's site (D, F), the same in every table."""
-    sites = frame.select("D", "F").unique(maintain_order=True)
-    hashes = [_hash(f"{D}x{F}") for D, F in sites.iter_rows()]
-    sites = sites.with_columns(pl.Series(FOLD, hashes, dtype=pl.Int64))
-    return frame.join(sites, on=["D", "F"], how="left", maintain_order="left")
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(sha256(text.encode()).digest()[:4], "big")
-
-
-def held_out(below: float | pl.Expr = QUARTER, *, inner: bool = False) -> pl.Expr:
-    """Whether a row is held out: those of sites whose place is low.
-
-    Args:
-        below: From `held_out_below`; as it is by default, the same sites in every table [1].
-        inner: Not to judge a fit, but within the other rows, to choose what is fitted.
-    """
-    return _place(inner=inner) < below
-
-
-def held_out_below(frame: pl.DataFrame, *, inner: bool = False) -> float:
-    """The place below which sites are held out, so that they are about a quarter of all.
-
-    Args:
-        frame: Rows with `FOLD`.
-        inner: As of `held_out`.
-
-    Returns:
-        `QUARTER` where the hashes share out the sites well: then they are the same sites in every
-        table. Else the place of the site whose rank is a quarter of their number [1].
-    """
-    places = frame.select(_place(inner=inner)).to_series().unique().sort()
-    low = places.filter(places < QUARTER).len()
-    if abs(places.len() * QUARTER - low) <= places.len() * NEAR:
-        return QUARTER
-    return float(places[(places.len() + 1) // FOLDS])
-
-
-def sites_in(frame: pl.DataFrame) -> int:
-    """Sites that rows with `FOLD` are of [1]."""
-    return frame[FOLD].n_unique()
-
-
-def _place(*, inner: bool) -> pl.Expr:
-    """A place from 0 to 1 by the hash: by its remainder first, then by its further digits [1]."""
-    digits = pl.col(FOLD) // FOLDS if inner else pl.col(FOLD)
-    return digits % FOLDS / FOLDS + digits // FOLDS / HASHES
+Fittable = TypeVar("Fittable", Numbers, CollectiveNumbers)
+"""The numbers of a matmul or of a collective."""
 
 
 def require_scipy() -> Callable[..., OptimizeResult]:
@@ -129,13 +66,13 @@ class Problem:
     Attributes:
         measured: The timings [s].
         estimate: The times that numbers give [s]; a name that is left out has its default.
-        prior: Where a fit starts; it pulls weakly.
+        prior: Where a fit starts, exact; it pulls weakly.
         starts: Factors of the prior: one start alone can end in a poor minimum.
     """
 
     measured: Array
     estimate: Callable[[Named], Array]
-    prior: Named
+    prior: Mapping[str, Fraction]
     starts: Sequence[Named]
 
     def solve(self, names: Sequence[str]) -> tuple[dict[str, float], float]:
@@ -146,10 +83,10 @@ class Problem:
         """
         return self._solve(names, {})
 
-    def fit(self, names: Sequence[str]) -> tuple[dict[str, float], tuple[str, ...]]:
-        """The best numbers, and the names of those that the timings do not tell.
+    def fit(self, names: Sequence[str]) -> tuple[dict[str, Fraction], tuple[str, ...]]:
+        """The best numbers as exact decimals, and the names of those kept at the prior.
 
-        These are held at the prior: they decide little, and the timings do not contradict it.
+        These are not identifiable: they decide little, and the timings do not contradict the prior.
 
         Raises:
             RooflinesError: scipy is missing.
@@ -158,18 +95,22 @@ class Problem:
         held: dict[str, float] = {}
         for name in names:
             if self._weight(name, found) < LEAST_WEIGHT:
-                prior = {name: self.prior[name]}
+                prior = {name: float(self.prior[name])}
                 _, without = self._solve([other for other in names if other != name], prior)
                 held |= prior if without <= cost + LEAST_RISE else {}
         if held:
             found, _ = self._solve([name for name in names if name not in held], held)
-        return found, tuple(held)
+        decimals = {
+            name: self.prior[name] if name in held else rounded(number)
+            for name, number in found.items()
+        }
+        return decimals, tuple(held)
 
     def _solve(self, names: Sequence[str], held: Named) -> tuple[dict[str, float], float]:
         least_squares = require_scipy()
         import numpy as np  # noqa: PLC0415, comes with scipy
 
-        start = np.log([self.prior[name] for name in names])
+        start = np.log([float(self.prior[name]) for name in names])
         measured = np.log(self.measured)
 
         def numbers(logs: Array) -> dict[str, float]:
@@ -182,7 +123,7 @@ class Problem:
         tried = [
             least_squares(
                 residuals,
-                np.log([self.prior[name] * factors.get(name, 1.0) for name in names]),
+                np.log([float(self.prior[name]) * factors.get(name, 1.0) for name in names]),
                 loss="soft_l1",
                 f_scale=SCALE,
             )
@@ -199,11 +140,24 @@ class Problem:
         import numpy as np  # noqa: PLC0415, as above
 
         weights = []
-        for here in (found[name], self.prior[name]):
+        for here in (found[name], float(self.prior[name])):
             more = self.estimate({**found, name: here * exp(STEP)})
             shares = np.log(more / self.estimate({**found, name: here})) / STEP
             weights.append(float(np.abs(shares).sum()))
         return max(weights)
+
+
+@dataclass(frozen=True)
+class FitResult(Generic[Fittable]):
+    """Fitted numbers.
+
+    Attributes:
+        numbers: Exact decimals.
+        held: The names of those that are not identifiable from the timings, kept at the prior.
+    """
+
+    numbers: Fittable
+    held: tuple[str, ...]
 
 
 def rounded(number: float) -> Fraction:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.fits.collectives import PAYLOAD_FOLD
+from rooflines.fits.folds import QUARTER, held_out, with_folds
 from rooflines.fits.judge import BAND, REGIONS, with_errors
-from rooflines.fits.solving import FOLD, QUARTER, held_out, with_folds
 from rooflines.measured.join import IN_CACHE, PARTLY
 
 if TYPE_CHECKING:
@@ -55,11 +54,9 @@ def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = Fal
     for name in ("model", "dtypes", "collective"):
         if name not in frame.columns:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
-    if "D" in frame.columns:
-        frame = with_folds(frame)
-    elif "bytes" in frame.columns:
-        frame = frame.with_columns(PAYLOAD_FOLD.alias(FOLD))
-    never = never_fitted or FOLD not in frame.columns  # no fit is to served models
+    served = "tpot_s" in frame.columns  # never fitted
+    frame = frame if served else with_folds(frame)
+    never = never_fitted or served
     kept = held_out() if never else held_out(_below(frame, fits))
     fitted = pl.when(kept).then(pl.lit(SITES)).otherwise(pl.lit(FIT))
     frame = with_errors(frame).with_columns(split=pl.lit(HELD_OUT) if never else fitted)
