@@ -177,6 +177,16 @@ def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None
         rooflines.load_config(FULL)
 
 
+@pytest.mark.parametrize("sources", ["2", "notes", "[notes]"])
+def test_the_sources_of_a_catalogue_have_ids(sources: str, tmp_path: Path) -> None:
+    """They are refused when the file is read, not when a run records them."""
+    chips = tmp_path / "chips.yaml"
+    chips.write_text(f"sources: {sources}\nchips: {{}}\n", encoding="utf-8")
+    fuzzing.use_catalogues(chips, catalogue.DTYPES_FILE)
+    with pytest.raises(rooflines.RooflinesError, match=r"chips\.yaml.* sources is .*, no mapping"):
+        rooflines.load_config(FULL)
+
+
 @pytest.mark.parametrize("bits", ["1.0e+30", "1.0e-30", "0"])
 def test_an_element_has_a_sensible_number_of_bits(bits: str, tmp_path: Path) -> None:
     """Other numbers would overflow floats for realistic sizes and rates."""

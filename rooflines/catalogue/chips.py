@@ -94,6 +94,13 @@ def _chip_file() -> Mapping[str, Any]:
         raise RooflinesError(
             "", "lacks `sources:` or `chips:`", "give it both", file=str(CHIPS_FILE)
         )
+    if not isinstance(content["sources"], Mapping):
+        raise RooflinesError(
+            "sources",
+            f"is {quote(content['sources'])}, no mapping",
+            "give each document an id",
+            file=str(CHIPS_FILE),
+        )
     return content
 
 
