@@ -38,14 +38,14 @@ tests: .venv/ready-dev
 	@command -v chromium chromium-browser google-chrome > /dev/null || echo "No Chromium found, its tests are skipped: apt-get install chromium"
 	@command -v firefox-esr firefox > /dev/null || echo "No Firefox found, its tests are skipped: apt-get install firefox-esr"
 	@echo "Running the tests"
-	@$(BIN)/pytest --quiet --numprocesses 3 --dist worksteal
+	@$(BIN)/pytest --quiet --numprocesses 3 --dist worksteal tests
 
 docs: .venv/ready-dev  ## the documentation as a site, into site/
 	@echo "Building the documentation into site/"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hundred killed runs, full disks (half an hour)
-	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --quiet --numprocesses 2 --dist loadfile tests/verify $(RANDOM_SWEEPS)
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --quiet --timeout 3600 --numprocesses 2 --dist loadfile tests/verify $(RANDOM_SWEEPS)
 
 RANDOM_SWEEPS := tests/test_properties.py tests/test_laws.py tests/test_ranges.py tests/test_space.py tests/test_serving_oracle.py tests/test_serving_properties.py tests/test_serving_requests.py tests/test_serving_thresholds.py tests/test_every_chip.py tests/test_site_steps.py tests/test_what_if.py tests/test_models_page.py tests/test_model_charts.py tests/test_charts_titles.py tests/test_formulas.py tests/test_calibration_critical.py
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,15 +20,51 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).parent.parent
 
-if "HYPOTHESIS_PROFILE" not in os.environ:  # `make verify` draws new examples in every run
-    hypothesis.settings.register_profile("repeatable", derandomize=True, database=None)
-    hypothesis.settings.load_profile("repeatable")
+SEED = os.environ.setdefault("ROOFLINES_SEED", str(random.SystemRandom().randrange(10**6)))
+"""Seed of random choices, inherited by the workers; set ROOFLINES_SEED to repeat a run."""
+
+SLOW = {"browser", "browsers", "default_results", "site", "snakemake", "visit", "visits_in"}
+"""Fixtures that run the workflow or start a browser."""
+
+hypothesis.settings.register_profile(
+    "quick",  # a failure is reported as drawn; `make verify` shrinks it
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+    database=None,
+    deadline=None,
+    print_blob=True,
+)
+hypothesis.settings.register_profile("thorough", database=None, deadline=None, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
 Once = Callable[[str, Callable[[Path], object]], Path]
 
 IN_BOTH = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=True)
 """The mark of a test in Chromium and in Firefox."""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Seed the random choices of a test, whatever ran before it."""
+    random.seed(f"{SEED} {item.nodeid}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Bare `pytest` leaves out what runs the workflow or a browser; `pytest tests` runs all."""
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    slow = [
+        item
+        for item in items
+        if item.get_closest_marker("slow") or SLOW & set(getattr(item, "fixturenames", ()))
+    ]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say after a failure how to draw the same again."""
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(f"ROOFLINES_SEED={SEED} repeats the random choices")
 
 
 @pytest.fixture(scope="session")
@@ -59,14 +96,18 @@ def snakemake() -> Snakemake:
 
 @pytest.fixture(scope="session")
 def browsers() -> "Iterator[Callable[[str], Browser]]":
-    """Start a browser on its first use; it runs as long as the worker. Without it, skip."""
+    """Start a browser on its first use; it runs as long as the worker.
+
+    Without it, tests are skipped; in CI, which sets the variable CI, they fail.
+    """
     from playwright.sync_api import sync_playwright  # noqa: PLC0415, most tests need no browser
     from visits import installed, launched  # noqa: PLC0415
 
     @cache
     def started(name: str) -> "Browser":
         if installed(name) is None:
-            pytest.skip(f"no {name}: apt-get install chromium firefox-esr")
+            missing = pytest.fail if os.environ.get("CI") else pytest.skip
+            missing(f"no {name}: apt-get install chromium firefox-esr")
         return ends.enter_context(closing(launched(playwright, name)))
 
     with sync_playwright() as playwright, ExitStack() as ends:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +30,31 @@ def pages(repository: Path) -> dict[str, Any]:
     return loaded
 
 
-def test_the_pages_workflow_follows_its_schema(
-    schema: dict[str, Any], pages: dict[str, Any], repository: Path
+@pytest.mark.parametrize("name", ["pages", "tests", "weekly"])
+def test_a_workflow_follows_the_schema_and_runs_what_exists(
+    name: str, schema: dict[str, Any], repository: Path
 ) -> None:
-    """Its jobs run what the Makefile has, and upload the folder that the workflow makes."""
-    jsonschema.validate(pages, schema)
-    jobs = pages["jobs"]
+    """Its jobs run targets of the Makefile, files of the repository, or install packages."""
+    text = (repository / f".github/workflows/{name}.yml").read_text(encoding="utf-8")
+    jobs = yaml.safe_load(text)["jobs"]
+    jsonschema.validate(yaml.safe_load(text), schema)
     assert all(job["needs"] in jobs for job in jobs.values() if "needs" in job)
-    steps = [step for job in jobs.values() for step in job["steps"]]
     makefile = (repository / "Makefile").read_text(encoding="utf-8")
-    targets = [re.fullmatch(r"make ([a-z-]+)", step["run"]) for step in steps if "run" in step]
-    assert all(target and f"\n{target[1]}:" in makefile for target in targets)
+    commands = [
+        step["run"].split() for job in jobs.values() for step in job["steps"] if "run" in step
+    ]
+    assert commands
+    for command, *arguments in commands:
+        if command == "make":
+            assert [target for target in arguments if f"\n{target}:" not in makefile] == []
+        else:
+            assert command in ("sudo", ".venv/bin/pytest") or (repository / command).is_file()
+
+
+def test_the_pages_workflow_uploads_the_bundle(pages: dict[str, Any], repository: Path) -> None:
+    """The folder that a run makes."""
+    jobs = pages["jobs"]
+    steps = [step for job in jobs.values() for step in job["steps"]]
     (uploaded,) = (step["with"]["path"] for step in steps if "path" in step.get("with", {}))
     assert uploaded.replace("results/", "<results>/") in (
         repository / "workflow/rules/bundle.smk"

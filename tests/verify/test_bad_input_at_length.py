@@ -1,4 +1,4 @@
-"""20,000 mutated configs and catalogues; `SEED=... make verify` repeats a run."""
+"""20,000 mutated configs and catalogues; `ROOFLINES_SEED=... make verify` repeats a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CASES = 20_000
 RUNS = 10
 BATCHES = 20
-SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(2**32))
+SEED = int(os.environ["ROOFLINES_SEED"])
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(
             check()
         except BaseException:
             with capsys.disabled():
-                print(f"\nSEED={SEED} repeats this")
+                print(f"\nROOFLINES_SEED={SEED} repeats this")
             raise
     assert set(ends) <= {"table", "message"}
     assert min(ends["table"], ends["message"]) >= CASES // BATCHES // 50
@@ -67,6 +67,6 @@ def test_any_valid_texts_pass_through_snakemake(number: int, tmp_path: Path) -> 
     """Names, notes, sources and titles of random pieces; tables have the exact names."""
     config = fuzzing.config_of_texts(random.Random(SEED + number))  # noqa: S311, no secret
     done = Trial(tmp_path, config).run()
-    assert done.returncode == 0, f"SEED={SEED} repeats this\n{done.stdout}"
+    assert done.returncode == 0, f"ROOFLINES_SEED={SEED} repeats this\n{done.stdout}"
     found = pl.read_parquet(tmp_path / "results/thresholds.parquet")["shape"]
     assert set(found) == {shape["name"] for shape in config["sweeps"]["texts"]["shapes"]}

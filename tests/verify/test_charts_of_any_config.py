@@ -1,9 +1,8 @@
-"""Charts of six hundred random configs, some of them rendered; `SEED=... make verify` repeats."""
+"""Charts of six hundred random configs, some of them rendered."""
 
 from __future__ import annotations
 
 import os
-import random
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ CASES, BATCHES = 600, 6
 RENDERED = 20
 """Interval between the cases whose pictures are rendered too [1]."""
 
-SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(2**32))
+SEED = int(os.environ["ROOFLINES_SEED"])
 
 
 @pytest.fixture(scope="module")
@@ -55,5 +54,5 @@ def test_every_chart_of_a_random_config_can_be_drawn(
         check()
     except BaseException:
         with capsys.disabled():
-            print(f"\nSEED={SEED} repeats this")
+            print(f"\nROOFLINES_SEED={SEED} repeats this")
         raise
