@@ -12,7 +12,7 @@ from rooflines.catalogue.dtypes import combinations_of
 from rooflines.critical.thresholds import all_thresholds
 from rooflines.fits.nsight import read_launches
 from rooflines.measured.kernels import kernel_frame
-from rooflines.measured.table import measured_frame, summaries
+from rooflines.measured.summary import measured_frame, summaries
 from rooflines.model.dictionary import column_records
 from rooflines.model.operation import OPERANDS
 from rooflines.models.table import shape_rows

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from visits import Visit, serving, visiting
 
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.measured.table import summaries
+from rooflines.measured.summary import summaries
 from rooflines.site.far_page import SHOWN, WHOLES
 from rooflines.site.site import write_bundle
 

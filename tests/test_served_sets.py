@@ -16,8 +16,8 @@ from rooflines import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import Chip
 from rooflines.cli import main as cli
+from rooflines.fits.layouts import SAME_RUN
 from rooflines.fits.read import read_timings
-from rooflines.fits.served import SAME_RUN
 from rooflines.measured.served import missing_step_reason
 from rooflines.measured.sets import measured_recipe, measured_set_of
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from rooflines.fits.served import RECORDED_CHIPS, SAME_RUN, with_requests
+from rooflines.fits.layouts import RECORDED_CHIPS, SAME_RUN, with_requests
 from rooflines.measured.served import with_bounds, with_steps
 
 DATA = "ROOFLINES_PUBLIC_DATA"

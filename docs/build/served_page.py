@@ -11,7 +11,7 @@ from served import DATA
 from served_estimates_page import estimates
 from served_groups import groups
 
-from rooflines.fits.served import RECORDED_CHIPS, SAME_RUN
+from rooflines.fits.layouts import RECORDED_CHIPS, SAME_RUN
 from rooflines.measured.served import SHORTEST, UNQUANTIZED
 
 if TYPE_CHECKING:

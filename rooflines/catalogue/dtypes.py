@@ -55,6 +55,11 @@ def combinations_of(
     return by_name
 
 
+def name_of(x: str, w: str, out: str, compute: str) -> str:
+    """The name of a combination that is in no catalogue."""
+    return f"{x},{w}->{out}@{compute}"
+
+
 def _combination(form: str | NamedCombination, dtypes: DtypeFile) -> Combination:
     if isinstance(form, str):
         fix = "use one of the names in the dtype catalogue, or write {x: , w: , out: , compute: }"
@@ -66,7 +71,7 @@ def _combination(form: str | NamedCombination, dtypes: DtypeFile) -> Combination
             for key in (*OPERANDS, "compute"):
                 with mistakes.at(key):
                     one_of(getattr(parts, key), dtypes.formats, "no dtype")
-        name = f"{parts.x},{parts.w}->{parts.out}@{parts.compute}"
+        name = name_of(parts.x, parts.w, parts.out, parts.compute)
     formats = {operand: dtypes.formats[getattr(parts, operand)] for operand in OPERANDS}
     bits = {operand: stored_bits(form) for operand, form in formats.items()}
     return Combination(name, bits, parts.compute)

@@ -13,7 +13,7 @@ from rooflines.charts.measured import CASE, NO_SOFTWARE
 from rooflines.charts.offers import unsupported
 from rooflines.fits.matmuls import nominal_target
 from rooflines.fits.timings import SIZES
-from rooflines.measured.table import measured_frame
+from rooflines.measured.summary import measured_frame
 from rooflines.results.folders import MEASURED
 from rooflines.results.tables import metadata_of
 from rooflines.sweep.recipes import chips_of

@@ -159,7 +159,7 @@ def _timings(config: Config) -> list[str]:
     from rooflines.basics.errors import Mistakes  # noqa: PLC0415, as above
     from rooflines.basics.text import counted  # noqa: PLC0415, the same
     from rooflines.measured.join import ESTIMATE, ROW  # noqa: PLC0415, the same
-    from rooflines.measured.table import timings_lacking  # noqa: PLC0415, the same
+    from rooflines.measured.summary import timings_lacking  # noqa: PLC0415, the same
 
     lines = []
     with Mistakes() as mistakes:

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError
-from rooflines.fits.served import SAME_RUN, inferencex
-from rooflines.fits.timings import PARALLEL
+from rooflines.fits.timings import DTYPES, PARALLEL
 
 PER_MS = 1e-3
 """Seconds of a millisecond [s]."""
@@ -19,23 +18,14 @@ Tidy = tuple[pl.DataFrame, dict[str, int]]
 """Timings in the tidy form, and the numbers of those left out by reason [1]."""
 
 
-class Stored(NamedTuple):
-    """The dtypes of a matmul."""
-
-    dtype_x: str
-    dtype_w: str
-    dtype_out: str
-    compute: str
-
-
-AICONFIGURATOR_DTYPES: Mapping[str, Stored] = {
-    "bfloat16": Stored("bf16", "bf16", "bf16", "bf16"),
-    "float16": Stored("fp16", "fp16", "fp16", "fp16"),
-    "fp8": Stored("fp8", "fp8", "bf16", "fp8"),
-    "nvfp4": Stored("nvfp4", "nvfp4", "bf16", "nvfp4"),
-    "int8_wo": Stored("bf16", "int8", "bf16", "bf16"),
+AICONFIGURATOR_DTYPES: Mapping[str, tuple[str, str, str, str]] = {
+    "bfloat16": ("bf16", "bf16", "bf16", "bf16"),
+    "float16": ("fp16", "fp16", "fp16", "fp16"),
+    "fp8": ("fp8", "fp8", "bf16", "fp8"),
+    "nvfp4": ("nvfp4", "nvfp4", "bf16", "nvfp4"),
+    "int8_wo": ("bf16", "int8", "bf16", "bf16"),
 }
-"""The dtypes of aiconfigurator's `gemm_dtype`; of others the storage is not certain."""
+"""The `DTYPES` of aiconfigurator's `gemm_dtype`; of others the storage is not certain."""
 
 
 def aiconfigurator(frame: pl.DataFrame) -> Tidy:
@@ -49,12 +39,12 @@ def aiconfigurator(frame: pl.DataFrame) -> Tidy:
         for name, count in frame.filter(~known)["gemm_dtype"].value_counts(sort=True).iter_rows()
     }
     frame = frame.filter(known)
+    columns = zip(*AICONFIGURATOR_DTYPES.values(), strict=True)
     dtypes = {
         column: pl.col("gemm_dtype").replace_strict(
-            {name: getattr(stored, column) for name, stored in AICONFIGURATOR_DTYPES.items()},
-            return_dtype=pl.String,
+            dict(zip(AICONFIGURATOR_DTYPES, stored, strict=True)), return_dtype=pl.String
         )
-        for column in Stored._fields
+        for column, stored in zip(DTYPES, columns, strict=True)
     }
     frame = frame.with_columns(**dtypes, B="m", D="k", F="n", seconds=pl.col("latency") * PER_MS)
     if {"framework", "version"} <= set(frame.columns):
@@ -105,7 +95,7 @@ def vidur(frame: pl.DataFrame) -> Tidy:
             part = frame.select(
                 "#",
                 pl.lit("vidur").alias("source"),
-                *(pl.lit("fp16").alias(column) for column in Stored._fields),
+                *(pl.lit("fp16").alias(column) for column in DTYPES),
                 B="num_tokens",
                 D=projection.D,
                 F=projection.F,
@@ -115,6 +105,46 @@ def vidur(frame: pl.DataFrame) -> Tidy:
             )
             parts.append(part.drop_nulls("seconds"))
     return pl.concat(parts), {}
+
+
+RECORDED_CHIPS = 8
+"""The most chips of a run of InferenceX whose split is recorded [1]."""
+
+SAME_RUN = ("model", "chip", "engine", "input_tokens", "output_tokens", "ttft_s", "tpot_s")
+"""Rows that agree in these, times to the last digit, are one measurement."""
+
+
+def chips_of_run() -> pl.Expr:
+    """The chips of a run [1]: the larger of tp * attention_dp and moe_tp * moe_ep."""
+    tp, replicas, by_width, by_expert = (pl.max_horizontal(name, 1) for name in PARALLEL)
+    return pl.max_horizontal(tp * replicas, by_width * by_expert)
+
+
+def with_requests(frame: pl.DataFrame) -> pl.DataFrame:
+    """Runs of InferenceX with `software`, and with the requests at the same time where missing.
+
+    Those are then the batch of all replicas.
+    """
+    every = pl.col("batch") * pl.max_horizontal("attention_dp", 1)
+    return frame.with_columns(software="engine", concurrency=pl.col("concurrency").fill_null(every))
+
+
+def inferencex(frame: pl.DataFrame) -> Tidy:
+    """Runs of InferenceX as aiconfigurator collects them, with times in seconds.
+
+    Source: ai-dynamo/aiconfigurator, `systems/silicon_sample.csv`, columns renamed.
+    """
+    few = frame.filter(chips_of_run() <= RECORDED_CHIPS)
+    first = few.sort(chips_of_run(), maintain_order=True).unique(
+        SAME_RUN, keep="first", maintain_order=True
+    )
+    left_out = {
+        f"are of more than {RECORDED_CHIPS} chips, whose split is not fully recorded": (
+            frame.height - few.height
+        ),
+        "are the same measurement as another row": few.height - first.height,
+    }
+    return with_requests(first), {reason: count for reason, count in left_out.items() if count}
 
 
 class Layout(NamedTuple):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from rooflines.basics.errors import Mistakes
+from rooflines.catalogue.dtypes import name_of
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.unsupported import missing_level_reason, missing_peak_reason
 from rooflines.fits.timings import DTYPES, SIZES
@@ -48,18 +49,8 @@ NOMINAL = {resource.name: 1 for resource in RESOURCES}
 """Efficiencies of a sweep at the nominal rates [1]."""
 
 
-class Stored(NamedTuple):
-    """The dtypes of a matmul, in the order of `DTYPES`."""
-
-    x: str
-    w: str
-    out: str
-    compute: str
-
-    @property
-    def form(self) -> dict[str, str]:
-        """The combination as a config writes it out."""
-        return self._asdict()
+KEYS = (*OPERANDS, "compute")
+"""The keys of a dtype combination, in the order of `DTYPES`."""
 
 
 def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
@@ -74,16 +65,13 @@ def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
                 fix = f"use some of {', '.join(dtypes.formats)}, or choose other rows"
                 check_known_values(frame, column, dtypes.formats, "is no dtype", fix)
     catalogue = {
-        Stored(*(getattr(entry, key) for key in (*OPERANDS, "compute"))): name
+        tuple(getattr(entry, key) for key in KEYS): name
         for name, entry in reversed(dtypes.combinations.items())
     }
-    found = [Stored(*row) for row in frame.select(DTYPES).unique(maintain_order=True).iter_rows()]
-    names = [catalogue.get(one, f"{one.x},{one.w}->{one.out}@{one.compute}") for one in found]
-    stored = dict.fromkeys(DTYPES, pl.String)
-    named = pl.DataFrame(found, schema=stored, orient="row").with_columns(
-        pl.Series("dtypes", names, pl.String)
-    )
-    return frame.join(named, on=list(DTYPES), how="left", maintain_order="left")
+    stored = frame.select(DTYPES).unique(maintain_order=True)
+    names = [catalogue.get(row) or name_of(*row) for row in stored.iter_rows()]
+    named = stored.with_columns(pl.Series("dtypes", names, pl.String))
+    return frame.join(named, on=DTYPES, how="left", maintain_order="left")
 
 
 def missing_bound_reason(chip: Chip, compute: str) -> str | None:
@@ -109,7 +97,7 @@ def matmul_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.Data
     for (chip, software, compute), part in frame.group_by(keys, maintain_order=True):
         stored = part.select("dtypes", *DTYPES).unique(maintain_order=True)
         forms = [
-            name if name in catalogues.dtypes.combinations else Stored(*names).form
+            name if name in catalogues.dtypes.combinations else dict(zip(KEYS, names, strict=True))
             for name, *names in stored.iter_rows()
         ]
         named = [] if software is None else [str(software)]

@@ -14,7 +14,7 @@ import polars as pl
 from rooflines.basics.errors import Mistakes
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.fits.judge import BINS
-from rooflines.fits.served import chips_of_run
+from rooflines.fits.layouts import chips_of_run
 from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import check_known_values
 from rooflines.measured.matmuls import NOMINAL, missing_bound_reason

@@ -19,9 +19,8 @@ from rooflines.fits.read import read_timings
 from rooflines.fits.timings import DTYPES
 from rooflines.measured.catalogues import Catalogues, check_known_values
 from rooflines.measured.join import DESCRIBE, ROW, UNEXPLAINED, joined
-from rooflines.measured.matmuls import missing_bound_reason, with_dtypes
+from rooflines.measured.matmuls import KEYS, missing_bound_reason, with_dtypes
 from rooflines.measured.served import FORMATS, with_formats
-from rooflines.model.operation import OPERANDS
 from rooflines.models.library import model_entries
 from rooflines.results.records import digest_of
 from rooflines.results.tables import metadata_of
@@ -186,7 +185,7 @@ def measured_recipe(found: MeasuredSet) -> dict[str, Any]:
     combinations = [
         name
         for name, entry in given.dtypes.combinations.items()
-        if formats.issuperset(getattr(entry, key) for key in (*OPERANDS, "compute"))
+        if formats.issuperset(getattr(entry, key) for key in KEYS)
     ]
     recipe: dict[str, Any] = {}
     if found.timings.served:

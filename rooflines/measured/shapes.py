@@ -12,16 +12,15 @@ from rooflines.basics.numbers import whole
 from rooflines.basics.table_files import bounded_content, read_csv
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
+from rooflines.fits.matmuls import plain_matmul
 from rooflines.fits.timings import SIZES
-from rooflines.model.costs import Workload, exact_cost
-from rooflines.model.operation import NAMED
-from rooflines.model.sharding import sharding
+from rooflines.model.costs import exact_cost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-MATMUL = NAMED["matmul"]
+    from rooflines.model.costs import Workload
 
 SIDES = (512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)
 """D and F of the sites that are chosen where none are given [1]."""
@@ -49,7 +48,7 @@ class MatmulSizes(NamedTuple):
 def workload(dtypes: str) -> Workload:
     """A matmul in a dtype combination of the catalogue, on one machine."""
     (combination,) = combinations_of([dtypes], dtype_entries()).values()
-    return Workload(MATMUL, combination.bits, sharding("none", MATMUL), 1, (), {}, MATMUL.flops)
+    return plain_matmul(combination)
 
 
 def cost(shape: MatmulSizes, dtypes: str, name: str) -> int:

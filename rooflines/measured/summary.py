@@ -1,4 +1,4 @@
-"""Errors of the bound and of the estimate, by set, chip, software, dtypes, split and region."""
+"""Sets of timings as tables: joined rows, their errors by chip and region, what lacks a row."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ import polars as pl
 from rooflines.fits.folds import QUARTER, held_out, with_folds
 from rooflines.fits.judge import BAND, REGIONS, with_errors
 from rooflines.measured.join import IN_CACHE, PARTLY
+from rooflines.model.measured_columns import MEASURED_SKIPPED, MEASURED_SUMMARY, measured_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rooflines.basics.yaml_file import JSON
     from rooflines.fits.entries import Calibrations
+    from rooflines.measured.join import JoinedTimings
 
 KEYS = ("model", "chip", "software", "dtypes", "collective", "split")
 """What tells the rows of a set, before the number of chips and the region."""
@@ -110,3 +115,43 @@ def _columns() -> dict[str, pl.Expr]:
         **spread("ratio_lower"),
         **spread("ratio_estimate"),
     }
+
+
+# ---------------------------------------------------------------- tables
+
+
+def measured_frame(found: JoinedTimings) -> pl.DataFrame:
+    """The timings of a set joined with the model, with columns in the order of the dictionary."""
+    return found.frame.select(column.name for column in measured_columns(found.frame.columns))
+
+
+def summaries(sets: Iterable[tuple[str, pl.DataFrame, bool, Calibrations]]) -> pl.DataFrame:
+    """The errors of sets, with the columns of `MEASURED_SUMMARY`.
+
+    Args:
+        sets: Their names, their timings joined with the model, whether no fit uses them, and the
+            calibrations by which they were joined.
+    """
+    frames = [
+        summary(frame, fits, never_fitted=never_fitted).with_columns(set=pl.lit(name))
+        for name, frame, never_fitted, fits in sets
+    ]
+    return pl.concat(frames).select(column.name for column in MEASURED_SUMMARY)
+
+
+def timings_lacking(what: str, rows: Iterable[JSON]) -> int:
+    """Timings without a row or without an estimate [1].
+
+    Args:
+        what: `row` or `estimate`.
+        rows: From `MeasuredSet.skipped`.
+    """
+    return sum(row["timings"] for row in rows if row["lacks"] == what)
+
+
+def skipped_frame(rows: Sequence[JSON]) -> pl.DataFrame:
+    """Timings without a row or an estimate, counted, with the columns of `MEASURED_SKIPPED`."""
+    schema = {column.name: pl.Int64 if column.unit else pl.String for column in MEASURED_SKIPPED}
+    return pl.DataFrame(
+        [{**dict.fromkeys(schema), **row} for row in rows], schema=schema, orient="row"
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.table_files import read_parquet
 from rooflines.measured.join import ROW
 from rooflines.measured.sets import fits_of, measured_set_of
-from rooflines.measured.table import (
+from rooflines.measured.summary import (
     measured_frame,
     skipped_frame,
     summaries,
