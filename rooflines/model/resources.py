@@ -1,7 +1,7 @@
 """The resources that rows need, as one list: times, bounds and thresholds are computed over it.
 
-A resource has a cost (a column that is also a polynomial of the sizes) and a rate. To model a
-fourth one, add an entry to `RESOURCES` and, if its cost is new, one to `costs.COSTS`.
+A resource has a work (a column that is also a polynomial of the sizes) and a rate. To model a
+fourth one, add an entry to `RESOURCES`; operations and steps of models then both have it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer
+from rooflines.model.poly import Poly, constant, total
+from rooflines.model.sharding import Sharding
+from rooflines.model.target import Target
+from rooflines.model.times import Time, Times
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflines.model.network import Route
-    from rooflines.model.target import Target
+    from rooflines.model.target import Machine
+
+ALONE = Sharding("none")
 
 
 @dataclass(frozen=True)
@@ -116,18 +124,24 @@ class Resource:
         work: The column of its work.
         bound: Its name as a bottleneck, in column `bound`.
         rate: Its rate on a target; None where the target lacks it and no work needs it.
+        amount: Its work in one layer of a kernel; None: the one of the column's name.
     """
 
     name: str
     work: str
     bound: str
     rate: Callable[[Target], Rate | None]
+    amount: Callable[[Kernel], Poly] | None = None
+
+    def of(self, kernel: Kernel) -> Poly:
+        """Its work in one layer of a kernel [FLOP or byte]."""
+        return kernel.work(self.work) if self.amount is None else self.amount(kernel)
 
 
 RESOURCES: tuple[Resource, ...] = (
     Resource("math", "flops", "compute", math_rate),
     Resource("memory", "memory_bytes", "memory", memory_rate),
-    Resource("network", "network_bytes", "network", network_rate),
+    Resource("network", NETWORK_BYTES, "network", network_rate),
 )
 """All resources; the others are compared with the first, and the earlier one wins a tie."""
 
@@ -140,6 +154,104 @@ RATES: Mapping[str, Resource] = {
     "peak" if resource is MATH else f"{resource.name}_rate": resource for resource in RESOURCES
 }
 """The rates that can be solved for, by name: peak, memory_rate, network_rate."""
+
+
+ACTIVATIONS = "activation_bytes"
+"""The work of kernels that hand each other tensors through memory; operations have none."""
+
+
+def target_of(kernel: Kernel, machine: Machine) -> Target:
+    """What a kernel runs on, its transfers aside."""
+    peak = machine.peaks[kernel.compute]
+    return Target(peak, machine.level, None, ALONE, machine.efficiency)
+
+
+def nominal(parts: Sequence[tuple[int, Kernel]], machine: Machine) -> Times:
+    """The times of an operation or step at the rates of the data sheet, efficiencies applied.
+
+    Collectives overlap: on every network the larger of all that is sent and of all hops counts, of
+    several networks the slowest.
+
+    Args:
+        parts: Its kernels, each with how often it runs.
+        machine: The chip.
+
+    Source: All About Rooflines, "Where does the time go?".
+    """
+    by = {
+        each.bound: overlapped(parts, machine)
+        if each.rate is network_rate
+        else _worked(each, parts, machine)
+        for each in RESOURCES
+    }
+    handed = total(
+        kernel.work(ACTIVATIONS) * count / memory_rate(target_of(kernel, machine)).per_s
+        for count, kernel in parts
+        if kernel.work(ACTIVATIONS)
+    )
+    return Times(by, activation=handed)
+
+
+def in_turn(kernel: Kernel, machine: Machine) -> Times:
+    """The times of one layer of a kernel whose collectives follow one another."""
+    times = nominal([(1, kernel)], machine)
+    share = machine.efficiency["network"]
+    sent = Time.total((1, Time.of(*exchange(each, share))) for each in kernel.transfers)
+    return Times({**times.by, NETWORK.bound: sent}, activation=times.activation)
+
+
+def _worked(resource: Resource, parts: Iterable[tuple[int, Kernel]], machine: Machine) -> Time:
+    """The time of a resource's work at its rate, and at least its latency."""
+    sums, latency_s = [], Fraction(0)
+    for count, kernel in parts:
+        amount, rate = resource.of(kernel), resource.rate(target_of(kernel, machine))
+        if amount and rate is not None:
+            sums.append(amount * count / rate.per_s)
+            latency_s += rate.latency_s * count
+    return Time.of(total(sums), constant(latency_s))
+
+
+def overlapped(parts: Iterable[tuple[int, Kernel]], machine: Machine) -> Time:
+    """The time of all collectives of an operation or step, on networks that work at once."""
+    sends: dict[int, list[Poly]] = {}
+    hops: dict[int, Fraction] = {}
+    for count, kernel in parts:
+        for transfer in kernel.transfers:
+            for level, (sending, latency_s) in enumerate(
+                levels_of(transfer, machine.efficiency["network"])
+            ):
+                sends.setdefault(level, []).append(sending * count)
+                hops[level] = hops.get(level, Fraction(0)) + latency_s * count
+    return Time.of(*map(total, sends.values()), constant(max(hops.values(), default=Fraction(0))))
+
+
+def levels_of(
+    transfer: Transfer, efficiency: Fraction, *, typical: bool = False
+) -> list[tuple[Poly, Fraction]]:
+    """What a collective takes on every network, inner first: of what is sent, and of hops [s].
+
+    Args:
+        transfer: The collective; a network over which it sends nothing has no hops.
+        efficiency: Share of the nominal rates that is reached, 0..1 [1].
+        typical: Whether hops take their usual time instead of the least.
+    """
+    rates = collective_rates(transfer.route, transfer.kind, efficiency, typical=typical)
+    return [
+        (
+            transfer.payload * (sent / rate.per_s),
+            rate.latency_s * transfer.times if sent else Fraction(0),
+        )
+        for sent, rate in zip(transfer.sent, rates, strict=True)
+    ]
+
+
+def exchange(
+    transfer: Transfer, efficiency: Fraction, *, typical: bool = False
+) -> tuple[Poly, Poly]:
+    """The time of a collective: of what it sends over its slowest network, and of its hops [s]."""
+    levels = levels_of(transfer, efficiency, typical=typical)
+    sending = max((each for each, _ in levels), key=lambda each: each.scale)
+    return sending, constant(max(latency_s for _, latency_s in levels))
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,21 @@ class Level:
 
 
 @dataclass(frozen=True)
+class Machine:
+    """The numbers of a chip that times read.
+
+    Attributes:
+        peaks: Nominal dense peaks of the compute unit by compute dtype [FLOP/s].
+        level: The memory level that feeds the unit.
+        efficiency: Share of the nominal rate that each resource reaches, 0..1, by resource name.
+    """
+
+    peaks: Mapping[str, Fraction]
+    level: Level
+    efficiency: Mapping[str, Fraction]
+
+
+@dataclass(frozen=True)
 class Target:
     """What a row runs on: parts of a chip, a split over N chips, an efficiency per resource.
 

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.text import counted
+from rooflines.model.operation import MATRIX
 from rooflines.model.step_columns import layer_columns, step_columns
 from rooflines.models.dtypes import check_dtypes
 from rooflines.models.shape import PREFILL
 from rooflines.serving.support import Asked, Block, SkippedSteps, supported
 from rooflines.sweep.axes import check_length, check_parts
+from rooflines.sweep.cases import Requested
+from rooflines.sweep.steps import Stepped, request_axis, step_axis, step_blocks
 from rooflines.sweep.support import check_chips
 
 if TYPE_CHECKING:
@@ -23,7 +26,12 @@ if TYPE_CHECKING:
     from rooflines.model.columns import Column
     from rooflines.models.dtypes import StepDtypes
     from rooflines.models.model import Model
+    from rooflines.models.shape import Phase
     from rooflines.settings.model_sweeps import ModelSweepConfig
+    from rooflines.sweep.axes import Axis
+    from rooflines.sweep.cases import Block as Cases
+    from rooflines.sweep.steps import SkippedSteps as SkippedStepCases
+    from rooflines.sweep.steps import StepCase
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,6 +116,54 @@ class ModelSweep:
                 self.points,
             )
         )
+
+    @cached_property
+    def requested(self) -> Requested:
+        """What it asks of every chip."""
+        config = self.config
+        return Requested(
+            config.chips,
+            config.memory,
+            config.network,
+            MATRIX,
+            {name: each.computed for name, each in self.combinations.items()},
+            self.chips,
+            config.efficiency,
+            self.calibrations,
+            config.calibration or (),
+        )
+
+    @cached_property
+    def stepped(self) -> Stepped:
+        """What all its cases have in common."""
+        config = self.config
+        return Stepped(
+            self.models,
+            config.phase,
+            config.splits,
+            self.combinations,
+            {name: each.bits(self.dtypes.formats) for name, each in self.combinations.items()},
+            config.cache_split,
+            config.routing,
+            self.batches,
+            self.sizes_of,
+        )
+
+    @cached_property
+    def supported(self) -> tuple[tuple[Cases[StepCase], ...], tuple[SkippedStepCases, ...]]:
+        """The cases that chips support, a block for each model, phase and split, and rows not."""
+        return step_blocks(self.requested, self.stepped, self.points)
+
+    @property
+    def step_blocks(self) -> tuple[Cases[StepCase], ...]:
+        """The cases that chips support, a block for each model, phase and split."""
+        return self.supported[0]
+
+    def sizes_of(self, model: Model, phase: Phase) -> Axis:
+        """Contexts and new tokens of a step, or requests, with the extents that follow."""
+        if self.config.requests:
+            return request_axis(model.shape, self.config.requests)
+        return step_axis(model.shape, phase, self.contexts, self.new_tokens)
 
     @property
     def blocks(self) -> tuple[Block, ...]:

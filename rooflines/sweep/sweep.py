@@ -26,6 +26,8 @@ from rooflines.model.resources import RESOURCES
 from rooflines.model.sharding import SHARDS, Sharding, sharding
 from rooflines.model.target import Level, Target
 from rooflines.sweep.axes import Axis, axes_of
+from rooflines.sweep.cases import Requested
+from rooflines.sweep.operations import Operated, operation_blocks
 from rooflines.sweep.support import (
     Asked,
     ChipRows,
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.model.operation import Flops, Unit
     from rooflines.settings.schema import SweepConfig
+    from rooflines.sweep.cases import Block
+    from rooflines.sweep.operations import OperationCase, SkippedOperations
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,6 +137,49 @@ class Sweep:
                 self.points,
             )
         )
+
+    @cached_property
+    def requested(self) -> Requested:
+        """What it asks of every chip."""
+        config = self.config
+        return Requested(
+            config.chips,
+            config.memory,
+            config.network,
+            self.unit,
+            {name: (each.compute,) for name, each in self.combinations.items()},
+            self.chips,
+            config.efficiency,
+            self.calibrations,
+            config.calibration or (),
+        )
+
+    @cached_property
+    def operated(self) -> Operated:
+        """What all its cases have in common."""
+        return Operated(
+            self.op,
+            self.tile,
+            self.flops,
+            self.unit,
+            self.combinations,
+            self.shardings,
+            list(map(parse_axes, self.config.shards)),
+            self.has_axes,
+        )
+
+    @cached_property
+    def supported(
+        self,
+    ) -> tuple[tuple[Block[OperationCase], ...], tuple[SkippedOperations, ...]]:
+        """The cases that chips support, a block for each place, and the rows that are skipped."""
+        self.requested.check_chips()
+        return operation_blocks(self.requested, self.operated, self.leading, self.inner)
+
+    @property
+    def blocks(self) -> tuple[Block[OperationCase], ...]:
+        """The cases that chips support, a block for each chip, memory level and route."""
+        return self.supported[0]
 
     @property
     def by_chip(self) -> tuple[ChipRows, ...]:

@@ -1,0 +1,180 @@
+"""Sums of products of named extents with exact coefficients: every work, byte and time.
+
+An extent is a size, or a number that depends on sizes. Its name says which:
+
+- `B`: a size;
+- `B/512`, `B*T/128`: the whole spans of so many elements that a size, or a product of sizes, needs;
+- `pairs:4096`, `entries:4096`: pairs of tokens, and entries of a cache that are moved, of one
+  sequence with that window; without a window `pairs:` and `entries:`;
+- `touched:128,8,1/2`: the experts, of 128 with 8 per token, that half of the tokens B * T use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+Product = tuple[str, ...]
+"""Extents that are multiplied."""
+
+WINDOWED = ("pairs", "entries")
+"""Extents that depend on how far a token attends."""
+
+TOUCHED = "touched"
+"""The extent that depends on how many tokens choose experts."""
+
+
+class SizeLine(NamedTuple):
+    """A polynomial along one size n: slope * n + constant + expert * touched(n).
+
+    Attributes:
+        slope, constant: By the other extents.
+        expert: By the experts that the tokens use; empty without experts.
+    """
+
+    slope: Poly
+    constant: Poly
+    expert: Poly
+
+
+@dataclass(frozen=True, eq=False)
+class Poly:
+    """A sum of products of extents.
+
+    Attributes:
+        terms: The coefficient of every product.
+        scale: Factor of all coefficients. A work and its time at a rate share their `terms`, so
+            that tables compute them once.
+    """
+
+    terms: Mapping[Product, Fraction] = field(default_factory=dict)
+    scale: Fraction = Fraction(1)
+
+    @property
+    def coefficients(self) -> dict[Product, Fraction]:
+        """The coefficient of every product, scale included."""
+        if self.scale == 1:
+            return dict(self.terms)
+        return {product: each * self.scale for product, each in self.terms.items()}
+
+    def __bool__(self) -> bool:
+        """Whether there is any product."""
+        return bool(self.terms)
+
+    def __add__(self, other: Poly) -> Poly:
+        """The sum."""
+        return total((self, other))
+
+    def __mul__(self, factor: Fraction | int) -> Poly:
+        """A multiple."""
+        return self if factor == 1 else Poly(self.terms, self.scale * factor)
+
+    def __truediv__(self, divisor: Fraction | int) -> Poly:
+        """A share, or the time of a work at a rate."""
+        return Poly(self.terms, self.scale / divisor)
+
+    def renamed(self, extent: Callable[[str], str]) -> Poly:
+        """The same by extents of other names."""
+        found = {tuple(map(extent, product)): each for product, each in self.terms.items()}
+        return Poly(found, self.scale)
+
+    def in_spans(self, sizes: Product, span: int | Fraction) -> Poly:
+        """The same with a product of sizes counted in whole spans.
+
+        Args:
+            sizes: The sizes whose product is counted.
+            span: Elements of a span [1].
+        """
+        if span == 1 or not sizes:
+            return self
+        spans, held = f"{'*'.join(sizes)}/{span}", set(sizes)
+        found = {
+            (*(name for name in product if name not in held), spans)
+            if held.issubset(product)
+            else product: each * span if held.issubset(product) else each
+            for product, each in self.terms.items()
+        }
+        return Poly(found, self.scale)
+
+    def at(self, extents: Mapping[str, Fraction | int]) -> Fraction:
+        """The exact value at these extents."""
+        found = Fraction(0)
+        for product, coefficient in self.terms.items():
+            value = coefficient
+            for name in product:
+                value *= extents[name]
+            found += value
+        return found * self.scale
+
+    def along(self, size: str, span: int = 1) -> SizeLine:
+        """The sum along one size, or along the number of its spans.
+
+        Args:
+            size: The size.
+            span: Elements of a span. Products that count elements are then taken at the last one of
+                each span, where they are largest [1].
+
+        Raises:
+            ValueError: It is no line along this size, such as a sum that counts other spans of it.
+        """
+        slope: dict[Product, Fraction] = {}
+        constant: dict[Product, Fraction] = {}
+        expert: dict[Product, Fraction] = {}
+        for product, coefficient in self.terms.items():
+            moving = [name for name in product if size in sizes_of(name)]
+            rest = tuple(name for name in product if name not in moving)
+            if not moving:
+                constant[rest] = coefficient
+            elif moving == [size]:
+                slope[rest] = slope.get(rest, Fraction(0)) + coefficient * span
+            elif moving == [f"{size}/{span}"]:
+                slope[rest] = slope.get(rest, Fraction(0)) + coefficient
+            elif product[0].startswith(TOUCHED):
+                expert[product] = coefficient
+            else:
+                raise ValueError(f"{'*'.join(product)} is no line along {size}")
+        return SizeLine(*(Poly(part, self.scale) for part in (slope, constant, expert)))
+
+    def dominates(self, other: Poly) -> bool:
+        """Whether every coefficient is at least that of another one: never the smaller of both."""
+        own, theirs = self.coefficients, other.coefficients
+        zero = Fraction(0)
+        return all(
+            own.get(product, zero) >= theirs.get(product, zero) for product in own.keys() | theirs
+        )
+
+
+ZERO = Poly()
+
+
+def constant(value: Fraction | int) -> Poly:
+    """A number as a sum without extents."""
+    return Poly({(): Fraction(value)}) if value else ZERO
+
+
+def total(parts: Iterable[Poly]) -> Poly:
+    """The sum of several; of one it is that one."""
+    present = [part for part in parts if part.terms]
+    if len(present) == 1:
+        return present[0]
+    sums: dict[Product, Fraction] = {}
+    for part in present:
+        for product, coefficient in part.coefficients.items():
+            sums[product] = sums.get(product, Fraction(0)) + coefficient
+    return Poly(sums)
+
+
+@cache
+def sizes_of(extent: str) -> frozenset[str]:
+    """The sizes that an extent depends on."""
+    kind = extent.partition(":")[0]
+    if kind in WINDOWED:
+        return frozenset(("T", "S"))
+    if kind == TOUCHED:
+        return frozenset(("B", "T"))
+    return frozenset(extent.partition("/")[0].split("*"))

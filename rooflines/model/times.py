@@ -1,0 +1,124 @@
+"""Times of kernels: sums of maxima of minima of polynomials, nominal or by a calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+from typing import TYPE_CHECKING
+
+from rooflines.model.poly import ZERO, Poly, total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Pieces = tuple[tuple[Poly, ...], ...]
+"""A maximum of minima: of each piece the least of its polynomials counts, of these the largest
+[s]."""
+
+Band = tuple[float, float]
+"""The p10 and p90 of measured over estimated time [1]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Time:
+    """A time: a sum of maxima of minima.
+
+    Attributes:
+        summands: Those that bend at the same sizes are one.
+    """
+
+    summands: tuple[Pieces, ...] = ()
+
+    @classmethod
+    def of(cls, *polys: Poly) -> Time:
+        """The largest of polynomials; those that never are the largest are left out."""
+        kept: list[Poly] = []
+        for poly in polys:
+            if poly and not any(each.dominates(poly) for each in kept):
+                kept = [each for each in kept if not poly.dominates(each)] + [poly]
+        return cls((tuple((each,) for each in kept),)) if kept else cls()
+
+    @classmethod
+    def total(cls, parts: Iterable[tuple[int, Time]]) -> Time:
+        """The sum of times, each a number of times."""
+        alike: dict[object, list[Pieces]] = {}
+        for count, part in parts:
+            for summand in part.summands:
+                scaled = tuple(tuple(each * count for each in least) for least in summand)
+                alike.setdefault(_form(summand), []).append(scaled)
+        return cls(tuple(map(_added, alike.values())))
+
+    @property
+    def pieces(self) -> Pieces:
+        """The same as one maximum of minima: a sum of these is one of these too."""
+        if not self.summands:
+            return ((ZERO,),)
+        if len(self.summands) == 1:
+            return self.summands[0]
+        return tuple(
+            tuple(total(polys) for polys in product(*leasts)) for leasts in product(*self.summands)
+        )
+
+    def at(self, extents: Mapping[str, Fraction | int]) -> Fraction:
+        """The exact time at these extents [s]."""
+        return sum(
+            (
+                max(min(each.at(extents) for each in least) for least in summand)
+                for summand in self.summands
+            ),
+            Fraction(0),
+        )
+
+
+def _form(summand: Pieces) -> object:
+    """A key that is the same for pieces that are multiples of each other."""
+    if len(summand) == len(summand[0]) == 1:
+        return "line"
+    found = [poly.coefficients for least in summand for poly in least]
+    unit = next((value for each in found for value in each.values()), Fraction(1))
+    scaled = (frozenset((key, each[key] / unit) for key in each) for each in found)
+    return tuple(map(len, summand)), tuple(scaled)
+
+
+def _added(alike: list[Pieces]) -> Pieces:
+    """The sum of pieces that are multiples of each other."""
+    if len(alike) == 1:
+        return alike[0]
+    return tuple(
+        tuple(total(polys) for polys in zip(*leasts, strict=True))
+        for leasts in zip(*alike, strict=True)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """The times of one or several kernels by bound, nominal or by a calibration.
+
+    Attributes:
+        by: The time of every bound, in the order that decides ties.
+        common: Added to the largest of them, whatever the bound [s].
+        activation: Of what kernels hand each other through memory [s]. Nominal times have it apart
+            from those of memory, estimates in them.
+        bands: Bands by bound; a bound without one is left out.
+    """
+
+    by: Mapping[str, Time]
+    common: Poly = ZERO
+    activation: Poly = ZERO
+    bands: Mapping[str, Band] = field(default_factory=dict)
+
+    @classmethod
+    def total(cls, parts: Iterable[tuple[int, Times]]) -> Times:
+        """The sums by bound, each a number of times: no sum of the largest ones."""
+        listed = list(parts)
+        bounds = dict.fromkeys(bound for _, times in listed for bound in times.by)
+        none = Time()
+        return cls(
+            {
+                bound: Time.total((count, times.by.get(bound, none)) for count, times in listed)
+                for bound in bounds
+            },
+            total(times.common * count for count, times in listed),
+            total(times.activation * count for count, times in listed),
+        )

@@ -1,0 +1,224 @@
+"""The kernels of a step on one chip of a split: exact works, and what the chips send.
+
+A kernel is a group of a model on one chip. Shares such as B / dp are real numbers: all chips are
+equally busy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from rooflines.model.costs import BITS_PER_BYTE
+from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
+from rooflines.model.network import ALL_TO_ALL, Route
+from rooflines.model.operation import operation
+from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, Poly, constant, total
+from rooflines.model.sharding import sharding
+from rooflines.models.cache import BY_BATCH, cache_shares, entries_moved, pairs
+from rooflines.models.groups import (
+    MATMULS,
+    TOKENS,
+    UNIFORM,
+    groups_of,
+    reached,
+    touched_experts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflines.model.network import Link
+    from rooflines.models.groups import Group, Step, Terms
+    from rooflines.models.shape import Layout, Phase, Shape
+    from rooflines.models.split import Split
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How chips share a model and store its tensors.
+
+    Attributes:
+        split: The split.
+        bits: Bits per element of each class of tensors [bit].
+        compute: The compute dtypes of linear kernels and of attention.
+        cache_split: `heads` or `batch`.
+        links: The interconnects, inner first; none where nothing is sent.
+        routing: Which experts tokens choose.
+    """
+
+    split: Split
+    bits: Mapping[str, Fraction]
+    compute: tuple[str, str]
+    cache_split: str
+    links: tuple[Link, ...]
+    routing: str
+
+    def bytes_of(self, tensors: str) -> Fraction:
+        """Bytes per element of a class of tensors [byte]."""
+        return self.bits[tensors] / BITS_PER_BYTE
+
+
+class Placement(NamedTuple):
+    """What the chips of a tensor-parallel group have whole of a kernel's input and output.
+
+    Attributes:
+        reads: Whether every chip reads the whole input.
+        writes: Whether every chip writes the whole output.
+        collective: What sums the outputs; None if there is nothing to sum.
+    """
+
+    reads: bool
+    writes: bool
+    collective: str | None = None
+
+
+@cache
+def placement_of(layout: Layout) -> Placement:
+    """The placement of a layout: that of a matmul under a sharding, or of two in a row."""
+    if layout in ("heads", "whole"):
+        return Placement(reads=layout == "whole", writes=layout == "whole")
+    first, last = {
+        "column": ("column", "column"),
+        "row": ("contracting/all-reduce", "contracting/all-reduce"),
+        "fused": ("column", "contracting/all-reduce"),
+    }[layout]
+    matmul = operation("matmul")
+    before, after = sharding(first, matmul), sharding(last, matmul)
+    return Placement(
+        str(before.split) not in matmul.x,
+        str(after.split) not in matmul.out,
+        dict(after.transfers).get("out"),
+    )
+
+
+def step_kernels(shape: Shape, phase: Phase, sharing: Sharing) -> tuple[Kernel, ...]:
+    """The kernels of a step on one chip, in the order in which they run.
+
+    Args:
+        shape: The model.
+        phase: `decode` or `prefill`.
+        sharing: How chips share it; checked by `Split.check`.
+    """
+    return tuple(_kernel(shape, group, sharing) for group in groups_of(shape, phase))
+
+
+def _kernel(shape: Shape, group: Group, sharing: Sharing) -> Kernel:
+    split, over_all = sharing.split, _over_all(group, sharing)
+    token_share = Fraction(1) if over_all else Fraction(1, split.dp)
+
+    def extent(name: str) -> str:
+        """The extent with the window, or the experts, that it depends on."""
+        if name in WINDOWED:
+            return f"{name}:{group.window or ''}"
+        if name == TOUCHED and group.moe is not None:
+            return f"{TOUCHED}:{group.moe.E},{group.moe.k},{token_share}"
+        return name
+
+    def amount(terms: Terms, factor: Fraction) -> Poly:
+        found = {tuple(map(extent, product)): per * factor for product, per in terms.items()}
+        return Poly(found) if found else ZERO
+
+    tensors = group.tensors or "weights"
+    weights = amount(group.weights, split.share(tensors) * sharing.bytes_of(tensors))
+    if group.moe is not None and (sharing.routing != UNIFORM or group.moe.k == group.moe.E):
+        used = touched_experts(group.moe.E, group.moe.k, 1, sharing.routing)
+        weights = constant(used * next(iter(weights.terms.values())))
+    cache_share = Fraction(1, split.dp * cache_shares(shape, split.shards, sharing.cache_split))
+    cached = amount(group.cache, cache_share * sharing.bytes_of("cache"))
+    placement = placement_of(group.layout)
+    alone, shared = Fraction(1, split.chips if over_all else split.dp), Fraction(1, split.chips)
+    size = sharing.bytes_of("activations")
+    x = amount(group.reads, size * (alone if placement.reads else shared))
+    out = amount(group.writes, size * (alone if placement.writes else shared))
+    moved = {"x": x, "out": out}
+    if group.depth is not None:
+        depth = group.depth if placement.reads else group.depth / split.shards
+        moved["depth"] = constant(depth)
+    transfers = tuple(_transfers(shape, group, sharing))
+    works = {
+        "flops": amount(group.flops, shared),
+        "weight_bytes": weights,
+        "cache_bytes": cached,
+        "activation_bytes": total((x, out)),
+        "memory_bytes": total((weights, cached)),
+        NETWORK_BYTES: sent_bytes(transfers),
+    }
+    rows = next(iter(group.flops)) if group.weights and group.layout in MATMULS else ()
+    return Kernel(
+        group.name,
+        sharing.compute[1 if group.cache else 0],
+        works,
+        transfers,
+        moved,
+        rows,
+        int(1 / token_share),
+        group.count,
+    )
+
+
+def _over_all(group: Group, sharing: Sharing) -> bool:
+    """Whether all chips share the experts of a group."""
+    return group.moe is not None and sharing.split.ep > 1
+
+
+def _transfers(shape: Shape, group: Group, sharing: Sharing) -> Iterator[Transfer]:
+    """What the chips send after a kernel, or for an attention around it."""
+    split, size = sharing.split, sharing.bytes_of("activations")
+    over_all = _over_all(group, sharing)
+    if over_all and group.moe is not None:
+        everyone = Route(sharing.links, (split.ep,))
+        choice = group.moe.E, group.moe.k, sharing.routing
+        sent = everyone.sent_once(lambda parts: reached(*choice[:2], parts, choice[2]))
+        for each in (size, sharing.bytes_of("combine")):
+            tokens = Poly({TOKENS: shape.D * each / split.chips})
+            yield Transfer(ALL_TO_ALL, tokens, everyone, sent, choice=choice)
+    if split.shards == 1:
+        return
+    route = Route(sharing.links, split.axes)
+
+    def transfer(kind: str, payload: Terms) -> Transfer:
+        return Transfer(kind, Poly(payload), route, route.sent(kind))
+
+    if group.cache and sharing.cache_split == BY_BATCH:
+        for terms in (group.reads, group.writes):
+            own: Terms = {product: per * size / split.chips for product, per in terms.items()}
+            yield transfer(ALL_TO_ALL, own)
+    outputs: Terms = {TOKENS: shape.D * size / split.dp}
+    if over_all:
+        yield transfer("all-gather", outputs)
+        return
+    summed = placement_of(group.layout).collective
+    with_experts = group.name == "shared" and split.ep == 1  # one sum for both
+    if summed is not None and not with_experts:
+        yield transfer(summed, outputs)
+
+
+class StepExtents(dict[str, int | Fraction]):
+    """The extents of a step by name, computed when first asked for."""
+
+    def __init__(self, step: Step) -> None:
+        super().__init__({"B": step.B, "T": step.T})
+        self._step = step
+
+    def __missing__(self, name: str) -> int | Fraction:
+        """An extent that depends on sizes."""
+        kind, _, of = name.partition(":")
+        step, value = self._step, Fraction(0)
+        if kind == TOUCHED:
+            experts, per_token, share = of.split(",")
+            tokens = step.B * step.T * Fraction(share)
+            value = touched_experts(int(experts), int(per_token), tokens)
+        elif kind in WINDOWED:
+            moved = pairs if kind == "pairs" else entries_moved
+            value = Fraction(moved(step.S, step.T, int(of) if of else None))
+        else:
+            sizes, _, span = name.partition("/")
+            elements = 1
+            for size in sizes.split("*"):
+                elements *= getattr(step, size)
+            value = Fraction(-(-elements // int(span)))
+        self[name] = value
+        return value

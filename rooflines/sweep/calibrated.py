@@ -1,0 +1,99 @@
+"""Calibrated times of kernels: the pieces of a calibration as polynomials of extents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rooflines.fits.collective_form import protocols, ring_steps
+from rooflines.fits.form import common, pieces
+from rooflines.model.poly import Poly, constant, total
+from rooflines.model.resources import ACTIVATIONS, MEMORY, exchange
+from rooflines.model.times import Time, Times
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflines.fits.choice import CalibrationChoice
+    from rooflines.fits.form import Affine
+    from rooflines.model.kernel import Kernel, Transfer
+    from rooflines.model.target import Machine
+    from rooflines.model.times import Pieces
+
+BOUNDS = ("compute", "memory", "network", "mixed")
+"""The bounds of an estimate, in the order that decides ties."""
+
+NOMINAL = Fraction(1)
+"""Efficiencies, a what-if, are not applied."""
+
+
+def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> Times | None:
+    """The estimate of one layer of a kernel; None without a calibration of its compute dtype.
+
+    A matmul with weights has all pieces and bands of its calibration, other kernels its shares and
+    overhead only. Collectives run one after another, each with its own fit.
+
+    Args:
+        kernel: The kernel.
+        machine: The chip.
+        choice: The calibrations that apply.
+    """
+    kinds = [each.kind for each in kernel.transfers for _ in range(each.times)]
+    fit = choice.fit(kernel.compute, kinds[0] if len(kinds) == 1 else None)
+    if fit is None:
+        return None
+    numbers, bands = (fit.numbers, fit.bands) if kernel.is_matmul else (fit.numbers.plain, {})
+    quantities = _quantities(kernel, machine, numbers.tile)
+    by: dict[str, list[tuple[Poly, ...]]] = {}
+    network = Time()
+    for piece in pieces(numbers):
+        if piece.bound != "network":
+            by.setdefault(piece.bound, []).append((_weighed(piece, quantities),))
+        elif kernel.transfers:
+            share = Fraction(numbers.network)
+            network = Time.total(
+                (1, Time((_collective(each, share, choice),))) for each in kernel.transfers
+            )
+            by[piece.bound] = []
+    times = {
+        bound: network if bound == "network" else Time((tuple(by[bound]),))
+        for bound in BOUNDS
+        if bound in by
+    }
+    return Times(times, _weighed(common(numbers), quantities), bands=bands)
+
+
+def _quantities(kernel: Kernel, machine: Machine, tile: int) -> dict[str, Poly]:
+    """The nominal quantities that a calibration weighs: seconds, and the depth [1]."""
+    peak, rate = machine.peaks[kernel.compute], machine.level.bytes_per_s
+    span = tile * kernel.sharers if tile > 1 else 1
+    moved = total((kernel.work(MEMORY.work), kernel.work(ACTIVATIONS)))
+    return {
+        "math": (kernel.work("flops") / peak).in_spans(kernel.rows, span),
+        "memory": moved / rate,
+        **{name: held if name == "depth" else held / rate for name, held in kernel.moved.items()},
+    }
+
+
+def _collective(transfer: Transfer, share: Fraction, choice: CalibrationChoice) -> Pieces:
+    """The pieces of a collective: as fitted, or a share of its rate and the typical hops."""
+    sending, hops = exchange(transfer, NOMINAL, typical=True)
+    fitted = choice.collective(transfer.kind) if transfer.times == 1 else None
+    if fitted is None:
+        return ((sending / share,), (hops,)) if hops else ((sending / share,),)
+    waits = fitted.numbers.hop_s * ring_steps(transfer.route, transfer.kind)
+    found = (
+        replace(each, constant_s=each.constant_s + waits) for each in protocols(fitted.numbers)
+    )
+    return (tuple(_weighed(each, {"network": sending}) for each in found),)
+
+
+def _weighed(affine: Affine, quantities: Mapping[str, Poly]) -> Poly:
+    """An affine piece by extents [s]."""
+    parts = [
+        quantities[name] * Fraction(per)
+        for name, per in affine.per.items()
+        if per and name in quantities
+    ]
+    return total((*parts, constant(Fraction(affine.constant_s))))

@@ -1,0 +1,366 @@
+"""Cases: what runs where. A sweep asks for them; chips support them or not, with a reason."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
+
+from rooflines.basics.errors import RooflinesError, check_known, placed
+from rooflines.catalogue.entries import shares_of
+from rooflines.catalogue.unsupported import (
+    Reason,
+    interconnects,
+    missing_level_reason,
+    missing_peak_reason,
+    not_joined,
+)
+from rooflines.fits.choice import CalibrationChoice
+from rooflines.model.network import ALL_TO_ALL, BETWEEN, Link, axes_text
+from rooflines.model.poly import Poly, total
+from rooflines.model.resources import RESOURCES, in_turn, nominal
+from rooflines.model.target import Machine
+from rooflines.model.times import Times
+from rooflines.sweep.calibrated import calibrated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.catalogue.entries import Chip, Efficiency
+    from rooflines.fits.entries import Calibrations
+    from rooflines.model.kernel import Kernel
+    from rooflines.model.operation import Unit
+    from rooflines.sweep.axes import Axis
+
+Axes = tuple[int, ...]
+"""Chips along each axis of a network [1]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Requested:
+    """What a sweep of either kind asks of every chip.
+
+    Attributes:
+        names: Ids of the chips.
+        memory: Memory levels.
+        networks: Routes, inner interconnect first; None: the chip's first.
+        unit: The compute unit.
+        computes: The compute dtypes of every dtype combination.
+        chips: Catalogue entries by id.
+        efficiency: Shares of nominal rates that the sweep sets.
+        calibrations: By chip and software.
+        softwares: The software that the sweep names; none: the chip's own calibration.
+    """
+
+    names: Sequence[str]
+    memory: Sequence[str]
+    networks: Sequence[Sequence[str]] | None
+    unit: Unit
+    computes: Mapping[str, tuple[str, ...]]
+    chips: Mapping[str, Chip]
+    efficiency: Efficiency | None
+    calibrations: Calibrations
+    softwares: Sequence[str]
+
+    @property
+    def routes(self) -> Sequence[Sequence[str] | None]:
+        """The routes, or the one that stands for a chip's first interconnect."""
+        return self.networks or (None,)
+
+    def places(self, chip: str, memory: str) -> Iterator[Place]:
+        """The places of a chip and memory level, one for every route."""
+        for wanted in self.routes:
+            network, links, missing = interconnects(self.chips[chip], wanted)
+            yield Place(self, chip, memory, network, links, missing, wanted)
+
+    def __iter__(self) -> Iterator[Place]:
+        """All places: chips slowest, then memory levels, then routes."""
+        for chip, memory in product(self.names, self.memory):
+            yield from self.places(chip, memory)
+
+    def check_chips(self) -> None:
+        """Refuse chips that are in no catalogue."""
+        check_chips(self.names, self.chips)
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A chip with a memory level and a route: where something may run.
+
+    Attributes:
+        asked: What the sweep asks of every chip.
+        chip, memory, network: As in tables; network is None without one.
+        links: The interconnects, inner first.
+        missing: Why there are none; empty where there are.
+        wanted: The names of the route that is asked for; None: the chip's first.
+    """
+
+    asked: Requested
+    chip: str
+    memory: str
+    network: str | None
+    links: tuple[Link, ...]
+    missing: str
+    wanted: Sequence[str] | None
+
+    @property
+    def entry(self) -> Chip:
+        """The chip's entry in the catalogue."""
+        return self.asked.chips[self.chip]
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """The names of the interconnects, inner first; none where the chip has none."""
+        return tuple(self.network.split(BETWEEN)) if self.network else ()
+
+    @property
+    def route_name(self) -> str | None:
+        """The route in tables: its own, or the one that the chip lacks."""
+        return self.network or (BETWEEN.join(self.wanted) if self.wanted else None)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The numbers of the chip that times read."""
+        nominal_shares = {resource.name: Fraction(1) for resource in RESOURCES}
+        peaks = self.entry.units.get(self.asked.unit, {})
+        return Machine(
+            {dtype: peak.exact for dtype, peak in peaks.items()},
+            self.entry.memory[self.memory].exact,
+            {
+                **nominal_shares,
+                **shares_of(self.entry.efficiency),
+                **shares_of(self.asked.efficiency),
+            },
+        )
+
+    @cached_property
+    def choice(self) -> CalibrationChoice:
+        """The calibrations that apply."""
+        asked = self.asked
+        return CalibrationChoice(
+            asked.calibrations,
+            asked.softwares,
+            self.chip,
+            self.entry,
+            asked.unit,
+            self.memory,
+            self.networks,
+        )
+
+    def no_level(self) -> str | None:
+        """Why the memory level cannot feed the unit; None where it can."""
+        return missing_level_reason(self.entry, self.memory)
+
+    def no_peak(self, dtypes: str) -> str | None:
+        """Why the unit cannot compute in a dtype combination; None where it can."""
+        found = (
+            missing_peak_reason(self.entry, self.asked.unit, compute)
+            for compute in self.asked.computes[dtypes]
+        )
+        return next((reason for reason in found if reason is not None), None)
+
+    def not_joined(self, layout: Layout) -> str | None:
+        """Why the route does not join the chips of a layout; None where it does."""
+        groups = [axes for axes in layout.joined if axes != (1,)]
+        if not groups:
+            return None
+        if self.missing:
+            return self.missing
+        for axes in groups:
+            reason = not_joined(self.networks, self.links, axes)
+            if reason is not None:
+                return reason
+        several = next((axes for axes in groups if len(axes) > 1), None)
+        if layout.scattered and several is not None:
+            along = f"no formula for an {ALL_TO_ALL} along the axes of {axes_text(several)}"
+            return Reason("network", along)
+        return None
+
+
+class Layout(NamedTuple):
+    """How chips share something.
+
+    Attributes:
+        joined: The groups of chips that communicate, as chips along every axis [1].
+        scattered: Whether there is an all-to-all.
+    """
+
+    joined: tuple[Axes, ...]
+    scattered: bool
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Rows of a sweep that are not supported; None in a field means all values."""
+
+    reason: str
+    rows: int = 0
+    chip: str | None = None
+    memory: str | None = None
+    network: str | None = None
+    dtypes: str | None = None
+
+    def asked(self) -> str:
+        """What is asked for, for a message."""
+        raise NotImplementedError
+
+    @property
+    def problem(self) -> str:
+        """A predicate of the sweep, for a message."""
+        raise NotImplementedError
+
+
+def check_chips(names: Sequence[str], chips: Mapping[str, Chip]) -> None:
+    """Refuse chips that are in no catalogue."""
+    fix = "use one of these, or describe the chip under `chips:` with a source"
+    with placed("chips"):
+        check_known(names, chips, "no chip in the catalogue", fix)
+
+
+def check_skipped(
+    skipped: Sequence[Skipped], rows: int, on_unsupported: str, nothing: str, fix: str
+) -> None:
+    """Refuse a sweep without rows, and one with skipped rows if `on_unsupported` is `error`.
+
+    Args:
+        skipped: What is left out.
+        rows: What is not [1].
+        on_unsupported: `skip` or `error`.
+        nothing: The problem of a sweep without rows.
+        fix: What to do about it.
+    """
+    if not skipped or (rows and on_unsupported == "skip"):
+        return
+    first = skipped[0]
+    if not rows:
+        error = RooflinesError("", f"{nothing} It {first.problem}", fix)
+        error.cause = first
+        raise error
+    raise RooflinesError(
+        "on_unsupported",
+        f"is 'error', and the sweep {first.problem}",
+        "leave it out, or write `on_unsupported: skip`",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What runs at a place: everything but the sizes.
+
+    Attributes:
+        place: Where it runs.
+        KEYS: Its key columns.
+    """
+
+    place: Place
+    KEYS: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def chip(self) -> str:
+        """The chip's id."""
+        return self.place.chip
+
+    @property
+    def memory(self) -> str:
+        """The memory level."""
+        return self.place.memory
+
+    @property
+    def network(self) -> str | None:
+        """The route in tables; None without one."""
+        return self.place.network
+
+    @property
+    def machine(self) -> Machine:
+        """The numbers of the chip that times read."""
+        return self.place.machine
+
+    @property
+    def choice(self) -> CalibrationChoice:
+        """The calibrations that apply."""
+        return self.place.choice
+
+    @property
+    def keys(self) -> Mapping[str, str | int | None]:
+        """Its values in the key columns of tables."""
+        raise NotImplementedError
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """What runs, in order."""
+        raise NotImplementedError
+
+    @property
+    def parts(self) -> list[tuple[int, Kernel]]:
+        """The kernels, each with its number of layers."""
+        return [(kernel.count, kernel) for kernel in self.kernels]
+
+    @cached_property
+    def times(self) -> Times:
+        """The nominal times of all kernels and layers; their collectives overlap."""
+        return nominal(self.parts, self.machine)
+
+    @cached_property
+    def kernel_times(self) -> tuple[Times, ...]:
+        """The nominal times of each kernel in one layer; its collectives follow one another."""
+        return tuple(in_turn(kernel, self.machine) for kernel in self.kernels)
+
+    @cached_property
+    def kernel_estimates(self) -> tuple[Times | None, ...]:
+        """The calibrated times of each kernel in one layer; None without a calibration."""
+        return tuple(calibrated(kernel, self.machine, self.choice) for kernel in self.kernels)
+
+    @cached_property
+    def estimate(self) -> Times | None:
+        """The calibrated times of all kernels and layers; None where one has no calibration."""
+        known = [times for times in self.kernel_estimates if times is not None]
+        if len(known) < len(self.kernels):
+            return None
+        if len(known) == 1:
+            return known[0]
+        counts = (kernel.count for kernel in self.kernels)
+        return Times.total(zip(counts, known, strict=True))
+
+    def work(self, column: str) -> Poly:
+        """A work of all kernels and layers, by its column [FLOP or byte]."""
+        resource = next((each for each in RESOURCES if each.work == column), None)
+        return total(
+            (kernel.work(column) if resource is None else resource.of(kernel)) * count
+            for count, kernel in self.parts
+        )
+
+
+CaseT = TypeVar("CaseT", bound=Case)
+
+
+@dataclass(frozen=True, eq=False)
+class Block(Generic[CaseT]):
+    """Cases with the same kernels by name, and their sizes: a full product of axes.
+
+    Attributes:
+        before, after: The axes of sizes before and after the cases, slowest first.
+        cases: The cases.
+    """
+
+    before: tuple[Axis, ...]
+    cases: tuple[CaseT, ...]
+    after: tuple[Axis, ...]
+
+    @cached_property
+    def points(self) -> int:
+        """Rows of each case [1]."""
+        return math.prod(axis.count for axis in (*self.before, *self.after))
+
+    @property
+    def rows(self) -> int:
+        """Rows of all cases [1]."""
+        return self.points * len(self.cases)
+
+
+def joined_blocks(blocks: Sequence[Block[CaseT]]) -> Block[CaseT]:
+    """Blocks with the same sizes as one."""
+    cases = tuple(case for block in blocks for case in block.cases)
+    return replace(blocks[0], cases=cases)
