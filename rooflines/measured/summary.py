@@ -59,7 +59,7 @@ def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = Fal
     for name in ("model", "dtypes", "collective"):
         if name not in frame.columns:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
-    served = "tpot_s" in frame.columns  # never fitted
+    served = not {"D", "bytes"} & set(frame.columns)  # never fitted
     frame = frame if served else with_folds(frame)
     never = never_fitted or served
     kept = held_out() if never else held_out(_below(frame, fits))
