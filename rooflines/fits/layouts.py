@@ -147,7 +147,7 @@ def inferencex(frame: pl.DataFrame) -> Tidy:
     return with_requests(first), {reason: count for reason, count in left_out.items() if count}
 
 
-class Layout(NamedTuple):
+class PublicLayout(NamedTuple):
     """A public layout.
 
     Attributes:
@@ -162,17 +162,17 @@ class Layout(NamedTuple):
 
 
 LAYOUTS = (
-    Layout(
+    PublicLayout(
         frozenset({*SAME_RUN, *PARALLEL, "concurrency", "batch"}),
         dict.fromkeys(("model", "chip", "engine"), pl.String()),
         inferencex,
     ),
-    Layout(
+    PublicLayout(
         frozenset({"gemm_dtype", "m", "n", "k", "latency"}),
         {"gemm_dtype": pl.String()},
         aiconfigurator,
     ),
-    Layout(
+    PublicLayout(
         frozenset(
             {
                 "time_stats.mlp_up_proj.median",
@@ -206,7 +206,7 @@ def tidy(frame: pl.DataFrame) -> Tidy:
     return frame, {}
 
 
-def _typed(frame: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+def _typed(frame: pl.DataFrame, layout: PublicLayout) -> pl.DataFrame:
     """The table with the types of a layout, or a refusal.
 
     Categories are text; text is also what CSV has where no row has a value.

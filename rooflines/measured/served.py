@@ -6,8 +6,7 @@ the same experts, caches of one byte an element, and neither networks nor activa
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -23,8 +22,9 @@ from rooflines.models.library import model_entries
 from rooflines.serving.one_chip import case_on, least_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
     from rooflines.serving.case import Case
 
@@ -44,49 +44,8 @@ NO_ROOM = "weights and caches that do not fit its chips"
 """Why a run has no row: the number of chips, or of sequences, is wrong."""
 
 
-class ServedRun(NamedTuple):
-    """What the bounds of a run depend on.
-
-    Attributes:
-        model, chip: Ids.
-        linear, experts: Formats of weights in the data; None: not quantized.
-        B: Sequences in decode [1].
-        S: Context of the mean step [1].
-        chips: Chips [1].
-        prompt, answer: Tokens of the shortest prompt and answer [1].
-    """
-
-    model: str
-    chip: str
-    linear: str | None
-    experts: str | None
-    B: int
-    S: int
-    chips: int
-    prompt: int
-    answer: int
-
-
-class RunBounds(TypedDict):
-    """What is computed for a run.
-
-    Attributes:
-        tpot_bound_s: The least time of a step [s].
-        ttft_bound_s: The least time to read a prompt [s].
-        experts_s: What a step takes more if tokens choose experts at random [s].
-        prompts_s: The least time in which the prompts that arrive during a step are read [s].
-        kernels: Kernels of a step [1].
-        bound: Whether math or memory takes the least time of a step: `compute` or `memory`.
-        fits: Whether weights and caches fit.
-    """
-
-    tpot_bound_s: float
-    ttft_bound_s: float
-    experts_s: float
-    prompts_s: float
-    kernels: int
-    bound: str
-    fits: bool
+SYSTEM = ("model", "chip", "linear", "experts")
+"""What runs of one case agree in: the model, the chip, and the formats of weights."""
 
 
 def in_decode(answer: pl.Expr) -> pl.Expr:
@@ -143,76 +102,65 @@ def with_steps(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_bounds(frame: pl.DataFrame, entries: Mapping[str, Chip] | None = None) -> pl.DataFrame:
-    """Adds `Bounds` to runs with their steps.
+    """Adds bounds to runs with their steps.
 
     Args:
         frame: From `with_steps`.
         entries: The chips by id; by default those of the catalogue.
+
+    Returns:
+        Also `tpot_bound_s`, the least time of a step [s]; `ttft_bound_s`, the least time to read a
+        prompt [s]; `experts_s`, what a step takes more if tokens choose experts at random [s];
+        `prompts_s`, the least time in which the prompts that arrive during a step are read [s];
+        `kernels`, those of a step [1]; `bound`, whether math or memory takes the least time of a
+        step: `compute` or `memory`; `fits`, whether weights and caches fit.
     """
-    runs = [ServedRun(*row) for row in frame.select(ServedRun._fields).iter_rows()]
-    cases: dict[tuple[str, str, str | None, str | None], _Cases] = {}
-    found = []
-    for run in runs:
-        system = run[:4]
-        if system not in cases:
-            cases[system] = _Cases.of(*system, entries)
-        found.append(_bounds(run, cases[system]))
-    return pl.concat([frame, pl.DataFrame(found)], how="horizontal")
+    index = "#run"
+    parts = frame.with_row_index(index).partition_by(SYSTEM, maintain_order=True)
+    found = pl.concat(_with_bounds(part, entries) for part in parts)
+    return found.sort(index).drop(index)
 
 
-class _Cases(NamedTuple):
-    """A model on one of its chips: decode with one choice of experts and with any, and prefill."""
+def _with_bounds(part: pl.DataFrame, entries: Mapping[str, Chip] | None) -> pl.DataFrame:
+    """Runs of one system with their bounds."""
+    model, chip, linear, experts = part.select(SYSTEM).row(0)
+    dtypes = {
+        "weights": FORMATS[linear],
+        "experts": FORMATS[experts],
+        "cache": ONE_BYTE,
+        "activations": ONE_BYTE,
+        "compute": FORMATS[linear],
+        "attention": ONE_BYTE,
+    }
 
-    same: Case
-    uniform: Case
-    prefill: Case
+    def case(phase: str, routing: str) -> Case:
+        more = {"phase": phase, "routing": routing, "efficiency": NOMINAL}
+        return case_on(model, chip, dtypes, entries=entries, **more)
 
-    @classmethod
-    def of(
-        cls,
-        model: str,
-        chip: str,
-        linear: str | None,
-        experts: str | None,
-        entries: Mapping[str, Chip] | None,
-    ) -> _Cases:
-        """The cases with the formats of weights."""
-        dtypes = {
-            "weights": FORMATS[linear],
-            "experts": FORMATS[experts],
-            "cache": ONE_BYTE,
-            "activations": ONE_BYTE,
-            "compute": FORMATS[linear],
-            "attention": ONE_BYTE,
-        }
-        on: Callable[..., Case] = partial(
-            case_on, model, chip, dtypes, entries=entries, efficiency=NOMINAL
-        )
-        return cls(
-            on(phase="decode", routing="same"),
-            on(phase="decode", routing="uniform"),
-            on(phase="prefill", routing="same"),
-        )
+    same, uniform = case("decode", "same"), case("decode", "uniform")
+    prefill = case("prefill", "same")
+    runs = part.select("B", "S", "chips", "prompt", "answer").iter_rows(named=True)
+    rows = [_bounds(run, same, uniform, prefill) for run in runs]
+    return pl.concat([part, pl.DataFrame(rows)], how="horizontal")
 
 
-def _bounds(run: ServedRun, cases: _Cases) -> RunBounds:
-    """What is computed for a run."""
-    case = cases.same
-    least = least_seconds(case, run.B, run.S, run.chips)
-    random = least_seconds(cases.uniform, run.B, run.S, run.chips)
-    reading = least_seconds(cases.prefill, 1, run.prompt, run.chips)
-    times = case.seconds(case.step(run.B, run.S))
+def _bounds(run: JSON, case: Case, uniform: Case, prefill: Case) -> dict[str, object]:
+    """The bounds of a run: of decode with one choice of experts and with any, and of prefill."""
+    B, S, chips = run["B"], run["S"], run["chips"]  # noqa: N806, letters of sizes
+    least = least_seconds(case, B, S, chips)
+    reading = least_seconds(prefill, 1, run["prompt"], chips)
+    times = case.seconds(case.step(B, S))
     shape, bits, split = case.model.shape, case.sharing.bits, case.split
-    held = weights_on_chip(shape, bits, split) + run.B * cache_on_chip(shape, run.S, bits, split)
+    held = weights_on_chip(shape, bits, split) + B * cache_on_chip(shape, S, bits, split)
     capacity = case.machine.level.capacity_bytes
     return {
         "tpot_bound_s": float(least),
         "ttft_bound_s": float(reading),
-        "experts_s": float(random - least),
-        "prompts_s": float(reading * run.B / run.answer),
+        "experts_s": float(least_seconds(uniform, B, S, chips) - least),
+        "prompts_s": float(reading * B / run["answer"]),
         "kernels": sum(kernel.group.count for kernel in case.kernels),
         "bound": "compute" if times.math > times.memory else "memory",
-        "fits": capacity is not None and held <= capacity * run.chips,
+        "fits": capacity is not None and held <= capacity * chips,
     }
 
 
