@@ -16,10 +16,12 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+TABLES = ("tables", "models", "layers")
+"""Folders with a folder of parts for each table: however a table is cut, its rows are compared."""
+
 PATTERNS = (
-    "tables/*/*.parquet",
     "thresholds.parquet",
-    "thresholds.csv",
+    "model-thresholds.parquet",
     "skipped.csv",
     "summary.csv",
     "model-shapes.csv",
@@ -27,13 +29,18 @@ PATTERNS = (
 MOST_SHOWN = 3
 
 
+def compared(folder: Path) -> dict[Path, Path]:
+    """What is compared of a results folder, by name."""
+    tables = [path for name in TABLES for path in (folder / name).glob("*") if path.is_dir()]
+    files = [path for pattern in PATTERNS for path in folder.glob(pattern)]
+    return {path.relative_to(folder): path for path in (*tables, *files)}
+
+
 def read(path: Path) -> pl.DataFrame:
-    """A table; a CSV file as text."""
-    return (
-        pl.read_parquet(path)
-        if path.suffix == ".parquet"
-        else pl.read_csv(path, infer_schema=False)
-    )
+    """A table, of all its parts in order; a CSV file as text."""
+    if path.suffix == ".csv":
+        return pl.read_csv(path, infer_schema=False)
+    return pl.read_parquet(sorted(path.glob("*.parquet")) if path.is_dir() else path)
 
 
 def values(column: pl.Series) -> pl.Series:
@@ -77,10 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
     options = parser.parse_args(arguments)
-    old, new = (
-        {path.relative_to(folder): path for pattern in PATTERNS for path in folder.glob(pattern)}
-        for folder in (options.old, options.new)
-    )
+    old, new = compared(options.old), compared(options.new)
     if not old:
         parser.error(f"{options.old} has no results")
     lines = [f"{path}: missing" for path in sorted(old.keys() - new.keys())]

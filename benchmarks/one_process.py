@@ -27,9 +27,7 @@ def main() -> None:
     work, results = plan(config), Path("results")
     for part in work.parts:
         write_part(part.spec, results / "tables" / f"{part.name}.parquet")
-    write_thresholds(
-        work.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
-    )
+    write_thresholds(work.thresholds_spec, results / "thresholds.parquet")
     write_skipped(work.skipped_spec, results / "skipped.csv")
     write_index(work.tables.index_spec(), results / "tables" / "index.csv")
 

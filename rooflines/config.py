@@ -6,11 +6,10 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rooflines.basics.errors import (
     Mistakes,
-    Partial,
     PlausibilityWarning,
     RooflinesError,
     close_to,
@@ -26,7 +25,7 @@ from rooflines.catalogue.chips import (
     dtype_entries,
     resolve_chips,
 )
-from rooflines.catalogue.forms import checked_name, understood
+from rooflines.catalogue.forms import Form, checked, checked_name
 from rooflines.catalogue.plausibility import doubts
 from rooflines.charts.choice import choose
 from rooflines.fits.entries import (
@@ -36,19 +35,20 @@ from rooflines.fits.entries import (
 )
 from rooflines.models.resolve import models_of
 from rooflines.serving.sweep import checked_model_sweep, too_long
-from rooflines.settings.charts import ChartConfig, understood_chart
+from rooflines.settings.charts import AUTO, ChartConfig
 from rooflines.settings.measurements import MeasurementConfig
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import ConfigFile, SweepConfig
 from rooflines.sweep.checks import checked_sweep
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.chart import Spec
     from rooflines.fits.entries import Calibrations
     from rooflines.measured.sets import MeasuredSet
-    from rooflines.models.model import Model
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
@@ -61,7 +61,6 @@ Those of models are solved one by one, and take a gigabyte then.
 """
 
 AnySweep = TypeVar("AnySweep")
-AnySweepConfig = TypeVar("AnySweepConfig", SweepConfig, ModelSweepConfig)
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,14 +174,12 @@ def load_config(
     line_of = None
     if isinstance(source, Mapping):
         with placed(file="config"):
-            config, unlikely = _understood("config", source, Path(), needs_sweeps=needs_sweeps)
+            config, unlikely = _checked("config", source, Path(), needs_sweeps=needs_sweeps)
     else:
         path = DEFAULT_CONFIG if source is None else Path(source)
         content, line_of = read_yaml(path), Lines(path).of
         with in_file(path):
-            config, unlikely = _understood(
-                str(path), content, path.parent, needs_sweeps=needs_sweeps
-            )
+            config, unlikely = _checked(str(path), content, path.parent, needs_sweeps=needs_sweeps)
     for doubt in unlikely:
         warnings.warn(
             str(doubt.within(file=config.file, line_of=line_of)), PlausibilityWarning, stacklevel=2
@@ -200,7 +197,27 @@ def _check_thresholds(solutions: int, most: int) -> None:
         )
 
 
-def _understood(
+class _Forms(NamedTuple):
+    """A config whose keys all have their form; whether they agree is not checked yet.
+
+    Attributes:
+        top: Its keys, sweeps and charts as they were written.
+        sweeps: The sweeps of operations by name.
+        model_sweeps: The sweeps of whole models by name.
+        measurements: The sets of timings by name.
+        charts: The charts to draw, or `auto`.
+        chips: All chips by id.
+    """
+
+    top: ConfigFile
+    sweeps: Mapping[str, SweepConfig]
+    model_sweeps: Mapping[str, ModelSweepConfig]
+    measurements: Mapping[str, MeasurementConfig]
+    charts: str | Sequence[ChartConfig]
+    chips: Mapping[str, Chip]
+
+
+def _checked(
     file: str, content: object, folder: Path, *, needs_sweeps: bool
 ) -> tuple[Config, list[RooflinesError]]:
     """The config, and likely slips in it.
@@ -210,33 +227,33 @@ def _understood(
         content: What it holds.
         folder: Where its paths start.
         needs_sweeps: As of `load_config`.
+
+    Raises:
+        RooflinesError: All mistakes of its form; or, where that has none, all others.
     """
-    sweeps: dict[str, Sweep] = {}
-    model_sweeps: dict[str, ModelSweep] = {}
-    measurements: dict[str, MeasuredSet] = {}
+    forms = _forms(content)
+    top, chips = forms.top, forms.chips
+    if needs_sweeps and not (top.sweeps or top.model_sweeps or top.measurements):
+        problem = "has no sweeps, so there is nothing to compute"
+        raise RooflinesError("", problem, "describe one under `sweeps:`")
     with Mistakes() as mistakes:
-        top = understood(ConfigFile, content, mistakes)
-        kinds = ("sweeps", "model_sweeps", "measurements")
-        nothing = not top.refused & {*kinds} and not any(getattr(top, kind) for kind in kinds)
-        if needs_sweeps and nothing:
-            problem = "has no sweeps, so there is nothing to compute"
-            mistakes.add(RooflinesError("", problem, "describe one under `sweeps:`"))
-        chips, unlikely = _all_chips(top, mistakes)
         calibrations = _all_calibrations(top, folder, mistakes)
         with mistakes.at("sweeps") as part:
-            sweeps = _sweeps(top, chips, calibrations, part)
+            sweeps = _sweeps(forms, calibrations, part)
         with mistakes.at("model-sweeps") as part:
-            model_sweeps = _model_sweeps(top, chips, calibrations, folder, part)
+            model_sweeps = _model_sweeps(forms, calibrations, folder, part)
         fitted = calibrations or shipped_calibrations()
         with mistakes.at("measurements") as part:
-            measurements = _measurements(top, chips, fitted, folder, part)
-        with mistakes.at("charts") as part:
-            charts = _understood_charts(top.charts, part)
-            valid = {*sweeps, *model_sweeps, *measurements}
-            named = (*top.sweeps, *top.model_sweeps, *top.measurements)
-            refused = [name for name in named if name not in valid]
-            specs = choose(charts, sweeps, model_sweeps, measurements, refused)
-    unlikely += [
+            measurements = _measurements(forms, fitted, folder, part)
+        with mistakes.at("charts"):
+            named = (*forms.sweeps, *forms.model_sweeps, *forms.measurements)
+            refused = {*named} - {*sweeps, *model_sweeps, *measurements}
+            specs = choose(forms.charts, sweeps, model_sweeps, measurements, refused)
+    unlikely = [
+        doubt.within(f"chips.{chip}")
+        for chip, entry in top.chips.items()
+        for doubt in doubts(entry, chips[chip], chips)
+    ] + [
         doubt.within(f"model-sweeps.{name}")
         for name, sweep in model_sweeps.items()
         for doubt in too_long(sweep)
@@ -257,122 +274,128 @@ def _understood(
     return found, unlikely
 
 
+def _forms(content: object) -> _Forms:
+    """The keys of a config, each checked by itself.
+
+    Raises:
+        RooflinesError: All mistakes of keys, of chips, and of names.
+    """
+    given = content if isinstance(content, Mapping) else {}
+    with Mistakes() as mistakes:
+        with mistakes.at():
+            top = checked(ConfigFile, content)
+        sweeps = _entries(given, "sweeps", SweepConfig, mistakes)
+        model_sweeps = _entries(given, "model-sweeps", ModelSweepConfig, mistakes)
+        measurements = _entries(given, "measurements", MeasurementConfig, mistakes)
+        for name in {*sweeps} & {*model_sweeps}:
+            problem = "is the name of a sweep of operations, too"
+            fix = "choose another name: both have folders of it"
+            mistakes.add(RooflinesError(f"model-sweeps.{name}", problem, fix))
+        listed = given.get("charts", AUTO)
+        charts = []
+        for index, chart in enumerate(listed if isinstance(listed, list) else ()):
+            with mistakes.at(f"charts[{index}]"):
+                charts.append(checked(ChartConfig, chart))
+        with mistakes.at("chips"):
+            chips = {**chip_entries(), **_own_chips(given.get("chips", {}))}
+    return _Forms(
+        top, sweeps, model_sweeps, measurements, charts if isinstance(listed, list) else AUTO, chips
+    )
+
+
+def _entries(
+    given: Mapping[str, Any], key: str, form: type[Form], mistakes: Mistakes
+) -> dict[str, Form]:
+    """The entries under a key by name; that they are a mapping is checked elsewhere."""
+    entries: dict[str, Form] = {}
+    written = given.get(key)
+    for name, entry in written.items() if isinstance(written, Mapping) else ():
+        with mistakes.at(f"{key}.{name}"):
+            checked_name(name)
+        with mistakes.at(f"{key}.{name}"):
+            entries[name] = checked(form, entry)
+    return entries
+
+
 def _sweeps(
-    top: ConfigFile, chips: Partial[Chip], calibrations: Calibrations | None, mistakes: Mistakes
+    forms: _Forms, calibrations: Calibrations | None, mistakes: Mistakes
 ) -> dict[str, Sweep]:
     """The valid sweeps of operations."""
     sweeps: dict[str, Sweep] = {}
-    for name, sweep in top.sweeps.items():
-        with mistakes.at(str(name)) as own:
-            with own.at():
-                checked_name(name)
-            config = understood(SweepConfig, sweep, own)
-            if "chips" in top.refused:
-                config = config.refusing("chips")
-            config, fits = _calibrated(config, calibrations, own)
-            checked = checked_sweep(name, config, chips, dtype_entries(), fits)
-            solutions = sum(each.solutions() for each in (*sweeps.values(), checked))
+    for name, config in forms.sweeps.items():
+        with mistakes.at(name) as own:
+            fits = _calibrated(config, calibrations, own)
+            sweep = checked_sweep(name, config, forms.chips, dtype_entries(), fits)
+            solutions = sum(each.solutions() for each in (*sweeps.values(), sweep))
             _check_thresholds(solutions, MOST_THRESHOLDS)
             own.check()
-            sweeps[name] = checked
+            sweeps[name] = sweep
     return sweeps
 
 
 def _model_sweeps(
-    top: ConfigFile,
-    chips: Partial[Chip],
-    calibrations: Calibrations | None,
-    folder: Path,
-    mistakes: Mistakes,
+    forms: _Forms, calibrations: Calibrations | None, folder: Path, mistakes: Mistakes
 ) -> dict[str, ModelSweep]:
     """The valid sweeps of whole models."""
     sweeps: dict[str, ModelSweep] = {}
-    for name, sweep in top.model_sweeps.items():
-        with mistakes.at(str(name)) as own:
-            with own.at():
-                checked_name(name)
-                if "sweeps" not in top.refused and name in top.sweeps:
-                    fix = "choose another name: both have folders of it"
-                    raise RooflinesError("", "is the name of a sweep of operations, too", fix)
-            config = understood(ModelSweepConfig, sweep, own)
-            if "chips" in top.refused:
-                config = config.refusing("chips")
-            config, fits = _calibrated(config, calibrations, own)
-            models: dict[str, Model] = {}
-            with own.at("models"):
+    for name, config in forms.model_sweeps.items():
+        with mistakes.at(name) as own:
+            fits = _calibrated(config, calibrations, own)
+            with placed("models"):
                 models = models_of(config.models, folder)
-            checked = checked_model_sweep(name, config, models, chips, dtype_entries(), fits)
-            solved = sum(each.solutions() for each in (*sweeps.values(), checked))
+            sweep = checked_model_sweep(name, config, models, forms.chips, dtype_entries(), fits)
+            solved = sum(each.solutions() for each in (*sweeps.values(), sweep))
             _check_thresholds(solved, MOST_MODEL_THRESHOLDS)
             own.check()
-            sweeps[name] = checked
+            sweeps[name] = sweep
     return sweeps
 
 
 def _calibrated(
-    config: AnySweepConfig, calibrations: Calibrations | None, mistakes: Mistakes
-) -> tuple[AnySweepConfig, Calibrations]:
-    """The keys of a sweep, and its calibrations; unknown software is a mistake."""
-    if calibrations is None:
-        config = config.refusing("calibration")
-    fits = calibrations or shipped_calibrations()
-    with mistakes.at("calibration"):
-        fits.check_softwares(config.calibration or ())
-    return config, fits
+    config: SweepConfig | ModelSweepConfig, calibrations: Calibrations | None, mistakes: Mistakes
+) -> Calibrations:
+    """The calibrations of a sweep; unknown software is a mistake, unless a file of them is."""
+    if calibrations is not None:
+        with mistakes.at("calibration"):
+            calibrations.check_softwares(config.calibration or ())
+    return calibrations or shipped_calibrations()
 
 
 def _measurements(
-    top: ConfigFile,
-    chips: Partial[Chip],
-    fitted: Calibrations,
-    folder: Path,
-    mistakes: Mistakes,
+    forms: _Forms, fitted: Calibrations, folder: Path, mistakes: Mistakes
 ) -> dict[str, MeasuredSet]:
     """The valid sets of timings."""
     sets: dict[str, MeasuredSet] = {}
-    if not top.measurements:
+    if not forms.measurements:
         return sets
     # Imported here: only a config with timings reads tables before a job starts.
     from rooflines.measured.catalogues import Catalogues  # noqa: PLC0415
     from rooflines.measured.sets import check_new, checked_set  # noqa: PLC0415
 
-    catalogues = Catalogues(chips, dtype_entries(), fitted)
-    for name, entry in top.measurements.items():
-        with mistakes.at(str(name)) as own:
-            with own.at():
-                checked_name(name)
-            config = understood(MeasurementConfig, entry, own)
+    catalogues = Catalogues(forms.chips, dtype_entries(), fitted)
+    for name, config in forms.measurements.items():
+        with mistakes.at(name):
             with placed("file"):
                 path = named_file(folder, config.file)
             found = checked_set(name, config, path, catalogues)
             check_new(found, sets.values())
-            own.check()
             sets[name] = found
     return sets
 
 
-def _all_chips(top: ConfigFile, mistakes: Mistakes) -> tuple[Partial[Chip], list[RooflinesError]]:
-    """The valid chips of the catalogue and of the config, and likely slips in the latter."""
+def _own_chips(entries: Any) -> dict[str, Chip]:  # noqa: ANN401, any YAML value
+    """The chips of the config.
+
+    Raises:
+        RooflinesError: Entries are wrong, or one has the id of a chip of the catalogue.
+    """
     catalogue = chip_entries()
-    own: Partial[Chip] = Partial({}, ())
-    unlikely: list[RooflinesError] = []
-    with mistakes.at("chips") as part:
-        for chip in top.chips:
-            with part.at(str(chip)):
-                if chip in catalogue:
-                    raise RooflinesError(
-                        "",
-                        "is a chip of the catalogue already",
-                        f"choose another id and write `base: {chip}` for a variant of it",
-                    )
-        own = resolve_chips(top.chips, catalogue, part)
-        for chip, entry in own.items():
-            with part.at(chip):
-                unlikely += [
-                    doubt.within(f"chips.{chip}")
-                    for doubt in doubts(top.chips[chip], entry, {**catalogue, **own})
-                ]
-    return Partial({**catalogue, **own}, own.refused), unlikely
+    with Mistakes() as mistakes:
+        for chip in entries if isinstance(entries, Mapping) else ():
+            if chip in catalogue:
+                fix = f"choose another id and write `base: {chip}` for a variant of it"
+                mistakes.add(RooflinesError(chip, "is a chip of the catalogue already", fix))
+        return resolve_chips(entries, catalogue)
 
 
 def _all_calibrations(top: ConfigFile, folder: Path, mistakes: Mistakes) -> Calibrations | None:
@@ -383,14 +406,3 @@ def _all_calibrations(top: ConfigFile, folder: Path, mistakes: Mistakes) -> Cali
             with part.at(f"[{index}]"):
                 parts.append(read_calibrations(named_file(folder, path)))
     return joined_calibrations(parts) if len(parts) == 1 + len(top.calibrations) else None
-
-
-def _understood_charts(charts: object, mistakes: Mistakes) -> str | list[ChartConfig | None]:
-    """The charts without their invalid fields; None for one that cannot be checked further."""
-    if not isinstance(charts, list):
-        return str(charts)
-    checked: list[ChartConfig | None] = [None] * len(charts)
-    for index, chart in enumerate(charts):
-        with mistakes.at(f"[{index}]") as part:
-            checked[index] = understood_chart(chart, part)
-    return checked

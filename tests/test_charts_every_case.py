@@ -147,7 +147,7 @@ def test_a_case_is_searched_on_the_site(folder: Path, browser: Browser) -> None:
     (folder / ".made").mkdir()
     write_measured(planned.measured_specs["timed"], table)
     thresholds = folder / "thresholds.parquet"
-    write_thresholds(planned.thresholds_spec, thresholds, folder / "thresholds.csv")
+    write_thresholds(planned.thresholds_spec, thresholds)
     write_charts(planned.charts_spec(), folder, folder / "charts", folder / "drawn")
     families = [folder / "charts" / "measured"]
     write_bundle(folder / "bundle", families, thresholds, [], spec=planned.bundle_spec)

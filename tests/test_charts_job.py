@@ -46,9 +46,7 @@ def results(tmp_path: Path) -> Path:
     """Results with thresholds, in which files have records."""
     folder = tmp_path / "results"
     (folder / FOLDER).mkdir(parents=True)
-    write_thresholds(
-        planned().thresholds_spec, folder / "thresholds.parquet", folder / "thresholds.csv"
-    )
+    write_thresholds(planned().thresholds_spec, folder / "thresholds.parquet")
     return folder
 
 

@@ -355,9 +355,7 @@ def test_a_run_draws_charts_of_its_timings(folder: Path) -> None:
     results = folder / "results"
     (results / ".made").mkdir(parents=True)
     write_measured(planned.measured_specs["timed"], results / "measured" / "timed.parquet")
-    write_thresholds(
-        planned.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
-    )
+    write_thresholds(planned.thresholds_spec, results / "thresholds.parquet")
     write_charts(planned.charts_spec(), results, results / "charts", folder / "drawn")
     index = json.loads((results / "charts" / "measured" / "index.json").read_text("utf-8"))
     assert [chart["id"] for chart in index] == [f"{kind}-timed" for kind in KINDS]

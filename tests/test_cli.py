@@ -21,7 +21,6 @@ from rooflines.run.ending import (
     ending,
     findings,
     measured_findings,
-    model_findings,
     skipped_reasons,
 )
 from rooflines.run.plan import plan
@@ -148,7 +147,7 @@ def test_check_expects_the_bytes_of_the_columns_that_are_stored(
     assert f"about {size} of tables" in said(capsys, "check", "large.yaml")
 
 
-@pytest.mark.parametrize(("columns", "size"), [("all", "142 MB"), ("core", "59 MB")])
+@pytest.mark.parametrize(("columns", "size"), [("all", "142 MB"), ("core", "52 MB")])
 def test_check_expects_the_bytes_of_models(
     columns: str, size: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -308,17 +307,19 @@ def test_two_configs_are_compared_by_rows_and_thresholds(
 
 def test_findings_of_models_and_timings() -> None:
     """The median of each phase, and the range of the medians of all timings of a set."""
-    solved = {"phase": "decode", "axis": "B", "critical": "2484", "outcome": "found"}
-    never = {"phase": "decode", "axis": "B", "critical": "", "outcome": "never"}
-    fits = {"phase": "prefill", "axis": "chips", "critical": "4", "outcome": "found"}
-    decode, prefill = model_findings([solved, never, {**fits, "phase": "decode"}, fits])
+    solved = {"split": "tp8", "phase": "decode", "axis": "B", "critical_median": "2484"}
+    solved["never"] = "0.5"
+    never = {**solved, "critical_median": "", "never": "1.0"}
+    fits = {**solved, "phase": "prefill", "axis": "chips", "critical_median": "4"}
+    decode, prefill = findings([solved, never, {**fits, "phase": "decode"}, fits])
     assert decode == (
-        "Decode: smallest compute-bound B: 2,484, the median of 1 of 2 lines of "
-        "model-thresholds.csv; none in 1"
+        "Decode: smallest compute-bound B: 2,484, the median of 1 of 2 lines of summary.csv; "
+        "none in 1"
     )
     assert prefill.startswith("Prefill: fewest chips that hold it: 4, the median of 1 of 1 line of")
-    (text,) = model_findings([never])
-    assert text.endswith("compute-bound B: none in 1 of 1 line of model-thresholds.csv")
+    (text,) = findings([never])
+    assert text.endswith("compute-bound B: none in 1 of 1 line of summary.csv")
+    assert not list(findings([{**solved, "never": "", "axis": "none"}]))
     line = {"region": "all", "bare_median": "0.41", "estimate_median": "0.09"}
     line |= {"below_percent": "1.25"}
     other = {**line, "bare_median": "0.3", "estimate_median": "", "below_percent": "0"}
@@ -349,7 +350,7 @@ def test_a_run_without_operations_names_what_it_has(here: Path) -> None:
 def test_findings_count_rows_and_not_lines() -> None:
     """The share weighs each line of the summary by its rows."""
     line = {"rows": "1", "compute_bound": "1.0", "bottleneck": "compute", "never": "0.0"}
-    line |= {"axis": "B", "critical_median": "280"}
+    line |= {"axis": "B", "critical_median": "280", "split": "none"}
     other = {**line, "rows": "5", "compute_bound": "0.0", "bottleneck": "memory", "never": "1.0"}
     first, second, third = findings(
         [line, {**line, "critical_median": "1"}, {**line, "critical_median": "290"}, other]

@@ -71,7 +71,7 @@ def test_run_makes_results_in_this_folder_and_says_what(ran: tuple[Path, str]) -
     """Its last lines say what was made, skipped and found, and what to open."""
     folder, text = ran
     assert (folder / "results/bundle/index.html").is_file()
-    assert "In results: 12 rows in 1 part, thresholds.csv, 0 charts\n" in text
+    assert "In results: 12 rows in 1 part, thresholds.parquet, 0 charts\n" in text
     assert "Skipped 12 rows: no mxfp4 peak of its matrix unit (12)\n" in text
     assert "Compute-bound: " in text
     assert "Open results/bundle/index.html" in text
@@ -159,7 +159,7 @@ def test_a_run_needs_no_stream(here: Path, closed: str) -> None:
     """Of a service or a script, standard streams may be closed."""
     command = f"{sys.executable} -m rooflines run my.yaml --cores 2 -- thresholds {closed}"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=False)
-    assert (done.returncode, (here / "results/thresholds.csv").is_file()) == (0, True)
+    assert (done.returncode, (here / "results/thresholds.parquet").is_file()) == (0, True)
 
 
 def test_run_without_snakemake_says_how_to_install_it(

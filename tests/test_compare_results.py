@@ -82,12 +82,12 @@ def test_files_are_compared_by_name(
     folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A missing, a new and a changed file are three lines; the exit status is 1."""
-    (tmp_path / "new" / "thresholds.parquet").rename(tmp_path / "new" / "thresholds.csv")
+    (tmp_path / "new" / "thresholds.parquet").rename(tmp_path / "new" / "model-thresholds.parquet")
     (tmp_path / "new" / "skipped.csv").write_text("sweep,reason\ns,other\n", encoding="utf-8")
     assert main(folders) == 1
     assert capsys.readouterr().out.splitlines() == [
         "thresholds.parquet: missing",
-        "thresholds.csv: added",
+        "model-thresholds.parquet: added",
         "skipped.csv: reason differs in 1 of 1 rows: row 0: 'none', now 'other'",
     ]
 

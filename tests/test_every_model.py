@@ -77,8 +77,8 @@ def make(folder: Path) -> None:
         table.parent.mkdir(parents=True, exist_ok=True)
         write_model_part(part.spec, table)
     thresholds = folder / "thresholds.parquet"
-    write_thresholds(planned.thresholds_spec, thresholds, folder / "thresholds.csv")
-    of_models = [folder / name for name in MODEL_THRESHOLDS]
+    write_thresholds(planned.thresholds_spec, thresholds)
+    of_models = [folder / MODEL_THRESHOLDS]
     write_model_thresholds(planned.model_thresholds_spec, *of_models)
     write_charts(planned.charts_spec(), folder, folder / "charts", folder / "drawn")
     families = [index.parent for index in sorted((folder / "charts").glob("*/index.json"))]

@@ -56,7 +56,7 @@ def test_a_run_needs_no_network(clean: Clean) -> None:
     """It had no network, if the machine allows that, and made everything."""
     assert {
         "tables/index.csv",
-        "thresholds.csv",
+        "summary.csv",
         "skipped.csv",
         "bundle/index.html",
     } <= clean.contents.keys()
@@ -104,7 +104,7 @@ DAMAGES = {
     "tables/grid/part-00001.parquet": (emptied, "is empty"),
     "tables/grid/part-00002.parquet": (flipped, "has other content than was written"),
     "tables/shapes/part-00000.parquet": (replaced, "has other content than was written"),
-    "thresholds.csv": (flipped, "has other content than was written"),
+    "summary.csv": (flipped, "has other content than was written"),
     "bundle/index.html": (truncated, "has index.html, which has"),
 }
 

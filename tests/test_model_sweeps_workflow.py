@@ -63,8 +63,8 @@ APART = [f"models/apart/part-{number:05d}.parquet" for number in range(4)]
 
 TABLES = {*APART, "models/whole/part-00000.parquet", "layers/whole/part-00000.parquet"}
 INDEXES = {f"{folder}/index.csv" for folder in FOLDERS}
-SUMMARIES = {"thresholds.parquet", "thresholds.csv", "summary.csv"}
-OF_MODELS = {*MODEL_THRESHOLDS, "skipped.csv"}
+SUMMARIES = {"thresholds.parquet", "summary.csv"}
+OF_MODELS = {MODEL_THRESHOLDS, "skipped.csv"}
 SHAPES = {"model-shapes.csv"}
 
 
@@ -74,7 +74,7 @@ class Folder(RunFolder):
     def targets(self) -> set[str]:
         """All but the site."""
         files = INDEXES | SUMMARIES | SHAPES | {"skipped.csv"}
-        return files | {*MODEL_THRESHOLDS} if self.config.get("model-sweeps") else files
+        return files | {MODEL_THRESHOLDS} if self.config.get("model-sweeps") else files
 
     def loaded(self) -> rooflines.Config:
         """The config, loaded."""
@@ -106,10 +106,10 @@ def made(first_run: Folder, tmp_path: Path) -> Folder:
 def test_a_config_needs_no_sweeps_of_operations(first_run: Folder) -> None:
     """A run makes every table, list and threshold; those of operations are empty."""
     assert set(first_run.times()) == TABLES | INDEXES | SUMMARIES | SHAPES | OF_MODELS
-    for name in ("tables/index.csv", "thresholds.csv", "summary.csv"):
-        text = (first_run.results / name).read_text(encoding="utf-8")
-        assert text.startswith("sweep,")
-        assert text.count("\n") == 1
+    text = (first_run.results / "tables/index.csv").read_text(encoding="utf-8")
+    assert text.startswith("sweep,")
+    assert text.count("\n") == 1
+    assert pl.read_parquet(first_run.results / "thresholds.parquet").height == 0
 
 
 def test_tables_are_those_of_the_python_interface(first_run: Folder) -> None:
@@ -123,8 +123,6 @@ def test_tables_are_those_of_the_python_interface(first_run: Folder) -> None:
     assert layers.sort(layers.columns).rows() == expected.sort(expected.columns).rows()
     thresholds = rooflines.model_thresholds(config)
     assert_frame_equal(pl.read_parquet(first_run.results / "model-thresholds.parquet"), thresholds)
-    written = pl.read_csv(first_run.results / "model-thresholds.csv")
-    assert (written.columns, written.height) == (thresholds.columns, thresholds.height)
     with pytest.raises(rooflines.RooflinesError, match="has no table 'apart'") as refused:
         rooflines.scan(first_run.results, "apart", layers=True)
     assert refused.value.fix == "use one of whole"
@@ -158,7 +156,8 @@ def test_what_cannot_be_is_listed_with_model_and_split(first_run: Folder) -> Non
         "models/whole/part-00000.parquet",
         "layers/whole/part-00000.parquet",
         "models/index.csv",
-        "model-thresholds.csv",
+        "model-thresholds.parquet",
+        "summary.csv",
         "skipped.csv",
     ],
 )
@@ -248,4 +247,4 @@ def test_tables_and_thresholds_that_nothing_asks_for_go(made: Folder) -> None:
     )
     records = made.results / ".made"
     assert not [path for path in records.rglob("*.json") if "whole" in path.parts]
-    assert not (records / "model-thresholds.csv.json").exists()
+    assert not (records / "model-thresholds.parquet.json").exists()

@@ -57,9 +57,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_part(part.spec, results / "tables" / f"{part.name}.parquet")
     for folder, spec in planned.indexes.items():
         write_index(spec, results / folder / "index.csv")
-    write_thresholds(
-        planned.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
-    )
+    write_thresholds(planned.thresholds_spec, results / "thresholds.parquet")
     write_skipped(planned.skipped_spec, results / "skipped.csv")
     write_summary(planned.summary_spec, results, results / "summary.csv")
     write_model_shapes(planned.model_shapes_spec, results / "model-shapes.csv")
@@ -95,7 +93,6 @@ def test_every_output_of_a_plan_has_a_record(written: Path) -> None:
         "tables/small/part-00000.parquet",
         "tables/index.csv",
         "thresholds.parquet",
-        "thresholds.csv",
         "skipped.csv",
         "summary.csv",
         "rooflines.xlsx",
@@ -153,7 +150,7 @@ def test_a_chart_says_what_made_it(written: Path, capsys: pytest.CaptureFixture[
 
 def test_a_changed_file_is_reported(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With its recipes, and exit status 1."""
-    table = results / "thresholds.csv"
+    table = results / "summary.csv"
     table.write_text(table.read_text().replace("tpu", "TPU", 1))
     assert main([str(table), "--check"]) == 1
     assert capsys.readouterr().out == f"{table} has other content than was written\n"

@@ -44,13 +44,13 @@ def test_a_record_of_any_form_is_answered(
     """For a file and for the folder: the status is 1, and nothing else is raised."""
     home = tmp_path / "results"
     (home / FOLDER).mkdir(parents=True)
-    for name in ("thresholds.csv", "bundle"):
+    for name in ("summary.csv", "bundle"):
         record_file(home, home / name).write_text(text)
-    (home / "thresholds.csv").write_text("a,b\n")
+    (home / "summary.csv").write_text("a,b\n")
     (home / "bundle").mkdir()
     for asked in (
-        [home / "thresholds.csv"],
-        [home / "thresholds.csv", "--check"],
+        [home / "summary.csv"],
+        [home / "summary.csv", "--check"],
         [home],
     ):
         assert status(asked, capsys)[0] == 1

@@ -82,7 +82,7 @@ def test_the_table_of_outputs_is_that_of_the_rules() -> None:
     text = OUTPUTS.read_text(encoding="utf-8")
     assert with_outputs(text) == text
     assert "| `tables/<sweep>/part-<part>.parquet` | one row per combination of sizes" in text
-    assert "| `thresholds.parquet`, `thresholds.csv` |" in text
+    assert "| `thresholds.parquet` |" in text
     assert "| `charts/<family>/` |" in text
 
 

@@ -126,7 +126,7 @@ def results_of_others(home: Path) -> dict[str, str]:
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("mine")
     more = (
-        "thresholds.csv",
+        "summary.csv",
         "thresholds.parquet",
         "tables/t/part-00000.parquet",
         "tables/index.csv",
@@ -143,7 +143,7 @@ def results_of_others(home: Path) -> dict[str, str]:
         (written_to("bundle/chapters/one.tex"), "bundle/chapters/one.tex"),
         (lambda home: (home / "bundle/data").symlink_to(home), "bundle/data"),
         (written_to("charts/roofline/mine.png"), "charts/roofline/mine.png"),
-        (written_to("thresholds.csv"), "thresholds.csv"),
+        (written_to("summary.csv"), "summary.csv"),
         (written_to("thresholds.parquet"), "thresholds.parquet"),
         (
             lambda home: pl.DataFrame({"x": [1]}).write_parquet(
@@ -152,10 +152,10 @@ def results_of_others(home: Path) -> dict[str, str]:
             "tables/t/part-00000.parquet",
         ),
         (written_to("tables/index.csv"), "tables/index.csv"),
-        (written_to("thresholds.csv/mine"), "thresholds.csv"),
-        (lambda home: (home / "thresholds.csv").symlink_to(home / "notes.txt"), "thresholds.csv"),
-        (lambda home: (home / "thresholds.csv").symlink_to("nowhere"), "thresholds.csv"),
-        (lambda home: os.mkfifo(home / "thresholds.csv"), "thresholds.csv"),
+        (written_to("summary.csv/mine"), "summary.csv"),
+        (lambda home: (home / "summary.csv").symlink_to(home / "notes.txt"), "summary.csv"),
+        (lambda home: (home / "summary.csv").symlink_to("nowhere"), "summary.csv"),
+        (lambda home: os.mkfifo(home / "summary.csv"), "summary.csv"),
         (lambda home: records.record_file(home, home / "skipped.csv").unlink(), "skipped.csv"),
         (lambda home: records.record_file(home, home / "bundle").unlink(), "bundle"),
         (lambda home: records.record_file(home, home / "bundle").write_text("[]"), "bundle"),

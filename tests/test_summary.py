@@ -14,7 +14,12 @@ from rooflines.model.columns import SUMMARY
 from rooflines.results.records import FOLDER
 from rooflines.results.summary import write_summary
 from rooflines.results.tables import NO_TEXT, write_csv
-from rooflines.run.jobs import write_part, write_thresholds
+from rooflines.run.jobs import (
+    write_model_part,
+    write_model_thresholds,
+    write_part,
+    write_thresholds,
+)
 from rooflines.run.plan import plan
 
 if TYPE_CHECKING:
@@ -52,10 +57,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (results / FOLDER).mkdir()
     planned = plan(rooflines.load_config(CONFIG))
     for part in planned.parts:
-        write_part(part.spec, results / "tables" / f"{part.name}.parquet")
-    write_thresholds(
-        planned.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
-    )
+        write_part(part.spec, results / part.path)
+    write_thresholds(planned.thresholds_spec, results / "thresholds.parquet")
     write_summary(planned.summary_spec, results, results / "summary.csv")
     return results
 
@@ -81,6 +84,7 @@ def test_every_number_is_what_a_count_in_python_gives(results: Path) -> None:
         assert found == {
             "sweep": "split",
             **{key: found[key] for key in keys},
+            **dict.fromkeys(("model", "phase", "split"), NO_TEXT),
             "rows": len(bounds),
             "compute_bound": bounds.count("compute") / len(bounds),
             "bottleneck": most,
@@ -119,6 +123,46 @@ def test_sizes_beyond_the_integers_of_float64_are_exact(results: Path, tmp_path:
         assert set(found[name]) == {2**53 + 1}
 
 
+STEPS = {
+    "models": ["llama-3.1-8b", "qwen3-30b-a3b"],
+    "phase": ["decode", "prefill"],
+    "grid": {"B": [1, 64, 1024], "S": [512, 8192]},
+    "dtypes": ["bf16", "fp8"],
+    "chips": ["h100-sxm", "b200"],
+    "splits": [{"tp": 1}, {"tp": 2, "dp": 2}],
+    "layers": False,
+}
+
+
+@pytest.mark.parametrize("axis", ["B", "S", "chips"])
+def test_whole_models_are_counted_by_model_phase_and_split(axis: str, tmp_path: Path) -> None:
+    """As counted in Python; the fewest chips are of all splits."""
+    sweep = {**STEPS, "thresholds": [axis]}
+    planned = plan(rooflines.load_config({"model-sweeps": {"serve": sweep}, "charts": []}))
+    for part in planned.parts:
+        write_model_part(part.spec, tmp_path / part.path)
+    write_model_thresholds(planned.model_thresholds_spec, tmp_path / "model-thresholds.parquet")
+    write_summary(planned.summary_spec, tmp_path, tmp_path / "summary.csv")
+    rows = rooflines.scan(tmp_path, "serve").collect().to_dicts()
+    solved = pl.read_parquet(tmp_path / "model-thresholds.parquet").to_dicts()
+    keys = ("model", "phase", "chip", "dtypes", "split")
+    summary = pl.read_csv(tmp_path / "summary.csv").to_dicts()
+    assert len(summary) == len({tuple(row[key] for key in keys) for row in rows}) == 32
+    for found in summary:
+        of = {key: found[key] for key in keys}
+        fixed = of if axis != "chips" else {key: of[key] for key in keys[:-1]}
+        bounds = [row["bound"] for row in rows if of.items() <= row.items()]
+        own = [row for row in solved if fixed.items() <= row.items()]
+        critical = sorted(row["critical"] for row in own if row["critical"] is not None)
+        places = (0, (len(critical) - 1) // 2, -1)
+        ends = tuple(critical[place] if critical else None for place in places)
+        assert (found["rows"], found["axis"]) == (len(bounds), axis)
+        assert found["compute_bound"] == bounds.count("compute") / len(bounds)
+        named = tuple(found[f"critical_{name}"] for name in ("least", "median", "largest"))
+        assert named == ends
+        assert (found["shards"], found["sharding"]) == (None, NO_TEXT)
+
+
 @pytest.mark.parametrize(("no_text", "warned"), [("", 1), (NO_TEXT, 0)])
 def test_pandas_reads_a_large_csv_without_a_warning(
     no_text: str, warned: int, tmp_path: Path
@@ -134,8 +178,8 @@ def test_pandas_reads_a_large_csv_without_a_warning(
     assert len(caught) == warned
 
 
-def test_thresholds_have_a_word_in_place_of_missing_text(results: Path) -> None:
-    """The CSV file of the thresholds is written that way."""
-    frame = pl.read_csv(results / "thresholds.csv")
-    assert set(frame["shape"]) == {NO_TEXT}
-    assert frame["limit"].null_count() == 0
+def test_the_summary_has_a_word_in_place_of_missing_text(results: Path) -> None:
+    """Operations have no split, and a sweep may solve for nothing."""
+    frame = pl.read_csv(results / "summary.csv")
+    assert set(frame["split"]) == {NO_TEXT}
+    assert frame["axis"].null_count() == 0

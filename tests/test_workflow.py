@@ -42,7 +42,6 @@ PARTS = ("catalogue/part-00000", "catalogue/part-00001", "own/part-00000")
 TABLES = {f"tables/{part}.parquet" for part in PARTS}
 SUMMARIES = {
     "thresholds.parquet",
-    "thresholds.csv",
     "skipped.csv",
     "summary.csv",
     "model-shapes.csv",
@@ -353,7 +352,7 @@ module rooflines:
 use rule * from rooflines as rooflines_*
 
 rule report:
-    input: "theirs/rooflines/thresholds.csv", rules.rooflines_all.input
+    input: "theirs/rooflines/thresholds.parquet", rules.rooflines_all.input
     output: "theirs/report.txt"
     shell: "wc -l {{input[0]}} > {{output}}"
 """,

@@ -1,8 +1,7 @@
 """The one exception of the package: its message says where, what is wrong, and how to fix it.
 
 Independent parts are checked in a `with Mistakes() as mistakes:` block, each in its own
-`with mistakes.at(place):`; one exception then has the mistakes of all parts. Reading a part that
-was refused raises an exception without mistakes (`Partial`, and `Entry` of the catalogue).
+`with mistakes.at(place):`; one exception then has the mistakes of all parts.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 from datetime import date
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from types import TracebackType
 
 INTERRUPTED = 130
@@ -46,8 +45,7 @@ class RooflinesError(ValueError):
     Attributes:
         cause: What led to it as a value, for a caller with words of its own; None: nothing typed.
         line: The line of that file [1]; None where unknown.
-        errors: The mistakes one by one; the other attributes are those of the first. Empty where a
-            refused value was needed: its own mistake is collected already.
+        errors: The mistakes one by one; the other attributes are those of the first.
     """
 
     def __init__(
@@ -64,9 +62,9 @@ class RooflinesError(ValueError):
     def of(cls, errors: Iterable[Self]) -> Self:
         """One error with all these mistakes."""
         several = tuple(errors)
+        first = several[0]
         if len(several) == 1:
-            return several[0]
-        first = several[0] if several else cls("", "needs what was refused", "correct that")
+            return first
         whole = cls(first.where, first.problem, first.fix, close=first.close, file=first.file)
         whole.line, whole._several = first.line, several
         return whole
@@ -136,7 +134,6 @@ class Mistakes:
 
     def __init__(self) -> None:
         self.found: dict[tuple[str, str], RooflinesError] = {}
-        self.ended = False
 
     def add(self, error: RooflinesError) -> None:
         """Collect the mistakes of an error, the first one of each place.
@@ -146,7 +143,6 @@ class Mistakes:
         Raises:
             RooflinesError: There are more than `MOST_COLLECTED`.
         """
-        self.ended |= not error.errors
         for single in error.errors:
             self.found.setdefault((single.file, single.where), single)
             if len(self.found) >= MOST_COLLECTED:
@@ -160,11 +156,8 @@ class Mistakes:
         return Part(self, place)
 
     def check(self) -> None:
-        """Raise the mistakes, if there are any.
-
-        The error has none where a part needed something that was refused elsewhere.
-        """
-        if self.found or self.ended:
+        """Raise the mistakes, if there are any."""
+        if self.found:
             raise RooflinesError.of(self.found.values())
 
     def __enter__(self) -> Self:
@@ -196,7 +189,7 @@ class Part(Mistakes):
         trace: TracebackType | None,
     ) -> bool | None:
         """Pass the collected mistakes on to the whole."""
-        if error is None and not (self.found or self.ended):
+        if error is None and not self.found:
             return None
         try:
             super().__exit__(kind, error, trace)
@@ -204,32 +197,6 @@ class Part(Mistakes):
             self._whole.add(found.within(self._place))
             return True
         return None
-
-
-Value = TypeVar("Value")
-
-
-class Partial(dict[str, Value]):
-    """Entries by name, some of them refused.
-
-    Reading a refused one raises an error without mistakes: its mistake is collected already.
-
-    Args:
-        values: What was accepted.
-        refused: Keys of what was not; these count as present.
-    """
-
-    def __init__(self, values: Mapping[str, Value], refused: Collection[str]) -> None:
-        super().__init__(values)
-        self.refused = frozenset(refused)
-
-    def __contains__(self, key: object) -> bool:
-        """Whether the key is present, accepted or refused."""
-        return key in self.refused or super().__contains__(key)
-
-    def __missing__(self, key: str) -> NoReturn:
-        """A refused key has no value."""
-        raise RooflinesError.of(()) if key in self.refused else KeyError(key)
 
 
 def plain(place: str) -> str:

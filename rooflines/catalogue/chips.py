@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rooflines.basics.errors import (
     Mistakes,
-    Partial,
     RooflinesError,
     circle,
     close_to,
@@ -110,15 +109,15 @@ def chip_sources() -> JSON:
 
 
 @cache
-def chip_entries() -> Partial[Chip]:
+def chip_entries() -> dict[str, Chip]:
     """The chip catalogue by id, variants resolved.
 
     Raises:
         RooflinesError: The file is wrong.
     """
     entries = _chip_file()["chips"]
-    with in_file(CHIPS_FILE, "chips"), Mistakes() as mistakes:
-        return resolve_chips(entries, {}, mistakes)
+    with in_file(CHIPS_FILE, "chips"):
+        return resolve_chips(entries, {})
 
 
 def base_chips() -> list[str]:
@@ -126,30 +125,25 @@ def base_chips() -> list[str]:
     return [chip for chip, entry in chip_entries().items() if entry.base is None]
 
 
-def resolve_chips(
-    entries: Mapping[str, Any], known: Mapping[str, Chip], mistakes: Mistakes
-) -> Partial[Chip]:
+def resolve_chips(entries: Mapping[str, Any], known: Mapping[str, Chip]) -> dict[str, Chip]:
     """Chip entries with their variants spelt out.
 
     Args:
         entries: Entries by id: whole chips, or variants with a `base` and dotted paths to what they
             override.
         known: Resolved entries that a `base` may also name.
-        mistakes: Collects the mistakes of entries; key paths start at the chip's id.
-
-    Returns:
-        The valid entries.
 
     Raises:
-        RooflinesError: It is no mapping.
+        RooflinesError: Entries are wrong; key paths start at the chip's id.
     """
     if not isinstance(entries, Mapping):
         raise RooflinesError("", f"is {quote(entries)}, which is no mapping", "write chips by id")
     done: dict[str, Chip] = {}
-    for chip in entries:
-        with mistakes.at():
-            _resolve(chip, entries, known, done, ())
-    return Partial({chip: done[chip] for chip in entries if chip in done}, set(entries) - set(done))
+    with Mistakes() as mistakes:
+        for chip in entries:
+            with mistakes.at():
+                _resolve(chip, entries, known, done, ())
+    return {chip: done[chip] for chip in entries}
 
 
 def _resolve(

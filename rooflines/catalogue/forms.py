@@ -17,7 +17,6 @@ from typing import (
     Any,
     ClassVar,
     Literal,
-    Self,
     TypeGuard,
     TypeVar,
     Union,
@@ -31,7 +30,6 @@ from pydantic import (
     ConfigDict,
     ValidationError,
     WithJsonSchema,
-    create_model,
     model_validator,
 )
 from pydantic_core.core_schema import no_info_before_validator_function
@@ -74,26 +72,6 @@ class Entry(BaseModel):
 
     gone: ClassVar[Mapping[str, str]] = {}
     """What a message says of keys that earlier versions had."""
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            """A refused field has no value; its mistake is collected already."""
-            if name in type(self).model_fields:
-                raise RooflinesError.of(())
-            return super().__getattr__(name)
-
-    @property
-    def refused(self) -> set[str]:
-        """The fields that were present and refused; see `understood`."""
-        return type(self).model_fields.keys() - self.__dict__.keys()
-
-    def refusing(self, *fields: str) -> Self:
-        """The same entry with some fields refused."""
-        refused = self.model_copy()
-        for name in fields:
-            refused.__dict__.pop(name, None)
-        return refused
 
     @model_validator(mode="before")
     @classmethod
@@ -318,45 +296,6 @@ def checked(form: type[Form], value: object) -> Form:
         return form.model_validate(value)
     except ValidationError as error:
         raise from_pydantic(error) from None
-
-
-def understood(form: type[Form], value: object, mistakes: Mistakes) -> Form:
-    """An entry without its invalid fields.
-
-    Args:
-        form: The type of the entry.
-        value: The YAML value.
-        mistakes: Collects its mistakes.
-
-    Returns:
-        The valid fields, and defaults for those left out; reading a refused field raises an error
-        without mistakes.
-
-    Raises:
-        RooflinesError: It is no mapping.
-    """
-    try:
-        return form.model_validate(value)
-    except ValidationError as error:
-        if not isinstance(value, Mapping):
-            raise from_pydantic(error) from None
-        mistakes.add(from_pydantic(error))
-        errors = error.errors(include_url=False)
-    wrong = {str(single["loc"][0]) for single in errors}
-    misspelt = {str(location[0]) for location in _misspelt(errors) if len(location) == 1}
-    keys = {field.alias or name: name for name, field in form.model_fields.items()}
-    refused = {keys.get(key, key) for key in wrong | (misspelt - {*map(str, value)})}
-    right: dict[str, Any] = {
-        name: (field.annotation, field)
-        for name, field in form.model_fields.items()
-        if name not in refused
-    }
-    part = create_model(form.__name__, __base__=Entry, **right)
-    accepted = part.model_validate(
-        {key: value[key] for key, name in keys.items() if name in right and key in value}
-    )
-    by_key = {key: getattr(accepted, name) for key, name in keys.items() if name in right}
-    return form.model_construct(**by_key).refusing(*refused)
 
 
 def _misspelt(errors: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:

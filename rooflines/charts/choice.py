@@ -56,7 +56,7 @@ MOST_SPLITS = 4
 
 
 def choose(
-    charts: str | Sequence[ChartConfig | None],
+    charts: str | Sequence[ChartConfig],
     sweeps: Mapping[str, Sweep],
     model_sweeps: Mapping[str, ModelSweep],
     measurements: Mapping[str, MeasuredSet],
@@ -65,7 +65,7 @@ def choose(
     """The charts of a config.
 
     Args:
-        charts: `auto`, or what the config lists, with None in place of a chart that was refused.
+        charts: `auto`, or what the config lists.
         sweeps: The config's sweeps of operations.
         model_sweeps: Its sweeps of whole models.
         measurements: Its sets of timings.
@@ -89,8 +89,6 @@ def choose(
     with Mistakes() as mistakes:
         for index, config in enumerate(charts):
             with mistakes.at(f"[{index}]") as part:
-                if config is None:
-                    continue
                 with part.at("chart"):
                     _check_name(config.chart)
                 if {config.sweep, config.measurements} & {*refused}:

@@ -20,7 +20,7 @@ from rooflines.charts.offers import (
 )
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.model.columns import AXES
-from rooflines.results.folders import MODEL_THRESHOLDS
+from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
 from rooflines.serving.recipes import model_sweep_of
 from rooflines.serving.table import model_table
@@ -327,7 +327,7 @@ def on_disk(results: str | Path) -> Results:
     Args:
         results: The folder that a run writes to.
     """
-    path = Path(results) / "thresholds.parquet"
+    path = Path(results) / THRESHOLDS
     recipes = recipes_on_disk(results)
 
     def recipe(sweep: str) -> JSON:
@@ -356,8 +356,8 @@ def on_disk(results: str | Path) -> Results:
 
 def recipes_on_disk(results: str | Path) -> dict[str, JSON]:
     """The recipes of the sweeps of a run, by name; those of whole models have thresholds too."""
-    names = ["thresholds.parquet", MODEL_THRESHOLDS[0]]
-    paths = (path for path in (Path(results) / name for name in names) if path.exists())
+    paths = (Path(results) / name for name in (THRESHOLDS, MODEL_THRESHOLDS))
+    paths = (path for path in paths if path.exists())
     return {recipe["sweep"]: recipe for path in paths for recipe in metadata_of(path)["made_from"]}
 
 

@@ -73,8 +73,8 @@ Measured on a million rows of a matmul over B, D and F, with two shardings and f
 BYTES_PER_KERNEL = 3
 """Bytes of a row of a large table of kernels [byte]."""
 
-BYTES_PER_THRESHOLD = 165
-"""Bytes of a threshold, in thresholds.csv and thresholds.parquet together [byte]."""
+BYTES_PER_THRESHOLD = 2
+"""Bytes of a threshold [byte]."""
 
 BYTES_PER_PART = 20_000
 """Bytes of a part beside its rows: the catalogue entries that it was made from [byte]."""

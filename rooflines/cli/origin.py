@@ -7,7 +7,7 @@ import click
 EXAMPLES = """
 \b
 Examples:
-  rooflines origin results/thresholds.csv
+  rooflines origin results/thresholds.parquet
   rooflines origin results/charts/roofline
   rooflines origin results --check
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
 from rooflines.catalogue.chips import dtype_entries
-from rooflines.catalogue.forms import checked, understood
+from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import fewer_or, need_of
 from rooflines.explanation.question import (
     NAME,
@@ -186,8 +186,8 @@ def model_sweep_of(  # noqa: PLR0913, the parts of a question
         **{key: value for key, value in options.items() if value is not None},
     }
     try:
+        config = checked(ModelSweepConfig, keys)
         with Mistakes() as mistakes:
-            config = understood(ModelSweepConfig, keys, mistakes)
             with mistakes.at("calibration"):
                 calibrations.check_softwares(config.calibration or ())
             catalogues = chips, dtype_entries(), calibrations

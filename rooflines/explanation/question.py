@@ -11,7 +11,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, 
 from rooflines.basics.numbers import whole
 from rooflines.basics.text import counted
 from rooflines.catalogue.chips import dtype_entries
-from rooflines.catalogue.forms import understood
+from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import fewer_or, need_of
 from rooflines.model.network import parse_axes
 from rooflines.model.operation import NAMED, Operation, operation
@@ -217,8 +217,8 @@ def _checked(
 ) -> Sweep:
     """The sweep of a config; without the threshold of shards where that has no closed form."""
     try:
+        config = checked(SweepConfig, keys)
         with Mistakes() as mistakes:
-            config = understood(SweepConfig, keys, mistakes)
             with mistakes.at("calibration"):
                 calibrations.check_softwares(config.calibration or ())
             return checked_sweep(NAME, config, chips, dtype_entries(), calibrations)

@@ -167,14 +167,22 @@ FOUND, NEVER, ALWAYS, ENDLESS, BEYOND, UNKNOWN = OUTCOMES = (
 """What a threshold is: a number, or the reason why there is none."""
 
 
+OPERATION = "an operation, no whole model"
+
 SUMMARY = (
     Column("sweep", "", "name of the sweep"),
+    replace(MODEL, null=OPERATION),
+    Column("phase", "", "decode or prefill", null=OPERATION),
     Column("chip", "", "id of the chip in the catalogue or the config"),
-    Column("dtypes", "", "dtype combination: storage dtypes of x, w and out, and compute dtype"),
+    Column("dtypes", "", "dtype combination, or dtypes of a model's tensors, by name"),
     Column(
-        "sharding", "", "dimension split over the chips, and its collective; on one chip: `none`"
+        "sharding",
+        "",
+        "dimension split over the chips, and its collective",
+        null="one chip, or whole models",
     ),
-    Column("shards", "1", "number of chips N that share the operation"),
+    Column("shards", "1", "number of chips N that share the operation", null="whole models"),
+    replace(SPLIT, null=OPERATION),
     Column("rows", "1", "number of rows in the tables"),
     Column(
         "compute_bound",
@@ -192,7 +200,7 @@ SUMMARY = (
         "axis",
         "",
         "variable of the thresholds that follow: the operation's first dimension, or the first one "
-        "that the sweep solves for",
+        "that the sweep solves for; of whole models B, S or chips, the first of these",
         null="the sweep solves for no dimension",
     ),
     *(
@@ -217,7 +225,7 @@ SUMMARY = (
     ),
 )
 """The summary, a row per sweep, chip, dtypes, sharding and shards, over all sizes, memory levels
-and networks."""
+and networks; of whole models per sweep, model, phase, chip, dtypes and split."""
 
 
 MODEL_SHAPES = (

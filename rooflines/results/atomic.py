@@ -22,7 +22,7 @@ LEFTOVER = f".*.????????{SUFFIX}"
 
 
 def target_of(temporary: Path) -> Path:
-    """The target of a temporary path: `thresholds.csv` of `.thresholds.csv.a1b2c3d4.tmp`."""
+    """The target of a temporary path: `summary.csv` of `.summary.csv.a1b2c3d4.tmp`."""
     return temporary.with_name(temporary.name.removeprefix(".").rsplit(".", 2)[0])
 
 

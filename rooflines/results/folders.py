@@ -5,8 +5,11 @@ from __future__ import annotations
 FOLDERS = TABLES, MODELS, LAYERS = "tables", "models", "layers"
 """Rows of operations, rows of whole models, and the kernels of these."""
 
-MODEL_THRESHOLDS = ("model-thresholds.parquet", "model-thresholds.csv")
-"""Thresholds of whole models."""
+THRESHOLDS, MODEL_THRESHOLDS = "thresholds.parquet", "model-thresholds.parquet"
+"""Thresholds of operations and of whole models."""
+
+SUMMARY = "summary.csv"
+"""The main numbers of tables and thresholds, for people."""
 
 WORKBOOK = "rooflines.xlsx"
 """The results for a spreadsheet."""

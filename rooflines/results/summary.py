@@ -1,24 +1,23 @@
-"""The summary of a run for people: tables and thresholds counted by chip, dtypes and sharding."""
+"""The summary of a run for people: tables and thresholds counted by chip, dtypes and split."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from rooflines.basics.table_files import scan_parquet
 from rooflines.model.columns import NEVER, SUMMARY
 from rooflines.model.resources import MATH, RESOURCES
+from rooflines.model.step_columns import OF_SPLIT
+from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.records import recorded
 from rooflines.results.tables import NO_TEXT, write_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-GROUP = ("chip", "dtypes", "sharding", "shards")
-"""What a row of the summary is about, within a sweep."""
+    from collections.abc import Mapping, Sequence
 
 COUNTS = ("shards", "rows", "critical_least", "critical_median", "critical_largest")
 SHARES = ("compute_bound", "never", "critical_rule")
@@ -27,48 +26,62 @@ KINDS = dict.fromkeys(COUNTS, pl.Int64) | dict.fromkeys(SHARES, pl.Float64)
 """Types of columns that are not text."""
 
 
+class Kind(NamedTuple):
+    """A kind of sweep.
+
+    Attributes:
+        keys: What a row of the summary is about, within a sweep.
+        thresholds: The file of its thresholds.
+    """
+
+    keys: tuple[str, ...]
+    thresholds: str
+
+
+OPERATIONS = Kind(("chip", "dtypes", "sharding", "shards"), THRESHOLDS)
+MODELS = Kind(("model", "phase", "chip", "dtypes", "split"), MODEL_THRESHOLDS)
+
+
 @recorded
 def write_summary(spec: str, results: str | Path, path: str | Path) -> None:
     """Write the summary of all sweeps as CSV.
 
     Args:
         spec: What it depends on, from `Plan.summary_spec`.
-        results: The folder with the tables and `thresholds.parquet`.
+        results: The folder with the tables and thresholds.
         path: The CSV file to write.
     """
-    sweeps = json.loads(spec)["of"]
-    thresholds = scan_parquet(Path(results) / "thresholds.parquet")
+    sweeps = [
+        (sweep, MODELS if sweep["models"] else OPERATIONS) for sweep in json.loads(spec)["of"]
+    ]
     counted = pl.collect_all(
-        [_rows_of(sweep, Path(results) / "tables") for sweep in sweeps], engine="streaming"
+        [_rows_of(sweep, kind, Path(results)) for sweep, kind in sweeps], engine="streaming"
     )
     solved = pl.collect_all(
-        [_thresholds_of(sweep, thresholds) for sweep in sweeps], engine="streaming"
+        [_thresholds_of(sweep, kind, Path(results)) for sweep, kind in sweeps], engine="streaming"
     )
     frames = [
         _summary(sweep, rows, sizes)
-        for sweep, rows, sizes in zip(sweeps, counted, solved, strict=True)
+        for (sweep, _), rows, sizes in zip(sweeps, counted, solved, strict=True)
     ]
     none = pl.DataFrame(schema={c.name: KINDS.get(c.name, pl.String) for c in SUMMARY})
     write_csv(pl.concat([none, *frames]), path, NO_TEXT)
 
 
-def _grouped(frame: pl.LazyFrame, *values: pl.Expr) -> pl.LazyFrame:
+def _grouped(frame: pl.LazyFrame, keys: Sequence[str], *values: pl.Expr) -> pl.LazyFrame:
     """Values of each group; the chips of one are the same however the sweep would split more."""
-    texts = [name for name in GROUP if name not in KINDS]
+    groups = frame.group_by(keys).agg(*values)
+    typed = groups.with_columns(pl.col(key).cast(KINDS.get(key, pl.String)) for key in keys)
+    if "sharding" not in keys:
+        return typed.sort(keys)
     unsplit = pl.when(shards=1).then(pl.lit("none")).otherwise("sharding").alias("sharding")
-    return (
-        frame.group_by(GROUP)
-        .agg(*values)
-        .with_columns(pl.col(texts).cast(pl.String), pl.col("shards").cast(pl.Int64))
-        .sort(GROUP)
-        .with_columns(unsplit)
-        .unique(GROUP, keep="first", maintain_order=True)
-    )
+    once = typed.sort(keys).with_columns(unsplit)
+    return once.unique(keys, keep="first", maintain_order=True)
 
 
-def _rows_of(sweep: Mapping[str, Any], tables: Path) -> pl.LazyFrame:
+def _rows_of(sweep: Mapping[str, Any], kind: Kind, results: Path) -> pl.LazyFrame:
     """Rows of a sweep by group, and how many each resource bounds."""
-    frame = scan_parquet([tables / f"{part}.parquet" for part in sweep["parts"]])
+    frame = scan_parquet([results / part for part in sweep["parts"]])
     has_bound = "bound" in frame.collect_schema()
     bounds = [
         ((pl.col("bound") == resource.bound).sum() if has_bound else pl.lit(None)).alias(
@@ -76,25 +89,35 @@ def _rows_of(sweep: Mapping[str, Any], tables: Path) -> pl.LazyFrame:
         )
         for resource in RESOURCES
     ]
-    return _grouped(frame, pl.len().cast(pl.Int64).alias("rows"), *bounds)
+    return _grouped(frame, kind.keys, pl.len().cast(pl.Int64).alias("rows"), *bounds)
 
 
-def _thresholds_of(sweep: Mapping[str, Any], thresholds: pl.LazyFrame) -> pl.LazyFrame:
-    """Thresholds of a sweep along its axis by group. Integers stay exact: no mean, no Float64."""
+def _thresholds_of(sweep: Mapping[str, Any], kind: Kind, results: Path) -> pl.LazyFrame:
+    """Thresholds of a sweep along its axis by group. Integers stay exact: no mean, no Float64.
+
+    The fewest chips of a model are of all its splits: their groups have no split.
+    """
     critical = pl.col("critical").drop_nulls().sort()
     middle = pl.max_horizontal(pl.col("critical").count().cast(pl.Int64) - 1, 0) // 2
+    rule = pl.col("critical_rule").min() if kind is OPERATIONS else pl.lit(None, pl.Float64)
+    along = scan_parquet(results / kind.thresholds).filter(
+        pl.col("sweep").cast(pl.String) == sweep["sweep"],
+        pl.col("axis").cast(pl.String) == pl.lit(sweep["axis"], pl.String),
+        *([pl.col("share") == sweep["share"]] if kind is OPERATIONS else []),
+    )
     return _grouped(
-        thresholds.filter(
-            pl.col("sweep").cast(pl.String) == sweep["sweep"],
-            pl.col("axis").cast(pl.String) == pl.lit(sweep["axis"], pl.String),
-            share=sweep["share"],
-        ),
+        along,
+        _keys_of_thresholds(sweep, kind.keys),
         (pl.col("outcome").cast(pl.String) == NEVER).mean().alias("never"),
         critical.first().alias("critical_least"),
         critical.slice(middle, 1).first().alias("critical_median"),
         critical.last().alias("critical_largest"),
-        pl.col("critical_rule").min(),
+        rule.alias("critical_rule"),
     )
+
+
+def _keys_of_thresholds(sweep: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
+    return [key for key in keys if sweep["axis"] != "chips" or key not in OF_SPLIT]
 
 
 def _summary(sweep: Mapping[str, Any], rows: pl.DataFrame, sizes: pl.DataFrame) -> pl.DataFrame:
@@ -105,10 +128,14 @@ def _summary(sweep: Mapping[str, Any], rows: pl.DataFrame, sizes: pl.DataFrame) 
         pl.when(pl.col(name) == most).then(pl.lit(resource.bound))
         for name, resource in zip(bounds, RESOURCES, strict=True)
     )
-    frame = rows.join(sizes, on=GROUP, how="left", maintain_order="left").with_columns(
+    shared = [name for name in sizes.columns if name in rows.columns]
+    frame = rows.join(sizes, on=shared, how="left", maintain_order="left").with_columns(
         sweep=pl.lit(sweep["sweep"]),
         axis=pl.lit(sweep["axis"], pl.String),
         compute_bound=pl.col(f"{MATH.bound}-bound") / pl.col("rows"),
         bottleneck=bottleneck,
     )
-    return frame.select(pl.col(c.name).cast(KINDS.get(c.name, pl.String)) for c in SUMMARY)
+    absent = [pl.lit(None).alias(c.name) for c in SUMMARY if c.name not in frame.columns]
+    return frame.with_columns(absent).select(
+        pl.col(c.name).cast(KINDS.get(c.name, pl.String)) for c in SUMMARY
+    )

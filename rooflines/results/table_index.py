@@ -42,7 +42,7 @@ def write_indexes(
         write_index(spec, paths[folder])
     results = Path(paths[MODELS]).parents[1]
     if not json.loads(specs[MODELS]):
-        _remove_recorded(results / name for name in MODEL_THRESHOLDS)
+        _remove_recorded([results / MODEL_THRESHOLDS])
     if not measured:
         _remove_recorded(results / name for name in MEASURED_SUMMARIES)
     sets = (results / MEASURED).glob("*.parquet")

@@ -12,7 +12,7 @@ from statistics import median_low, mode
 from typing import TYPE_CHECKING
 
 from rooflines.basics.text import counted
-from rooflines.results.folders import MEASURED_SUMMARIES, MODEL_THRESHOLDS
+from rooflines.results.folders import MEASURED_SUMMARIES, SUMMARY, THRESHOLDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +32,9 @@ SOLVED = {
 ALL = "all"
 """The region of a line on all timings of a set."""
 
+NO_TEXT = "none"
+"""What a null in a column of text is in the summary."""
+
 MOST_REASONS = 3
 """At most this many reasons are named; skipped.csv has all [1]."""
 
@@ -50,13 +53,13 @@ def ending(plan: Plan, results: str | Path) -> str:
     rows = sum(part.rows for part in plan.parts)
     tables = [f"{counted(rows, 'row')} in {counted(len(plan.parts), 'part')}"] if rows else []
     charts = sum(1 for _ in (results / "charts").glob("*/*.parquet"))
-    thresholds = ["thresholds.csv"] if plan.tables.all else []
-    lists = [*plan.model_thresholds()[-1:], *plan.measured_summaries()[:1]]
-    made = [*tables, *thresholds, *lists, counted(charts, "chart")]
+    thresholds = [*([THRESHOLDS] if plan.tables.all else []), *plan.model_thresholds()]
+    measured = plan.measured_summaries()[:1]
+    made = [*tables, *thresholds, *measured, counted(charts, "chart")]
     lines = [f"In {results}: {', '.join(made)}"]
     with suppress(OSError, ValueError, KeyError):
         lines += skipped_reasons(_read(results / "skipped.csv"))
-    numbers = ["summary.csv"] * bool(thresholds) + lists
+    numbers = [SUMMARY] * bool(thresholds) + measured
     for name in numbers:
         with suppress(OSError, ValueError, KeyError):
             if (results / name).stat().st_size <= MOST_BYTES:
@@ -91,6 +94,13 @@ def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
     Args:
         rows: The rows of summary.csv.
     """
+    of_models = [row for row in rows if row["split"] != NO_TEXT]
+    yield from operation_findings([row for row in rows if row["split"] == NO_TEXT])
+    yield from model_findings(of_models)
+
+
+def operation_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """What the summary says of operations."""
     bounded = [row for row in rows if row["compute_bound"]]
     if total := sum(int(row["rows"]) for row in bounded):
         share = sum(int(row["rows"]) * float(row["compute_bound"]) for row in bounded) / total
@@ -98,42 +108,38 @@ def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
         most = mode(bounds)
         yield (
             f"Compute-bound: {100 * share:.0f} % of the rows; most often the bottleneck: {most} "
-            f"({bounds.count(most):,} of {counted(len(bounded), 'line')} of summary.csv)"
+            f"({bounds.count(most):,} of {_lines(bounded)})"
         )
     solved = [row for row in rows if row["critical_median"]]
     if solved:
         axis = mode(row["axis"] for row in solved)
         sizes = [int(row["critical_median"]) for row in solved if row["axis"] == axis]
         end = "Largest" if axis == "shards" else "Smallest"
-        yield (
-            f"{end} compute-bound {axis}: {median_low(sizes):,}, the median of "
-            f"{counted(len(sizes), 'line')} of summary.csv"
-        )
+        yield (f"{end} compute-bound {axis}: {median_low(sizes):,}, the median of {_lines(sizes)}")
     asked = [row for row in rows if row["never"]]
     if asked:
         never = sum(float(row["never"]) == 1 for row in asked)
-        yield (
-            f"Compute-bound at no size of the axis solved for: {never:,} of "
-            f"{counted(len(asked), 'line')} of summary.csv"
-        )
+        yield f"Compute-bound at no size of the axis solved for: {never:,} of {_lines(asked)}"
 
 
 def model_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """What the thresholds of whole models say: of each phase, the median along the first axis.
-
-    Args:
-        rows: The rows of model-thresholds.csv.
-    """
+    """What it says of whole models: of each phase, the median along the first axis solved for."""
     for phase in dict.fromkeys(row["phase"] for row in rows):
-        of_phase = [row for row in rows if row["phase"] == phase]
-        axis = next(name for name in SOLVED if any(row["axis"] == name for row in of_phase))
+        of_phase = [row for row in rows if row["phase"] == phase and row["never"]]
+        axis = next((name for name in SOLVED if any(row["axis"] == name for row in of_phase)), "")
         solved = [row for row in of_phase if row["axis"] == axis]
-        sizes = [int(row["critical"]) for row in solved if row["critical"]]
-        lines = f"of {counted(len(solved), 'line')} of {MODEL_THRESHOLDS[-1]}"
-        never = f"none in {sum(row['outcome'] == 'never' for row in solved):,}"
+        if not solved:
+            continue
+        sizes = [int(row["critical_median"]) for row in solved if row["critical_median"]]
+        never = f"none in {sum(float(row['never']) == 1 for row in solved):,}"
         median = f"{median_low(sizes):,}, the median of {len(sizes):,}" if sizes else never
         more = f"; {never}" if sizes else ""
-        yield f"{phase.capitalize()}: {SOLVED[axis]}: {median} {lines}{more}"
+        yield f"{phase.capitalize()}: {SOLVED[axis]}: {median} of {_lines(solved)}{more}"
+
+
+def _lines(rows: Sequence[object]) -> str:
+    """The number of lines of the summary."""
+    return f"{counted(len(rows), 'line')} of {SUMMARY}"
 
 
 def measured_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
@@ -164,8 +170,7 @@ def _span(shares: Sequence[float]) -> str:
 
 
 FINDINGS = {
-    "summary.csv": findings,
-    MODEL_THRESHOLDS[-1]: model_findings,
+    SUMMARY: findings,
     MEASURED_SUMMARIES[0]: measured_findings,
 }
 """What is read from each file of numbers for people."""

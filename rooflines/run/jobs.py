@@ -14,7 +14,7 @@ from rooflines.critical.thresholds import all_columns, all_thresholds
 from rooflines.model.columns import TEXTS, Column
 from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
 from rooflines.results.records import recorded
-from rooflines.results.tables import NO_TEXT, write_csv, write_parquet
+from rooflines.results.tables import write_csv, write_parquet
 from rooflines.serving.critical import all_step_columns, all_step_thresholds
 from rooflines.serving.layers import whole_kernel_rows
 from rooflines.serving.recipes import model_sweep_of
@@ -99,35 +99,31 @@ def _write_part(
 
 
 @recorded
-def write_thresholds(spec: str, parquet: str | Path, csv: str | Path) -> None:
-    """Write the thresholds of all sweeps, as Parquet and as CSV.
+def write_thresholds(spec: str, path: str | Path) -> None:
+    """Write the thresholds of all sweeps.
 
     Args:
         spec: What they depend on, from `Plan.thresholds_spec`.
-        parquet: The Parquet file to write.
-        csv: The CSV file to write.
+        path: The Parquet file to write.
     """
     recipes = json.loads(spec)["sweeps"]
     sweeps = [sweep_of(recipe) for recipe in recipes]
     frame = all_thresholds(sweeps)
-    write_parquet(frame.lazy(), parquet, about(recipes, all_columns(sweeps)))
-    write_csv(frame, csv, NO_TEXT)
+    write_parquet(frame.lazy(), path, about(recipes, all_columns(sweeps)))
 
 
 @recorded
-def write_model_thresholds(spec: str, parquet: str | Path, csv: str | Path) -> None:
-    """Write the thresholds of all sweeps of whole models, as Parquet and as CSV.
+def write_model_thresholds(spec: str, path: str | Path) -> None:
+    """Write the thresholds of all sweeps of whole models.
 
     Args:
         spec: What they depend on, from `Plan.model_thresholds_spec`.
-        parquet: The Parquet file to write.
-        csv: The CSV file to write.
+        path: The Parquet file to write.
     """
     recipes = json.loads(spec)["sweeps"]
     sweeps = [model_sweep_of(recipe) for recipe in recipes]
     frame = all_step_thresholds(sweeps)
-    write_parquet(frame.lazy(), parquet, about(recipes, all_step_columns(sweeps)))
-    write_csv(frame, csv, NO_TEXT)
+    write_parquet(frame.lazy(), path, about(recipes, all_step_columns(sweeps)))
 
 
 @recorded

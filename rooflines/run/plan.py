@@ -33,6 +33,7 @@ from rooflines.run.parts import (
     table_parts,
 )
 from rooflines.serving.recipes import model_recipe, skipped_step_records
+from rooflines.settings.model_sweeps import AXES
 from rooflines.site.digest import bundle_digest
 from rooflines.sweep.recipes import recipe_of, skipped_records
 
@@ -158,7 +159,7 @@ class Plan:
 
     def model_thresholds(self) -> list[str]:
         """The files with thresholds of whole models; none without a sweep of them."""
-        return list(MODEL_THRESHOLDS) if self.models.all else []
+        return [MODEL_THRESHOLDS] if self.models.all else []
 
     def measured_names(self) -> list[str]:
         """The sets of timings."""
@@ -180,7 +181,11 @@ class Plan:
         """The files of whole models that the site offers: large tables are left out."""
         rows = sum(part.rows for part in self.models.all)
         tables = [part.path for part in self.models.all] if rows <= MOST_PUBLISHED_ROWS else []
-        return [*(name for name in self.model_thresholds() if name.endswith(".parquet")), *tables]
+        return [*self.model_thresholds(), *tables]
+
+    def summarized_parts(self) -> list[str]:
+        """The tables that the summary counts."""
+        return [part.path for part in (*self.tables.all, *self.models.all)]
 
     def chart_families(self) -> list[str]:
         """The families of charts that are drawn."""
@@ -244,9 +249,12 @@ def plan(config: Config) -> Plan:
     )
     summary = as_param(
         {
-            "code": code_digest(*THRESHOLDS, *WRITING, "results/summary.py"),
-            "of": [_summarized(sweep, tables.all) for sweep in sweeps],
-            "sweeps": recipes,
+            "code": code_digest(*MODEL_ROWS, *THRESHOLDS, *WRITING, "results/summary.py"),
+            "of": [
+                *(_summarized(sweep, tables.all) for sweep in sweeps),
+                *(_summarized_steps(sweep, models.all) for sweep in model_sweeps),
+            ],
+            "sweeps": [*recipes, *of_models],
         }
     )
     shapes = as_param({"code": code_digest(*MODEL_SHAPES, *WRITING), "models": shape_rows()})
@@ -327,9 +335,22 @@ def _summarized(sweep: Sweep, parts: Sequence[Part]) -> dict[str, object]:
     """What the summary of a sweep reads: its parts, and the thresholds along one axis."""
     return {
         "sweep": sweep.name,
+        "models": False,
         "axis": sweep.first_solved,
         "share": float(max(map(exact, sweep.config.shares))),
-        "parts": [part.name for part in parts if part.sweep == sweep.name],
+        "parts": [part.path for part in parts if part.sweep == sweep.name],
+    }
+
+
+def _summarized_steps(sweep: ModelSweep, parts: Sequence[Part]) -> dict[str, object]:
+    """The same of a sweep of whole models."""
+    config = sweep.config
+    asked = {*config.thresholds, *(["B"] if config.targets else [])}
+    return {
+        "sweep": sweep.name,
+        "models": True,
+        "axis": next((axis for axis in AXES if axis in asked), None),
+        "parts": [part.path for part in parts if part.sweep == sweep.name],
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from rooflines.basics.errors import PlausibilityWarning, RooflinesError
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.config import DEFAULT_CONFIG, load_config
-from rooflines.results.folders import WORKBOOK
+from rooflines.results.folders import SUMMARY, THRESHOLDS, WORKBOOK
 from rooflines.run import Workflow
 from rooflines.run.ending import ending
 from rooflines.run.guard import Guard, require_writable
@@ -155,11 +155,10 @@ def outputs(plan: Plan) -> dict[str, str]:
     return {
         **{part.path: part.spec for part in plan.parts},
         **{f"{folder}/index.csv": spec for folder, spec in plan.indexes.items()},
-        "thresholds.parquet": plan.thresholds_spec,
-        "thresholds.csv": plan.thresholds_spec,
+        THRESHOLDS: plan.thresholds_spec,
         **dict.fromkeys(plan.model_thresholds(), plan.model_thresholds_spec),
         "skipped.csv": plan.skipped_spec,
-        "summary.csv": plan.summary_spec,
+        SUMMARY: plan.summary_spec,
         "model-shapes.csv": plan.model_shapes_spec,
         WORKBOOK: plan.workbook_spec,
         **dict(zip(plan.measured_paths(), plan.measured_specs.values(), strict=True)),

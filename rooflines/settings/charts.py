@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, check_known, quote
-from rooflines.catalogue.forms import Count, Entry, Name, Text, understood
+from rooflines.basics.errors import RooflinesError, check_known, quote
+from rooflines.catalogue.forms import Count, Entry, Name, Text
 from rooflines.settings.lists import listed, one_or_many
 
 FORMATS = {"png": "slide", "svg": "slide", "pdf": "paper", "html": "web"}
@@ -67,25 +67,16 @@ class ChartConfig(Entry):
     shards: list[Count] | None = Field(None, description="time: numbers of chips")
 
 
+AUTO = "auto"
+"""In place of a list: the charts that fit the sweeps."""
+
+
 def _charts(value: object) -> object:
-    if value != "auto" and not isinstance(value, list):
+    if value != AUTO and not isinstance(value, list):
         raise RooflinesError(
             "", f"is {quote(value)}", "write auto, a list of charts, or [] for none"
         )
     return value
-
-
-def understood_chart(entry: object, mistakes: Mistakes) -> ChartConfig | None:
-    """A chart without its wrong keys; None if these are needed for all further checks.
-
-    Args:
-        entry: The chart as the config has it.
-        mistakes: Collects the errors; key paths start at the chart.
-    """
-    chart = understood(ChartConfig, entry, mistakes)
-    if chart.refused & {"chart", "sweep", "measurements", "id"}:
-        return None
-    return ChartConfig.model_construct(**chart.__dict__)
 
 
 CHARTS_SCHEMA: Any = {

@@ -50,7 +50,7 @@ def _rows(path: Path) -> int:
 
 def _names(path: Path) -> tuple[str, str]:
     """What a file of whole models is, and its path in the site without the suffix."""
-    if path.name in MODEL_THRESHOLDS:
+    if path.name == MODEL_THRESHOLDS:
         return "Thresholds of whole models", "data/model-thresholds"
     sweep, number = path.parent.name, int(path.stem.rpartition("-")[2])
     more = f", part {number + 1}" if number else ""

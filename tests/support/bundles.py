@@ -152,9 +152,9 @@ def made_bundle(folder: Path) -> Path:
         write_family(folder / "charts" / family)
     parquet = folder / "thresholds.parquet"
     planned = plan(load_config(CONFIG))
-    write_thresholds(planned.thresholds_spec, parquet, folder / "thresholds.csv")
-    models = [folder / name for name in MODEL_THRESHOLDS]
-    write_model_thresholds(planned.model_thresholds_spec, *models)
+    write_thresholds(planned.thresholds_spec, parquet)
+    models = [folder / MODEL_THRESHOLDS]
+    write_model_thresholds(planned.model_thresholds_spec, models[0])
     tables = [folder / part.path for part in planned.models.all]
     for part, table in zip(planned.models.all, tables, strict=True):
         table.parent.mkdir(parents=True, exist_ok=True)

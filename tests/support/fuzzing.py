@@ -275,17 +275,13 @@ def outcome(case: Case, folder: Path) -> str:
                         WRITERS[folder_name](part.spec, results / part.path)
             if case.where < SOLVED and config.model_sweeps:
                 solved = results / "model-thresholds.parquet"
-                write_model_thresholds(
-                    made.model_thresholds_spec, solved, solved.with_suffix(".csv")
-                )
+                write_model_thresholds(made.model_thresholds_spec, solved)
                 predicates.check_numbers(pl.read_parquet(solved))
             if (
                 case.where < SOLVED
                 and sum(sweep.solutions() for sweep in config.sweeps.values()) <= MOST_THRESHOLDS
             ):
-                write_thresholds(
-                    made.thresholds_spec, results / "thresholds.parquet", results / "thresholds.csv"
-                )
+                write_thresholds(made.thresholds_spec, results / "thresholds.parquet")
                 frame = pl.read_parquet(results / "thresholds.parquet")
                 for name, sweep in config.sweeps.items():
                     known = threshold_columns(sweep.op.dims, axes=sweep.has_axes)

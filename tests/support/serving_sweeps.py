@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import Mistakes
 from rooflines.catalogue.chips import chip_entries, dtype_entries, resolve_chips
 from rooflines.fits.entries import Calibrations, shipped_calibrations
 from rooflines.models.resolve import models_of
@@ -35,8 +34,7 @@ def model_sweep(
     given = chips or {}
     names = {*config.chips, *(given[name].get("base") for name in config.chips if name in given)}
     wanted = {name: form for name, form in given.items() if name in names}
-    with Mistakes() as mistakes:
-        own = resolve_chips(wanted, catalogue, mistakes)
+    own = resolve_chips(wanted, catalogue)
     models = models_of(config.models)
     return checked_model_sweep(
         "sweep",

@@ -82,11 +82,11 @@ def written(folder: Path, config: dict[str, Any]) -> Path:
     (folder / FOLDER).mkdir(parents=True)
     planned = plan(rooflines.load_config(config))
     thresholds = [folder / "thresholds.parquet"]
-    write_thresholds(planned.thresholds_spec, thresholds[0], folder / "thresholds.csv")
+    write_thresholds(planned.thresholds_spec, thresholds[0])
     if planned.model_thresholds():
         thresholds.append(folder / "model-thresholds.parquet")
         spec = planned.model_thresholds_spec
-        write_model_thresholds(spec, thresholds[1], folder / "model-thresholds.csv")
+        write_model_thresholds(spec, thresholds[1])
     shapes, path = folder / "model-shapes.csv", folder / "rooflines.xlsx"
     write_model_shapes(planned.model_shapes_spec, shapes)
     write_workbook(planned.workbook_spec, thresholds, shapes, path)

@@ -47,7 +47,6 @@ TABLES = tuple(
     f"results/{name}"
     for name in (
         "tables/index.csv",
-        "thresholds.csv",
         "skipped.csv",
         "summary.csv",
         "model-shapes.csv",

@@ -41,7 +41,6 @@ rule model_thresholds:
     """
     output:
         parquet="<results>/model-thresholds.parquet",
-        csv="<results>/model-thresholds.csv",
     log:
         "<results>/logs/model_thresholds.log",
     # Long, on one core: it runs beside the tables, so that the charts find all cores free.
@@ -58,7 +57,6 @@ rule model_thresholds:
             threads,
             params.spec,
             output.parquet,
-            output.csv,
         )
 
 

@@ -1,13 +1,14 @@
-"""Summary: what a run found, by chip, dtypes and sharding."""
+"""Summary: what a run found, by chip, dtypes and sharding or split."""
 
 
 rule summary:
-    """For a first look: a row per sweep, chip, dtypes and sharding, with the share of compute-bound rows
-    and the least, median and largest critical size.
+    """For a first look: a row per sweep, chip, dtypes and sharding, of whole models per model, phase and split,
+    with the share of compute-bound rows and the least, median and largest critical size.
     """
     input:
-        tables=expand("<results>/tables/{part}.parquet", part=plan.tables.names()),
+        tables=expand("<results>/{part}", part=plan.summarized_parts()),
         thresholds="<results>/thresholds.parquet",
+        model_thresholds=expand("<results>/{file}", file=plan.model_thresholds()),
     output:
         csv="<results>/summary.csv",
     log:

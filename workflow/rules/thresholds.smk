@@ -9,7 +9,6 @@ rule thresholds:
     """
     output:
         parquet="<results>/thresholds.parquet",
-        csv="<results>/thresholds.csv",
     log:
         "<results>/logs/thresholds.log",
     # Long, on one core: it runs beside the tables, so that the charts find all cores free.
@@ -26,5 +25,4 @@ rule thresholds:
             threads,
             params.spec,
             output.parquet,
-            output.csv,
         )

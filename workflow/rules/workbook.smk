@@ -10,7 +10,7 @@ rule workbook:
     """
     input:
         thresholds="<results>/thresholds.parquet",
-        model_thresholds=expand("<results>/{file}", file=plan.model_thresholds()[:1]),
+        model_thresholds=expand("<results>/{file}", file=plan.model_thresholds()),
         model_shapes="<results>/model-shapes.csv",
     output:
         xlsx="<results>/rooflines.xlsx",
