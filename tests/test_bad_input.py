@@ -188,7 +188,6 @@ BOMBS = {
     "laughs in a merge": "x: &x {a: 1}\n"
     + "".join(f"y{n}: &y{n} {{<<: [{', '.join(['*x'] * 200)}]}}\n" for n in range(200)),
     "a list without end": "sweeps: [" + "a," * 1_000_000 + "]",
-    "keys without end": "sweeps: {" + "a," * 1_000_000 + "}",
     "a number without end": VALID.replace("512", "1" * 1_000_000),
     "a number without end as text": VALID.replace("512", f"'{'1' * 1_000_000}'"),
     "a tile without end": VALID.replace("unit: matrix", f"tile: {{B: '{'1' * 5_000}'}}"),
@@ -230,26 +229,26 @@ def test_a_config_of_100_megabytes_is_refused_before_it_is_read(tmp_path: Path) 
     with path.open("wb") as file:
         file.truncate(100 * 2**20)
     with (
-        pytest.raises(rooflines.RooflinesError, match="more than 2,097,152 bytes"),
+        pytest.raises(rooflines.RooflinesError, match="more than 1,048,576 bytes"),
         fuzzing.little_memory(2**25),
     ):
         rooflines.load_config(path)
 
 
-def test_a_config_may_have_two_mebibytes(tmp_path: Path) -> None:
+def test_a_config_may_have_a_mebibyte(tmp_path: Path) -> None:
     """The last allowed byte is read, the next one is not."""
     path = tmp_path / FILE
     path.write_text(VALID.ljust(LARGEST_FILE, "#"), encoding="utf-8")
     assert list(rooflines.load_config(path).sweeps) == ["mlp"]
     path.write_text(VALID.ljust(LARGEST_FILE + 1, "#"), encoding="utf-8")
-    with pytest.raises(rooflines.RooflinesError, match="more than 2,097,152 bytes"):
+    with pytest.raises(rooflines.RooflinesError, match="more than 1,048,576 bytes"):
         rooflines.load_config(path)
 
 
 def test_a_device_without_end_is_refused() -> None:
     """Its size is unknown; it is read up to the size of the largest config."""
     with (
-        pytest.raises(rooflines.RooflinesError, match="/dev/zero has more than 2,097,152 bytes"),
+        pytest.raises(rooflines.RooflinesError, match="/dev/zero has more than 1,048,576 bytes"),
         fuzzing.little_memory(2**25),
     ):
         rooflines.load_config("/dev/zero")
@@ -265,7 +264,7 @@ def test_a_pipe_is_a_config_if_it_ends(command: list[str], tmp_path: Path) -> No
         assert writer.stdout
         source = f"/dev/fd/{writer.stdout.fileno()}"
         if command == ["yes"]:
-            with pytest.raises(rooflines.RooflinesError, match="more than 2,097,152 bytes"):
+            with pytest.raises(rooflines.RooflinesError, match="more than 1,048,576 bytes"):
                 rooflines.load_config(source)
         else:
             assert list(rooflines.load_config(source).sweeps) == ["mlp"]

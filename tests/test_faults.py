@@ -100,12 +100,12 @@ def test_the_next_run_completes_a_killed_one(
 
 
 DAMAGES = {
-    "tables/grid/part-00000.parquet": (truncated, "bytes, and"),
-    "tables/grid/part-00001.parquet": (emptied, "is empty"),
+    "tables/grid/part-00000.parquet": (truncated, "has other content than was written"),
+    "tables/grid/part-00001.parquet": (emptied, "has other content than was written"),
     "tables/grid/part-00002.parquet": (flipped, "has other content than was written"),
     "tables/shapes/part-00000.parquet": (replaced, "has other content than was written"),
     "summary.csv": (flipped, "has other content than was written"),
-    "bundle/index.html": (truncated, "has index.html, which has"),
+    "bundle/index.html": (truncated, "has index.html, which has other content"),
 }
 
 

@@ -163,7 +163,6 @@ HF: dict[str, tuple[dict[str, Any] | str, str]] = {
     "an unknown key": ({**LLAMA, "num_layer": 3}, "num_layer is "),
     "truncated": (json.dumps(LLAMA)[:-20], "is not valid JSON.*\n  fix: download it again"),
     "images": ({**LLAMA, "vision_config": {"depth": 2}}, "vision_config is set"),
-    "an encoder": ({**LLAMA, "model_type": "bert"}, "'bert': it is an encoder"),
 }
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 JSON = Mapping[str, Any]
 """A mapping of YAML or JSON data."""
 
-LARGEST_FILE = 2 * 2**20
+LARGEST_FILE = 2**20
 """Bytes of a config or catalogue [byte]; a larger one is a mistake."""
 
 MOST_NODES = 500_000
@@ -62,11 +62,8 @@ CLEAR = re.compile(
 """Numbers that YAML 1.1 reads as people do. It reads others differently: `1:30` is 90, `017` is 15,
 `1__0` is 10."""
 
-SEPARATORS = ",\n[{?"
-"""One of these precedes every value but the first of a document, or the key or dash before it."""
-
-SUSPICIOUS = 200
-"""Brackets or columns of indentation that no config has [1]."""
+MOST_OPEN = 500
+"""Brackets inside each other, or columns of indentation, that no config has [1]."""
 
 Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -168,8 +165,6 @@ def _place(mark: yaml.Mark) -> str:
 def _plain_data(text: str) -> Any:  # noqa: ANN401, any YAML value
     if _could_overflow(text):
         raise RecursionError
-    if sum(map(text.count, SEPARATORS)) > MOST_NODES:
-        raise yaml.YAMLError(f"more than {MOST_NODES:,} values")
     loader = Loader(text)
     try:
         root = loader.get_single_node()
@@ -180,27 +175,16 @@ def _plain_data(text: str) -> Any:  # noqa: ANN401, any YAML value
 
 
 def _could_overflow(text: str) -> bool:
-    """Whether the nesting would overflow the stack of the parser, which recurses in C.
+    """Whether the nesting could overflow the stack of the parser, which recurses in C.
 
-    Brackets and indentation bound the nesting from above; only where they exceed the limit are the
-    parser's events counted.
+    Brackets and indentation bound it from above.
     """
     deepest = depth = 0
     for bracket in re.findall(r"[][{}]", text):
         depth += 1 if bracket in "[{" else -1
         deepest = max(deepest, depth)
     indented = max((len(match) for match in re.findall(r"^[ ?:-]*", text, re.MULTILINE)), default=0)
-    if max(deepest, indented) < SUSPICIOUS:
-        return False
-    deepest = depth = 0
-    for event in yaml.parse(text, Loader=Loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
-            event, yaml.CollectionEndEvent
-        )
-        deepest = max(deepest, depth)
-        if deepest > DEEPEST:
-            return True
-    return False
+    return max(deepest, indented) > MOST_OPEN
 
 
 def _check_shape(root: yaml.Node | None, loader: Loader) -> None:

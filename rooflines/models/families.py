@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, quote
-from rooflines.models.refused import RECURRENT, SPARSE
+from rooflines.models.keys import RECURRENT, SPARSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

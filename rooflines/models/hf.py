@@ -14,9 +14,8 @@ from rooflines.basics.errors import RooflinesError, close_to, placed, printable,
 from rooflines.catalogue.forms import checked
 from rooflines.models.families import FAMILIES
 from rooflines.models.hf_dtypes import published_dtypes
-from rooflines.models.keys import Keys
+from rooflines.models.keys import ENCODER, VISION, Keys
 from rooflines.models.model import Model
-from rooflines.models.refused import ENCODER, REFUSED, VISION
 from rooflines.models.shape import Shape
 
 CONFIG_JSON = "config.json"
@@ -164,8 +163,6 @@ def _checked_family(family: object) -> str:
         raise RooflinesError("model_type", f"is {quote(family)}, which is no text", fix)
     if family in FAMILIES:
         return family
-    if family in REFUSED:
-        raise RooflinesError("model_type", f"is {quote(family)}: {REFUSED[family]}", fix)
     known = [*FAMILIES, *TEXT_PARTS]
     problem = f"is {quote(family)}, which is no family that is known"
     raise RooflinesError("model_type", problem, fix, close=close_to(family, known))

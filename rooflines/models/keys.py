@@ -12,6 +12,14 @@ from rooflines.models.shape import LARGEST
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+SPARSE = (
+    "its attention is sparse or compressed, so that cache and work do not follow from the sizes"
+)
+RECURRENT = "it has state-space or linear-attention layers, which are not modelled"
+VISION = "it has an encoder of images or sound, which is not modelled"
+ENCODER = "it is an encoder, or an encoder with a decoder; decoder-only models are known"
+"""Why a model is refused."""
+
 MOST_LAYERS = 10_000
 """More layers than any model has [1]."""
 

@@ -48,6 +48,8 @@ OWN = ".snakemake_timestamp"
 UNRECORDED = frozenset({OWN, ".DS_Store", "Thumbs.db", "desktop.ini"})
 """Files that Snakemake, Finder and Explorer add to folders: not part of any output."""
 
+OTHER_CONTENT = "has other content than was written"
+
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
 """Errors of reading a record that is missing, truncated or of another version."""
 
@@ -121,24 +123,15 @@ class Record:
             return f"cannot be read ({error.strerror})"
 
     def _damage(self, path: Path) -> str | None:
-        is_folder = path.is_dir() and not path.is_symlink()
-        if is_folder != ("." not in self.files):
-            return "is a folder and was a file" if is_folder else "is a file and was a folder"
         present = files_in(path)
-        if lost := sorted(self.files.keys() - present.keys()):
-            return f"lacks {lost[0]}" + (f" and {len(lost) - 1} more" if len(lost) > 1 else "")
-        if added := sorted(present.keys() - self.files.keys()):
+        if added := sorted(present.keys() - self.files.keys() - {"."}):
             return f"has {added[0]} in it, which nothing here made"
+        if lost := sorted(self.files.keys() - present.keys() - {"."}):
+            return f"lacks {lost[0]}"
         for name, (size, digest) in self.files.items():
-            subject = "" if name == "." else f"has {name}, which "
-            actual = present[name].stat().st_size
-            if actual != size:
-                length = (
-                    f"has {actual:,} bytes, and {size:,} were written" if actual else "is empty"
-                )
-                return f"{subject}{length}"
-            if digest_of(present[name]) != digest:
-                return f"{subject}has other content than was written"
+            file = present.get(name)
+            if file is None or file.stat().st_size != size or digest_of(file) != digest:
+                return f"{'' if name == '.' else f'has {name}, which '}{OTHER_CONTENT}"
         return None
 
 
