@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from rooflines.charts.chart import Spec
     from rooflines.fits.entries import Calibrations
     from rooflines.measured.sets import MeasuredSet
+    from rooflines.models.model import Model
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
@@ -207,6 +208,7 @@ class _Forms(NamedTuple):
         measurements: The sets of timings by name.
         charts: The charts to draw, or `auto`.
         chips: All chips by id.
+        unlikely: Likely slips in the config's own.
     """
 
     top: ConfigFile
@@ -215,6 +217,7 @@ class _Forms(NamedTuple):
     measurements: Mapping[str, MeasurementConfig]
     charts: str | Sequence[ChartConfig]
     chips: Mapping[str, Chip]
+    unlikely: Sequence[RooflinesError]
 
 
 def _checked(
@@ -250,13 +253,12 @@ def _checked(
             refused = {*named} - {*sweeps, *model_sweeps, *measurements}
             specs = choose(forms.charts, sweeps, model_sweeps, measurements, refused)
     unlikely = [
-        doubt.within(f"chips.{chip}")
-        for chip, entry in top.chips.items()
-        for doubt in doubts(entry, chips[chip], chips)
-    ] + [
-        doubt.within(f"model-sweeps.{name}")
-        for name, sweep in model_sweeps.items()
-        for doubt in too_long(sweep)
+        *forms.unlikely,
+        *(
+            doubt.within(f"model-sweeps.{name}")
+            for name, sweep in model_sweeps.items()
+            for doubt in too_long(sweep)
+        ),
     ]
     site = top.site.model_dump(exclude_none=True) if top.site else {}
     found = Config(
@@ -298,9 +300,24 @@ def _forms(content: object) -> _Forms:
                 charts.append(checked(ChartConfig, chart))
         with mistakes.at("chips"):
             chips = {**chip_entries(), **_own_chips(given.get("chips", {}))}
-    return _Forms(
-        top, sweeps, model_sweeps, measurements, charts if isinstance(listed, list) else AUTO, chips
-    )
+    drawn = charts if isinstance(listed, list) else AUTO
+    unlikely = _doubts(top, chips)
+    return _Forms(top, sweeps, model_sweeps, measurements, drawn, chips, unlikely)
+
+
+def _doubts(top: ConfigFile, chips: Mapping[str, Chip]) -> list[RooflinesError]:
+    """Likely slips in the config's own chips.
+
+    Raises:
+        RooflinesError: A number cannot be what is meant.
+    """
+    unlikely: list[RooflinesError] = []
+    with Mistakes() as mistakes:
+        for chip, entry in top.chips.items():
+            with mistakes.at(f"chips.{chip}"):
+                found = doubts(entry, chips[chip], chips)
+                unlikely += [doubt.within(f"chips.{chip}") for doubt in found]
+    return unlikely
 
 
 def _entries(
@@ -341,7 +358,8 @@ def _model_sweeps(
     for name, config in forms.model_sweeps.items():
         with mistakes.at(name) as own:
             fits = _calibrated(config, calibrations, own)
-            with placed("models"):
+            models: dict[str, Model] = {}
+            with own.at("models"):
                 models = models_of(config.models, folder)
             sweep = checked_model_sweep(name, config, models, forms.chips, dtype_entries(), fits)
             solved = sum(each.solutions() for each in (*sweeps.values(), sweep))

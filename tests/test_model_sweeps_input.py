@@ -109,8 +109,12 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["on_unsupported is 'error', and the sweep asks for llama-3.1-8b, tp3: tp is 3"],
     ),
     "several mistakes": (
-        {"models": ["lama"], "chips": ["h100"], "dtypes": ["bf17"], "grid": {"B": 0, "S": 1}},
-        ["dtypes[0] is 'bf17'", "models[0] is 'lama'", "grid.B is 0", "chips[0] is 'h100'"],
+        {"models": ["lama"], "chips": ["h100"], "grid": {"B": 1, "S": 1}},
+        ["models[0] is 'lama'", "chips[0] is 'h100'"],
+    ),
+    "several mistakes of form": (
+        {"models": ["lama"], "dtypes": ["bf17"], "grid": {"B": 0, "S": 1}},
+        ["dtypes[0] is 'bf17'", "grid.B is 0"],
     ),
 }
 
