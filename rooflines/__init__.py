@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from rooflines.config import Config as Config
     from rooflines.config import load_config as load_config
     from rooflines.explanation.answer import Explanation as Explanation
-    from rooflines.explanation.answer import explain as explain
-    from rooflines.explanation.model_answer import ModelExplanation as ModelExplanation
-    from rooflines.explanation.model_answer import explain_model as explain_model
+    from rooflines.explanation.explain import explain as explain
+    from rooflines.explanation.explain import explain_model as explain_model
     from rooflines.results.provenance import Origin as Origin
     from rooflines.results.provenance import origin as origin
     from rooflines.results.tables import scan as scan
@@ -66,8 +65,8 @@ HOMES = {
     ),
     **dict.fromkeys(("PlausibilityWarning", "RooflinesError"), "basics.errors"),
     **dict.fromkeys(("Config", "load_config"), "config"),
-    **dict.fromkeys(("Explanation", "explain"), "explanation.answer"),
-    **dict.fromkeys(("ModelExplanation", "explain_model"), "explanation.model_answer"),
+    "Explanation": "explanation.answer",
+    **dict.fromkeys(("explain", "explain_model"), "explanation.explain"),
     **dict.fromkeys(("Origin", "origin"), "results.provenance"),
     "scan": "results.tables",
 }

@@ -70,13 +70,21 @@ def test_aliases_are_nobodys_id() -> None:
     assert set(aliases).isdisjoint(DOCUMENT["chips"])
 
 
+def test_a_family_has_one_usual_chip() -> None:
+    """Whose id begins with the family's name, which is no id itself."""
+    usual = {name: chip["usual"] for name, chip in CHIPS.items() if "usual" in chip}
+    assert len(set(usual.values())) == len(usual) > 3
+    assert all(name.startswith(f"{family}-") for name, family in usual.items())
+    assert set(usual.values()).isdisjoint(DOCUMENT["chips"])
+
+
 @each(CHIPS)
 def test_a_chip_says_who_made_it_and_when(name: str) -> None:
     """Name, vendor, year and status are given; no key is unknown."""
     chip = CHIPS[name]
     required = {"name", "vendor", "year", "status", "units", "memory"}
     assert required <= set(chip)
-    optional = {"aliases", "clock", "note", "networks", "power", "prices", "measured"}
+    optional = {"aliases", "usual", "clock", "note", "networks", "power", "prices", "measured"}
     assert set(chip) <= required | optional
     assert chip["vendor"] in {
         "Google",

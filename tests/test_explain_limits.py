@@ -98,7 +98,7 @@ def test_an_estimate_names_its_software_and_its_band() -> None:
     question = ("h100-sxm", "128x8192x8192")
     answer = rooflines.explain(*question, "bf16", calibration=["sglang", "trtllm"])
     row = answer.row
-    assert answer.software == "trtllm"
+    assert answer.softwares == ["trtllm"]
     assert row["t_estimate_p10_s"] < row["t_estimate_s"] < row["t_estimate_p90_s"]
     assert f"calibrated to trtllm; {row['estimate_bound']}-bound" in str(answer)
     with pytest.raises(rooflines.RooflinesError, match="without a calibration of h100-sxm in int8"):

@@ -45,13 +45,14 @@ def test_the_reviewed_explanations_cover_what_can_be_said() -> None:
     cases = FOLDER.glob("model-*.txt")
     text = " ".join(" ".join(case.read_text(encoding="utf-8").split()) for case in cases)
     for kind in (
-        "690 tokens/s per chip",
+        "682 tokens/s per chip",
         "context S is beyond the 131,072 tokens that the model is made for",
         "does not fit: 163 GB of weights and caches, 80 GB of hbm; tp=4 is enough compute",
         "80 GB of hbm; tp=32 over nvlink,infiniband is enough",
-        "TTFT 153 ms",
+        "TTFT 186 ms",
         "5,519 with full overlap",
-        "of the prompts with full overlap",
+        "11.1% of peak; at least 11.6 ms",
+        "of the prompts kernel after kernel",
         "estimate 13.6 ms, calibrated",
         "calibrated to trtllm; matmuls include dynamic scaling of x",
         "quicker all fp8: 5.8 ms (memory-bound)",
@@ -135,7 +136,9 @@ def test_every_number_is_one_of_the_tables(
     assert found["thresholds"] == step_thresholds(sweep).to_dicts()
     kernels = kernel_rows(sweep).collect()
     names = kernels.columns[kernels.columns.index("group") :]
-    assert found["groups"] == kernels.select(names).to_dicts()
+    own = ("outcome", "critical_B", "limit")
+    groups = [{k: v for k, v in each.items() if k not in own} for each in found["groups"]]
+    assert groups == kernels.select(names).to_dicts()
     for use in found["uses"]:
         assert use["work"] == row[use["column"]]
         assert use["time_s"] == row[f"t_{use['resource']}_s"]

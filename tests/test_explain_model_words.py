@@ -60,22 +60,26 @@ def test_a_folder_with_the_name_of_a_chip_is_no_model(
 
 
 WRONG: dict[str, tuple[str, str]] = {
-    "h100-sxm lama-3.1-70b B=64 S=8192": (
-        "model is 'lama-3.1-70b', which is no model of the catalogue.",
+    "h100-sxm lamma-3.1-70b B=64 S=8192": (
+        "model is 'lamma-3.1-70b', which is no model of the catalogue.",
         "close to it: llama-3.1-70b",
     ),
     "h100-sxm llama-3.1-7b B=64 S=8192": ("model is", "or give the path of its config.json."),
     "h100-sxm meta/Llama-3.1-70B B=64 S=8192": ("model is", "close to it: llama-3.1-70b"),
-    "h100 llama-3.1-70b B=64 S=8192": ("chip is 'h100', which is no chip.", "h100-sxm"),
+    "h101 llama-3.1-70b B=64 S=8192": ("chip is 'h101', which is no chip.", "h100-sxm"),
+    "h100-sxm llama-70b B=64 S=8192": ("model is 'llama-70b', which 2 models", "llama-3.1-70b"),
     "llama-3.1-70b B=64 S=8192": ("chip is missing.", "h100-sxm"),
     "h100-sxm llama-3.1-70b": ("sizes lack B and S.", "B=64 S=8192"),
     "h100-sxm llama-3.1-70b B=64": ("sizes lack S.", "B=64 S=8192"),
     "h100-sxm llama-3.1-70b B=64 S=0": ("size S is '0', which is less than 1.", "from 1"),
     "h100-sxm llama-3.1-70b B=1 S=2 D=3": ("size D is no size of a model.", "B=64 S=8192"),
     "h100-sxm llama-3.1-70b B=1 B=2 S=1": ("size B is given twice", "one size"),
-    "h100-sxm llama-3.1-70b 1x2x3 B=1 S=1": ("the question has '1x2x3'", "B=64 S=8192"),
+    "h100-sxm llama-3.1-70b 1x2x3": ("the question has '1x2x3'", "B=64 S=8192"),
     "h100-sxm llama-3.1-70b qwen3-8b B=1 S=1": ("model is given twice", "one at a time"),
-    "h100-sxm llama-3.1-70b B=1 S=1 w8a16": ("the question has 'w8a16'", "such as bf16"),
+    "h100-sxm llama-3.1-70b B=1 S=1 w8a16": (
+        "dtypes is 'w8a16', which is no format",
+        "such as bf16",
+    ),
     "h100-sxm llama-3.1-70b B=1 S=1 bf61": ("dtypes is 'bf61'", "close to it: bf16"),
     "h100-sxm llama-3.1-70b B=1 S=1 nvfp4": ("no nvfp4 peak of its matrix unit", "fp8, int8"),
     "h100-sxm llama-3.1-70b B=1 S=1 weights=fp8": (
@@ -93,7 +97,7 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "h100-sxm llama-3.1-70b B=1 S=1 --split tp=16": (
         "the question asks for tp16, h100-sxm, hbm: 8 chips at most on one nvlink.",
-        "fewer chips, or choose the network nvlink,infiniband or infiniband.",
+        "fewer chips, such as 8, or choose the network nvlink,infiniband or infiniband.",
     ),
     "h100-sxm llama-3.1-70b B=1 S=1 --split dp=2": ("fewer sequences than the 2", "replicas"),
     "h100-sxm llama-3.1-70b B=1 S=1 --split ep=2,tp=2": ("has no experts", "another split"),
@@ -108,7 +112,7 @@ WRONG: dict[str, tuple[str, str]] = {
         "--split",
     ),
     "h100-sxm 1x2x3 bf16 --split tp=8 --cache-split heads": (
-        "the question names no model, but has --split, --cache-split of models.",
+        "the question names no model, but has --cache-split of models.",
         "name a model",
     ),
     "h100-sxm gemm 128x8192x8192 bf16": (
@@ -157,7 +161,7 @@ def test_networks_that_are_offered_join_the_chips(
 
 def test_several_mistakes_are_listed_together(capsys: pytest.CaptureFixture[str]) -> None:
     """Each has a message of its own."""
-    words = "h100-sxm llama-3.1-70b B=0 S=1.5 --phase decod"
+    words = "h100-sxm llama-3.1-70b B=0 S=1.5 --split tp"
     assert run(["explain", *words.split()]) == 2
     assert capsys.readouterr().err.count("fix:") == 3
 

@@ -104,7 +104,7 @@ def test_an_unknown_command_and_ctrl_c_are_one_line_each(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rooflines.explanation.answer.explain", interrupted)
+    monkeypatch.setattr("rooflines.explanation.of_operation.explained", interrupted)
     assert run(["explain", *EXAMPLE.split()]) == 130
     assert capsys.readouterr().err.strip() == "Interrupted."
 
@@ -158,7 +158,7 @@ def test_the_card_escapes_what_a_config_says(monkeypatch: pytest.MonkeyPatch) ->
     model.feed(of_model._repr_html_())
     assert model.open == []
     assert model.tags == card.tags | example.tags
-    for shown in ("memory-bound: 11.6 ms a step", "attention × 80", "≤ 1476", "× 8.934"):
+    for shown in ("memory-bound: 11.7 ms a step", "attention × 80", "≤ 1476", "× 8.934"):
         assert shown in model.text
 
 

@@ -40,7 +40,21 @@ def test_no_word_can_be_two_things() -> None:
 
 
 WRONG: dict[str, tuple[str, str]] = {
-    "h100 128x8192x8192 bf16": ("chip is 'h100', which is no chip.", "close to it: h100-sxm"),
+    "h100-smx 128x8192x8192 bf16": (
+        "chip is 'h100-smx', which is no chip.",
+        "close to it: h100-sxm",
+    ),
+    "a100-pcie 1x2x3 bf16": ("chip is 'a100-pcie', which 2 chips have", "a100-pcie-80gb"),
+    "h100 1x2x3 bf16 --set hbm=1": ("--set hbm names no number", "memory.hbm.bytes_per_s"),
+    "h100 1x2x3 bf16 --set memory.hbm.bytes_per_s=4.8": (
+        "--set memory.hbm.bytes_per_s is 4.8, 1.43e-12 times",
+        "write 4.8e+12 if it is in TB/s.",
+    ),
+    "h100 1x2x3 bf16 --set memory.hbm.bytes_per_s": ("has no number", "=4.8e12"),
+    "h100 1x2x3 bf16 --price free": ("--price", "plain number such as 4096"),
+    "h100 1x2x3 bf16 --split dp=2": ("split is 'dp=2', but chips share a matmul by tp", "tp=8"),
+    "h100 B=9..3 D=2 F=3 bf16": ("size B is '9..3', whose first is above", "write 3..9."),
+    "h100 B=1.3k D=2 F=3 bf16": ("size B is '1.3k', which is no whole", "k is 1,024"),
     "h100-sxm 128x8192x8192 bf61": (
         "dtypes is 'bf61', which is no dtype combination.",
         "close to it: bf16",
@@ -50,8 +64,8 @@ WRONG: dict[str, tuple[str, str]] = {
     "h100-sxm bf16": ("sizes are missing.", "128x8192x8192"),
     "h100-sxm 128x8192 bf16": ("sizes are 2 in '128x8192', but matmul has 3", "BxDxF"),
     "h100-sxm 4 dot 5 bf16": ("sizes are given twice, '4' and '5'", "one at a time"),
-    "h100-sxm 1x2x3 B=3 bf16": ("sizes are given twice, '1x2x3' and 'B=3'", "B=128"),
-    "h100-sxm B=1 D=2 bf16": ("sizes lack F: matmul has the dimensions B, D, F.", "add F=SIZE"),
+    "h100-sxm 1x2x3 B=3 bf16": ("sizes are given twice, '1x2x3' and 'B=3'", "leave one"),
+    "h100-sxm B=1 D=2 bf16": ("sizes lack F: matmul has the dimensions B, D, F.", "add F=8192"),
     "h100-sxm B=1 B=2 bf16": ("size B is given twice, '1' and '2'.", "one size"),
     "h100-sxm B=1 D=2 F=3 Z=4 bf16": ("size Z is of no dimension: matmul has", "BxDxF"),
     "h100-sxm 0x8192x8192 bf16": ("size B is '0', which is less than 1.", "whole number from 1"),
@@ -69,8 +83,14 @@ WRONG: dict[str, tuple[str, str]] = {
         "the question asks h100-sxm for batch, 16 shards, but it has 8 chips at most",
         "choose the network nvlink,infiniband or infiniband.",
     ),
-    "h100-sxm 1x2x3 bf16 --shards 4x4 --sharding batch": ("needs one torus", "numbers of chips."),
-    "gb200 1x2x3 bf16 --shards 99999 --sharding batch": ("chips at most", "other numbers"),
+    "h100-sxm 1x2x3 bf16 --shards 4x4 --sharding batch": (
+        "needs one torus",
+        "numbers of chips, such as 8.",
+    ),
+    "gb200 1x2x3 bf16 --shards 99999 --sharding batch": (
+        "chips at most",
+        "of chips, such as 64, or",
+    ),
     "h100-sxm BSD,DF->BSF 1x2x3x4 bf16 --shards 2 --sharding batch": (
         "could split any of B, S",
         "{split: S",
@@ -82,13 +102,89 @@ WRONG: dict[str, tuple[str, str]] = {
     "h100-sxm 1x2x3 bf16 --unit tensor": ("unit is 'tensor'.", "'matrix' or 'vector'"),
     "h100-sxm 1x2x3 bf16 --operation matmull": ("operation is 'matmull'", "close to it: matmul"),
     "h100-sxm BD,DF->BZ 1x2x3 bf16": ("whose result has Z", "drop Z"),
-    "h100-sxm 1x2x3 bf16 tpu-v5e": ("chip is given twice, 'h100-sxm' and 'tpu-v5e'.", "one"),
     "h100-sxm 1x2x3 bf16 dott": ("the question has 'dott', which is no operation", "dot"),
     "h100-sxm 1x2x3 bf16 --jsn": ("rooflines explain has no option '--jsn'.", "--json"),
     "h100-sxm 1x2x3 bf16 --shards": ("rooflines explain is used wrongly: option '--shards'", "-h"),
     "h100-sxm 1x2x3 bf16 --config nope.yaml": ("nope.yaml does not exist.", "path"),
-    "": ("rooflines explain needs CHIP [MODEL] SIZES [DTYPES].", "rooflines explain -h"),
+    "": ("rooflines explain needs CHIP... [MODEL] SIZES [DTYPES].", "rooflines explain -h"),
 }
+
+SIZES = re.compile(r"[A-Z=\d.,x]+")
+"""Sizes, of which a fix says the range."""
+
+FIXED: dict[str, str] = {
+    "h100-smx 128x8192x8192 bf16": "h100-sxm 128x8192x8192 bf16",
+    "a100-pcie 1x2x3 bf16": "a100-pcie-80gb 1x2x3 bf16",
+    "h100 1x2x3 bf16 --set hbm=1": "h100 1x2x3 bf16 --set memory.hbm.bytes_per_s=4.8e12",
+    "h100 1x2x3 bf16 --set memory.hbm.bytes_per_s=4.8": (
+        "h100 1x2x3 bf16 --set memory.hbm.bytes_per_s=4.8e+12"
+    ),
+    "h100 1x2x3 bf16 --set memory.hbm.bytes_per_s": (
+        "h100 1x2x3 bf16 --set memory.hbm.bytes_per_s=4.8e12"
+    ),
+    "h100 1x2x3 bf16 --price free": "h100 1x2x3 bf16 --price 4096",
+    "h100 1x2x3 bf16 --split dp=2": "h100 1x2x8 bf16 --split tp=8",
+    "h100 B=9..3 D=2 F=3 bf16": "h100 B=3..9 D=2 F=3 bf16",
+    "h100 B=1.3k D=2 F=3 bf16": "h100 B=1 D=2 F=3 bf16",
+    "h100-sxm 128x8192x8192 bf61": "h100-sxm 128x8192x8192 bf16",
+    "bf16 128x8192x8192": "bf16 128x8192x8192 h100-sxm",
+    "h100-sxm 128x8192x8192": "h100-sxm 128x8192x8192 w8a16",
+    "h100-sxm bf16": "h100-sxm bf16 128x8192x8192",
+    "h100-sxm 128x8192 bf16": "h100-sxm sequence-matmul 1x1x128x8192 bf16",
+    "h100-sxm 4 dot 5 bf16": "h100-sxm 4 dot bf16",
+    "h100-sxm 1x2x3 B=3 bf16": "h100-sxm 1x2x3 bf16",
+    "h100-sxm B=1 D=2 bf16": "h100-sxm B=1 D=2 F=8192 bf16",
+    "h100-sxm B=1 B=2 bf16": "h100-sxm B=64,128 D=64 F=64 bf16",
+    "h100-sxm B=1 D=2 F=3 Z=4 bf16": "h100-sxm 128x8192x8192 bf16",
+    "h100-sxm 0x8192x8192 bf16": "h100-sxm 1x8192x8192 bf16",
+    "h100-sxm B=-4 D=1 F=1 bf16": "h100-sxm B=1 D=1 F=1 bf16",
+    "h100-sxm -4x1x1 bf16": "h100-sxm 128x8192x8192 bf16",
+    "h100-sxm 1.5x1x1 bf16": "h100-sxm 1x1x1 bf16",
+    "h100-sxm 1xx1 bf16": "h100-sxm 1x4096x1 bf16",
+    "h100-sxm 1x1e17x1 bf16": "h100-sxm 1x1x1 bf16",
+    "v100-sxm2-32gb 1x2x3 bf16": "v100-sxm2-32gb 1x2x3 w-int8-x-fp16",
+    "h100-sxm 1x2x3 bf16 --shards 4": "h100-sxm 8x8x8 bf16 --shards 4 --sharding batch/gather-w",
+    "h100-sxm 1x2x3 bf16 --shards 16 --sharding batch": (
+        "h100-sxm 1x2x3 bf16 --shards 16 --sharding batch --network infiniband"
+    ),
+    "h100-sxm 1x2x3 bf16 --shards 4x4 --sharding batch": (
+        "h100-sxm 1x2x3 bf16 --shards 8 --sharding batch"
+    ),
+    "gb200 1x2x3 bf16 --shards 99999 --sharding batch": (
+        "gb200 1x2x3 bf16 --shards 64 --sharding batch"
+    ),
+    "h100-sxm BSD,DF->BSF 1x2x3x4 bf16 --shards 2 --sharding batch": (
+        "h100-sxm BSD,DF->BSF 1x2x3x4 bf16 --shards 2 --sharding {split:@S,@first:@all-gather@w}"
+    ),
+    "h100-sxm 1x2x3 bf16 --shards 0 --sharding batch": (
+        "h100-sxm 1x2x3 bf16 --shards 1 --sharding batch"
+    ),
+    "h100-sxm 1x2x3 bf16 --sharding bach": "h100-sxm 1x2x3 bf16 --sharding batch",
+    "h100-sxm 1x2x3 bf16 --network nvlik": "h100-sxm 1x2x3 bf16 --network nvlink",
+    "h100-sxm 1x2x3 bf16 --memory l1": "h100-sxm 1x2x3 bf16 --memory l2",
+    "h100-sxm 1x2x3 bf16 --unit tensor": "h100-sxm 1x2x3 bf16 --unit matrix",
+    "h100-sxm 1x2x3 bf16 --operation matmull": "h100-sxm 1x2x3 bf16 --operation matmul",
+    "h100-sxm BD,DF->BZ 1x2x3 bf16": "h100-sxm 1x2x3 bf16",
+    "h100-sxm 1x2x3 bf16 dott": "h100-sxm 128x8192x8192 bf16",
+    "h100-sxm 1x2x3 bf16 --jsn": "h100-sxm 1x2x3 bf16 --json",
+    "h100-sxm 1x2x3 bf16 --shards": "-h",
+    "h100-sxm 1x2x3 bf16 --config nope.yaml": "h100-sxm 1x2x3 bf16",
+    "": "-h",
+}
+"""What a reader of each message types next."""
+
+
+@pytest.mark.parametrize("words", WRONG, ids=WRONG)
+def test_the_fix_that_is_offered_works_when_typed(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names and forms that are new in the corrected words are in the message."""
+    message = refused(capsys, "explain", *words.split())
+    before, after = words.split(), FIXED[words].split()
+    for word in after:
+        if word not in before and not word.startswith(("--", "{")) and not SIZES.fullmatch(word):
+            assert word.rpartition("=")[2] in message
+    said(capsys, "explain", *(word.replace("@", " ") if "{" in word else word for word in after))
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG.items(), ids=WRONG)
@@ -119,7 +215,7 @@ def test_several_mistakes_are_listed_together(capsys: pytest.CaptureFixture[str]
     [
         ("h100-sxm", ["sizes are missing", "dtypes is missing"]),
         ("B=1", ["chip is missing", "sizes lack D, F", "dtypes is missing"]),
-        ("h100-sx 0x1x2 bf61", ["chip is 'h100-sx'", "size B is '0'", "dtypes is 'bf61'"]),
+        ("h100-smx 0x1x2 bf61", ["chip is 'h100-smx'", "size B is '0'", "dtypes is 'bf61'"]),
         ("1x2x3 bf16 --shards 4", ["chip is missing", "shards is 4"]),
         ("llama-3.1-70b S=4 --split tp", ["chip is missing", "sizes lack B", "split has 'tp'"]),
     ],
@@ -159,7 +255,7 @@ def test_a_wrong_question_from_python_is_a_rooflines_error() -> None:
     [
         ("peak", "choose dtypes that its matrix unit computes: bf16"),
         ("memory", "choose one of its memory levels with a bandwidth: hbm"),
-        ("network", "ask for other numbers of chips, or choose the network nvlink"),
+        ("network", "ask for other numbers of chips, such as 8, or choose the network nvlink"),
     ],
 )
 def test_the_fix_follows_from_what_is_missing(

@@ -251,6 +251,9 @@ class Chip(Sourced):
         ),
     )
     aliases: list[Text] | None = Field(None, description="other names")
+    usual: Text | None = Field(
+        None, description="the family name that stands for it, such as h100 for h100-sxm"
+    )
     base: Name | None = Field(None, description="the chip it is a variant of")
     plausible: list[Text] | None = Field(
         None,

@@ -128,9 +128,12 @@ def fewer_or(chip: Chip, what: str, *splits: tuple[int, ...]) -> str:
         what: What to ask for: fewer chips, or others.
         splits: As of `joining`.
     """
+    first, links, _ = interconnects(chip, None)
+    most = (most_chips(links)[0] if first else None) or 2
+    fix = f"ask for {what}, such as {2 ** (most.bit_length() - 1)}"
     if networks := joining(chip, *splits):
-        return f"ask for {what}, or choose the network {' or '.join(networks)}"
-    return f"ask for {what}"
+        return f"{fix}, or choose the network {' or '.join(networks)}"
+    return fix
 
 
 def _obstacles(

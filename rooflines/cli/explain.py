@@ -1,48 +1,50 @@
-"""`rooflines explain`: one operation, or one model, on a chip, explained in one screen."""
+"""`rooflines explain`: operations, layers and models on chips, explained in one screen."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from rooflines.catalogue.entries import Chip
     from rooflines.explanation.answer import Explanation
-    from rooflines.explanation.model_answer import ModelExplanation
-    from rooflines.fits.entries import Calibrations
+    from rooflines.explanation.cases import Cases
+    from rooflines.explanation.question import Known
+    from rooflines.explanation.words import Words
+
+SHARDINGS = {
+    "batch": "every chip has a part of the rows B, and all weights; nothing is sent",
+    "batch/gather-w": "the same, and the weights are stored in parts and gathered first",
+    "column": "every chip has some columns F of the weights; nothing is sent",
+    "column/gather-x": "the same, and the input is stored in parts and gathered first",
+    "contracting/all-reduce": "every chip has a part of D; the sums of all are added everywhere",
+    "contracting/reduce-scatter": "the same, and every chip keeps a part of the sum",
+}
+"""What the named shardings mean, of `BD,DF->BF`."""
 
 EXAMPLES = """
 \b
 Examples:
-  rooflines explain h100-sxm 128x8192x8192 bf16
-  rooflines explain h100-sxm llama-3.1-70b B=64 S=8192 --split tp=8
+  rooflines explain h100 128x8192x8192 bf16
+  rooflines explain h100 b200 mi300x M=1..512 K=8192 N=8192 bf16
+  rooflines explain h100 llama-3.1-70b B=64 S=8k --split tp=8
   rooflines explain tpu-v5e "BSD,DF->BSF" B=8 S=4096 D=8192 F=28672 int8
-  rooflines explain h100-sxm 64x8192x28672 w4a16 --shards 8 --sharding column/gather-x
-  rooflines explain tpu-v5e dot 1048576 bf16-compute-fp32
-  rooflines explain b200 128x8192x8192 fp8 --json
-  rooflines explain b200 gpt-oss-120b B=256 S=4096 fp8 --split tp=4 --json
-"""
+  rooflines explain h100 128x8192x28672 bf16 --split tp=8
+  rooflines explain h100 64x8192x28672 w4a16 --shards 8 --sharding column/gather-x
+  rooflines explain h100 128x8192x8192 bf16 --set memory.hbm.bytes_per_s=4.8e12
+  rooflines explain b200 gpt-oss-120b B=256 S=4096 fp8 --split tp=4 --price 2.5 --json
+
+\b
+Shardings of BD,DF->BF:
+""" + "\n".join(f"  {name:<27}{meaning}" for name, meaning in SHARDINGS.items())
 
 OF_OPERATIONS = ("operation", "shards", "sharding", "unit", "flops")
-OF_MODELS = ("split", "phase", "routing", "cache_split")
+OF_MODELS = ("phase", "routing", "cache_split")
 """Options of one kind of question only."""
-
-
-class Known(NamedTuple):
-    """What a question can name.
-
-    Attributes:
-        chips: By id.
-        calibrations: By chip and software.
-    """
-
-    chips: Mapping[str, Chip]
-    calibrations: Calibrations
 
 
 def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -61,17 +63,19 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     "words",
     nargs=-1,
     required=True,
-    metavar="CHIP [MODEL] SIZES [DTYPES]",
+    metavar="CHIP... [MODEL] SIZES [DTYPES]",
     shell_complete=known_words,
 )
 @click.option(
     "--operation", metavar="NAME", help="A name or an einsum; by default matmul, BD,DF->BF."
 )
 @click.option("--shards", metavar="N", help="Chips that share it; 4x4 along axes of a torus.")
+@click.option("--sharding", metavar="NAME", help="How they split it; see below.")
 @click.option(
-    "--sharding", metavar="NAME", help="How they split it, such as batch or column/gather-x."
+    "--split",
+    metavar="SPLIT",
+    help="How chips share a model: tp=8, or tp=2,dp=4,ep=8; of a matmul tp=8: up and down.",
 )
-@click.option("--split", metavar="SPLIT", help="How chips share a model: tp=8, or tp=2,dp=4,ep=8.")
 @click.option("--phase", metavar="PHASE", help="Of a model: decode, the default, or prefill.")
 @click.option(
     "--routing",
@@ -88,7 +92,11 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     metavar="NAME",
     help="The interconnect, by default the chip's first; or two, such as nvlink,infiniband.",
 )
-@click.option("--memory", metavar="NAME", help="The memory level that feeds the unit; default hbm.")
+@click.option(
+    "--memory",
+    metavar="NAME",
+    help="The memory level that feeds the unit; default hbm. all: each, and which one binds.",
+)
 @click.option("--unit", metavar="UNIT", help="matrix or vector; by default the operation's.")
 @click.option("--flops", metavar="COUNT", help="leading or exact; by default the operation's.")
 @click.option(
@@ -97,44 +105,55 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     help="Software that the estimate is calibrated to, such as trtllm; or several in order.",
 )
 @click.option(
-    "--config", metavar="FILE", help="A config whose own chips and calibrations can be named too."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="PATH=NUMBER",
+    help="Another number of the chip, such as memory.hbm.bytes_per_s=4.8e12; several times.",
+)
+@click.option("--price", metavar="USD", help="Dollars an hour of one chip.")
+@click.option(
+    "--config", metavar="FILE", help="A config whose chips, prices and calibrations count too."
 )
 @click.option("--json", "as_json", is_flag=True, help="The whole answer as JSON.")
 def command(
     words: tuple[str, ...],
     config: str | None,
+    settings: tuple[str, ...],
+    price: str | None,
     *,
     as_json: bool,
     **options: str | None,
 ) -> None:
-    """Explain one operation, or a step of a whole model, on a chip.
+    """Explain one operation, or a step of a whole model, on a chip; of several cases, a table.
 
     Which resource binds it, how far it is from its peak, from which sizes on it is compute-bound,
     what else would make it so, and where every number comes from. Of a model also tokens per
     second, whether it fits, and the largest batch that does.
 
-    SIZES of an operation are BxDxF in the order of its letters, or LETTER=SIZE words; of a model
-    B=, its sequences, and S=, the tokens of each. MODEL is an id, a published name, or the path of
-    a config.json; its DTYPES are a format, by default bf16, or
-    weights=fp8,cache=fp8,activations=bf16,compute=fp8. The words may be in any order.
+    SIZES of an operation are BxDxF in the order of its letters, or LETTER=SIZE words, of a matmul
+    also M=, K= and N=; of a model B=, its sequences, and S=, the tokens of each. 8k is 8,192; a
+    list 64,128, a range 1..512 (doubling) or 64..256+64, and several chips or DTYPES make a table.
+    MODEL is an id, a published name, or the path of a config.json; its DTYPES are a format, by
+    default bf16, or weights=fp8,cache=fp8,activations=bf16,compute=fp8. The words may be in any
+    order, names in any case; a family name such as h100 stands for its usual chip.
     """
-    from rooflines.catalogue.chips import chip_entries  # noqa: PLC0415, help does not wait for it
-    from rooflines.explanation.model_question import asks_for_a_model  # noqa: PLC0415, the same
-    from rooflines.fits.entries import shipped_calibrations  # noqa: PLC0415, as below
+    from rooflines.cli.output import known_of  # noqa: PLC0415, help does not wait for it
+    from rooflines.explanation.words import read_words  # noqa: PLC0415, the same
 
-    if config is None:
-        known = Known(chip_entries(), shipped_calibrations())
-    else:
-        from rooflines.config import load_config  # noqa: PLC0415, only where it is needed
-
-        own = load_config(config, needs_sweeps=False)
-        known = Known(own.chips, own.calibrations)
+    known = known_of(config)
+    asked = read_words(words, known.chips)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    of_a_model = asks_for_a_model(words, known.chips)
-    _check_options(given, of_a_model=of_a_model)
-    if softwares := options.get("calibration"):
+    if operation := given.pop("operation", None):
+        asked.take("operation", operation)
+        given["operation"] = operation
+    _check_options(given, of_a_model=asked.model is not None)
+    known = _with_own_numbers(asked, known, settings, price)
+    if softwares := given.get("calibration"):
         given["calibration"] = softwares.split(",")
-    answer = (_model if of_a_model else _operation)(words, known, given)
+    answer = (_model if asked.model else _operation)(asked, known, given)
+    for note in asked.notes:
+        click.echo(note, err=True)
     click.echo(_json(answer) if as_json else _screen(answer))
 
 
@@ -145,7 +164,7 @@ def _check_options(given: Iterable[str], *, of_a_model: bool) -> None:
     refused = OF_OPERATIONS if of_a_model else OF_MODELS
     others = ", ".join(f"--{name.replace('_', '-')}" for name in given if name in refused)
     if others and of_a_model:
-        fix = "leave that out; chips share a model as --split says"
+        fix = "leave that out; chips share a model as --split tp=8 says"
         raise RooflinesError(
             "the question", f"asks for a model, but has {others} of operations", fix
         )
@@ -154,48 +173,53 @@ def _check_options(given: Iterable[str], *, of_a_model: bool) -> None:
         raise RooflinesError("the question", f"names no model, but has {others} of models", fix)
 
 
-def _operation(words: Sequence[str], known: Known, options: Mapping[str, Any]) -> Explanation:
-    """The explanation of an operation."""
-    from rooflines.explanation.answer import explain  # noqa: PLC0415, help does not wait for it
-    from rooflines.explanation.question import read_words  # noqa: PLC0415, the same
+def _with_own_numbers(
+    asked: Words, known: Known, settings: tuple[str, ...], price: str | None
+) -> Known:
+    """What can be named, with the variants that `--set` and `--price` make of the chips."""
+    from rooflines.explanation.changed import with_numbers, with_price  # noqa: PLC0415, as above
 
-    asked = read_words(words, known.chips)
-    if operation := options.get("operation"):
-        asked.take("operation", operation)
-    return explain(
-        asked.chip or "",
-        {**asked.sizes} or asked.product or "",
-        asked.dtypes or "",
-        chips=known.chips,
-        calibrations=known.calibrations,
-        **{
-            **options,
-            "operation": asked.operation,
-            "sharding": _long_form(options.get("sharding")),
-        },
+    chips = {name: known.chips[name] for name in asked.chips if name in known.chips}
+    if settings and chips:
+        chips, slips = with_numbers(list(chips), settings, known.chips)
+        asked.notes += [*slips, *(f"{name}: {' '.join(settings)}" for name in chips)]
+        asked.chips = [*chips]
+    if price is not None:
+        chips = {name: with_price(chip, price) for name, chip in chips.items()}
+    return known._replace(chips={**known.chips, **chips})
+
+
+def _operation(asked: Words, known: Known, options: Mapping[str, Any]) -> Explanation | Cases:
+    """The explanation of an operation, or of its cases."""
+    from rooflines.explanation import cases, of_operation  # noqa: PLC0415, as above
+    from rooflines.explanation.question import operation_sweep  # noqa: PLC0415, the same
+
+    options = {**options, "operation": asked.operation}
+    sizes: Any = {**asked.sizes} or asked.product or ""
+    if split := options.pop("split", None):
+        return cases.layer_cases(asked.chips, sizes, asked.dtypes, known, split, options)
+    options["sharding"] = _long_form(options.get("sharding"))
+    sweep = operation_sweep(asked.chips, sizes, asked.dtypes, known, **options)
+    single = sweep.rows == 1 and not sweep.skipped
+    return of_operation.explained(sweep) if single else cases.operation_cases(sweep)
+
+
+def _model(asked: Words, known: Known, options: Mapping[str, Any]) -> Explanation | Cases:
+    """The explanation of a model, or of its cases."""
+    from rooflines.explanation import cases, of_model  # noqa: PLC0415, as above
+    from rooflines.explanation.question import model_sweep  # noqa: PLC0415, the same
+
+    if asked.product is not None:
+        from rooflines.basics.errors import RooflinesError, quote  # noqa: PLC0415, as above
+        from rooflines.explanation.question import HOW_MODEL  # noqa: PLC0415, as above
+
+        problem = f"has {quote(asked.product)}, which is no size of a model"
+        raise RooflinesError("the question", problem, HOW_MODEL)
+    sweep = model_sweep(
+        asked.chips, asked.model or "", asked.sizes, known, dtypes=asked.dtypes, **options
     )
-
-
-def _model(words: Sequence[str], known: Known, options: Mapping[str, Any]) -> ModelExplanation:
-    """The explanation of a model."""
-    from rooflines.explanation.model_answer import explained_model  # noqa: PLC0415, as above
-    from rooflines.explanation.model_question import (  # noqa: PLC0415, as above
-        model_sweep_of,
-        read_model_words,
-    )
-
-    asked = read_model_words(words, known.chips)
-    return explained_model(
-        model_sweep_of(
-            asked.chip or "",
-            asked.model or "",
-            asked.sizes,
-            chips=known.chips,
-            calibrations=known.calibrations,
-            dtypes=asked.dtypes,
-            **options,
-        )
-    )
+    single = sweep.rows == 1 and not sweep.skipped
+    return of_model.explained(sweep) if single else cases.model_cases(sweep)
 
 
 def _long_form(sharding: str | None) -> Any:  # noqa: ANN401, a name or any YAML value
@@ -210,15 +234,17 @@ def _long_form(sharding: str | None) -> Any:  # noqa: ANN401, a name or any YAML
         return sharding
 
 
-def _json(answer: Explanation | ModelExplanation) -> str:
+def _json(answer: Explanation | Cases) -> str:
     from rooflines.cli.output import as_json  # noqa: PLC0415, help is fast
 
     return as_json(answer.to_dict())
 
 
-def _screen(answer: Explanation | ModelExplanation) -> str:
+def _screen(answer: Explanation | Cases) -> str:
     """Coloured on a terminal unless NO_COLOR is set; ASCII where UTF-8 is not the encoding."""
-    from rooflines.explanation.text import as_text  # noqa: PLC0415, as above
+    from rooflines.cli.output import as_table, width  # noqa: PLC0415, help is fast
+    from rooflines.explanation.cases import Cases  # noqa: PLC0415, as above
+    from rooflines.explanation.text import as_ascii, as_text  # noqa: PLC0415, as above
 
     colour = (
         sys.stdout.isatty()
@@ -226,4 +252,11 @@ def _screen(answer: Explanation | ModelExplanation) -> str:
         and os.environ.get("TERM", "dumb") != "dumb"
     )
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return as_text(answer.sheet, colour=colour, ascii_only=not utf8)
+    if not isinstance(answer, Cases):
+        return as_text(answer.sheet, colour=colour, ascii_only=not utf8)
+    text = "\n".join([answer.asked, "", as_table(*answer.table(), width()), *_notes(answer)])
+    return text if utf8 else as_ascii(text)
+
+
+def _notes(cases: Cases) -> list[str]:
+    return ["", *cases.notes] if cases.notes else []

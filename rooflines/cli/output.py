@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from rooflines.explanation.question import Known
+
 GAP = "  "
 """Between two columns."""
 
@@ -88,6 +90,25 @@ def as_json(value: object) -> str:
     """A value as JSON; characters that a terminal could obey are escaped as JSON escapes them."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def known_of(config: str | None) -> Known:
+    """The chips and calibrations of the catalogue and, if there is one, of a config.
+
+    Args:
+        config: Its path; it needs no sweeps.
+    """
+    if config is None:
+        from rooflines.catalogue.chips import chip_entries  # noqa: PLC0415, as above
+        from rooflines.explanation.question import Known  # noqa: PLC0415, as above
+        from rooflines.fits.entries import shipped_calibrations  # noqa: PLC0415, as above
+
+        return Known(chip_entries(), shipped_calibrations())
+    from rooflines.config import load_config  # noqa: PLC0415, only where it is needed
+    from rooflines.explanation.question import Known  # noqa: PLC0415, as above
+
+    own = load_config(config, needs_sweeps=False)
+    return Known(own.chips, own.calibrations)
 
 
 def check_new(path: str | Path, *, force: bool) -> None:

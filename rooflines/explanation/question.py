@@ -1,178 +1,115 @@
-"""A question in a few words, as a sweep of one row."""
+"""A question about an operation, or a model, as a sweep of one row or a few."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
-from rooflines.basics.numbers import whole
 from rooflines.basics.text import counted
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import fewer_or, need_of
+from rooflines.explanation.words import TIMES, WRITTEN_OUT, by_letter, values_of
 from rooflines.model.network import parse_axes
-from rooflines.model.operation import NAMED, Operation, operation
+from rooflines.model.operation import MATRIX, NAMED, Operation, operation
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import OR_LONG_FORM, SHARDS, sharding
+from rooflines.models.model import Model
+from rooflines.models.resolve import model_named
+from rooflines.models.split import Split
+from rooflines.serving.support import SkippedSteps
+from rooflines.serving.sweep import checked_model_sweep
+from rooflines.settings.model_sweeps import AXES, ModelSweepConfig
 from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.support import Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable
 
     from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations
+    from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 NAME = "explain"
-"""The name of the sweep of one row."""
+"""The name of the sweep of a question."""
 
-DEFAULT = "matmul"
-"""The operation that sizes without one are of."""
-
-SIZE = re.compile(r"([A-Za-z])\s*=\s*(.*)")
-"""LETTER=SIZE, the size of one dimension."""
+OPERATION, FORMAT = "matmul", "bf16"
+"""The operation that sizes without one are of, and the format of a model without dtypes."""
 
 SHARES = (1, 0.9)
 """The shares of peak solved for: compute-bound, and nearly so [1]."""
 
-TIMES = re.compile(r"[xX×*]")
-"""What is between the sizes of 128x8192x8192."""
+MODEL_SIZES = ("B", "S", "T")
+"""Sequences, tokens of each after the step, and new ones of each."""
 
-PRODUCT = re.compile(r"[\dxX×*._]+")
-"""Sizes, even where one is missing."""
+BLAS = {"M": "B", "K": "D", "N": "F"}
+"""Letters of matrix products in other libraries, and those of `matmul` here."""
 
-WRITTEN_OUT = re.compile(r"([\w-]+),([\w-]+)->([\w-]+)@([\w-]+)")
-"""A dtype combination that has no name: x,w->out@compute."""
+ALL = "all"
+"""Every memory level of a chip that has a bandwidth."""
 
 HOW = "write BxDxF in the order of the operation's letters, such as 128x8192x8192, or B=128 D=8192"
-LIST_CHIPS = "use a chip of the catalogue, such as h100-sxm or tpu-v5e"
+HOW_MODEL = "write B sequences of S tokens, such as B=64 S=8192"
+LIST_CHIPS = "use a chip of the catalogue, such as h100-sxm or tpu-v5e; `rooflines list chips`"
 LIST_DTYPES = "use a combination of the dtype catalogue, such as bf16 or w8a16"
+LIST_FORMATS = (
+    "name a format such as bf16, or write weights=fp8,cache=fp8,activations=bf16,compute=fp8"
+)
 
 PLACES = {
     "": "the question",
     "chips": "chip",
     "grid": "sizes",
     "thresholds": "operation",
+    "splits": "split",
+    "cache_split": "cache-split",
 }
 """Config keys whose word in a question is another."""
 
-
-@dataclass
-class Words:
-    """The words of a question by what they are; None or empty: not among them."""
-
-    chip: str | None = None
-    dtypes: str | None = None
-    operation: str | None = None
-    product: str | None = None
-    sizes: dict[str, str] = field(default_factory=dict)
-
-    def take(self, kind: str, word: str) -> None:
-        """Keep a word.
-
-        Raises:
-            RooflinesError: There is one of this kind already.
-        """
-        there = getattr(self, kind)
-        name, verb = ("sizes", "are") if kind == "product" else (kind, "is")
-        if there is not None:
-            twice = f"{verb} given twice, {quote(there)} and {quote(word)}"
-            raise RooflinesError(name, twice, "ask for one at a time")
-        setattr(self, kind, word)
+KEY = re.compile(r"\b(\w+): ?(?=[,\d]|$)")
+"""A key of a config in a fix; a question has `=` behind it."""
 
 
-def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Words:
-    """Words in any order: a chip, dtypes, sizes, and perhaps an operation.
+AnySweep = TypeVar("AnySweep")
+Left = Skipped | SkippedSteps
 
-    Args:
-        words: Such as `h100-sxm 128x8192x8192 bf16`; sizes also as `B=128`, the operation as a name
-            or an einsum.
-        chips: Catalogue entries by id.
 
-    Raises:
-        RooflinesError: A word is nothing known, or something is given twice.
+class Known(NamedTuple):
+    """What a question can name.
+
+    Attributes:
+        chips: By id.
+        calibrations: By chip and software.
     """
-    known, dtypes, unknown = Words(), dtype_entries().combinations, []
-    for word in words:
-        if word in chips:
-            known.take("chip", word)
-        elif word in dtypes or WRITTEN_OUT.fullmatch(word):
-            known.take("dtypes", word)
-        elif word in NAMED or "->" in word:
-            known.take("operation", word)
-        elif match := SIZE.fullmatch(word):
-            take_size(known.sizes, *match.groups())
-        elif word[:1] in "+-." or word[:1].isdigit() or PRODUCT.fullmatch(word):
-            known.take("product", word)
-        else:
-            unknown.append(word)
-    _place_unknown(known, unknown, chips, dtypes)
-    if known.product is not None and known.sizes:
-        letter, size = next(iter(known.sizes.items()))
-        twice = f"are given twice, {quote(known.product)} and {quote(f'{letter}={size}')}"
-        raise RooflinesError("sizes", twice, HOW)
-    return known
+
+    chips: Mapping[str, Chip]
+    calibrations: Calibrations
 
 
-def take_size(sizes: dict[str, str], letter: str, size: str) -> None:
-    """Keep the size of a letter.
-
-    Raises:
-        RooflinesError: There is one already.
-    """
-    if letter in sizes:
-        raise RooflinesError(
-            f"size {letter}",
-            f"is given twice, {quote(sizes[letter])} and {quote(size)}",
-            "give each letter one size",
-        )
-    sizes[letter] = size
-
-
-def _place_unknown(
-    known: Words, unknown: Sequence[str], chips: Iterable[str], dtypes: Iterable[str]
-) -> None:
-    """Take unknown words as the chip or dtypes that are missing, by which names are close."""
-    names = {"chip": list(chips), "dtypes": list(dtypes)}
-    for word in unknown:
-        missing = [kind for kind in names if getattr(known, kind) is None]
-        alike = [kind for kind in missing if close_to(word, names[kind])]
-        if not missing:
-            close = close_to(word, [*NAMED, *names["chip"], *names["dtypes"]])
-            raise RooflinesError(
-                "the question",
-                f"has {quote(word)}, which is no operation, size, chip or dtype combination",
-                "leave it out, or correct it",
-                close=close,
-            )
-        known.take((alike or missing)[0], word)
-
-
-def sweep_of(  # noqa: PLR0913, the parts of a question
-    chip: str,
+def operation_sweep(  # noqa: PLR0913, the parts of a question
+    chips: Sequence[str],
     sizes: str | Mapping[str, object] | Sequence[object],
-    dtypes: object,
+    dtypes: Sequence[object],
+    known: Known,
     *,
-    chips: Mapping[str, Chip],
-    calibrations: Calibrations,
     operation: str | None = None,
     shards: int | str = 1,
     sharding: object = None,
     **options: object,
 ) -> Sweep:
-    """The sweep of one row that answers a question, solved along every dimension.
+    """The sweep that answers a question about an operation, solved along every dimension.
 
     Args:
-        chip: Its id.
-        sizes: `128x8192x8192`, `B=128 D=8192 F=8192`, or the sizes by letter or in order [1].
-        dtypes: A name of the dtype catalogue, `x,w->out@compute`, or a mapping.
-        chips: Catalogue entries by id.
-        calibrations: By chip and software.
+        chips: Ids.
+        sizes: `128x8192x8192`, `B=128 D=8192 F=8192`, or the sizes by letter or in order [1]; each
+            may be several, such as `64,128` or `1..1024`.
+        dtypes: Names of the dtype catalogue, `x,w->out@compute`, or mappings.
+        known: What can be named.
         operation: A name or an einsum; None: matmul.
         shards: Number of chips [1].
         sharding: A name or a mapping; None: none.
@@ -184,75 +121,202 @@ def sweep_of(  # noqa: PLR0913, the parts of a question
     """
     with Mistakes() as mistakes:
         with mistakes.at():
-            options = on_chip(chip, chips, options)
+            options = _on_chips(chips, known.chips, options)
         with mistakes.at():
-            op = _operation(str(operation or DEFAULT))
-            grid = dict(_sizes(sizes, op))
+            op = _operation(str(operation or OPERATION))
+            grid = _sizes(sizes, op)
         with mistakes.at("dtypes"):
-            form = _written_out(dtypes)
+            forms = [_combination(form) for form in dtypes or [""]]
         if sharding in (None, "none") and str(shards) != "1":
-            mistakes.add(_unsplit(shards))
+            names = ", ".join(name for name in SHARDINGS if name != "none")
+            problem = f"is {shards}, but nothing is split"
+            mistakes.add(
+                RooflinesError("shards", problem, f"choose a sharding with --sharding: {names}")
+            )
     keys = {
         "operation": op.name,
         "grid": grid,
-        "dtypes": [form],
-        "chips": [chip],
+        "dtypes": forms,
+        "chips": [*chips],
         "shards": [shards],
         "sharding": ["none" if sharding is None else sharding],
         "thresholds": _solved(op, sharding),
         "shares": list(SHARES),
-        **{key: value for key, value in options.items() if value is not None},
+        **options,
     }
-    try:
-        return _checked(keys, chips, calibrations)
-    except RooflinesError as error:
-        unit = options.get("unit") or op.unit
-        raise RooflinesError.of(
-            _in_words(each, chips[chip], unit, shards) for each in error.errors
-        ) from None
+    unit = str(options.get("unit") or op.unit)
+    fix = partial(_operation_fix, known.chips, unit, shards)
+    return _checked(keys, partial(_operation_sweep, known), fix, known.chips)
+
+
+def model_sweep(  # noqa: PLR0913, the parts of a question
+    chips: Sequence[str],
+    model: str | Model,
+    sizes: Mapping[str, object],
+    known: Known,
+    *,
+    dtypes: Sequence[object] = (),
+    split: object = None,
+    **options: object,
+) -> ModelSweep:
+    """The sweep that answers a question about a model, solved along every axis.
+
+    Args:
+        chips: Ids.
+        model: A model, its id, a published name, or the path of a config.json.
+        sizes: B, S and, in decode, perhaps T, by letter; each may be several [1].
+        known: What can be named.
+        dtypes: Formats, `weights=,cache=,activations=,compute=`, or mappings; none: bf16.
+        split: `tp=8,dp=2`, or a mapping; None: one chip.
+        **options: Keys of a sweep: `phase`, `routing`, `cache_split`, `memory`, `network`,
+            `calibration`; None: the default.
+
+    Raises:
+        RooflinesError: Something is invalid; places are words of the question, not config keys.
+    """
+    with Mistakes() as mistakes:
+        with mistakes.at():
+            options = _on_chips(chips, known.chips, options)
+        with mistakes.at():
+            asked = model if isinstance(model, Model) else model_named(str(model))
+        with mistakes.at():
+            grid = _model_sizes(sizes)
+        with mistakes.at("dtypes"):
+            forms = [_format(form) for form in dtypes or [FORMAT]]
+        with mistakes.at("split"):
+            how = "write tp=8, or tp=4,dp=2"
+            parts = _by_key(split, how) if isinstance(split, str) else split or {}
+    keys = {
+        "models": [asked.name],
+        "grid": grid,
+        "dtypes": forms,
+        "chips": [*chips],
+        "splits": [parts],
+        "thresholds": list(AXES),
+        **options,
+    }
+
+    fix = partial(_model_fix, known.chips, parts)
+    return _checked(keys, partial(_model_sweep, known, asked), fix, known.chips)
+
+
+def _operation_sweep(known: Known, keys: Mapping[str, Any]) -> Sweep:
+    """The sweep of a config of one operation."""
+    config = checked(SweepConfig, keys)
+    with placed("calibration"):
+        known.calibrations.check_softwares(config.calibration or ())
+    return checked_sweep(NAME, config, known.chips, dtype_entries(), known.calibrations)
+
+
+def _model_sweep(known: Known, model: Model, keys: Mapping[str, Any]) -> ModelSweep:
+    """The sweep of a config of one model."""
+    config = checked(ModelSweepConfig, keys)
+    with placed("calibration"):
+        known.calibrations.check_softwares(config.calibration or ())
+    catalogues = known.chips, dtype_entries(), known.calibrations
+    return checked_model_sweep(NAME, config, {model.name: model}, *catalogues)
+
+
+def _operation_fix(
+    chips: Mapping[str, Chip], unit: str, shards: int | str, cause: Left, need: str | None
+) -> str:
+    """What to do where an operation is not supported."""
+    chip = chips[cause.chip or next(iter(chips))]
+    if need != "peak":
+        return fewer_or(chip, "other numbers of chips", parse_axes(str(shards)))
+    if has := dtypes_on(chip, unit):
+        return f"choose dtypes that its {unit} unit computes: {', '.join(has)}"
+    return f"choose another chip, or one of its units: {', '.join(chip.units)}"
+
+
+def _model_fix(chips: Mapping[str, Chip], parts: object, cause: Left, need: str | None) -> str:
+    """What to do where a step of a model is not supported."""
+    chip = chips[cause.chip or next(iter(chips))]
+    if need == "peak":
+        return f"choose a format that its matrix unit computes: {', '.join(formats_on(chip))}"
+    if need == "sequences":
+        return "ask for more sequences, such as B=64, or fewer replicas"
+    if need == "network":
+        of = checked(Split, parts)
+        return fewer_or(chip, "fewer chips", of.axes, (of.ep,))
+    return "ask for another split, such as --split tp=8, or for none"
 
 
 def _checked(
-    keys: Mapping[str, Any], chips: Mapping[str, Chip], calibrations: Calibrations
-) -> Sweep:
-    """The sweep of a config; without the threshold of shards where that has no closed form."""
-    try:
-        config = checked(SweepConfig, keys)
-        with Mistakes() as mistakes:
-            with mistakes.at("calibration"):
-                calibrations.check_softwares(config.calibration or ())
-            return checked_sweep(NAME, config, chips, dtype_entries(), calibrations)
-    except RooflinesError as error:
-        real = [each for each in error.errors if not each.where.startswith("thresholds")]
-        if real:
-            raise RooflinesError.of(real) from None
-        if SHARDS not in keys["thresholds"]:
-            raise
-        dims = [axis for axis in keys["thresholds"] if axis != SHARDS]
-        return _checked({**keys, "thresholds": dims}, chips, calibrations)
+    keys: Mapping[str, Any],
+    build: Callable[[Mapping[str, Any]], AnySweep],
+    fix: Callable[[Left, str | None], str],
+    chips: Mapping[str, Chip],
+) -> AnySweep:
+    """The sweep of a config; without the threshold of shards where that has no closed form.
 
-
-def _unsplit(shards: object) -> RooflinesError:
-    names = ", ".join(name for name in SHARDINGS if name != "none")
-    problem = f"is {shards}, but nothing is split"
-    return RooflinesError("shards", problem, f"choose a sharding: {names}")
-
-
-def on_chip(
-    chip: object, chips: Mapping[str, Chip], options: Mapping[str, object]
-) -> dict[str, object]:
-    """The options of a question about a chip, with its networks as a config has them.
+    Args:
+        keys: The config.
+        build: Checks it.
+        fix: What to do where nothing is supported, by what is missing.
+        chips: By id.
 
     Raises:
-        RooflinesError: The chip is missing or unknown, or it lacks a network.
+        RooflinesError: It is invalid; places are words of the question.
+    """
+    try:
+        return build(keys)
+    except RooflinesError as error:
+        real = [each for each in error.errors if not each.where.startswith("thresholds")]
+        if not real and SHARDS in keys["thresholds"]:
+            dims = [axis for axis in keys["thresholds"] if axis != SHARDS]
+            return _checked({**keys, "thresholds": dims}, build, fix, chips)
+        raise RooflinesError.of(
+            _in_words(each, fix, chips) for each in real or error.errors
+        ) from None
+
+
+def _in_words(
+    error: RooflinesError,
+    fix_of: Callable[[Left, str | None], str],
+    chips: Mapping[str, Chip],
+) -> RooflinesError:
+    """An error of the sweep, with the words of a question in place of config keys."""
+    head, _, rest = re.sub(r"\[\d+\]", "", error.where).partition(".")
+    place = f"size {rest}" if head == "grid" and rest else PLACES.get(head, head)
+    if rest and head != "grid":
+        place = f"{place} {rest}"
+    problem, fix, cause = error.problem, error.fix.replace(OR_LONG_FORM, ""), error.cause
+    if isinstance(cause, Skipped | SkippedSteps):
+        problem, need = cause.problem, need_of(cause.reason)
+        fix = fix_of(cause, need)
+        if need == "memory" and cause.chip is not None:
+            has = ", ".join(levels_of(chips[cause.chip]))
+            fix = f"choose one of its memory levels with a bandwidth: {has}"
+    elif head in ("dtypes", "splits"):
+        fix = KEY.sub(r"\1=", fix)
+    return RooflinesError(place, problem, fix, close=error.close, file=error.file)
+
+
+def _on_chips(
+    names: Sequence[object], chips: Mapping[str, Chip], options: Mapping[str, object]
+) -> dict[str, Any]:
+    """The options of a question about chips, with networks and memory as a config has them.
+
+    Raises:
+        RooflinesError: A chip is missing or unknown, or the only one lacks a network.
     """
     with placed("chip"):
-        _check_given(chip, LIST_CHIPS)
-        one_of(chip, chips, "no chip", LIST_CHIPS)
-    network = options.get("network")
-    if not network:
-        return {**options}
-    return {**options, "network": _networks_on(network, chips[str(chip)], str(chip))}
+        for name in names or [""]:
+            _check_given(name, LIST_CHIPS)
+            one_of(name, chips, "no chip", LIST_CHIPS)
+    given = {key: value for key, value in options.items() if value is not None}
+    if given.get("memory") == ALL:
+        every = [level for name in names for level in levels_of(chips[str(name)])]
+        given["memory"] = list(dict.fromkeys(every))
+    if network := given.get("network"):
+        levels = network.split(",") if isinstance(network, str) else network
+        levels = levels if isinstance(levels, list | tuple) else [levels]
+        for level in levels if len(names) == 1 else ():
+            with placed("network"):
+                one_of(level, chips[str(names[0])].networks, f"no interconnect of {names[0]}")
+        given["network"] = levels[0] if len(levels) == 1 else list(levels)
+    return given
 
 
 def _check_given(word: object, fix: str) -> None:
@@ -260,40 +324,9 @@ def _check_given(word: object, fix: str) -> None:
         raise RooflinesError("", "is missing", fix)
 
 
-def _networks_on(wanted: object, chip: Chip, name: str) -> object:
-    """The networks as a config has them: one name, or a list from the inner to the outer.
-
-    Args:
-        wanted: A name, several with commas, or a list.
-        chip: The chip.
-        name: Its id, for messages.
-
-    Raises:
-        RooflinesError: The chip lacks one of them.
-    """
-    levels = wanted.split(",") if isinstance(wanted, str) else wanted
-    if not isinstance(levels, list | tuple):
-        levels = [levels]
-    for level in levels:
-        with placed("network"):
-            one_of(level, chip.networks, f"no interconnect of {name}")
-    return levels[0] if len(levels) == 1 else list(levels)
-
-
 def _operation(text: str) -> Operation:
     with placed("operation"):
         return operation(text)
-
-
-def _written_out(dtypes: object) -> object:
-    """A dtype combination in the form of a config."""
-    if not isinstance(dtypes, str):
-        return dtypes
-    if match := WRITTEN_OUT.fullmatch(dtypes):
-        return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
-    _check_given(dtypes, LIST_DTYPES)
-    one_of(dtypes, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
-    return dtypes
 
 
 def _solved(op: Operation, form: object) -> list[str]:
@@ -305,43 +338,62 @@ def _solved(op: Operation, form: object) -> list[str]:
     return [*op.dims, *([SHARDS] if split else [])]
 
 
+# ---------------------------------------------------------------- sizes
+
+
 def _sizes(
     sizes: str | Mapping[str, object] | Sequence[object], op: Operation
-) -> Mapping[str, int]:
-    """The size of every dimension.
+) -> dict[str, list[int]]:
+    """The sizes of every dimension.
 
     Raises:
         RooflinesError: A dimension has none or is not the operation's, or a size is no whole number
             above zero.
     """
-    by_letter = sizes if isinstance(sizes, Mapping) else _by_letter(sizes, op)
+    lettered = sizes if isinstance(sizes, Mapping) else _in_order(sizes, op)
+    given = {_dimension(letter, op): size for letter, size in lettered.items()}
     known = f"{op.name} has the dimensions {', '.join(op.dims)}"
     with Mistakes() as mistakes:
-        for letter in by_letter:
+        if len(given) < len(lettered):
+            twice = f"are given twice, in {quote(' '.join(lettered))}"
+            mistakes.add(RooflinesError("sizes", twice, "give each letter one size"))
+        for letter in given:
             if letter not in op.dims:
-                problem = f"is of no dimension: {known}"
                 close = close_to(letter, op.dims)
-                mistakes.add(RooflinesError(f"size {letter}", problem, HOW, close=close))
-        if missing := [dim for dim in op.dims if dim not in by_letter]:
+                mistakes.add(
+                    RooflinesError(
+                        f"size {letter}", f"is of no dimension: {known}", HOW, close=close
+                    )
+                )
+        if missing := [dim for dim in op.dims if dim not in given]:
             lack = f"lack {', '.join(missing)}: {known}"
-            mistakes.add(RooflinesError("sizes", lack, f"add {missing[0]}=SIZE"))
+            fix = f"add {' '.join(f'{dim}=8192' for dim in missing)}, or other sizes"
+            mistakes.add(RooflinesError("sizes", lack, fix))
         whole_sizes = {}
-        for letter, size in by_letter.items():
-            with mistakes.at(f"size {letter}"):
-                whole_sizes[letter] = whole(size)
+        for letter, size in given.items():
+            with mistakes.at():
+                whole_sizes[letter] = values_of(size, letter)
     return whole_sizes
 
 
-def _by_letter(sizes: str | Sequence[object], op: Operation) -> Mapping[str, object]:
+def _dimension(letter: str, op: Operation) -> str:
+    """The dimension that a letter names: in any case; M, K and N name those of matmul."""
+    if letter in op.dims:
+        return letter
+    upper = str(letter).upper()
+    if op.dims == NAMED_DIMS and upper in BLAS:
+        return BLAS[upper]
+    return upper if upper in op.dims else letter
+
+
+NAMED_DIMS = operation(OPERATION).dims
+"""The dimensions of `matmul`."""
+
+
+def _in_order(sizes: str | Sequence[object], op: Operation) -> Mapping[str, object]:
     """Sizes by letter, of a text or of numbers in the order of the letters."""
     if isinstance(sizes, str) and "=" in sizes:
-        by_letter: dict[str, str] = {}
-        for word in sizes.replace(",", " ").split():
-            match = SIZE.fullmatch(word)
-            if match is None:
-                raise RooflinesError("sizes", f"have {quote(word)}, which is no size", HOW)
-            take_size(by_letter, *match.groups())
-        return by_letter
+        return by_letter(sizes)
     if not sizes:
         raise RooflinesError("sizes", "are missing", HOW)
     parts = TIMES.split(sizes) if isinstance(sizes, str) else sizes
@@ -353,36 +405,81 @@ def _by_letter(sizes: str | Sequence[object], op: Operation) -> Mapping[str, obj
             "sizes",
             f"are {len(parts)} in {quote(sizes)}, but {op.name} has "
             f"{counted(len(op.dims), 'dimension')}: {', '.join(op.dims)}",
-            f"write one size for each, {wanted}, or name another operation",
+            f"write one size for each, {wanted}, or name another operation: {', '.join(NAMED)}",
         )
     return dict(zip(op.dims, parts, strict=True))
+
+
+def _model_sizes(sizes: Mapping[str, object]) -> dict[str, list[int]]:
+    given = {str(letter).upper(): size for letter, size in sizes.items()}
+    grid = {}
+    with Mistakes() as mistakes:
+        for letter in given:
+            if letter not in MODEL_SIZES:
+                mistakes.add(RooflinesError(f"size {letter}", "is no size of a model", HOW_MODEL))
+        if missing := [letter for letter in ("B", "S") if letter not in given]:
+            mistakes.add(RooflinesError("sizes", f"lack {' and '.join(missing)}", HOW_MODEL))
+        for letter in MODEL_SIZES:
+            if letter in given:
+                with mistakes.at():
+                    grid[letter] = values_of(given[letter], letter)
+    return grid
+
+
+# ---------------------------------------------------------------- dtypes and levels
+
+
+def _combination(form: object) -> object:
+    """A dtype combination in the form of a config."""
+    if not isinstance(form, str):
+        return form
+    if match := WRITTEN_OUT.fullmatch(form):
+        return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
+    _check_given(form, LIST_DTYPES)
+    one_of(form, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
+    return form
+
+
+def _format(form: object) -> object:
+    """Dtypes of a model as a config has them: a format, or dtypes by class of tensors."""
+    if not isinstance(form, str):
+        return form
+    if "=" in form:
+        return _by_key(form, LIST_FORMATS)
+    one_of(form, dtype_entries().formats, "no format", LIST_FORMATS)
+    return form
+
+
+def _by_key(text: str, fix: str) -> dict[str, str]:
+    """Values by key, of a text such as `tp=8,dp=2`.
+
+    Raises:
+        RooflinesError: A part is no KEY=VALUE, or a key is there twice.
+    """
+    values: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise RooflinesError("", f"has {quote(part)}, which is no KEY=VALUE", fix)
+        if key in values:
+            raise RooflinesError("", f"gives {quote(key)} twice", fix)
+        values[key] = value
+    return values
 
 
 def dtypes_on(chip: Chip, unit: object) -> list[str]:
     """The dtype combinations that a unit of a chip computes, in the order of the catalogue."""
     peaks = chip.units.get(unit, {})  # type: ignore[call-overload]  # any text finds no peaks
-    return [
-        name
-        for name, combination in dtype_entries().combinations.items()
-        if combination.compute in peaks
-    ]
+    combinations = dtype_entries().combinations
+    return [name for name, each in combinations.items() if each.compute in peaks]
 
 
-def _in_words(error: RooflinesError, chip: Chip, unit: object, shards: object) -> RooflinesError:
-    """An error of the sweep, with the words of a question in place of config keys."""
-    head, _, letter = re.sub(r"\[\d+\]", "", error.where).partition(".")
-    place = f"size {letter}" if head == "grid" and letter else PLACES.get(head, head)
-    problem, fix = error.problem, error.fix.replace(OR_LONG_FORM, "")
-    if isinstance(error.cause, Skipped):
-        problem, need = error.cause.problem, need_of(error.cause.reason)
-        if need == "peak":
-            has = ", ".join(dtypes_on(chip, unit))
-            fix = f"choose dtypes that its {unit} unit computes: {has}"
-            if not has:
-                fix = f"choose another chip, or one of its units: {', '.join(chip.units)}"
-        elif need == "memory":
-            has = ", ".join(name for name, level in chip.memory.items() if level.bytes_per_s)
-            fix = f"choose one of its memory levels with a bandwidth: {has}"
-        else:
-            fix = fewer_or(chip, "other numbers of chips", parse_axes(str(shards)))
-    return RooflinesError(place, problem, fix, close=error.close)
+def formats_on(chip: Chip) -> list[str]:
+    """The formats that the matrix unit of a chip computes in, in the order of the catalogue."""
+    peaks = chip.units.get(MATRIX, {})
+    return [name for name in dtype_entries().formats if name in peaks]
+
+
+def levels_of(chip: Chip) -> list[str]:
+    """The memory levels of a chip that have a bandwidth."""
+    return [name for name, level in chip.memory.items() if level.bytes_per_s]

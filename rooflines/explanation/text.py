@@ -63,8 +63,13 @@ def as_text(sheet: Sheet, *, colour: bool = False, ascii_only: bool = False) -> 
     ]
     text = "\n".join(line.rstrip() for line in lines)
     if ascii_only:
-        return text.translate(ASCII).encode("ascii", "backslashreplace").decode()
+        return as_ascii(text)
     return text.replace(NO_BREAK, " ")
+
+
+def as_ascii(text: str) -> str:
+    """A text for a terminal without UTF-8."""
+    return text.translate(ASCII).encode("ascii", "backslashreplace").decode()
 
 
 def _head(sheet: Sheet, paint: Callable[[str, str], str]) -> Iterator[str]:

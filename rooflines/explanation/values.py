@@ -1,14 +1,23 @@
-"""The values of an explanation."""
+"""An explanation as values: every number is a column of the tables, of the thresholds, or a rate.
+
+No formula is here: times come from the tables, sizes and rates from the solvers.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue.chips import chip_sources
+from rooflines.catalogue.parts import parts, records
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflines.catalogue.entries import Chip
     from rooflines.catalogue.parts import NumberRecord
+    from rooflines.fits.entries import Calibrations
 
 
 @dataclass(frozen=True)
@@ -34,8 +43,8 @@ class Use:
     per_s: float
     latency_s: float
     time_s: float
-    intensity: float | None
-    needed_intensity: float | None
+    intensity: float | None = None
+    needed_intensity: float | None = None
 
 
 @dataclass(frozen=True)
@@ -60,60 +69,124 @@ class Change:
     needed_per_s: float | None
 
 
-@dataclass(frozen=True, repr=False)
-class Answer:
-    """One operation on one chip, explained.
+@dataclass(frozen=True)
+class Experts:
+    """The experts of a layer that a step uses.
 
     Attributes:
-        row: The row of the table, by column.
-        sizes: The size of every dimension [1].
+        routing: Which ones tokens choose: `uniform`, `same` or `all`.
+        touched: How many of them are read [1].
+        E: How many there are [1].
+    """
+
+    routing: str
+    touched: float
+    E: int
+
+
+@dataclass(frozen=True, repr=False)
+class Answer:
+    """An operation, or a step of a model, explained: every number.
+
+    Attributes:
+        row: The row of the table, by column; works and times of a model are those of one chip.
+        sizes: The size of every dimension; of a model B, S and, where it was asked for, T [1].
         name: The chip's full name; its id if it has none.
-        clock: `boost` if the peak is that of the boost clock; None: not stated.
-        uses: Math first, then memory and, if the operation is split, network.
-        thresholds: Rows of the thresholds by column, for every dimension and, of a split, shards:
-            compute-bound (share 1), then attaining a share of the peak.
-        limit_shares: For every dimension along which it is never compute-bound: the share of the
-            attainable peak that it tends to [1].
+        uses: Math first, then memory and, if chips send anything, network.
+        thresholds: Rows of the thresholds by column. Of an operation: for every dimension and, of a
+            split, shards, compute-bound (share 1), then attaining a share of the peak. Of a model:
+            B, S (in decode) and chips.
         changes: The rates at which the row becomes compute-bound.
-        dtypes: The other dtype combinations that the unit computes, quickest first, with `bound`
-            and `t_lower_s` [s].
+        dtypes: The same question in the other dtypes that the chip computes, quickest first, with
+            `bound`, `t_lower_s` [s] and, of a model, `fits`.
         capacity_bytes: Capacity of the memory level [byte]; None: not published.
         numbers: The chip's numbers that were used, with `source`, `confidence` and remarks.
         documents: Title and address of the sources that are documents, by id.
-        software: Whose calibration gives the estimate; None: the chip's own, if it has one.
-        contents: What its timings include besides the operation; None: nothing that is stated.
+        softwares: Whose calibrations give the estimate; empty: no software is named.
+        contents: What their timings include besides the operation, or the matmuls of the model.
+        clock: `boost` if the peak is that of the boost clock; None: not stated.
+        limit_shares: Of an operation, for every dimension along which it is never compute-bound:
+            the share of the attainable peak that it tends to [1].
+        groups: Of a model, its kernels by column, in the order in which they run; values of one
+            layer, and `outcome`, `critical_B` [1] and `limit`: from which batch on each is
+            compute-bound by itself.
+        products: Of a model, FLOPs, rate and time in every compute dtype: `compute`, `flops`
+            [FLOP], `per_s` [FLOP/s], `time_s` [s].
+        experts: The experts of a model that are used; None without experts.
+        wider: The smallest `tp` that holds a model over another `network`, where those of the
+            question join too few chips; None: they do not, or no network is enough.
+        context: The longest context that the model is made for [1]; None: not stated.
+        cache_split: How chips share the caches of a model: `heads` or `batch`.
+        per_sequence_s: What every further sequence adds to the time of compute, of memory (by its
+            cache) and of the network (by what is sent), by bottleneck [s].
     """
 
     row: Mapping[str, Any]
     sizes: Mapping[str, int]
     name: str
-    clock: str | None
     uses: Sequence[Use]
     thresholds: Sequence[Mapping[str, Any]]
-    limit_shares: Mapping[str, float]
     changes: Sequence[Change]
     dtypes: Sequence[Mapping[str, Any]]
     capacity_bytes: float | None
     numbers: Sequence[NumberRecord]
     documents: Mapping[str, Mapping[str, str]]
-    software: str | None = None
-    contents: str | None = None
+    softwares: Sequence[str] = ()
+    contents: Sequence[str] = ()
+    clock: str | None = None
+    limit_shares: Mapping[str, float] = field(default_factory=dict)
+    groups: Sequence[Mapping[str, Any]] = ()
+    products: Sequence[Mapping[str, Any]] = ()
+    experts: Experts | None = None
+    wider: Mapping[str, Any] | None = None
+    context: int | None = None
+    cache_split: str | None = None
+    per_sequence_s: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def of_a_model(self) -> bool:
+        """Whether it is about a model."""
+        return "model" in self.row
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON: mappings, lists, texts, numbers and null."""
-        return {
-            "row": dict(self.row),
-            "sizes": dict(self.sizes),
-            "name": self.name,
-            "clock": self.clock,
-            "uses": [dict(vars(use)) for use in self.uses],
-            "thresholds": [dict(threshold) for threshold in self.thresholds],
-            "limit_shares": dict(self.limit_shares),
-            "changes": [dict(vars(change)) for change in self.changes],
-            "dtypes": [dict(other) for other in self.dtypes],
-            "capacity_bytes": self.capacity_bytes,
-            "numbers": [dict(number) for number in self.numbers],
-            "documents": {name: dict(document) for name, document in self.documents.items()},
-            "software": self.software,
-            "contents": self.contents,
-        }
+        values = asdict(self)
+        return {key: [*each] if isinstance(each, tuple) else each for key, each in values.items()}
+
+
+def sourced(chip: Chip, paths: Iterable[str]) -> dict[str, Any]:
+    """The numbers of parts of a chip, and the documents that they name, as an explanation has them.
+
+    Args:
+        chip: The chip.
+        paths: The parts, such as `memory.hbm`; those that the chip lacks are left out.
+    """
+    used, catalogue = set(paths), chip_sources()
+    numbers = [
+        number for part in parts(chip) if part.path in used for number in records(chip, part)
+    ]
+    named = {name for number in numbers for name in (number["source"] or "").split(", ")}
+    documents = {
+        name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}
+        for name in sorted(named & set(catalogue))
+    }
+    return {"numbers": numbers, "documents": documents}
+
+
+def software_of(calibrations: Calibrations, chip: str, named: Sequence[str], compute: str) -> str:
+    """The software whose calibration of matmuls counts.
+
+    Args:
+        calibrations: By chip and software.
+        chip: The chip's id.
+        named: Software, the first with a fit counts.
+        compute: The compute dtype.
+
+    Raises:
+        RooflinesError: None has a calibration of the chip and the compute dtype.
+    """
+    for software in named:
+        if calibrations.matmul(chip, [software], compute):
+            return software
+    problem = f"is {', '.join(named)}, without a calibration of {chip} in {compute}"
+    raise RooflinesError("calibration", problem, "choose another, or leave it out")

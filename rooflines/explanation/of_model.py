@@ -1,0 +1,256 @@
+"""The explanation of a step of a model, from a sweep of one row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.numbers import LARGEST_SIZE
+from rooflines.catalogue.unsupported import joining
+from rooflines.critical.rates import factor_of
+from rooflines.explanation.answer import Explanation
+from rooflines.explanation.question import formats_on
+from rooflines.explanation.values import Change, Experts, Use, software_of, sourced
+from rooflines.model.columns import ALWAYS, FOUND, NEVER
+from rooflines.model.costs import evaluate
+from rooflines.model.network import BETWEEN
+from rooflines.model.operation import MATRIX
+from rooflines.model.resources import MEMORY, NETWORK, RATES, RESOURCES
+from rooflines.model.step_columns import HEADS
+from rooflines.models.dtypes import step_dtypes
+from rooflines.serving.critical import step_thresholds
+from rooflines.serving.layers import kernel_rows
+from rooflines.serving.lines import CaseLines
+from rooflines.serving.rows import step_rows
+from rooflines.serving.solving import first
+from rooflines.serving.sweep import checked_model_sweep
+from rooflines.serving.times import seconds_of, step_exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.catalogue.entries import Chip
+    from rooflines.model.resources import Resource
+    from rooflines.models.groups import Step
+    from rooflines.serving.case import Case
+    from rooflines.serving.sweep import ModelSweep
+
+
+def explained(sweep: ModelSweep) -> Explanation:
+    """The explanation of the only row of a sweep."""
+    (block,) = sweep.blocks
+    (case,) = block.cases
+    row = step_rows(sweep).collect().row(0, named=True)
+    sizes = {letter: values[0] for letter, values in sweep.sizes.items()}
+    step = case.step(sizes["B"], sizes["S"], sizes.get("T", 1))
+    chip = sweep.chips[case.chip]
+    thresholds = step_thresholds(sweep).to_dicts()
+    seconds = case.seconds(step)
+    times = {resource: getattr(seconds, resource.name) for resource in RESOURCES}
+    parts = {resource: _parts(case, step, resource, times[resource]) for resource in RESOURCES}
+    uses = list(_uses(row, times, parts))
+    return Explanation(
+        row=row,
+        sizes=sizes,
+        cache_split=sweep.config.cache_split,
+        name=chip.name or case.chip,
+        uses=uses,
+        products=_products(case, step),
+        experts=_experts(case, step),
+        groups=_groups(sweep, case, step),
+        thresholds=thresholds,
+        wider=_wider(sweep, chip, thresholds),
+        changes=list(_changes(uses, times, parts)),
+        dtypes=_other_dtypes(sweep, row),
+        context=case.model.shape.context,
+        capacity_bytes=chip.memory[case.memory].capacity_bytes,
+        per_sequence_s=_per_sequence(case, step),
+        softwares=_softwares(sweep, case),
+        contents=[*case.choice.contents(case.dtypes.computed)],
+        **sourced(chip, _used(chip, case, row)),
+    )
+
+
+def _parts(
+    case: Case, step: Step, resource: Resource, time_s: Fraction
+) -> list[tuple[Fraction, Fraction]]:
+    """What a resource's time is the sum of: max(work / rate, latency), as pairs of both [s]."""
+    if resource is not NETWORK:
+        return [(time_s, Fraction(0))]
+    sent = step_exchange(case.kernels, case.times)
+    return [(evaluate(sent.sending, {"B": step.B, "T": step.T}), sent.latency_s)]
+
+
+def _products(case: Case, step: Step) -> list[dict[str, Any]]:
+    """The products by compute dtype: of linear kernels, then of attention where it is another."""
+    found: dict[str, tuple[Fraction, Fraction]] = {}
+    for kernel, times in zip(case.kernels, case.times, strict=True):
+        extents, count = kernel.extents(step), kernel.group.count
+        flops = count * evaluate(kernel.works.get("flops", {}), extents)
+        if flops:
+            before = found.get(kernel.compute, (Fraction(0), Fraction(0)))
+            time_s = count * evaluate(times.math, extents)
+            found[kernel.compute] = (before[0] + flops, before[1] + time_s)
+    return [
+        {
+            "compute": compute,
+            "flops": float(flops),
+            "per_s": float(flops / time_s),
+            "time_s": float(time_s),
+        }
+        for compute, (flops, time_s) in found.items()
+    ]
+
+
+def _uses(
+    row: Mapping[str, Any],
+    times: Mapping[Resource, Fraction],
+    parts: Mapping[Resource, Sequence[tuple[Fraction, Fraction]]],
+) -> Iterator[Use]:
+    for resource in RESOURCES:
+        if times[resource]:
+            working, waiting = map(sum, zip(*parts[resource], strict=True))
+            yield Use(
+                resource=resource.name,
+                bound=resource.bound,
+                column=resource.work,
+                work=row[resource.work],
+                per_s=row[resource.work] / float(working),
+                latency_s=float(waiting),
+                time_s=row[f"t_{resource.name}_s"],
+            )
+
+
+def _changes(
+    uses: Sequence[Use],
+    times: Mapping[Resource, Fraction],
+    parts: Mapping[Resource, Sequence[tuple[Fraction, Fraction]]],
+) -> Iterator[Change]:
+    per_s = {used.resource: used.per_s for used in uses}
+    for name, resource in RATES.items():
+        if resource.name not in per_s:
+            continue
+        solution = factor_of(resource, times, parts[resource])
+        factor = None if solution.factor is None else float(solution.factor)
+        yield Change(
+            rate=name,
+            resource=resource.name,
+            outcome=solution.outcome,
+            limit=solution.limit,
+            factor=factor,
+            per_s=per_s[resource.name],
+            needed_per_s=None if factor is None else per_s[resource.name] * factor,
+        )
+
+
+def _wider(
+    sweep: ModelSweep, chip: Chip, thresholds: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """The smallest tp that fits over more networks, where the network of the question limits it."""
+    (fewest,) = (each for each in thresholds if each["axis"] == "chips")
+    if fewest["outcome"] != NEVER or fewest["limit"] == HEADS:
+        return None
+    for network in joining(chip):
+        changed = {"network": [network.split(",")], "thresholds": ["chips"]}
+        try:
+            other = _changed(sweep, changed)
+        except RooflinesError:  # it does not join the chips of the question
+            continue
+        (row,) = step_thresholds(other).to_dicts()
+        if row["outcome"] == FOUND:
+            return {"tp": row["critical"], "network": network}
+    return None
+
+
+def _changed(sweep: ModelSweep, keys: Mapping[str, Any]) -> ModelSweep:
+    """The sweep with other keys in its config."""
+    config = sweep.config.model_copy(update=keys)
+    return checked_model_sweep(
+        sweep.name, config, sweep.models, sweep.chips, sweep.dtypes, sweep.calibrations
+    )
+
+
+def _softwares(sweep: ModelSweep, case: Case) -> list[str]:
+    """The software whose calibrations of matmuls and collectives give the estimate.
+
+    Raises:
+        RooflinesError: None that is named has a calibration of the chip and a compute dtype.
+    """
+    named = sweep.config.calibration or []
+    computed = case.dtypes.computed if named else ()
+    found = (software_of(sweep.calibrations, case.chip, named, each) for each in computed)
+    kinds = (sent.kind for kernel in case.kernels for sent in kernel.collectives)
+    joined = (case.choice.collective_software(kind) for kind in kinds)
+    return list(dict.fromkeys([*found, *(name for name in joined if name)]))
+
+
+def _per_sequence(case: Case, step: Step) -> dict[str, float]:
+    """How the times grow with B, without the experts that further tokens touch [s]."""
+    lines = CaseLines(case)
+    of = lines.at(step.S, step.T)
+    slopes = (of.total.math, of.total.memory, of.network[0])
+    return {
+        resource.bound: slope / lines.per_s
+        for resource, slope in zip(RESOURCES, slopes, strict=True)
+    }
+
+
+def _experts(case: Case, step: Step) -> Experts | None:
+    for kernel in case.kernels:
+        if kernel.group.moe is not None:
+            touched = kernel.extents(step)["touched"]
+            return Experts(case.routing, float(touched), kernel.group.moe.E)
+    return None
+
+
+def _groups(sweep: ModelSweep, case: Case, step: Step) -> list[dict[str, Any]]:
+    """The kernels of the row, without its keys and sizes, each with its critical batch."""
+    names = [column.name for column in sweep.layer_columns]
+    rows = kernel_rows(sweep).select(names[names.index("group") :]).collect().to_dicts()
+    return [{**row, **_critical(case, index, step)} for index, row in enumerate(rows)]
+
+
+def _critical(case: Case, index: int, step: Step) -> dict[str, Any]:
+    """From which batch on a kernel is compute-bound by itself, as `bound` of a layer says it.
+
+    Its intensity grows with the batch, so it is so for every larger one.
+    """
+    kernel, times = case.kernels[index], case.times[index]
+
+    def limit(batch: int) -> str | None:
+        seconds = seconds_of(times, kernel.extents(replace(step, B=min(batch, LARGEST_SIZE))))
+        others = {MEMORY: seconds.memory + seconds.activation, NETWORK: seconds.network}
+        longest = max(others, key=others.__getitem__)
+        return longest.bound if others[longest] > seconds.math else None
+
+    least = case.split.dp
+    if (beyond := limit(LARGEST_SIZE)) is not None:
+        return {"outcome": NEVER, "critical_B": None, "limit": beyond}
+    critical = first(lambda batch: limit(batch) is None, least)
+    if critical == least:
+        return {"outcome": ALWAYS, "critical_B": least, "limit": None}
+    return {"outcome": FOUND, "critical_B": critical, "limit": limit(critical - 1)}
+
+
+def _other_dtypes(sweep: ModelSweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same question in other formats, quickest first."""
+    names = [name for name in formats_on(sweep.chips[row["chip"]]) if name != row["dtypes"]]
+    if not names:
+        return []
+    forms = [step_dtypes(name) for name in names]
+    rows = step_rows(_changed(sweep, {"dtypes": forms, "thresholds": []}))
+    rows = rows.select("dtypes", "bound", "t_lower_s", "fits")
+    return rows.collect().sort("t_lower_s", maintain_order=True).to_dicts()
+
+
+def _used(chip: Chip, case: Case, row: Mapping[str, Any]) -> Iterator[str]:
+    """The parts of the chip that the row depends on."""
+    yield from (f"memory.{case.memory}", "efficiency", "power")
+    for compute in dict.fromkeys(case.dtypes.computed):
+        yield from (f"units.{MATRIX}.{compute}", f"calibration.{compute}")
+    if row["network_bytes"] and case.network is not None:
+        yield from (f"networks.{name}" for name in case.network.split(BETWEEN))
+    price = None if row["usd_per_mtok"] is None else chip.lowest_price()
+    yield from (f"prices.{index}" for index, each in enumerate(chip.prices or ()) if each is price)

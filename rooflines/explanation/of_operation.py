@@ -1,0 +1,123 @@
+"""The explanation of an operation, from a sweep of one row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rooflines.critical.rates import limit_share, needed_intensity, rate_factor
+from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.explanation.answer import Explanation
+from rooflines.explanation.question import dtypes_on
+from rooflines.explanation.values import Change, Use, software_of, sourced
+from rooflines.model.columns import NEVER
+from rooflines.model.resources import MATH, RATES, RESOURCES
+from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.table import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.sweep.space import ChipVariant
+    from rooflines.sweep.sweep import Sweep
+
+
+def explained(sweep: Sweep) -> Explanation:
+    """The explanation of the only row of a sweep."""
+    (chip_rows,) = sweep.by_chip
+    own: ChipVariant = chip_rows, chip_rows.variants[0]
+    row = table(sweep).collect().row(0, named=True)
+    sizes = {dim: row[dim] for dim in sweep.op.dims}
+    chip = sweep.chips[chip_rows.chip]
+    thresholds = sweep_thresholds(sweep).to_dicts()
+    compute = sweep.combinations[own[1].dtypes].compute
+    named = sweep.config.calibration or []
+    fit = sweep.calibrations.matmul(chip_rows.chip, named, compute)
+    softwares = [software_of(sweep.calibrations, chip_rows.chip, named, compute)] if named else []
+    return Explanation(
+        row=row,
+        sizes=sizes,
+        name=chip.name or chip_rows.chip,
+        clock=chip.clock,
+        uses=list(_uses(sweep, own, row)),
+        thresholds=thresholds,
+        limit_shares=_limit_shares(sweep, own, thresholds),
+        changes=list(_changes(sweep, own, sizes)),
+        dtypes=_other_dtypes(sweep, row),
+        capacity_bytes=chip.memory[chip_rows.memory].capacity_bytes,
+        softwares=softwares,
+        contents=[fit.contents] if fit and fit.contents else [],
+        **sourced(chip, _used(own, row, compute)),
+    )
+
+
+def _uses(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[Use]:
+    target = sweep.target(*own)
+    for resource in RESOURCES:
+        rate = resource.rate(target)
+        if rate is None or not (row[resource.work] or row[f"t_{resource.name}_s"]):
+            continue
+        needed = None if resource is MATH else needed_intensity(target, resource)
+        yield Use(
+            resource=resource.name,
+            bound=resource.bound,
+            column=resource.work,
+            work=row[resource.work],
+            per_s=float(rate.per_s),
+            latency_s=float(rate.latency_s),
+            time_s=row[f"t_{resource.name}_s"],
+            intensity=row.get(f"{resource.name}_intensity"),
+            needed_intensity=None if needed is None else float(needed),
+        )
+
+
+def _limit_shares(
+    sweep: Sweep, own: ChipVariant, thresholds: Sequence[Mapping[str, Any]]
+) -> dict[str, float]:
+    """What the share of the attainable peak tends to along dimensions that never reach it [1]."""
+    by_bound = {resource.bound: resource for resource in RESOURCES}
+    shares = {}
+    for row in thresholds:
+        if row["share"] == 1 and row["axis"] in sweep.op.dims and row["outcome"] == NEVER:
+            needed = needed_intensity(sweep.target(*own), by_bound[row["limit"]])
+            if needed is not None and row["limit_intensity"] is not None:
+                shares[row["axis"]] = limit_share(needed, row["limit_intensity"])
+    return shares
+
+
+def _changes(sweep: Sweep, own: ChipVariant, sizes: Mapping[str, int]) -> Iterator[Change]:
+    target, costs = sweep.target(*own), sweep.case(*own).costs
+    for name, resource in RATES.items():
+        rate = resource.rate(target)
+        if rate is None or not any(costs[resource.work].values()):
+            continue
+        solution = rate_factor(sweep, own, resource, sizes)
+        factor = solution.factor
+        yield Change(
+            rate=name,
+            resource=resource.name,
+            outcome=solution.outcome,
+            limit=solution.limit,
+            factor=None if factor is None else float(factor),
+            per_s=float(rate.per_s),
+            needed_per_s=None if factor is None else float(rate.per_s * factor),
+        )
+
+
+def _other_dtypes(sweep: Sweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The other dtype combinations that the unit computes, quickest first."""
+    names = [
+        name for name in dtypes_on(sweep.chips[row["chip"]], sweep.unit) if name != row["dtypes"]
+    ]
+    if not names:
+        return []
+    config = sweep.config.model_copy(update={"dtypes": names, "thresholds": []})
+    rows = table(checked_sweep(sweep.name, config, sweep.chips, sweep.dtypes, sweep.calibrations))
+    return rows.select("dtypes", "bound", "t_lower_s").collect().sort("t_lower_s").to_dicts()
+
+
+def _used(own: ChipVariant, row: Mapping[str, Any], compute: str) -> Iterator[str]:
+    """The parts of the chip that the row depends on."""
+    yield from (f"units.{row['unit']}.{compute}", f"memory.{row['memory']}")
+    yield from ("efficiency", f"calibration.{compute}")
+    if row["network_bytes"]:
+        yield from (f"networks.{name}" for name in own[0].networks)
