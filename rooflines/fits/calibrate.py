@@ -40,7 +40,7 @@ FIT, HELD_OUT = "fit", "held out"
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What is to be fitted.
+    """Timings to fit, and how.
 
     Attributes:
         timings: Of the chip and the software.
@@ -69,7 +69,7 @@ class FitReport:
 
     Attributes:
         name: The compute dtype, or the collective.
-        entry: What a file has of it.
+        entry: Its entry in a file.
         regions: Errors by split and region, as `judge.errors`.
         notes: What was left out, merged or not held out, and what is little, a sentence each.
     """
@@ -84,7 +84,7 @@ def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
     """Fit timings of a chip and a software.
 
     Args:
-        request: What is to be fitted.
+        request: Timings to fit, and how.
         dtype: The compute dtype; None: all. Of collectives all are fitted.
 
     Raises:
@@ -146,7 +146,7 @@ def _split(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, float]:
 
 
 def _little(train: pl.DataFrame, test: pl.DataFrame, numbers: int) -> Iterator[str]:
-    """What to know of a fit to few timings, or judged by none."""
+    """Warnings about a fit to few timings, or one that no timing judges."""
     if test.is_empty():
         yield "no site is held out, and nothing judges the fit: there are too few of them"
     if train.height < ENOUGH or sites_in(train) < numbers:
@@ -172,7 +172,7 @@ def _check_reached(numbers: Numbers, chip: str) -> None:
 def _about(
     request: FitRequest, fitted: pl.DataFrame, tested: pl.DataFrame, held: tuple[str, ...]
 ) -> dict[str, object]:
-    """What an entry states beside its numbers."""
+    """The errors, bands and origin of an entry."""
     return {
         "bands": {
             bound: [float(rounded(share)) for share in band]

@@ -1,4 +1,4 @@
-"""Which calibration applies: that of the software that is named, or the chip's own."""
+"""Choice of a calibration: by the software of a sweep, or the chip's own."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class CalibrationChoice:
         return self.calibrations.collective(self.chip, self.softwares, kind)
 
     def contents(self, computed: Iterable[str]) -> list[str]:
-        """What the timings of matmuls include besides them, of fits of these compute dtypes."""
+        """Contents of the timings besides the matmul, of the fits in these compute dtypes."""
         fits = (self.calibrations.matmul(self.chip, self.softwares, each) for each in computed)
         return list(dict.fromkeys(fit.contents for fit in fits if fit and fit.contents))
 

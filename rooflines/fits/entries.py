@@ -50,13 +50,13 @@ class Errors(Entry):
 
 
 class Fitted(Entry):
-    """What every fit states beside its numbers."""
+    """Errors, bands and origin of a fit."""
 
     bands: dict[Bound, tuple[Positive, Positive]] = Field(
         description="p10 and p90 of measured over estimated time, by bound of the estimate [1]"
     )
     held: list[Text] = Field(
-        default_factory=list, description="numbers that the timings do not tell, left at the prior"
+        default_factory=list, description="parameters not identifiable from the timings, kept at the prior"
     )
     fitted: Errors = Field(description="errors at the timings of the fit")
     held_out: Errors | None = Field(
@@ -171,7 +171,7 @@ class Calibrations(Entry):
         return _first_of(self.collectives, chip, softwares, collective)
 
     def used(self, keys: Collection[str], dtypes: Collection[str]) -> Calibrations:
-        """Those of some chips and software, and of compute dtypes; collectives all."""
+        """The fits of some chips and software: matmuls in these compute dtypes, all collectives."""
         matmuls = {
             key: {
                 dtype: entry for dtype, entry in self.calibrations[key].items() if dtype in dtypes

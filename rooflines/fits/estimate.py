@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflines.model.target import Target
 
 Pieces = list[tuple[Affine, ...]]
-"""Pieces of which the largest counts: of each the least of a few affine ones."""
+"""A maximum of minima of affine functions."""
 
 Band = tuple[float, float]
 """The p10 and p90 of measured over estimated time [1]."""
@@ -31,7 +31,7 @@ Band = tuple[float, float]
 
 @dataclass(frozen=True)
 class CalibrationFit:
-    """What a calibration says of a workload on a chip.
+    """The fitted numbers of a workload on a chip.
 
     Attributes:
         numbers: Of the matmul; `network` counts where there is no `collective`.

@@ -58,7 +58,7 @@ MANY = 300
 """Timings from which on extensions are tried [1]."""
 
 LEAST_GAIN = 0.003
-"""What an extension has to gain in the median error at inner held-out sites [1]."""
+"""Least gain of an extension in the median error at inner held-out sites [1]."""
 
 STARTS: tuple[Mapping[str, float], ...] = (
     {},
@@ -170,7 +170,7 @@ def _in_cache(entry: Chip) -> pl.Expr:
 
 
 def _check_regimes(frame: pl.DataFrame) -> None:
-    """Refuse timings of which one resource bounds all."""
+    """Refuse timings that are all bound by one resource."""
     bounds = frame["bound"].unique().to_list()
     if len(bounds) == 1:
         other = {"compute": "smaller", "memory": "larger"}[bounds[0]]

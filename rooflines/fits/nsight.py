@@ -53,7 +53,7 @@ UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
     "bytes": {f"{p}byte": scale for p, scale in LARGE.items()},
     "a count": {f"{p}{unit}": scale for unit in ("inst", "op", "") for p, scale in LARGE.items()},
 }
-"""What a unit is worth, by what is measured [s, byte or 1]."""
+"""Scales of units, by quantity [s, byte or 1]."""
 
 NUMBER = re.compile(r"\d+(,\d{3})*(\.\d*)?([eE][+-]?\d+)?")
 NO_VALUE = ("", "n/a", "nan")

@@ -1,4 +1,4 @@
-"""What a fit starts from, and falls back to where the timings do not tell."""
+"""Priors: start of a fit, and fallback of parameters that are not identifiable."""
 
 from __future__ import annotations
 

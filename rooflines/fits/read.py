@@ -34,7 +34,7 @@ ROW = "#"
 """The column with the number of a row in its file; with a name behind it, a column as given."""
 
 SEPARATORS = {";": "semicolons", "\t": "tabs"}
-"""What separates columns in tables that are not CSV."""
+"""Separators of columns other than commas."""
 
 LEFT_OUT: Mapping[str, tuple[pl.Expr, str]] = {
     "B": (pl.col("B") == 0, "have B = 0"),

@@ -1,4 +1,4 @@
-"""What timings are compared with: chips, dtypes and calibrations."""
+"""Chips, dtypes and calibrations that timings are compared with."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "calibratio
 NO_ESTIMATE = {
     name: pl.lit(None, pl.String if name == "calibration" else pl.Float64) for name in ESTIMATES
 }
-"""Those of timings without an estimate."""
+"""The columns of an estimate where there is none: null."""
 
 
 def missing_network_reason(chip: Chip, shards: int) -> str | None:

@@ -37,7 +37,7 @@ ALWAYS = ("source", "software", "note")
 DESCRIBE = "choose rows of other chips, or describe the chip in a config under `chips:`"
 
 ROW, ESTIMATE = "row", "estimate"
-"""What timings may have none of."""
+"""What a timing can lack."""
 
 NO_CALIBRATION, NO_SOFTWARE = "no calibration", "no software is named"
 """The reasons why a matmul or a collective has no estimate."""

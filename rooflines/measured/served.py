@@ -45,7 +45,7 @@ NO_ROOM = "weights and caches that do not fit its chips"
 
 
 SYSTEM = ("model", "chip", "linear", "experts")
-"""What runs of one case agree in: the model, the chip, and the formats of weights."""
+"""Keys of a case: model, chip, and formats of weights."""
 
 
 def in_decode(answer: pl.Expr) -> pl.Expr:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rooflines.serving.case import Case
 
 SYSTEM = ("model", "chip", "software", "linear", "experts", "tp", "dp", "ep")
-"""What runs of one sweep agree in; their steps differ in B and S."""
+"""Keys of a sweep of runs; its steps differ in B and S."""
 
 STEP = ("estimate_B", "estimate_S")
 """The columns with the sequences and the context of the estimated step."""

@@ -53,9 +53,9 @@ class MeasuredSet:
         config: What the config says of it.
         path: The file.
         sha256: The digest of the file.
-        about: How the timings were made, as far as it is known.
+        about: How the timings were made, if known.
         timings: The timings.
-        catalogues: What they are compared with.
+        catalogues: Chips, dtypes and calibrations.
     """
 
     name: str
@@ -72,7 +72,7 @@ class MeasuredSet:
 
     @cached_property
     def cases(self) -> list[TimedCase]:
-        """What matmuls that have rows of the model are of; none of other timings."""
+        """Chips, software and dtypes of matmuls that have rows of the model."""
         if not self.timings.matmuls:
             return []
         known = pl.all_horizontal(pl.col(DTYPES).is_in(list(self.catalogues.dtypes.formats)))
@@ -130,7 +130,7 @@ def checked_set(
         name: Its name.
         config: What the config says of it.
         path: The file.
-        catalogues: What the timings are compared with.
+        catalogues: Chips, dtypes and calibrations.
 
     Raises:
         RooflinesError: The table cannot be read, or its values are wrong or in no catalogue.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rooflines.measured.join import JoinedTimings
 
 KEYS = ("model", "chip", "software", "dtypes", "collective", "split")
-"""What tells the rows of a set, before the number of chips and the region."""
+"""Keys of a row of a set, before the number of chips and the region."""
 
 FIT, SITES, HELD_OUT = "fit", "sites", "held_out"
 """The splits: timings that a fit of the set uses, those of sites that it keeps back, and those of a
