@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from rooflines.catalogue.entries import Level, Measured, Network, Peak, Price, Source, Sourced
-from rooflines.catalogue.forms import UNLIMITED
+from rooflines.catalogue.forms import UNLIMITED, Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.catalogue.forms import Entry
 
 COUNTS = ("links", "domain", "ring_multiple")
 """Numbers of a network that are listed beside its bandwidth, as a rule in the same document."""
@@ -40,7 +40,7 @@ SHARES = ("measured", "efficiency", "calibration")
 """Parts with shares of a chip's rates, not rates."""
 
 
-class Part(NamedTuple):
+class ChipPart(NamedTuple):
     """A part of a chip.
 
     Attributes:
@@ -109,25 +109,17 @@ class NumberRecord(TypedDict):
     note: str | None
 
 
-def parts(chip: Chip) -> Iterator[Part]:
+def parts(chip: Chip) -> Iterator[ChipPart]:
     """The parts of a chip that hold numbers, in the order of the catalogue."""
     for unit, peaks in chip.units.items():
-        for dtype, peak in peaks.items():
-            yield Part("units", (unit, dtype), peak)
-    named: dict[str, Mapping[str, Entry]] = {"memory": chip.memory, "networks": chip.networks}
-    for tree, entries in named.items():
-        for name, entry in entries.items():
-            yield Part(tree, (name,), entry)
-    if chip.power is not None:
-        yield Part("power", (), chip.power)
-    for index, price in enumerate(chip.prices or ()):
-        yield Part("prices", (str(index),), price)
-    for index, measured in enumerate(chip.measured or ()):
-        yield Part("measured", (str(index),), measured)
-    if chip.efficiency is not None:
-        yield Part("efficiency", (), chip.efficiency)
-    for dtype, calibration in (chip.calibration or {}).items():
-        yield Part("calibration", (dtype,), calibration)
+        yield from (ChipPart("units", (unit, dtype), peak) for dtype, peak in peaks.items())
+    for tree in ("memory", "networks", "power", "prices", "measured", "efficiency", "calibration"):
+        held = getattr(chip, tree)
+        if isinstance(held, Entry):
+            yield ChipPart(tree, (), held)
+        elif held:
+            named = held.items() if isinstance(held, Mapping) else enumerate(held)
+            yield from (ChipPart(tree, (str(name),), entry) for name, entry in named)
 
 
 def numbers(entry: Entry) -> dict[str, float]:
@@ -170,7 +162,7 @@ def described(chip: Chip, *, shares: bool = True) -> Iterator[NumberRecord]:
             yield from records(chip, part)
 
 
-def records(chip: Chip, part: Part) -> Iterator[NumberRecord]:
+def records(chip: Chip, part: ChipPart) -> Iterator[NumberRecord]:
     """The numbers of a part of a chip one by one."""
     entry = part.entry
     sourced = entry if isinstance(entry, Sourced) else None

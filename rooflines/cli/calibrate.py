@@ -125,7 +125,8 @@ def shown(key: str, result: FitReport) -> Iterator[str]:
     }
     yield "  " + ", ".join(f"{name} {number:.3g}" for name, number in numbers.items())
     if result.entry.held:
-        yield f"  kept at the prior, not identifiable from the timings: {', '.join(result.entry.held)}"
+        held = ", ".join(result.entry.held)
+        yield f"  kept at the prior, not identifiable from the timings: {held}"
     yield from (f"  {note}" for note in result.notes)
     rows = [
         (

@@ -56,7 +56,8 @@ class Fitted(Entry):
         description="p10 and p90 of measured over estimated time, by bound of the estimate [1]"
     )
     held: list[Text] = Field(
-        default_factory=list, description="parameters not identifiable from the timings, kept at the prior"
+        default_factory=list,
+        description="parameters not identifiable from the timings, kept at the prior",
     )
     fitted: Errors = Field(description="errors at the timings of the fit")
     held_out: Errors | None = Field(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
-    from rooflines.catalogue.parts import NumberRecord, Part
+    from rooflines.catalogue.parts import ChipPart, NumberRecord
 
 WITHOUT_PREFIX = ("usd_per_hour", "watts")
 """Numbers that are written out although they have a unit."""
@@ -172,7 +172,7 @@ def _text(number: NumberRecord) -> str:
     return f"{value:,.10g} {unit}" if key in WITHOUT_PREFIX else quantity(value, unit)
 
 
-def _number(part: Part, number: NumberRecord, chip: Chip) -> NumberView:
+def _number(part: ChipPart, number: NumberRecord, chip: Chip) -> NumberView:
     confidence = number["confidence"] or ""
     notes = [number["note"]] if number["note"] else []
     if sparse := number["printed_with_sparsity"]:
@@ -215,7 +215,7 @@ def compared_numbers(chips: Mapping[str, Chip]) -> dict[str, JSON]:
     }
 
 
-def _plain_label(part: Part) -> str:
+def _plain_label(part: ChipPart) -> str:
     """The name of a part without what may differ between chips."""
     if part.tree == "units":
         return part.label
