@@ -16,7 +16,7 @@ from rooflines.fits.quantities import polynomials
 from rooflines.model.costs import Workload
 from rooflines.model.operation import NAMED
 from rooflines.model.sharding import sharding
-from rooflines.model.target import Level, Target
+from rooflines.model.target import MemoryLevel, Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ BITS = {"x": Fraction(8), "w": Fraction(8), "out": Fraction(16)}
 
 TARGET = Target(
     Fraction(10**13),
-    Level(Fraction(10**11)),
+    MemoryLevel(Fraction(10**11)),
     None,
     sharding("none", MATMUL),
     dict.fromkeys(("math", "memory", "network"), Fraction(1)),

@@ -27,7 +27,7 @@ from rooflines.model.network import Link, NetworkLevel, Route, most_chips
 from rooflines.model.operation import NAMED, operation
 from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.sharding import Sharding, sharding
-from rooflines.model.target import Level, Target
+from rooflines.model.target import MemoryLevel, Target
 
 HALF, ZERO = Fraction(1, 2), Fraction(0)
 
@@ -554,7 +554,9 @@ def settings_and_cases(
     sent = route.sent(split.transfers[0][1]) if split.transfers else ()
     how = "exact" if exactly else "leading"
     case = Workload(operation(text), bits, split, shards, sent, tile, how)
-    target = Target(peak, Level(memory_rate), route if shards > 1 else None, split, efficiency)
+    target = Target(
+        peak, MemoryLevel(memory_rate), route if shards > 1 else None, split, efficiency
+    )
     return setting, case, target, shards, at
 
 

@@ -18,7 +18,7 @@ from rooflines.cli import main as cli
 from rooflines.model.columns import MODEL_SHAPES
 from rooflines.models.families import FAMILIES
 from rooflines.models.library import model_entries
-from rooflines.models.sheet import chips_that_hold, sheet
+from rooflines.models.sheet import chips_that_hold, model_numbers
 from rooflines.results.model_shapes import write_model_shapes
 from rooflines.results.records import FOLDER, record_file
 from rooflines.run.plan import plan
@@ -96,7 +96,9 @@ def test_a_chip_holds_a_model_if_weights_and_one_cache_fit() -> None:
     assert held["h100-sxm"] == {"bf16": 0, "fp8": 7}
     assert "l40s" not in held
     assert not list(chips_that_hold(rooflines.models.load("deepseek-v3")))
-    assert not [line for line in sheet(rooflines.models.load("deepseek-v3")) if "max_" in line.path]
+    assert not [
+        line for line in model_numbers(rooflines.models.load("deepseek-v3")) if "max_" in line.path
+    ]
 
 
 def test_the_config_of_a_model_can_be_given(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Combination:
+class StoredDtypes:
     """The dtypes that the tensors of an operation are stored in, and the one it is computed in.
 
     Attributes:
@@ -38,9 +38,9 @@ def stored_bits(form: Format) -> Fraction:
 
 def combinations_of(
     wanted: Sequence[str | NamedCombination], dtypes: DtypeFile
-) -> dict[str, Combination]:
+) -> dict[str, StoredDtypes]:
     """The dtype combinations of a sweep by name, each with the bits it stores."""
-    by_name: dict[str, Combination] = {}
+    by_name: dict[str, StoredDtypes] = {}
     with Mistakes() as mistakes:
         for index, form in enumerate(wanted):
             with mistakes.at(f"[{index}]"):
@@ -60,7 +60,7 @@ def name_of(x: str, w: str, out: str, compute: str) -> str:
     return f"{x},{w}->{out}@{compute}"
 
 
-def _combination(form: str | NamedCombination, dtypes: DtypeFile) -> Combination:
+def _combination(form: str | NamedCombination, dtypes: DtypeFile) -> StoredDtypes:
     if isinstance(form, str):
         fix = "use one of the names in the dtype catalogue, or write {x: , w: , out: , compute: }"
         one_of(form, dtypes.combinations, "no dtype combination", fix)
@@ -74,4 +74,4 @@ def _combination(form: str | NamedCombination, dtypes: DtypeFile) -> Combination
         name = name_of(parts.x, parts.w, parts.out, parts.compute)
     formats = {operand: dtypes.formats[getattr(parts, operand)] for operand in OPERANDS}
     bits = {operand: stored_bits(form) for operand, form in formats.items()}
-    return Combination(name, bits, parts.compute)
+    return StoredDtypes(name, bits, parts.compute)

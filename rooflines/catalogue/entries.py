@@ -105,10 +105,12 @@ class Level(Sourced):
     technology: Text | None = Field(None, description="memory technology, such as HBM3e or GDDR7")
 
     @cached_property
-    def exact(self) -> target.Level:
+    def exact(self) -> target.MemoryLevel:
         """Exact, for the formulas; only where its bandwidth is published."""
         capacity = self.capacity_bytes
-        return target.Level(exact(self.bytes_per_s), None if capacity is None else exact(capacity))
+        return target.MemoryLevel(
+            exact(self.bytes_per_s), None if capacity is None else exact(capacity)
+        )
 
 
 class Network(Sourced):
@@ -229,11 +231,6 @@ class Calibration(Efficiency):
     overhead_s: NotNegative = Field(
         0, description="fixed time that every operation takes on top [s]"
     )
-
-    @cached_property
-    def exact(self) -> resources.Calibration:
-        """Exact, for the formulas."""
-        return resources.Calibration(shares_of(self), exact(self.overhead_s))
 
 
 class Chip(Sourced):

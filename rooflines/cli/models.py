@@ -54,10 +54,10 @@ def command(model: str | None, *, csv: bool, json_: bool) -> None:
         print_frame(frame, _list(frame), csv=csv, json_=json_)
         return
     from rooflines.models.resolve import model_named  # noqa: PLC0415, the same
-    from rooflines.models.sheet import sheet  # noqa: PLC0415, the same
+    from rooflines.models.sheet import model_numbers  # noqa: PLC0415, the same
 
     one = model_named(model)
-    rows = [(one.name, line.path, line.value, line.unit) for line in sheet(one)]
+    rows = [(one.name, line.path, line.value, line.unit) for line in model_numbers(one)]
     schema = {"model": pl.String, "path": pl.String, "value": pl.Float64, "unit": pl.String}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     print_frame(frame, "\n".join(_sheet(one)), csv=csv, json_=json_)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rooflines.catalogue.entries import MAIN_MEMORY
+from rooflines.basics.numbers import exact
+from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
 from rooflines.fits.estimate import CalibrationFit
 from rooflines.fits.form import Numbers
 from rooflines.model.operation import MATRIX
@@ -84,11 +85,6 @@ def bands_of(entry: Fitted) -> dict[str, Band]:
 
 def _numbers(own: Calibration) -> Numbers:
     """The calibration of a chip's entry, of form `max`."""
-    fitted = own.exact
-    shares = {name: fitted.shares.get(name, 1) for name in ("math", "memory", "network")}
-    return Numbers(
-        math=shares["math"],
-        memory=shares["memory"],
-        overhead_s=fitted.overhead_s,
-        network=shares["network"],
-    )
+    shares = shares_of(own)
+    math, memory, network = (shares.get(name, 1) for name in ("math", "memory", "network"))
+    return Numbers(math, memory, exact(own.overhead_s), network)

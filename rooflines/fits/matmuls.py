@@ -14,7 +14,7 @@ import polars as pl
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
 from rooflines.basics.text import counted
 from rooflines.catalogue.chips import dtype_entries
-from rooflines.catalogue.dtypes import Combination, combinations_of
+from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
 from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
 from rooflines.fits.folds import held_out, held_out_below, with_folds
 from rooflines.fits.form import Numbers, bound, estimate
@@ -129,7 +129,7 @@ def nominal_target(entry: Chip, compute: str) -> Target:
     )
 
 
-def plain_matmul(stored: Combination) -> Workload:
+def plain_matmul(stored: StoredDtypes) -> Workload:
     """A matmul of any size, on one chip."""
     return Workload(MATMUL, stored.bits, sharding("none", MATMUL), 1, (), {}, MATMUL.flops)
 

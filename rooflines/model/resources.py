@@ -252,19 +252,3 @@ def exchange(
     levels = levels_of(transfer, efficiency, typical=typical)
     sending = max((each for each, _ in levels), key=lambda each: each.scale)
     return sending, constant(max(latency_s for _, latency_s in levels))
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Fitted numbers of a chip in one compute dtype.
-
-    They give `t_estimate_s` and nothing else: times, bounds and thresholds stay nominal.
-
-    Attributes:
-        shares: Share of the nominal rate that measurements reach, 0..1, by resource name; 1 for a
-            resource that is left out.
-        overhead_s: Fixed time of every operation [s].
-    """
-
-    shares: Mapping[str, Fraction]
-    overhead_s: Fraction

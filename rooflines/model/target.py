@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Level:
+class MemoryLevel:
     """A memory level.
 
     Attributes:
@@ -37,7 +37,7 @@ class Machine:
     """
 
     peaks: Mapping[str, Fraction]
-    level: Level
+    level: MemoryLevel
     efficiency: Mapping[str, Fraction]
 
 
@@ -54,7 +54,7 @@ class Target:
     """
 
     peak: Fraction
-    level: Level
+    level: MemoryLevel
     route: Route | None
     sharding: Sharding
     efficiency: Mapping[str, Fraction]

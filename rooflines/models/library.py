@@ -51,7 +51,7 @@ Printed = Annotated[
 ]
 
 
-class Published(Entry):
+class PublishedCounts(Entry):
     """The publisher's own counts."""
 
     total: Printed = Field(description="all parameters, as printed [1]")
@@ -79,7 +79,7 @@ class ModelEntry(Shape):
         default_factory=list, description="names that it is published under; same shape"
     )
     dtypes: ModelDtypes | None = Field(None, description="the dtypes that it is published in")
-    published: Published = Field(description="the publisher's own counts")
+    published: PublishedCounts = Field(description="the publisher's own counts")
     source: Text = Field(description="the document that the shape is read from")
     note: Text | None = Field(None, description="what else to know")
 

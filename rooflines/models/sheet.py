@@ -29,7 +29,7 @@ BATCH_CONTEXT = CONTEXTS[0]
 
 
 @dataclass(frozen=True)
-class Line:
+class ModelNumber:
     """A number of a model.
 
     Attributes:
@@ -43,7 +43,7 @@ class Line:
     unit: str
 
 
-def sheet(model: Model) -> Iterator[Line]:
+def model_numbers(model: Model) -> Iterator[ModelNumber]:
     """The numbers of a model.
 
     Yields:
@@ -52,25 +52,25 @@ def sheet(model: Model) -> Iterator[Line]:
         chip of the catalogue that holds the model.
     """
     if model.shape.context is not None:
-        yield Line("context", model.shape.context, "1")
+        yield ModelNumber("context", model.shape.context, "1")
     counts = model.parameters()
     for part, count in counts.groups.items():
-        yield Line(f"parameters.{part}", count, "1")
+        yield ModelNumber(f"parameters.{part}", count, "1")
     for name in ("total", *CONVENTIONS):
-        yield Line(f"parameters.{name}", getattr(counts, name), "1")
-    yield Line("cache_elements.1", model.cache_elements(1), "1")
+        yield ModelNumber(f"parameters.{name}", getattr(counts, name), "1")
+    yield ModelNumber("cache_elements.1", model.cache_elements(1), "1")
     for dtype in CACHE_DTYPES:
         for context in (1, *CONTEXTS):
             size = model.cache_bytes(context, dtype)
-            yield Line(f"cache_bytes.{dtype}.{context}", float(size), "byte")
+            yield ModelNumber(f"cache_bytes.{dtype}.{context}", float(size), "byte")
     for dtype in DTYPES:
-        yield Line(f"weights_bytes.{dtype}", float(model.weights_bytes(dtype)), "byte")
+        yield ModelNumber(f"weights_bytes.{dtype}", float(model.weights_bytes(dtype)), "byte")
     if model.dtypes is not None:
-        yield Line("weights_bytes.published", float(model.weights_bytes()), "byte")
+        yield ModelNumber("weights_bytes.published", float(model.weights_bytes()), "byte")
     for chip, _, batches in chips_that_hold(model):
         for dtype, batch in batches.items():
             if batch:
-                yield Line(f"max_batch.{chip}.{dtype}.{BATCH_CONTEXT}", batch, "1")
+                yield ModelNumber(f"max_batch.{chip}.{dtype}.{BATCH_CONTEXT}", batch, "1")
 
 
 def chips_that_hold(model: Model) -> Iterator[tuple[str, float, dict[str, int]]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.model.costs import evaluate
 from rooflines.model.resources import collective_rates, math_rate, memory_rate
 from rooflines.model.sharding import Sharding
-from rooflines.model.target import Level, Target
+from rooflines.model.target import MemoryLevel, Target
 from rooflines.serving.kernels import scaled, summed
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Machine:
     """
 
     peaks: Mapping[str, Fraction]
-    level: Level
+    level: MemoryLevel
     efficiency: Mapping[str, Fraction]
 
 

@@ -35,7 +35,7 @@ from rooflines.model.operation import OPERANDS, operation
 from rooflines.model.resources import RESOURCES, math_rate, memory_rate, network_rates
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import Sharding, sharding
-from rooflines.model.target import Level, Target
+from rooflines.model.target import MemoryLevel, Target
 from rooflines.site.fits import fits
 from rooflines.site.rationals import coefficients, plain
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.catalogue.dtypes import Combination
+    from rooflines.catalogue.dtypes import StoredDtypes
     from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.critical.split_lines import Numbers
     from rooflines.fits.entries import Calibrations
@@ -202,7 +202,7 @@ def _workload(op: Operation, scheme: Sharding, shards: int, operand: str) -> Wor
     return Workload(op, bits, scheme, shards, (Fraction(1),), {}, op.flops)
 
 
-def _dtypes(combination: Combination) -> JSON:
+def _dtypes(combination: StoredDtypes) -> JSON:
     bits = combination.bits
     return {
         "name": combination.name,
@@ -242,7 +242,7 @@ def _shared_networks(chips: Sequence[JSON]) -> JSON:
 
 def _rates(entry: Chip, peak: Fraction) -> JSON:
     """The nominal peak, and the rate that formulas read."""
-    rate = math_rate(_target(entry, peak, Level(ANY_RATE)))
+    rate = math_rate(_target(entry, peak, MemoryLevel(ANY_RATE)))
     return {"nominal": plain(peak), "rate": plain(rate.per_s)}
 
 
@@ -259,7 +259,7 @@ def _memory(entry: Chip) -> JSON:
 def _target(
     entry: Chip,
     peak: Fraction,
-    level: Level,
+    level: MemoryLevel,
     route: Route | None = None,
     scheme: Sharding | None = None,
 ) -> Target:
@@ -347,7 +347,7 @@ def _transfer(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> JSON:
     """
     values: list[dict[tuple[str, ...], Fraction]] = []
     for route in routes:
-        target = _target(entry, ANY_RATE, Level(ANY_RATE), route, scheme)
+        target = _target(entry, ANY_RATE, MemoryLevel(ANY_RATE), route, scheme)
         rates, usual = network_rates(target), network_rates(target, typical=True)
         amounts = route.sent(scheme.transfers[0][1])
         own: dict[tuple[str, ...], Fraction] = {("sent",): sum(amounts, Fraction(0))}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from fractions import Fraction
 
-    from rooflines.catalogue.dtypes import Combination
+    from rooflines.catalogue.dtypes import StoredDtypes
     from rooflines.model.operation import Flops, Operation
     from rooflines.model.sharding import Sharding
     from rooflines.sweep.axes import Axis
@@ -58,7 +58,7 @@ class Operated:
     tile: Mapping[str, int]
     flops: Flops
     unit: str
-    combinations: Mapping[str, Combination]
+    combinations: Mapping[str, StoredDtypes]
     shardings: Mapping[str, Sharding]
     forms: Sequence[Axes]
     has_axes: bool
@@ -117,7 +117,7 @@ class OperationCase(Case):
         return self.variant.shards
 
     @property
-    def combination(self) -> Combination:
+    def combination(self) -> StoredDtypes:
         """The dtype combination."""
         return self.of.combinations[self.variant.dtypes]
 

@@ -18,7 +18,7 @@ from rooflines.model.network import ALL_TO_ALL, BETWEEN, axes_text, parse_axes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.catalogue.dtypes import Combination
+    from rooflines.catalogue.dtypes import StoredDtypes
     from rooflines.catalogue.entries import Chip
     from rooflines.model.network import Link
     from rooflines.model.operation import Unit
@@ -101,7 +101,7 @@ class Asked:
     config: SweepConfig
     chips: Mapping[str, Chip]
     unit: Unit
-    combinations: Mapping[str, Combination]
+    combinations: Mapping[str, StoredDtypes]
     shardings: Mapping[str, Sharding]
     points: int
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.text import counted
-from rooflines.catalogue.dtypes import Combination, combinations_of
+from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
 from rooflines.catalogue.entries import shares_of
 from rooflines.fits.entries import Calibrations
 from rooflines.model.columns import Column, table_columns
@@ -24,7 +24,7 @@ from rooflines.model.network import Link, Route, parse_axes
 from rooflines.model.operation import Operation, operation
 from rooflines.model.resources import RESOURCES
 from rooflines.model.sharding import SHARDS, Sharding, sharding
-from rooflines.model.target import Level, Target
+from rooflines.model.target import MemoryLevel, Target
 from rooflines.sweep.axes import Axis, axes_of
 from rooflines.sweep.cases import Requested
 from rooflines.sweep.operations import Operated, operation_blocks
@@ -78,7 +78,7 @@ class Sweep:
             return operation(self.config.operation)
 
     @cached_property
-    def combinations(self) -> dict[str, Combination]:
+    def combinations(self) -> dict[str, StoredDtypes]:
         """Its dtype combinations by name."""
         with placed("dtypes"):
             return combinations_of(self.config.dtypes, self.dtypes)
@@ -300,7 +300,7 @@ class Sweep:
     def _cases(self) -> dict[tuple[Variant, tuple[Fraction, ...]], Workload]:
         return {}
 
-    def level(self, chip_rows: ChipRows) -> Level:
+    def level(self, chip_rows: ChipRows) -> MemoryLevel:
         """The memory level of a chip's rows."""
         return self.chips[chip_rows.chip].memory[chip_rows.memory].exact
 
