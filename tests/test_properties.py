@@ -300,14 +300,16 @@ def test_a_tie_on_one_chip_is_one_chip(sizes_of_all: tuple[int, int, int]) -> No
 def test_the_next_number_of_chips_is_not_compute_bound(
     topology: str, ring_multiple: int | None, data: st.DataObject
 ) -> None:
-    """From the critical number of chips to the next, the bound changes from compute to `limit`."""
+    """From the critical number of chips to the next, the bound changes to `limit`, ties aside."""
     config = data.draw(reaches(topology, ring_multiple))
     frame = rooflines.thresholds(rooflines.load_config(config))
     critical, limit = frame["critical"].item(), frame["limit"].item()
     assume(critical is not None and limit is not None)
     sweep = config["sweeps"]["reach"]
     sweep["shards"] = [critical, critical + 1]
-    assert table_of(config)["bound"].to_list() == ["compute", limit]
+    table = table_of(config)
+    tied = table["t_math_s"][1] >= table["t_lower_s"][1] * (1 - 1e-13)
+    assert table["bound"].to_list() == ["compute", "compute" if tied else limit]
 
 
 @check(30)

@@ -17,7 +17,7 @@ import rooflines
 from rooflines.model.columns import TEXTS
 from rooflines.sweep import blocked
 from rooflines.sweep.blocked import _pieces
-from rooflines.sweep.rows import chip_groups, sweep_rows, whole_rows
+from rooflines.sweep.rows import block_groups, sweep_rows, whole_rows
 from rooflines.sweep.space import decode
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def test_chips_computed_at_once_have_the_rows_of_each(tile: dict[str, int] | Non
     """To the last bit, with the ties of bounds, in all slices."""
     split = {"sharding": ["none", "contracting/all-reduce"], "shards": [1, 2, 3]}
     sweep = sweep_of(7, dtypes=["bf16", "fp8"], tile=tile, **split)
-    assert [len(group) for group in chip_groups(sweep)] == [7]
+    assert [len(group) for group in block_groups(sweep.blocks)] == [7]
     each = [
         sweep_rows(replace(sweep, config=sweep.config.model_copy(update={"chips": [chip]})))
         for chip in sweep.config.chips
@@ -127,7 +127,7 @@ def test_ten_thousand_chips_are_computed_in_one_frame() -> None:
     names = [f"c{index}" for index in range(10_000)]
     config = sweep.config.model_copy(update={"chips": names})
     many = replace(sweep, config=config, chips=dict.fromkeys(names, sweep.chips["c0"]))
-    assert [len(group) for group in chip_groups(many)] == [10_000]
+    assert [len(group) for group in block_groups(many.blocks)] == [10_000]
     table = sweep_rows(many).collect()
     assert table["chip"].to_list() == [name for name in names for _ in range(2)]
 

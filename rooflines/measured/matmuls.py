@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,12 +16,9 @@ from rooflines.measured.catalogues import check_known_values
 from rooflines.model.operation import NAMED, OPERANDS
 from rooflines.model.resources import RESOURCES
 from rooflines.settings.schema import SweepConfig
-from rooflines.sweep.blocked import FactoredSums
 from rooflines.sweep.checks import checked_sweep
-from rooflines.sweep.estimates import estimate_columns
-from rooflines.sweep.metrics import with_estimates, with_metrics, work
-from rooflines.sweep.space import VARIANT, variant_columns
-from rooflines.sweep.ties import ties_of, with_exact_bounds
+from rooflines.sweep.operation_rows import operation_stages
+from rooflines.sweep.sheet import Sheet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,17 +130,7 @@ def _sweep(
 
 def _rows(part: pl.DataFrame, sweep: Sweep) -> pl.LazyFrame:
     """The timings of one chip with the metrics of their row."""
-    coefficients, constants = variant_columns(sweep, sweep.chip_variants)
-    estimate, sums = estimate_columns(sweep, sweep.chip_variants), FactoredSums(set(), VARIANT)
-    constants |= estimate.columns if estimate else {}
-    pieces = estimate.expressions(sweep, sums) if estimate else {}
-    internal = {name: values for name, values in constants.items() if name.startswith("#")}
-    by_dtypes = pl.DataFrame({"dtypes": constants["dtypes"].cast(pl.String), **internal})
-    works = {name: work(sweep, name, terms, constants) for name, terms in coefficients.items()}
-    rows = part.lazy().join(by_dtypes.lazy(), on="dtypes", how="left", maintain_order="left")
-    rows = rows.with_columns(**sums.outer_factors, **sums.inner_factors)
-    rows = rows.with_columns(**works, **pieces)
-    rows = with_estimates(rows, estimate.bounds if estimate else {})
-    rows = with_metrics(rows, sweep, coefficients, constants)
-    rows = with_exact_bounds(rows, ties_of(sweep, sweep.chip_variants))
+    (block,) = sweep.blocks
+    sheet = Sheet([replace(block, before=(), after=())])
+    rows = sheet.rows_of(part.lazy(), operation_stages(sheet, block.cases), "dtypes")
     return rows.select(*part.columns, *MATMUL_METRICS)

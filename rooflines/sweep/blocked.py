@@ -27,6 +27,19 @@ Expressions = Mapping[str, pl.Expr]
 
 
 @dataclass
+class Factors:
+    """Columns of a blocked product that are computed before its sides are joined.
+
+    Attributes:
+        outer_factors: Columns to compute once per outer point.
+        inner_factors: Columns to compute once per row of the block.
+    """
+
+    outer_factors: dict[str, pl.Expr] = field(default_factory=dict)
+    inner_factors: dict[str, pl.Expr] = field(default_factory=dict)
+
+
+@dataclass
 class FactoredSums:
     """Sums of products, factored into columns of the outer axes and columns of the inner axes.
 
@@ -93,7 +106,7 @@ def block_start(axes: Sequence[AxisColumns]) -> int:
 
 
 def blocked_product(
-    axes: Sequence[AxisColumns], split: int, start: int, stop: int, sums: FactoredSums
+    axes: Sequence[AxisColumns], split: int, start: int, stop: int, sums: Factors | FactoredSums
 ) -> pl.LazyFrame:
     """Rows `start` to `stop` of the product of axes, the last axis fastest.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -333,11 +333,11 @@ class Case:
         )
 
 
-CaseT = TypeVar("CaseT", bound=Case)
+CaseT_co = TypeVar("CaseT_co", bound=Case, covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Block(Generic[CaseT]):
+class Block(Generic[CaseT_co]):
     """Cases with the same kernels by name, and their sizes: a full product of axes.
 
     Attributes:
@@ -346,7 +346,7 @@ class Block(Generic[CaseT]):
     """
 
     before: tuple[Axis, ...]
-    cases: tuple[CaseT, ...]
+    cases: tuple[CaseT_co, ...]
     after: tuple[Axis, ...]
 
     @cached_property
@@ -358,9 +358,3 @@ class Block(Generic[CaseT]):
     def rows(self) -> int:
         """Rows of all cases [1]."""
         return self.points * len(self.cases)
-
-
-def joined_blocks(blocks: Sequence[Block[CaseT]]) -> Block[CaseT]:
-    """Blocks with the same sizes as one."""
-    cases = tuple(case for block in blocks for case in block.cases)
-    return replace(blocks[0], cases=cases)

@@ -16,7 +16,7 @@ from rooflines.model.target import Target
 from rooflines.sweep.cases import Block, Case, Layout, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
     from rooflines.catalogue.dtypes import StoredDtypes
@@ -152,6 +152,11 @@ class OperationCase(Case):
             return (kernel,)
         transfers = operation_transfers(kernel, workload, self.route)
         return (replace(kernel, transfers=transfers) if transfers else kernel,)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether there is a calibration of its compute dtype."""
+        return self.choice.fit(self.combination.compute) is not None
 
     @property
     def target(self) -> Target:
@@ -296,9 +301,3 @@ def _pairs_asked(places: Sequence[Place], pairs: Sequence[Variant]) -> int:
     lacking = sum(not place.links for place in places)
     alone = sum(pair.axes == (1,) for pair in pairs)
     return len(places) * len(pairs) - max(lacking - 1, 0) * alone
-
-
-def every_case(blocks: Sequence[Block[OperationCase]]) -> Iterator[OperationCase]:
-    """The cases of blocks, in order."""
-    for block in blocks:
-        yield from block.cases

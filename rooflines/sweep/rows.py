@@ -1,4 +1,4 @@
-"""The rows of a sweep as a lazy frame: keys, sizes, works, times, bounds and intensities."""
+"""The rows of a sweep as a lazy frame: keys, sizes, works, times, bounds and what follows."""
 
 from __future__ import annotations
 
@@ -8,132 +8,86 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.model.columns import TEXTS
-from rooflines.sweep.blocked import FactoredSums, block_start, blocked_product
-from rooflines.sweep.estimates import estimate_columns
-from rooflines.sweep.extents import variables
-from rooflines.sweep.fits import fit_of
-from rooflines.sweep.metrics import same_terms, unscaled, with_estimates, with_metrics
-from rooflines.sweep.space import (
-    VARIANT,
-    axis_columns,
-    keys_of,
-    split_by_chip,
-    variant_columns,
-    variants_of,
-)
-from rooflines.sweep.ties import ties_of, with_exact_bounds, with_exact_bounds_by_batch
+from rooflines.sweep.operation_rows import operation_stages
+from rooflines.sweep.sheet import Sheet, key_columns
+from rooflines.sweep.space import axis_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from rooflines.sweep.space import AxisColumns
-    from rooflines.sweep.support import ChipRows
+    from rooflines.sweep.cases import Block
+    from rooflines.sweep.operations import OperationCase
     from rooflines.sweep.sweep import Sweep
 
 TextTypes = Mapping[str, "pl.DataType"]
 """Types of text columns that are not Categorical."""
 
-
 GROUP_ROWS = 2**16
-"""Most rows of several chips that are computed at once [1]."""
+"""Most rows of several blocks that are computed at once [1]."""
+
+Group = list["Block[OperationCase]"]
+"""Blocks that are computed at once, since a frame for each takes long."""
 
 
-def chip_groups(sweep: Sweep) -> list[list[ChipRows]]:
-    """The chips whose rows are computed at once, since a frame for each takes long.
-
-    Neighbours with the same works and without calibration, of at most `GROUP_ROWS` rows.
-    """
-    found: list[list[ChipRows]] = []
+def block_groups(blocks: Sequence[Block[OperationCase]]) -> list[Group]:
+    """Neighbours with the same works and without calibration, of at most `GROUP_ROWS` rows."""
+    found: list[Group] = []
     before: object = None
-    for chip_rows in sweep.by_chip:
-        own, alike = variants_of([chip_rows]), None
-        if not any(fit_of(sweep, each) for each in own):
-            alike = chip_rows.variants, [id(sweep.case(*each)) for each in own]
-        room = GROUP_ROWS // max(sweep.rows_of(chip_rows), 1)
-        if alike is not None and alike == before and len(found[-1]) < room:
-            found[-1].append(chip_rows)
+    for block in blocks:
+        alike = None
+        if not any(case.is_calibrated for case in block.cases):
+            alike = [(case.variant, id(case.workload)) for case in block.cases]
+        if alike is not None and alike == before and len(found[-1]) < GROUP_ROWS // block.rows:
+            found[-1].append(block)
         else:
-            found.append([chip_rows])
+            found.append([block])
         before = alike
     return found
 
 
-def slices(sweep: Sweep, start: int, stop: int) -> Iterator[tuple[Sequence[ChipRows], int, int]]:
-    """The pieces of a slice of rows, one per group of chips: (start, stop) of its rows."""
+def slices(sweep: Sweep, start: int, stop: int) -> Iterator[tuple[Group, int, int]]:
+    """The pieces of a slice of rows, one per group of blocks: (start, stop) of its rows."""
     offset = 0
-    for group in chip_groups(sweep):
-        rows = sum(map(sweep.rows_of, group))
+    for group in block_groups(sweep.blocks):
+        rows = sum(block.rows for block in group)
         low, high = max(start - offset, 0), min(stop - offset, rows)
         if low < high:
             yield group, low, high
         offset += rows
 
 
-def chip_frame(
-    sweep: Sweep, group: Sequence[ChipRows], start: int, stop: int, texts: TextTypes
-) -> pl.LazyFrame:
-    """Rows `start` to `stop` of a group of chips, before ties in `bound` are resolved.
+def group_frame(group: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
+    """Rows `start` to `stop` of a group of blocks.
 
     Args:
-        sweep: The sweep.
-        group: The chips, of `chip_groups`.
+        group: The blocks.
         start: The first of their rows [1].
         stop: The row after the last [1].
         texts: The types of text columns that are not Categorical.
     """
-    variants = variants_of(group)
-    coefficients, constants = variant_columns(sweep, variants)
-    estimate = estimate_columns(sweep, variants)
-    constants |= estimate.columns if estimate else {}
-    constants = in_types(constants, texts)
-    by_chip, of_variants, gathered = (
-        split_by_chip(constants, coefficients, len(group))
-        if len(group) > 1
-        else ({}, constants, {})
-    )
-    axes = [
-        *(in_types(axis_columns(axis), texts) for axis in sweep.leading),
-        of_variants,
-        *(in_types(axis_columns(axis), texts) for axis in sweep.inner),
-    ]
-    one_span = all(constants[f"#span_{dim}"].n_unique() == 1 for dim in sweep.tile)
-    split = block_start(axes) if one_span else 0
-    if by_chip:  # the slowest axis: rows are rounded as those of a chip by itself
-        axes, split = [by_chip, *axes], split + 1
-    sums = FactoredSums({name for axis in axes[:split] for name in axis}, VARIANT)
-    works: dict[str, pl.Expr] = {}
-    for name, terms in coefficients.items():
-        same = same_terms(sweep, name, works, coefficients, constants)
-        total = sums.add(name, terms, variables(sweep, name))
-        works[name] = works[same] if same else unscaled(name, total, constants)
-    pieces = estimate.expressions(sweep, sums) if estimate else {}
-    frame = blocked_product(axes, split, start, stop, sums).with_columns(
-        **works, **pieces, **gathered
-    )
-    if not any("shape" in axis for axis in axes):
-        frame = frame.with_columns(shape=pl.lit(None, dtype=texts.get("shape", pl.Categorical)))
-    frame = with_estimates(frame, estimate.bounds if estimate else {})
-    return with_metrics(frame, sweep, coefficients, constants)
+    sheet = Sheet(group, texts)
+    cases = [case for block in group for case in block.cases]
+    frame = sheet.frame(operation_stages(sheet, cases), start, stop)
+    if any("shape" in axis.columns for axis in group[0].after):
+        return frame
+    return frame.with_columns(shape=pl.lit(None, dtype=texts.get("shape", pl.Categorical)))
 
 
-def in_types(columns: AxisColumns, texts: TextTypes) -> dict[str, pl.Series]:
-    """Columns with the types of text columns that are not Categorical."""
-    return {name: values.cast(texts.get(name, values.dtype)) for name, values in columns.items()}
+def enums(columns: Iterable[Mapping[str, pl.Series]], names: Iterable[str] = ()) -> TextTypes:
+    """The Enum of every text column: the values that occur in some columns of that name.
 
-
-def enums(sweep: Sweep, by_chip: Sequence[ChipRows]) -> TextTypes:
-    """The Enum of every text column: the values that occur in these rows."""
-    keys = keys_of(sweep, variants_of(by_chip))
-    axes = (axis_columns(axis) for axis in (*sweep.leading, *sweep.inner))
-    values = {
-        name: column.cast(pl.String)
-        for columns in (keys, *axes)
-        for name, column in columns.items()
-        if name in TEXTS
-    }
+    Args:
+        columns: Columns, of which those of text are Categorical.
+        names: Further columns, which may have no values.
+    """
+    values: dict[str, list[pl.Series]] = {name: [] for name in names}
+    for each in columns:
+        for name, series in each.items():
+            if series.dtype == pl.Categorical:
+                values.setdefault(name, []).append(series.cast(pl.String))
     return {
-        name: pl.Enum(values[name].drop_nulls().unique().sort() if name in values else [])
-        for name in TEXTS
+        name: pl.Enum(pl.concat(several).drop_nulls().unique().sort() if several else [])
+        for name, several in values.items()
     }
 
 
@@ -147,19 +101,17 @@ def sweep_rows(sweep: Sweep, start: int = 0, stop: int | None = None) -> pl.Lazy
 
     Returns:
         The columns of `columns.table_columns`, in their order. Times, intensities and works are
-        Float64, exact to a few roundings; `bound` is exact.
+        Float64, exact to a few roundings.
     """
     names = [column.name for column in sweep.columns]
     return pl.concat(
-        with_exact_bounds(
-            chip_frame(sweep, group, low, high, {}), ties_of(sweep, variants_of(group))
-        ).select(names)
+        group_frame(group, low, high, {}).select(names)
         for group, low, high in slices(sweep, start, sweep.rows if stop is None else stop)
     )
 
 
 def whole_rows(sweep: Sweep, columns: Sequence[str], start: int, stop: int) -> pl.LazyFrame:
-    """The rows to write: fixed columns, no pushdown, faster.
+    """The rows to write, of the columns that are stored.
 
     Args:
         sweep: The sweep.
@@ -171,13 +123,9 @@ def whole_rows(sweep: Sweep, columns: Sequence[str], start: int, stop: int) -> p
         The columns; text is Enum, which costs a fifth of Categorical to write.
     """
     pieces = list(slices(sweep, start, stop))
-    texts = enums(sweep, [chip_rows for group, *_ in pieces for chip_rows in group])
-    frames = []
-    for group, low, high in pieces:
-        frame = chip_frame(sweep, group, low, high, texts)
-        if "bound" in columns:
-            ties = ties_of(sweep, variants_of(group))
-            frame = frame.select(*dict.fromkeys([*columns, *ties.columns]))
-            frame = with_exact_bounds_by_batch(frame, ties)
-        frames.append(frame.select(columns))
-    return pl.concat(frames)
+    cases = [case for group, *_ in pieces for block in group for case in block.cases]
+    sizes = (axis_columns(axis) for axis in (*sweep.leading, *sweep.inner))
+    texts = enums([key_columns(cases), *sizes], TEXTS)
+    return pl.concat(
+        group_frame(group, low, high, texts).select(columns) for group, low, high in pieces
+    )

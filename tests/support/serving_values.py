@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import model_oracle
-from oracle import ESTIMATES, exact
+from oracle import ESTIMATES, NEARLY_TIED, exact
 from serving_estimates import collective_s, estimate, levels_s, sent
 from serving_kernels import Case, Kernel, Step, entries_held, kernels
 
@@ -46,9 +46,10 @@ def layer_values(case: Case, kernel: Kernel) -> Values:
     }
 
 
-def bound_of(row: Values) -> str:
-    """What takes longest; a tie goes to compute, then to memory."""
-    return next(LABELS[name] for name in LABELS if row[name] == max(row[n] for n in LABELS))
+def bound_of(row: Values, nearly: Fraction = Fraction(0)) -> str:
+    """What takes longest, within a share; a tie goes to compute, then to memory."""
+    least = max(row[n] for n in LABELS) * (1 - nearly)
+    return next(LABELS[name] for name in LABELS if row[name] >= least)
 
 
 def times(case: Case, step: Step) -> Values:
@@ -143,7 +144,7 @@ def model_values(case: Case, step: Step) -> Values:
     found = {
         **row,
         **footprints(case, step.B, step.S),
-        "bound": bound_of(row),
+        "bound": bound_of(row, NEARLY_TIED),
         "price_provider": price["provider"],
         "price_date": price["date"],
     }

@@ -169,10 +169,11 @@ class Setting:
         """Return the time each resource takes [s]."""
         return {resource: max(terms) for resource, terms in self.terms(sizes, chips).items()}
 
-    def bound(self, sizes: Mapping[str, int], chips: int) -> str:
-        """Return what takes longest; a tie goes to compute, then to memory."""
+    def bound(self, sizes: Mapping[str, int], chips: int, nearly: Fraction = Fraction(0)) -> str:
+        """Return what takes longest, within a share; a tie goes to compute, then to memory."""
         times = self.times(sizes, chips)
-        return LABEL[next(r for r in RESOURCES if times[r] == max(times.values()))]
+        least = max(times.values()) * (1 - nearly)
+        return LABEL[next(r for r in RESOURCES if times[r] >= least)]
 
     def pieces(self, sizes: Mapping[str, int], chips: int) -> list[tuple[str, Fraction]]:
         """Return the bound and the time of every piece of a calibration, in order [s].
@@ -284,7 +285,7 @@ class Setting:
             "network_intensity": work["math"] / work["network"] if work["network"] else None,
             "attained_flops_per_s": self.useful_flops(sizes, chips) / lower,
             "utilization": self.useful_flops(sizes, chips) / lower / self.peak,
-            "bound": self.bound(sizes, chips),
+            "bound": self.bound(sizes, chips, NEARLY_TIED),
             "fits": None if self.capacity is None else footprint <= self.capacity,
         }
 

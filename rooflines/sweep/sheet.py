@@ -1,0 +1,412 @@
+"""The columns of blocks of cases: polynomials and times as expressions, for any kind of case.
+
+Rows are a blocked product (`sweep.blocked`): the inner axes are computed once and repeated for
+every point of the outer ones. A quantity is split likewise: what depends on sizes of the side that
+has the cases is computed there, the rest per row.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from operator import add, mul
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, sizes_of
+from rooflines.sweep.blocked import Factors, block_start, blocked_product
+from rooflines.sweep.space import axis_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from rooflines.model.poly import Poly
+    from rooflines.model.times import Pieces, Time
+    from rooflines.sweep.cases import Block, Case
+
+CLOSE = 1e-13
+"""Times that differ by a smaller share are a tie: each has at most a few dozen roundings of 1.1e-16
+[1]."""
+
+CASE, CHIP = "#case", "#chip"
+"""The columns with the index of a row's case, and of its block among those computed at once. Names
+with # never leave the package."""
+
+TextTypes = "Mapping[str, pl.DataType]"
+"""Types of text columns that are not Categorical."""
+
+
+def extent(name: str) -> pl.Expr:
+    """An extent as an expression of columns, Float64."""
+    kind, _, of = name.partition(":")
+    if kind == TOUCHED:
+        experts, per_token, share = of.split(",")
+        above, _, below = share.partition("/")
+        tokens = extent("B") * extent("T") * (int(above) / int(below or 1))
+        power = tokens * math.log1p(-int(per_token) / int(experts))
+        return float(experts) * (power * -0.5).tanh() * (1.0 + power.exp())  # 1 - exp(power)
+    if kind in WINDOWED:
+        return pl.col(name).cast(pl.Float64)
+    sizes, _, span = name.partition("/")
+    product = reduce(mul, map(pl.col, sizes.split("*")))
+    whole = (product + (int(span) - 1)) // int(span) if span else product
+    return whole.cast(pl.Float64)
+
+
+def odd_part(number: int) -> int:
+    """A number without its factors of two."""
+    return number // (number & -number)
+
+
+class Value(NamedTuple):
+    """A quantity: a part computed on the side of the cases, and one per row; None is zero."""
+
+    early: pl.Expr | None = None
+    late: pl.Expr | None = None
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing contributes to it."""
+        return self.early is None and self.late is None
+
+
+class Sheet:
+    """Columns and expressions of blocks with the same sizes and works.
+
+    Args:
+        blocks: One block, or several whose cases have the same kernels but for their rates.
+        texts: Types of text columns that are not Categorical.
+        inner: Axes after the cases whose points are the block of inner rows; None: as many as fit.
+
+    Attributes:
+        cases: All cases.
+        factors: Columns to compute per point of the outer axes, and per row of the block.
+        varying: The columns that have a value for each row, in place of one for all.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[Block[Case]],
+        texts: Mapping[str, pl.DataType] | None = None,
+        inner: int | None = None,
+    ) -> None:
+        first = blocks[0]
+        self.cases = [case for block in blocks for case in block.cases]
+        self._texts = texts or {}
+        self._own = len(first.cases)
+        self._several = len(blocks) > 1
+        self._chips = {CHIP: pl.Series(range(len(blocks)), dtype=pl.UInt32)}
+        self._of_cases = {CASE: pl.Series(range(self._own), dtype=pl.UInt32)}
+        self._before, self._after = (
+            [self._typed(axis_columns(axis)) for axis in axes]
+            for axes in (first.before, first.after)
+        )
+        self._names: dict[tuple[float | None, ...], str] = {}
+        self._gathered: dict[str, pl.Expr] = {}
+        self._works: dict[tuple[int, ...], tuple[str, list[Poly]]] = {}
+        self.factors = Factors()
+        single = [*self._before, self._of_cases, *self._after]
+        self._split = block_start(single) if inner is None else len(single) - inner
+        cases_outer = len(self._before) < self._split
+        sides = single[: self._split], single[self._split :]
+        near = sides[0] if cases_outer else sides[1]
+        one = {name for axis in single for name in axis if axis[name].n_unique() == 1}
+        self._near = {name for axis in near for name in axis} | one
+        here = self.factors.outer_factors, self.factors.inner_factors
+        self._here, self._there = here if cases_outer else here[::-1]
+        self.varying = {name for axis in single for name in axis} - one
+        for name, values in key_columns(self.cases).items():
+            self.put(name, values)
+
+    @property
+    def axes(self) -> list[Mapping[str, pl.Series]]:
+        """The axes, slowest first."""
+        chips = [self._chips] if self._several else []
+        return [*chips, *self._before, self._of_cases, *self._after]
+
+    def frame(self, stages: Iterable[Mapping[str, pl.Expr]], start: int, stop: int) -> pl.LazyFrame:
+        """Rows `start` to `stop` with the columns of stages."""
+        split = self._split + self._several  # rows are rounded as those of a block by itself
+        rows = blocked_product(self.axes, split, start, stop, self.factors)
+        for columns in (self._gathered, *stages):
+            rows = rows.with_columns(**columns) if columns else rows
+        return rows
+
+    def rows_of(
+        self, frame: pl.LazyFrame, stages: Iterable[Mapping[str, pl.Expr]], key: str
+    ) -> pl.LazyFrame:
+        """The rows of a frame that has sizes and a key of the cases, with the columns of stages.
+
+        Args:
+            frame: The rows, in place of axes.
+            stages: The columns.
+            key: A key column that tells the cases apart.
+        """
+        own = {name: each for name, each in self._of_cases.items() if name.startswith("#")}
+        cases = pl.LazyFrame({key: self._of_cases[key].cast(pl.String), **own})
+        rows = frame.join(cases, on=key, how="left", maintain_order="left")
+        for columns in (self.factors.outer_factors, self.factors.inner_factors, *stages):
+            rows = rows.with_columns(**columns)
+        return rows
+
+    def _typed(self, columns: Mapping[str, pl.Series]) -> dict[str, pl.Series]:
+        return {
+            name: values.cast(self._texts.get(name, values.dtype))
+            for name, values in columns.items()
+        }
+
+    # ------------------------------------------------------------ columns of cases
+
+    def put(self, name: str, values: pl.Series) -> None:
+        """Add a column with a value for each case."""
+        values = values.cast(self._texts.get(name, values.dtype))
+        if values.n_unique() > 1:
+            self.varying.add(name)
+        elif self._several:
+            self._gathered[name] = pl.lit(values[0], dtype=values.dtype)
+            return
+        if self._several:
+            index = pl.col(CHIP) * self._own + pl.col(CASE)
+            self._gathered[name] = pl.lit(values).gather(index)
+        else:
+            self._of_cases[name] = values
+
+    def constant(self, values: Sequence[float | None]) -> pl.Expr:
+        """A column with a number for each case."""
+        return pl.col(self.named_constant(values))
+
+    def named_constant(self, values: Sequence[float | None]) -> str:
+        """The name of such a column; equal ones are one."""
+        key = tuple(values)
+        if key not in self._names:
+            self._names[key] = f"#{len(self._names)}"
+            self.put(self._names[key], pl.Series(values, dtype=pl.Float64))
+        return self._names[key]
+
+    def _shared_constant(self, values: Sequence[float | None]) -> pl.Expr:
+        """A column with a number for each case of a block, the same in all blocks."""
+        if not self._several:
+            return self.constant(values)
+        key = (math.inf, *values)
+        if key not in self._names:
+            self._names[key] = f"#{len(self._names)}"
+            self._of_cases[self._names[key]] = pl.Series(values, dtype=pl.Float64)
+        return pl.col(self._names[key])
+
+    def quotient(self, dividend: pl.Expr, divisor: str) -> pl.Expr:
+        """The Float64 nearest to a dividend over a column, the same in every slice of a table.
+
+        polars divides by a column of one value by multiplying with its reciprocal, which rounds
+        twice: 3528 / 49 is then not 72. A slice of one row, or a thread's share of one row, is
+        divided instead, so the last digit would depend on how a table is cut. A divisor that is
+        computed row by row avoids both.
+        """
+        column = pl.col(divisor)
+        return dividend / (column if divisor in self.varying else column + dividend * 0.0)
+
+    # ------------------------------------------------------------ quantities
+
+    def poly(self, polys: Sequence[Poly | None]) -> Value:
+        """A polynomial of every case; null where it is None.
+
+        One that is a multiple of a work, as its time at a rate is, is that column over a divisor.
+        """
+        key = tuple(-1 if each is None else terms_id(each) for each in polys)
+        if key in self._works and any(polys):
+            column, works = self._works[key]
+            divisors = [
+                float(work.scale / each.scale) if each and work else 1.0
+                for each, work in zip(polys, works, strict=True)
+            ]
+            if all(divisor == 1.0 for divisor in divisors):
+                return Value(late=pl.col(column))
+            name = self.named_constant(divisors)
+            return Value(late=self.quotient(pl.col(column), name))
+        return self._sum(polys)
+
+    def _sum(self, polys: Sequence[Poly | None], parts: Sequence[int] | None = None) -> Value:
+        """A sum of products of extents; coefficients are multiplied by `parts`."""
+        own = [None if each is None else each.coefficients for each in polys]
+        scales = parts or [1] * len(own)
+        constant = self.constant if parts is None else self._shared_constant
+        early: list[pl.Expr] = []
+        late: dict[tuple[str, ...], list[pl.Expr]] = {}
+        for product in dict.fromkeys(name for each in own if each for name in each):
+            values = [
+                None if each is None else float(each.get(product, 0) * scale)
+                for each, scale in zip(own, scales, strict=True)
+            ]
+            if not product and self._several and parts is None:
+                return Value(late=constant(values))
+            near = [extent(name) for name in product if sizes_of(name) <= self._near]
+            far = tuple(name for name in product if not sizes_of(name) <= self._near)
+            (late.setdefault(far, []) if far else early).append(
+                reduce(mul, [*near, constant(values)])
+            )
+        if not early and not late and None in polys:
+            early.append(constant([None if each is None else 0.0 for each in polys]))
+        rows = [self._extents(far) * self._early(reduce(add, each)) for far, each in late.items()]
+        return Value(reduce(add, early) if early else None, reduce(add, rows) if rows else None)
+
+    def _early(self, expression: pl.Expr) -> pl.Expr:
+        """A column of the cases' side."""
+        name = f"#early{len(self._here)}"
+        self._here[name] = expression
+        return pl.col(name)
+
+    def _extents(self, far: tuple[str, ...]) -> pl.Expr:
+        """A product of extents of the other side, computed there if it needs nothing else."""
+        product = reduce(mul, map(extent, far))
+        if any(sizes_of(name) & self._near for name in far):
+            return product
+        name = f"#extents:{'*'.join(far)}"
+        self._there[name] = product
+        return pl.col(name)
+
+    def total(self, value: Value) -> pl.Expr:
+        """A quantity as an expression of a row."""
+        early = [] if value.early is None else [self._early(value.early)]
+        late = [] if value.late is None else [value.late]
+        return reduce(add, [*late, *early]) if early or late else pl.lit(0.0)
+
+    @staticmethod
+    def sum(values: Iterable[Value]) -> Value:
+        """The sum of quantities."""
+        listed = list(values)
+        early = [each.early for each in listed if each.early is not None]
+        late = [each.late for each in listed if each.late is not None]
+        return Value(reduce(add, early) if early else None, reduce(add, late) if late else None)
+
+    def chosen(self, choose: Callable[..., pl.Expr], values: Iterable[Value]) -> Value:
+        """The largest or least of quantities; zeros among them are left out."""
+        present = [value for value in values if not value.is_zero]
+        if len(present) < 2:  # noqa: PLR2004, one or none
+            return present[0] if present else Value()
+        if all(value.late is None for value in present):
+            return Value(choose([value.early for value in present]))
+        return Value(late=choose([self.total(value) for value in present]))
+
+    def largest(self, values: Iterable[Value]) -> Value:
+        """The largest of quantities that are not negative."""
+        return self.chosen(pl.max_horizontal, values)
+
+    def _least(self, leasts: Sequence[tuple[Poly, ...] | None], count: int) -> Value:
+        """The least of a few polynomials in every case; null where there are none."""
+        width = max((len(each) for each in leasts if each is not None), default=0)
+        return self.chosen(
+            pl.min_horizontal,
+            [
+                self.poly(
+                    [
+                        None if each is None else each[min(i, len(each) - 1)] * count
+                        for each in leasts
+                    ]
+                )
+                for i in range(width)
+            ],
+        )
+
+    def _pieces(self, found: Sequence[Pieces | None], count: int) -> Value:
+        none = (ZERO,)
+        return self.largest(
+            self._least(
+                [None if each is None else each[i] if i < len(each) else none for each in found],
+                count,
+            )
+            for i in range(max((len(each) for each in found if each is not None), default=0))
+        )
+
+    def time(self, found: Sequence[Time | None], count: int = 1) -> Value:
+        """A time of every case, a number of times; null where it is None [s]."""
+        none: Pieces = ((ZERO,),)
+        width = max((len(each.summands) for each in found if each is not None), default=0)
+        return self.sum(
+            self._pieces(
+                [
+                    None if each is None else each.summands[i] if i < len(each.summands) else none
+                    for each in found
+                ],
+                count,
+            )
+            for i in range(width)
+        )
+
+    # ------------------------------------------------------------ works
+
+    def works(self, columns: Iterable[str]) -> dict[str, pl.Expr]:
+        """Works by column; later quantities that are multiples of one use its column.
+
+        Exact for whole numbers below 2^53: 1/3 is not exact in Float64, so coefficients are scaled
+        by the lcm of their odd denominators, and the sum is divided once.
+        """
+        found: dict[str, pl.Expr] = {}
+        for name in columns:
+            polys = [case.work(name) for case in self.cases]
+            key = tuple(map(terms_id, polys))
+            if key not in self._works:
+                found[name] = self._exact(polys)
+                self._works[key] = name, polys
+            else:
+                earlier, works = self._works[key]
+                same = all(a.scale == b.scale for a, b in zip(works, polys, strict=True))
+                found[name] = found[earlier] if same else self._exact(polys)
+            if self._moves(polys):
+                self.varying.add(name)
+        return found
+
+    def _exact(self, polys: Sequence[Poly]) -> pl.Expr:
+        """A work of all cases, which is the same in every block."""
+        own = polys[: self._own]
+        parts = [
+            math.lcm(*(odd_part(each.denominator) for each in poly.coefficients.values()))
+            for poly in own
+        ]
+        total = self.total(self._sum(own, parts))
+        if all(part == 1 for part in parts):
+            return total
+        name = self._shared_constant([float(part) for part in parts]).meta.output_name()
+        if len(set(parts)) > 1:
+            self.varying.add(name)
+        return self.quotient(total, name)
+
+    def _moves(self, polys: Sequence[Poly]) -> bool:
+        """Whether a work has a value for each row, in place of one for all."""
+        extents = {name for poly in polys for product in poly.terms for name in product}
+        if any(not self.varying.isdisjoint(sizes_of(name)) for name in extents):
+            return True
+        unlike = {(id(poly.terms), poly.scale): poly for poly in polys}
+        return len({tuple(poly.coefficients.items()) for poly in unlike.values()}) > 1
+
+
+def terms_id(poly: Poly) -> int:
+    """What is the same for polynomials that share their terms; 0 for those without any."""
+    return id(poly.terms) if poly.terms else 0
+
+
+def key_columns(cases: Sequence[Case]) -> dict[str, pl.Series]:
+    """The keys of cases: Categorical, numbers Int64."""
+    keys = [case.keys for case in cases]
+    return {
+        name: pl.Series(
+            [each[name] for each in keys],
+            dtype=pl.Int64 if isinstance(first, int) else pl.Categorical,
+        )
+        for name, first in keys[0].items()
+    }
+
+
+def first_longest(seconds: Mapping[str, pl.Expr], longest: pl.Expr, kind: pl.DataType) -> pl.Expr:
+    """The first bound whose time is the longest, ties within `CLOSE` included.
+
+    Args:
+        seconds: The times by bound, in the order that decides ties [s].
+        longest: The longest of them [s].
+        kind: The type of the column.
+    """
+    *others, last = seconds
+    label: pl.Expr = pl.lit(last, dtype=kind)
+    for bound in reversed(others):
+        near = seconds[bound] >= longest * (1.0 - CLOSE)
+        label = pl.when(near).then(pl.lit(bound, dtype=kind)).otherwise(label)
+    return label
