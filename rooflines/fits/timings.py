@@ -13,6 +13,7 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, close_to, placed, quote
 from rooflines.basics.text import MOST_SHOWN, counted
+from rooflines.model.measured_columns import MEASURED, RECORDED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -23,54 +24,41 @@ SIZES = ("B", "D", "F")
 DTYPES = ("dtype_x", "dtype_w", "dtype_out", "compute")
 """The dtypes of the operands and the result, and the one that the unit computes in."""
 
-MATMUL: Mapping[str, pl.DataType] = {
-    "chip": pl.String(),
-    **dict.fromkeys(DTYPES, pl.String()),
-    **dict.fromkeys(SIZES, pl.Int64()),
-    "seconds": pl.Float64(),
+TYPES: Mapping[str, pl.DataType] = {
+    "": pl.String(),
+    **dict.fromkeys(("1", "byte"), pl.Int64()),
+    **dict.fromkeys(("s", "MHz"), pl.Float64()),
 }
+"""The type of a column of timings by its unit."""
+
+
+def _types(*names: str) -> dict[str, pl.DataType]:
+    """Columns of the dictionary with their types."""
+    units = {column.name: column.unit for column in (*MEASURED, *RECORDED)}
+    return {name: TYPES[units[name]] for name in names}
+
+
+MATMUL = _types("chip", *DTYPES, *SIZES, "seconds")
 """The columns of timings of matmuls."""
 
-COLLECTIVE: Mapping[str, pl.DataType] = {
-    "chip": pl.String(),
-    "collective": pl.String(),
-    "shards": pl.Int64(),
-    "bytes": pl.Int64(),
-    "seconds": pl.Float64(),
-}
+COLLECTIVE = _types("chip", "collective", "shards", "bytes", "seconds")
 """The columns of timings of collectives; `bytes` is the whole tensor, over all chips."""
 
-SERVED: Mapping[str, pl.DataType] = {
-    "model": pl.String(),
-    "chip": pl.String(),
-    **dict.fromkeys(("input_tokens", "output_tokens", "concurrency"), pl.Int64()),
-    **dict.fromkeys(("ttft_s", "tpot_s"), pl.Float64()),
-}
-"""The columns of served models, a row for each run: tokens of a prompt and of an answer, requests
-at the same time [1], times to the first token and per output token [s]."""
+SERVED = _types(
+    *("model", "chip", "input_tokens", "output_tokens", "concurrency", "ttft_s", "tpot_s")
+)
+"""The columns of served models, a row for each run."""
 
 PARALLEL = ("tp", "attention_dp", "moe_tp", "moe_ep")
-"""Chips that share layers, replicas of attention, and chips that share experts by width and by
-expert, of a served model [1]."""
+"""How the chips of a run share its model [1]."""
 
-SERVED_OPTIONAL: Mapping[str, pl.DataType] = {
-    **dict.fromkeys(("software", "source", "linear", "experts", "note"), pl.String()),
-    **dict.fromkeys(PARALLEL, pl.Int64()),
-}
+SERVED_OPTIONAL = _types("software", "source", "linear", "experts", "note", *PARALLEL)
 """Columns of served models that may be left out: formats of weights, bf16; one chip."""
 
-OPTIONAL: Mapping[str, pl.DataType] = {
-    "software": pl.String(),
-    "source": pl.String(),
-    "batch": pl.Int64(),
-    "shards": pl.Int64(),
-    "seconds_min": pl.Float64(),
-    "seconds_iqr": pl.Float64(),
-    "runs": pl.Int64(),
-    "copies": pl.Int64(),
-    "clock_mhz": pl.Float64(),
-    "note": pl.String(),
-}
+OPTIONAL = _types(
+    *("software", "source", "batch", "shards", "seconds_min", "seconds_iqr", "runs", "copies"),
+    *("clock_mhz", "note"),
+)
 """Columns that may be left out: one software, no source, one matmul on one chip, one run."""
 
 FEWEST = 10

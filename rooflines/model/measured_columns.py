@@ -126,6 +126,17 @@ MEASURED = (
 """The timings of a set, in `measured/<name>.parquet`; a table lacks those that its timings do
 not have."""
 
+RECORDED = (
+    Column("tpot_s", "s", "measured time per output token"),
+    Column("linear", "", "format of the weights", null="bf16"),
+    Column("experts", "", "format of the experts' weights", null="bf16"),
+    Column("tp", "1", "chips that share layers"),
+    Column("attention_dp", "1", "replicas of attention"),
+    Column("moe_tp", "1", "chips that share experts by width"),
+    Column("moe_ep", "1", "chips that share experts by expert"),
+)
+"""Columns of runs of served models that are read, and take other names when they are joined."""
+
 SET = Column("set", "", "name of the set in the config")
 
 MEASURED_SUMMARY = (
