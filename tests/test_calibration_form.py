@@ -6,11 +6,10 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
-from exact_quantities import exact_quantities
 
 from rooflines.config import load_config
 from rooflines.fits.form import Numbers, bound, common, estimate, pieces, value
-from rooflines.fits.quantities import expressions, polynomials
+from rooflines.fits.quantities import expressions, nominal_quantities
 
 ALL = Numbers(
     math=Fraction(1, 2),
@@ -92,11 +91,11 @@ def test_quantities_are_those_of_a_sweep() -> None:
         }
     )
     sweep = config.sweeps["one"]
-    (chip_rows,) = sweep.by_chip
-    (variant,) = chip_rows.variants
-    of = polynomials(sweep.case(chip_rows, variant), sweep.target(chip_rows, variant))
+    (case,) = sweep.blocks[0].cases
+    (kernel,) = case.kernels
+    of = nominal_quantities(kernel, case.place.machine)
     sizes = {"B": 100, "D": 4096, "F": 1024}
-    exact = exact_quantities(of, sizes, "B")
+    exact = {name: poly.at(sizes) for name, poly in of.items()}
     assert exact == {
         "math": Fraction(2 * 100 * 4096 * 1024, 989 * 10**12),
         "memory": Fraction(2 * 100 * 4096 + 4096 * 1024 + 2 * 100 * 1024, 3350 * 10**9),
@@ -104,7 +103,8 @@ def test_quantities_are_those_of_a_sweep() -> None:
         "out": Fraction(2 * 100 * 1024, 3350 * 10**9),
         "depth": Fraction(4096),
     }
-    tiled = exact_quantities(of, sizes, "B", 64)
+    of = nominal_quantities(kernel, case.place.machine, 64)
+    tiled = {name: poly.at({**sizes, "B/64": 2}) for name, poly in of.items()}
     assert tiled == {**exact, "math": exact["math"] * Fraction(128, 100)}
-    row = pl.DataFrame([sizes]).select(**expressions(of, "B", 64)).row(0, named=True)
+    row = pl.DataFrame([sizes]).select(**expressions(of)).row(0, named=True)
     assert row == pytest.approx({name: float(number) for name, number in tiled.items()}, rel=1e-15)

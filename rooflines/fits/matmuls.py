@@ -19,16 +19,17 @@ from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
 from rooflines.fits.folds import held_out, held_out_below, with_folds
 from rooflines.fits.form import Numbers, bound, estimate
 from rooflines.fits.judge import with_errors
-from rooflines.fits.quantities import expressions, polynomials
+from rooflines.fits.quantities import expressions, nominal_quantities
 from rooflines.fits.solving import FitResult, Problem
 from rooflines.fits.timings import DTYPES, SIZES, medians
 from rooflines.fits.units import check_units
 from rooflines.model.costs import Workload
+from rooflines.model.kernel import operation_kernel
 from rooflines.model.operation import NAMED as OPERATIONS
 from rooflines.model.operation import OPERANDS
 from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.sharding import sharding
-from rooflines.model.target import Target
+from rooflines.model.target import Machine, Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from rooflines.fits.timings import Timings
 
 MATMUL = OPERATIONS["matmul"]
-
-ROW = "B"
-"""The dimension whose size counts in whole tiles."""
 
 TILES = (64, 128)
 """Tiles of rows that a fit tries [1]."""
@@ -103,8 +101,9 @@ def with_nominal_times(
     chosen = medians(timings.where("compute", compute), (*DTYPES, *SIZES))
     chosen.enough()
     target = nominal_target(entry, compute)
+    machine = Machine({compute: target.peak}, target.level, target.efficiency)
     parts = [
-        _nominal(part, _workload(part.row(0, named=True)), target)
+        _nominal(part, _workload(part.row(0, named=True)), machine)
         for part in chosen.frame.partition_by(DTYPES, maintain_order=True)
     ]
     frame = pl.concat(parts)
@@ -146,19 +145,22 @@ def _workload(row: dict[str, str]) -> Workload:
     return plain_matmul(*combinations_of([wanted], dtype_entries()).values())
 
 
-def _nominal(part: pl.DataFrame, workload: Workload, target: Target) -> pl.DataFrame:
+def _nominal(part: pl.DataFrame, workload: Workload, machine: Machine) -> pl.DataFrame:
     """The quantities of timings that share a workload."""
-    of = polynomials(workload, target)
-    tiled = {math_column(tile): expressions(of, ROW, tile)[MATH.name] for tile in TILES}
+    (compute,) = machine.peaks
+    kernel = operation_kernel(workload, compute)
+    of = nominal_quantities(kernel, machine)
+    for tile in TILES:
+        of[math_column(tile)] = nominal_quantities(kernel, machine, tile)[MATH.name]
     return (
-        part.select(*SIZES, "seconds", **expressions(of, ROW), **tiled)
+        part.select(*SIZES, "seconds", **expressions(of))
         .with_columns(
             t_lower_s=pl.max_horizontal("math", "memory"),
             bound=pl.when(pl.col("math") >= pl.col("memory"))
             .then(pl.lit("compute"))
             .otherwise(pl.lit("memory")),
         )
-        .with_columns(bytes=pl.col("memory") * float(target.level.bytes_per_s))
+        .with_columns(bytes=pl.col("memory") * float(machine.level.bytes_per_s))
     )
 
 
@@ -175,7 +177,7 @@ def _check_regimes(frame: pl.DataFrame) -> None:
     if len(bounds) == 1:
         other = {"compute": "smaller", "memory": "larger"}[bounds[0]]
         problem = f"has no timings but {quote(bounds[0])}-bound ones: they tell one rate of two"
-        raise RooflinesError(ROW, problem, f"add timings with {other} B")
+        raise RooflinesError("B", problem, f"add timings with {other} B")
 
 
 # ---------------------------------------------------------------- the fit

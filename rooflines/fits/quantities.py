@@ -10,11 +10,13 @@ from operator import add, mul
 from typing import TYPE_CHECKING
 
 from rooflines.basics.lazy import pl
-from rooflines.model.resources import MATH, RESOURCES, memory_rate
+from rooflines.model.poly import Poly, total
+from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY, RESOURCES, memory_rate
 
 if TYPE_CHECKING:
     from rooflines.model.costs import Term, Workload
-    from rooflines.model.target import Target
+    from rooflines.model.kernel import Kernel
+    from rooflines.model.target import Machine, Target
 
 Polynomial = Mapping[tuple[str, ...], Fraction]
 """The coefficient of every product of sizes."""
@@ -77,23 +79,37 @@ def whole_size(dim: str, tile: int) -> pl.Expr:
     return (whole_rows(size, tile) if tile > 1 else size).cast(pl.Float64)
 
 
-def expressions(of: Mapping[str, Polynomial], row: str, tile: int = 1) -> dict[str, pl.Expr]:
-    """The quantities as expressions of the columns of sizes, Float64 [s]; the depth [1].
+def nominal_quantities(kernel: Kernel, machine: Machine, tile: int = 1) -> dict[str, Poly]:
+    """The nominal quantities of a kernel by the names of `form.Affine`: seconds, and depth [1].
 
     Args:
-        of: The polynomials of a workload without a split.
-        row: The dimension that the unit computes in whole tiles.
-        tile: Its tile [1].
+        kernel: The kernel.
+        machine: The chip; its efficiencies, a what-if, are not applied.
+        tile: Rows whose math is computed together [1].
     """
+    peak, rate = machine.peaks[kernel.compute], machine.level.bytes_per_s
+    span = tile * kernel.sharers if tile > 1 else 1
+    moved = total((kernel.work(MEMORY.work), kernel.work(ACTIVATIONS)))
+    return {
+        MATH.name: (kernel.work(MATH.work) / peak).in_spans(kernel.rows, span),
+        MEMORY.name: moved / rate,
+        **{name: held if name == "depth" else held / rate for name, held in kernel.moved.items()},
+    }
 
-    def size(dim: str, quantity: str) -> pl.Expr:
-        return whole_size(dim, tile if (dim, quantity) == (row, MATH.name) else 1)
 
-    def total(quantity: str, terms: Polynomial) -> pl.Expr:
+def expressions(of: Mapping[str, Poly]) -> dict[str, pl.Expr]:
+    """Polynomials of sizes as expressions of their columns, Float64."""
+
+    def extent(name: str) -> pl.Expr:
+        size, _, span = name.partition("/")
+        counted = (pl.col(size) + (int(span) - 1)) // int(span) if span else pl.col(size)
+        return counted.cast(pl.Float64)
+
+    def summed(poly: Poly) -> pl.Expr:
         products = [
-            reduce(mul, [pl.lit(float(per)), *(size(dim, quantity) for dim in dims)])
-            for dims, per in terms.items()
+            reduce(mul, [pl.lit(float(per)), *map(extent, product)])
+            for product, per in poly.coefficients.items()
         ]
         return reduce(add, products)
 
-    return {name: total(name, terms) for name, terms in of.items()}
+    return {name: summed(poly) for name, poly in of.items()}

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from rooflines.fits.collective_form import protocols, ring_steps
 from rooflines.fits.form import common, pieces
+from rooflines.fits.quantities import nominal_quantities
 from rooflines.model.poly import Poly, constant, total
-from rooflines.model.resources import ACTIVATIONS, MEMORY, exchange
+from rooflines.model.resources import exchange
 from rooflines.model.times import Time, Times
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
     if fit is None:
         return None
     numbers, bands = (fit.numbers, fit.bands) if kernel.is_matmul else (fit.numbers.plain, {})
-    quantities = _quantities(kernel, machine, numbers.tile)
+    quantities = nominal_quantities(kernel, machine, numbers.tile)
     by: dict[str, list[tuple[Poly, ...]]] = {}
     network = Time()
     for piece in pieces(numbers):
@@ -62,18 +63,6 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
         if bound in by
     }
     return Times(times, _weighed(common(numbers), quantities), bands=bands)
-
-
-def _quantities(kernel: Kernel, machine: Machine, tile: int) -> dict[str, Poly]:
-    """The nominal quantities that a calibration weighs: seconds, and the depth [1]."""
-    peak, rate = machine.peaks[kernel.compute], machine.level.bytes_per_s
-    span = tile * kernel.sharers if tile > 1 else 1
-    moved = total((kernel.work(MEMORY.work), kernel.work(ACTIVATIONS)))
-    return {
-        "math": (kernel.work("flops") / peak).in_spans(kernel.rows, span),
-        "memory": moved / rate,
-        **{name: held if name == "depth" else held / rate for name, held in kernel.moved.items()},
-    }
 
 
 def _collective(transfer: Transfer, share: Fraction, choice: CalibrationChoice) -> Pieces:
