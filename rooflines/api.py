@@ -181,7 +181,7 @@ def kernels(
     """
     chips = chip_entries() if config is None else config.chips
     with placed("chip"):
-        one_of(chip, chips, "no chip", "see `rooflines chips`, or give its config")
+        one_of(chip, chips, "no chip", "see `rooflines list chips`, or give its config")
     return kernel_frame(read_launches(path), chips[chip], dtype)
 
 

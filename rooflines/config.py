@@ -13,6 +13,7 @@ from rooflines.basics.errors import (
     PlausibilityWarning,
     RooflinesError,
     close_to,
+    one_of,
     placed,
     quote,
 )
@@ -24,6 +25,7 @@ from rooflines.catalogue.chips import (
     chip_entries,
     dtype_entries,
     resolve_chips,
+    with_price,
 )
 from rooflines.catalogue.forms import Form, checked, checked_name
 from rooflines.catalogue.plausibility import doubts
@@ -300,6 +302,8 @@ def _forms(content: object) -> _Forms:
                 charts.append(checked(ChartConfig, chart))
         with mistakes.at("chips"):
             chips = {**chip_entries(), **_own_chips(given.get("chips", {}))}
+        with mistakes.at("prices"):
+            chips = _priced(chips, given.get("prices", {}))
     drawn = charts if isinstance(listed, list) else AUTO
     unlikely = _doubts(top, chips)
     return _Forms(top, sweeps, model_sweeps, measurements, drawn, chips, unlikely)
@@ -414,6 +418,19 @@ def _own_chips(entries: Any) -> dict[str, Chip]:  # noqa: ANN401, any YAML value
                 fix = f"choose another id and write `base: {chip}` for a variant of it"
                 mistakes.add(RooflinesError(chip, "is a chip of the catalogue already", fix))
         return resolve_chips(entries, catalogue)
+
+
+def _priced(chips: Mapping[str, Chip], prices: object) -> dict[str, Chip]:
+    """Chips with the config's own prices."""
+    if not isinstance(prices, Mapping):
+        raise RooflinesError("", f"is {quote(prices)}, which is no mapping", "write h100-sxm: 2.5")
+    priced = {**chips}
+    with Mistakes() as mistakes:
+        for chip, usd_per_hour in prices.items():
+            with mistakes.at(str(chip)):
+                one_of(chip, chips, "no chip", "see `rooflines list chips`")
+                priced[chip] = with_price(chips[chip], usd_per_hour, "the config")
+    return priced
 
 
 def _all_calibrations(top: ConfigFile, folder: Path, mistakes: Mistakes) -> Calibrations | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 from command_line import refused, said
+from hf_configs import config_of
 from small_config import SMALL
 
 import rooflines
@@ -17,6 +18,7 @@ from rooflines.cli import main as cli
 from rooflines.cli.main import COMMANDS
 from rooflines.cli.new import QUESTIONS
 from rooflines.cli.output import as_table
+from rooflines.models.library import model_entries
 from rooflines.run.ending import (
     ending,
     findings,
@@ -50,25 +52,44 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
+@pytest.mark.parametrize("path", cli.every_command(), ids=" ".join)
 def test_every_command_has_help_with_an_example(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--help` shows how to call it; that of a group lists its commands."""
+    text = said(capsys, *path, "--help")
+    if path[0] in cli.GROUPS and len(path) == 1:
+        assert all(f"\n  {name} " in text for name in cli.GROUPS[path[0]][0])
+    else:
+        assert f"  rooflines {' '.join(path)} " in text.partition("Examples:")[2] + " "
+
+
+@pytest.mark.parametrize("name", cli.SHORT)
+def test_commands_of_groups_work_without_their_group(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`--help` shows how to call it."""
-    assert f"  rooflines {name} " in said(capsys, name, "--help").partition("Examples:")[2] + " "
+    """As they were called before; help does not list them."""
+    assert said(capsys, name, "--help").startswith(f"Usage: rooflines {name} ")
+    assert f"\n  {name} " not in said(capsys, "--help")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("chips h100", "chip is 'h100', which is no chip.\n  close to it: h100-sxm"),
+        ("chips h100-smx", "chip is 'h100-smx', which is no chip.\n  close to it: h100-sxm"),
+        ("list chips a100-pcie", "chip is 'a100-pcie', which 2 chips have in their names."),
+        ("list cips", "rooflines list has no command 'cips'.\n  close to it: chips"),
         ("chips --cvs", "rooflines chips has no option '--cvs'.\n  close to it: --csv"),
         ("dtypes bf16", "rooflines dtypes is used wrongly: got unexpected extra argument (bf16)"),
         ("new matmull", "question is 'matmull', which is no question.\n  close to it: matmul"),
         ("new matmul -o my.yaml", "my.yaml exists already.\n  fix: choose another name"),
         ("new matmul -o no/x.yaml", "no/x.yaml cannot be written: No such file or directory."),
-        ("new", "rooflines new needs QUESTION"),
-        ("compare h100-sxm h200", "second chip is 'h200', which is no chip.\n  close to it: h200-"),
+        (
+            "new",
+            "question is missing.\n  fix: type one of them: matmul, own-chip, sharding",
+        ),
+        ("new matmul --model qwen3-8b", "--model is for question model"),
+        ("compare h100-sxm h2000", "second chip is 'h2000', which is no chip."),
         ("compare b200 b200", "second chip is 'b200' again"),
         ("compare my.yaml b200", "first chip is 'my.yaml', which is no chip."),
         ("compare my.yaml no.yaml", "no.yaml does not exist"),
@@ -181,6 +202,55 @@ def test_a_new_config_is_valid_and_answers_its_question(
     assert frame["critical"].drop_nulls().len() > 3
 
 
+def test_a_config_about_ones_own_model_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By an id, or by the path of a config.json."""
+    said(capsys, "new", "--model", "qwen3-8b", "-o", "one.yaml")
+    entry = model_entries()["qwen3-8b"].model_dump(exclude_none=True)
+    (here / "config.json").write_text(json.dumps(config_of(entry)))
+    said(capsys, "new", "model", "--model", "config.json", "-o", "own.yaml")
+    frames = [
+        rooflines.model_thresholds(rooflines.load_config(f"{n}.yaml")) for n in ("one", "own")
+    ]
+    assert frames[0]["critical"].to_list() == frames[1]["critical"].to_list()
+
+
+def test_a_config_of_prices_is_enough(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`explain`, `list chips` and `compare` know them; a chip without a price is said."""
+    (here / "prices.yaml").write_text("prices: {mi300x: 2.5}\n")
+    words = ("--config", "prices.yaml")
+    row = json.loads(
+        said(capsys, "explain", "mi300x", "qwen3-8b", "B=8", "S=1k", "--json", *words)
+    )["row"]
+    assert row["usd_per_mtok"] == pytest.approx(2.5 / 3600 * 1e6 / row["tokens_per_s"])
+    assert "$2.5 (your price" in said(capsys, "compare", "mi300x", "tpu-v6e", *words)
+    assert "none of tpu-v6e is known" in said(capsys, "compare", "mi300x", "tpu-v6e", *words)
+    assert "2.5" in said(capsys, "list", "chips", "mi300x", *words)
+    (here / "prices.yaml").write_text("prices: {mi300: 2.5, b200: free}\n")
+    assert cli.run(["explain", "b200", "1x2x3", "bf16", *words]) == 2
+    message = capsys.readouterr().err
+    assert "prices.mi300 is 'mi300', which is no chip" in message
+    assert "prices.b200 is 'free', which is no number" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("a:\n  b: 1\n   c: 2\n", "line 3 has 3 spaces, line 2 has 2"),
+        ("a:\n\tb: 1\n", "indent line 2 with spaces, not with a tab"),
+        ("a:\n  b: [1, 2\n  c: 3\n", "brackets and quotes are closed"),
+    ],
+)
+def test_a_config_that_is_no_yaml_says_what_to_look_at(
+    text: str, fix: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tabs, indentation, brackets; with line and column."""
+    (here / "bad.yaml").write_text(text)
+    assert cli.run(["check", "bad.yaml"]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("bad.yaml: line ")
+    assert fix in message
+
+
 def test_the_help_has_a_whole_line_for_each_command(capsys: pytest.CaptureFixture[str]) -> None:
     """Without an ellipsis, at 80 columns."""
     listed = said(capsys, "--help").partition("Commands:\n")[2].splitlines()
@@ -197,7 +267,10 @@ def test_the_catalogue_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> N
     one = json.loads(said(capsys, "chips", "h100-sxm", "--json"))
     assert one == frame.filter(chip="h100-sxm").to_dicts()
     listed = said(capsys, "chips").splitlines()
-    assert {line.split()[0] for line in listed[1:-2]} == set(frame["chip"])
+    whole = set(frame.filter(pl.col("base").is_null())["chip"])
+    assert {line.split()[0] for line in listed[1:-2]} == whole
+    every = said(capsys, "list", "chips", "--all").splitlines()
+    assert {line.split()[0] for line in every[1:-2]} == set(frame["chip"]) > whole
     assert "mine" in said(capsys, "chips", "--config", "my.yaml")
     assert "989 TFLOP/s" in said(capsys, "chips", "h100-sxm")
 

@@ -136,8 +136,8 @@ def test_every_number_is_one_of_the_tables(
     assert found["thresholds"] == step_thresholds(sweep).to_dicts()
     kernels = kernel_rows(sweep).collect()
     names = kernels.columns[kernels.columns.index("group") :]
-    own = ("outcome", "critical_B", "limit")
-    groups = [{k: v for k, v in each.items() if k not in own} for each in found["groups"]]
+    added = ("outcome", "critical_B", "limit")
+    groups = [{k: v for k, v in each.items() if k not in added} for each in found["groups"]]
     assert groups == kernels.select(names).to_dicts()
     for use in found["uses"]:
         assert use["work"] == row[use["column"]]

@@ -101,8 +101,8 @@ PEAKS = """\
 Vendors often print a peak with structured sparsity. The catalogue has dense peaks: {halved} of
 its {peaks} of matrix units are half of a printed figure, and {printed} keep the printed one
 beside it. Rates of networks are those of one link in one direction, where vendors often print the
-sum of both. Units are decimal: 1 TB/s is 1e12 byte/s. `rooflines chips {chip}` shows each number
-with its source.
+sum of both. Units are decimal: 1 TB/s is 1e12 byte/s. `rooflines list chips {chip}` shows each
+number with its source.
 """
 
 TRUST = """\

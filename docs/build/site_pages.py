@@ -19,10 +19,10 @@ from mkdocs.structure.files import File
 
 import rooflines
 from rooflines import charts, models
-from rooflines.cli.main import COMMANDS, commands
+from rooflines.cli.main import commands, every_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from mkdocs.config.defaults import MkDocsConfig
@@ -67,7 +67,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     del config, files
     uri = page.file.src_uri
     if uri == "cli.md":
-        markdown += "".join(_help(name) for name in COMMANDS)
+        markdown += "".join(map(_help, every_command()))
     if uri == "python.md":
         markdown += _api()
     here = uri if (ROOT / uri).is_file() else DOCS + uri
@@ -125,14 +125,17 @@ def _properties(form: Mapping[str, Any]) -> str:
     )
 
 
-def _help(name: str) -> str:
+def _help(path: Sequence[str]) -> str:
     """The help text of a command."""
-    above = click.Context(commands, info_name="rooflines", terminal_width=WIDTH)
-    command = commands.get_command(above, name)
-    if command is None:
-        raise LookupError(name)
-    text = command.get_help(click.Context(command, above, name, terminal_width=WIDTH))
-    return f"\n## rooflines {name}\n\n```text\n{text}\n```\n"
+    command: click.Command = commands
+    context = click.Context(commands, info_name="rooflines", terminal_width=WIDTH)
+    for name in path:
+        below = command.get_command(context, name) if isinstance(command, click.Group) else None
+        if below is None:
+            raise LookupError(name)
+        command, context = below, click.Context(below, context, name, terminal_width=WIDTH)
+    text = command.get_help(context)
+    return f"\n## rooflines {' '.join(path)}\n\n```text\n{text}\n```\n"
 
 
 def _api() -> str:

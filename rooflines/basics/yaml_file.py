@@ -16,7 +16,7 @@ from rooflines.basics.errors import RooflinesError, placed, quote, shortened
 from rooflines.basics.numbers import DECIMAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 JSON = Mapping[str, Any]
 """A mapping of YAML or JSON data."""
@@ -117,13 +117,16 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, any YAML value
         RooflinesError: The file is missing, too large, no YAML, or no plain data.
     """
     with placed(file=str(path)):
+        text = _text(Path(path))
         try:
-            return _plain_data(_text(Path(path)))
+            return _plain_data(text)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = _place(mark) if mark else ""
             raise RooflinesError(
-                place, f"is not valid YAML: {error.problem}", "mend the file there"
+                place,
+                f"is not valid YAML: {error.problem}",
+                _mended(text.splitlines(), mark.line if mark else 0),
             ) from None
         except RecursionError:
             raise RooflinesError(
@@ -156,6 +159,33 @@ def _text(path: Path) -> str:
         raise RooflinesError("", "is not text in UTF-8", "save it in UTF-8") from None
     except OSError as error:
         raise RooflinesError("", f"cannot be read: {error.strerror}", "make it readable") from None
+
+
+def _mended(lines: Sequence[str], index: int) -> str:
+    """What to look at where a file is not valid YAML: tabs, and indentation.
+
+    Args:
+        lines: The file.
+        index: The line where reading stopped.
+    """
+    above = [number for number in range(min(index, len(lines)) + 1) if number < len(lines)]
+    tabs = [number for number in above if "\t" in lines[number][: _indent(lines[number])]]
+    if tabs:
+        return f"indent line {tabs[-1] + 1} with spaces, not with a tab"
+    filled = [number for number in above if lines[number].strip()][-2:]
+    indents = {_indent(lines[number]) for number in filled}
+    if len(indents) < len(filled) or not filled[1:]:
+        return "mend the file there: brackets and quotes are closed, a space is behind each colon"
+    before, here = (_indent(lines[number]) for number in filled)
+    return (
+        f"mend the file there; keys of one mapping have one indentation: line {filled[1] + 1} has "
+        f"{here} spaces, line {filled[0] + 1} has {before}"
+    )
+
+
+def _indent(line: str) -> int:
+    """Characters of white space that a line begins with."""
+    return len(line) - len(line.lstrip())
 
 
 def _place(mark: yaml.Mark) -> str:

@@ -19,7 +19,7 @@ from rooflines.basics.errors import (
 )
 from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.catalogue.entries import Chip, DtypeFile, Sourced, is_source
+from rooflines.catalogue.entries import Chip, DtypeFile, Price, Sourced, is_source
 from rooflines.catalogue.forms import (
     checked,
     checked_domain,
@@ -144,6 +144,27 @@ def resolve_chips(entries: Mapping[str, Any], known: Mapping[str, Chip]) -> dict
             with mistakes.at():
                 _resolve(chip, entries, known, done, ())
     return {chip: done[chip] for chip in entries}
+
+
+def with_price(chip: Chip, usd_per_hour: object, source: str) -> Chip:
+    """A chip with one price, its owner's own.
+
+    Args:
+        chip: The chip.
+        usd_per_hour: For one chip [USD/h].
+        source: Where it was written.
+
+    Raises:
+        RooflinesError: It is no number above zero.
+    """
+    form = {"provider": "your price", "date": "as written", "source": source}
+    try:
+        price = checked(Price, {**form, "usd_per_hour": usd_per_hour})
+    except RooflinesError as error:
+        raise RooflinesError.of(
+            RooflinesError("", each.problem, each.fix) for each in error.errors
+        ) from None
+    return chip.model_copy(update={"prices": [price]})
 
 
 def _resolve(

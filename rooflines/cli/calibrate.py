@@ -1,4 +1,4 @@
-"""`rooflines calibrate`: numbers fitted to timings, for estimates of a chip with a software."""
+"""`rooflines measured calibrate`: numbers fitted to timings, for estimates of a chip."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 EXAMPLES = """
 \b
 Examples:
-  rooflines calibrate timings.parquet --chip h100-sxm --software trtllm
-  rooflines calibrate few.csv --chip h200-sxm --software vllm --prior other.yaml
-  rooflines calibrate nccl.csv --chip b200 --software nccl
+  rooflines measured calibrate timings.parquet --chip h100-sxm --software trtllm
+  rooflines measured calibrate few.csv --chip h200-sxm --software vllm --prior other.yaml
+  rooflines measured calibrate nccl.csv --chip b200 --software nccl
 """
 
 FOLDER = "calibrations"
@@ -83,7 +83,7 @@ def command(  # noqa: PLR0913, the options
     check_new(path, force=force)
     chips = _chips(config)
     with placed("chip"):
-        one_of(chip, chips, "no chip", "see `rooflines chips`, or give its --config")
+        one_of(chip, chips, "no chip", "see `rooflines list chips`, or give its --config")
     timings = read_timings(file, {"chip": chip}).of(chip, software)
     request = FitRequest(
         timings,

@@ -1,4 +1,4 @@
-"""`rooflines chips`: the chips of the catalogue, and every number of one with its source."""
+"""`rooflines list chips`: the chips of the catalogue, and every number of one with its source."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import click
 from rooflines.cli.output import as_table, frame_options, number, print_frame, width
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import polars as pl
 
 EXAMPLES = """
 \b
 Examples:
-  rooflines chips
-  rooflines chips h100-sxm
-  rooflines chips --csv > chips.csv
+  rooflines list chips
+  rooflines list chips h100-sxm
+  rooflines list chips --all
+  rooflines list chips --csv > chips.csv
 """
 
 PEAK, BANDWIDTH = "units.matrix.bf16.flops_per_s", "memory.hbm.bytes_per_s"
@@ -28,27 +31,36 @@ PEAK, BANDWIDTH = "units.matrix.bf16.flops_per_s", "memory.hbm.bytes_per_s"
 )
 @click.argument("chip", required=False, metavar="[ID]")
 @click.option("--config", metavar="FILE", help="A config whose own chips are listed too.")
+@click.option("--all", "every", is_flag=True, help="Variants of chips too.")
 @frame_options
-def command(chip: str | None, config: str | None, *, csv: bool, json_: bool) -> None:
-    """List the chips of the catalogue, or every number of one chip with its source."""
+def command(chip: str | None, config: str | None, *, every: bool, csv: bool, json_: bool) -> None:
+    """List the chips of the catalogue, or every number of one chip with its source.
+
+    Variants, which differ from a chip in some numbers, are left out of the list without --all; CSV
+    and JSON have all of them.
+    """
     from rooflines import api  # noqa: PLC0415, help does not wait for polars
-    from rooflines.basics.errors import one_of, placed  # noqa: PLC0415, the same
+    from rooflines.cli.output import one_chip  # noqa: PLC0415, the same
+    from rooflines.config import load_config  # noqa: PLC0415, the same
 
-    if config is None:
-        frame = api.chips()
-    else:
-        from rooflines.config import load_config  # noqa: PLC0415, only where it is needed
-
-        frame = api.chips(load_config(config, needs_sweeps=False))
+    loaded = None if config is None else load_config(config, needs_sweeps=False)
+    frame = api.chips(loaded)
     if chip is not None:
-        with placed("chip"):
-            known = frame["chip"].unique(maintain_order=True).to_list()
-            one_of(chip, known, "no chip", "see `rooflines chips`")
-        frame = frame.filter(chip=chip)
-    print_frame(frame, _list(frame) if chip is None else _one(frame), csv=csv, json_=json_)
+        frame = frame.filter(chip=one_chip("chip", chip, loaded.chips if loaded else None))
+    own = loaded.plain.get("chips", {}) if loaded else {}
+    listed = frame if every else frame.filter(_is_listed(own))
+    text = _list(listed, frame) if chip is None else _one(frame)
+    print_frame(frame, text, csv=csv, json_=json_)
 
 
-def _list(frame: pl.DataFrame) -> str:
+def _is_listed(own: Iterable[str]) -> pl.Expr:
+    """Chips that are no variants, and those of a config."""
+    import polars as pl  # noqa: PLC0415, as above
+
+    return pl.col("base").is_null() | pl.col("chip").is_in([*own])
+
+
+def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
     """A line for each chip: its id, name, bf16 peak and main memory."""
     numbers = {(row["chip"], row["path"]): row["value"] for row in frame.to_dicts()}
     rows = [
@@ -64,7 +76,10 @@ def _list(frame: pl.DataFrame) -> str:
         .iter_rows()
     ]
     table = as_table(("chip", "bf16 peak", "memory", "vendor", "name"), rows, width())
-    return f"{table}\n\n{len(rows)} chips; `rooflines chips ID` has every number and its source"
+    more = whole["chip"].n_unique() - len(rows)
+    rest = f"; {more} variants with --all" if more else ""
+    hint = "`rooflines list chips ID` has every number and its source"
+    return f"{table}\n\n{len(rows)} chips{rest}; {hint}"
 
 
 def _one(frame: pl.DataFrame) -> str:

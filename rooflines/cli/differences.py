@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from rooflines import api
-from rooflines.basics.errors import RooflinesError, one_of, placed
+from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import counted, significant
 from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.cli.output import one_chip
 from rooflines.config import load_config
 from rooflines.model.columns import TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from rooflines.catalogue.entries import Chip
     from rooflines.config import Config
 
 SIZE = 8192
@@ -59,9 +61,7 @@ def of_chips(one: str, other: str, config: str | None = None) -> Differences:
     """
     loaded = load_config(config, needs_sweeps=False) if config else None
     chips = loaded.chips if loaded else chip_entries()
-    for place, chip in (("first chip", one), ("second chip", other)):
-        with placed(place):
-            one_of(chip, chips, "no chip", "see `rooflines chips`, or give its --config")
+    one, other = one_chip("first chip", one, chips), one_chip("second chip", other, chips)
     if one == other:
         problem = f"is {one!r} again"
         raise RooflinesError("second chip", problem, "give two chips that differ")
@@ -85,6 +85,7 @@ def of_chips(one: str, other: str, config: str | None = None) -> Differences:
             f"{counted(len(critical), 'dtype combination')} on both chips differ"
         ),
     ]
+    summary.append(_prices(one, other, chips))
     if known := [row for row in differ if row["ratio"] is not None]:
         most = max(known, key=lambda row: abs(math.log(row["ratio"])))
         name = most["what"].removeprefix("critical B, ")
@@ -93,6 +94,19 @@ def of_chips(one: str, other: str, config: str | None = None) -> Differences:
             f"because of {most['because_of']}"
         )
     return Differences(summary, pl.DataFrame([*differ, *numbers], schema=SCHEMA, orient="row"))
+
+
+def _prices(one: str, other: str, chips: Mapping[str, Chip]) -> str:
+    """The lowest dated price of both chips, or which one has none."""
+    texts = []
+    for name in (one, other):
+        price = chips[name].lowest_price()
+        texts.append(
+            f"none of {name} is known (--config with `prices: {{{name}: 2.5}}` gives one)"
+            if price is None
+            else f"{name} ${price.usd_per_hour:,.4g} ({price.provider}, {price.date})"
+        )
+    return f"Lowest dated price of an hour: {'; '.join(texts)}"
 
 
 def _text(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""`rooflines dtypes`: the dtype combinations, and the formats that they are made of."""
+"""`rooflines list dtypes`: the dtype combinations, and the formats that they are made of."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rooflines.cli.output import as_table, frame_options, print_frame, width
 EXAMPLES = """
 \b
 Examples:
-  rooflines dtypes
-  rooflines dtypes --json
+  rooflines list dtypes
+  rooflines list dtypes --json
 """
 
 

@@ -58,7 +58,9 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     return [name for name in names if name.startswith(incomplete)]
 
 
-@click.command("explain", epilog=EXAMPLES)
+@click.command(
+    "explain", epilog=EXAMPLES, short_help="Explain operations, layers and models on chips."
+)
 @click.argument(
     "words",
     nargs=-1,
@@ -177,7 +179,9 @@ def _with_own_numbers(
     asked: Words, known: Known, settings: tuple[str, ...], price: str | None
 ) -> Known:
     """What can be named, with the variants that `--set` and `--price` make of the chips."""
-    from rooflines.explanation.changed import with_numbers, with_price  # noqa: PLC0415, as above
+    from rooflines.basics.errors import placed  # noqa: PLC0415, as above
+    from rooflines.catalogue.chips import with_price  # noqa: PLC0415, as above
+    from rooflines.explanation.changed import with_numbers  # noqa: PLC0415, as above
 
     chips = {name: known.chips[name] for name in asked.chips if name in known.chips}
     if settings and chips:
@@ -185,7 +189,9 @@ def _with_own_numbers(
         asked.notes += [*slips, *(f"{name}: {' '.join(settings)}" for name in chips)]
         asked.chips = [*chips]
     if price is not None:
-        chips = {name: with_price(chip, price) for name, chip in chips.items()}
+        with placed("--price"):
+            source = "typed with --price"
+            chips = {name: with_price(chip, price, source) for name, chip in chips.items()}
     return known._replace(chips={**known.chips, **chips})
 
 

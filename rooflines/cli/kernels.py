@@ -1,4 +1,4 @@
-"""`rooflines kernels`: profiled kernels on the roofline of a chip."""
+"""`rooflines measured kernels`: profiled kernels on the roofline of a chip."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ EXAMPLES = """
 \b
 Examples:
   ncu --import report.ncu-rep --csv --page raw > kernels.csv
-  rooflines kernels kernels.csv --chip h100-sxm
-  rooflines kernels kernels.csv --chip b200 --dtype nvfp4 --out kernels.parquet
-  rooflines kernels kernels.csv --chip h100-sxm --out kernels.html
+  rooflines measured kernels kernels.csv --chip h100-sxm
+  rooflines measured kernels kernels.csv --chip b200 --dtype nvfp4 --out kernels.parquet
+  rooflines measured kernels kernels.csv --chip h100-sxm --out kernels.html
 """
 
 TABLE = "parquet"

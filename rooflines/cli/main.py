@@ -23,22 +23,17 @@ from rooflines.basics.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = (
-    "explain",
-    "run",
-    "draw",
-    "check",
-    "new",
-    "compare",
-    "measure",
-    "calibrate",
-    "kernels",
-    "chips",
-    "models",
-    "dtypes",
-    "origin",
-)
-"""The commands in the order of the help, each a module of this package."""
+GROUPS = {
+    "list": (("chips", "models", "dtypes"), "List chips, models or dtypes, or show one of them."),
+    "measured": (("measure", "calibrate", "kernels"), "Use timings: make, fit and place them."),
+}
+"""Commands with commands below them, each a module of this package, and what they do."""
+
+COMMANDS = ("explain", "run", "draw", "check", "new", "compare", *GROUPS, "origin")
+"""The commands in the order of the help, each a group or a module of this package."""
+
+SHORT = tuple(name for names, _ in GROUPS.values() for name in names)
+"""Commands of groups, which also work without the name of their group."""
 
 NAME = "rooflines"
 
@@ -50,20 +45,48 @@ MISTAKE = 2
 
 
 class Commands(click.Group):
-    """The group of commands; a module is imported when its command is."""
+    """A group of commands; a module is imported when its command is.
+
+    Args:
+        names: The commands, in the order of the help.
+        hidden: Further commands, which help does not list.
+        **options: Of click.
+    """
+
+    def __init__(
+        self,
+        *,
+        names: Sequence[str] = COMMANDS,
+        hidden: Sequence[str] = SHORT,
+        **options: str | None,
+    ) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]  # texts of click
+        self.names, self.hidden_names = names, hidden
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands, in the order of the help."""
         del ctx
-        return list(COMMANDS)
+        return [*self.names]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command, from its module; None: there is none of this name."""
         del ctx
-        if cmd_name not in COMMANDS:
+        if cmd_name not in (*self.names, *self.hidden_names):
             return None
+        if cmd_name in GROUPS:
+            names, meaning = GROUPS[cmd_name]
+            return Commands(name=cmd_name, names=names, hidden=(), help=meaning, short_help=meaning)
         command: click.Command = import_module(f"rooflines.cli.{cmd_name}").command
         return command
+
+
+def every_command() -> list[tuple[str, ...]]:
+    """The words of every command, those of groups after their group."""
+    return [
+        path
+        for name in COMMANDS
+        for path in [(name,), *((name, below) for below in GROUPS.get(name, ((), ""))[0])]
+    ]
 
 
 @click.group(
@@ -79,17 +102,18 @@ def commands() -> None:
 def mistake(error: click.ClickException, arguments: Sequence[str]) -> RooflinesError:
     """A mistake in the words of the command line, in the form of all other messages."""
     context: click.Context | None = getattr(error, "ctx", None)
-    named = [word for word in arguments[:1] if word in COMMANDS]
+    named = [word for word in arguments[:1] if word in (*COMMANDS, *SHORT)]
     path = context.command_path if context else " ".join([NAME, *named])
     fix = f"see `{path} -h`"
     match error:
         case click.exceptions.NoSuchCommand():
-            name = error.command_name
+            name, group = error.command_name, context.command if context else commands
+            known = group.names if isinstance(group, Commands) else COMMANDS
             return RooflinesError(
                 path,
                 f"has no command {quote(name)}",
-                f"use one of {', '.join(COMMANDS)}",
-                close=close_to(name, COMMANDS),
+                f"use one of {', '.join(known)}",
+                close=close_to(name, (*known, *SHORT) if group is commands else known),
             )
         case click.NoSuchOption():
             options = [

@@ -1,4 +1,4 @@
-"""`rooflines measure`: timings of matmuls on this machine."""
+"""`rooflines measured measure`: timings of matmuls on this machine."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 EXAMPLES = """
 \b
 Examples:
-  rooflines measure
-  rooflines measure --budget 30 --dtypes fp32
-  rooflines measure --shapes sites.csv --out measured/mine.parquet
+  rooflines measured measure
+  rooflines measured measure --budget 30 --dtypes fp32
+  rooflines measured measure --shapes sites.csv --out measured/mine.parquet
 """
 
 FOLDER = "measured"
@@ -192,7 +192,7 @@ def _calibrate(session: Session) -> None:
         replace(timings, frame=several),
         chip,
         chip_of(session.about),
-        "rooflines measure",
+        "rooflines measured measure",
         session.about["date"],
     )
     results = calibrate(request)

@@ -1,4 +1,4 @@
-"""`rooflines models`: the models of the catalogue, and one of them on a sheet."""
+"""`rooflines list models`: the models of the catalogue, and one of them on a sheet."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 EXAMPLES = """
 \b
 Examples:
-  rooflines models
-  rooflines models llama-3.1-70b
-  rooflines models Qwen/Qwen3-235B-A22B --json
-  rooflines models path/to/config.json
+  rooflines list models
+  rooflines list models llama-3.1-70b
+  rooflines list models Qwen/Qwen3-235B-A22B --json
+  rooflines list models path/to/config.json
 """
 
 
@@ -81,7 +81,9 @@ def _list(frame: pl.DataFrame) -> str:
     ]
     names = ("model", "parameters", "active", "layers", "cache/token bf16", "count", "name")
     table = as_table(names, rows, width())
-    return f"{table}\n\n{len(rows)} models; `rooflines models ID` shows what follows from a shape"
+    return (
+        f"{table}\n\n{len(rows)} models; `rooflines list models ID` shows what follows from a shape"
+    )
 
 
 def _sheet(model: Model) -> Iterator[str]:

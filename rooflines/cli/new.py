@@ -21,6 +21,7 @@ EXAMPLES = """
 Examples:
   rooflines new matmul
   rooflines new own-chip -o my.yaml
+  rooflines new model --model path/to/config.json
 
 \b
 Questions:
@@ -28,15 +29,22 @@ Questions:
 
 
 @click.command("new", epilog=EXAMPLES, short_help="Write a commented config to start from.")
-@click.argument("question")
+@click.argument("question", required=False)
 @click.option("-o", "--output", metavar="FILE", help="Where to write it; default QUESTION.yaml.")
-def command(question: str, output: str | None) -> None:
+@click.option("--model", metavar="NAME", help="Of question model: an id, or a config.json.")
+def command(question: str | None, output: str | None, model: str | None) -> None:
     """Write a commented config of a few lines; an existing file is not overwritten."""
+    question = question or ("model" if model else None)
     from rooflines.basics.errors import RooflinesError, one_of, placed  # noqa: PLC0415, help is fast
 
     with placed("question"):
+        if question is None:
+            fix = f"type one of them: {', '.join(QUESTIONS)}"
+            raise RooflinesError("", "is missing", fix)
         one_of(question, QUESTIONS, "no question")
     text = (resources.files("rooflines.cli") / "examples" / f"{question}.yaml").read_text("utf-8")
+    if model is not None:
+        text = _of_model(text, model, question)
     path = Path(output or f"{question}.yaml")
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -49,3 +57,21 @@ def command(question: str, output: str | None) -> None:
         fix = "choose another name with -o FILE"
         raise RooflinesError("", problem, fix, file=str(path)) from None
     click.echo(f"{path}: {QUESTIONS[question]}\nNext: rooflines run {path}")
+
+
+def _of_model(text: str, model: str, question: str) -> str:
+    """The config of question `model` about another model."""
+    import json  # noqa: PLC0415, help is fast
+
+    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
+    from rooflines.models.resolve import is_path, model_named  # noqa: PLC0415, the same
+
+    if question != "model":
+        raise RooflinesError("--model", "is for question model", "write `rooflines new model`")
+    shape = model_named(model)
+    entry = f"{{name: mine, hf: {json.dumps(model)}}}" if is_path(model) else shape.name
+    _, *rest = text.splitlines(keepends=True)
+    head = f"# {model} on 8 H100: which batch, how many tokens a second, does it fit?\n"
+    return head + "".join(
+        f"    models: [{entry}]\n" if line.lstrip().startswith("models:") else line for line in rest
+    )

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
+    from rooflines.catalogue.entries import Chip
     from rooflines.explanation.question import Known
 
 GAP = "  "
@@ -109,6 +110,32 @@ def known_of(config: str | None) -> Known:
 
     own = load_config(config, needs_sweeps=False)
     return Known(own.chips, own.calibrations)
+
+
+def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> str:
+    """The id of the chip that a word stands for; what was taken for what is said on stderr.
+
+    Args:
+        place: Where the word stands, for messages.
+        word: As typed.
+        chips: By id; None: those of the catalogue.
+
+    Raises:
+        RooflinesError: It is no chip, or could be several.
+    """
+    from rooflines.basics.errors import one_of, placed  # noqa: PLC0415, help is fast
+    from rooflines.catalogue.chips import chip_entries  # noqa: PLC0415, the same
+    from rooflines.explanation.names import chip_named  # noqa: PLC0415, the same
+
+    known = chip_entries() if chips is None else chips
+    found = chip_named(word, known)
+    if found is None:
+        with placed(place):
+            one_of(word, known, "no chip", "see `rooflines list chips`, or give its --config")
+        return word
+    if found.note:
+        click.echo(found.note, err=True)
+    return found.name
 
 
 def check_new(path: str | Path, *, force: bool) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, quote
 from rooflines.basics.numbers import number
 from rooflines.catalogue.chips import resolve_chips
-from rooflines.catalogue.entries import Price
-from rooflines.catalogue.forms import checked
 from rooflines.catalogue.plausibility import doubts
 
 if TYPE_CHECKING:
@@ -81,23 +79,3 @@ def _typed(name: str, fix: str = "") -> Iterator[None]:
             )
             for each in error.errors
         ) from None
-
-
-def with_price(chip: Chip, usd_per_hour: str) -> Chip:
-    """A chip whose only price is the asker's own.
-
-    Args:
-        chip: The chip.
-        usd_per_hour: For one chip [USD/h].
-
-    Raises:
-        RooflinesError: It is no number above zero.
-    """
-    with placed("--price"):
-        form = {
-            "usd_per_hour": usd_per_hour,
-            "provider": "your price",
-            "date": "as typed",
-            "source": "typed with --price",
-        }
-        return chip.model_copy(update={"prices": [checked(Price, form)]})

@@ -54,7 +54,7 @@ def require_scipy() -> Callable[..., OptimizeResult]:
     try:
         from scipy.optimize import least_squares  # noqa: PLC0415, an extra
     except ImportError:
-        raise not_installed("rooflines calibrate", "scipy") from None
+        raise not_installed("rooflines measured calibrate", "scipy") from None
     solve: Callable[..., OptimizeResult] = least_squares
     return solve
 

@@ -80,7 +80,7 @@ class Blas:
         self.ring_bytes = CACHES * (machine.cache_bytes or UNKNOWN_CACHE_BYTES) + largest
         if 2 * self.ring_bytes > MOST_MEMORY * machine.memory_bytes:
             raise RooflinesError(
-                "rooflines measure",
+                "rooflines measured measure",
                 f"would need {si(2 * self.ring_bytes, 'B')} of the {si(machine.memory_bytes, 'B')} "
                 "of memory, for operands that are in no cache",
                 "give smaller shapes with --shapes FILE",

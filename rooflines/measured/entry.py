@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ABOUT = """\
-# {name}, measured by `rooflines measure`: the machine as a chip, and a sweep of it.
+# {name}, measured by `rooflines measured measure`: the machine as a chip, and a sweep of it.
 #
 # flops_per_s is the fastest run of any matmul, bytes_per_s the fastest of adding two arrays into a
 # third and of reading two: bounds of what this machine did, not of what its data sheet promises.
@@ -42,7 +42,7 @@ def _entry(about: Mapping[str, Any]) -> dict[str, Any]:
         "name": machine["name"],
         "units": {MATRIX: peaks},
         "memory": memory,
-        "source": f"rooflines measure, {machine['version']}, {machine['threads']} threads",
+        "source": f"rooflines measured measure, {machine['version']}, {machine['threads']} threads",
         "confidence": "measured",
     }
 

@@ -63,7 +63,7 @@ def require_numpy() -> None:
         import numpy as np  # noqa: PLC0415, an extra
         import threadpoolctl  # noqa: PLC0415, the same
     except ImportError as error:
-        raise not_installed("rooflines measure", str(error.name)) from None
+        raise not_installed("rooflines measured measure", str(error.name)) from None
     del np, threadpoolctl
 
 
@@ -79,7 +79,7 @@ def this_machine() -> Host:
     libraries = [each for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]
     if not libraries:
         raise RooflinesError(
-            "rooflines measure",
+            "rooflines measured measure",
             "finds no BLAS library that numpy multiplies with",
             "install a numpy with OpenBLAS, MKL or BLIS, as its wheels have",
         )

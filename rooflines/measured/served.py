@@ -170,7 +170,7 @@ def with_formats(frame: pl.DataFrame) -> pl.DataFrame:
     Raises:
         RooflinesError: A model or a format is unknown.
     """
-    fix = "use an id of `rooflines models`, or choose other rows"
+    fix = "use an id of `rooflines list models`, or choose other rows"
     known = [name for name in FORMATS if name is not None]
     with Mistakes() as mistakes:
         with mistakes.at():

@@ -120,7 +120,7 @@ class Session:
         """A timing in the tidy form."""
         first, _, third = quantiles(times, n=4)
         return {
-            "source": "rooflines measure",
+            "source": "rooflines measured measure",
             "chip": self.machine.id,
             "software": self.machine.software,
             **dict.fromkeys(DTYPES, blas.dtype),

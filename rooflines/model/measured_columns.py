@@ -213,7 +213,7 @@ KERNELS = (
     Column("t_lower_s", "s", "that time: the least one on the chip"),
     Column("roof_share", "1", "t_lower_s / seconds: share of the roofline that is reached"),
 )
-"""Profiled kernels, from `rooflines kernels`."""
+"""Profiled kernels, from `rooflines measured kernels`."""
 
 
 def measured_columns(names: Collection[str]) -> tuple[Column, ...]:

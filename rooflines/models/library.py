@@ -179,7 +179,7 @@ def found(name: str, otherwise: str) -> Model:
     raise RooflinesError(
         "",
         f"is {quote(name)}, which is no model of the catalogue",
-        f"see `rooflines models`, or {otherwise}",
+        f"see `rooflines list models`, or {otherwise}",
         close=close_models(name),
     )
 

@@ -252,8 +252,8 @@ class ConfigFile(Entry):
     calibrations: list[Text] = Field(
         [],
         description=(
-            "files that `rooflines calibrate` wrote; of two fits of one chip, software and dtype "
-            "the later file's counts, and any file's before the package's own"
+            "files that `rooflines measured calibrate` wrote; of two fits of one chip, software "
+            "and dtype the later file's counts, and any file's before the package's own"
         ),
     )
     site: SiteConfig | None = Field(
@@ -269,6 +269,10 @@ class ConfigFile(Entry):
             "the user's own chips, or variants with a base and dotted paths to the "
             "numbers that differ"
         ),
+    )
+
+    prices: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
+        {}, description="dollars an hour of one chip by its id, instead of the catalogue's [USD/h]"
     )
 
     @property
