@@ -117,6 +117,20 @@ def _dense(keys: Keys, **more: object) -> Form:
     return {"F": keys.size("intermediate_size"), **more}
 
 
+def _experts(keys: Keys, count: str, width: str, chosen: int | None = None, **more: object) -> Form:
+    """Experts.
+
+    Args:
+        keys: The config.
+        count: The key of their number.
+        width: The key of the width of each.
+        chosen: Experts of a token, where `num_experts_per_tok` is absent [1].
+        more: Further keys of experts.
+    """
+    of_a_token = keys.size("num_experts_per_tok", chosen)
+    return {"E": keys.size(count), "k": of_a_token, "Fe": keys.size(width), **more}
+
+
 def llama(keys: Keys) -> Form:
     """Llama 1 to 3, and models with the same layers."""
     attention = _heads(keys, own_size=False, bias=_bias(keys, "qkvo"))
@@ -138,11 +152,7 @@ def phi3(keys: Keys) -> Form:
 
 def mixtral(keys: Keys) -> Form:
     """Mixtral: an expert is as wide as `intermediate_size`."""
-    moe = {
-        "E": keys.size("num_local_experts"),
-        "k": keys.size("num_experts_per_tok"),
-        "Fe": keys.size("intermediate_size"),
-    }
+    moe = _experts(keys, "num_local_experts", "intermediate_size")
     return _form(keys, _heads(keys, own_size=False), moe=moe, window=_everywhere(keys))
 
 
@@ -166,24 +176,26 @@ def qwen3_moe(keys: Keys) -> Form:
     layers, step = keys.layers(), keys.size("decoder_sparse_step", 1)
     dense = keys.indices("mlp_only_layers")
     sparse = sum((index + 1) % step == 0 and index not in dense for index in range(layers))
-    moe = {
-        "E": keys.size("num_experts"),
-        "k": keys.size("num_experts_per_tok"),
-        "Fe": keys.size("moe_intermediate_size"),
-    }
-    keys.ignore("intermediate_size")
-    return _form(
-        keys,
-        _qwen3_attention(keys),
-        window=_if_used(keys),
-        **_mixed(layers, sparse, moe, lambda: _dense(keys)),
-    )
+    moe = _experts(keys, "num_experts", "moe_intermediate_size")
+    attention, mixed = _qwen3_attention(keys), _mixed(keys, sparse, moe)
+    return _form(keys, attention, window=_if_used(keys), **mixed)
 
 
-def _mixed(layers: int, sparse: int, moe: Form, dense: Callable[[], Form]) -> Form:
-    """The parts of a model of which `sparse` layers have experts and the others an MLP."""
+def _mixed(keys: Keys, sparse: int, moe: Form, width: str = "intermediate_size") -> Form:
+    """The parts of a model of which `sparse` layers have experts and the others an MLP.
+
+    Args:
+        keys: The config.
+        sparse: Layers with experts [1].
+        moe: The experts.
+        width: The key of the width of the MLP; ignored where all layers have experts.
+    """
+    keys.ignore(width)
+    layers = keys.layers()
     parts: Form = {"moe": {**moe, "layers": sparse}} if sparse else {}
-    return parts if sparse == layers else parts | {"mlp": {**dense(), "layers": layers - sparse}}
+    if sparse == layers:
+        return parts
+    return parts | {"mlp": {"F": keys.size(width), "layers": layers - sparse}}
 
 
 def gemma2(keys: Keys) -> Form:
@@ -222,16 +234,10 @@ def llama4(keys: Keys) -> Form:
     window = _window(keys, keys.maybe("attention_chunk_size"), [bool(kind) for kind in rotary])
     step = keys.size("interleave_moe_layer_step", 1)
     sparse = len(keys.indices("moe_layers") or range(step - 1, layers, step))
-    moe = {
-        "E": keys.size("num_local_experts"),
-        "k": keys.size("num_experts_per_tok"),
-        "Fe": keys.size("intermediate_size"),
-        "shared": 1,
-    }
-    keys.ignore("intermediate_size_mlp", "use_qk_norm", "attn_scale", "floor_scale")
-    keys.ignore("attn_temperature_tuning")
+    moe = _experts(keys, "num_local_experts", "intermediate_size", shared=1)
+    keys.ignore("use_qk_norm", "attn_scale", "floor_scale", "attn_temperature_tuning")
     attention = _heads(keys, own_size=True, bias=_bias(keys, "qkvo"))
-    mixed = _mixed(layers, sparse, moe, lambda: {"F": keys.size("intermediate_size_mlp")})
+    mixed = _mixed(keys, sparse, moe, "intermediate_size_mlp")
     return _form(keys, attention, window=window, **mixed)
 
 
@@ -241,31 +247,21 @@ def gpt_oss(keys: Keys) -> Form:
     window = _window(
         keys, keys.maybe("sliding_window"), [index % 2 == 0 for index in range(layers)]
     )
-    moe = {
-        "E": keys.size("num_local_experts"),
-        "k": keys.size("num_experts_per_tok", keys.maybe("experts_per_token")),
-        "Fe": keys.size("intermediate_size"),
-        "router_bias": True,
-        "expert_bias": True,
-    }
+    most, biases = keys.maybe("experts_per_token"), {"router_bias": True, "expert_bias": True}
+    moe = _experts(keys, "num_local_experts", "intermediate_size", most, **biases)
     keys.ignore("initial_context_length")
     attention = _heads(keys, own_size=True, bias=_bias(keys, "qkvo", default=True), sinks=True)
     return _form(keys, attention, moe=moe, window=window)
 
 
-def _grouped_experts(keys: Keys) -> tuple[int, Form]:
-    """Layers with experts after the first dense ones, and the experts, as DeepSeek has them."""
+def _grouped_experts(keys: Keys) -> Form:
+    """Experts after the first dense layers, as DeepSeek has them."""
     layers = keys.layers()
     first, every = keys.size("first_k_dense_replace", 0, least=0), keys.size("moe_layer_freq", 1)
     sparse = sum(index >= first and index % every == 0 for index in range(layers))
     keys.ignore("n_group", "topk_group", "num_nextn_predict_layers", "ep_size")
-    return sparse, {
-        "E": keys.size("n_routed_experts"),
-        "k": keys.size("num_experts_per_tok"),
-        "Fe": keys.size("moe_intermediate_size"),
-        "shared": keys.size("n_shared_experts", 0, least=0),
-        "router_bias": True,
-    }
+    moe = _experts(keys, "n_routed_experts", "moe_intermediate_size", router_bias=True)
+    return _mixed(keys, sparse, {**moe, "shared": keys.size("n_shared_experts", 0, least=0)})
 
 
 def deepseek_v3(keys: Keys) -> Form:
@@ -282,19 +278,15 @@ def deepseek_v3(keys: Keys) -> Form:
         "rope": keys.size("qk_rope_head_dim"),
         "v": keys.size("v_head_dim"),
     }
-    sparse, moe = _grouped_experts(keys)
-    layers = keys.layers()
-    return _form(keys, attention, **_mixed(layers, sparse, moe, lambda: _dense(keys)))
+    return _form(keys, attention, **_grouped_experts(keys))
 
 
 def glm4_moe(keys: Keys) -> Form:
     """GLM-4.5: DeepSeek's experts, grouped-query attention with biases."""
     norm = "head" if keys.flag("use_qk_norm") else None
     attention = _heads(keys, own_size=True, bias=_bias(keys, "qkv"), qk_norm=norm)
-    sparse, moe = _grouped_experts(keys)
     keys.ignore("topk_method")
-    layers = keys.layers()
-    return _form(keys, attention, **_mixed(layers, sparse, moe, lambda: _dense(keys)))
+    return _form(keys, attention, **_grouped_experts(keys))
 
 
 def minimax_m2(keys: Keys) -> Form:
@@ -309,12 +301,8 @@ def minimax_m2(keys: Keys) -> Form:
     keys.ignore("use_mtp", "num_mtp_modules", "mtp_transformer_layers", "mlp_intermediate_size")
     keys.ignore("shared_moe_mode", *(f"layernorm_{kind}_beta" for kind in BETAS))
     norm = "all" if keys.flag("use_qk_norm", default=True) else None
-    moe = {
-        "E": keys.size("num_local_experts"),
-        "k": keys.size("num_experts_per_tok"),
-        "Fe": keys.size("intermediate_size"),
-        "router_bias": keys.flag("use_routing_bias", default=True),
-    }
+    bias = keys.flag("use_routing_bias", default=True)
+    moe = _experts(keys, "num_local_experts", "intermediate_size", router_bias=bias)
     attention = _heads(keys, own_size=True, bias=_bias(keys, "qkvo"), qk_norm=norm)
     return _form(keys, attention, moe=moe)
 
