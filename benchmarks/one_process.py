@@ -26,10 +26,10 @@ def main() -> None:
         return
     work, results = plan(config), Path("results")
     for part in work.parts:
-        write_part(part.spec, results / "tables" / f"{part.name}.parquet")
-    write_thresholds(work.thresholds_spec, results / "thresholds.parquet")
-    write_skipped(work.skipped_spec, results / "skipped.csv")
-    write_index(work.tables.index_spec(), results / "tables" / "index.csv")
+        write_part(part.spec, results / part.path)
+    write_thresholds(work.spec("thresholds.parquet"), results / "thresholds.parquet")
+    write_skipped(work.spec("skipped.csv"), results / "skipped.csv")
+    write_index(work.indexes["tables"], results / "tables" / "index.csv")
 
 
 if __name__ == "__main__":

@@ -117,20 +117,20 @@ def test_it_lists_the_tables_that_are_published(site: Path, tmp_path: Path) -> N
     """With rows, columns and files as the workflow writes them; the snippet reads one."""
     page = Page(site / "model.html")
     config = load_config(CONFIG)
-    parts = plan(config).tables.all
+    parts = plan(config).parts_in("tables")
     assert [part.sweep for part in parts] == list(config.sweeps)
     for part in parts:
-        path = tmp_path / f"{part.name}.parquet"
-        path.parent.mkdir()
+        path = tmp_path / part.path
+        path.parent.mkdir(parents=True)
         write_part(part.spec, path)
         height, width = pl.read_parquet(path).shape
-        address = f"https://example.org/tables/{part.name}.parquet"
+        address = f"https://example.org/{part.path}"
         assert ("a", {"href": address, "rel": "noopener noreferrer"}) in page.elements
-        cells = rf"{part.sweep}\s*{height:,}\s*{width}\s*{Path(part.name).name}\.parquet\s"
+        cells = rf"{part.sweep}\s*{height:,}\s*{width}\s*{Path(part.path).stem}\.parquet\s"
         assert re.search(cells, page.text)
     snippet = re.search(r"import polars as pl\s+(pl\.scan_parquet.*)", page.text)
     assert snippet
-    read = eval(snippet[1].replace("https://example.org/tables", str(tmp_path)), {"pl": pl})  # noqa: S307, the page's own
+    read = eval(snippet[1].replace("https://example.org", str(tmp_path)), {"pl": pl})  # noqa: S307, the page's own
     assert_frame_equal(read, rooflines.rows(config, parts[0].sweep).head(5).collect())
 
 

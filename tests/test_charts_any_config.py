@@ -251,8 +251,8 @@ def test_a_chart_that_auto_chose_is_left_out_where_it_is_too_large(
     }
     planned = plan(rooflines.load_config(matmul(**large)))
     for part in planned.parts:
-        write_part(part.spec, tmp_path / "tables" / f"{part.name}.parquet")
-    write_thresholds(planned.thresholds_spec, tmp_path / "thresholds.parquet")
+        write_part(part.spec, tmp_path / part.path)
+    write_thresholds(planned.spec("thresholds.parquet"), tmp_path / "thresholds.parquet")
     write_charts(planned.charts_spec(), tmp_path, tmp_path / "charts", tmp_path / "drawn")
     assert json.loads((tmp_path / "charts" / "time" / "index.json").read_text()) == []
     said = [
@@ -288,7 +288,7 @@ def test_chips_for_which_a_page_has_no_room_are_reported(
     assert said["all|bf16"]["subtitle"][0].startswith("2 of 4 chips. bf16: dense peak over")
     assert some["description"].endswith(" 2 of 4 chips.")
     planned = plan(replace(config, charts=(spec,)))
-    write_thresholds(planned.thresholds_spec, tmp_path / "thresholds.parquet")
+    write_thresholds(planned.spec("thresholds.parquet"), tmp_path / "thresholds.parquet")
     write_charts(planned.charts_spec(), tmp_path, tmp_path / "charts", tmp_path / "drawn")
     line = "charts: chips-mine has no room for b200, tpu-v5p: left out"
     assert line in capsys.readouterr().out.splitlines()

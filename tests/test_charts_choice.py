@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
@@ -18,13 +17,10 @@ import rooflines
 from rooflines import RooflinesError
 from rooflines.charts.families import fitted
 from rooflines.charts.models import models_of
-from rooflines.charts.registry import charts, headings, modules_of
+from rooflines.charts.registry import charts, headings
 from rooflines.charts.results import of_config
-from rooflines.run.plan import DRAWING, plan
+from rooflines.run.plan import plan
 from rooflines.settings.shapes import Shape
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SWEEP: dict[str, Any] = {
     "operation": "matmul",
@@ -63,24 +59,6 @@ def test_every_chart_has_a_heading_a_place_in_the_schema_and_tests() -> None:
     assert listed_in_schema() == list(charts())
     assert set(CLAIMS) == set(charts())
     assert set(ALWAYS) == set(charts())
-
-
-def test_the_digest_of_a_family_covers_all_that_its_charts_import(repository: Path) -> None:
-    """A chart's own files and the shared ones, but no file of another family."""
-    package = repository / "rooflines"
-    for family in headings():
-        own = modules_of(family)
-        assert own
-        for file in (*own, "charts/families.py"):
-            tree = ast.parse((package / file).read_text(encoding="utf-8"))
-            imports = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
-            drawing = {
-                f"{name.removeprefix('rooflines.').replace('.', '/')}.py"
-                for name in imports
-                if name.startswith("rooflines.charts.") and name not in NO_DRAWING
-            }
-            shared = {name for name in drawing if not name.startswith(("charts/kit/", *own))}
-            assert shared <= set(DRAWING), file
 
 
 def test_sweeps_of_one_chip_are_one_chart_of_attained_flops() -> None:
@@ -139,10 +117,6 @@ def test_sweeps_that_are_one_chart_have_all_their_chips_on_the_site() -> None:
     assert shown.rows() == [(*one.chips, *one.dtypes, "two")]
 
 
-NO_DRAWING = {f"rooflines.charts.{name}" for name in ("chart", "needs", "registry")}
-"""What decides which charts there are: that is in a job's spec."""
-
-
 def test_reading_and_planning_a_config_imports_no_library_for_charts() -> None:
     """Not Altair, polars or Pillow: each would take longer than all the rest."""
     program = (
@@ -190,10 +164,7 @@ def test_a_list_is_drawn_as_it_stands_and_an_empty_one_not_at_all() -> None:
         ("mine-first", ("tpu-v5e", "h100-sxm")),
         ("roofline-mine", ("h100-sxm",)),
     ]
-    assert (
-        plan(rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": []})).chart_families()
-        == []
-    )
+    assert plan(rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": []})).families() == []
 
 
 class Wrong(NamedTuple):
@@ -296,11 +267,9 @@ def test_a_family_depends_on_what_it_draws_and_on_nothing_else() -> None:
             "two": {**SWEEP, "chips": ["other"]},
         }
         charts = [{"chart": "ridges", "sweep": "one"}, {"chart": "attained", "sweep": "two"}]
-        return dict(
-            plan(
-                rooflines.load_config({"sweeps": sweeps, "chips": chips, "charts": charts})
-            ).family_specs
-        )
+        config = rooflines.load_config({"sweeps": sweeps, "chips": chips, "charts": charts})
+        made = plan(config)
+        return {family: made.spec(f"charts/{family}") for family in made.families()}
 
     before, after = specs(), specs(mine=2e12)
     assert {family for family in before if before[family] != after[family]} == {"compared"}

@@ -145,12 +145,12 @@ def test_a_case_is_searched_on_the_site(folder: Path, browser: Browser) -> None:
     planned = plan(loaded())
     table = folder / "measured" / "timed.parquet"
     (folder / ".made").mkdir()
-    write_measured(planned.measured_specs["timed"], table)
+    write_measured(planned.spec("measured/timed.parquet"), table)
     thresholds = folder / "thresholds.parquet"
-    write_thresholds(planned.thresholds_spec, thresholds)
+    write_thresholds(planned.spec("thresholds.parquet"), thresholds)
     write_charts(planned.charts_spec(), folder, folder / "charts", folder / "drawn")
     families = [folder / "charts" / "measured"]
-    write_bundle(folder / "bundle", families, thresholds, [], spec=planned.bundle_spec)
+    write_bundle(folder / "bundle", families, thresholds, [], spec=planned.spec("bundle"))
     with browser.new_context(reduced_motion="reduce") as context:
         visit = Visit(context, (folder / "bundle").as_uri())
         page = visit.open("index.html#chart=measured-ratio-timed")

@@ -16,7 +16,8 @@ from rooflines.charts import job
 from rooflines.charts.job import write_charts
 from rooflines.results.records import FOLDER, files_in, made_with, record_of
 from rooflines.run.jobs import write_thresholds
-from rooflines.run.plan import Plan, plan
+from rooflines.run.outputs import Plan
+from rooflines.run.plan import plan
 
 CONFIG: dict[str, Any] = {
     "sweeps": {
@@ -46,7 +47,7 @@ def results(tmp_path: Path) -> Path:
     """Results with thresholds, in which files have records."""
     folder = tmp_path / "results"
     (folder / FOLDER).mkdir(parents=True)
-    write_thresholds(planned().thresholds_spec, folder / "thresholds.parquet")
+    write_thresholds(planned().spec("thresholds.parquet"), folder / "thresholds.parquet")
     return folder
 
 
@@ -79,10 +80,10 @@ def test_an_edit_redraws_one_chart_of_a_family(results: Path) -> None:
     second = draw(results, planned(charts=titled))
     assert redrawn(first, second) == {"ridges-own"}
     assert "Other words" in (results / "charts/compared/ridges-own.json").read_text()
-    for family, spec in planned(charts=titled).family_specs.items():
+    for family in (titles := planned(charts=titled)).families():
         record = record_of(results, results / "charts" / family)
         assert record is not None
-        assert record.spec == json.loads(spec)
+        assert record.spec == json.loads(titles.spec(f"charts/{family}"))
         assert record.damage(results / "charts" / family) is None
     assert len(list((results.parent / "drawn").iterdir())) == len(IDS) + 1, "old ones are removed"
 

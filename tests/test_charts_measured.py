@@ -354,8 +354,8 @@ def test_a_run_draws_charts_of_its_timings(folder: Path) -> None:
     planned = plan(loaded(charts="auto"))
     results = folder / "results"
     (results / ".made").mkdir(parents=True)
-    write_measured(planned.measured_specs["timed"], results / "measured" / "timed.parquet")
-    write_thresholds(planned.thresholds_spec, results / "thresholds.parquet")
+    write_measured(planned.spec("measured/timed.parquet"), results / "measured" / "timed.parquet")
+    write_thresholds(planned.spec("thresholds.parquet"), results / "thresholds.parquet")
     write_charts(planned.charts_spec(), results, results / "charts", folder / "drawn")
     index = json.loads((results / "charts" / "measured" / "index.json").read_text("utf-8"))
     assert [chart["id"] for chart in index] == [f"{kind}-timed" for kind in KINDS]
@@ -379,8 +379,8 @@ def test_a_family_of_timings_depends_on_its_sets(folder: Path) -> None:
 
     def spec(**keys: Any) -> str:  # noqa: ANN401, whatever a config holds
         planned = plan(loaded(measurements=sets, charts=listed, **keys))
-        assert planned.charted_parts() == ["measured/timed.parquet"]
-        return planned.family_specs["measured"]
+        assert planned.charts_inputs()["tables"] == ["<results>/measured/timed.parquet"]
+        return planned.spec("charts/measured")
 
     first = spec()
     (folder / "other.csv").write_text(TIMINGS.replace("2e-4", "5e-4"), encoding="utf-8")

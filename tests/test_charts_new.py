@@ -100,7 +100,7 @@ def test_a_new_chart_is_one_new_file(tmp_path: Path) -> None:
     assert "`new`: Peaks of chips" in with_gallery(readme)
     thresholds = tmp_path / "thresholds.parquet"
     planned = plan(rooflines.load_config({**CONFIG, "charts": []}))
-    write_thresholds(planned.thresholds_spec, thresholds)
+    write_thresholds(planned.spec("thresholds.parquet"), thresholds)
     family = {"formats": ["png"], "charts": [spec.plain()], "digests": ["peaks"]}
     drawn = json.dumps({"families": {"peaks": family}})
     write_charts(drawn, tmp_path, tmp_path / "charts", tmp_path / "drawn")

@@ -79,8 +79,8 @@ def test_core_tables_store_keys_sizes_and_the_listed_metrics(tmp_path: Path) -> 
 def test_a_table_is_read_from_its_folder_or_one_file(tmp_path: Path) -> None:
     """The folder has all rows, in order; a file has its own."""
     config = config_of("core", rows_per_part=20)
-    paths = [tmp_path / part.path for part in plan(config).tables.all]
-    for part, path in zip(plan(config).tables.all, paths, strict=True):
+    paths = [tmp_path / part.path for part in plan(config).parts_in("tables")]
+    for part, path in zip(plan(config).parts_in("tables"), paths, strict=True):
         write_part(part.spec, path)
     every = rooflines.scan(tmp_path, "mine").collect()
     assert len(paths) > 1

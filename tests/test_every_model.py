@@ -72,19 +72,19 @@ def make(folder: Path) -> None:
     """Write the config, its results and its site."""
     (folder / "config.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
     planned = plan(rooflines.load_config(folder / "config.yaml"))
-    tables = [folder / part.path for part in planned.models.all]
-    for part, table in zip(planned.models.all, tables, strict=True):
+    tables = [folder / part.path for part in planned.parts_in("models")]
+    for part, table in zip(planned.parts_in("models"), tables, strict=True):
         table.parent.mkdir(parents=True, exist_ok=True)
         write_model_part(part.spec, table)
     thresholds = folder / "thresholds.parquet"
-    write_thresholds(planned.thresholds_spec, thresholds)
+    write_thresholds(planned.spec("thresholds.parquet"), thresholds)
     of_models = [folder / MODEL_THRESHOLDS]
-    write_model_thresholds(planned.model_thresholds_spec, *of_models)
+    write_model_thresholds(planned.spec("model-thresholds.parquet"), *of_models)
     write_charts(planned.charts_spec(), folder, folder / "charts", folder / "drawn")
     families = [index.parent for index in sorted((folder / "charts").glob("*/index.json"))]
     parquet = [path for path in of_models if path.suffix == ".parquet"]
     write_bundle(
-        folder / "bundle", families, thresholds, [*parquet, *tables], spec=planned.bundle_spec
+        folder / "bundle", families, thresholds, [*parquet, *tables], spec=planned.spec("bundle")
     )
 
 

@@ -94,7 +94,7 @@ def test_polars_computes_on_the_threads_of_the_job(threads: int, tmp_path: Path)
     """Also after a job with another number of them."""
     grid = {"B": 1, "D": 1, "F": 1}
     sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["tpu-v5e"]}
-    (part,) = plan(load_config({"sweeps": {"one": sweep}})).tables.all
+    (part,) = plan(load_config({"sweeps": {"one": sweep}})).parts_in("tables")
     run_job("run.jobs.write_part", tmp_path / "log", threads, part.spec, tmp_path / "one.parquet")
     assert f"1 rows, {threads} thread" in (tmp_path / "log").read_text()
 

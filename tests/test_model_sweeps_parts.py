@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rooflines.run.parts import Part
+    from rooflines.run.outputs import Output
 
 TINY = {"layers": 2, "D": 64, "V": 128, "attention": {"N": 4, "K": 2, "H": 16}, "mlp": {"F": 96}}
 
@@ -49,7 +49,7 @@ def config(
     return rooflines.load_config({"model-sweeps": {"serve": sweep}, "chips": {"own": own}})
 
 
-def of_recipe(part: Part, rows: Callable[..., pl.LazyFrame]) -> pl.DataFrame:
+def of_recipe(part: Output, rows: Callable[..., pl.LazyFrame]) -> pl.DataFrame:
     """The rows that the spec of a part describes."""
     recipe = json.loads(part.spec)
     return rows(model_sweep_of(recipe), recipe["start"], recipe["stop"]).collect()
@@ -72,14 +72,14 @@ def test_parts_together_are_the_tables(rows_per_part: int) -> None:
     """For any size of a part; kernels follow the rows of the sweep that they are of."""
     given = config(rows_per_part)
     planned = plan(given)
-    steps = [of_recipe(part, step_rows) for part in planned.models.all]
-    assert [frame.height for frame in steps] == [part.rows for part in planned.models.all]
+    steps = [of_recipe(part, step_rows) for part in planned.parts_in("models")]
+    assert [frame.height for frame in steps] == [part.rows for part in planned.parts_in("models")]
     assert max(frame.height for frame in steps) <= rows_per_part
     whole = rooflines.model_rows(given, "serve").collect()
     assert whole.height == given.model_sweep("serve").rows == 2 * 2 * 2 * (4 + 4 + 2)
     assert [row for frame in steps for row in frame.rows()] == whole.rows()
-    kernels = [of_recipe(part, kernel_rows) for part in planned.layers.all]
-    assert [frame.height for frame in kernels] == [part.rows for part in planned.layers.all]
+    kernels = [of_recipe(part, kernel_rows) for part in planned.parts_in("layers")]
+    assert [frame.height for frame in kernels] == [part.rows for part in planned.parts_in("layers")]
     every = rooflines.model_layers(given, "serve").collect()
     assert pl.concat(kernels).sort(every.columns).rows() == every.sort(every.columns).rows()
 
@@ -87,17 +87,17 @@ def test_parts_together_are_the_tables(rows_per_part: int) -> None:
 def test_parts_of_kernels_have_as_many_rows_as_other_parts() -> None:
     """A step has at most eight kernels here, so five rows of the sweep have at most 40."""
     planned = plan(config(40))
-    assert [part.rows for part in planned.models.all] == [40, 40]
+    assert [part.rows for part in planned.parts_in("models")] == [40, 40]
     kernels = rooflines.model_layers(config(), "serve").collect().height
-    sizes = [part.rows for part in planned.layers.all]
+    sizes = [part.rows for part in planned.parts_in("layers")]
     assert sum(sizes) == kernels
     assert max(sizes) == 4 * 8
-    assert {part.folder for part in planned.models.all} == {MODELS}
-    assert {part.folder for part in planned.layers.all} == {LAYERS}
-    assert plan(config(layers=False)).layers.all == ()
+    assert {part.folder for part in planned.parts_in("models")} == {MODELS}
+    assert {part.folder for part in planned.parts_in("layers")} == {LAYERS}
+    assert plan(config(layers=False)).parts_in("layers") == ()
 
 
-def depends(part: Part) -> tuple[str, ...]:
+def depends(part: Output) -> tuple[str, ...]:
     """The models and chips that a part depends on."""
     recipe = json.loads(part.spec)
     return (*recipe["models"], *recipe["chips"])
@@ -119,9 +119,12 @@ def test_an_edit_changes_the_parts_that_depend_on_it_and_no_other(
 ) -> None:
     """Parts small enough depend on one model and one chip each."""
     before, after = plan(config(3)), plan(config(3, **changes))
-    every = {depends(part) for part in before.models.all}
+    every = {depends(part) for part in before.parts_in("models")}
     assert every == {(m, c) for m in ("tiny", "gpt-oss-20b") for c in ("h100-sxm", "own")}
-    for old, new in ((before.models.all, after.models.all), (before.layers.all, after.layers.all)):
+    for old, new in (
+        (before.parts_in("models"), after.parts_in("models")),
+        (before.parts_in("layers"), after.parts_in("layers")),
+    ):
         pairs = zip(old, new, strict=True)
         assert {depends(one) for one, other in pairs if one.spec != other.spec} == wanted
 
@@ -143,8 +146,8 @@ def test_a_written_part_stores_what_its_config_asks_for(tmp_path: Path) -> None:
     """Chosen metrics, and the recipe in the metadata."""
     given = config(columns=["flops", "t_ops_s"], phase="decode")
     planned = plan(given)
-    write_model_part(planned.models.all[0].spec, tmp_path / "models.parquet")
-    write_layer_part(planned.layers.all[0].spec, tmp_path / "layers.parquet")
+    write_model_part(planned.parts_in("models")[0].spec, tmp_path / "models.parquet")
+    write_layer_part(planned.parts_in("layers")[0].spec, tmp_path / "layers.parquet")
     models, layers = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in (MODELS, LAYERS))
     keys = ["model", "phase", "chip", "memory", "network", "dtypes", "split"]
     keys += ["chips", "tp", "dp", "ep", "B", "S"]
@@ -158,6 +161,6 @@ def test_a_written_part_stores_what_its_config_asks_for(tmp_path: Path) -> None:
     times = ["ttft_s", "tpot_s", "ttft_ops_s", "tpot_ops_s"]
     names = rooflines.model_rows(given, "serve").collect_schema().names()
     assert names == [*keys, "input", "output", *times, "flops"]
-    assert plan(given).layers.all == ()
+    assert plan(given).parts_in("layers") == ()
     with pytest.raises(rooflines.RooflinesError, match="asks for requests"):
         rooflines.model_layers(given, "serve")

@@ -127,7 +127,7 @@ def test_the_file_of_the_workflow_has_the_models(tmp_path: Path) -> None:
             "s": {"operation": "dot", "grid": {"D": 1}, "dtypes": "fp32", "chips": "tpu-v5e"}
         }
     }
-    spec = plan(rooflines.load_config(config)).model_shapes_spec
+    spec = plan(rooflines.load_config(config)).spec("model-shapes.csv")
     file = tmp_path / "model-shapes.csv"
     write_model_shapes(spec, file)
     assert record_file(tmp_path, file).is_file()

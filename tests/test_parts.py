@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import shutil
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import rooflines
-from rooflines.run import parts
-from rooflines.run.plan import THRESHOLDS, plan
+from rooflines.run import code
+from rooflines.run.plan import plan
 from rooflines.sweep.recipes import sweep_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rooflines.run.outputs import Output
 
 
 def config(rows_per_part: int, **chips: float) -> rooflines.Config:
@@ -42,7 +47,13 @@ def test_a_part_begins_where_a_chip_begins(
     rows_per_part: int, expected: list[tuple[int, int]]
 ) -> None:
     """Parts hold whole chips, as many as fit; a chip with more rows than a part is cut evenly."""
-    assert [(part.start, part.stop) for part in plan(config(rows_per_part)).parts] == expected
+    assert [place_of(part) for part in plan(config(rows_per_part)).parts] == expected
+
+
+def place_of(part: Output) -> tuple[int, int]:
+    """The first row of a part, and the row after its last."""
+    first = json.loads(part.spec)["row"]
+    return first, first + part.rows
 
 
 def large(chips: int, sizes: int) -> rooflines.Config:
@@ -61,8 +72,8 @@ def large(chips: int, sizes: int) -> rooflines.Config:
     ("chips", "sizes", "expected"),
     [
         (40, 2500, [2_500_000] * 40),
-        (40, 100, [4_000_000]),
-        (12, 500, [4_000_000, 2_000_000]),
+        (40, 1, [40_000]),
+        (5, 25, [50_000, 50_000, 25_000]),
         (2, 25_000, [12_500_000] * 4),
     ],
 )
@@ -76,8 +87,11 @@ def test_chips_share_a_part_only_while_it_is_small(
 def asked_for(sizes: int) -> list[tuple[int, int]]:
     """Threads and memory of the jobs of one chip with `sizes` thousand rows."""
     work = plan(large(1, sizes))
+    rule = work.rule("tables/{sweep}/part-{part}.parquet")
+    assert callable(rule.threads)
+    assert callable(rule.memory_mb)
     jobs = [SimpleNamespace(sweep=part.sweep, part=f"{part.number:05d}") for part in work.parts]
-    return [(work.tables.threads(job), work.tables.memory_mb(job)) for job in jobs]
+    return [(int(rule.threads(job)), int(rule.memory_mb(job))) for job in jobs]
 
 
 def test_a_job_asks_for_what_its_rows_need() -> None:
@@ -134,40 +148,55 @@ def test_an_edited_sweep_changes_its_own_parts_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("packages", "within", "without"),
+    ("package", "within", "without"),
     [
-        (
-            parts.ROWS,
-            {"sweep/rows", "model/costs", "model/resources", "catalogue/chips", "settings/sizes"},
-            {"critical/sizes"},
-        ),
-        (parts.MODEL_ROWS, {"models/groups", "serving/rows", "sweep/ties"}, {"critical/sizes"}),
-        (THRESHOLDS, {"critical/sizes", "critical/shards", "model/costs"}, set()),
+        ("sweep", {"sweep", "model", "catalogue", "settings", "fits"}, {"critical", "measured"}),
+        ("critical", {"critical", "sweep", "model"}, {"measured", "charts", "site"}),
+        ("measured", {"measured", "sweep"}, {"charts", "site", "workbook"}),
+        ("site", {"site", "charts", "critical"}, {"workbook"}),
     ],
 )
-def test_a_digest_covers_what_computes_a_file_and_nothing_else(
-    packages: tuple[str, ...], within: set[str], without: set[str], monkeypatch: pytest.MonkeyPatch
+def test_code_behind_an_output_is_a_sub_package_and_those_below_that_it_imports(
+    package: str, within: set[str], without: set[str]
 ) -> None:
-    """An edit of a formula remakes its outputs; wording, charts and run are not in the digest."""
-    read: set[str] = set()
-    original = Path.read_bytes
+    """Faces, and what starts and shows a run, are behind no number."""
+    found = code.closure(package)
+    assert found >= within
+    assert not found & (without | {"run", "cli", "api", "config", "explanation"})
 
-    def reading(path: Path) -> bytes:
-        read.add("/".join(path.with_suffix("").parts[-2:]))
-        return original(path)
 
-    monkeypatch.setattr(Path, "read_bytes", reading)
-    parts.code_digest.cache_clear()
-    parts.code_digest(*packages)
-    assert read >= within
-    assert not read & (
-        without
-        | {
-            "basics/errors",
-            "rooflines/config",
-            "run/progress",
-            "run/workflow",
-            "charts/roofs",
-            "site/pages",
-        }
-    )
+def test_an_edit_of_code_changes_the_digests_of_what_it_is_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A formula, a script of the site, the module of a job; not the file of another chart."""
+    shutil.copytree(code.ROOT, tmp_path / "rooflines", ignore=shutil.ignore_patterns("*.pyc"))
+    job = "run.jobs.write_part"
+
+    def forget() -> None:
+        for cached in (code.code_digest, code.closure, code.imported, code.files_of, code.content):
+            cached.cache_clear()
+
+    def digests() -> list[str]:
+        forget()
+        return [
+            code.code_digest("sweep", job),
+            code.code_digest("critical", job),
+            code.code_digest("site", "run.drawing_jobs.write_site"),
+            code.code_digest("charts", "run.drawing_jobs.draw_charts", but="charts/kinds"),
+        ]
+
+    def changed(name: str) -> list[bool]:
+        before = digests()
+        with (tmp_path / "rooflines" / name).open("a", encoding="utf-8") as file:
+            file.write("\n")
+        return [one != other for one, other in zip(before, digests(), strict=True)]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(code, "ROOT", tmp_path / "rooflines")
+        assert changed("model/costs.py") == [True, True, True, True]
+        assert changed("critical/sizes.py") == [False, True, True, True]
+        assert changed("run/jobs.py") == [True, True, False, False]
+        assert changed("charts/kinds/bounds.py") == [False, False, True, False]
+        assert changed("site/site.py") == [False, False, True, False]
+        assert changed("run/progress.py") == [False, False, False, False]
+    forget()

@@ -21,7 +21,6 @@ from rooflines.results.summary import write_summary
 from rooflines.results.table_index import write_index
 from rooflines.run.jobs import write_part, write_skipped, write_thresholds
 from rooflines.run.plan import plan
-from rooflines.run.workflow import outputs
 from rooflines.workbook.workbook import write_workbook
 
 CONFIG = {
@@ -54,15 +53,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (results / FOLDER).mkdir(parents=True)
     planned = plan(rooflines.load_config(CONFIG))
     for part in planned.parts:
-        write_part(part.spec, results / "tables" / f"{part.name}.parquet")
+        write_part(part.spec, results / part.path)
     for folder, spec in planned.indexes.items():
         write_index(spec, results / folder / "index.csv")
-    write_thresholds(planned.thresholds_spec, results / "thresholds.parquet")
-    write_skipped(planned.skipped_spec, results / "skipped.csv")
-    write_summary(planned.summary_spec, results, results / "summary.csv")
-    write_model_shapes(planned.model_shapes_spec, results / "model-shapes.csv")
+    write_thresholds(planned.spec("thresholds.parquet"), results / "thresholds.parquet")
+    write_skipped(planned.spec("skipped.csv"), results / "skipped.csv")
+    write_summary(planned.spec("summary.csv"), results, results / "summary.csv")
+    write_model_shapes(planned.spec("model-shapes.csv"), results / "model-shapes.csv")
     write_workbook(
-        planned.workbook_spec,
+        planned.spec("rooflines.xlsx"),
         [results / "thresholds.parquet"],
         results / "model-shapes.csv",
         results / "rooflines.xlsx",
@@ -80,7 +79,7 @@ def results(written: Path, tmp_path: Path) -> Path:
 
 def test_every_output_of_a_plan_has_a_record(written: Path) -> None:
     """The workflow checks what its jobs write; the site has its own tests."""
-    planned = outputs(plan(rooflines.load_config(CONFIG)))
+    planned = plan(rooflines.load_config(CONFIG)).by_path
     assert {
         path.relative_to(written).as_posix() for path in recorded_outputs(written)
     } == planned.keys() - {"bundle"}

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 import rooflines
-from rooflines.run.parts import MODEL_ROWS, WORDING
-from rooflines.run.plan import THRESHOLDS
+from rooflines.run.code import closure
 
 SCRIPT = """
 import hashlib, json, sys, locale
@@ -31,14 +30,15 @@ for rows in map(int, sys.argv[3].split(",")):
         sweep["rows_per_part"] = rows
     made = plan(rooflines.load_config(config))
     for part in made.parts:
-        write_part(part.spec, folder / str(rows) / f"{part.name}.parquet")
+        write_part(part.spec, folder / str(rows) / part.path)
     tables = [
-        pl.read_parquet(folder / str(rows) / name / "*.parquet").write_csv()
+        pl.read_parquet(folder / str(rows) / "tables" / name / "*.parquet").write_csv()
         for name in config["sweeps"]
     ]
-    write_thresholds(made.thresholds_spec, folder / "t.parquet", folder / "t.csv")
-    write_skipped(made.skipped_spec, folder / "s.csv")
-    texts = [(folder / name).read_text("utf-8") for name in ("t.csv", "s.csv")]
+    write_thresholds(made.spec("thresholds.parquet"), folder / "t.parquet")
+    write_skipped(made.spec("skipped.csv"), folder / "s.csv")
+    thresholds = pl.read_parquet(folder / "t.parquet").write_csv()
+    texts = [thresholds, (folder / "s.csv").read_text("utf-8")]
     same = json.dumps([tables, *texts])
     specs = "".join(part.spec for part in made.parts)
     digests = [hashlib.sha256(text.encode()).hexdigest() for text in (same, specs)]
@@ -156,7 +156,7 @@ def test_what_a_job_depends_on_is_the_same_everywhere(runs: list[list[list[objec
 def test_no_module_asks_for_the_locale_or_the_time() -> None:
     """Code that computes and writes tables reads no clock, locale, environment or random number."""
     package = Path(rooflines.__file__).parent
-    folders = {*THRESHOLDS, *MODEL_ROWS}
+    folders = closure("critical") | closure("serving")
     files = [file for name in folders for file in (package / name).rglob("*.py")]
     assert len(files) > 20
     modules = ("run/jobs.py", "run/plan.py", "run/parts.py", "results/tables.py")
@@ -165,6 +165,6 @@ def test_no_module_asks_for_the_locale_or_the_time() -> None:
     offenders = {
         str(file.relative_to(package)): words.findall(file.read_text(encoding="utf-8"))
         for file in files
-        if file != package / WORDING
+        if file != package / "basics" / "errors.py"
     }
     assert {file: words for file, words in offenders.items() if words} == {}

@@ -24,6 +24,7 @@ from rooflines.results.write_errors import unwritable
 from rooflines.run import foreign, guard
 from rooflines.run.jobs import write_skipped
 from rooflines.run.lock import STATE, ActiveRun, RunLock
+from rooflines.run.outputs import Output
 from rooflines.run.stale import FileCache, stale_outputs
 
 
@@ -38,7 +39,11 @@ def recorded_file(folder: Path, name: str = "skipped.csv") -> tuple[Path, str]:
 def stale(folder: Path, specs: dict[str, str], cache: FileCache | None = None) -> list[str]:
     """The stale outputs, each with the reason."""
     cache = cache or FileCache(folder / "known")
-    outputs = stale_outputs(folder, specs, cache, lambda _: None)
+    planned = {
+        name: Output(name, "", spec, recorded_inputs=name in ("bundle", "rooflines.xlsx"))
+        for name, spec in specs.items()
+    }
+    outputs = stale_outputs(folder, planned, cache, lambda _: None)
     return [f"{output.path.name} {output.reason}" for output in outputs]
 
 

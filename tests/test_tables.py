@@ -60,7 +60,7 @@ def test_a_file_is_written_atomically(tmp_path: Path) -> None:
 def part(tmp_path: Path) -> Path:
     """The one part of a small sweep."""
     (only,) = plan(rooflines.load_config(CONFIG)).parts
-    path = tmp_path / "tables" / f"{only.name}.parquet"
+    path = tmp_path / only.path
     write_part(only.spec, path)
     return path
 
@@ -128,7 +128,7 @@ def test_a_table_has_the_configured_compression(compression: str, tmp_path: Path
     sweep = {**CONFIG["sweeps"]["small"], "compression": compression}
     config = rooflines.load_config({**CONFIG, "sweeps": {"small": sweep}})
     (part,) = plan(config).parts
-    path = tmp_path / "tables" / f"{part.name}.parquet"
+    path = tmp_path / part.path
     write_part(part.spec, path)
     assert {"zstd": "ZSTD", "lz4": "LZ4"}[compression] == parquet.read_metadata(path).row_group(
         0
@@ -205,14 +205,14 @@ def test_parts_that_hold_different_names_are_read_together(
     parts = plan(config).parts
     assert len(parts) == 2
     for part in parts:
-        write_part(part.spec, tmp_path / "tables" / f"{part.name}.parquet")
+        write_part(part.spec, tmp_path / part.path)
     read, made = (
         rooflines.scan(tmp_path, "many").collect(),
         rooflines.rows(config, "many").collect(),
     )
     assert_frame_equal(read, made)
     for part in parts:
-        path = tmp_path / "tables" / f"{part.name}.parquet"
+        path = tmp_path / part.path
         kinds = {field.name: field.type for field in parquet.read_schema(path)}
         assert (
             str(kinds["chip"])

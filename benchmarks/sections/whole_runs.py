@@ -21,7 +21,7 @@ def default_config(folder: Path) -> Section:
     """The default config with charts and site, and a second run with nothing to do."""
     goals = list[Goal]()
     cores, planned = os.cpu_count() or 1, plan(load_config())
-    rows = sum(part.rows for part in planned.tables.all)
+    rows = sum(part.rows for part in planned.parts_in("tables"))
     command = ["snakemake", "--cores", str(cores), "--snakefile", str(ROOT / "Snakefile")]
     place, empty = folder / "default", folder / "empty"
     place.mkdir()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rooflines.config import Config
-    from rooflines.run.parts import Part
+    from rooflines.run.outputs import Output
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
@@ -132,7 +132,7 @@ def _expected(config: Config) -> str:
     return "\n".join(lines)
 
 
-def _row_bytes(config: Config, parts: Iterable[Part]) -> float:
+def _row_bytes(config: Config, parts: Iterable[Output]) -> float:
     """About how many bytes the rows of all parts take [byte]."""
     from rooflines.serving.table import stored_step_columns  # noqa: PLC0415, as above
     from rooflines.sweep.table import stored_columns  # noqa: PLC0415, the same

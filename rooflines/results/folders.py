@@ -11,6 +11,12 @@ THRESHOLDS, MODEL_THRESHOLDS = "thresholds.parquet", "model-thresholds.parquet"
 SUMMARY = "summary.csv"
 """The main numbers of tables and thresholds, for people."""
 
+SKIPPED, MODEL_SHAPES = "skipped.csv", "model-shapes.csv"
+"""What could not be computed, and the models of the catalogue."""
+
+SITE = "bundle"
+"""The folder to publish."""
+
 WORKBOOK = "rooflines.xlsx"
 """The results for a spreadsheet."""
 
@@ -25,3 +31,6 @@ CHARTS = "charts"
 
 CHARTS_DIGEST = ".made/charts.sha256"
 """A digest of everything that the charts depend on."""
+
+INDEX = "index.csv"
+"""The list of the parts in a folder of tables."""

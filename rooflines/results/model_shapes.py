@@ -39,7 +39,7 @@ def write_model_shapes(spec: str, path: str | Path) -> None:
     """Write the models of the catalogue as CSV.
 
     Args:
-        spec: What it depends on, from `Plan.model_shapes_spec`.
+        spec: What it depends on, from `Plan.spec`.
         path: The CSV file to write.
     """
     write_csv(shapes_frame(json.loads(spec)["models"]), path)

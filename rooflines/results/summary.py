@@ -47,7 +47,7 @@ def write_summary(spec: str, results: str | Path, path: str | Path) -> None:
     """Write the summary of all sweeps as CSV.
 
     Args:
-        spec: What it depends on, from `Plan.summary_spec`.
+        spec: What it depends on, from `Plan.spec`.
         results: The folder with the tables and thresholds.
         path: The CSV file to write.
     """

@@ -34,9 +34,9 @@ def write_indexes(
     """Write the index of each folder of tables; remove files of models and timings no more asked.
 
     Args:
-        specs: The index as JSON, from `index_spec`, by folder.
+        specs: The index as JSON, from `Plan.indexes`, by folder.
         paths: The CSV to write, by folder.
-        measured: The names of the sets of timings.
+        measured: The paths of the tables of timings, below the results.
     """
     for folder, spec in specs.items():
         write_index(spec, paths[folder])
@@ -45,8 +45,8 @@ def write_indexes(
         _remove_recorded([results / MODEL_THRESHOLDS])
     if not measured:
         _remove_recorded(results / name for name in MEASURED_SUMMARIES)
-    sets = (results / MEASURED).glob("*.parquet")
-    _remove_recorded(path for path in sorted(sets) if path.stem not in measured)
+    sets = sorted((results / MEASURED).glob("*.parquet"))
+    _remove_recorded(path for path in sets if f"{MEASURED}/{path.name}" not in measured)
 
 
 @recorded
@@ -54,7 +54,7 @@ def write_index(spec: str, path: str | Path) -> None:
     """Write the index of the parts in a folder as CSV, and remove parts that are not in it.
 
     Args:
-        spec: The index as JSON, from `index_spec`.
+        spec: The index as JSON, from `Plan.indexes`.
         path: The CSV to write, beside the folders of the sweeps. No part may be written at the same
             time.
     """

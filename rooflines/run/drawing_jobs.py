@@ -47,7 +47,7 @@ def write_site(
     """Write the site, and record what it was made from.
 
     Args:
-        spec: What it says of itself and the config, from `Plan.bundle_spec`.
+        spec: What it says of itself and the config, from `Plan.spec`.
         folder: The folder to write.
         families: The folders of the families of charts.
         thresholds: The thresholds, as Parquet.

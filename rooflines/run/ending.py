@@ -12,12 +12,18 @@ from statistics import median_low, mode
 from typing import TYPE_CHECKING
 
 from rooflines.basics.text import counted
-from rooflines.results.folders import MEASURED_SUMMARIES, SUMMARY, THRESHOLDS
+from rooflines.results.folders import (
+    MEASURED_SUMMARIES,
+    MODEL_THRESHOLDS,
+    SUMMARY,
+    TABLES,
+    THRESHOLDS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.run.plan import Plan
+    from rooflines.run.outputs import Plan
 
 MOST_BYTES = 1 << 24
 """A larger file has too many lines to find something in at the end of a run [byte]."""
@@ -53,8 +59,10 @@ def ending(plan: Plan, results: str | Path) -> str:
     rows = sum(part.rows for part in plan.parts)
     tables = [f"{counted(rows, 'row')} in {counted(len(plan.parts), 'part')}"] if rows else []
     charts = sum(1 for _ in (results / "charts").glob("*/*.parquet"))
-    thresholds = [*([THRESHOLDS] if plan.tables.all else []), *plan.model_thresholds()]
-    measured = plan.measured_summaries()[:1]
+    named = plan.by_path
+    thresholds = [THRESHOLDS] if plan.parts_in(TABLES) else []
+    thresholds += [MODEL_THRESHOLDS] if MODEL_THRESHOLDS in named else []
+    measured = [name for name in MEASURED_SUMMARIES[:1] if name in named]
     made = [*tables, *thresholds, *measured, counted(charts, "chart")]
     lines = [f"In {results}: {', '.join(made)}"]
     with suppress(OSError, ValueError, KeyError):
@@ -64,9 +72,9 @@ def ending(plan: Plan, results: str | Path) -> str:
         with suppress(OSError, ValueError, KeyError):
             if (results / name).stat().st_size <= MOST_BYTES:
                 lines += FINDINGS[name](_read(results / name))
-    named = ", ".join(str(results / name) for name in numbers)
+    listed = ", ".join(str(results / name) for name in numbers)
     site = f"Open {results / 'bundle' / 'index.html'}"
-    lines.append(f"{site}; in numbers: {named}" if named else site)
+    lines.append(f"{site}; in numbers: {listed}" if listed else site)
     return "\n".join(lines)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from rooflines.run import Workflow
+    from rooflines.run.outputs import Output
 
 
 class Guard(logging.Handler):
@@ -35,17 +36,17 @@ class Guard(logging.Handler):
     Args:
         workflow: Snakemake's workflow object.
         results: The folder of results.
-        specs: What each output depends on, as JSON, by its path below `results`.
+        planned: The outputs of the plan by their path below `results`.
         config: The config file of the run; None: not a single one.
     """
 
     def __init__(
-        self, workflow: Workflow, results: Path, specs: Mapping[str, str], config: Path | None
+        self, workflow: Workflow, results: Path, planned: Mapping[str, Output], config: Path | None
     ) -> None:
         super().__init__()
-        self._workflow, self._results, self._specs = workflow, results, specs
+        self._workflow, self._results, self._planned = workflow, results, planned
         self._config = config
-        self._outputs = [results / name for name in specs]
+        self._outputs = [results / name for name in planned]
         require_writable(STATE)
         self._cache: FileCache | None = None
         self._outputs_of_job: dict[int, list[Path]] = {}
@@ -66,9 +67,9 @@ class Guard(logging.Handler):
                 self._check(self._cache)
             except RooflinesError as error:
                 sys.exit(str(error))
-        elif event == "run_info" and self._makes_files and self._specs:
+        elif event == "run_info" and self._makes_files and self._planned:
             self._begin()
-        elif event == "job_finished" and self._cache and self._specs:
+        elif event == "job_finished" and self._cache and self._planned:
             outputs = self._outputs_of_job.pop(getattr(record, "job_id", -1), [])
             self._add(self._cache, outputs)
         elif record.levelno >= logging.ERROR and self._makes_files:
@@ -85,14 +86,14 @@ class Guard(logging.Handler):
         """
         if files := in_the_way(self._results, self._outputs):
             raise no_folder(files[0])
-        if self._workflow.executor_plugin is None or not self._specs:
+        if self._workflow.executor_plugin is None or not self._planned:
             return
         if self._makes_files and acquire(
             self._results, shared=not self._workflow.modifier.is_main_snakefile()
         ):
             _say("an earlier run was killed and left its lock: it is removed, and this run goes on")
         if not snakemake_lock_exists():
-            stale = stale_outputs(self._results, self._specs, cache, _say)
+            stale = stale_outputs(self._results, self._planned, cache, _say)
             would = "is" if self._makes_files else "would be"
             for line in messages(stale, f"it {would} made again"):
                 _say(line)
@@ -134,7 +135,7 @@ class Guard(logging.Handler):
         require_writable(self._results / FOLDER)
         record_config(self._results, self._config)
         if run_lock(STATE.absolute()).exclusive:
-            for path in temporary_outputs(self._results, self._specs):
+            for path in temporary_outputs(self._results, self._planned):
                 _delete(path, missing_ok=True)
 
     def _explain(self) -> None:

@@ -49,7 +49,7 @@ def write_part(spec: str, path: str | Path) -> None:
     """Write one part of a table of operations.
 
     Args:
-        spec: What it depends on, from `Part.spec`.
+        spec: What it depends on, from `Output.spec`.
         path: The Parquet file to write.
     """
     recipe = json.loads(spec)
@@ -103,7 +103,7 @@ def write_thresholds(spec: str, path: str | Path) -> None:
     """Write the thresholds of all sweeps.
 
     Args:
-        spec: What they depend on, from `Plan.thresholds_spec`.
+        spec: What they depend on, from `Plan.spec`.
         path: The Parquet file to write.
     """
     recipes = json.loads(spec)["sweeps"]
@@ -117,7 +117,7 @@ def write_model_thresholds(spec: str, path: str | Path) -> None:
     """Write the thresholds of all sweeps of whole models.
 
     Args:
-        spec: What they depend on, from `Plan.model_thresholds_spec`.
+        spec: What they depend on, from `Plan.spec`.
         path: The Parquet file to write.
     """
     recipes = json.loads(spec)["sweeps"]
@@ -131,7 +131,7 @@ def write_skipped(spec: str, path: str | Path) -> None:
     """Write what sweeps ask for and cannot have, as CSV; a header alone if that is nothing.
 
     Args:
-        spec: What they depend on, from `Plan.skipped_spec`.
+        spec: What they depend on, from `Plan.spec`.
         path: The CSV file to write.
     """
     write_csv(skipped_frame(json.loads(spec)["rows"]), path)

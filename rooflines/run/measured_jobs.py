@@ -29,7 +29,7 @@ def write_measured(spec: str, path: str | Path) -> None:
     """Write the timings of a set joined with the model, as Parquet.
 
     Args:
-        spec: What they depend on, from `Plan.measured_spec`.
+        spec: What they depend on, from `Plan.spec`.
         path: The Parquet file to write; its metadata have the timings without a row or an estimate.
 
     Raises:
@@ -52,7 +52,7 @@ def write_measured_summary(
     """Write the errors of all sets, and the timings without a row or an estimate, as CSV.
 
     Args:
-        spec: What they depend on, from `Plan.measured_summary_spec`.
+        spec: What they depend on, from `Plan.spec`.
         tables: The tables of the sets, in the order of `spec`.
         path: The CSV file of the errors.
         skipped: The CSV file of the timings without a row or an estimate.

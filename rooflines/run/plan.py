@@ -1,40 +1,39 @@
-"""The plan of a run: tables in parts, one job each, with everything a job depends on as JSON."""
+"""The plan of a run: every output of a config, with everything that its job depends on as JSON."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, placed
 from rooflines.basics.numbers import exact
-from rooflines.catalogue.chips import chip_sources
+from rooflines.catalogue.chips import chip_entries, chip_sources, dtype_entries
 from rooflines.charts import registry
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.models.table import shape_rows
 from rooflines.results.folders import (
+    CHARTS,
+    INDEX,
     LAYERS,
     MEASURED,
     MEASURED_SUMMARIES,
+    MODEL_SHAPES,
     MODEL_THRESHOLDS,
     MODELS,
+    SITE,
+    SKIPPED,
+    SUMMARY,
     TABLES,
+    THRESHOLDS,
+    WORKBOOK,
 )
-from rooflines.run.parts import (
-    MODEL_ROWS,
-    ROWS,
-    WRITING,
-    Part,
-    Parts,
-    as_param,
-    code_digest,
-    model_parts,
-    table_parts,
-)
+from rooflines.run.code import code_digest, file_digest
+from rooflines.run.outputs import Output, Plan, as_param
+from rooflines.run.parts import model_parts, table_parts
 from rooflines.serving.recipes import model_recipe, skipped_step_records
 from rooflines.settings.model_sweeps import AXES
-from rooflines.site.digest import bundle_digest
 from rooflines.sweep.recipes import recipe_of, skipped_records
 
 if TYPE_CHECKING:
@@ -46,182 +45,11 @@ if TYPE_CHECKING:
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-THRESHOLDS = (*ROWS, "critical")
-"""Those that thresholds depend on."""
-
-MODEL_SHAPES = ("basics", "model", "catalogue", "models", "results/model_shapes.py")
-"""What the shapes of models depend on."""
-
-SHEETS = (
-    *MODEL_ROWS,
-    "critical",
-    "results/model_shapes.py",
-    "site/chip_page.py",
-    "site/text.py",
-    "workbook",
-)
-"""What the sheets of the workbook depend on."""
-
-MEASURED_ROWS = (*MODEL_ROWS, "fits", "measured", "run/measured_jobs.py")
-"""What timings joined with the model depend on."""
-
-DRAWING = (
-    "charts/kit",
-    "charts/basis.py",
-    "charts/cells.py",
-    "charts/claims.py",
-    "charts/comparing.py",
-    "charts/contour_rows.py",
-    "charts/contours.py",
-    "charts/every_chip.py",
-    "charts/families.py",
-    "charts/frames.py",
-    "charts/job.py",
-    "charts/measured.py",
-    "charts/measured_results.py",
-    "charts/models.py",
-    "charts/offers.py",
-    "charts/planes.py",
-    "charts/results.py",
-    "charts/room.py",
-    "results/tables.py",
-)
-"""What makes pictures of charts and writes their files."""
-
-CHARTS_PER_PROCESS = 3
-"""Charts that are worth a process of their own: its start takes as long as half a chart [1]."""
-
 MOST_PUBLISHED_ROWS = 50_000
 """Rows of whole models up to which the site offers their tables [1]; as CSV about 5 MB."""
 
 MOST_CHARACTERS = 2**27
 """Limit on the specs of all parts of a run: Snakemake holds all of them in memory [1]."""
-
-
-class MeasurementWildcards(Protocol):
-    """The wildcards of a job that joins a set of timings with the model."""
-
-    measurement: str
-
-
-@dataclass(frozen=True)
-class Plan:
-    """All outputs of a config.
-
-    Attributes:
-        tables: The parts of the tables of operations.
-        models: The parts of the tables of whole models.
-        layers: The parts of the tables of their kernels.
-        thresholds_spec: Everything that the thresholds depend on, as JSON.
-        model_thresholds_spec: Everything that those of whole models depend on, as JSON.
-        skipped_spec: The list of what is skipped, as JSON.
-        summary_spec: Everything that the summary depends on, as JSON.
-        model_shapes_spec: The models of the catalogue, as JSON.
-        workbook_spec: What the workbook depends on besides its inputs, as JSON.
-        measured_specs: Everything that each set of timings depends on, as JSON, by its name.
-        measured_summary_spec: Everything that their summary depends on, as JSON.
-        family_specs: Everything that each family of charts depends on, as JSON, by its name.
-        bundle_spec: What the site depends on besides its inputs, as JSON.
-    """
-
-    tables: Parts
-    models: Parts
-    layers: Parts
-    thresholds_spec: str
-    model_thresholds_spec: str
-    skipped_spec: str
-    summary_spec: str
-    model_shapes_spec: str
-    workbook_spec: str
-    measured_specs: Mapping[str, str]
-    measured_summary_spec: str
-    family_specs: Mapping[str, str]
-    bundle_spec: str
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The parts of all tables."""
-        return tuple(part for parts in self.by_folder.values() for part in parts.all)
-
-    def part_paths(self) -> list[str]:
-        """Their paths below the results."""
-        return [part.path for part in self.parts]
-
-    @property
-    def by_folder(self) -> dict[str, Parts]:
-        """The parts in each folder of tables."""
-        return {TABLES: self.tables, MODELS: self.models, LAYERS: self.layers}
-
-    @property
-    def indexes(self) -> dict[str, str]:
-        """The list of the parts in each folder of tables, as JSON."""
-        return {folder: parts.index_spec() for folder, parts in self.by_folder.items()}
-
-    def model_thresholds(self) -> list[str]:
-        """The files with thresholds of whole models; none without a sweep of them."""
-        return [MODEL_THRESHOLDS] if self.models.all else []
-
-    def measured_names(self) -> list[str]:
-        """The sets of timings."""
-        return list(self.measured_specs)
-
-    def measured_paths(self) -> list[str]:
-        """Their tables, below the results."""
-        return [f"{MEASURED}/{name}.parquet" for name in self.measured_specs]
-
-    def measured_summaries(self) -> list[str]:
-        """Their summaries; none without a set."""
-        return list(MEASURED_SUMMARIES) if self.measured_specs else []
-
-    def measured_spec(self, wildcards: MeasurementWildcards) -> str:
-        """Everything that the set of a job depends on, as JSON."""
-        return self.measured_specs[wildcards.measurement]
-
-    def published_models(self) -> list[str]:
-        """The files of whole models that the site offers: large tables are left out."""
-        rows = sum(part.rows for part in self.models.all)
-        tables = [part.path for part in self.models.all] if rows <= MOST_PUBLISHED_ROWS else []
-        return [*self.model_thresholds(), *tables]
-
-    def summarized_parts(self) -> list[str]:
-        """The tables that the summary counts."""
-        return [part.path for part in (*self.tables.all, *self.models.all)]
-
-    def chart_families(self) -> list[str]:
-        """The families of charts that are drawn."""
-        return list(self.family_specs)
-
-    def charts_spec(self) -> str:
-        """Everything that the charts depend on, as JSON."""
-        families = {name: json.loads(spec) for name, spec in self.family_specs.items()}
-        return as_param({"families": families})
-
-    def charts_digest(self) -> str:
-        """The SHA-256 of `charts_spec`."""
-        return hashlib.sha256(self.charts_spec().encode()).hexdigest()
-
-    def charted(self) -> list[JSON]:
-        """The charts that are drawn."""
-        return [
-            chart for spec in self.family_specs.values() for chart in json.loads(spec)["charts"]
-        ]
-
-    def charted_parts(self) -> list[str]:
-        """The tables and timings that charts read, by path; many read thresholds alone."""
-        kinds = registry.charts()
-        reading = [chart for chart in self.charted() if kinds[chart["chart"]].reads]
-        sweeps = {sweep for chart in reading for sweep in (chart["sweep"], *chart["others"])}
-        read = (*self.tables.all, *self.models.all)
-        measurements = (chart["measurements"] for chart in self.charted())
-        timings = dict.fromkeys(name for name in measurements if name)
-        return [
-            *(part.path for part in read if part.sweep in sweeps),
-            *(f"{MEASURED}/{name}.parquet" for name in timings),
-        ]
-
-    def drawing_threads(self) -> int:
-        """Processes that draw the charts [1]; Snakemake starts no more than there are cores."""
-        return max(1, -(-len(self.charted()) // CHARTS_PER_PROCESS))
 
 
 def plan(config: Config) -> Plan:
@@ -233,116 +61,220 @@ def plan(config: Config) -> Plan:
     Raises:
         RooflinesError: The specs of all parts are too large for memory.
     """
-    sweeps, model_sweeps = list(config.sweeps.values()), list(config.model_sweeps.values())
     with placed(file=config.file):
-        tables, models, layers = _parts(sweeps, model_sweeps)
+        parts = tuple(_parts(config))
+    return Plan(
+        (
+            *parts,
+            *_indexes(parts),
+            *_numbers(config, parts),
+            *_measured(config),
+            *_faces(config, parts),
+        )
+    )
+
+
+def _parts(config: Config) -> Iterator[Output]:
+    """The parts of all tables, of operations, whole models and kernels.
+
+    Raises:
+        RooflinesError: Their specs have more than `MOST_CHARACTERS`.
+    """
+    models = config.model_sweeps.values()
+    every = chain(
+        *(table_parts(sweep) for sweep in config.sweeps.values()),
+        *(model_parts(sweep, MODELS) for sweep in models),
+        *(model_parts(sweep, LAYERS) for sweep in models if sweep.has_layers),
+    )
+    characters = 0
+    for part in every:
+        characters += len(part.spec)
+        if characters > MOST_CHARACTERS:
+            key = "sweeps" if part.folder == TABLES else "model-sweeps"
+            problem = (
+                "makes parts whose descriptions together have more than "
+                f"{MOST_CHARACTERS:,} characters"
+            )
+            place = f"{key}.{part.sweep}.rows_per_part"
+            raise RooflinesError(place, problem, "choose a larger number, or fewer shapes")
+        yield part
+
+
+def _indexes(parts: Sequence[Output]) -> Iterator[Output]:
+    """The lists of parts, one per folder of tables."""
+    inputs = {"tables": _paths(parts)}
+    for folder in (TABLES, MODELS, LAYERS):
+        rows = [
+            {
+                "sweep": part.sweep,
+                "part": part.number,
+                "rows": part.rows,
+                "path": part.path.removeprefix(f"{folder}/"),
+            }
+            for part in parts
+            if part.folder == folder
+        ]
+        job = "results.table_index.write_indexes"
+        yield Output(f"{folder}/{INDEX}", job, as_param(rows), inputs)
+
+
+def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
+    """Thresholds, what is skipped, the summary, and the models of the catalogue."""
+    sweeps, model_sweeps = list(config.sweeps.values()), list(config.model_sweeps.values())
     recipes = [recipe_of(sweep, sweep.config.chips) for sweep in sweeps]
     of_models = [model_recipe(sweep, sweep.models, sweep.config.chips) for sweep in model_sweeps]
-    thresholds = as_param({"code": code_digest(*THRESHOLDS, *WRITING), "sweeps": recipes})
-    model_thresholds = as_param({"code": code_digest(*MODEL_ROWS, *WRITING), "sweeps": of_models})
-    skipped = as_param(
-        {
-            "code": code_digest(*MODEL_ROWS, *WRITING),
-            "rows": [*skipped_records(sweeps), *skipped_step_records(model_sweeps)],
-            "sweeps": [*recipes, *of_models],
-        }
+    yield _made(
+        THRESHOLDS, "run.jobs.write_thresholds", "critical", {"sweeps": recipes}, memory_mb=1000
     )
-    summary = as_param(
-        {
-            "code": code_digest(*MODEL_ROWS, *THRESHOLDS, *WRITING, "results/summary.py"),
-            "of": [
-                *(_summarized(sweep, tables.all) for sweep in sweeps),
-                *(_summarized_steps(sweep, models.all) for sweep in model_sweeps),
-            ],
-            "sweeps": [*recipes, *of_models],
-        }
+    if model_sweeps:
+        job = "run.jobs.write_model_thresholds"
+        yield _made(MODEL_THRESHOLDS, job, "serving", {"sweeps": of_models}, memory_mb=1500)
+    skipped = {
+        "rows": [*skipped_records(sweeps), *skipped_step_records(model_sweeps)],
+        "sweeps": [*recipes, *of_models],
+    }
+    yield _made(SKIPPED, "run.jobs.write_skipped", "serving", skipped)
+    summed = {
+        "of": [
+            *(_summarized(sweep, parts) for sweep in sweeps),
+            *(_summarized_steps(sweep, parts) for sweep in model_sweeps),
+        ],
+        "sweeps": [*recipes, *of_models],
+    }
+    counted = [part for part in parts if part.folder in (TABLES, MODELS)]
+    inputs = {"tables": _paths(counted), **_thresholds(config)}
+    job = "results.summary.write_summary"
+    yield _made(SUMMARY, job, "critical", summed, memory_mb=1000, inputs=inputs)
+    job = "results.model_shapes.write_model_shapes"
+    yield _made(MODEL_SHAPES, job, "models", {"models": shape_rows()})
+
+
+def _measured(config: Config) -> Iterator[Output]:
+    """Timings joined with the model, and their summaries."""
+    recipes = config.measured_recipes()
+    job = "run.measured_jobs.write_measured"
+    for recipe in recipes:
+        path = f"{MEASURED}/{recipe['measurement']}.parquet"
+        yield _made(path, job, "measured", {"measurements": [recipe]}, memory_mb=2000)
+    job = "run.measured_jobs.write_measured_summary"
+    inputs = {"tables": _timings(config)}
+    for path in MEASURED_SUMMARIES if recipes else ():
+        yield _made(path, job, "measured", {"measurements": recipes}, memory_mb=2000, inputs=inputs)
+
+
+def _faces(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
+    """The workbook, charts and site."""
+    thresholds = _thresholds(config)
+    inputs = {**thresholds, "model_shapes": [MODEL_SHAPES]}
+    about = {"sources": _short(chip_sources())}
+    job = "workbook.workbook.write_workbook"
+    yield _made(
+        WORKBOOK, job, "workbook", about, memory_mb=1000, inputs=inputs, recorded_inputs=True
     )
-    shapes = as_param({"code": code_digest(*MODEL_SHAPES, *WRITING), "models": shape_rows()})
-    sources = hashlib.sha256(json.dumps(chip_sources(), default=str).encode()).hexdigest()
-    workbook = as_param({"code": code_digest(*SHEETS, *WRITING), "sources": sources[:16]})
-    measured, measured_summary = _measured_specs(config)
+    families: dict[str, list[Spec]] = {}
+    for chart in config.charts:
+        families.setdefault(chart.family, []).append(chart)
+    inputs = {"tables": _charted(config, parts), **thresholds}
+    for family, charts in families.items():
+        job = "run.drawing_jobs.draw_charts"
+        spec = {
+            "formats": config.formats,
+            "charts": [chart.plain() for chart in charts],
+            "digests": [_chart_digest(config, chart) for chart in charts],
+        }
+        yield Output(f"{CHARTS}/{family}", job, as_param(spec), inputs)
     site = {
-        "code": bundle_digest(),
         "site": config.site,
         "config": config.plain,
-        "tables": _listed_tables(sweeps, tables.all) if "tables" in config.site else [],
+        "catalogues": _short(
+            {
+                "sources": chip_sources(),
+                "chips": {chip: entry.plain for chip, entry in chip_entries().items()},
+                "dtypes": dtype_entries().model_dump(),
+                "calibrations": shipped_calibrations().model_dump(mode="json"),
+            }
+        ),
+        "tables": _listed_tables(config, parts) if "tables" in config.site else [],
     }
-    return Plan(
-        tables=tables,
-        models=models,
-        layers=layers,
-        thresholds_spec=thresholds,
-        model_thresholds_spec=model_thresholds,
-        skipped_spec=skipped,
-        summary_spec=summary,
-        model_shapes_spec=shapes,
-        workbook_spec=workbook,
-        measured_specs=measured,
-        measured_summary_spec=measured_summary,
-        family_specs=_family_specs(config),
-        bundle_spec=as_param(site),
-    )
+    steps = [part for part in parts if part.folder == MODELS]
+    published = steps if sum(part.rows for part in steps) <= MOST_PUBLISHED_ROWS else []
+    inputs = {
+        "charts": [f"{CHARTS}/{family}" for family in families],
+        "thresholds": thresholds["thresholds"],
+        "models": [*thresholds["model_thresholds"], *_paths(published)],
+        "measured": [*MEASURED_SUMMARIES] if config.measurements else [],
+        "timings": _timings(config),
+    }
+    job = "run.drawing_jobs.write_site"
+    yield _made(SITE, job, "site", site, memory_mb=1000, inputs=inputs, recorded_inputs=True)
 
 
-def _listed_tables(sweeps: Iterable[Sweep], parts: Sequence[Part]) -> list[JSON]:
+def _made(  # noqa: PLR0913, the fields of an output
+    path: str,
+    job: str,
+    package: str,
+    spec: Mapping[str, object],
+    *,
+    memory_mb: int = 500,
+    inputs: Mapping[str, Sequence[str]] | None = None,
+    recorded_inputs: bool = False,
+) -> Output:
+    """An output that a sub-package computes; its spec has the digest of the code."""
+    whole = as_param({"code": code_digest(package, job), **spec})
+    return Output(path, job, whole, inputs or {}, memory_mb, recorded_inputs=recorded_inputs)
+
+
+def _paths(parts: Iterable[Output]) -> list[str]:
+    return [part.path for part in parts]
+
+
+def _thresholds(config: Config) -> dict[str, list[str]]:
+    """The files of thresholds, as inputs."""
+    of_models = [MODEL_THRESHOLDS] if config.model_sweeps else []
+    return {"thresholds": [THRESHOLDS], "model_thresholds": of_models}
+
+
+def _timings(config: Config) -> list[str]:
+    """The tables of timings."""
+    return [f"{MEASURED}/{name}.parquet" for name in config.measurements]
+
+
+def _short(content: object) -> str:
+    """A digest of data."""
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _listed_tables(config: Config, parts: Sequence[Output]) -> list[JSON]:
     """The tables of sweeps of operations, as the site lists them."""
     from rooflines.sweep.table import stored_columns  # noqa: PLC0415, polars is slow to import
 
     listed: list[JSON] = []
-    for sweep in sweeps:
-        own = [part for part in parts if part.sweep == sweep.name]
+    for sweep in config.sweeps.values():
+        own = [part for part in parts if (part.folder, part.sweep) == (TABLES, sweep.name)]
         listed.append(
             {
                 "sweep": sweep.name,
                 "rows": sum(part.rows for part in own),
                 "columns": len(stored_columns(sweep)),
-                "files": [f"{part.name}.parquet" for part in own],
+                "files": [part.path.removeprefix(f"{TABLES}/") for part in own],
             }
         )
     return listed
 
 
-def _measured_specs(config: Config) -> tuple[dict[str, str], str]:
-    """What each set of timings, and the summary of all, depend on."""
-    code = code_digest(*MEASURED_ROWS, *WRITING)
-    recipes = config.measured_recipes()
-    specs = {
-        recipe["measurement"]: as_param({"code": code, "measurements": [recipe]})
-        for recipe in recipes
-    }
-    return specs, as_param({"code": code, "measurements": recipes})
-
-
-def _parts(
-    sweeps: Iterable[Sweep], model_sweeps: Sequence[ModelSweep]
-) -> tuple[Parts, Parts, Parts]:
-    """The parts of all tables, of operations, whole models and kernels."""
-    with_layers = [sweep for sweep in model_sweeps if sweep.has_layers]
-    parts = [
-        [table_parts(sweep) for sweep in sweeps],
-        [model_parts(sweep, MODELS) for sweep in model_sweeps],
-        [model_parts(sweep, LAYERS) for sweep in with_layers],
-    ]
-    bounded = list(_bounded(chain.from_iterable(map(chain.from_iterable, parts))))
-    tables, models, layers = (
-        Parts(tuple(part for part in bounded if part.folder == folder))
-        for folder in (TABLES, MODELS, LAYERS)
-    )
-    return tables, models, layers
-
-
-def _summarized(sweep: Sweep, parts: Sequence[Part]) -> dict[str, object]:
+def _summarized(sweep: Sweep, parts: Sequence[Output]) -> dict[str, object]:
     """What the summary of a sweep reads: its parts, and the thresholds along one axis."""
     return {
         "sweep": sweep.name,
         "models": False,
         "axis": sweep.first_solved,
         "share": float(max(map(exact, sweep.config.shares))),
-        "parts": [part.path for part in parts if part.sweep == sweep.name],
+        "parts": _paths(p for p in parts if (p.folder, p.sweep) == (TABLES, sweep.name)),
     }
 
 
-def _summarized_steps(sweep: ModelSweep, parts: Sequence[Part]) -> dict[str, object]:
+def _summarized_steps(sweep: ModelSweep, parts: Sequence[Output]) -> dict[str, object]:
     """The same of a sweep of whole models."""
     config = sweep.config
     asked = {*config.thresholds, *(["B"] if config.targets else [])}
@@ -350,55 +282,31 @@ def _summarized_steps(sweep: ModelSweep, parts: Sequence[Part]) -> dict[str, obj
         "sweep": sweep.name,
         "models": True,
         "axis": next((axis for axis in AXES if axis in asked), None),
-        "parts": [part.path for part in parts if part.sweep == sweep.name],
+        "parts": _paths(p for p in parts if (p.folder, p.sweep) == (MODELS, sweep.name)),
     }
 
 
-def _bounded(parts: Iterable[Part]) -> Iterator[Part]:
-    """Refuse specs of more than `MOST_CHARACTERS`."""
-    characters = 0
-    for part in parts:
-        characters += len(part.spec)
-        if characters > MOST_CHARACTERS:
-            key = "sweeps" if part.folder == TABLES else "model-sweeps"
-            place = f"{key}.{part.sweep}.rows_per_part"
-            problem = (
-                "makes parts whose descriptions together have more than "
-                f"{MOST_CHARACTERS:,} characters"
-            )
-            raise RooflinesError(place, problem, "choose a larger number, or fewer shapes")
-        yield part
-
-
-def _family_specs(config: Config) -> dict[str, str]:
-    """What each family of charts depends on: its charts, with a digest of all behind each."""
-    families: dict[str, list[Spec]] = {}
-    for chart in config.charts:
-        families.setdefault(chart.family, []).append(chart)
-    return {
-        family: as_param(
-            {
-                "formats": config.formats,
-                "charts": [chart.plain() for chart in charts],
-                "digests": [_chart_digest(config, chart) for chart in charts],
-            }
-        )
-        for family, charts in families.items()
-    }
+def _charted(config: Config, parts: Sequence[Output]) -> list[str]:
+    """The tables and timings that charts read; many read thresholds alone."""
+    kinds = registry.charts()
+    reading = [chart for chart in config.charts if kinds[chart.chart].reads]
+    sweeps = {sweep for chart in reading for sweep in (chart.sweep, *chart.others)}
+    read = [part for part in parts if part.folder != LAYERS and part.sweep in sweeps]
+    timed = dict.fromkeys(chart.measurements for chart in config.charts if chart.measurements)
+    return [*_paths(read), *(f"{MEASURED}/{name}.parquet" for name in timed)]
 
 
 def _chart_digest(config: Config, chart: Spec) -> str:
-    """A digest of a chart, its formats, its code and its numbers."""
-    read: list[tuple[str, ...]]
-    if chart.measurements:
-        read = [MEASURED_ROWS]
-    else:
-        read = [MODEL_ROWS] if chart.sweep in config.model_sweeps else [ROWS, THRESHOLDS]
+    """A digest of a chart, its formats, its code and its numbers.
+
+    Its code is its own file and all of `charts` but the files of other charts.
+    """
+    job = "run.drawing_jobs.draw_charts"
     content = {
         "formats": config.formats,
         "chart": chart.plain(),
-        "code": code_digest(*registry.modules_of(chart.family), *DRAWING),
-        "numbers": [code_digest(*code, *WRITING) for code in read],
+        "code": code_digest("charts", job, but="charts/kinds"),
+        "own": file_digest(registry.modules_of(chart.family)),
         "data": list(_shown(config, chart)),
     }
     return hashlib.sha256(as_param(content).encode()).hexdigest()

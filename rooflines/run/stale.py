@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflines.results.folders import WORKBOOK
 from rooflines.results.records import Record, files_in, record_file, record_of
 from rooflines.run.foreign import foreign, not_ours
 
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-DERIVED = ("bundle", WORKBOOK)
-"""The outputs whose content depends on other outputs, not on their spec."""
+    from rooflines.run.outputs import Output
 
 OTHER_CONFIG = "made from another config or by another version"
 
@@ -96,13 +94,13 @@ class StaleOutput:
 
 
 def stale_outputs(
-    results: Path, specs: Mapping[str, str], cache: FileCache, say: Callable[[str], None]
+    results: Path, planned: Mapping[str, Output], cache: FileCache, say: Callable[[str], None]
 ) -> list[StaleOutput]:
     """The outputs that exist and differ from the plan.
 
     Args:
         results: The folder of results.
-        specs: What each output depends on, as JSON, by its path below `results`.
+        planned: The outputs of the plan by their path below `results`.
         cache: The outputs that need not be read; those that are intact are added.
         say: Prints a line that announces how much has to be read.
 
@@ -110,7 +108,9 @@ def stale_outputs(
         RooflinesError: A run would delete or overwrite files that are not ours.
     """
     existing = {
-        results / name: spec for name, spec in specs.items() if os.path.lexists(results / name)
+        results / name: output
+        for name, output in planned.items()
+        if os.path.lexists(results / name)
     }
     unread = {
         path: mark
@@ -123,11 +123,12 @@ def stale_outputs(
     if size > ANNOUNCED_BYTES:
         say(f"verifying {size / 1e9:,.1f} GB in {len(unread):,} outputs that are new or changed")
     with ThreadPoolExecutor(READERS) as pool:
-        stale = list(pool.map(lambda path: _stale(results, path, existing[path]), unread))
+        stale = list(pool.map(lambda path: _stale(results, path, existing[path].spec), unread))
     checked = zip(unread.items(), stale, strict=True)
     cache.add({str(path): mark for (path, mark), problem in checked if problem is None})
-    derived = {results / name for name in DERIVED} & (existing.keys() - unread.keys())
-    records = {path: record_of(results, path) for path in sorted(derived)}
+    read = existing.keys() - unread.keys()
+    derived = sorted(path for path in read if existing[path].recorded_inputs)
+    records = {path: record_of(results, path) for path in derived}
     stale += [_outdated(results, path, record) for path, record in records.items() if record]
     return [problem for problem in stale if problem is not None]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from rooflines.run import Workflow
 
@@ -30,14 +30,19 @@ def left_in_place(paths: Iterable[str], workflow: Workflow) -> list[str]:
     return inputs
 
 
-def unless_stored(path: str, workflow: Workflow) -> list[str]:
-    """An output that a full run makes on a disk only.
+def unless_stored(paths: Iterable[str], names: Container[str], workflow: Workflow) -> list[str]:
+    """Outputs of a full run, without those that it makes on a disk only.
 
-    Its job reads all tables, and would download every one of them from object storage.
+    The job of the summary reads all tables, and would download every one of them.
 
     Args:
-        path: The output.
+        paths: The outputs.
+        names: The file names of those that are made on a disk only.
         workflow: Snakemake's workflow object.
     """
-    modified = workflow.modifier.path_modifier.modify(path)
-    return [] if getattr(modified, "flags", {}).get("storage_object") else [path]
+
+    def stored(path: str) -> bool:
+        modified = workflow.modifier.path_modifier.modify(path)
+        return bool(getattr(modified, "flags", {}).get("storage_object"))
+
+    return [path for path in paths if path.rpartition("/")[2] not in names or not stored(path)]

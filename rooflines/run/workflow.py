@@ -14,14 +14,14 @@ from typing import Any
 from rooflines.basics.errors import PlausibilityWarning, RooflinesError
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.config import DEFAULT_CONFIG, load_config
-from rooflines.results.folders import SUMMARY, THRESHOLDS, WORKBOOK
 from rooflines.run import Workflow
 from rooflines.run.ending import ending
 from rooflines.run.guard import Guard, require_writable
 from rooflines.run.interrupt import Interruption
 from rooflines.run.lock import STATE
 from rooflines.run.log import WithoutSteps
-from rooflines.run.plan import Plan, plan
+from rooflines.run.outputs import Plan
+from rooflines.run.plan import plan
 from rooflines.run.progress import Progress
 from rooflines.run.screen import Screen, is_screen
 
@@ -150,24 +150,6 @@ def plan_or_exit(
         sys.exit(str(error))
 
 
-def outputs(plan: Plan) -> dict[str, str]:
-    """What each output of a run depends on, as JSON, by its path below the results."""
-    return {
-        **{part.path: part.spec for part in plan.parts},
-        **{f"{folder}/index.csv": spec for folder, spec in plan.indexes.items()},
-        THRESHOLDS: plan.thresholds_spec,
-        **dict.fromkeys(plan.model_thresholds(), plan.model_thresholds_spec),
-        "skipped.csv": plan.skipped_spec,
-        SUMMARY: plan.summary_spec,
-        "model-shapes.csv": plan.model_shapes_spec,
-        WORKBOOK: plan.workbook_spec,
-        **dict(zip(plan.measured_paths(), plan.measured_specs.values(), strict=True)),
-        **dict.fromkeys(plan.measured_summaries(), plan.measured_summary_spec),
-        **{f"charts/{family}": spec for family, spec in plan.family_specs.items()},
-        "bundle": plan.bundle_spec,
-    }
-
-
 def config_file(config: Mapping[str, Any], configfiles: Sequence[Path]) -> Path | None:
     """The config file of a run; None: it has several, or none but a mapping.
 
@@ -192,11 +174,12 @@ def watch_files(plan: Plan, workflow: Workflow, config: Mapping[str, Any]) -> No
     from snakemake.logging import logger  # noqa: PLC0415
 
     if workflow.is_main_process:
-        specs = {} if workflow.storage_settings.default_storage_provider else outputs(plan)
+        stored = workflow.storage_settings.default_storage_provider
+        outputs = {} if stored else plan.by_path
         results = Path(workflow.pathvars.apply("<results>"))
         is_module = not workflow.modifier.is_main_snakefile()
         file = None if is_module else config_file(config, workflow.configfiles)
-        logger.addHandler(Guard(workflow, results, specs, file))
+        logger.addHandler(Guard(workflow, results, outputs, file))
 
 
 def show_progress(plan: Plan, workflow: Workflow) -> None:
@@ -224,7 +207,7 @@ def show_progress(plan: Plan, workflow: Workflow) -> None:
                     if is_screen(handler.stream):
                         screen = Screen(handler.stream)
                         handler.setStream(screen)
-        rows = dict.fromkeys(outputs(plan), 0) | {part.path: part.rows for part in plan.parts}
+        rows = {output.path: output.rows for output in plan.outputs}
         logger.addHandler(Progress(workflow, rows, screen))
 
 

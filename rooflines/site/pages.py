@@ -80,7 +80,7 @@ class ListedChart(TypedDict):
 
 
 class ListedTable(TypedDict):
-    """A table of the page `model.html`, which is published elsewhere; `Plan.bundle_spec` has them.
+    """A table of the page `model.html`, which is published elsewhere; `Plan.spec` has them.
 
     Attributes:
         sweep: The sweep that it is of.

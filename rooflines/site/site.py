@@ -86,7 +86,7 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
             charts, and `index.json`, which lists them.
         thresholds: The thresholds, as Parquet; their metadata have the chips.
         models: Thresholds and tables of whole models, as Parquet, for download.
-        spec: What the site says of itself and the config, from `Plan.bundle_spec`.
+        spec: What the site says of itself and the config, from `Plan.spec`.
         measured: Errors at timings, and timings without a row, as CSV; none without timings.
         timings: The timings, as Parquet; their metadata have the chips.
     """

@@ -37,7 +37,7 @@ def write_workbook(
     """Write the workbook. Equal results are equal files.
 
     Args:
-        spec: What it depends on besides its inputs, as JSON, from `Plan.workbook_spec`.
+        spec: What it depends on besides its inputs, as JSON, from `Plan.spec`.
         thresholds: Thresholds of operations and, if there are any, of whole models, as Parquet;
             their metadata have the sweeps.
         model_shapes: The models of the catalogue, as CSV.

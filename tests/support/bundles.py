@@ -11,7 +11,7 @@ import polars as pl
 from PIL import Image
 
 from rooflines import load_config
-from rooflines.results.folders import MODEL_THRESHOLDS
+from rooflines.results.folders import MEASURED_SUMMARIES, MODEL_THRESHOLDS
 from rooflines.run.jobs import write_model_part, write_model_thresholds, write_thresholds
 from rooflines.run.measured_jobs import write_measured, write_measured_summary
 from rooflines.run.plan import plan
@@ -152,11 +152,11 @@ def made_bundle(folder: Path) -> Path:
         write_family(folder / "charts" / family)
     parquet = folder / "thresholds.parquet"
     planned = plan(load_config(CONFIG))
-    write_thresholds(planned.thresholds_spec, parquet)
+    write_thresholds(planned.spec("thresholds.parquet"), parquet)
     models = [folder / MODEL_THRESHOLDS]
-    write_model_thresholds(planned.model_thresholds_spec, models[0])
-    tables = [folder / part.path for part in planned.models.all]
-    for part, table in zip(planned.models.all, tables, strict=True):
+    write_model_thresholds(planned.spec("model-thresholds.parquet"), models[0])
+    tables = [folder / part.path for part in planned.parts_in("models")]
+    for part, table in zip(planned.parts_in("models"), tables, strict=True):
         table.parent.mkdir(parents=True, exist_ok=True)
         write_model_part(part.spec, table)
     write_bundle(
@@ -164,7 +164,7 @@ def made_bundle(folder: Path) -> Path:
         [folder / "charts" / family for family in ("roofline", "compared")],
         parquet,
         [*(path for path in models if path.suffix == ".parquet"), *tables],
-        spec=planned.bundle_spec,
+        spec=planned.spec("bundle"),
         measured=write_errors(folder),
         timings=sorted((folder / "measured").glob("*.parquet")),
     )
@@ -205,12 +205,12 @@ def write_errors(folder: Path) -> list[Path]:
     files = {"grid": "timings.csv", "nccl": "collectives.csv", "served": "served.csv"}
     config = {"measurements": {name: {"file": str(folder / file)} for name, file in files.items()}}
     planned = plan(load_config(config))
-    tables = [str(folder / path) for path in planned.measured_paths()]
+    tables = [str(folder / path) for path in planned.paths("measured")]
     (folder / "measured").mkdir(exist_ok=True)
     for name, table in zip(files, tables, strict=True):
-        write_measured(planned.measured_specs[name], table)
-    written = [folder / name for name in planned.measured_summaries()]
-    write_measured_summary(planned.measured_summary_spec, tables, *written)
+        write_measured(planned.spec(f"measured/{name}.parquet"), table)
+    written = [folder / name for name in MEASURED_SUMMARIES]
+    write_measured_summary(planned.spec("measured.csv"), tables, *written)
     return written
 
 

@@ -24,7 +24,7 @@ from rooflines.catalogue import chips as catalogue
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import threshold_columns
 from rooflines.models.library import model_entries
-from rooflines.results.folders import LAYERS, MODELS, TABLES
+from rooflines.results.folders import FOLDERS, LAYERS, MODELS, TABLES
 from rooflines.run.jobs import (
     write_layer_part,
     write_model_part,
@@ -268,26 +268,26 @@ def outcome(case: Case, folder: Path) -> str:
                 )
             for models in config.model_sweeps.values():
                 check_models(models, case.where)
-            for folder_name, parts in made.by_folder.items():
-                if parts.all:
-                    part = parts.all[int(case.where * (len(parts.all) - 1))]
+            for folder_name in FOLDERS:
+                if parts := made.parts_in(folder_name):
+                    part = parts[int(case.where * (len(parts) - 1))]
                     if part.rows <= MOST_THRESHOLDS:
                         WRITERS[folder_name](part.spec, results / part.path)
             if case.where < SOLVED and config.model_sweeps:
                 solved = results / "model-thresholds.parquet"
-                write_model_thresholds(made.model_thresholds_spec, solved)
+                write_model_thresholds(made.spec("model-thresholds.parquet"), solved)
                 predicates.check_numbers(pl.read_parquet(solved))
             if (
                 case.where < SOLVED
                 and sum(sweep.solutions() for sweep in config.sweeps.values()) <= MOST_THRESHOLDS
             ):
-                write_thresholds(made.thresholds_spec, results / "thresholds.parquet")
+                write_thresholds(made.spec("thresholds.parquet"), results / "thresholds.parquet")
                 frame = pl.read_parquet(results / "thresholds.parquet")
                 for name, sweep in config.sweeps.items():
                     known = threshold_columns(sweep.op.dims, axes=sweep.has_axes)
                     own = [column.name for column in known]
                     predicates.check_thresholds(frame.filter(sweep=name).select(own), sweep)
-            write_skipped(made.skipped_spec, results / "skipped.csv")
+            write_skipped(made.spec("skipped.csv"), results / "skipped.csv")
             for csv in results.glob("*.csv"):
                 predicates.check_csv(csv.read_text(encoding="utf-8"))
     except rooflines.RooflinesError as error:

@@ -82,14 +82,14 @@ def written(folder: Path, config: dict[str, Any]) -> Path:
     (folder / FOLDER).mkdir(parents=True)
     planned = plan(rooflines.load_config(config))
     thresholds = [folder / "thresholds.parquet"]
-    write_thresholds(planned.thresholds_spec, thresholds[0])
-    if planned.model_thresholds():
+    write_thresholds(planned.spec("thresholds.parquet"), thresholds[0])
+    if planned.parts_in("models"):
         thresholds.append(folder / "model-thresholds.parquet")
-        spec = planned.model_thresholds_spec
+        spec = planned.spec("model-thresholds.parquet")
         write_model_thresholds(spec, thresholds[1])
     shapes, path = folder / "model-shapes.csv", folder / "rooflines.xlsx"
-    write_model_shapes(planned.model_shapes_spec, shapes)
-    write_workbook(planned.workbook_spec, thresholds, shapes, path)
+    write_model_shapes(planned.spec("model-shapes.csv"), shapes)
+    write_workbook(planned.spec("rooflines.xlsx"), thresholds, shapes, path)
     return path
 
 

@@ -6,11 +6,7 @@ rule bundle:
     a page compares two chips, dtypes or splits. `index.html` opens without a server.
     """
     input:
-        charts=expand("<results>/charts/{family}", family=plan.chart_families()),
-        thresholds="<results>/thresholds.parquet",
-        models=expand("<results>/{file}", file=plan.published_models()),
-        measured=expand("<results>/{file}", file=plan.measured_summaries()),
-        timings=expand("<results>/{file}", file=plan.measured_paths()),
+        **plan.inputs("bundle"),
     output:
         site=report(
             directory("<results>/bundle"),
@@ -25,7 +21,7 @@ rule bundle:
     resources:
         mem_mb=1000,
     params:
-        spec=plan.bundle_spec,
+        spec=plan.spec("bundle"),
     run:
         run_job(
             "run.drawing_jobs.write_site",
@@ -34,6 +30,6 @@ rule bundle:
             params.spec,
             output.site,
             input.charts,
-            input.thresholds,
+            input.thresholds[0],
             {name: list(input[name]) for name in ("models", "measured", "timings")},
         )

@@ -30,9 +30,7 @@ rule charts:
     input:
         digest="<results>/.made/charts.sha256",
         index=ancient("<results>/tables/index.csv"),
-        tables=ancient(expand("<results>/{part}", part=plan.charted_parts())),
-        thresholds=ancient("<results>/thresholds.parquet"),
-        model_thresholds=ancient(expand("<results>/{file}", file=plan.model_thresholds())),
+        **{name: ancient(files) for name, files in plan.charts_inputs().items()},
     output:
         folders=[
             report(
@@ -43,7 +41,7 @@ rule charts:
                 subcategory=family,
                 labels={"chart": "{name}"},
             )
-            for family in plan.chart_families()
+            for family in plan.families()
         ],
     log:
         "<results>/logs/charts.log",
@@ -60,7 +58,7 @@ rule charts:
             log[0],
             1,  # of polars, in each process that draws
             params.spec,
-            Path(input.thresholds).parent,
+            Path(input.index).parents[1],
             Path(output.folders[0]).parent,
             threads,
         )

@@ -14,7 +14,7 @@ rule measured:
     resources:
         mem_mb=2000,
     params:
-        spec=plan.measured_spec,
+        spec=plan.rule("measured/{measurement}.parquet").spec,
     run:
         run_job("run.measured_jobs.write_measured", log[0], threads, params.spec, output.table)
 
@@ -24,7 +24,7 @@ rule measured_summary:
     estimate, counted. Only with `measurements`.
     """
     input:
-        tables=expand("<results>/{file}", file=plan.measured_paths()),
+        tables=expand("<results>/{file}", file=plan.paths("measured")),
     output:
         csv="<results>/measured.csv",
         skipped="<results>/measured-skipped.csv",
@@ -34,7 +34,7 @@ rule measured_summary:
     resources:
         mem_mb=2000,
     params:
-        spec=plan.measured_summary_spec,
+        spec=plan.spec("measured.csv"),
     run:
         run_job(
             "run.measured_jobs.write_measured_summary",

@@ -9,11 +9,11 @@ rule model_table:
         table="<results>/models/{sweep}/part-{part}.parquet",
     log:
         "<results>/logs/model_table/{sweep}/part-{part}.log",
-    threads: plan.models.threads
+    threads: plan.rule("models/{sweep}/part-{part}.parquet").threads
     resources:
-        mem_mb=plan.models.memory_mb,
+        mem_mb=plan.rule("models/{sweep}/part-{part}.parquet").memory_mb,
     params:
-        spec=plan.models.spec,
+        spec=plan.rule("models/{sweep}/part-{part}.parquet").spec,
     run:
         run_job("run.jobs.write_model_part", log[0], threads, params.spec, output.table)
 
@@ -24,11 +24,11 @@ rule layer_table:
         table="<results>/layers/{sweep}/part-{part}.parquet",
     log:
         "<results>/logs/layer_table/{sweep}/part-{part}.log",
-    threads: plan.layers.threads
+    threads: plan.rule("layers/{sweep}/part-{part}.parquet").threads
     resources:
-        mem_mb=plan.layers.memory_mb,
+        mem_mb=plan.rule("layers/{sweep}/part-{part}.parquet").memory_mb,
     params:
-        spec=plan.layers.spec,
+        spec=plan.rule("layers/{sweep}/part-{part}.parquet").spec,
     run:
         run_job("run.jobs.write_layer_part", log[0], threads, params.spec, output.table)
 
@@ -49,7 +49,7 @@ rule model_thresholds:
     resources:
         mem_mb=1500,
     params:
-        spec=plan.model_thresholds_spec,
+        spec=plan.spec("model-thresholds.parquet"),
     run:
         run_job(
             "run.jobs.write_model_thresholds",
@@ -72,6 +72,6 @@ rule model_shapes:
     resources:
         mem_mb=500,
     params:
-        spec=plan.model_shapes_spec,
+        spec=plan.spec("model-shapes.csv"),
     run:
         run_job("results.model_shapes.write_model_shapes", log[0], threads, params.spec, output.csv)

@@ -6,9 +6,7 @@ rule summary:
     with the share of compute-bound rows and the least, median and largest critical size.
     """
     input:
-        tables=expand("<results>/{part}", part=plan.summarized_parts()),
-        thresholds="<results>/thresholds.parquet",
-        model_thresholds=expand("<results>/{file}", file=plan.model_thresholds()),
+        **plan.inputs("summary.csv"),
     output:
         csv="<results>/summary.csv",
     log:
@@ -17,13 +15,13 @@ rule summary:
     resources:
         mem_mb=1000,
     params:
-        spec=plan.summary_spec,
+        spec=plan.spec("summary.csv"),
     run:
         run_job(
             "results.summary.write_summary",
             log[0],
             threads,
             params.spec,
-            Path(input.thresholds).parent,
+            Path(input.thresholds[0]).parent,
             output.csv,
         )

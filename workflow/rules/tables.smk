@@ -7,11 +7,11 @@ rule sweep_table:
         table="<results>/tables/{sweep}/part-{part}.parquet",
     log:
         "<results>/logs/sweep_table/{sweep}/part-{part}.log",
-    threads: plan.tables.threads
+    threads: plan.rule("tables/{sweep}/part-{part}.parquet").threads
     resources:
-        mem_mb=plan.tables.memory_mb,
+        mem_mb=plan.rule("tables/{sweep}/part-{part}.parquet").memory_mb,
     params:
-        spec=plan.tables.spec,
+        spec=plan.rule("tables/{sweep}/part-{part}.parquet").spec,
     run:
         run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
 
@@ -22,7 +22,7 @@ rule table_index:
     Its job also deletes parts that are in no sweep.
     """
     input:
-        tables=left_in_place(expand("<results>/{part}", part=plan.part_paths()), workflow),
+        tables=left_in_place(plan.inputs("tables/index.csv")["tables"], workflow),
     output:
         tables="<results>/tables/index.csv",
         models="<results>/models/index.csv",
@@ -35,7 +35,7 @@ rule table_index:
         mem_mb=500,
     params:
         specs=plan.indexes,
-        measured=plan.measured_names(),
+        measured=plan.paths("measured"),
     run:
         run_job(
             "results.table_index.write_indexes",
@@ -57,6 +57,6 @@ rule skipped:
     resources:
         mem_mb=500,
     params:
-        spec=plan.skipped_spec,
+        spec=plan.spec("skipped.csv"),
     run:
         run_job("run.jobs.write_skipped", log[0], threads, params.spec, output.csv)

@@ -17,7 +17,7 @@ rule thresholds:
     resources:
         mem_mb=1000,
     params:
-        spec=plan.thresholds_spec,
+        spec=plan.spec("thresholds.parquet"),
     run:
         run_job(
             "run.jobs.write_thresholds",

@@ -9,9 +9,7 @@ rule workbook:
     No table is read.
     """
     input:
-        thresholds="<results>/thresholds.parquet",
-        model_thresholds=expand("<results>/{file}", file=plan.model_thresholds()),
-        model_shapes="<results>/model-shapes.csv",
+        **plan.inputs("rooflines.xlsx"),
     output:
         xlsx="<results>/rooflines.xlsx",
     log:
@@ -20,14 +18,14 @@ rule workbook:
     resources:
         mem_mb=1000,
     params:
-        spec=plan.workbook_spec,
+        spec=plan.spec("rooflines.xlsx"),
     run:
         run_job(
             "workbook.workbook.write_workbook",
             log[0],
             threads,
             params.spec,
-            [input.thresholds, *input.model_thresholds],
-            input.model_shapes,
+            [*input.thresholds, *input.model_thresholds],
+            input.model_shapes[0],
             output.xlsx,
         )
