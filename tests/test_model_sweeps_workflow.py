@@ -64,7 +64,7 @@ APART = [f"models/apart/part-{number:05d}.parquet" for number in range(4)]
 TABLES = {*APART, "models/whole/part-00000.parquet", "layers/whole/part-00000.parquet"}
 INDEXES = {f"{folder}/index.csv" for folder in FOLDERS}
 SUMMARIES = {"thresholds.parquet", "summary.csv"}
-OF_MODELS = {MODEL_THRESHOLDS, "skipped.csv"}
+OF_MODELS = {MODEL_THRESHOLDS, "skipped.csv", "summary.csv"}
 SHAPES = {"model-shapes.csv"}
 
 
@@ -210,7 +210,7 @@ def test_a_second_run_does_nothing(made: Folder) -> None:
 
 
 def test_an_edited_chip_remakes_what_depends_on_it(made: Folder) -> None:
-    """Its parts, the lists, the thresholds and what is skipped; no other part."""
+    """Its parts, the lists, the thresholds, the summary and what is skipped; no other part."""
     before = pl.read_parquet(made.results / APART[1])
     made.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.0e11
     assert made.remade() == {APART[1], APART[3]} | INDEXES | OF_MODELS
