@@ -117,7 +117,7 @@ def test_calibrated_sizes_are_the_thresholds(
         known = known.select(
             pl.col("chip").cast(pl.String),
             *(pl.col(name).cast(frame.schema[key]).alias(key) for key, name in keys.items()),
-            known="critical_estimate",
+            known="saturates_estimate",
         )
         both = frame.join(known, on=["chip", *keys])
         assert both.height == frame.height

@@ -18,9 +18,19 @@ from rooflines import charts
 from rooflines.charts.contours import HUGE
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.render import spec_of
-from rooflines.critical.plane import Arc, Hyperbola, Window, border, estimated_area, nominal_area
-from rooflines.critical.sizes import solve_exactly
+from rooflines.critical.plane import (
+    Arc,
+    Hyperbola,
+    Window,
+    border,
+    estimated_area,
+    exact_threshold,
+    nominal_area,
+)
+from rooflines.critical.solving import rate_at
 from rooflines.fits.critical import critical_estimate
+from rooflines.model.costs import evaluate
+from rooflines.model.resources import RESOURCES
 from rooflines.sweep.estimates import estimates
 
 if TYPE_CHECKING:
@@ -60,6 +70,24 @@ def cases(sweep: Sweep, dice: random.Random) -> list[ChipVariant]:
     return dice.sample(sweep.chip_variants, min(CASES, len(sweep.chip_variants)))
 
 
+def exact_f(
+    sweep: Sweep, one: ChipVariant, sizes: dict[str, Fraction], share: Fraction
+) -> float | None:
+    """The real F from which on a case is compute-bound; None: never."""
+    lines = []
+    for resource in RESOURCES:
+        rate, work = rate_at(resource, sweep.target(*one), share), sweep.case(*one).costs
+        at_zero, at_one = (
+            evaluate(work[resource.work], {**sizes, "F": Fraction(f)}) for f in (0, 1)
+        )
+        per_s = rate.per_s if rate else Fraction(1)
+        lines.append(((at_one - at_zero) / per_s, at_zero / per_s))
+        if rate and rate.latency_s:
+            lines.append((Fraction(0), rate.latency_s))
+    found = exact_threshold(lines[0], lines[1:])
+    return None if found is None else float(found)
+
+
 def check(arcs: list[Arc], d: int, exact_f: float | None, *, whole: bool = False) -> bool:
     """Whether the border at a D is the exact solution, clamped to the window."""
     found = height(arcs, d)
@@ -93,29 +121,14 @@ def test_borders_are_the_exact_solution(keys: dict[str, Any], share: Fraction) -
     within = 0
     for one in cases(sweep, dice):
         area = nominal_area(sweep, one, share)
-        for size in (Fraction(dice.randint(1, 20_000)), Fraction(dice.uniform(1, 4000)), HUGE):
+        for size in (*map(Fraction, (dice.randint(1, 20_000), dice.uniform(1, 4000), HUGE)),):
             arcs = border(area.lines(Fraction(size)), WINDOW)
             for _ in range(6):
                 d = round(64 * 1024 ** dice.random())
-                exact = solve_exactly(sweep, one, "F", {"B": size, "D": d}, share).critical_exact
+                exact = exact_f(sweep, one, {"B": size, "D": Fraction(d)}, share)
                 assert check(arcs, d, exact), (one, size, d, exact, arcs)
                 within += exact is not None and exact < WINDOW.top
     assert within > CASES
-
-
-@pytest.mark.parametrize("keys", [{}, {"flops": "exact"}, SEVERAL])
-def test_thresholds_of_areas_are_exact(keys: dict[str, Any]) -> None:
-    """Of any D and F the critical batch of the thresholds, also at whole shares of the peak."""
-    dice = random.Random(SEED)  # noqa: S311, no secret
-    sweep = sweep_of(**keys)
-    for one in cases(sweep, dice):
-        for share in (Fraction(1), Fraction(9, 10)):
-            area = nominal_area(sweep, one, share)
-            for _ in range(4):
-                d, f = dice.randint(1, 20_000), dice.randint(1, 60_000)
-                exact = solve_exactly(sweep, one, "B", {"D": d, "F": f}, share).critical_exact
-                found = area.threshold(d, f)
-                assert (None if found is None else float(found)) == exact
 
 
 @pytest.mark.parametrize("keys", [{}, {"flops": "exact"}, {**SEVERAL, "shards": [2, 8]}])

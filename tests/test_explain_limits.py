@@ -65,7 +65,7 @@ def test_the_sizes_by_estimate_are_those_of_the_thresholds() -> None:
     options: dict[str, Any] = {"operation": "matmul", "dtypes": ["bf16"], "thresholds": ["B", "D"]}
     options |= {"grid": {"B": 128, "D": 8192, "F": 8192}, "chips": ["h100-sxm", "tpu-v5e"]}
     config = rooflines.load_config({"sweeps": {"s": {**options, "calibration": "trtllm"}}})
-    columns = ("axis", "critical_estimate", "outcome_estimate")
+    columns = ("axis", "saturates_estimate")
     for chip in ("h100-sxm", "tpu-v5e"):
         table = rooflines.thresholds(config, "s").filter(pl.col("chip") == chip).select(columns)
         calibration = "trtllm" if chip == "h100-sxm" else None
@@ -74,23 +74,26 @@ def test_the_sizes_by_estimate_are_those_of_the_thresholds() -> None:
         found = [tuple(each[name] for name in columns) for each in found if each["axis"] != "F"]
         assert found == table.rows()
         fitted = chip == "h100-sxm"
-        assert [outcome for *_, outcome in found] == (["found", "never"] if fitted else [None] * 2)
+        assert [size is not None for _, size in found] == [fitted] * 2
         text = " ".join(str(answer).split())
-        assert (f"90% of peak from 285; by estimate from {found[0][1]} D" in text) == fitted
-        assert ("42.7% of peak; by estimate never F" in text) == fitted
+        for before, (_, size) in zip(("90% of peak from 285", "42.7% of peak"), found, strict=True):
+            said = f"{before}; by estimate 90% of its plateau from {size} " in text
+            assert said == fitted
         assert ("by estimate" in text) == fitted
 
 
-def test_a_size_by_estimate_can_be_any() -> None:
-    """Without overheads a matrix unit that is slow is compute-bound from size 1 on."""
+def test_a_plateau_without_overheads_is_near() -> None:
+    """A matrix unit that is slow: 90 % of 1 / (2 D F / 0.5 GFLOP/s) from the first rows on."""
     peak = "units.matrix.bf16.flops_per_s"
     chips = {"slow": OWN["calibrated"] | {peak: 1e9, "plausible": [peak]}}
     config = {"sweeps": {"s": {"operation": "matmul", "grid": {"B": 1, "D": 1, "F": 1}}}}
     config["sweeps"]["s"] |= {"dtypes": ["bf16"], "chips": ["slow"]}
     entries = rooflines.load_config({**config, "chips": chips}).chips
     answer = rooflines.explain("slow", "8x64x64", "bf16", chips=entries)
-    assert [each["outcome_estimate"] for each in answer.thresholds[::2]] == ["always"] * 3
-    assert str(answer).count("by estimate at every size") == 3
+    sizes = [each["saturates_estimate"] for each in answer.thresholds[::2]]
+    assert max(sizes) < 64
+    for size in sizes:
+        assert f"by estimate 90% of its plateau from {size}" in str(answer)
 
 
 def test_an_estimate_names_its_software_and_its_band() -> None:

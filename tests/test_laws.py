@@ -185,10 +185,7 @@ def test_a_calibration_gives_an_estimate_and_nothing_else(
     before, after = table_of(nominal), table_of(calibrated)
     estimates = ["t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "estimate_bound"]
     assert_frame_equal(before.drop(estimates), after.drop(estimates), check_exact=True)
-    was, now = (
-        thresholds_of(each).drop("critical_estimate", "outcome_estimate")
-        for each in (nominal, calibrated)
-    )
+    was, now = (thresholds_of(each).drop("saturates_estimate") for each in (nominal, calibrated))
     assert_frame_equal(was, now, check_exact=True)
     assert before.select(pl.col(estimates).is_null().all()).row(0) == (True,) * len(estimates)
     wasteful = table_of(with_sweep(calibrated, efficiency=dict.fromkeys(oracle.RESOURCES, 0.5)))

@@ -374,6 +374,9 @@ def test_time_of_a_calibrated_software(tmp_path: Path) -> None:
     5.75 us. Mixed: 5.12 + 0.9 * 4.6 + 1 = 10.26 us, the largest. With 2 us and two passes over x,
     0.4 us: 12.66 us. At 65 rows mixed is 5.12 + 0.9 * 4.39 + 1 = 10.07 us, and compute still 10.24
     us; at 64 rows it is 5.12 us, and mixed 2.56 + 0.9 * 4.384 + 1 = 7.51 us.
+
+    The plateau is 84 ns a row: 80 of math and 4 of x. 256 rows take 2 + 20.48 us of math and 4 ns a
+    row: 90 % of the plateau from (2 + 20.48) us / (84 / 0.9 - 4) ns = 251.6 rows on.
     """
     file = tmp_path / "mine.yaml"
     file.write_text(FITTED)
@@ -402,7 +405,7 @@ def test_time_of_a_calibrated_software(tmp_path: Path) -> None:
     assert row["estimate_bound"] == "mixed"
     assert (row["t_lower_s"], row["bound"]) == (4.6e-6, "memory")
     (threshold,) = rooflines.thresholds(config, "s").to_dicts()
-    assert (threshold["critical_estimate"], threshold["outcome_estimate"]) == (65, "found")
+    assert threshold["saturates_estimate"] == 252
 
 
 # ---------------------------------------------------------------- every metric has a worked value

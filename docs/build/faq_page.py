@@ -37,8 +37,8 @@ The bound counts FLOPs and bytes at the nominal rates of the chip. A kernel also
 pipeline, and reaches a part of each rate. A calibration estimates these: `rooflines explain
 {chip} {question} bf16 --calibration {software}` has a bound of {bound} and an estimate of
 {estimate}, {ratio} times the bound. Its band, which holds 80% of the fitted timings, is {low} to
-{high} here. With the calibration the layer is compute-bound from
-B = {calibrated}, at nominal rates from {critical}.
+{high} here. At nominal rates the layer is compute-bound from B = {critical}; its estimate attains
+90% of the rate that it tends to from B = {calibrated}.
 
 If your kernel is slower than the estimate too, check
 
@@ -169,7 +169,7 @@ def _slower(calibrated: Explanation) -> dict[str, str]:
         "low": seconds(row["t_estimate_p10_s"]),
         "high": seconds(row["t_estimate_p90_s"]),
         "ratio": significant(row["t_estimate_s"] / row["t_lower_s"]),
-        "calibrated": str(batch["critical_estimate"]),
+        "calibrated": str(batch["saturates_estimate"]),
         "critical": str(batch["critical"]),
     }
 

@@ -11,8 +11,7 @@ from rooflines.basics.numbers import exact
 from rooflines.charts.basis import CALIBRATED, NOMINAL
 from rooflines.charts.contour_rows import Line
 from rooflines.charts.frames import Shares, share_values, shares_below_peak
-from rooflines.critical.plane import Arc, border, estimated_area, nominal_area
-from rooflines.critical.sizes import whole_size
+from rooflines.critical.plane import Arc, border, estimated_area, nominal_area, whole_size
 from rooflines.fits.critical import critical_estimate
 from rooflines.sweep.estimates import estimates
 

@@ -222,7 +222,8 @@ class Selection:
 
     def thresholds(self, share: float = 1) -> pl.LazyFrame:
         """Their thresholds for a share of the attainable peak; 1: compute-bound."""
-        return self._kept(self.results.thresholds(self.sweep.name)).filter(share=share)
+        found = self._kept(self.results.thresholds(self.sweep.name)).filter(share=share)
+        return found.rename({"saturates_estimate": "critical_estimate"})
 
     def on_fewest(self) -> pl.Expr:
         """Whether a row has the sharding and the number of chips of `fewest`."""

@@ -17,7 +17,7 @@ from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.critical.sizes import exact_threshold
+from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.critical.solving import WHOLE_PEAK, rate_at
 from rooflines.fits.critical import COMPUTE
 from rooflines.fits.quantities import whole_tiles
@@ -42,6 +42,31 @@ NOTHING = (Fraction(0), Fraction(0))
 
 Products = tuple[int, int, int, int]
 """Coefficients of x y, x, y and 1."""
+
+ExactLine = tuple[Fraction, Fraction]
+"""Slope and constant along an axis."""
+
+
+def exact_threshold(math_line: ExactLine, lines: Sequence[ExactLine]) -> Fraction | None:
+    """The real extent from which on t_math is at least every line; None: never."""
+    reals = [overtakes(math_line, line) for line in lines]
+    return None if None in reals else max(real for real in reals if real is not None)
+
+
+def overtakes(math_line: ExactLine, line: ExactLine) -> Fraction | None:
+    """The real extent from which on a_math n + b_math >= a n + b; None: never."""
+    (a_math, b_math), (a, b) = math_line, line
+    if a_math > a:
+        return max((b - b_math) / (a_math - a), Fraction(0))
+    return Fraction(0) if a_math == a and b <= b_math else None
+
+
+def whole_size(real: Fraction | None) -> int | None:
+    """The whole size of a real threshold [1]; None: none, or one that is too large."""
+    if real is None:
+        return None
+    whole = max(math.ceil(real), 1)
+    return whole if whole < LARGEST_COUNT else None
 
 
 class Window(NamedTuple):

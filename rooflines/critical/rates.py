@@ -11,30 +11,23 @@ A factor on the network's rate is one on every level of it. No factor on one rat
 latency alone exceeds t_math, or where yet another resource takes longer than the math. For a share
 q of the attainable peak, t_math / q takes the place of t_math.
 
-Tables have the factors in Float64, computed from the times of their rows. Rows in which rounding
-could change which time is larger are solved in exact arithmetic.
+Tables have the factors in Float64, computed from the times of their rows; times that differ by no
+more than roundings are equal.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.critical.solving import (
-    ROUNDING,
-    UNSURE,
-    WHOLE_PEAK,
-    Solution,
-    solve_in_slices,
-)
+from rooflines.critical.solving import TIED, WHOLE_PEAK, first_largest, solve_in_slices
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.resources import MATH, OTHERS, RESOURCES, Resource
 from rooflines.sweep.metrics import quotient, time, work
-from rooflines.sweep.space import VARIANT, ChipVariant, axis_columns, variant_columns
+from rooflines.sweep.space import ChipVariant, axis_columns, variant_columns
 from rooflines.sweep.ties import exact_parts, exact_time
 
 if TYPE_CHECKING:
@@ -45,9 +38,6 @@ if TYPE_CHECKING:
 
 LATENCY, OTHER = "latency", "other"
 """Why no factor on a rate is enough; in tables both are `never`."""
-
-CLOSE = 4.0 * ROUNDING
-"""Times that differ by a smaller share may be equal: each has an error of at most `ROUNDING`."""
 
 
 @dataclass(frozen=True)
@@ -156,24 +146,13 @@ def limit_share(needed: Fraction, limit_intensity: float) -> float:
 
 def longest_of(resources: Sequence[Resource]) -> tuple[pl.Expr, pl.Expr]:
     """The largest time of some resources [s], and the bottleneck that the first such one is."""
-    times = [pl.col(f"#t_{resource.name}") for resource in resources]
-    longest = pl.max_horizontal(times)
-    label: pl.Expr = pl.lit(resources[-1].bound)
-    for resource, seconds in reversed(list(zip(resources[:-1], times[:-1], strict=True))):
-        label = pl.when(seconds >= longest).then(pl.lit(resource.bound)).otherwise(label)
-    return longest, label
+    times = {resource.bound: pl.col(f"#t_{resource.name}") for resource in resources}
+    return pl.max_horizontal(*times.values()), first_largest(times, TIED)
 
 
-def undecided(resource: Resource, columns: Container[str]) -> pl.Expr:
-    """Whether rounding could change which of two times that are compared is larger."""
-    latency = f"#latency_{resource.name}"
-    math_s, others = pl.col("#math"), [pl.col(f"#t_{each.name}") for each in OTHERS]
-    pairs = [*((math_s, other) for other in others), *combinations(others, 2)]
-    if latency in columns:
-        pairs.append((math_s, pl.col(latency)))
-    return pl.any_horizontal(
-        (one - other).abs() < CLOSE * pl.max_horizontal(one, other) for one, other in pairs
-    )
+def exceeds(time: pl.Expr, math_s: pl.Expr) -> pl.Expr:
+    """Whether a time is above that of the math, and not equal but for roundings."""
+    return time * (1.0 - TIED) > math_s
 
 
 def factors(resource: Resource, columns: Container[str]) -> tuple[pl.Expr, pl.Expr]:
@@ -189,33 +168,14 @@ def factors(resource: Resource, columns: Container[str]) -> tuple[pl.Expr, pl.Ex
     factor, limit = quotient(own, math_s), pl.lit(resource.bound)
     if rest := [each for each in OTHERS if each is not resource]:
         longest, of_rest = longest_of(rest)
-        ruled_out = longest > math_s
+        ruled_out = exceeds(longest, math_s)
         factor = pl.when(~ruled_out).then(factor)
         limit = pl.when(ruled_out).then(of_rest).otherwise(limit)
     if (latency := f"#latency_{resource.name}") in columns:
-        waits = pl.col(latency) > math_s
+        waits = exceeds(pl.col(latency), math_s)
         factor = pl.when(~waits).then(factor)
         limit = pl.when(waits).then(pl.lit(resource.bound)).otherwise(limit)
     return factor, limit
-
-
-def exactly(
-    sweep: Sweep,
-    chip_variant: ChipVariant,
-    resource: Resource,
-    sizes: Mapping[str, int],
-    share: Fraction,
-) -> Solution:
-    """The factor of one row, from exact arithmetic, as the columns of the thresholds."""
-    found = rate_factor(sweep, chip_variant, resource, sizes, share)
-    return Solution(
-        outcome=NEVER if found.factor is None else found.outcome,
-        critical_exact=None if found.factor is None else float(found.factor),
-        critical=None,
-        against={each.name: None for each in OTHERS},
-        limit=found.limit,
-        limit_intensity=None,
-    )
 
 
 def rate_thresholds(
@@ -239,7 +199,7 @@ def rate_thresholds(
         "limit_intensity": pl.lit(None, dtype=pl.Float64),
     }
     factor, limit = factors(resource, constants)
-    is_bound = pl.col("#math") >= longest_of(OTHERS)[0]
+    is_bound = ~exceeds(longest_of(OTHERS)[0], pl.col("#math"))
 
     def solve(frame: pl.LazyFrame) -> pl.LazyFrame:
         works = {
@@ -254,7 +214,6 @@ def rate_thresholds(
             .with_columns(
                 critical_exact=pl.when(is_bound).then(1.0).otherwise(factor),
                 limit=pl.when(~is_bound).then(limit),
-                **{UNSURE: undecided(resource, constants)},
                 **whole,
             )
             .with_columns(
@@ -269,11 +228,4 @@ def rate_thresholds(
     yield from solve_in_slices(
         [constants, *map(axis_columns, (*sweep.leading, *sweep.inner))],
         solve,
-        lambda row: exactly(
-            sweep,
-            variants[row[VARIANT]],
-            resource,
-            {dim: row[dim] for dim in sweep.op.dims},
-            share,
-        ),
     )

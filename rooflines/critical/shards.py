@@ -1,38 +1,43 @@
 """The largest number of chips on which a split operation is compute-bound, in closed form.
 
-On every piece of `split_lines` each resource bounds the number of chips from above, so the largest
-number is a minimum over resources. It is computed in Float64 together with a bound on its error;
-rows in which the error could matter are solved in exact arithmetic.
+On every segment of `split_lines` each resource bounds the number of chips from above, so the
+largest number is a minimum over resources. It is Float64, rounded down after the bound on its own
+error is added.
 """
 
 from __future__ import annotations
 
 import math
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.critical.shards_exact import solve_exactly
 from rooflines.critical.solving import (
-    PRECISE,
+    MOST_SLACK,
     ROUNDING,
-    UNSURE,
+    TIED,
     WHOLE_PEAK,
+    first_largest,
     solve_in_slices,
 )
-from rooflines.critical.split_lines import ENDLESS, FAR, NEAR, ONE, LineColumns, line_columns
+from rooflines.critical.split_lines import (
+    ENDLESS,
+    LINE,
+    ODD_RING,
+    RING,
+    SINGLE,
+    LineColumns,
+    line_columns,
+)
 from rooflines.model.columns import ALWAYS, FOUND, NEVER, UNKNOWN
 from rooflines.model.columns import ENDLESS as WITHOUT_END
-from rooflines.model.network import PAIR
 from rooflines.model.resources import MATH, OTHERS, RESOURCES, Resource
 from rooflines.sweep.metrics import quotient, work
-from rooflines.sweep.space import VARIANT, ChipVariant, axis_columns, keys_of
+from rooflines.sweep.space import ChipVariant, axis_columns, keys_of
 from rooflines.sweep.support import Variant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from fractions import Fraction
 
     from rooflines.sweep.sweep import Sweep
@@ -40,104 +45,126 @@ if TYPE_CHECKING:
 DEGREE = 2
 """Of the polynomials in N."""
 
-CLOSE = 1e-12
-"""Times that differ by a smaller share may be equal: which is larger is left to exact
-arithmetic."""
-
 
 def polynomial(name: str) -> list[pl.Expr]:
     """Constant, slope and square of a constraint at a row's sizes [s]."""
     return [pl.col(f"{name}:{power}") for power in range(DEGREE + 1)]
 
 
-def most_within(math_name: str, name: str, columns: LineColumns) -> tuple[pl.Expr, pl.Expr]:
-    """The real number of chips up to which t_math is at least one constraint, on a piece.
+def most_within(math_name: str, name: str, columns: LineColumns) -> dict[str, pl.Expr]:
+    """Up to which number of chips t_math is at least one constraint, on a segment.
+
+    It is the larger root of square N^2 + need N = room, from the form that does not cancel.
 
     Returns:
-        The number (below zero: none; infinite: every), and the bound on its relative error.
+        `<name>:real` (below zero: none; infinite: every number), and `<name>:raised`, the same with
+        the bound on its error added [1].
     """
     math0, math1, _ = polynomial(math_name)
-    own0, own1, own2 = polynomial(name)
+    own0, own1, square = polynomial(name)
     room, need = math0 - own0, own1 - math1
     size = math0.abs() + own0.abs()
-    real = (
-        pl.when(need > 0).then(quotient(room, need)).when(room >= 0).then(math.inf).otherwise(-1.0)
-    )
-    error = ROUNDING * (2.0 + size / room.abs())
-    if f"{name}:{DEGREE}" not in columns.terms:
-        return real, error
-    root = (need * need + 4.0 * own2 * room.clip(0.0)).sqrt()
-    quadratic = (
-        pl.when(need > 0)
-        .then(quotient(2.0 * room, root + need))
-        .otherwise(quotient(root - need, 2.0 * own2))
-    )
-    return pl.when(own2 > 0).then(quadratic).otherwise(real), error + ROUNDING * 4.0
+    if f"{name}:{DEGREE}" in columns.terms:
+        root = (need * need + 4.0 * square * room.clip(0.0)).sqrt()
+        found = (
+            pl.when(need > 0)
+            .then(quotient(2.0 * room, root + need))
+            .when(square > 0)
+            .then(quotient(root - need, 2.0 * square))
+        )
+    else:
+        root = need
+        found = pl.when(need > 0).then(quotient(room, need)).when(square > 0).then(math.inf)
+    real = found.when(room >= -TIED * size).then(math.inf).otherwise(-1.0)
+    error = ROUNDING * (8.0 * real.abs() + quotient(size, root))
+    raised = pl.when(root > 0).then(real + error.clip(0.0, MOST_SLACK)).otherwise(real)
+    return {f"{name}:real": real, f"{name}:raised": raised}
 
 
-def whole_chips(real: pl.Expr, piece: str) -> pl.Expr:
-    """The largest number of chips of a piece that is at most a real one and joined [1]; 0: none."""
-    whole = pl.min_horizontal(real.clip(-1.0, float(ENDLESS)).floor(), "#most")
-    if piece == ONE:
-        return pl.when(whole >= 1).then(1.0).otherwise(0.0)
-    if piece == NEAR:  # if rings reach as far as lines, the piece of rings has the number
-        whole = pl.min_horizontal(whole, "#near")
-        return pl.when(whole >= PAIR).then(whole).otherwise(0.0)
-    step = pl.col("#step")
-    whole = pl.when(step > 0).then(whole - whole % step).otherwise(0.0)
-    return pl.when(whole >= pl.col("#least_far")).then(whole).otherwise(0.0)
+def whole_chips(most: pl.Expr, segment: str) -> pl.Expr:
+    """The largest number of chips of a segment that is at most a real one [1]; 0: none."""
+    least, step = pl.col(f"#least_{segment}"), pl.col(f"#step_{segment}")
+    last = pl.min_horizontal(most.clip(-1.0, float(ENDLESS)), f"#most_{segment}").floor()
+    joined = (last >= least) & (last >= 1.0)
+    return pl.when(joined).then(last - (last - least) % step).otherwise(0.0)
 
 
-def largest(
-    resources: Sequence[Resource], columns: LineColumns
-) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
-    """The largest joined number of chips that is compute-bound against some resources.
+def is_in(chips: pl.Expr, segment: str) -> pl.Expr:
+    """Whether a number of chips is one of a segment."""
+    least, step = pl.col(f"#least_{segment}"), pl.col(f"#step_{segment}")
+    in_step = (chips - least) % step == 0
+    return (chips >= least) & (chips <= pl.col(f"#most_{segment}")) & in_step
 
-    Returns:
-        The number (0: not even one, ENDLESS: no largest), the real one behind it, and whether
-        rounding leaves it unsure.
+
+def segments_in(columns: LineColumns) -> list[str]:
+    """The segments that any variant has; of several that have a number, the last one has it."""
+    return [each for each in (SINGLE, LINE, RING, ODD_RING) if f"#most_{each}" in columns.values]
+
+
+def bounds_of(columns: LineColumns) -> dict[str, pl.Expr]:
+    """`most_within` for every constraint of the other resources, on every segment."""
+    found: dict[str, pl.Expr] = {}
+    for segment in segments_in(columns):
+        (math_name,) = columns.constraints[MATH.name, segment]
+        for name in names_of(OTHERS, segment, columns):
+            found |= most_within(math_name, name, columns)
+    return found
+
+
+def names_of(resources: Iterable[Resource], segment: str, columns: LineColumns) -> list[str]:
+    """The names of the constraints of resources on a segment."""
+    return [
+        name
+        for resource in resources
+        for name in columns.constraints.get((resource.name, segment), [])
+    ]
+
+
+def largest(resources: Sequence[Resource], columns: LineColumns) -> dict[str, pl.Expr]:
+    """By segment: the largest joined number of chips that is compute-bound against resources.
+
+    0: not even one; ENDLESS: no largest [1].
     """
-    wholes, reals, unsure = {}, {}, [pl.col("#uneven") > 0]
-    for piece in (ONE, NEAR, FAR):
-        if (MATH.name, piece) not in columns.constraints:
-            continue
-        (math_name,) = columns.constraints[MATH.name, piece]
-        bounds = [
-            most_within(math_name, name, columns)
-            for resource in resources
-            for name in columns.constraints.get((resource.name, piece), [])
-        ]
-        real = pl.min_horizontal([pl.lit(math.inf), *(number for number, _ in bounds)])
-        error = pl.max_horizontal([pl.lit(0.0), *(error for _, error in bounds)])
-        beyond = pl.col("#most") + 1.0
-        low, high = ((real * (1 + sign * error)).clip(-1.0, beyond).floor() for sign in (-1, 1))
-        exists = pl.col("#step") > 0 if piece == FAR else True
-        unsure.append(((low != high) | (error > PRECISE)) & exists)
-        wholes[piece], reals[piece] = whole_chips(real, piece), real
-    number, real = pl.max_horizontal(*wholes.values()), reals[NEAR]
-    if FAR in wholes:
-        on_far = (wholes[FAR] > 0) & (wholes[FAR] == number)
-        real = pl.when(on_far).then(reals[FAR]).otherwise(real)
-    real = pl.when(number > 0).then(pl.max_horizontal(real, 1.0))
-    return number, real, reduce(or_, unsure)
+    return {
+        segment: whole_chips(
+            least_of([f"{name}:raised" for name in names_of(resources, segment, columns)]), segment
+        )
+        for segment in segments_in(columns)
+    }
+
+
+def least_of(names: Sequence[str]) -> pl.Expr:
+    """The least of several columns; infinite without any."""
+    return pl.min_horizontal(*names) if names else pl.lit(math.inf)
+
+
+def real_chips(columns: LineColumns) -> pl.Expr:
+    """The real number of chips behind `#number`, by `#whole:<segment>` [1]."""
+    reals = {
+        segment: least_of([f"{name}:real" for name in names_of(OTHERS, segment, columns)])
+        for segment in segments_in(columns)
+    }
+    number, real = pl.col("#number"), reals.get(LINE, reals[SINGLE])
+    for segment in {RING, ODD_RING} & reals.keys():
+        here = pl.col(f"#whole:{segment}") == number
+        real = pl.when(here).then(reals[segment]).otherwise(real)
+    return pl.when(number > 0).then(pl.max_horizontal(real, 1.0))
 
 
 def time_at(resource: Resource, shards: pl.Expr, columns: LineColumns) -> pl.Expr:
     """N times a resource's time at N [s]."""
-
-    def at(piece: str) -> pl.Expr:
-        names = columns.constraints.get((resource.name, piece), [])
+    time = pl.lit(0.0)
+    for segment in segments_in(columns):
+        names = columns.constraints.get((resource.name, segment), [])
         times = [c0 + shards * (c1 + shards * c2) for c0, c1, c2 in map(polynomial, names)]
-        return pl.max_horizontal(times) if times else pl.lit(0.0)
-
-    step = pl.col("#step")
-    is_far = (step > 0) & (shards >= pl.col("#least_far")) & (shards % step == 0)
-    return pl.when(shards <= 1).then(at(ONE)).when(is_far).then(at(FAR)).otherwise(at(NEAR))
+        here = pl.max_horizontal(times) if times else pl.lit(0.0)
+        time = pl.when(is_in(shards, segment)).then(here).otherwise(time)
+    return time
 
 
 def line_values(sweep: Sweep, columns: LineColumns) -> dict[str, pl.Expr]:
     """Every coefficient at a row's sizes; zero for one that no variant has."""
-    names = [name for piece in columns.constraints.values() for name in piece]
+    names = [name for segment in columns.constraints.values() for name in segment]
     names += [f"#{resource.work}_" for resource in RESOURCES]
     return {
         **{f"{name}:{power}": pl.lit(0.0) for name in names for power in range(DEGREE + 1)},
@@ -155,19 +182,8 @@ def next_chips() -> pl.Expr:
     return pl.when(in_groups).then(number - number % group + group).otherwise(number + 1.0)
 
 
-def next_limit() -> tuple[pl.Expr, pl.Expr]:
-    """The bottleneck on the next number of chips, by `#next_<resource>`; and whether it may tie."""
-    times = [pl.col(f"#next_{resource.name}") for resource in RESOURCES]
-    worst = pl.max_horizontal(times)
-    label: pl.Expr = pl.lit(RESOURCES[-1].bound)
-    for resource, time in reversed(list(zip(RESOURCES[:-1], times[:-1], strict=True))):
-        label = pl.when(time >= worst).then(pl.lit(resource.bound)).otherwise(label)
-    close = pl.sum_horizontal((time >= worst * (1.0 - CLOSE)).cast(pl.UInt8) for time in times)
-    return label, close > 1
-
-
 def intensity_limits() -> dict[str, pl.Expr]:
-    """`#tends_<bound>`: what the intensity against a resource tends to as N grows [FLOP/byte].
+    """By bound: what the intensity against a resource tends to as N grows [FLOP/byte].
 
     A constant work that limits is non-zero; FLOPs always scale as 1/N.
     """
@@ -175,7 +191,7 @@ def intensity_limits() -> dict[str, pl.Expr]:
     for resource in OTHERS:
         constant, slope, _ = polynomial(f"#{resource.work}_")
         ratio = quotient(pl.col(f"#{MATH.work}_:0"), constant)
-        tends[f"#tends_{resource.bound}"] = pl.when(slope > 0).then(0.0).otherwise(ratio)
+        tends[resource.bound] = pl.when(slope > 0).then(0.0).otherwise(ratio)
     return tends
 
 
@@ -201,43 +217,34 @@ def outcome(number: pl.Expr) -> pl.Expr:
 
 
 def solve(frame: pl.LazyFrame, sweep: Sweep, columns: LineColumns) -> pl.LazyFrame:
-    """Adds the largest numbers of chips in Float64, and `#unsure` where it cannot decide."""
-    number, real, number_unsure = largest(OTHERS, columns)
-    against = {resource: largest([resource], columns) for resource in OTHERS}
+    """Adds the largest numbers of chips."""
+    wholes = {f"#whole:{name}": whole for name, whole in largest(OTHERS, columns).items()}
+    against = {
+        f"#most:{each.name}": pl.max_horizontal(*largest([each], columns).values())
+        for each in OTHERS
+    }
     has_largest = pl.col("#number") < float(ENDLESS)  # ENDLESS + 1 is ENDLESS in Float64
     limited = has_largest & (pl.col("#next") <= pl.col("#most"))
-    label, close = next_limit()
-    tends: pl.Expr = pl.lit(None, dtype=pl.Float64)
-    for bound in (resource.bound for resource in OTHERS):
-        tends = pl.when(pl.col("limit") == bound).then(f"#tends_{bound}").otherwise(tends)
+    times = {each.bound: time_at(each, pl.col("#next"), columns) for each in OTHERS}
+    tends = intensity_limits()
+    finite = pl.col("#real").is_finite() & (pl.col("outcome") != UNKNOWN)
     return (
         frame.with_columns(**line_values(sweep, columns))
+        .with_columns(**bounds_of(columns))
+        .with_columns(**wholes, **against)
+        .with_columns(**{"#number": pl.max_horizontal(*wholes)})
+        .with_columns(**{"#next": next_chips(), "#real": real_chips(columns)})
         .with_columns(
-            **{
-                "#number": number,
-                "#real": real,
-                UNSURE: number_unsure | reduce(or_, [own[2] for own in against.values()]),
-            },
-            **{f"critical_{resource.name}": stored(own[0]) for resource, own in against.items()},
-        )
-        .with_columns(**{"#next": next_chips()})
-        .with_columns(
-            **{
-                f"#next_{resource.name}": time_at(resource, pl.col("#next"), columns)
-                for resource in RESOURCES
-            }
-        )
-        .with_columns(
+            **{f"critical_{each.name}": stored(pl.col(f"#most:{each.name}")) for each in OTHERS},
             outcome=outcome(pl.col("#number")),
             critical=stored(pl.col("#number")),
-            limit=pl.when(limited).then(label),
-            **{UNSURE: pl.col(UNSURE) | (limited & close), **intensity_limits()},
+            limit=pl.when(limited).then(first_largest(times, TIED)),
         )
         .with_columns(
-            critical_exact=pl.when(
-                pl.col("#real").is_finite() & (pl.col("outcome") != UNKNOWN)
-            ).then("#real"),
-            limit_intensity=tends,
+            critical_exact=pl.when(finite).then("#real"),
+            limit_intensity=pl.coalesce(
+                pl.when(pl.col("limit") == bound).then(ratio) for bound, ratio in tends.items()
+            ),
         )
     )
 
@@ -274,5 +281,4 @@ def shard_thresholds(sweep: Sweep, share: Fraction = WHOLE_PEAK) -> Iterator[pl.
             *map(axis_columns, sweep.inner),
         ],
         lambda frame: solve(frame, sweep, columns),
-        lambda row: solve_exactly(sweep, variants[row[VARIANT]], row, share),
     )

@@ -1,8 +1,8 @@
-"""How times depend on the number of chips N: N times a time is a polynomial in N, piece by piece.
+"""How times depend on the number of chips N: N t is a polynomial in N, segment by segment.
 
 It is constant for math, alpha + beta N for memory, gamma (N - 1) for a collective over links that
 do not change with N, delta N for hops on a switch and quadratic for hops along a line or a ring.
-Where the topology changes with N there are pieces: a torus closes into rings at multiples of a
+Where the topology changes with N there are segments: a torus closes into rings at multiples of a
 number, and on two levels whole groups are added. A polynomial goes through three points of the
 formulas that fill the tables.
 """
@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.critical.solving import rate_at
 from rooflines.model.columns import OF_LEVELS
@@ -32,8 +31,9 @@ if TYPE_CHECKING:
 ENDLESS = 2**53
 """A split that stays compute-bound on this number of chips has no largest number of chips [1]."""
 
-ONE, NEAR, FAR = "one", "near", "far"
-"""One chip; several; multiples of a step, on which the topology is another."""
+SINGLE, LINE, RING, ODD_RING = "single", "line", "ring", "odd_ring"
+"""One chip; several; multiples of a step, on which the topology is another; odd ones of these, of
+which the hops around a ring are another polynomial. The later one has a number that is in two."""
 
 Polynomial = tuple[Fraction, ...]
 """Coefficients of N^0, N^1 and N^2."""
@@ -42,15 +42,37 @@ Terms = dict[tuple[str, ...], Polynomial]
 """For every product of extents its coefficient, a polynomial in N."""
 
 
+class Segment(NamedTuple):
+    """Numbers of chips on which every N t is one polynomial.
+
+    Attributes:
+        name: `SINGLE`, `LINE`, `RING` or `ODD_RING`.
+        least, most: The first of them [1], and the last or more.
+        step: From one to the next [1].
+        samples: Numbers that determine the polynomials: three, or all.
+    """
+
+    name: str
+    least: int
+    most: int
+    step: int
+    samples: tuple[int, ...]
+
+    @property
+    def offset(self) -> int:
+        """The remainder that they leave when divided by `step` [1]."""
+        return self.least % self.step
+
+
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of chips that interconnects join, in pieces.
+    """The numbers of chips that interconnects join along one axis.
 
     Attributes:
         most: The most chips; `ENDLESS` without a limit [1].
         published: Whether that limit is.
-        near: The most chips of the piece `near` [1].
-        step: The piece `far` has the multiples of this, rings or whole groups; 0: none [1].
+        near: The most chips of a line, or of a group [1].
+        step: Rings, or whole groups, have multiples of it; 0: there are none [1].
         group: Chips that the inner of two networks joins; 0: there is one network [1].
     """
 
@@ -60,34 +82,32 @@ class Numbers:
     step: int
     group: int
 
-    @cached_property
-    def least_far(self) -> int:
-        """The least number of the piece `far` [1]: a ring of three, or two groups."""
-        if self.group:
-            return 2 * self.group
-        return self.step * (PAIR // self.step + 1) if self.step else 0
-
-    def is_far(self, shards: int) -> bool:
-        """Whether a number of chips is in the piece `far`."""
-        return self.step > 0 and shards >= self.least_far and shards % self.step == 0
-
-    def after(self, shards: int) -> int:
-        """The next number of chips that may be joined [1]."""
-        if self.group and shards >= self.group:
-            return (shards // self.group + 1) * self.group
-        return shards + 1
-
     @property
-    def samples(self) -> dict[str, tuple[int, ...]]:
-        """Numbers of chips of every piece that determine its polynomials: three, or all."""
+    def segments(self) -> tuple[Segment, ...]:
+        """Their segments."""
         step, group = self.step, self.group
+        samples: tuple[int, ...] = (2, 3, 4)
         if group:
-            near = tuple(range(2, min(group, 4) + 1))
-            return {ONE: (1,), NEAR: near, FAR: (2 * group, 3 * group, 4 * group)}
-        if not step:
-            return {ONE: (1,), NEAR: (2, 3, 4)}
-        near = (2, step + 1, 2 * step + 1) if step > 1 else (2,)
-        return {ONE: (1,), NEAR: near, FAR: (4 * step, 6 * step, 8 * step)}
+            samples = tuple(range(2, min(group, 4) + 1))
+        elif step:
+            samples = (2, step + 1, 2 * step + 1) if step > 1 else (2,)
+        lines = (
+            Segment(SINGLE, 1, 1, 1, (1,)),
+            Segment(LINE, 2, self.near, 1, samples),
+        )
+        if group:
+            far = tuple(group * groups for groups in (2, 3, 4))
+            return (*lines, Segment(RING, 2 * group, self.most, group, far))
+        least = step * (PAIR // step + 1) if step else 0  # a ring has three chips or more
+        if step % 2 == 0:
+            far = tuple(step * k for k in (4, 6, 8))
+            return (*lines, Segment(RING, least, self.most, step, far)) if step else lines
+        rings = (
+            Segment(name, first, self.most, 2 * step, tuple(first + 2 * step * k for k in range(3)))
+            for first in (least, least + step)
+            for name in (ODD_RING if first % 2 else RING,)
+        )
+        return (*lines, *sorted(rings, key=lambda ring: ring.name == ODD_RING))
 
 
 def numbers_of(links: tuple[Link, ...]) -> Numbers:
@@ -108,7 +128,7 @@ def on_chips(chip_variant: ChipVariant, shards: int) -> ChipVariant:
 
 @dataclass(frozen=True)
 class Constraint:
-    """One of the times whose maximum is a resource's time, on a piece.
+    """One of the times whose maximum is a resource's time, on a segment.
 
     Attributes:
         resource: The resource.
@@ -134,7 +154,7 @@ def parts(resource: Resource, target: Target, share: Fraction) -> list[tuple[str
 def constraints(
     sweep: Sweep, chip_variant: ChipVariant, share: Fraction, samples: Sequence[int]
 ) -> list[Constraint]:
-    """N times every time on a piece, each as a polynomial in N through its samples."""
+    """N times every time on a segment, each as a polynomial in N through its samples."""
     workloads = [sweep.case(*on_chips(chip_variant, shards)) for shards in samples]
     targets = [sweep.target(*on_chips(chip_variant, shards)) for shards in samples]
     found = []
@@ -186,7 +206,7 @@ def interpolated(points: Sequence[tuple[int, Fraction]]) -> Polynomial:
 def work_terms(
     sweep: Sweep, chip_variant: ChipVariant, resource: Resource, samples: Sequence[int]
 ) -> Terms:
-    """N times a resource's work on a piece, as polynomials in N [FLOP or byte]."""
+    """N times a resource's work on a segment, as polynomials in N [FLOP or byte]."""
     variants = [on_chips(chip_variant, shards) for shards in samples]
     return through(samples, [sweep.case(*variant).costs[resource.work] for variant in variants])
 
@@ -198,7 +218,7 @@ class LineColumns:
         values: The columns.
         terms: By `<name>:<power>` the work that the coefficients belong to, and the column of every
             product of extents.
-        constraints: By resource name and piece: the names of its constraints.
+        constraints: By resource name and segment: the names of its constraints.
     """
 
     def __init__(self, count: int) -> None:
@@ -225,30 +245,29 @@ def line_columns(sweep: Sweep, variants: Sequence[ChipVariant], share: Fraction)
     """All polynomials and limits of variants.
 
     Returns:
-        Polynomials of times `#<resource>_<piece>_<number>` and of works `#<work>_`; `#most`,
-        `#near`, `#step`, `#least_far` and `#group` as in `Numbers` [1]; `#unpublished`, and
-        `#uneven` where a ring may have an odd number of chips, whose hops are no polynomial.
+        Polynomials of times `#<resource>_<segment>_<number>` and of works `#<work>_`; `#most` and
+        `#group` as in `Numbers` [1]; `#least_<segment>`, `#most_<segment>`, 0 without it, and
+        `#step_<segment>` [1]; `#unpublished`.
     """
     columns = LineColumns(len(variants))
     for index, each in enumerate(variants):
         numbers = numbers_of(sweep.links(each[0]))
-        for piece, samples in numbers.samples.items():
+        for segment in numbers.segments:
             count: dict[str, int] = {}
-            for constraint in constraints(sweep, each, share, samples):
+            for constraint in constraints(sweep, each, share, segment.samples):
                 of = constraint.resource.name
-                name = f"#{of}_{piece}_{count.get(of, 0)}"
+                name = f"#{of}_{segment.name}_{count.get(of, 0)}"
                 count[of] = count.get(of, 0) + 1
                 columns.put_terms(name, constraint.work, index, constraint.terms)
-                known = columns.constraints.setdefault((of, piece), [])
+                known = columns.constraints.setdefault((of, segment.name), [])
                 if name not in known:
                     known.append(name)
+            for field in ("least", "most", "step"):
+                columns.put(f"#{field}_{segment.name}", index, float(getattr(segment, field)))
         for resource in RESOURCES:
-            terms = work_terms(sweep, each, resource, samples)
+            terms = work_terms(sweep, each, resource, segment.samples)
             columns.put_terms(f"#{resource.work}_", resource.work, index, terms)
-        for name in ("most", "near", "step", "least_far", "group"):
+        for name in ("most", "group"):
             columns.put(f"#{name}", index, float(getattr(numbers, name)))
         columns.put("#unpublished", index, float(not numbers.published))
-        waits = any(link.hop_latency_s for link in sweep.links(each[0]))
-        uneven = waits and not numbers.group and numbers.step % 2
-        columns.put("#uneven", index, float(uneven))
     return columns

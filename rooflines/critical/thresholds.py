@@ -69,8 +69,7 @@ KINDS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "critical": pl.Int64,
     **{f"critical_{resource.name}": pl.Int64 for resource in OTHERS},
     "critical_rule": pl.Float64,
-    "critical_estimate": pl.Int64,
-    "outcome_estimate": pl.Enum(OUTCOMES),
+    "saturates_estimate": pl.Int64,
     "limit": pl.Enum([resource.bound for resource in OTHERS]),
     "limit_intensity": pl.Float64,
 }

@@ -18,6 +18,7 @@ from rooflines.explanation.wording import (
     origins,
     percent,
     rates,
+    saturation,
     seconds,
     si,
     unbroken,
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 4
 """Groups of kernels named [1]."""
-
-ESTIMATES = {ALWAYS: "at every size", FOUND: "from {}"}
-"""From which size on the estimate of an operation is compute-bound, by outcome."""
 
 STEP_ESTIMATES = {
     "B": {FOUND: "from {}", ALWAYS: "from {}"},
@@ -158,7 +156,7 @@ def _sections(explanation: Answer) -> Iterator[Section]:
         whole, *less = rows
         line = _shards(whole) if axis == SHARDS else _size(explanation, whole)
         shares = (_less(explanation, whole, each) for each in less)
-        texts = [line.text, *shares, by_estimate(whole, ESTIMATES)]
+        texts = [line.text, *shares, saturation(whole)]
         lines.append(replace(line, text="; ".join(filter(None, texts))))
     yield Section("Compute-bound from this size on, the others as they are:", lines)
 

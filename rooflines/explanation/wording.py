@@ -126,6 +126,12 @@ def by_estimate(threshold: Mapping[str, Any], phrases: Mapping[str, str]) -> str
     return f"by estimate {phrases.get(outcome, outcome)}".format(threshold["critical_estimate"])
 
 
+def saturation(threshold: Mapping[str, Any]) -> str | None:
+    """From where on the estimate attains 90 % of its plateau; None without a calibration."""
+    size = threshold["saturates_estimate"]
+    return None if size is None else f"by estimate 90% of its plateau from {size}"
+
+
 def origins(numbers: Iterable[NumberRecord]) -> Iterator[Origin]:
     """Numbers of a chip with their sources, part by part.
 

@@ -311,16 +311,12 @@ SOLUTION = (
         null="all operands have the dimension, never compute-bound, or axis is no dimension",
     ),
     Column(
-        "critical_estimate",
+        "saturates_estimate",
         "1",
-        "smallest integer size at which `estimate_bound` is compute; efficiencies are not applied",
-        null="see outcome_estimate: never, beyond-2^62, or null",
-    ),
-    Column(
-        "outcome_estimate",
-        "",
-        f"what `critical_estimate` is: {FOUND}, {NEVER}, {ALWAYS} or {BEYOND}",
-        null="no calibration, the sweep has tiles, share is below 1, or axis is no dimension",
+        "smallest integer size at which t_estimate attains 90 % of its own plateau, the rate that "
+        "it tends to as the size grows; efficiencies are not applied",
+        null="no calibration, the sweep has tiles, share is below 1, or axis is no dimension; or "
+        "2^62 or more",
     ),
     Column(
         "limit",

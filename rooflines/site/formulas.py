@@ -11,7 +11,7 @@ import json
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import LARGEST_COUNT, LARGEST_SIZE
@@ -20,8 +20,7 @@ from rooflines.catalogue.dtypes import combinations_of
 from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
 from rooflines.critical.split_lines import (
     ENDLESS,
-    FAR,
-    NEAR,
+    SINGLE,
     interpolated,
     numbers_of,
     through,
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.dtypes import StoredDtypes
     from rooflines.catalogue.entries import Chip, DtypeFile
-    from rooflines.critical.split_lines import Numbers
     from rooflines.fits.entries import Calibrations
     from rooflines.model.network import Link
     from rooflines.model.operation import Operation
@@ -64,22 +62,6 @@ LEVEL = ("seconds", "latency", "typical")
 
 ANY_RATE = Fraction(1)
 """A rate that the one in question does not depend on."""
-
-
-class Piece(NamedTuple):
-    """Numbers of chips on which a network has one polynomial each for bytes, time and latency.
-
-    Attributes:
-        least, most: The first and the last of them [1].
-        step, offset: They leave the remainder `offset` when divided by `step` [1].
-        samples: Numbers that determine the polynomials [1].
-    """
-
-    least: int
-    most: int
-    step: int
-    offset: int
-    samples: tuple[int, ...]
 
 
 def formulas(
@@ -290,7 +272,8 @@ def _route(
     """One interconnect along one axis, or two: its limits, and its pieces, the first that fits."""
     numbers = numbers_of(links)
     pieces = []
-    for piece in _pieces(numbers):
+    segments = [segment for segment in numbers.segments if segment.name != SINGLE]
+    for piece in reversed(segments):  # rings before lines, groups before one
         routes = [Route(links, (n,)) for n in piece.samples]
         pieces.append(
             {
@@ -311,30 +294,6 @@ def _route(
         "published": numbers.published,
         "pieces": pieces,
     }
-
-
-def _pieces(numbers: Numbers) -> list[Piece]:
-    """The pieces of a route: rings before lines, groups before one; none has one chip."""
-    near = Piece(2, numbers.near, 1, 0, numbers.samples[NEAR])
-    if not numbers.step:
-        return [near]
-    step, least = numbers.step, numbers.least_far
-    if step % 2 == 0 or numbers.group:
-        return [Piece(least, numbers.most, step, 0, numbers.samples[FAR]), near]
-    # The hops around a ring of an odd number of chips are another polynomial.
-    return [
-        *(
-            Piece(
-                min(n for n in (least, least + step) if n % (2 * step) == offset),
-                numbers.most,
-                2 * step,
-                offset,
-                tuple(offset + 2 * step * k for k in (2, 3, 4)),
-            )
-            for offset in (0, step)
-        ),
-        near,
-    ]
 
 
 def _transfer(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> JSON:

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import oracle
-import polars as pl
 import yaml
 from random_sweeps import DTYPES
 
 import rooflines
-from rooflines.critical import solving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import polars as pl
 
 ROW_TOLERANCE = Fraction(1, 10**12)
 EXACT_INTEGER = 2**53
@@ -49,8 +49,7 @@ WHOLE = (
     "critical",
     "critical_memory",
     "critical_network",
-    "critical_estimate",
-    "outcome_estimate",
+    "saturates_estimate",
     "limit",
 )
 REAL = ("critical_exact", "limit_intensity")
@@ -124,10 +123,3 @@ def threshold_differences(config: dict[str, Any]) -> list[str]:
             if not (value == exact if column in WHOLE else close(value, exact)):
                 wrong.append(f"{column}: {value} where {exact} is exact, at {key}")
     return wrong
-
-
-def never_sure(solve: Any) -> Any:  # noqa: ANN401, of either kind of threshold
-    """Return a solver that leaves all rows to exact arithmetic."""
-    return lambda *arguments: solve(*arguments).with_columns(
-        pl.lit(value=True).alias(solving.UNSURE)
-    )

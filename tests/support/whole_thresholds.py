@@ -116,7 +116,7 @@ class Critical:
         roots = [root(line) * step for line in every]
         if never or not close(row["critical_exact"], max(*roots, Fraction(0))):
             wrong += ["critical_exact"] if not never or row["critical_exact"] is not None else []
-        estimated = oracle.first_estimated(setting, axis, sizes, row["shards"])
+        estimated = oracle.first_saturated(setting, axis, sizes, row["shards"])
         for name, value in (estimated if row["share"] == 1 else oracle.NO_ESTIMATE).items():
             if row[name] != value:
                 wrong.append(f"{name}, which is {value}")

@@ -54,7 +54,7 @@ from __future__ import annotations
 
 from oracle.critical import thresholds
 from oracle.critical_chips import last_good
-from oracle.critical_sizes import NO_ESTIMATE, first_estimated, thresholds_along
+from oracle.critical_sizes import NO_ESTIMATE, first_saturated, thresholds_along
 from oracle.network import (
     Link,
     families,
@@ -115,7 +115,7 @@ __all__ = [
     "exact",
     "exactly",
     "families",
-    "first_estimated",
+    "first_saturated",
     "largest_domain",
     "last_good",
     "link_of",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from bisect import bisect_left
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +85,7 @@ def thresholds_along(
         tends_to = (far["math"] - near["math"]) / growth if growth else None
     outcome = "never" if never else "always" if critical == 1 else "found"
     return {
-        **first_estimated(setting, axis, sizes, chips),
+        **first_saturated(setting, axis, sizes, chips),
         "outcome": "beyond-2^62" if not never and stored_size(critical) is None else outcome,
         "critical": stored_size(critical),
         "critical_exact": None if never else max(real.values()),
@@ -97,45 +96,34 @@ def thresholds_along(
     }
 
 
-NO_ESTIMATE = dict.fromkeys(("critical_estimate", "outcome_estimate"))
+NO_ESTIMATE: Mapping[str, int | None] = {"saturates_estimate": None}
 
 
-def first_estimated(
+def first_saturated(
     setting: Setting, axis: str, sizes: Mapping[str, int], chips: int
-) -> dict[str, int | str | None]:
-    """Return the first size at which a compute piece is the largest, and what it is.
+) -> Mapping[str, int | None]:
+    """Return the first size whose estimate attains 90 % of the rate that it tends to.
 
-    The sizes at which it is so begin at 1, or at a crossing of two pieces: those are tried. Within
-    steps of whole tiles, pieces are affine in the step.
+    Where rows are computed in whole tiles, more of the rate is attained at the last row of each
+    than before it; from the last row of one to that of the next it only grows.
     """
     if setting.calibration is None or setting.tile:
         return NO_ESTIMATE
     probe = {**sizes, axis: 1}
     step = setting.in_whole_tiles(probe, chips)[axis] if axis == setting.operation.dims[0] else 1
 
-    def times(number: int) -> list[tuple[str, Fraction]]:
-        at = {**sizes, axis: (number - 1) * step + 1}
-        lines = [piece for piece in setting.pieces(at, chips) if piece[0] != "network"]
-        nominal = replace(setting, efficiency=dict.fromkeys(RESOURCES, Fraction(1)))
-        terms = nominal.terms(at, chips)["network"]
-        if setting.collective is None or len(terms) == 1:
-            return [*lines, *(("network", time) for time in setting.network_pieces(at, chips))]
-        return [*lines, *(("network", time) for time in setting.protocols(terms[0], chips))]
+    def time(size: int) -> Fraction:
+        found: Fraction = setting.estimate({**sizes, axis: size}, chips)["t_estimate_s"]
+        return found
 
-    def compute_bound(number: int) -> bool:
-        at = {**sizes, axis: (number - 1) * step + 1}
-        pieces = setting.pieces(at, chips)
-        return max(pieces, key=lambda piece: piece[1])[0] == "compute"
+    slope = (time(2 * FAR * step) - time(FAR * step)) / (FAR * step)
 
-    tried = {1}
-    for (name, one), (_, two) in zip(times(1), times(2), strict=True):
-        for (other, first), (_, second) in zip(times(1), times(2), strict=True):
-            if (name == "compute") != (other == "compute") and two - one != second - first:
-                crossing = 1 + (first - one) / ((two - one) - (second - first))
-                tried |= {max(math.ceil(crossing), 1), max(math.floor(crossing) + 1, 1)}
-    found = min((number for number in tried if compute_bound(number)), default=None)
-    size = None if found is None else (found - 1) * step + 1
-    outcome = "never" if size is None else "always" if size == 1 else "found"
-    stored = stored_size(size)
-    far = size is not None and stored is None
-    return {"critical_estimate": stored, "outcome_estimate": "beyond-2^62" if far else outcome}
+    def attains(size: int) -> bool:
+        return 9 * time(size) <= 10 * slope * size
+
+    high = 1
+    while not attains(high * step):
+        high *= 2
+    tiles = bisect_left(range(1, high + 1), x=True, key=lambda number: attains(number * step)) + 1
+    rows = range((tiles - 1) * step + 1, tiles * step + 1)
+    return {"saturates_estimate": stored_size(rows[bisect_left(rows, x=True, key=attains)])}
