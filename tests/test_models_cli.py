@@ -50,8 +50,7 @@ def test_the_page_counts_models_and_families_truly() -> None:
     exact = [entry for entry in entries.values() if entry.published.match == "exact"]
     assert f"lists {len(entries)} published models" in SECTION
     assert f"parameters of {len(exact)} models equal" in SECTION
-    assert len(FAMILIES) == 16
-    assert "knows sixteen families" in SECTION
+    assert f"knows {len(FAMILIES)} families" in SECTION
     batch = rooflines.models.load("llama-3.1-70b").max_batch(80e9, 8192, "bf16", tp=8)
     assert f"# {batch} sequences of 8,192 tokens on 8 chips of 80 GB" in SECTION
 

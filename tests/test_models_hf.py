@@ -11,7 +11,6 @@ from hf_configs import config_of
 from plain_files import plain_file
 
 from rooflines import RooflinesError, models
-from rooflines.models.families import FAMILIES
 from rooflines.models.shape import Shape
 
 if TYPE_CHECKING:
@@ -46,13 +45,6 @@ def test_a_config_gives_the_shape_of_the_catalogue(name: str) -> None:
     assert found.parameters() == known.parameters()
 
 
-def test_every_family_is_tried() -> None:
-    """The models of the catalogue are of all families that are known."""
-    tried = {config_of(entry)["model_type"] for entry in ENTRIES.values()}
-    text = {"gemma3": "gemma3_text", "llama4": "llama4_text"}
-    assert {text.get(family, family) for family in tried} == set(FAMILIES)
-
-
 LLAMA = config_of(ENTRIES["llama-3.1-8b"])
 
 
@@ -82,8 +74,7 @@ def test_stated_dtypes_are_the_defaults() -> None:
     for name, dtypes in stated.items():
         found = models.from_hf(config_of(ENTRIES[name])).dtypes
         assert found is not None
-        assert found.model_dump(exclude_none=True) == dtypes
-    assert models.from_hf(of("llama-3.1-8b", torch_dtype=...)).dtypes is None
+        assert found.model_dump(exclude_defaults=True) == dtypes
     new = models.from_hf(of("llama-3.1-8b", torch_dtype=..., dtype="float16"))
     assert new.weights_bytes() == 2 * new.parameters().total
     large = models.from_hf(config_of(ENTRIES["gpt-oss-120b"]))
@@ -93,7 +84,7 @@ def test_stated_dtypes_are_the_defaults() -> None:
 def test_what_is_left_out_is_noted() -> None:
     """Encoders of images and layers for multi-token prediction."""
     notes = {
-        "llama-4-scout": "the text part; the encoder of images is not counted",
+        "llama-4-scout": "the text part; encoders are not counted",
         "deepseek-v3": "without the layers for multi-token prediction",
         "llama-3.1-8b": None,
     }
@@ -112,16 +103,137 @@ def test_a_quantization_without_torch_dtype_leaves_the_others_in_bf16() -> None:
     assert both.note == f"without the layers for multi-token prediction; {said}"
 
 
+def test_a_missing_torch_dtype_is_bf16_and_said() -> None:
+    """In files without a quantization too."""
+    model = models.from_hf(of("llama-3.1-8b", torch_dtype=...))
+    assert model.weights_bytes() == 2 * model.parameters().total
+    assert model.note == "torch_dtype is missing: what is not quantized is taken to be bf16"
+
+
+def test_given_dtypes_win_and_what_the_file_says_is_not_read() -> None:
+    """A format, or dtypes by class; also where the file's quantization is not known."""
+    unknown = of("llama-3.1-8b", quantization_config={"quant_method": "quark"})
+    model = models.from_hf(unknown, dtypes={"weights": "fp8", "head": "bf16"})
+    counts = model.parameters()
+    assert model.weights_bytes() == counts.total + counts.by_class["head"]
+    assert models.from_hf(unknown, dtypes="int4").weights_bytes() == counts.total / 2
+
+
 @pytest.mark.parametrize("prefix", ["", "nvidia--Llama-3.1-70B-Instruct-FP8_"])
-def test_dtypes_in_another_file_are_a_refusal(prefix: str, tmp_path: Path) -> None:
-    """hf_quant_config.json beside a config.json, also where both names have a prefix."""
+def test_dtypes_in_a_file_beside_the_config_are_read(prefix: str, tmp_path: Path) -> None:
+    """hf_quant_config.json, with or without a prefix; one that says nothing is refused."""
     file, beside = (tmp_path / f"{prefix}{name}config.json" for name in ("", "hf_quant_"))
     file.write_text(json.dumps(LLAMA), encoding="utf-8")
-    assert models.from_hf(file).dtypes
+    said = {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}
+    beside.write_text(json.dumps({"producer": {}, "quantization": said}), encoding="utf-8")
+    model = models.from_hf(file)
+    assert model.dtypes is not None
+    expected = {"weights": "fp8", "head": "bf16", "cache": "fp8"}
+    assert model.dtypes.model_dump(exclude_defaults=True) == expected
     beside.write_text("{}", encoding="utf-8")
-    with pytest.raises(RooflinesError, match=f"has {beside.name} beside it") as refused:
+    with pytest.raises(RooflinesError, match=r"hf_quant_config.json.quant_method is null"):
         models.from_hf(file)
-    assert str(refused.value).startswith(f"{file} ")
+    beside.write_text("{", encoding="utf-8")
+    with pytest.raises(RooflinesError, match=f"{beside.name} is not valid JSON"):
+        models.from_hf(file)
+
+
+LATENT = ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj")
+DOWN = 7168 * 1536 + 7168 * 576
+UP = 1536 * 128 * 192 + 512 * 128 * 256
+
+QUANTIZATIONS: dict[str, tuple[str, dict[str, Any], dict[str, float]]] = {
+    "compressed-tensors, by regular expression": (
+        "deepseek-v3",
+        {
+            "quant_method": "compressed-tensors",
+            "format": "mxfp4-pack-quantized",
+            "config_groups": {
+                "group_0": {
+                    "targets": ["Linear"],
+                    "weights": {"num_bits": 4, "type": "float", "group_size": 32},
+                }
+            },
+            "ignore": [
+                "re:.*self_attn.*",
+                "re:.*shared_experts.*",
+                r"re:.*mlp\.(gate|up|down)_proj.*",
+            ],
+        },
+        {"weights": 16, "experts": 4.25, "head": (16 + 4.25) / 2},
+    ),
+    "modelopt, layer by layer": (
+        "deepseek-v3",
+        {
+            "quant_algo": "NVFP4",
+            "group_size": 16,
+            "exclude_modules": [
+                "lm_head",
+                "model.layers.61*",
+                *(f"model.layers.{i}.self_attn.{part}" for i in range(61) for part in LATENT),
+            ],
+        },
+        {
+            "weights": 4.5
+            + 11.5
+            * (DOWN + UP)
+            * 61
+            / ((DOWN + UP + 16384 * 7168) * 61 + 3 * 7168 * (3 * 18432 + 58 * 2048)),
+            "experts": 4.5,
+            "head": 16,
+        },
+    ),
+    "one layer of eighty, whose number others begin with": (
+        "llama-3.1-70b",
+        {"quant_algo": "FP8", "exclude_modules": ["lm_head", "model.layers.7.*"]},
+        {"weights": 8 + 8 / 80, "head": 16},
+    ),
+    "gptq": (
+        "llama-3.1-8b",
+        {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": True},
+        {"weights": 4.125, "head": 16},
+    ),
+    "mixed precision": (
+        "deepseek-v3",
+        {
+            "quant_method": "fp8",
+            "quant_algo": "MIXED_PRECISION",
+            "quantized_layers": {
+                f"layers.{i}.mlp.experts": {"quant_algo": "NVFP4", "group_size": 16}
+                for i in range(61)
+            },
+        },
+        {"weights": 16, "experts": 4.5, "head": 16},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", QUANTIZATIONS)
+def test_bits_of_a_class_are_those_of_its_matrices(case: str) -> None:
+    """Where matrices of a class have several formats, their average, by hand."""
+    name, quantization, bits = QUANTIZATIONS[case]
+    model = models.from_hf(of(name, quantization_config=quantization))
+    assert model.dtypes is not None
+    found = model.dtypes.bits()
+    assert {tensors: float(found[tensors]) for tensors in bits} == pytest.approx(bits, rel=1e-12)
+    mixed = [tensors for tensors, value in bits.items() if value not in (16, 8, 4.5, 4.25, 4.125)]
+    assert all(f"{tensors} are" in (model.note or "") for tensors in mixed)
+
+
+def test_a_quantization_without_a_list_says_what_is_assumed() -> None:
+    """Files of ModelOpt without exceptions; two files that disagree are refused."""
+    model = models.from_hf(of("llama-3.1-8b", quantization_config={"quant_algo": "NVFP4"}))
+    assert model.note == "the quantization lists no exceptions: token tables are taken to be bf16"
+
+
+def test_files_that_disagree_are_refused(tmp_path: Path) -> None:
+    """The config.json says FP8, the file beside it NVFP4."""
+    config = {**LLAMA, "quantization_config": {"quant_method": "fp8"}}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    beside = tmp_path / "hf_quant_config.json"
+    beside.write_text('{"quantization": {"quant_algo": "NVFP4"}}', encoding="utf-8")
+    with pytest.raises(RooflinesError, match=r"says fp8, and hf_quant_config.json nvfp4"):
+        models.from_hf(tmp_path)
 
 
 VARIANTS: dict[str, tuple[dict[str, Any], tuple[tuple[int, int | None], ...]]] = {
@@ -194,7 +306,7 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         "layer_types has 1 layers, and num_hidden_layers is 24",
     ),
     "a missing key": (of("llama-3.1-8b", vocab_size=...), "lacks vocab_size"),
-    "no head size": (of("qwen3-8b", head_dim=...), "lacks head_dim"),
+    "no heads": (of("qwen3-8b", num_attention_heads=...), "lacks num_attention_heads"),
     "an uneven head size": (of("llama-3.1-8b", num_attention_heads=24), "is no whole number"),
     "no family": (of("llama-3.1-8b", model_type=...), "lacks model_type"),
     "a family of no text": (of("llama-3.1-8b", model_type=7), "model_type is 7"),
@@ -202,27 +314,27 @@ REFUSALS: dict[str, tuple[Any, str]] = {
     "a switch of no truth": (of("llama-3.1-8b", attention_bias=1), "attention_bias is 1"),
     "biases of latent attention": (
         of("deepseek-v3", attention_bias=True),
-        "attention_bias is true",
+        "attention_bias is true: counts of deepseek_v3 are known for false alone",
     ),
-    "lightning attention": (of("minimax-m2.5", attn_type_list=[1, 0]), "attn_type_list has other"),
+    "lightning attention": (of("minimax-m2.5", attn_type_list=[1, 0]), r"attn_type_list\[1\] is 0"),
     "experts that do not fit": (of("mixtral-8x7b", num_experts_per_tok=9), "moe.k is 9"),
     "a dtype": (
         of("llama-3.1-8b", torch_dtype="bfloat61"),
         "'bfloat61'.*\n  close to it: bfloat16",
     ),
     "a quantization": (
-        of("llama-3.1-8b", quantization_config={"quant_method": "awq", "bits": 4}),
-        "quantization_config.quant_method is 'awq', whose layout is not modelled",
+        of("llama-3.1-8b", quantization_config={"quant_method": "quark"}),
+        "quantization_config.quant_method is 'quark', whose layout is not modelled",
     ),
     "weights of two dtypes": (
         of(
             "deepseek-v3", quantization_config={"quant_method": "fp8", "ignored_layers": ["q_proj"]}
         ),
-        r"quantization_config.ignored_layers leaves out 'q_proj'",
+        r"quantization_config.ignored_layers leaves out 'q_proj', which is no module",
     ),
     "a text is one module": (
         of("deepseek-v3", quantization_config={"quant_method": "fp8", "ignored_layers": "q_proj"}),
-        r"quantization_config.ignored_layers leaves out 'q_proj'",
+        r"quantization_config.ignored_layers leaves out 'q_proj', which is no module",
     ),
     "modules that are a number": (
         of(
@@ -234,9 +346,9 @@ REFUSALS: dict[str, tuple[Any, str]] = {
     "a projection without fp8": (
         of(
             "deepseek-v3",
-            quantization_config={"quant_method": "fp8", "ignored_layers": ["mlp.gate_proj"]},
+            quantization_config={"quant_method": "fp8", "ignored_layers": ["mlp.side_proj"]},
         ),
-        "leaves out 'mlp.gate_proj', so that weights have two dtypes",
+        "leaves out 'mlp.side_proj', which is no module that is known",
     ),
     "a text part of llama": (of("llama-3.1-8b", text_config={}), "text_config is a key"),
     "too many layers": (of("gemma-2-27b", num_hidden_layers=2**39), "more than any model has"),
@@ -245,6 +357,42 @@ REFUSALS: dict[str, tuple[Any, str]] = {
     "layers without rope": (
         {**LLAMA4, "text_config": {**LLAMA4["text_config"], "no_rope_layers": [1, 0]}},
         "no_rope_layers is no list of a 0 or 1 for each of the 48 layers",
+    ),
+    "a list of the wrong length": (
+        of("minimax-m2.5", attn_type_list=[1] * 61),
+        "attn_type_list has 61 layers, and num_hidden_layers is 62",
+    ),
+    "layers that contradict each other": (
+        of("deepseek-v3", mlp_layer_types=["sparse"] * 61),
+        "mlp_layer_types contradicts first_k_dense_replace",
+    ),
+    "a part that contradicts the whole": (
+        {**LLAMA4, "tie_word_embeddings": True},
+        "tie_word_embeddings is true, and false in text_config",
+    ),
+    "norms of another kind": (
+        of("minimax-m2.5", qk_norm_type="per_head"),
+        "qk_norm_type is 'per_head': counts of minimax_m2 are known for 'per_layer' alone",
+    ),
+    "an unknown algorithm": (
+        of("llama-3.1-8b", quantization_config={"quant_algo": "FP7"}),
+        "quantization_config.quant_algo is 'FP7', which is no algorithm",
+    ),
+    "an unknown group": (
+        of("llama-3.1-8b", quantization_config={"quant_algo": "NVFP4", "group_size": 32}),
+        "quantization_config.group_size is 32, not 16",
+    ),
+    "an unknown key of a quantization": (
+        of("llama-3.1-8b", quantization_config={"quant_method": "fp8", "rank": 8}),
+        "quantization_config.rank is no key that is known",
+    ),
+    "no regular expression": (
+        of("llama-3.1-8b", quantization_config={"quant_method": "fp8", "ignore": ["re:(", "x"]}),
+        "is no regular expression",
+    ),
+    "bits of no format": (
+        of("llama-3.1-8b", quantization_config={"quant_method": "gptq", "bits": 3}),
+        "quantization_config.bits is 3 in groups of 128",
     ),
     "no mapping": ([LLAMA], r"config.json is \["),
 }

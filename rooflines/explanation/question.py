@@ -178,7 +178,7 @@ def model_sweep(  # noqa: PLR0913, the parts of a question
         with mistakes.at():
             options = _on_chips(chips, known.chips, options)
         with mistakes.at():
-            asked = model if isinstance(model, Model) else model_named(str(model))
+            asked = model if isinstance(model, Model) else model_named(str(model), dtypes or None)
         with mistakes.at():
             grid = _model_sizes(sizes)
         with mistakes.at("dtypes"):

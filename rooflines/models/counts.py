@@ -96,7 +96,7 @@ def parameters_of(shape: Shape) -> Parameters:
         layers = shape.moe_layers
         experts = layers * moe.E * moe.expert(width)
         shared = layers * moe.shared * moe.expert(width)
-        router = layers * width * moe.E
+        router = layers * moe.router(width)
         biases += layers * moe.E * (int(moe.router_bias) + moe.expert_biases(width))
         idle = layers * (moe.E - moe.k) * (moe.expert(width) + moe.expert_biases(width))
     return Parameters(

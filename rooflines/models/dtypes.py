@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -14,7 +15,7 @@ from rooflines.catalogue.forms import Entry, Name, Text, checked
 from rooflines.model.costs import BITS_PER_BYTE
 
 if TYPE_CHECKING:
-    from fractions import Fraction
+    from collections.abc import Iterator
 
     from rooflines.catalogue.entries import Format
     from rooflines.models.shape import TensorClass
@@ -49,6 +50,46 @@ class ModelDtypes(Entry):
         classes: tuple[TensorClass, ...] = ("weights", "experts", "head")
         cache = {} if self.cache is None else {"cache": self.cache}
         return {name: self.of(name) for name in classes} | cache
+
+
+class PublishedDtypes(ModelDtypes):
+    """Dtypes of a checkpoint, whose classes of tensors may have several formats."""
+
+    mixed: dict[str, dict[Name, int]] = Field(
+        default_factory=dict,
+        description="elements of each format, of classes of tensors that have several [1]",
+    )
+
+    @classmethod
+    def of_elements(
+        cls, elements: Mapping[str, Mapping[str, int]], cache: str | None
+    ) -> PublishedDtypes:
+        """Dtypes from the elements of each format.
+
+        Args:
+            elements: By class of tensors, then by format [1].
+            cache: The format of the cache; None: not stated.
+        """
+        main = {tensors: max(sums, key=sums.__getitem__) for tensors, sums in elements.items()}
+        mixed = {name: dict(sums) for name, sums in elements.items() if len(sums) > 1}
+        main.setdefault("weights", main.get("experts", main["head"]))
+        return cls(**main, cache=cache, mixed=mixed)
+
+    def bits(self, formats: Mapping[str, Format] | None = None) -> dict[str, Fraction]:
+        """Bits per element of each class, of several formats their average [bit]."""
+        known = dtype_entries().formats if formats is None else formats
+        average = {}
+        for name, sums in self.mixed.items():
+            stored = (stored_bits(known[dtype]) * count for dtype, count in sums.items())
+            average[name] = sum(stored, Fraction(0)) / sum(sums.values())
+        return {**super().bits(formats), **average}
+
+    def averages(self) -> Iterator[str]:
+        """What to say of each class with several formats."""
+        for name, sums in self.mixed.items():
+            whole = sum(sums.values())
+            parts = (f"{100 * count / whole:.0f}% {dtype}" for dtype, count in sums.items())
+            yield f"{name} are {' and '.join(parts)}, on average {float(self.bits()[name]):.2f} bit"
 
 
 class StepDtypes(ModelDtypes):
@@ -161,6 +202,10 @@ def check_dtypes(dtypes: ModelDtypes, formats: Mapping[str, Format] | None = Non
     """
     known = dtype_entries().formats if formats is None else formats
     with Mistakes() as mistakes:
-        for name, dtype in dtypes.model_dump(exclude_none=True, exclude={"name"}).items():
+        for name, dtype in dtypes.model_dump(exclude_none=True, exclude={"name", "mixed"}).items():
             with mistakes.at(name):
                 one_of(dtype, known, "no dtype")
+        for name, sums in getattr(dtypes, "mixed", {}).items():
+            for dtype in sums:
+                with mistakes.at(f"mixed.{name}"):
+                    one_of(dtype, known, "no dtype")

@@ -296,7 +296,7 @@ def _experts(shape: Shape) -> Iterator[Group]:
     if moe is None or not shape.moe_layers:
         return
     expert = Fraction(moe.expert(shape.D))
-    router = width * moe.E
+    router = Fraction(moe.router(shape.D))
     yield Group(
         "router",
         shape.moe_layers,

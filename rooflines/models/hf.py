@@ -12,7 +12,8 @@ from typing import Any
 
 from rooflines.basics.errors import RooflinesError, close_to, placed, printable, quote
 from rooflines.catalogue.forms import checked
-from rooflines.models.families import FAMILIES
+from rooflines.models.dtypes import ModelDtypes, dtypes_of
+from rooflines.models.families import FAMILIES, form_of
 from rooflines.models.hf_dtypes import published_dtypes
 from rooflines.models.keys import ENCODER, VISION, Keys
 from rooflines.models.model import Model
@@ -27,33 +28,49 @@ QUANTIZED_JSON = "hf_quant_config.json"
 LARGEST_FILE = 2 * 2**20
 """Bytes of a config.json [byte]; a larger one is a mistake."""
 
-TEXT_PARTS = {"gemma3": "gemma3_text", "llama4": "llama4_text"}
-"""Families with images whose text part, under `text_config`, is a family that is known."""
+TEXT_PARTS = {
+    "gemma3": "gemma3_text",
+    "kimi_k25": "deepseek_v3",
+    "llama4": "llama4_text",
+    "mistral3": "mistral",
+    "qwen3_vl": "qwen3_vl_text",
+    "qwen3_vl_moe": "qwen3_vl_moe_text",
+}
+"""Families with encoders, and the family of their text part, under `text_config`, if that does not
+say."""
 
-TEXT_NOTE = "the text part; the encoder of images is not counted"
+SHARED_KEYS = ("tie_word_embeddings", "torch_dtype", "dtype", "quantization_config")
+"""Keys of the whole model that hold for its text part too."""
 
-MTP_KEYS = ("num_nextn_predict_layers", "num_mtp_modules")
+TEXT_NOTE = "the text part; encoders are not counted"
+
+NOT_READ = object()
+"""In place of dtypes: the file's are not read, since a config states those of its steps."""
+
+MTP_KEYS = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
 MTP_NOTE = "without the layers for multi-token prediction"
 
 ENCODER_KEYS = ("vision_config", "audio_config", "vision_tower", "mm_vision_tower")
 """Keys of models that have an encoder of images or sound."""
 
 
-def from_hf(source: str | Path | Mapping[str, Any]) -> Model:
-    """A model from a config.json.
+def from_hf(source: str | Path | Mapping[str, Any], dtypes: object = None) -> Model:
+    """A model from a config.json, and from the hf_quant_config.json beside it, if there is one.
 
     Args:
         source: The file, the folder that has it, or its content.
+        dtypes: A format, or `{weights: , experts: , head: , cache: }`, in place of what the files
+            say, which is then not read.
 
     Returns:
-        The model, with the dtypes that the config states. Of gemma3 and llama4, the text part.
+        The model, with the dtypes that the files state. Of models with encoders, the text part.
 
     Raises:
-        RooflinesError: The file cannot be read, is incomplete, its dtypes are in another file, its
-            family is not known, or it has keys that could change a count.
+        RooflinesError: A file cannot be read or is incomplete, its family is not known, its dtypes
+            are stated in a way that is not known, or it has keys that could change a count.
     """
     if isinstance(source, Mapping):
-        return _model(source, CONFIG_JSON)
+        return _model(source, CONFIG_JSON, None, dtypes)
     if not isinstance(source, str | Path):
         fix = "give the path of a config.json, or its content as a mapping"
         raise RooflinesError(CONFIG_JSON, f"is {quote(source)}", fix)
@@ -64,26 +81,21 @@ def from_hf(source: str | Path | Mapping[str, Any]) -> Model:
         raise RooflinesError(
             CONFIG_JSON, f"cannot be at {quote(source)}", "give the path of a file"
         ) from None
+    beside = None if dtypes is not None else _beside(path)
     with placed(file=printable(path)):
-        _check_alone(path)
-        return _model(_content(path), str(path))
+        return _model(_content(path), str(path), beside, dtypes)
 
 
-def _check_alone(path: Path) -> None:
-    """Refuse a config.json whose dtypes are in a file beside it, which is not read.
-
-    Raises:
-        RooflinesError: There is such a file.
-    """
+def _beside(path: Path) -> Mapping[str, Any] | None:
+    """The content of the hf_quant_config.json beside a config.json; None: there is none."""
     beside = path.with_name(f"{path.name.removesuffix(CONFIG_JSON)}{QUANTIZED_JSON}")
     try:
-        quantized = path.name.endswith(CONFIG_JSON) and beside.exists()
+        if not path.name.endswith(CONFIG_JSON) or not beside.exists():
+            return None
     except (OSError, ValueError):  # no path can be like that
-        return
-    if quantized:
-        problem = f"has {printable(beside.name)} beside it, which says the dtypes and is not read"
-        fix = "copy the config.json to a folder of its own, and give the dtypes by hand"
-        raise RooflinesError("", problem, fix)
+        return None
+    with placed(file=printable(beside)):
+        return _content(beside)
 
 
 def _content(path: Path) -> Mapping[str, Any]:
@@ -115,25 +127,38 @@ def _content(path: Path) -> Mapping[str, Any]:
     return value
 
 
-def _model(config: Mapping[str, Any], name: str) -> Model:
-    family = config.get("model_type")
-    note = None
-    if isinstance(family, str) and family in TEXT_PARTS:
-        config, family, note = _text_part(config, family)
-    family = _checked_family(family)
+def _model(
+    config: Mapping[str, Any], name: str, beside: Mapping[str, Any] | None, given: object
+) -> Model:
+    outer, note = config.get("model_type"), None
+    if isinstance(outer, str) and outer in TEXT_PARTS:
+        config, note = _text_part(config, outer)
+    family = _checked_family(config.get("model_type"))
     for key in ENCODER_KEYS:
         if config.get(key):
             raise RooflinesError(key, f"is set: {VISION}", "use a model of text alone")
     if config.get("is_encoder_decoder"):
         raise RooflinesError("is_encoder_decoder", f"is true: {ENCODER}", "use another model")
-    keys = Keys(config, family)
-    form = FAMILIES[family](keys)
-    dtypes, assumed = published_dtypes(keys)
-    keys.check()
-    without = MTP_NOTE if any(config.get(key) for key in MTP_KEYS) else None
+    table = FAMILIES[family]
+    keys = Keys(config, family, table.defaults)
+    form, sparse = form_of(keys, table)
     shape = checked(Shape, {"family": family, **form})
-    notes = "; ".join(filter(None, [note, without, assumed]))
-    return Model(_name(config, name), shape, dtypes, notes or None)
+    dtypes: ModelDtypes | None
+    assumed = None
+    if given is None:
+        dtypes, assumed = published_dtypes(keys, shape, sparse, beside)
+    else:
+        dtypes = None if given is NOT_READ else dtypes_of(given)
+        keys.ignore("torch_dtype", "dtype", "quantization_config")
+    keys.check()
+    filled = ", ".join(f"{key} {value}" for key, value in keys.filled.items())
+    notes = [
+        note,
+        MTP_NOTE if any(config.get(key) for key in MTP_KEYS) else None,
+        f"defaults of the family: {filled}" if filled else None,
+        assumed,
+    ]
+    return Model(_name(config, name), shape, dtypes, "; ".join(filter(None, notes)) or None)
 
 
 def _name(config: Mapping[str, Any], name: str) -> str:
@@ -142,21 +167,29 @@ def _name(config: Mapping[str, Any], name: str) -> str:
     return stated if isinstance(stated, str) and stated and stated.isprintable() else name
 
 
-def _text_part(config: Mapping[str, Any], family: str) -> tuple[Mapping[str, Any], str, str | None]:
-    """The text part of a config with images, with what is stated for the whole model."""
+def _text_part(config: Mapping[str, Any], family: str) -> tuple[Mapping[str, Any], str | None]:
+    """The text part of a config with encoders, with what is stated for the whole model.
+
+    Raises:
+        RooflinesError: It is no object, or contradicts what surrounds it.
+    """
     text = config.get("text_config")
     if text is None:
-        return config, TEXT_PARTS[family], None
+        return {**config, "model_type": TEXT_PARTS[family]}, None
     if not isinstance(text, Mapping):
         raise RooflinesError("text_config", f"is {quote(text)}, which is no object", "correct it")
-    whole = ("tie_word_embeddings", "torch_dtype", "dtype", "quantization_config", "_name_or_path")
-    shared = {key: config[key] for key in whole if key in config}
-    return {**shared, **text}, text.get("model_type", TEXT_PARTS[family]), TEXT_NOTE
+    shared = {key: config[key] for key in SHARED_KEYS if config.get(key) is not None}
+    for key, value in shared.items():
+        if text.get(key, value) not in (value, None):
+            problem = f"is {quote(value)}, and {quote(text[key])} in text_config"
+            raise RooflinesError(key, problem, "correct one of them")
+    named = {"model_type": TEXT_PARTS[family], "_name_or_path": config.get("_name_or_path")}
+    return {**named, **text, **shared}, TEXT_NOTE
 
 
 def _checked_family(family: object) -> str:
     """The family, refused without a shape."""
-    fix = f"use a model of {', '.join(FAMILIES)}, or write it out as docs/own-model.md says"
+    fix = "use a model of a family of docs/models.md, or write it out as docs/own-model.md says"
     if family is None:
         raise RooflinesError("", "lacks model_type", "add it: the file may be incomplete")
     if not isinstance(family, str):

@@ -1,124 +1,388 @@
-"""The dtypes that a config.json states: `torch_dtype` and `quantization_config`, or a refusal."""
+"""The dtypes that a checkpoint states: `torch_dtype`, `quantization_config`, hf_quant_config.json.
+
+Formats are found for every matrix of every layer. A class of tensors with several has the average
+of their bits. What cannot be read is refused: a guess would be off by factors of two to four.
+
+Sources: `quantization_config` of transformers; compressed-tensors and ModelOpt, whose lists of
+modules left out are names, patterns with `*`, or regular expressions after `re:`.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import RooflinesError, close_to, quote
-from rooflines.models.dtypes import ModelDtypes
+from rooflines.basics.errors import RooflinesError, close_to, placed, quote
+from rooflines.models.dtypes import PublishedDtypes
+from rooflines.models.layers import modules_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from rooflines.models.keys import Keys
+    from rooflines.models.shape import Shape
 
 TORCH = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float64": "fp64"}
 """Formats by the names of torch."""
 
-FP8, MXFP4 = "fp8", "mxfp4"
-
-FP8_KEYS = frozenset(
-    [
-        "quant_method",
-        "fmt",
-        "weight_block_size",
-        "activation_scheme",
-        "modules_to_not_convert",
-        "ignored_layers",
-        "scale_fmt",
-    ]
-)
-"""Keys of a quantization to fp8; its scales, one per tensor or block of 128 x 128, are not
-counted."""
-
-UNQUANTIZED = (
-    "gate",
-    "router",
-    "e_score_correction_bias",
-    "lm_head",
-    "embed_tokens",
-    "norm",
-    "input_layernorm",
-    "post_attention_layernorm",
-)
-"""The last names of modules that a quantization may leave out: routers, tables and norms."""
-
-OTHERS = "self_attn"
-"""The module that mxfp4 leaves out besides: all but the experts."""
-
-FIX = "remove quantization_config, and give the dtypes by hand: of weights, of experts, of the head"
-
 ASSUMED = "bf16"
-"""The dtype of what a quantization leaves out, in files without `torch_dtype`."""
+"""The dtype of files without `torch_dtype`."""
 
 ASSUMED_NOTE = f"torch_dtype is missing: what is not quantized is taken to be {ASSUMED}"
+NO_LIST_NOTE = "the quantization lists no exceptions: token tables are taken to be {base}"
+ZEROS_NOTE = "zero points of the groups are not counted, 0.03 bit of each weight"
+
+FIX = "give the dtypes by hand, of weights, experts and head, or remove the quantization"
+
+ALGORITHMS = {
+    "FP8": "fp8",
+    "FP8_PB_WO": "fp8",
+    "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
+    "INT8_SQ": "int8",
+    "MXFP4": "mxfp4",
+    "MXFP8": "mxfp8",
+    "NVFP4": "nvfp4",
+    "NVFP4_AWQ": "nvfp4",
+    "W4A16_AWQ": "int4-g128",
+    "W4A8_AWQ": "int4-g128",
+    "W4A8_MXFP4_FP8": "mxfp4",
+    "W8A16": "int8",
+}
+"""Formats of weights by the algorithms of ModelOpt."""
+
+GROUPS = {"int4-g128": 128, "mxfp4": 32, "mxfp8": 32, "nvfp4": 16}
+"""Elements that share a scale, by format [1]."""
+
+SCHEMES: dict[tuple[object, object, object], str] = {
+    ("float", 8, None): "fp8",
+    ("float", 8, 32): "mxfp8",
+    ("float", 4, 16): "nvfp4",
+    ("float", 4, 32): "mxfp4",
+    ("int", 8, None): "int8",
+    ("int", 4, None): "int4",
+    ("int", 4, 128): "int4-g128",
+}
+"""Formats by type, bits and group size of compressed-tensors."""
+
+KNOWN_KEYS = frozenset(
+    """
+    activation_scheme amp_enabled bits config_groups damp_percent desc_act dynamic
+    exclude_modules fmt format global_compression_ratio group_size ignore ignored_layers
+    kv_cache_quant_algo kv_cache_scheme lm_head modules_to_not_convert producer provider
+    quant_algo quant_method quantization_status quantized_layers scale_fmt sym true_sequential
+    version weight_block_size zero_point
+    """.split()  # noqa: SIM905, one name a line would be a page
+)
+"""Keys of quantizations, each read here or without effect on the bits of weights."""
+
+LEFT_OUT = ("modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules")
+"""Keys that list modules that are not quantized."""
+
+UNCOUNTED = frozenset(
+    """
+    gate router e_score_correction_bias norm input_layernorm post_attention_layernorm
+    q_a_layernorm kv_a_layernorm q_norm k_norm bias eh_proj enorm hnorm shared_expert_gate
+    indexers_proj weights_proj router* mtp visual vision_tower vision_model mm_projector
+    multi_modal_projector embed_vision audio_tower conv1d rotary_emb
+    """.split()  # noqa: SIM905, the same
+)
+"""Modules that a quantization may leave out without effect: vectors, routers, which are stored
+with `weights`, encoders, and layers for multi-token prediction."""
+
+SAME = (
+    ("language_model.model.", "model."),
+    ("model.language_model.", "model."),
+    ("language_model.", ""),
+    ("block_sparse_moe", "mlp"),
+    ("feed_forward", "mlp"),
+    ("shared_expert.", "shared_experts."),
+    ("shared_expert*", "shared_experts*"),
+)
+"""Other names of modules, and those that are used here."""
+
+LAYER = re.compile(r"(?:.*\.)?layers\.(\d+)(\*|(?:\.(.+))?)$")
+"""A module of one layer: its number, and what follows."""
+
+HEAD, EMBEDDING = "lm_head", "model.embed_tokens"
 
 
-def published_dtypes(keys: Keys) -> tuple[ModelDtypes | None, str | None]:
-    """The dtypes of a config, None where it states none; and what was assumed, if anything.
+@dataclass(frozen=True)
+class Quantization:
+    """A quantization as stated.
+
+    Attributes:
+        formats: Formats with the modules that have them, by pattern; `*`: every matrix.
+        left_out: Patterns of modules that are not quantized, with their key.
+        cache: The format of the cache; None: not stated.
+        head: Whether the unembedding is quantized unless it is left out.
+        note: What else to know.
+    """
+
+    formats: tuple[tuple[str, str], ...]
+    left_out: tuple[tuple[str, str], ...]
+    cache: str | None = None
+    head: bool = False
+    note: str | None = None
+
+
+def published_dtypes(
+    keys: Keys, shape: Shape, sparse: Sequence[bool], beside: Mapping[str, Any] | None = None
+) -> tuple[PublishedDtypes, str | None]:
+    """The dtypes of a checkpoint, and what was assumed or averaged, if anything.
+
+    Args:
+        keys: Its config.json.
+        shape: Its shape.
+        sparse: Whether each layer has experts.
+        beside: Content of its hf_quant_config.json, if there is one.
 
     Raises:
-        RooflinesError: They are stated in a way that is not known.
+        RooflinesError: They are stated in a way that is not known, or the files disagree.
     """
     base = _base(keys)
-    quantization = keys.get("quantization_config")
+    stated = keys.get("quantization_config")
     keys.ignore("torch_dtype", "dtype")
-    if quantization is None:
-        return None if base is None else ModelDtypes(weights=base), None
-    return _quantized(quantization, base or ASSUMED), None if base else ASSUMED_NOTE
+    notes = [] if base else [ASSUMED_NOTE]
+    found = None
+    if stated is not None:
+        with placed("quantization_config"):
+            found = _read(stated)
+    if beside is not None:
+        with placed("hf_quant_config.json"):
+            other = _read(beside.get("quantization", beside))
+        if found is not None and dict(found.formats) != dict(other.formats):
+            problem = f"says {_shown(found)}, and hf_quant_config.json {_shown(other)}"
+            raise RooflinesError("quantization_config", problem, FIX)
+        found = other
+    base = base or ASSUMED
+    if found is None:
+        return PublishedDtypes(weights=base), notes[0] if notes else None
+    elements = _elements(found, shape, sparse, base)
+    dtypes = PublishedDtypes.of_elements(elements, found.cache)
+    if found.head and not found.left_out:
+        notes.append(NO_LIST_NOTE.format(base=base))
+    notes += filter(None, [found.note, *dtypes.averages()])
+    return dtypes, "; ".join(notes) or None
 
 
-def _quantized(quantization: object, base: str) -> ModelDtypes:
-    """The dtypes of quantized tensors, and of the others, which have the base."""
-    if not isinstance(quantization, Mapping):
-        raise RooflinesError(
-            "quantization_config", f"is {quote(quantization)}, which is no object", FIX
-        )
-    method = quantization.get("quant_method")
-    if method == FP8:
-        _check(quantization, UNQUANTIZED)
-        return ModelDtypes(weights=FP8, experts=FP8, head=base)
-    if method == MXFP4:
-        _check(quantization, (*UNQUANTIZED, OTHERS))
-        return ModelDtypes(weights=base, experts=MXFP4, head=base)
-    known = (FP8, MXFP4)
-    raise RooflinesError(
-        "quantization_config.quant_method",
-        f"is {quote(method)}, whose layout is not modelled",
-        FIX,
-        close=close_to(method, known),
-    )
+def _shown(found: Quantization) -> str:
+    return " and ".join(sorted({name for _, name in found.formats}))
 
 
 def _base(keys: Keys) -> str | None:
     """The format of `torch_dtype`, or of `dtype`, as newer files call it."""
     for key in ("torch_dtype", "dtype"):
         value = keys.get(key)
-        if value is None:
+        if value is None or value == "auto":
             continue
         name = value.removeprefix("torch.") if isinstance(value, str) else value
         if not isinstance(name, str) or name not in TORCH:
-            raise RooflinesError(
-                key,
-                f"is {quote(value)}, which is no dtype of weights that is known",
-                f"use one of {', '.join(TORCH)}",
-                close=close_to(name, TORCH),
-            )
+            problem = f"is {quote(value)}, which is no dtype of weights that is known"
+            fix = f"use one of {', '.join(TORCH)}"
+            raise RooflinesError(key, problem, fix, close=close_to(name, TORCH))
         return TORCH[name]
     return None
 
 
-def _check(quantization: Mapping[str, Any], left_out: tuple[str, ...]) -> None:
-    """Refuse keys that are not known, and modules left out that would need a dtype of their own."""
-    place = "quantization_config"
-    for key in quantization:
-        if key not in FP8_KEYS:
-            raise RooflinesError(f"{place}.{key}", "is no key that is known", FIX)
-    for key in ("modules_to_not_convert", "ignored_layers"):
-        listed = quantization.get(key) or []
+def _read(stated: object) -> Quantization:
+    """What a quantization says.
+
+    Raises:
+        RooflinesError: Its method, a key or a value is not known.
+    """
+    if not isinstance(stated, Mapping):
+        raise RooflinesError("", f"is {quote(stated)}, which is no object", FIX)
+    for key in stated:
+        if key not in KNOWN_KEYS:
+            raise RooflinesError(str(key), "is no key that is known", FIX)
+    left_out = tuple(_left_out(stated))
+    algorithm = stated.get("quant_algo")
+    method = stated.get("quant_method", "modelopt" if algorithm else None)
+    if method in ("modelopt", "modelopt_fp4") or algorithm:
+        formats = tuple(_by_algorithm(stated, str(algorithm)))
+        return Quantization(formats, left_out, _cache(stated), head=True)
+    if method == "compressed-tensors":
+        formats = tuple(_by_scheme(stated))
+        return Quantization(formats, left_out, _cache(stated), head=True)
+    if method in ("fp8", "fbgemm_fp8"):
+        return Quantization((("*", "fp8"),), left_out)
+    if method == "mxfp4":
+        return Quantization((("mlp.experts", "mxfp4"),), left_out)
+    if method in ("gptq", "awq"):
+        bits, group = stated.get("bits"), stated.get("group_size", 128)
+        found = SCHEMES.get(("int", bits, None if group == -1 else group))
+        if found is None:
+            raise RooflinesError("bits", f"is {quote(bits)} in groups of {quote(group)}", FIX)
+        head = bool(stated.get("lm_head"))
+        return Quantization((("*", found),), left_out, None, head, ZEROS_NOTE)
+    known = ("fp8", "fbgemm_fp8", "mxfp4", "gptq", "awq", "modelopt", "compressed-tensors")
+    problem = f"is {quote(method)}, whose layout is not modelled"
+    raise RooflinesError("quant_method", problem, FIX, close=close_to(method, known))
+
+
+def _by_algorithm(stated: Mapping[str, Any], algorithm: str) -> Iterator[tuple[str, str]]:
+    """Formats of ModelOpt: of every matrix, or by layer."""
+    layers = stated.get("quantized_layers")
+    if algorithm == "MIXED_PRECISION":
+        if not isinstance(layers, Mapping) or not layers:
+            raise RooflinesError("quant_algo", "is MIXED_PRECISION without quantized_layers", FIX)
+        for name, form in layers.items():
+            algo = form.get("quant_algo") if isinstance(form, Mapping) else form
+            yield str(name), _algorithm(algo, form.get("group_size"))
+        return
+    yield "*", _algorithm(algorithm, stated.get("group_size"))
+
+
+def _algorithm(name: object, group: object) -> str:
+    if not isinstance(name, str) or name not in ALGORITHMS:
+        problem = f"is {quote(name)}, which is no algorithm that is known"
+        raise RooflinesError("quant_algo", problem, FIX, close=close_to(name, ALGORITHMS))
+    found = ALGORITHMS[name]
+    if group is not None and GROUPS.get(found, group) != group:
+        raise RooflinesError("group_size", f"is {quote(group)}, not {GROUPS[found]}", FIX)
+    return found
+
+
+def _by_scheme(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Formats of compressed-tensors, by the targets of each group."""
+    groups = stated.get("config_groups")
+    if not isinstance(groups, Mapping) or not groups:
+        raise RooflinesError("config_groups", f"is {quote(groups)}", FIX)
+    for name, form in groups.items():
+        with placed(f"config_groups.{name}"):
+            weights = form.get("weights") if isinstance(form, Mapping) else None
+            if not isinstance(weights, Mapping):
+                raise RooflinesError("weights", f"is {quote(weights)}, which is no object", FIX)
+            for target in form.get("targets") or ["Linear"]:
+                yield "*" if target == "Linear" else str(target), _scheme(weights)
+
+
+def _scheme(weights: Mapping[str, Any]) -> str:
+    kind, bits, group = (weights.get(key) for key in ("type", "num_bits", "group_size"))
+    grouped = weights.get("strategy") not in ("tensor", "channel", "block") and group != -1
+    found = SCHEMES.get((kind, bits, group if grouped else None))
+    if found is None:
+        problem = f"are {quote(bits)} bits of {quote(kind)} in groups of {quote(group)}"
+        raise RooflinesError("weights", f"{problem}, which is no format of the catalogue", FIX)
+    return found
+
+
+def _cache(stated: Mapping[str, Any]) -> str | None:
+    """The format of the cache."""
+    for key in ("kv_cache_quant_algo", "kv_cache_scheme"):
+        value = stated.get(key)
+        if value is None:
+            continue
+        with placed(key):
+            return _scheme(value) if isinstance(value, Mapping) else _algorithm(value, None)
+    return None
+
+
+def _left_out(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Patterns of the modules that are not quantized, with the key that lists them."""
+    for key in LEFT_OUT:
+        listed = stated.get(key) or []
         modules = [listed] if isinstance(listed, str) else listed
-        if not isinstance(modules, list):
-            raise RooflinesError(f"{place}.{key}", f"is {quote(listed)}, which is no list", FIX)
-        for module in modules:
-            if not isinstance(module, str) or module.rpartition(".")[2] not in left_out:
-                problem = f"leaves out {quote(module)}, so that weights have two dtypes"
-                raise RooflinesError(f"{place}.{key}", problem, FIX)
+        if not isinstance(modules, list) or not all(isinstance(one, str) for one in modules):
+            raise RooflinesError(key, f"is {quote(listed)}, which is no list of modules", FIX)
+        yield from ((module, key) for module in modules)
+
+
+# ---------------------------------------------------------------- which matrix has which format
+
+
+def _elements(
+    found: Quantization, shape: Shape, sparse: Sequence[bool], base: str
+) -> dict[str, Counter[str]]:
+    """Elements of each format, by class of tensors [1]."""
+    names = [pattern for pattern, _ in found.left_out]
+    left_out = Patterns(names, shape.layers)
+    chosen = [(Patterns([pattern], shape.layers), name) for pattern, name in found.formats]
+    sums: dict[str, Counter[str]] = {}
+    for layer, is_sparse in enumerate(sparse):
+        for module, tensors, size in modules_of(shape, sparse=is_sparse):
+            formats = [name for patterns, name in chosen if patterns.match(layer, module)]
+            kept = left_out.match(layer, module) or not formats
+            sums.setdefault(tensors, Counter())[base if kept else formats[0]] += size
+    head = left_out.match(None, HEAD) or not found.head or not found.left_out or shape.tied
+    left_out.match(None, EMBEDDING)
+    tables = Counter({base: shape.table})
+    if not shape.tied:
+        tables[base if head else found.formats[0][1]] += shape.table
+    sums["head"] = tables
+    for pattern, key in found.left_out:
+        if pattern in left_out.unmatched and not _without_effect(pattern, shape.layers):
+            problem = f"leaves out {quote(pattern)}, which is no module that is known"
+            raise RooflinesError(f"quantization_config.{key}", problem, FIX)
+    return sums
+
+
+def _without_effect(pattern: str, layers: int) -> bool:
+    """Whether a pattern names vectors, routers, encoders, or layers beyond the model's."""
+    if (match := LAYER.fullmatch(pattern)) and int(match[1]) >= layers:
+        return True
+    words = re.split(r"[.\\*:()|]+", pattern.removeprefix("re:"))
+    return any(word in UNCOUNTED for word in words)
+
+
+class Patterns:
+    """Modules by pattern, of one layer or of all.
+
+    Args:
+        patterns: Names, with `*` for any text, or regular expressions after `re:`. A name stands
+            for what is inside the module too, and may lack what is around it.
+        layers: Layers of the model [1].
+
+    Attributes:
+        unmatched: Patterns that matched nothing so far.
+    """
+
+    def __init__(self, patterns: Sequence[str], layers: int) -> None:
+        self.unmatched = set(patterns)
+        self._everywhere: list[tuple[str, re.Pattern[str]]] = []
+        self._by_layer: dict[int, list[tuple[str, str]]] = {}
+        for pattern in patterns:
+            text = pattern
+            for name, ours in SAME:
+                text = text.replace(name, ours)
+            match = None if text.startswith("re:") else LAYER.fullmatch(text)
+            if match is None:
+                self._everywhere.append((pattern, _compiled(text)))
+                continue
+            number, tail, inside = match.groups()
+            of = [n for n in range(layers) if str(n).startswith(number)] if tail == "*" else []
+            for layer in of or [int(number)]:
+                self._by_layer.setdefault(layer, []).append((pattern, inside or "*"))
+
+    def match(self, layer: int | None, module: str) -> bool:
+        """Whether a module is meant: of a layer, or outside of all."""
+        found = [
+            pattern
+            for pattern, inside in self._by_layer.get(-1 if layer is None else layer, ())
+            if _compiled(inside).match(module)
+        ]
+        name = module if layer is None else f"model.layers.{layer}.{module}"
+        found += [pattern for pattern, regex in self._everywhere if regex.match(name)]
+        self.unmatched.difference_update(found)
+        return bool(found)
+
+
+@lru_cache(maxsize=2**10)
+def _compiled(text: str) -> re.Pattern[str]:
+    """A pattern as a regular expression, matched from the start of a name.
+
+    Raises:
+        RooflinesError: It is no regular expression.
+    """
+    try:
+        if text.startswith("re:"):
+            return re.compile(text.removeprefix("re:"))
+        inside = ".*".join(map(re.escape, text.split("*")))
+        return re.compile(rf"(?:.*\.)?{inside}(?:\..*)?$")
+    except re.error as error:
+        problem = f"has {quote(text)}, which is no regular expression: {error}"
+        raise RooflinesError("quantization_config", problem, FIX) from None

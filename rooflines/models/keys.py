@@ -10,7 +10,7 @@ from rooflines.basics.numbers import whole
 from rooflines.models.shape import LARGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 SPARSE = (
     "its attention is sparse or compressed, so that cache and work do not follow from the sizes"
@@ -27,71 +27,26 @@ OFF: tuple[object, ...] = (None, False, [], {})
 """Values of `WITHOUT` that change no count."""
 
 HARMLESS = frozenset(
-    [
-        "_attn_implementation",
-        "_attn_implementation_autoset",
-        "_name_or_path",
-        "architectures",
-        "attention_dropout",
-        "attn_implementation",
-        "auto_map",
-        "aux_loss_alpha",
-        "begin_suppress_tokens",
-        "bos_token_id",
-        "chunk_size_feed_forward",
-        "clip_qkv",
-        "embd_pdrop",
-        "eos_token_id",
-        "finetuning_task",
-        "for_llm_compression",
-        "generation_config",
-        "hidden_act",
-        "hidden_activation",
-        "hidden_dropout",
-        "id2label",
-        "initializer_range",
-        "label2id",
-        "logits_soft_cap",
-        "model_type",
-        "norm_eps",
-        "norm_topk_prob",
-        "original_max_position_embeddings",
-        "output_attentions",
-        "output_hidden_states",
-        "output_router_logits",
-        "pad_token_id",
-        "partial_rotary_factor",
-        "pretraining_tp",
-        "problem_type",
-        "query_pre_attn_scalar",
-        "resid_pdrop",
-        "return_dict",
-        "rms_norm_eps",
-        "rope_interleave",
-        "rope_local_base_freq",
-        "rope_parameters",
-        "rope_scaling",
-        "rope_theta",
-        "rotary_dim",
-        "router_aux_loss_coef",
-        "router_jitter_noise",
-        "routed_scaling_factor",
-        "scoring_func",
-        "sep_token_id",
-        "seq_aux",
-        "swiglu_limit",
-        "task_specific_params",
-        "tokenizer_class",
-        "torchscript",
-        "transformers_version",
-        "transformers.js_config",
-        "unk_token_id",
-        "use_bfloat16",
-        "use_cache",
-        "attn_logit_softcapping",
-        "final_logit_softcapping",
-        "cache_implementation",
-    ]
+    """
+    _attn_implementation _attn_implementation_autoset _name_or_path architectures attention_dropout
+    attn_implementation attn_logit_softcapping auto_map aux_loss_alpha bad_words_ids
+    begin_suppress_tokens bos_token_id cache_implementation chunk_size_feed_forward clip_qkv
+    decoder_start_token_id diversity_penalty do_sample early_stopping embd_pdrop
+    encoder_no_repeat_ngram_size eos_token_id exponential_decay_length_penalty
+    final_logit_softcapping finetuning_task for_llm_compression forced_bos_token_id
+    forced_eos_token_id generation_config hidden_act hidden_activation hidden_dropout id2label
+    initializer_range label2id layer_norm_epsilon layernorm_epsilon length_penalty logits_soft_cap
+    max_length min_length model_type moe_router_dtype no_repeat_ngram_size norm_eps norm_topk_prob
+    num_beam_groups num_beams num_logits_to_keep num_return_sequences
+    original_max_position_embeddings output_attentions output_hidden_states output_router_logits
+    output_scores pad_token_id partial_rotary_factor prefix pretraining_tp problem_type
+    query_pre_attn_scalar remove_invalid_values repetition_penalty resid_pdrop residual_in_fp32
+    return_dict return_dict_in_generate rms_norm_eps rope_interleave rope_local_base_freq
+    rope_parameters rope_scaling rope_theta rotary_dim routed_scaling_factor router_aux_loss_coef
+    router_jitter_noise scoring_func sep_token_id seq_aux suppress_tokens swiglu_limit
+    task_specific_params temperature tf_legacy_loss tokenizer_class top_k top_p torchscript
+    transformers.js_config transformers_version typical_p unk_token_id use_bfloat16 use_cache
+    """.split()  # noqa: SIM905, one name a line would be a page
 )
 """Keys that change no count in any family."""
 
@@ -114,17 +69,28 @@ class Keys:
     Args:
         config: The mapping.
         family: Its family, for messages.
+        defaults: What the family's classes fill in, by key.
+
+    Attributes:
+        filled: The sizes that were taken from the defaults, by key [1].
     """
 
-    def __init__(self, config: Mapping[str, Any], family: str) -> None:
-        self.config, self.family = config, family
+    def __init__(
+        self, config: Mapping[str, Any], family: str, defaults: Mapping[str, object] | None = None
+    ) -> None:
+        self.config, self.family, self.defaults = config, family, defaults or {}
         self.read: set[str] = set()
+        self.filled: dict[str, int] = {}
 
     def get(self, name: str, default: object = None) -> Any:  # noqa: ANN401, any JSON value
-        """A value, or the default where it is absent or null."""
+        """A value; where it is absent or null, that of the family's classes, or the default."""
         self.read.add(name)
         value = self.config.get(name)
-        return default if value is None else value
+        if value is None:
+            value = self.defaults.get(name, default)
+            if type(value) is int and name in self.defaults:
+                self.filled[name] = value
+        return value
 
     def size(self, name: str, default: int | None = None, least: int = 1) -> int:
         """A whole number.
@@ -177,8 +143,27 @@ class Keys:
         return found
 
     def maybe(self, name: str) -> int | None:
-        """A whole number above zero; None where it is absent, null or false."""
-        return None if self.get(name) in (None, False) else self.size(name)
+        """A whole number above zero; None where it is null or false, or absent without default."""
+        if name in self.config and self.config[name] in (None, False):
+            self.read.add(name)
+            return None
+        return None if self.get(name) is None else self.size(name)
+
+    def kinds(self, name: str, allowed: Sequence[object]) -> list[Any]:
+        """One of a few values for every layer; empty where it is absent or null.
+
+        Raises:
+            RooflinesError: It is no list of them, or not as long as there are layers.
+        """
+        values, layers = self.items(name), self.layers()
+        for index, value in enumerate(values):
+            if value not in allowed or isinstance(value, bool):
+                fix = f"use a model whose layers are of {', '.join(map(str, allowed))}"
+                raise RooflinesError(f"{name}[{index}]", f"is {quote(value)}", fix)
+        if values and len(values) != layers:
+            problem = f"has {len(values)} layers, and num_hidden_layers is {layers}"
+            raise RooflinesError(name, problem, "correct one of them")
+        return values
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """True or false.
@@ -202,34 +187,21 @@ class Keys:
             raise RooflinesError(name, f"is {quote(value)}, which is no list", "write a list")
         return value
 
-    def only(self, name: str, *allowed: object, reason: str) -> None:
+    def only(self, name: str, *allowed: object) -> None:
         """Refuse a value that the family's shape does not cover.
 
         Args:
             name: The key.
             allowed: Values that it may have; absent and null are allowed.
-            reason: What another value means.
 
         Raises:
             RooflinesError: It has another value.
         """
         value = self.get(name)
-        if value is not None and value not in allowed:
-            fix = "use a config of a model without it"
-            raise RooflinesError(name, f"is {quote(value)}: {reason}", fix)
-
-    def off(self, name: str, reason: str) -> None:
-        """Refuse a switch that is on.
-
-        Args:
-            name: The key.
-            reason: What it means.
-
-        Raises:
-            RooflinesError: It is on, or no switch.
-        """
-        if self.flag(name):
-            raise RooflinesError(name, f"is true: {reason}", "use a config of a model without it")
+        if value is not None and (value, type(value)) not in [(one, type(one)) for one in allowed]:
+            shown = " or ".join(quote(one) for one in allowed)
+            problem = f"is {quote(value)}: counts of {self.family} are known for {shown} alone"
+            raise RooflinesError(name, problem, "use a config of a model with it, or write it out")
 
     def ignore(self, *names: str) -> None:
         """Keys that change no count in this family."""

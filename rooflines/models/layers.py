@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from rooflines.models.shape import Gqa
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rooflines.models.shape import Attention, Shape
 
 Sizes = dict[str, tuple[int, int]]
@@ -51,6 +53,48 @@ def layers_of(shape: Shape) -> Sizes:
     if shape.moe is not None:
         sizes |= _mlp("expert-", shape.D, shape.moe.Fe)
     return {**sizes, "unembed": (shape.D, shape.V)}
+
+
+MODULES = {
+    "q": ("self_attn.q_proj",),
+    "k": ("self_attn.k_proj", "self_attn.v_proj"),
+    "q-a": ("self_attn.q_a_proj",),
+    "q-b": ("self_attn.q_b_proj",),
+    "kv-a": ("self_attn.kv_a_proj_with_mqa",),
+    "kv-b": ("self_attn.kv_b_proj",),
+    "o": ("self_attn.o_proj",),
+    "up": ("mlp.gate_proj", "mlp.up_proj"),
+    "down": ("mlp.down_proj",),
+    "expert-up": ("mlp.experts.0.gate_proj", "mlp.experts.0.up_proj"),
+    "expert-down": ("mlp.experts.0.down_proj",),
+}
+"""The modules of a checkpoint that a layer of `LAYERS` is, as transformers calls them."""
+
+
+def modules_of(shape: Shape, *, sparse: bool) -> Iterator[tuple[str, str, int]]:
+    """The matrices of a layer by module, as files of checkpoints call them.
+
+    Args:
+        shape: The model.
+        sparse: Whether the layer has experts.
+
+    Yields:
+        The module, of all experts the first; its class of tensors; its elements, of all experts
+        together [1].
+    """
+    for name, (contracted, width) in layers_of(shape).items():
+        is_expert = name.startswith("expert-")
+        if name.removeprefix("expert-") in ("up", "down") and is_expert != sparse:
+            continue
+        for module in MODULES.get(name, ()):
+            size = contracted * width
+            if not is_expert or shape.moe is None:
+                yield module, "weights", size
+                continue
+            yield module, "experts", shape.moe.E * size
+            if shape.moe.shared:
+                shared = module.replace("experts.0", "shared_experts")
+                yield shared, "weights", shape.moe.shared * size
 
 
 def _attention(attention: Attention, width: int) -> Sizes:

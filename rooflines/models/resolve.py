@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.named_file import named_file
 from rooflines.catalogue.forms import checked
-from rooflines.models.hf import CONFIG_JSON, from_hf
+from rooflines.models.hf import CONFIG_JSON, NOT_READ, from_hf
 from rooflines.models.library import checked_model_name, found
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
@@ -19,14 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def model_named(text: str) -> Model:
+def model_named(text: str, dtypes: object = None) -> Model:
     """A model by its id, a published name, or the path of a config.json or of its folder.
+
+    Args:
+        text: The name or path.
+        dtypes: Those of the question, if it states any; then a file's are not read.
 
     Raises:
         RooflinesError: There is none; the message lists close names.
     """
     if is_path(text):
-        return from_hf(text)
+        return from_hf(text, None if dtypes is None else NOT_READ)
     with placed("model"):
         return found(text, "give the path of its config.json")
 
@@ -78,5 +82,5 @@ def _model(form: object, folder: Path) -> Model:
         source = parts["hf"]
         if isinstance(source, str):
             source = named_file(folder, source, inside=CONFIG_JSON)
-        model = from_hf(source)
+        model = from_hf(source, NOT_READ)
         return replace(model, name=str(name))

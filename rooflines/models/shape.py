@@ -243,6 +243,7 @@ class Moe(Entry):
     k: Size = Field(description="experts per token [1]")
     Fe: Size = Field(description="width of an expert [1]")
     shared: Number = Field(0, description="shared experts of the same width [1]")
+    shared_gate: bool = Field(default=False, description="whether a gate weighs the shared ones")
     layers: Size | None = Field(None, description="layers with experts; null: all without mlp [1]")
     router_bias: bool = Field(default=False, description="whether each expert has a routing bias")
     expert_bias: bool = Field(default=False, description="whether the experts have biases")
@@ -258,6 +259,10 @@ class Moe(Entry):
     def expert(self, width: int) -> int:
         """Elements of the matrices of one expert [1]."""
         return gated(width, self.Fe)
+
+    def router(self, width: int) -> int:
+        """Elements of the router, and of the gate of the shared experts [1]."""
+        return width * (self.E + int(self.shared_gate))
 
     def expert_biases(self, width: int) -> int:
         """Elements of the biases of one expert [1]."""
