@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
@@ -36,8 +36,11 @@ ALWAYS = ("source", "software", "note")
 
 DESCRIBE = "choose rows of other chips, or describe the chip in a config under `chips:`"
 
-ROW, ESTIMATE = "row", "estimate"
+Lacks = Literal["row", "estimate"]
 """What a timing can lack."""
+
+ROW: Lacks = "row"
+ESTIMATE: Lacks = "estimate"
 
 NO_CALIBRATION, NO_SOFTWARE = "no calibration", "no software is named"
 """The reasons why a matmul or a collective has no estimate."""
@@ -169,7 +172,7 @@ def _parted(
     return parted.filter(pl.col("reason").is_null()).drop("reason"), _counted(without, ROW)
 
 
-def _counted(without: pl.DataFrame, lacks: str) -> pl.DataFrame:
+def _counted(without: pl.DataFrame, lacks: Lacks) -> pl.DataFrame:
     """Timings that lack a row, for the `reason`, or an estimate: counted, as in `Joined`."""
     of = [name for name in ("chip", "software", "dtypes", "collective") if name in without.columns]
     if lacks == ESTIMATE:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.fits.entries import Calibrations
-    from rooflines.measured.join import JoinedTimings
+    from rooflines.measured.join import JoinedTimings, Lacks
 
 KEYS = ("model", "chip", "software", "dtypes", "collective", "split")
 """Keys of a row of a set, before the number of chips and the region."""
@@ -139,11 +139,11 @@ def summaries(sets: Iterable[tuple[str, pl.DataFrame, bool, Calibrations]]) -> p
     return pl.concat(frames).select(column.name for column in MEASURED_SUMMARY)
 
 
-def timings_lacking(what: str, rows: Iterable[JSON]) -> int:
+def timings_lacking(what: Lacks, rows: Iterable[JSON]) -> int:
     """Timings without a row or without an estimate [1].
 
     Args:
-        what: `row` or `estimate`.
+        what: A row, or an estimate.
         rows: From `MeasuredSet.skipped`.
     """
     return sum(row["timings"] for row in rows if row["lacks"] == what)
