@@ -63,7 +63,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_workbook(
         planned.spec("rooflines.xlsx"),
         [results / "thresholds.parquet"],
-        results / "model-shapes.csv",
         results / "rooflines.xlsx",
     )
     drawn = tmp_path_factory.mktemp("drawn")

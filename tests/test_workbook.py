@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import zipfile
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,10 +20,10 @@ from spreadsheet import METRICS, QUESTIONS, Question, computed, same, written
 from xlsxwriter.utility import xl_cell_to_rowcol
 
 import rooflines
-from rooflines.catalogue.chips import chip_sources
 from rooflines.workbook import sheets, summary, what_if
-from rooflines.workbook.cells import TABLE_ROW, Book
-from rooflines.workbook.summary import BATCHES
+from rooflines.workbook.cells import Book
+from rooflines.workbook.sheets import LINE_HEADINGS
+from rooflines.workbook.summary import MOST_CASES
 
 Sheets = dict[str, dict[str, Cell]]
 
@@ -96,33 +95,26 @@ def book(path: Path) -> Sheets:
 
 
 def test_the_sheets_are_in_order(book: Sheets) -> None:
-    """Answers first, explanations last."""
-    assert list(book) == [
-        "Summary",
-        "Thresholds",
-        "What-if",
-        "Models",
-        "Chips",
-        "Columns",
-        "About",
-    ]
+    """What people come for first, explanations last."""
+    assert list(book) == ["What-if", "Summary", "Thresholds", "Columns", "About"]
 
 
 # ---------------------------------------------------------------- Summary
 
 
-def lines_of(cells: dict[str, Cell], chips: list[str]) -> dict[tuple[Any, ...], list[Any]]:
-    """Values of each line by its keys: critical sizes by chip, then shares by size and chip."""
-    rows: dict[int, dict[int, str | float]] = {}
+def lines_of(cells: dict[str, Cell]) -> dict[tuple[Any, ...], dict[Any, Any]]:
+    """Critical sizes by chip, of each column by what stands above it."""
+    columns: dict[int, dict[int, str | float]] = {}
     for address, cell in cells.items():
-        column, row = xl_cell_to_rowcol(address)[::-1]
-        rows.setdefault(row, {})[column] = cell.plain
-    header = [rows[TABLE_ROW - 1][column] for column in range(7, 7 + 4 * len(chips))]
-    assert header == chips * 4
+        row, column = xl_cell_to_rowcol(address)
+        columns.setdefault(column, {})[row] = cell.plain
+    first = 1 + len(LINE_HEADINGS)
+    chips = {row: chip for row, chip in columns.pop(0).items() if row >= first}
     return {
-        tuple(row.get(column) for column in range(7)): [row.get(7 + n) for n in range(len(header))]
-        for number, row in rows.items()
-        if number >= TABLE_ROW
+        tuple(values.get(row) for row in range(1, first)): {
+            chip: values.get(row) for row, chip in chips.items()
+        }
+        for values in columns.values()
     }
 
 
@@ -136,26 +128,42 @@ def shown_as(value: object, cell: object) -> bool:
     return same(cell, value, 1e-15)
 
 
-def test_the_summary_has_the_numbers_of_thresholds_and_tables(book: Sheets) -> None:
-    """A row per shape and dtypes; chips across: critical sizes, then shares of the peak."""
+def test_the_summary_has_the_numbers_of_thresholds(book: Sheets) -> None:
+    """A row a chip; a column for each shape and dtypes."""
     config = rooflines.load_config(CONFIG)
     critical = rooflines.thresholds(config, "layers").filter(axis="B").to_dicts()
-    table = rooflines.rows(config, "layers").collect().to_dicts()
-    chips = ["h100-sxm", "tpu-v5e", "mine"]
-    lines = lines_of(book["Summary"], chips)
-    lines = {key: row for key, row in lines.items() if key[0] == "layers"}
+    lines = {key: row for key, row in lines_of(book["Summary"]).items() if key[0] == "layers"}
     assert len(lines) == 4
     for (_, shape, sizes, dtypes, *others), values in lines.items():
         own = {"shape": shape, "dtypes": dtypes}
-        found = [row for chip in chips for row in having(critical, own | {"chip": chip})]
-        assert values[:3] == [row["critical"] or row["outcome"] for row in found]
-        cells = product(BATCHES, chips)
-        rows = [row for B, chip in cells for row in having(table, own | {"B": B, "chip": chip})]
-        assert len(rows) == len(values[3:])
-        assert all(map(shown_as, [row["utilization"] for row in rows], values[3:]))
+        assert [*values] == ["h100-sxm", "tpu-v5e", "mine"]
+        for chip, value in values.items():
+            (row,) = having(critical, own | {"chip": chip})
+            assert value == (row["critical"] or row["outcome"])
         assert sizes == {"up": "D=4096 F=14336", "thin": "D=128 F=512"}[str(shape)]
         assert others == ["one chip", "hbm", "B"]
-    assert "never" in {value for values in lines.values() for value in values}
+    assert "never" in {value for values in lines.values() for value in values.values()}
+
+
+def test_the_summary_has_at_most_thirty_columns(tmp_path: Path) -> None:
+    """Of several sweeps each has its part, and the note says which cases are left out."""
+    wide = {**CONFIG["sweeps"]["layers"], "grid": {"B": 1, "D": [*range(1, 41)], "F": [64]}}
+    del wide["shapes"]
+    config = {**CONFIG, "sweeps": {"wide": wide, "split": CONFIG["sweeps"]["split"]}}
+    cells = read_workbook(written(tmp_path / "results", config))["Summary"]
+    lines = lines_of(cells)
+    assert len(lines) <= MOST_CASES < 30
+    assert {key[0] for key in lines} == {"wide", "split"}
+    assert cells["A1"].value == "wide: the first 14 of 80 cases"
+
+
+def test_what_if_has_a_chart_of_its_shares(path: Path) -> None:
+    """Of the cells with formulas, so it follows what is typed."""
+    with zipfile.ZipFile(path) as file:
+        (chart,) = [name for name in file.namelist() if name.startswith("xl/charts/chart")]
+        text = file.read(chart).decode()
+    assert "<c:barChart>" in text
+    assert "'What-if'!$A$9:$B$" in text
 
 
 def test_headers_stay_in_view_and_on_printed_pages(path: Path) -> None:
@@ -164,12 +172,12 @@ def test_headers_stay_in_view_and_on_printed_pages(path: Path) -> None:
         workbook, properties = (
             file.read(name).decode() for name in ("xl/workbook.xml", "docProps/core.xml")
         )
-        texts = [file.read(f"xl/worksheets/sheet{number}.xml").decode() for number in range(1, 8)]
+        texts = [file.read(f"xl/worksheets/sheet{number}.xml").decode() for number in range(1, 6)]
     assert properties.count("2000-01-01T00:00:00Z") == 2
-    assert [text.count('state="frozen"') for text in texts] == [1, 1, 1, 1, 1, 1, 0]
-    assert [text.count("<autoFilter") for text in texts] == [1, 1, 0, 1, 1, 1, 1]
+    assert [text.count('state="frozen"') for text in texts] == [1, 1, 1, 1, 0]
+    assert [text.count("<autoFilter") for text in texts] == [0, 1, 1, 1, 1]
     titles = workbook.count("_xlnm.Print_Titles")
-    assert titles == 6
+    assert titles == 4
     assert all('orientation="landscape"' in text for text in texts)
 
 
@@ -190,58 +198,48 @@ def test_columns_are_as_wide_as_their_numbers(tmp_path: Path) -> None:
 
 def test_a_split_is_a_line_of_its_own(book: Sheets) -> None:
     """One chip, and each sharding over four; one chip is listed for each sharding once."""
-    rows = [row for row in table_of(book["Summary"], 3) if row["sweep"] == "split"]
-    assert [row["split"] for row in rows] == [
+    lines = [key for key in lines_of(book["Summary"]) if key[0] == "split"]
+    assert [key[4] for key in lines] == [
         "one chip",
         "contracting/all-reduce over 4",
         "batch over 4",
     ]
-    assert [row["sizes"] for row in rows] == ["D=8192 F=8192"] * 3
+    assert [key[2] for key in lines] == ["D=8192 F=8192"] * 3
 
 
 def test_whole_models_are_lines_too(tmp_path: Path) -> None:
-    """Their critical batches and share of the peak; a batch below the replicas has none."""
+    """Their critical batches."""
     cells = read_workbook(written(tmp_path / "results", MODELS))
-    config = rooflines.load_config(MODELS)
-    table = rooflines.model_rows(config, "serve").collect().to_dicts()
-    critical = rooflines.model_thresholds(config).filter(axis="B").to_dicts()
-    lines = lines_of(cells["Summary"], ["h100-sxm", "b200"])
+    critical = rooflines.model_thresholds(rooflines.load_config(MODELS)).filter(axis="B").to_dicts()
+    lines = lines_of(cells["Summary"])
     assert len(lines) == 4
     for (_, model, sizes, dtypes, split, *_), values in lines.items():
         own = {"model": model, "dtypes": dtypes, "split": split}
         assert (model, sizes) == ("llama-3.1-8b", "decode S=1024")
-        found = [row["critical"] or row["outcome"] for row in having(critical, own)]
-        assert values[:2] == found
-        for position, (size, chip) in enumerate(product(BATCHES, ["h100-sxm", "b200"]), start=2):
-            rows = having(table, own | {"B": size, "chip": chip})
-            assert shown_as(rows[0]["mfu"] if rows else None, values[position])
-        assert (values[2] is None) == (split == "tp1-dp64")
+        for chip, value in values.items():
+            (row,) = having(critical, own | {"chip": chip})
+            assert value == (row["critical"] or row["outcome"])
     assert cells["What-if"]["A1"].value == "The config has no sweep of operations without tiles."
     assert {row["model"] for row in table_of(cells["Thresholds"], 3)} == {"llama-3.1-8b"}
 
 
-def test_large_sweeps_are_shown_in_part_and_named(
+def test_large_sweeps_are_left_out_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Above a limit, the first dtypes and split; above that, nothing; the note says which."""
-    monkeypatch.setattr(summary, "MOST_OF_SWEEP", 6)
+    """Above a limit; the note says which."""
+    monkeypatch.setattr(summary, "MOST_SOLVED", 5)
     frame = rooflines.thresholds(rooflines.load_config(CONFIG))
     rows_of = dict(frame["sweep"].cast(pl.String).value_counts().iter_rows())
     monkeypatch.setattr(sheets, "MOST_THRESHOLDS", rows_of["batched"] + rows_of["split"])
-    first = read_workbook(written(tmp_path / "first", CONFIG))
-    rows = table_of(first["Summary"], 3)
-    assert first["Summary"]["A1"].value == "layers: bf16 on 1 chip only"
-    assert [row["dtypes"] for row in rows if row["sweep"] == "layers"] == ["bf16", "bf16"]
+    cells = read_workbook(written(tmp_path / "first", CONFIG))
+    assert cells["Summary"]["A1"].value == "layers is left out (4 cases)"
+    assert {key[0] for key in lines_of(cells["Summary"])} == {"split", "batched"}
     note = f"Left out: layers ({rows_of['layers']} rows of thresholds.parquet)"
-    assert first["Thresholds"]["A1"].value == note
-    found = [row["sweep"] for row in table_of(first["Thresholds"], 3)]
+    assert cells["Thresholds"]["A1"].value == note
+    found = [row["sweep"] for row in table_of(cells["Thresholds"], 3)]
     assert {name: found.count(name) for name in {*found}} == {
         name: rows for name, rows in rows_of.items() if name != "layers"
     }
-    monkeypatch.setattr(summary, "MOST_OF_SWEEP", 5)
-    second = read_workbook(written(tmp_path / "second", CONFIG))
-    assert second["Summary"]["A1"].value == "layers is left out (2 rows)"
-    assert {row["sweep"] for row in table_of(second["Summary"], 3)} == {"split", "batched"}
 
 
 # ---------------------------------------------------------------- the other tables
@@ -264,27 +262,10 @@ def test_the_thresholds_are_those_of_the_file(book: Sheets, path: Path) -> None:
     assert any(row["axis"] == "peak" and row["critical"] is None for row in shown)
 
 
-def test_models_and_columns_are_those_of_python(book: Sheets) -> None:
-    """The models of the catalogue, and the column dictionary."""
-    models = rooflines.model_shapes()
-    shown = table_of(book["Models"], 3)
-    assert [row["parameters"] for row in shown] == models["parameters"].to_list()
-    assert [row["source"] for row in shown] == models["source"].to_list()
-    columns = rooflines.columns()
+def test_columns_are_those_of_python(book: Sheets) -> None:
+    """The column dictionary."""
     meanings = [row["meaning"] for row in table_of(book["Columns"], 3)]
-    assert meanings == columns["meaning"].to_list()
-
-
-def test_a_number_of_a_chip_links_to_its_document(book: Sheets, path: Path) -> None:
-    """The first of its sources that is a document of the catalogue."""
-    rows = table_of(book["Chips"], 3)
-    key = {"chip": "tpu-v5e", "part": "matrix unit, bf16", "meaning": "dense peak"}
-    (peak,) = having(rows, key)
-    assert (peak["value"], peak["unit"]) == (197e12, "FLOP/s")
-    with zipfile.ZipFile(path) as file:
-        links = file.read("xl/worksheets/_rels/sheet5.xml.rels").decode()
-    first = str(peak["source"]).split(", ")[0]
-    assert chip_sources()[first]["url"].replace("&", "&amp;") in links
+    assert meanings == rooflines.columns()["meaning"].to_list()
 
 
 # ---------------------------------------------------------------- safety
@@ -294,9 +275,6 @@ def test_only_the_sheet_what_if_has_formulas(book: Sheets, path: Path) -> None:
     """Text that begins like a formula is text; there are no macros and no external links."""
     for name, cells in book.items():
         assert any(cell.formula for cell in cells.values()) == (name == "What-if")
-    hostile = [cell for cell in book["Chips"].values() if cell.value.startswith(("=", "@"))]
-    assert {cell.kind for cell in hostile} == {"s"}
-    assert {cell.value for cell in hostile} >= {HOSTILE, "@SUM(1+1)"}
     with zipfile.ZipFile(path) as file:
         assert not [name for name in file.namelist() if "vba" in name or "externalLink" in name]
 
@@ -385,7 +363,7 @@ def test_any_config_has_a_workbook(config: dict[str, Any]) -> None:
     for address, value in computed(cells["What-if"], {}).items():
         assert same(value, cells["What-if"][address].plain, 1e-9), address
     loaded = rooflines.load_config(config)
-    shown = {row["sweep"] for row in table_of(cells["Summary"], TABLE_ROW)}
+    shown = {key[0] for key in lines_of(cells["Summary"])}
     assert shown == {name for name, sweep in loaded.sweeps.items() if sweep.rows}
 
 
@@ -395,5 +373,5 @@ def test_any_config_of_models_has_a_workbook(config: dict[str, Any]) -> None:
     """Each of its sweeps is in the summary."""
     with TemporaryDirectory() as folder:
         cells = read_workbook(written(Path(folder) / "results", config))
-    shown = {row["sweep"] for row in table_of(cells["Summary"], TABLE_ROW)}
+    shown = {key[0] for key in lines_of(cells["Summary"])}
     assert shown == set(rooflines.load_config(config).model_sweeps)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.basics.table_files import read_csv
 from rooflines.model.columns import MODEL_SHAPES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv
@@ -27,11 +26,6 @@ def shapes_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
         rows: From `rooflines.models.table.shape_rows`.
     """
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
-
-
-def read_shapes(path: str | Path) -> pl.DataFrame:
-    """The same frame from `model-shapes.csv`."""
-    return read_csv(path, schema=SCHEMA)
 
 
 @recorded

@@ -165,11 +165,9 @@ def _measured(config: Config) -> Iterator[Output]:
 def _faces(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     """The workbook, charts and site."""
     thresholds = _thresholds(config)
-    inputs = {**thresholds, "model_shapes": [MODEL_SHAPES]}
-    about = {"sources": _short(chip_sources())}
     job = "workbook.workbook.write_workbook"
     yield _made(
-        WORKBOOK, job, "workbook", about, memory_mb=1000, inputs=inputs, recorded_inputs=True
+        WORKBOOK, job, "workbook", {}, memory_mb=1000, inputs=thresholds, recorded_inputs=True
     )
     families: dict[str, list[Spec]] = {}
     for chart in config.charts:

@@ -42,9 +42,6 @@ LINE, MOST_LINES = 15, 27
 WRAPPED = 0.9
 """Width of a character of a text over that of a digit, in which columns are measured [1]."""
 
-POINTS = 7
-"""Height of a character of text that is turned [pt]."""
-
 TABLE_ROW = 3
 """The first row of a table: below a note, units and names."""
 
@@ -56,7 +53,7 @@ STYLES: Mapping[str, Mapping[str, object]] = {
     "title": {"bold": True, "font_size": 14},
     "heading": {"bold": True, "bottom": 1, "valign": "bottom"},
     "number heading": {"bold": True, "bottom": 1, "valign": "bottom", "align": "right"},
-    "turned": {"bold": True, "bottom": 1, "align": "right", "valign": "bottom", "rotation": 90},
+    "over numbers": {"align": "right"},
     "wrapped": {"text_wrap": True},
     "block": {"bold": True},
     "unit": {"italic": True, "font_color": "#6B7280"},
@@ -102,10 +99,10 @@ class Book:
 
     def __init__(self, path: Path) -> None:
         # Files in memory: nothing is written outside the folder of results.
-        self._book = xlsxwriter.Workbook(str(path), {"in_memory": True})
-        self._book.set_properties({"created": CREATED})
+        self.file = xlsxwriter.Workbook(str(path), {"in_memory": True})
+        self.file.set_properties({"created": CREATED})
         self.styles = {
-            name: self._book.add_format({"valign": "top", **form}) for name, form in STYLES.items()
+            name: self.file.add_format({"valign": "top", **form}) for name, form in STYLES.items()
         }
 
     def __enter__(self) -> Self:
@@ -120,18 +117,18 @@ class Book:
     ) -> None:
         """Write the file, unless an error ends the context."""
         if error is None:
-            self._book.close()
+            self.file.close()
 
     def sheet(self, name: str) -> Sheet:
         """Add a sheet."""
-        return Sheet(self, self._book.add_worksheet(name))
+        return Sheet(self, self.file.add_worksheet(name))
 
 
 class Sheet:
     """A sheet of a workbook; rows and columns are counted from 0."""
 
     def __init__(self, book: Book, sheet: xlsxwriter.worksheet.Worksheet) -> None:
-        self._styles, self._sheet = book.styles, sheet
+        self._styles, self._sheet, self._book = book.styles, sheet, book.file
         self._widths: dict[int, int] = {}
         self._lines: dict[int, int] = {}
         self._frozen = 0
@@ -149,7 +146,7 @@ class Sheet:
             value = str(value)
         if isinstance(value, str):
             style = style or "text"
-            self._widen(column, 0 if style == "turned" else len(value))
+            self._widen(column, len(value))
             if style == "wrapped":
                 lines = math.ceil(WRAPPED * len(value) / WIDEST)
                 self._lines[row] = min(max(self._lines.get(row, 1), lines), MOST_LINES)
@@ -186,12 +183,6 @@ class Sheet:
                 self.put(row, column, f"[{heading.unit}]", f"{kind}unit")
             self.put(row + 1, column, heading.name, f"{kind}heading")
 
-    def turned(self, row: int, first: int, names: Sequence[str]) -> None:
-        """Write names from the bottom to the top, so that columns can be narrow."""
-        for column, name in enumerate(names, first):
-            self.put(row, column, name, "turned")
-        self._sheet.set_row(row, POINTS * max(map(len, names), default=0) + POINTS)
-
     def freeze(self, rows: int, columns: int = 0) -> None:
         """Keep the first rows and columns in view, and on every printed page."""
         self._sheet.freeze_panes(rows, columns)
@@ -212,6 +203,32 @@ class Sheet:
         scale = {"type": "2_color_scale", "min_type": "num", "max_type": "num"}
         ends = {"min_value": 0, "max_value": 1, "min_color": "#FFFFFF", "max_color": "#93C5FD"}
         self._sheet.conditional_format(*first, *last, {**scale, **ends})
+
+    def bars(self, title: str, at: tuple[int, int], rows: tuple[int, int], column: int) -> None:
+        """Draw a column of shares as bars, whose names are in the first two columns.
+
+        Args:
+            title: What the bars are.
+            at: The cell of the chart's upper left corner.
+            rows: The first and the last row.
+            column: The column of shares.
+        """
+        chart = self._book.add_chart({"type": "bar"})
+        name = self._sheet.get_name()
+        chart.add_series(
+            {
+                "name": title,
+                "categories": [name, rows[0], 0, rows[1], 1],
+                "values": [name, rows[0], column, rows[1], column],
+                "gap": 40,
+            }
+        )
+        chart.set_title({"name": title})
+        chart.set_legend({"none": True})
+        chart.set_y_axis({"reverse": True})
+        chart.set_x_axis({"min": 0, "max": 1, "num_format": "0%"})
+        chart.set_size({"width": 640, "height": 100 + 22 * (rows[1] - rows[0] + 1)})
+        self._sheet.insert_chart(*at, chart)
 
     def fit(self) -> None:
         """Make columns as wide as their text; a sheet that is not too wide fits a printed page."""

@@ -10,65 +10,51 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.version import __version__
-from rooflines.catalogue.chips import chip_sources
-from rooflines.model.columns import FOUND, MODEL_SHAPES, NEVER
+from rooflines.model.columns import FOUND, NEVER
 from rooflines.model.dictionary import column_records
-from rooflines.site.chip_page import chip_views, document_views, used_sources
 from rooflines.workbook.cells import TABLE_ROW
-from rooflines.workbook.summary import BATCHES, Line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.catalogue.entries import Chip
     from rooflines.workbook.cells import Sheet, Value
     from rooflines.workbook.summary import Summary
 
 MOST_THRESHOLDS = 12_000
 """Rows of the sheet Thresholds [1]."""
 
-LINE_HEADINGS = ("sweep", "shape or model", "sizes", "dtypes", "split", "memory", "axis")
-"""The fields of `Line` in the sheet."""
+LINE_HEADINGS = ("sweep", "shape or model", "sizes", "dtypes", "split", "memory", "chip; axis")
+"""The fields of `Line`, a row each above the chips."""
 
 SHEETS = {
-    "Summary": "critical sizes of the axis by shape or model, chips across; shares of peak",
+    "What-if": "times, bottleneck and critical size of an operation as formulas, and a chart",
+    "Summary": "critical sizes of a few shapes and models, a row a chip",
     "Thresholds": "thresholds.parquet and model-thresholds.parquet",
-    "What-if": "the times of an operation as formulas",
-    "Models": "the models of the catalogue, as in model-shapes.csv",
-    "Chips": "the numbers of the chips, each with its source",
     "Columns": "the meaning of every column of every file",
 }
 """What the other sheets show, by name."""
 
 
 def summary_sheet(sheet: Sheet, summary: Summary) -> None:
-    """Write critical sizes by chip, then shares of the peak by chip for each of `BATCHES`."""
-    chips, keys = list(summary.chips), len(Line._fields)
+    """Write critical sizes, a row a chip; what a column is about stands above it."""
     sheet.note(0, "; ".join(summary.notes))
-    for column, name in enumerate(LINE_HEADINGS):
-        sheet.put(TABLE_ROW - 1, column, name, "heading")
-    titles = ["critical size", *(f"share of peak at {size}" for size in BATCHES)]
-    starts = [keys + block * len(chips) for block in range(len(titles))]
-    for start, title in zip(starts, titles, strict=True):
-        sheet.note(TABLE_ROW - 2, title, "block", start)
-        sheet.turned(TABLE_ROW - 1, start, chips)
-    last = TABLE_ROW
-    for row, (line, critical) in enumerate(summary.critical.items(), TABLE_ROW):
-        for column, text in enumerate(line):
-            sheet.put(row, column, text)
-        for column, chip in enumerate(chips, starts[0]):
+    last_key = len(LINE_HEADINGS)
+    for row, name in enumerate(LINE_HEADINGS, 1):
+        sheet.put(row, 0, name, "heading" if row == last_key else "block")
+    for column, line in enumerate(summary.critical, 1):
+        for row, text in enumerate(line, 1):
+            sheet.put(row, column, text, "number heading" if row == last_key else "over numbers")
+    first = last_key + 1
+    for row, chip in enumerate(summary.chips, first):
+        sheet.put(row, 0, chip)
+        for column, critical in enumerate(summary.critical.values(), 1):
             sheet.put(row, column, critical.get(chip), "integer")
-        for start, size in zip(starts[1:], BATCHES, strict=True):
-            shares = summary.shares.get((line, size), {})
-            for column, chip in enumerate(chips, start):
-                sheet.put(row, column, shares.get(chip), "percent")
-        last = row
-    if chips:
-        sheet.colour_never((TABLE_ROW, starts[0]), (last, starts[1] - 1), NEVER)
-        sheet.colour_shares((TABLE_ROW, starts[1]), (last, starts[-1] + len(chips) - 1))
-    sheet.freeze(TABLE_ROW, 2)
-    sheet.filter(TABLE_ROW - 1, last, keys)
+    last = first + max(len(summary.chips) - 1, 0)
+    if summary.critical:
+        sheet.colour_never((first, 1), (last, len(summary.critical)), NEVER)
+    sheet.freeze(first, 1)
+    sheet.filter(first - 1, last, 1 + len(summary.critical))
     sheet.fit()
 
 
@@ -113,36 +99,6 @@ def thresholds_sheet(
         sheet.colour_never((TABLE_ROW, column), (last, column), NEVER)
     note = f"Left out: {', '.join(left_out)}" if left_out else ""
     sheet.table(columns, units, note, styles={"critical": "integer"})
-
-
-def models_sheet(sheet: Sheet, shapes: pl.DataFrame) -> None:
-    """Write the models of the catalogue."""
-    units = {column.name: column.unit for column in MODEL_SHAPES}
-    sheet.table({name: shapes[name].to_list() for name in shapes.columns}, units)
-
-
-def chips_sheet(sheet: Sheet, chips: Mapping[str, Chip]) -> None:
-    """Write every number of every chip, with a link to the first document that it comes from."""
-    documents = document_views(used_sources(chips, chip_sources()))
-    numbers = [(view, number) for view in chip_views(chips).values() for number in view.numbers]
-    columns: dict[str, list[Value]] = {
-        "chip": [view.id for view, _ in numbers],
-        "name": [view.name for view, _ in numbers],
-        "part": [number.part for _, number in numbers],
-        "meaning": [number.meaning for _, number in numbers],
-        "value": [number.value for _, number in numbers],
-        "unit": [number.unit for _, number in numbers],
-        "confidence": [number.confidence for _, number in numbers],
-        "estimate": [number.estimate for _, number in numbers],
-        "note": [number.note for _, number in numbers],
-        "source": [", ".join(number.sources) for _, number in numbers],
-    }
-    note = "A source links to the first document that it names"
-    sheet.table(columns, {}, note, styles={"value": "quantity"})
-    for row, (_, number) in enumerate(numbers, TABLE_ROW):
-        found = (documents[name].url for name in number.sources if name in documents)
-        if url := next((url for url in found if url), None):
-            sheet.link(row, len(columns) - 1, url, ", ".join(number.sources))
 
 
 def columns_sheet(sheet: Sheet) -> None:

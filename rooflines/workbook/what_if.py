@@ -35,6 +35,9 @@ Terms = Mapping[tuple[str, ...], Fraction]
 MOST_ROWS = 200
 """Rows of chips and dtypes; where there are more, each chip has its first dtypes only [1]."""
 
+MOST_BARS = 40
+"""Rows in the chart [1]."""
+
 SIZES_ROW, UNITS_ROW, FIRST_ROW = 3, 6, 8
 """Where the sizes stand, the header of the chips, and the first chip."""
 
@@ -86,7 +89,7 @@ def what_if_sheet(sheet: Sheet, recipes: Iterable[JSON]) -> None:
     sweep = _one_size(max(untiled, key=lambda recipe: len(recipe["config"]["chips"])))
     op = sweep.op
     sheet.note(0, f"{op.x},{op.w}->{op.out} on one chip, as in sweep {sweep.name}", "title")
-    notes = ["Change the yellow cells: all other numbers are computed from them."]
+    notes = ["Change the yellow cells: all other numbers, and the chart on the right, follow."]
     shown = _shown(sweep)
     if len(shown) < sweep.rows:
         notes += [f"Shown are {len(shown)} of {sweep.rows:,} rows: the first dtypes of a chip."]
@@ -113,6 +116,9 @@ def what_if_sheet(sheet: Sheet, recipes: Iterable[JSON]) -> None:
     share, critical = names.index("utilization"), names.index("critical")
     sheet.colour_shares((FIRST_ROW, share), (last, share))
     sheet.colour_never((FIRST_ROW, critical), (last, critical), NEVER)
+    bars = min(last, FIRST_ROW + MOST_BARS - 1)
+    title = "Share of peak at the sizes in yellow"
+    sheet.bars(title, (UNITS_ROW, len(names) + 1), (FIRST_ROW, bars), share)
     sheet.freeze(FIRST_ROW, 2)
     sheet.fit()
 

@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.table_files import scan_parquet
 from rooflines.results.atomic import atomic_file
-from rooflines.results.model_shapes import read_shapes
 from rooflines.results.records import recording
 from rooflines.results.tables import metadata_of
-from rooflines.sweep.recipes import chips_of
 from rooflines.workbook.cells import Book
 from rooflines.workbook.sheets import (
     about_sheet,
-    chips_sheet,
     columns_sheet,
-    models_sheet,
     summary_sheet,
     thresholds_sheet,
 )
@@ -31,7 +27,6 @@ if TYPE_CHECKING:
 def write_workbook(
     spec: str,
     thresholds: Sequence[str | Path],
-    model_shapes: str | Path,
     path: str | Path,
 ) -> None:
     """Write the workbook. Equal results are equal files.
@@ -40,21 +35,17 @@ def write_workbook(
         spec: What it depends on besides its inputs, as JSON, from `Plan.spec`.
         thresholds: Thresholds of operations and, if there are any, of whole models, as Parquet;
             their metadata have the sweeps.
-        model_shapes: The models of the catalogue, as CSV.
         path: The file to write.
     """
     about = [metadata_of(file) for file in thresholds]
     recipes, of_models = [each["made_from"] for each in (*about, {"made_from": []})][:2]
     units = {column["name"]: column["unit"] for each in about for column in each["columns"]}
     every = [*recipes, *of_models]
-    chips = {name: chip for recipe in every for name, chip in chips_of(recipe).items()}
-    made_by = recording(spec=json.loads(spec), recipes=every, inputs=[*thresholds, model_shapes])
+    made_by = recording(spec=json.loads(spec), recipes=every, inputs=thresholds)
     with made_by, atomic_file(path) as temporary, Book(temporary) as book:
+        what_if_sheet(book.sheet("What-if"), recipes)
         summary_sheet(book.sheet("Summary"), summarize(recipes, of_models))
         files = {Path(file).name: scan_parquet(file) for file in thresholds}
         thresholds_sheet(book.sheet("Thresholds"), files, units)
-        what_if_sheet(book.sheet("What-if"), recipes)
-        models_sheet(book.sheet("Models"), read_shapes(Path(model_shapes)))
-        chips_sheet(book.sheet("Chips"), chips)
         columns_sheet(book.sheet("Columns"))
         about_sheet(book.sheet("About"), every)

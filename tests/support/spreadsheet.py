@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from sheets import table_of
 
 import rooflines
-from rooflines.results.model_shapes import write_model_shapes
 from rooflines.results.records import FOLDER
 from rooflines.run.jobs import write_model_thresholds, write_thresholds
 from rooflines.run.plan import plan
@@ -87,9 +86,8 @@ def written(folder: Path, config: dict[str, Any]) -> Path:
         thresholds.append(folder / "model-thresholds.parquet")
         spec = planned.spec("model-thresholds.parquet")
         write_model_thresholds(spec, thresholds[1])
-    shapes, path = folder / "model-shapes.csv", folder / "rooflines.xlsx"
-    write_model_shapes(planned.spec("model-shapes.csv"), shapes)
-    write_workbook(planned.spec("rooflines.xlsx"), thresholds, shapes, path)
+    path = folder / "rooflines.xlsx"
+    write_workbook(planned.spec("rooflines.xlsx"), thresholds, path)
     return path
 
 

@@ -2,9 +2,9 @@
 
 
 rule workbook:
-    """A workbook for a spreadsheet: critical sizes and shares of peak with chips across, thresholds with
-    filters, an operation as formulas of sizes and rates (sheet What-if), models, chips with links to
-    sources, the meaning of every column. Sheets name the sweeps that are too large for them.
+    """A workbook for a spreadsheet: an operation as formulas of sizes and rates with a chart (What-if),
+    critical sizes by chip (Summary), thresholds with filters, the meaning of every column. Sheets name
+    the sweeps that are too large for them.
 
     No table is read.
     """
@@ -26,6 +26,5 @@ rule workbook:
             threads,
             params.spec,
             [*input.thresholds, *input.model_thresholds],
-            input.model_shapes[0],
             output.xlsx,
         )
