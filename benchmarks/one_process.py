@@ -9,8 +9,9 @@ from pathlib import Path
 
 from rooflines import load_config, thresholds
 from rooflines.results.table_index import write_index
-from rooflines.run.jobs import write_part, write_skipped, write_thresholds
+from rooflines.run.jobs import write_part, write_skipped
 from rooflines.run.plan import plan
+from rooflines.run.solving import write_thresholds
 
 
 def main() -> None:

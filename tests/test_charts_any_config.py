@@ -21,8 +21,9 @@ from rooflines.charts.families import fitted, unchecked
 from rooflines.charts.frames import SHARES, reached_text
 from rooflines.charts.job import write_charts
 from rooflines.charts.kit import render
-from rooflines.run.jobs import write_part, write_thresholds
+from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
+from rooflines.run.solving import write_thresholds
 
 MATMUL: dict[str, Any] = {
     "operation": "matmul",

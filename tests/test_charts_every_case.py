@@ -19,9 +19,9 @@ from rooflines.charts.families import fitted, of_every_chip, unchecked
 from rooflines.charts.job import write_charts
 from rooflines.charts.kit.drawing import ticks_between
 from rooflines.charts.measured import FEWEST_DOTS
-from rooflines.run.jobs import write_thresholds
 from rooflines.run.measured_jobs import write_measured
 from rooflines.run.plan import plan
+from rooflines.run.solving import write_thresholds
 from rooflines.site.site import write_bundle
 
 if TYPE_CHECKING:

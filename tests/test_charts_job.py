@@ -15,9 +15,9 @@ from rooflines import RooflinesError
 from rooflines.charts import job
 from rooflines.charts.job import write_charts
 from rooflines.results.records import FOLDER, files_in, made_with, record_of
-from rooflines.run.jobs import write_thresholds
 from rooflines.run.outputs import Plan
 from rooflines.run.plan import plan
+from rooflines.run.solving import write_thresholds
 
 CONFIG: dict[str, Any] = {
     "sweeps": {

@@ -19,9 +19,9 @@ from rooflines.charts.kinds.measured_errors import _edges
 from rooflines.charts.kinds.measured_roofline import _hull
 from rooflines.charts.measured import FEWEST_DOTS, dots_each, medians, sampled
 from rooflines.fits.entries import Calibrations, shipped_calibrations, text_of
-from rooflines.run.jobs import write_thresholds
 from rooflines.run.measured_jobs import write_measured
 from rooflines.run.plan import plan
+from rooflines.run.solving import write_thresholds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ import rooflines
 from rooflines import charts
 from rooflines.charts import kinds, registry
 from rooflines.charts.job import write_charts
-from rooflines.run.jobs import write_thresholds
 from rooflines.run.plan import plan
+from rooflines.run.solving import write_thresholds
 from rooflines.site.site import site_files
 
 if TYPE_CHECKING:

@@ -26,8 +26,9 @@ from rooflines.charts.job import write_charts
 from rooflines.charts.kit.render import spec_of
 from rooflines.charts.kit.text import chip_label
 from rooflines.results.folders import MODEL_THRESHOLDS
-from rooflines.run.jobs import write_model_part, write_model_thresholds, write_thresholds
+from rooflines.run.jobs import write_model_part
 from rooflines.run.plan import plan
+from rooflines.run.solving import write_model_thresholds, write_thresholds
 from rooflines.site.site import write_bundle
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from rooflines.results.provenance_command import main
 from rooflines.results.records import FOLDER, record_file, recorded_outputs
 from rooflines.results.summary import write_summary
 from rooflines.results.table_index import write_index
-from rooflines.run.jobs import write_part, write_skipped, write_thresholds
+from rooflines.run.jobs import write_part, write_skipped
 from rooflines.run.plan import plan
+from rooflines.run.solving import write_thresholds
 from rooflines.workbook.workbook import write_workbook
 
 CONFIG = {

@@ -19,7 +19,8 @@ import hashlib, json, sys, locale
 from pathlib import Path
 import polars as pl
 import rooflines
-from rooflines.run.jobs import write_part, write_skipped, write_thresholds
+from rooflines.run.jobs import write_part, write_skipped
+from rooflines.run.solving import write_thresholds
 from rooflines.run.plan import plan
 
 locale.setlocale(locale.LC_ALL, "")

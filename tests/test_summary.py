@@ -14,13 +14,9 @@ from rooflines.model.columns import SUMMARY
 from rooflines.results.records import FOLDER
 from rooflines.results.summary import write_summary
 from rooflines.results.tables import NO_TEXT, write_csv
-from rooflines.run.jobs import (
-    write_model_part,
-    write_model_thresholds,
-    write_part,
-    write_thresholds,
-)
+from rooflines.run.jobs import write_model_part, write_part
 from rooflines.run.plan import plan
+from rooflines.run.solving import write_model_thresholds, write_thresholds
 
 if TYPE_CHECKING:
     from pathlib import Path

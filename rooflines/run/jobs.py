@@ -10,12 +10,10 @@ import polars as pl
 
 from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
-from rooflines.critical.thresholds import all_columns, all_thresholds
 from rooflines.model.columns import TEXTS, Column
 from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
-from rooflines.serving.critical import all_step_columns, all_step_thresholds
 from rooflines.serving.layers import whole_kernel_rows
 from rooflines.serving.recipes import model_sweep_of
 from rooflines.serving.rows import whole_step_rows
@@ -96,34 +94,6 @@ def _write_part(
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         wide = "models" in config  # of whole models, or their kernels
         write_parquet(rows, path, metadata, texts, config["compression"], wide=wide)
-
-
-@recorded
-def write_thresholds(spec: str, path: str | Path) -> None:
-    """Write the thresholds of all sweeps.
-
-    Args:
-        spec: What they depend on, from `Plan.spec`.
-        path: The Parquet file to write.
-    """
-    recipes = json.loads(spec)["sweeps"]
-    sweeps = [sweep_of(recipe) for recipe in recipes]
-    frame = all_thresholds(sweeps)
-    write_parquet(frame.lazy(), path, about(recipes, all_columns(sweeps)))
-
-
-@recorded
-def write_model_thresholds(spec: str, path: str | Path) -> None:
-    """Write the thresholds of all sweeps of whole models.
-
-    Args:
-        spec: What they depend on, from `Plan.spec`.
-        path: The Parquet file to write.
-    """
-    recipes = json.loads(spec)["sweeps"]
-    sweeps = [model_sweep_of(recipe) for recipe in recipes]
-    frame = all_step_thresholds(sweeps)
-    write_parquet(frame.lazy(), path, about(recipes, all_step_columns(sweeps)))
 
 
 @recorded

@@ -124,10 +124,10 @@ def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     recipes = [recipe_of(sweep, sweep.config.chips) for sweep in sweeps]
     of_models = [model_recipe(sweep, sweep.models, sweep.config.chips) for sweep in model_sweeps]
     yield _made(
-        THRESHOLDS, "run.jobs.write_thresholds", "critical", {"sweeps": recipes}, memory_mb=1000
+        THRESHOLDS, "run.solving.write_thresholds", "critical", {"sweeps": recipes}, memory_mb=1000
     )
     if model_sweeps:
-        job = "run.jobs.write_model_thresholds"
+        job = "run.solving.write_model_thresholds"
         yield _made(MODEL_THRESHOLDS, job, "serving", {"sweeps": of_models}, memory_mb=1500)
     skipped = {
         "rows": [*skipped_records(sweeps), *skipped_step_records(model_sweeps)],

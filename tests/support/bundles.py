@@ -12,9 +12,10 @@ from PIL import Image
 
 from rooflines import load_config
 from rooflines.results.folders import MEASURED_SUMMARIES, MODEL_THRESHOLDS
-from rooflines.run.jobs import write_model_part, write_model_thresholds, write_thresholds
+from rooflines.run.jobs import write_model_part
 from rooflines.run.measured_jobs import write_measured, write_measured_summary
 from rooflines.run.plan import plan
+from rooflines.run.solving import write_model_thresholds, write_thresholds
 from rooflines.site.site import write_bundle
 
 if TYPE_CHECKING:

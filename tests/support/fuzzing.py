@@ -25,15 +25,9 @@ from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import threshold_columns
 from rooflines.models.library import model_entries
 from rooflines.results.folders import FOLDERS, LAYERS, MODELS, TABLES
-from rooflines.run.jobs import (
-    write_layer_part,
-    write_model_part,
-    write_model_thresholds,
-    write_part,
-    write_skipped,
-    write_thresholds,
-)
+from rooflines.run.jobs import write_layer_part, write_model_part, write_part, write_skipped
 from rooflines.run.plan import plan
+from rooflines.run.solving import write_model_thresholds, write_thresholds
 from rooflines.serving.layers import kernel_rows
 from rooflines.serving.rows import step_rows
 from rooflines.sweep.rows import sweep_rows

@@ -11,8 +11,8 @@ from sheets import table_of
 
 import rooflines
 from rooflines.results.records import FOLDER
-from rooflines.run.jobs import write_model_thresholds, write_thresholds
 from rooflines.run.plan import plan
+from rooflines.run.solving import write_model_thresholds, write_thresholds
 from rooflines.workbook.workbook import write_workbook
 
 if TYPE_CHECKING:

@@ -52,11 +52,12 @@ rule model_thresholds:
         spec=plan.spec("model-thresholds.parquet"),
     run:
         run_job(
-            "run.jobs.write_model_thresholds",
+            "run.solving.write_model_thresholds",
             log[0],
             threads,
             params.spec,
             output.parquet,
+            STATE,
         )
 
 

@@ -5,7 +5,7 @@ rule thresholds:
     """The smallest size and the largest number of chips at which an operation is compute-bound: exact
     integers, "never" included.
 
-    In closed form; no table is read.
+    In closed form; no table is read. Those of chips that have not changed are kept.
     """
     output:
         parquet="<results>/thresholds.parquet",
@@ -20,9 +20,10 @@ rule thresholds:
         spec=plan.spec("thresholds.parquet"),
     run:
         run_job(
-            "run.jobs.write_thresholds",
+            "run.solving.write_thresholds",
             log[0],
             threads,
             params.spec,
             output.parquet,
+            STATE,
         )

@@ -1,0 +1,203 @@
+"""The jobs of thresholds: those of chips that have not changed are kept.
+
+A copy of each file of thresholds stays in the state of runs, with the recipes that it is of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.table_files import read_parquet
+from rooflines.critical.thresholds import all_columns, all_thresholds
+from rooflines.model.columns import Column
+from rooflines.results.records import digest_of, recorded
+from rooflines.results.tables import metadata_of, write_parquet
+from rooflines.run.jobs import about
+from rooflines.serving.critical import all_step_columns, all_step_thresholds
+from rooflines.serving.recipes import model_sweep_of
+from rooflines.settings.model_sweeps import AXES
+from rooflines.sweep.recipes import sweep_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.sweep import Sweep
+
+
+class Kind(NamedTuple):
+    """How the thresholds of a kind of sweeps are solved.
+
+    Attributes:
+        sweep_of: The sweep of a recipe.
+        solve: The thresholds of sweeps.
+        columns: Their columns.
+        order: The values of columns that order the rows of a sweep, slowest first.
+    """
+
+    sweep_of: Callable[[JSON], Sweep] | Callable[[JSON], ModelSweep]
+    solve: Callable[..., pl.DataFrame]
+    columns: Callable[..., tuple[Column, ...]]
+    order: Callable[..., Mapping[str, Sequence[str | float]]]
+
+
+def _order(sweep: Sweep) -> dict[str, Sequence[str | float]]:
+    shares = [float(share) for share in sweep.config.shares]
+    return {"axis": sweep.solved, "share": shares, "chip": sweep.config.chips}
+
+
+def _step_order(sweep: ModelSweep) -> dict[str, Sequence[str | float]]:
+    return {
+        "axis": AXES,
+        "model": list(sweep.models),
+        "phase": sweep.config.phase,
+        "split": [split.name for split in sweep.config.splits],
+        "chip": sweep.config.chips,
+    }
+
+
+OPERATIONS = Kind(sweep_of, all_thresholds, all_columns, _order)
+MODELS = Kind(model_sweep_of, all_step_thresholds, all_step_columns, _step_order)
+
+
+@recorded
+def write_thresholds(spec: str, path: str | Path, state: str | Path = "") -> None:
+    """Write the thresholds of all sweeps.
+
+    Args:
+        spec: What they depend on, from `Plan.spec`.
+        path: The Parquet file to write.
+        state: The folder for the state of runs; empty: nothing is kept.
+    """
+    _write(OPERATIONS, spec, Path(path), state)
+
+
+@recorded
+def write_model_thresholds(spec: str, path: str | Path, state: str | Path = "") -> None:
+    """Write the thresholds of all sweeps of whole models; arguments as of `write_thresholds`."""
+    _write(MODELS, spec, Path(path), state)
+
+
+def _write(kind: Kind, spec: str, path: Path, state: str | Path) -> None:
+    plan = json.loads(spec)
+    place = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
+    kept = Path(state) / "solved" / f"{place}.parquet" if state else None
+    before = Kept.read(kept, plan.get("code"))
+    recipes = plan["sweeps"]
+    columns = before.columns_of(recipes) or kind.columns(list(map(kind.sweep_of, recipes)))
+    frames = [_thresholds(kind, recipe, before) for recipe in recipes]
+    frame = pl.concat([kind.solve([]), *frames], how="diagonal_relaxed")
+    frame = frame.select(column.name for column in columns)
+    write_parquet(frame.lazy(), path, about(recipes, columns, code=plan.get("code")))
+    if kept:
+        _keep(path, kept)
+
+
+class Kept(NamedTuple):
+    """The thresholds of an earlier run.
+
+    Attributes:
+        recipes: What they are of, by sweep.
+        columns: Their columns.
+        frame: The thresholds.
+    """
+
+    recipes: Mapping[str, JSON]
+    columns: tuple[Column, ...]
+    frame: pl.DataFrame
+
+    @classmethod
+    def read(cls, path: Path | None, code: str | None) -> Kept:
+        """Those in a file, as it was written by this code; none where it is missing or damaged."""
+        with suppress(OSError, RooflinesError, KeyError):
+            if path and _digest_file(path).read_text(encoding="utf-8") == digest_of(path):
+                made_from = metadata_of(path)
+                if made_from["code"] == code:
+                    recipes = {recipe["sweep"]: recipe for recipe in made_from["made_from"]}
+                    columns = tuple(Column(**column) for column in made_from["columns"])
+                    return cls(recipes, columns, read_parquet(path))
+        return cls({}, (), pl.DataFrame())
+
+    def columns_of(self, recipes: Sequence[JSON]) -> tuple[Column, ...]:
+        """The columns of sweeps that differ from these in their chips alone; else none."""
+        ours = [_without_chips(recipe) for recipe in self.recipes.values()]
+        return self.columns if ours == [_without_chips(recipe) for recipe in recipes] else ()
+
+    def of(self, recipe: JSON) -> tuple[list[str], pl.DataFrame]:
+        """The chips of a sweep that have to be solved for, and the thresholds of the others."""
+        chips, old = list(recipe["config"]["chips"]), self.recipes.get(recipe["sweep"])
+        if old is None or _without_chips(recipe) != _without_chips(old):
+            return chips, pl.DataFrame()
+        new = [chip for chip in chips if recipe["chips"][chip] != old["chips"].get(chip)]
+        texts = pl.col("sweep", "chip").cast(pl.String)
+        same = pl.Series([chip for chip in chips if chip not in new], dtype=pl.String)
+        rows = self.frame.with_columns(texts.name.prefix("#")).filter(
+            pl.col("#sweep") == recipe["sweep"], pl.col("#chip").is_in(same.implode())
+        )
+        return new, rows.drop("#sweep", "#chip")
+
+
+def _thresholds(kind: Kind, recipe: JSON, before: Kept) -> pl.DataFrame:
+    """The thresholds of a sweep: solved for chips that have changed, in the order of all."""
+    every, (chips, same) = recipe["config"]["chips"], before.of(recipe)
+    if len(chips) == len(every):
+        return kind.solve([kind.sweep_of(recipe)])
+    if not chips and every == before.recipes[recipe["sweep"]]["config"]["chips"]:
+        return same
+    if chips:
+        print(f"{recipe['sweep']}: solved for {', '.join(chips)}")
+    frame = pl.concat([same, _solved(kind, recipe, chips)], how="diagonal_relaxed")
+    order = kind.order(kind.sweep_of(recipe))
+    ranks = [
+        pl.col(name)
+        .cast(pl.Float64 if name == "share" else pl.String)
+        .replace_strict({value: rank for rank, value in enumerate(values)}, default=None)
+        for name, values in order.items()
+    ]
+    return frame.sort(ranks, maintain_order=True)
+
+
+def _solved(kind: Kind, recipe: JSON, chips: Sequence[str]) -> pl.DataFrame:
+    """The thresholds of some chips of a sweep; none where the sweep has no row of them."""
+    if not chips:
+        return kind.solve([])
+    config = {**recipe["config"], "chips": chips, "on_unsupported": "skip"}
+    alone = {**recipe, "config": config, "chips": {chip: recipe["chips"][chip] for chip in chips}}
+    try:
+        return kind.solve([kind.sweep_of(alone)])
+    except RooflinesError:  # it is left with no rows, which the whole sweep is not
+        return kind.solve([])
+
+
+def _without_chips(recipe: JSON) -> JSON:
+    """A recipe without its chips."""
+    rest = {key: value for key, value in recipe.items() if key != "chips"}
+    return {**rest, "config": {**recipe["config"], "chips": None}}
+
+
+def _keep(path: Path, kept: Path) -> None:
+    """Keep a file of thresholds for the next run, as a second name where that is possible."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    new = kept.with_name(f"{kept.name}.new")
+    new.unlink(missing_ok=True)
+    _digest_file(kept).unlink(missing_ok=True)
+    try:
+        os.link(path, new)
+    except OSError:
+        shutil.copyfile(path, new)
+    new.replace(kept)
+    _digest_file(kept).write_text(digest_of(kept), encoding="utf-8")
+
+
+def _digest_file(kept: Path) -> Path:
+    return kept.with_suffix(".sha256")

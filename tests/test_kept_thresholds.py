@@ -1,0 +1,131 @@
+"""Thresholds of chips that have not changed are kept; the file is that of a run from nothing."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import rooflines
+from rooflines.results.tables import metadata_of
+from rooflines.run.plan import plan
+from rooflines.run.solving import write_model_thresholds, write_thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+OWN = {"base": "h100-sxm", "source": "a test"}
+CONFIG: dict[str, Any] = {
+    "sweeps": {
+        "split": {
+            "operation": "matmul",
+            "grid": {"B": 64, "D": [1024, 8192], "F": [512, 8192]},
+            "dtypes": ["bf16", "mxfp4"],
+            "chips": ["tpu-v5e", "own", "h100-sxm", "other"],
+            "sharding": ["none", "batch/gather-w"],
+            "shards": [1, 8],
+            "thresholds": ["D", "B", "shards", "memory_rate"],
+            "shares": [0.9, 1],
+        },
+        "dot": {"operation": "dot", "grid": {"D": 8}, "dtypes": "fp32", "chips": ["own", "b200"]},
+    },
+    "model-sweeps": {
+        "serve": {
+            "models": ["llama-3.1-8b", "gpt-oss-20b"],
+            "phase": ["decode", "prefill"],
+            "grid": {"B": [1, 64], "S": [512, 8192]},
+            "dtypes": ["bf16", "fp8"],
+            "chips": ["h100-sxm", "own", "b200"],
+            "splits": [{"tp": 1}, {"tp": 2, "dp": 2}],
+            "thresholds": ["B", "S", "chips"],
+        }
+    },
+    "chips": {"own": OWN, "other": OWN},
+    "charts": [],
+}
+
+
+def with_chip(config: dict[str, Any]) -> None:
+    """Another number of one chip."""
+    config["chips"]["own"] = {**OWN, "memory.hbm.bytes_per_s": 2.0e12}
+
+
+def with_fewer(config: dict[str, Any]) -> None:
+    """A chip less, and the others in another order."""
+    config["sweeps"]["split"]["chips"] = ["h100-sxm", "own", "tpu-v5e"]
+    config["model-sweeps"]["serve"]["chips"] = ["own", "h100-sxm"]
+
+
+def with_more(config: dict[str, Any]) -> None:
+    """A chip more, between the others, that has no rows of a dtype."""
+    config["sweeps"]["split"]["chips"].insert(1, "v100-sxm2-32gb")
+    config["model-sweeps"]["serve"]["chips"].insert(0, "a100-sxm-80gb")
+
+
+def with_size(config: dict[str, Any]) -> None:
+    """Another size."""
+    config["sweeps"]["split"]["grid"]["D"] = [2048]
+    config["model-sweeps"]["serve"]["grid"]["S"] = [1024]
+
+
+def with_sweep(config: dict[str, Any]) -> None:
+    """Another sweep, of an operation with other dimensions."""
+    config["sweeps"]["scores"] = {
+        **config["sweeps"]["dot"],
+        "operation": "per-example-matmul",
+        "grid": {"B": 8, "D": 64, "F": 64},
+        "dtypes": "bf16",
+    }
+
+
+SOLVERS = {
+    "thresholds.parquet": write_thresholds,
+    "model-thresholds.parquet": write_model_thresholds,
+}
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("edit", [with_chip, with_fewer, with_more, with_size, with_sweep])
+def test_after_an_edit_thresholds_are_those_of_a_run_from_nothing(
+    edit: Callable[[dict[str, Any]], None], name: str, tmp_path: Path
+) -> None:
+    """Values, types, and the order of rows."""
+    changed = copy.deepcopy(CONFIG)
+    edit(changed)
+    before, after = (plan(rooflines.load_config(each)) for each in (CONFIG, changed))
+    write, path = SOLVERS[name], tmp_path / name
+    write(before.spec(name), path, tmp_path / "state")
+    write(after.spec(name), path, tmp_path / "state")
+    write(after.spec(name), tmp_path / "alone.parquet")
+    assert_frame_equal(pl.read_parquet(path), pl.read_parquet(tmp_path / "alone.parquet"))
+    assert metadata_of(path) == metadata_of(tmp_path / "alone.parquet")
+
+
+@pytest.mark.parametrize("damage", ["changed", "digest lost", "of other code"])
+def test_only_the_edited_chip_is_solved_for_and_nothing_damaged_is_kept(
+    damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The job's log names the chips."""
+    changed = copy.deepcopy(CONFIG)
+    with_chip(changed)
+    before, after = (plan(rooflines.load_config(each)) for each in (CONFIG, changed))
+    name, path = "thresholds.parquet", tmp_path / "thresholds.parquet"
+    write_thresholds(before.spec(name), path, tmp_path / "state")
+    capsys.readouterr()
+    write_thresholds(after.spec(name), path, tmp_path / "state")
+    assert capsys.readouterr().out == "split: solved for own\ndot: solved for own\n"
+    (kept,) = (tmp_path / "state").rglob("*.parquet")
+    spec = before.spec(name)
+    if damage == "changed":
+        kept.write_bytes(kept.read_bytes()[:-1] + b"2")
+    elif damage == "digest lost":
+        kept.with_suffix(".sha256").unlink()
+    else:
+        spec = spec.replace('"code":"', '"code":"x')
+    write_thresholds(spec, path, tmp_path / "state")
+    assert capsys.readouterr().out == ""
+    assert_frame_equal(pl.read_parquet(path), rooflines.thresholds(rooflines.load_config(CONFIG)))
