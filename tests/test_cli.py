@@ -275,6 +275,17 @@ def test_the_catalogue_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> N
     assert "989 TFLOP/s" in said(capsys, "chips", "h100-sxm")
 
 
+def test_columns_are_those_of_python(capsys: pytest.CaptureFixture[str]) -> None:
+    """All of them, or those of one kind of table."""
+    assert json.loads(said(capsys, "list", "columns", "--json")) == rooflines.columns().to_dicts()
+    one = said(capsys, "list", "columns", "thresholds").splitlines()
+    assert len(one) == rooflines.columns().filter(file="thresholds").height + 1
+    assert one[0].split()[:2] == ["column", "unit"]
+    assert "table is 'threshold', which is no kind" in refused(
+        capsys, "list", "columns", "threshold"
+    )
+
+
 def test_dtypes_have_the_sources_of_their_formats(capsys: pytest.CaptureFixture[str]) -> None:
     """JSON has a source for each of the four formats of each combination."""
     rows = json.loads(said(capsys, "dtypes", "--json"))

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from documents import COLUMNS, DOCS, README, with_tables
+from documents import DOCS, README
 from example import example
 from gallery import PROFILE
 from outputs import OUTPUTS, declared, with_outputs
@@ -124,13 +124,6 @@ def test_the_example_config_has_charts_and_a_site(
     run = snakemake(*example(tmp_path, repository), "--dry-run", cwd=tmp_path)
     assert run.returncode == 0, run.stdout
     assert {"roofline", "bundle"} <= set(re.findall(r"\w+", run.stdout))
-
-
-def test_the_column_tables_are_those_of_the_dictionary() -> None:
-    """The tables of docs/columns.md equal the dictionary; `python docs/build` writes them."""
-    text = COLUMNS.read_text(encoding="utf-8")
-    assert with_tables(text) == text
-    assert "`critical_rule`" in text
 
 
 CHIP_BLOCKS = re.findall(

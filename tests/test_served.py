@@ -1,11 +1,10 @@
-"""No public measurement of serving is below the least time of a step; docs/served.md is current.
+"""No public measurement of serving is below the least time of a step.
 
 The measurements are not part of the repository: `ROOFLINES_PUBLIC_DATA` names their folder.
 """
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ import polars as pl
 import pytest
 from served import DATA, compared, served_csv
 from served_estimates import Steps, fitted, judged, steps_of
-from served_page import SERVED, explained, served_page
 
 import rooflines
 
@@ -78,18 +76,6 @@ def test_runs_are_left_out_with_a_reason(tmp_path: Path) -> None:
     assert why == ["weights", "more", None, "the"]
 
 
-def test_parts_of_the_time_sum_up_to_it(tmp_path: Path) -> None:
-    """Bound, experts, prompts and the rest; a fixed cost is there at a small batch too."""
-    runs = (llama(1, 4, 0.1, 0.03), llama(1, 32, 0.1, 0.04), llama(1, 33, 0.1, 0.2))
-    frame = explained(made_up(tmp_path, *runs))
-    parts = ("tpot_bound_s", "experts_s", "prompts_s", "rest_s")
-    for row in frame.iter_rows(named=True):
-        assert math.fsum(row[name] for name in parts) == pytest.approx(row["tpot_s"])
-    assert [reason.split(":")[0] for reason in frame["reason"]] == ["fixed", "fixed", "rest"]
-
-
-# ---------------------------------------------------------------- estimates
-
 NUMBERS = {"math": 0.4, "memory": 0.6, "network": 0.3, "overhead_s": 2e-5}
 
 
@@ -150,8 +136,3 @@ def test_no_measurement_is_below_the_bound(measured: pl.DataFrame) -> None:
     )
     assert below["id"].to_list() == []
     assert len(fit) >= 2416
-
-
-def test_the_page_is_that_of_the_measurements(measured: pl.DataFrame) -> None:
-    """`python docs/build` would change nothing."""
-    assert SERVED.read_text(encoding="utf-8") == served_page(measured)

@@ -1,8 +1,7 @@
 """Generate the documents that are computed: `python docs/build`.
 
-The config's JSON Schema; README's answers; tables of columns, pictures and their tables, and whole
-pages in docs; docs/served.md where its data is; pages with figures of benchmarks/RESULTS.md; and
-the script of Vega for the site.
+The config's JSON Schema; README's answers; pictures and their tables, and whole pages in docs;
+pages with figures of benchmarks/RESULTS.md; and the script of Vega for the site.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import gallery
 from answers import with_answers
-from documents import COLUMNS, PICTURES, README, SCHEMA, config_schema, with_tables
+from documents import PICTURES, README, SCHEMA, config_schema
 from faq_page import FAQ, faq_page
 from measured import (
     CONFIG,
@@ -24,8 +23,6 @@ from measured import (
     with_run_time,
 )
 from outputs import OUTPUTS, with_outputs
-from served import compared, served_csv
-from served_page import SERVED, served_page
 from vega import VEGA, vega_script
 from worked_page import WORKED, worked_page
 
@@ -44,16 +41,12 @@ def main() -> None:
     rewrite(SCALING, with_measured)
     rewrite(OUTPUTS, with_outputs)
     PERFORMANCE.write_text(performance_page(), encoding="utf-8")
-    rewrite(COLUMNS, with_tables)
     for page in gallery.PAGES:
         rewrite(page, gallery.with_gallery)
     gallery.draw(PICTURES)
     FAQ.write_text(faq_page(), encoding="utf-8")
     WORKED.write_text(worked_page(), encoding="utf-8")
     VEGA.write_bytes(vega_script())
-    data = served_csv()
-    if data is not None:
-        SERVED.write_text(served_page(compared(data)), encoding="utf-8")
 
 
 def rewrite(page: Path, current: Callable[[str], str]) -> None:

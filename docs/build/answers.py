@@ -1,4 +1,4 @@
-"""README's answers: one layer, its critical batch on several chips, and a model on chips."""
+"""README's answers: one layer, its critical batch by chip and dtypes, and a model on chips."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def critical_batches() -> dict[tuple[str, str], str]:
 
 
 def answers() -> str:
-    """The three answers, in Markdown."""
+    """The answers, in Markdown."""
     one = rooflines.explain(CHIP, f"{TOKENS}x{WIDTH}x{WIDTH}", DTYPE)
     critical = next(row["critical"] for row in one.thresholds if row["axis"] == "B")
     share = f"{one.row['utilization']:.0%}"
@@ -45,18 +45,17 @@ def answers() -> str:
     explained = rooflines.explain_model(CHIP, MODEL, B=BATCH, S=CONTEXT, split={"tp": SPLIT})
     row, context = explained.row, explained.thresholds[1]
     return f"""\
-**Is one layer compute-bound, and what would change that?** A layer of {WIDTH:,} x {WIDTH:,} with
-{TOKENS} tokens in {DTYPE} is {one.row["bound"]}-bound on `{CHIP}`: at most {share}
-of peak. From {critical} tokens on it is compute-bound. The screen above has the rest.
-
-**From which batch on is a layer of {WIDTH:,} x {WIDTH:,} compute-bound?**
+A layer of {WIDTH:,} x {WIDTH:,} with {TOKENS} tokens in {DTYPE} is {one.row["bound"]}-bound on
+`{CHIP}`: at most {share} of peak. From {critical} tokens on it is compute-bound. On other chips
+and in other dtypes (weights and activations of 16, 8 or 4 bit) it is from
 
 {table(("chip", *(f"`{dtypes}`" for dtypes in DTYPES)), rows)}
 
-**How fast is `{MODEL}` on {SPLIT} `{CHIP}` at best?** With {BATCH} sequences of {CONTEXT:,} tokens
-in bf16 a step takes at least {seconds(row["t_lower_s"])} and is {row["bound"]}-bound: at most
-{significant(row["tokens_per_s_per_chip"])} tokens a second per chip. {row["max_B"]} sequences fit.
-Up to a context of {context["critical"]:,} tokens, a large batch is compute-bound."""
+A step of `{MODEL}` on {SPLIT} `{CHIP}` with {BATCH} sequences of {CONTEXT:,} tokens in bf16 takes
+{seconds(row["t_ops_s"])} kernel after kernel, {seconds(row["t_lower_s"])} at least, and is
+{row["bound"]}-bound: {significant(row["tokens_per_s_per_chip_ops"])} tokens a second per chip;
+{row["max_B"]} sequences fit. Up to a context of {context["critical"]:,} tokens, a large batch is
+compute-bound."""
 
 
 def with_answers(readme: str) -> str:

@@ -57,7 +57,7 @@ QUICKER = """\
 For one of three reasons. The operands were in a cache: read them from more memory than it has.
 The clock was above the one of the peak: chips marked `clock: boost` may do this. Or a number is
 wrong: the units of the timing, the dtypes, or the entry of the chip. The column `reason` of
-[measured tables](columns.md#measurednameparquet) tells them apart.
+measured tables tells them apart.
 """
 
 NEVER = """\

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GROUPS = {
-    "list": (("chips", "models", "dtypes"), "List chips, models or dtypes, or show one of them."),
+    "list": (
+        ("chips", "models", "dtypes", "columns"),
+        "List chips, models, dtypes or columns, or show one of them.",
+    ),
     "measured": (("measure", "calibrate", "kernels"), "Use timings: make, fit and place them."),
 }
 """Commands with commands below them, each a module of this package, and what they do."""
@@ -32,8 +35,8 @@ GROUPS = {
 COMMANDS = ("explain", "run", "draw", "check", "new", "compare", *GROUPS, "origin")
 """The commands in the order of the help, each a group or a module of this package."""
 
-SHORT = tuple(name for names, _ in GROUPS.values() for name in names)
-"""Commands of groups, which also work without the name of their group."""
+SHORT = ("chips", "models", "dtypes", "measure", "calibrate", "kernels")
+"""Commands of groups that also work without the name of their group, as they once did."""
 
 NAME = "rooflines"
 
