@@ -24,12 +24,25 @@ class Column:
     null: str = ""
 
 
+SWEEP = Column("sweep", "", "name of the sweep")
+CHIP = Column("chip", "", "id of the chip in the catalogue or the config")
+NETWORK = Column(
+    "network", "", "interconnect between chips", null="the chip has none (of this name)"
+)
+BOUND = Column(
+    "bound",
+    "",
+    f"bottleneck, the resource with the largest time: {', '.join(r.bound for r in RESOURCES)}; "
+    "ties go to the first in this order",
+)
+"""Columns of several tables."""
+
 KEYS = (
     Column("operation", "", "name of the operation, or its einsum"),
-    Column("chip", "", "id of the chip in the catalogue or the config"),
+    CHIP,
     Column("unit", "", "compute unit: matrix or vector"),
     Column("memory", "", "memory level that feeds the unit; hbm is the main memory of every chip"),
-    Column("network", "", "interconnect between chips", null="the chip has none (of this name)"),
+    NETWORK,
     Column("dtypes", "", "dtype combination: storage dtypes of x, w and out, and compute dtype"),
     Column("sharding", "", "dimension split over the chips, and its collective"),
     Column("shards", "1", "number of chips N that share the operation"),
@@ -113,12 +126,7 @@ METRICS = (
     ),
     Column("attained_flops_per_s", "FLOP/s", "flops / t_lower_s, without padding: the roofline"),
     Column("utilization", "1", "attained_flops_per_s / nominal peak of the unit, 0..1"),
-    Column(
-        "bound",
-        "",
-        f"bottleneck, the resource with the largest time: {', '.join(r.bound for r in RESOURCES)}; "
-        "ties go to the first in this order",
-    ),
+    BOUND,
     Column(
         "fits",
         "",
@@ -145,7 +153,7 @@ SPLIT = Column("split", "", "how chips share a model, such as tp8 or tp2-dp4")
 """Keys of tables of whole models that skipped rows have, too."""
 
 SKIPPED = (
-    Column("sweep", "", "name of the sweep"),
+    SWEEP,
     *(
         Column(c.name, c.unit, c.meaning, null="applies to all, or the sweep has none")
         for c in (*KEYS, AXES_COLUMN, MODEL, SPLIT)
@@ -170,10 +178,10 @@ FOUND, NEVER, ALWAYS, ENDLESS, BEYOND, UNKNOWN = OUTCOMES = (
 OPERATION = "an operation, no whole model"
 
 SUMMARY = (
-    Column("sweep", "", "name of the sweep"),
+    SWEEP,
     replace(MODEL, null=OPERATION),
     Column("phase", "", "decode or prefill", null=OPERATION),
-    Column("chip", "", "id of the chip in the catalogue or the config"),
+    CHIP,
     Column("dtypes", "", "dtype combination, or dtypes of a model's tensors, by name"),
     Column(
         "sharding",
@@ -369,7 +377,7 @@ def threshold_columns(dims: tuple[str, ...], *, axes: bool = False) -> tuple[Col
         axes: Whether any sweep splits over several axes of a torus.
     """
     return (
-        Column("sweep", "", "name of the sweep"),
+        SWEEP,
         *(
             replace(key, null="axis is shards") if key.name in ("shards", AXES) else key
             for key in keys(axes=axes)

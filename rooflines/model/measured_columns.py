@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rooflines.model.columns import METRICS, Column, dimension
+from rooflines.model.columns import CHIP, METRICS, Column, dimension
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -19,7 +19,6 @@ NO_BAND = "no estimate, or a served model"
 OF_OPERATIONS = "an operation"
 
 MODEL = Column("model", "", "id of a served model", null=OF_OPERATIONS)
-CHIP = Column("chip", "", "id of the chip in the catalogue or the config")
 SOFTWARE = Column("software", "", "library of the kernels", null=NOT_GIVEN)
 DTYPES = Column(
     "dtypes",

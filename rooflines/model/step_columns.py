@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rooflines.model.columns import ESTIMATES, MODEL, OUTCOMES, SPLIT, Column
+from rooflines.model.columns import (
+    BOUND,
+    CHIP,
+    ESTIMATES,
+    MODEL,
+    NETWORK,
+    OUTCOMES,
+    SPLIT,
+    SWEEP,
+    Column,
+)
 from rooflines.model.resources import RESOURCES
 
 STEP_KEYS = (
     MODEL,
     Column("phase", "", "decode: new tokens after a cache; prefill: the whole prompt"),
-    Column("chip", "", "id of the chip in the catalogue or the config"),
+    CHIP,
     Column("memory", "", "memory level that holds weights and caches"),
-    Column("network", "", "interconnect between chips", null="the chip has none (of this name)"),
+    NETWORK,
     Column("dtypes", "", "dtypes of tensors and products, by name"),
     SPLIT,
     Column("chips", "1", "number of chips, tp * dp"),
@@ -120,12 +130,6 @@ LAYER_BOUND = Column(
     "bound",
     "",
     "bottleneck of the kernel: the largest of t_math, t_memory + t_activation and t_network",
-)
-BOUND = Column(
-    "bound",
-    "",
-    f"bottleneck, the resource with the largest time: {', '.join(r.bound for r in RESOURCES)}; "
-    "ties go to the first in this order",
 )
 
 PRICE = (
@@ -335,7 +339,7 @@ def step_threshold_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
         new_tokens: Whether the grid of any sweep has T.
     """
     return (
-        Column("sweep", "", "name of the sweep"),
+        SWEEP,
         *(replace(key, null="axis is chips") if key.name in OF_SPLIT else key for key in STEP_KEYS),
         Column("axis", "", "what is solved for: B, S or chips"),
         replace(SEQUENCES, null="axis is B or S"),
