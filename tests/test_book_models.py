@@ -6,15 +6,9 @@ import pytest
 from book_models import System
 from worked import Worked, comes_out
 from worked_models import WORKED_NUMBERS
-from worked_page import WORKED, worked_page
 
 
-def test_the_page_has_the_numbers_of_the_model() -> None:
-    """`python docs/build` would change nothing."""
-    assert WORKED.read_text(encoding="utf-8") == worked_page()
-
-
-def test_numbers_come_out_or_the_page_says_why_not() -> None:
+def test_numbers_come_out_or_have_a_reason() -> None:
     """44 of 61 agree; the others have a reason."""
     printed = [
         worked

@@ -24,7 +24,6 @@ from measured import (
 )
 from outputs import OUTPUTS, with_outputs
 from vega import VEGA, vega_script
-from worked_page import WORKED, worked_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +44,6 @@ def main() -> None:
         rewrite(page, gallery.with_gallery)
     gallery.draw(PICTURES)
     FAQ.write_text(faq_page(), encoding="utf-8")
-    WORKED.write_text(worked_page(), encoding="utf-8")
     VEGA.write_bytes(vega_script())
 
 

@@ -1,4 +1,4 @@
-"""Public measurements of serving against the least time of a step: docs/served.md.
+"""Public measurements of serving against the least time of a step: see docs/served.md.
 
 The measurements are not part of this repository: `ROOFLINES_PUBLIC_DATA` names the folder that has
 them.
