@@ -89,18 +89,7 @@ def test_a_bundle_without_charts_has_its_other_pages(tmp_path: Path) -> None:
     """`charts: []` is a valid config."""
     made_bundle(tmp_path)
     write_bundle(tmp_path / "none", [], tmp_path / "thresholds.parquet")
-    left_out = {page for page in PAGES if not (tmp_path / "none" / page).is_file()}
-    assert left_out == {"how-far-off.html", "models.html"}
-
-
-def test_a_bundle_without_models_has_no_page_of_them(tmp_path: Path) -> None:
-    """No link to it, and no data."""
-    made_bundle(tmp_path)
-    write_bundle(tmp_path / "none", [], tmp_path / "thresholds.parquet")
-    assert not (tmp_path / "none" / "models.html").exists()
-    assert list((tmp_path / "none" / "data").glob("models*")) == []
-    for page in (tmp_path / "none").glob("*.html"):
-        assert "models.html" not in page.read_text()
+    assert [page for page in PAGES if not (tmp_path / "none" / page).is_file()] == []
 
 
 def test_it_says_what_the_config_says_of_it(site: Path) -> None:
@@ -115,7 +104,7 @@ def test_it_says_what_the_config_says_of_it(site: Path) -> None:
 
 def test_it_lists_the_tables_that_are_published(site: Path, tmp_path: Path) -> None:
     """With rows, columns and files as the workflow writes them; the snippet reads one."""
-    page = Page(site / "model.html")
+    page = Page(site / "method.html")
     config = load_config(CONFIG)
     parts = plan(config).parts_in("tables")
     assert [part.sweep for part in parts] == list(config.sweeps)
@@ -141,7 +130,7 @@ def test_it_has_the_config(site: Path) -> None:
     assert written.plain == config.plain
     assert written.chips["mine"] == config.chips["mine"]
     assert written.site == config.site
-    assert "data/config.yaml" in (site / "model.html").read_text()
+    assert "data/config.yaml" in (site / "method.html").read_text()
 
 
 @pytest.mark.parametrize("url", ["example.org", "javascript:x", 7])
@@ -231,7 +220,7 @@ def test_hostile_names_are_text_in_every_page(site: Path) -> None:
             *(f"charts/{chart}-light-small.png" for chart in CHARTS),
         }
         assert "<script>document" not in (site / name).read_text()
-    assert HOSTILE in Page(site / "index.html").text
+    assert HOSTILE in Page(site / "charts.html").text
     assert HOSTILE in Page(site / "chips.html").text
 
 

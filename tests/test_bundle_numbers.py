@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 import polars as pl
-from bundles import CHIPS, CONFIG, unpacked
+from bundles import CONFIG, unpacked
 from html_page import Page
 from polars.testing import assert_frame_equal
 from site_data import put
@@ -13,7 +13,6 @@ import rooflines
 from rooflines import load_config, thresholds
 from rooflines.results.tables import NO_TEXT, csv_text, write_parquet
 from rooflines.site.downloads import MOST_CSV_ROWS, download_files, downloads_of
-from rooflines.site.threshold_data import MOST_ROWS
 
 
 def test_it_has_all_numbers_of_all_chips(site: Path) -> None:
@@ -28,34 +27,21 @@ def test_it_has_all_numbers_of_all_chips(site: Path) -> None:
 
 
 def test_the_thresholds_of_the_page_are_those_on_disk(site: Path) -> None:
-    """All rows, a long table split by chip; integers are exact, real numbers have six digits."""
+    """Of named shapes; integers are exact, real numbers have six digits."""
     data = put((site / "data" / "thresholds.js").read_text())[1]
     expected = thresholds(load_config(CONFIG)).with_columns(
         pl.col(pl.Categorical, pl.Enum).cast(pl.String)
     )
-    seen = 0
-    for table in data["tables"]:
-        of_table = expected.filter(sweep=table["sweep"], axis=table["axis"])
-        assert table["rows"] == of_table.height
-        for part in table["parts"]:
-            rows = of_table if part["chip"] is None else of_table.filter(chip=part["chip"])
-            columns = put((site / part["file"]).read_text())[1]
-            assert part["rows"] == part["all"] == rows.height <= MOST_ROWS
-            shown = pl.DataFrame(
-                {name: unpacked(form) for name, form in columns.items()},
-                schema={name: rows.schema[name] for name in columns},
-            )
-            assert_frame_equal(shown, rows.select(shown.columns), check_exact=False, rel_tol=1e-5)
-            if table["rate"]:
-                assert "critical_exact" in shown.columns
-                assert "critical" not in shown.columns
-            else:
-                assert shown["critical"].to_list() == rows["critical"].to_list()
-            seen += rows.height
-    assert seen == expected.height
-    assert {len(table["parts"]) for table in data["tables"]} == {1, len(CHIPS)}
-    assert [table["id"] for table in data["tables"] if table["rate"]] == ["shapes.memory_rate"]
-    assert data["table"] == "shapes.B"
+    assert (data["sweep"], data["axis"]) == ("shapes", "B")
+    rows = expected.filter(sweep="shapes", axis="B", chip="h100-sxm")
+    assert data["counts"] == [rows.height, 3 * rows.height, expected.height]
+    shown = pl.DataFrame(
+        {name: unpacked(form) for name, form in data["rows"].items()},
+        schema={name: rows.schema[name] for name in data["rows"]},
+    )
+    assert_frame_equal(shown, rows.select(shown.columns), check_exact=False, rel_tol=1e-5)
+    assert shown["critical"].to_list() == rows["critical"].to_list()
+    assert {column["name"] for column in data["columns"]} == set(shown.columns)
 
 
 def test_all_thresholds_can_be_downloaded(site: Path) -> None:
@@ -119,6 +105,6 @@ def test_a_variant_shows_only_what_is_its_own(site: Path) -> None:
 
 def test_the_model_page_lists_the_sweeps(site: Path) -> None:
     """It also says what the model ignores."""
-    text = Page(site / "model.html").text
+    text = Page(site / "method.html").text
     assert "What it ignores" in text
     assert all(sweep in text for sweep in CONFIG["sweeps"])

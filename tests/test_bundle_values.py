@@ -10,10 +10,10 @@ import pytest
 from bundles import HOSTILE, unpacked
 
 from rooflines.site import pages
+from rooflines.site.data_page import MOST_ROWS, threshold_data
 from rooflines.site.packing import packed, packed_rows
 from rooflines.site.pages import PAGES, TEMPLATES
 from rooflines.site.text import as_json, capacity, quantity
-from rooflines.site.threshold_data import MOST_ROWS, tables
 
 # ---------------------------------------------------------------- packed columns
 
@@ -50,21 +50,23 @@ def test_rows_that_cannot_be_columns_stay_rows(rows: list[dict[str, object]]) ->
     assert packed_rows(rows) is None
 
 
-def test_a_table_that_is_too_long_for_one_file_is_cut() -> None:
-    """The part states both counts; the download has all rows."""
+def test_a_table_that_is_too_long_for_the_page_is_cut() -> None:
+    """All counts are stated; the download has all rows."""
     long = pl.DataFrame(
         {
             "sweep": "s",
             "axis": "B",
             "chip": "c",
+            "shape": "w",
             "critical": range(MOST_ROWS + 7),
             "critical_memory": 1,
             "critical_network": 1,
         }
     )
-    [table] = tables(long)
-    [part] = table.parts
-    assert (part.chip, part.rows, part.all_rows) == ("c", MOST_ROWS, MOST_ROWS + 7)
+    data = threshold_data(long, [])
+    assert data["counts"] == [MOST_ROWS, MOST_ROWS + 7, MOST_ROWS + 7]
+    assert unpacked(data["rows"]["critical"]) == list(range(MOST_ROWS))
+    assert data["rows"].keys() == {"chip", "shape", "critical"}
 
 
 # ---------------------------------------------------------------- text and templates

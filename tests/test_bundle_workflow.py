@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import HOSTILE
 from conftest import Once
 from hostile import KINDS, MEASURED_KINDS, RESULTS, run_hostile
 from playwright.sync_api import Browser, Page
@@ -58,7 +57,7 @@ def check_every_chart(
     """
     context = browser.new_context(viewport={"width": width, "height": 900})
     visit = Visit(context, site.as_uri())
-    page = visit.open(f"index.html#theme={theme}")
+    page = visit.open(f"charts.html#theme={theme}")
     for chart in charts(site):
         drawn = f"#stage[data-drawn='{chart['id']} {theme}']:not([aria-busy])"
         page.evaluate("(chart) => ROOFLINES.go({ chart })", chart["id"])
@@ -138,11 +137,10 @@ def test_a_hostile_name_is_drawn_as_text(
 
 
 def test_a_run_with_timings_has_their_page(browser: Browser, hostile: Path) -> None:
-    """With the hostile name of the software as text, and the files of the results."""
+    """On the page of data, with the files of the results."""
     visit = Visit(browser.new_context(), hostile.as_uri())
-    page = visit.open("how-far-off.html#region=every")
-    assert HOSTILE in page.locator("#fixed").inner_text()
-    assert page.locator("#spread .strip").count() > 0
+    page = visit.open("data.html")
+    assert page.locator("#sets tbody tr").count() > 0
     assert visit.faults == []
     page.context.close()
     for name in ("measured.csv", "measured-skipped.csv"):
@@ -153,7 +151,7 @@ def test_a_run_with_timings_has_their_page(browser: Browser, hostile: Path) -> N
 def test_a_click_highlights_a_chip_and_another_resets_it(browser: Browser, default: Path) -> None:
     """On the dot of its ridge; the address keeps it."""
     visit = Visit(browser.new_context(), default.as_uri())
-    page = visit.open("index.html#chart=chips-model-shapes")
+    page = visit.open("charts.html#chart=chips-model-shapes")
     dot = page.locator("#plot .mark-symbol path[aria-label*='tpu-v5e']").first
     dot.click()
     page.wait_for_function("location.hash.includes('chip=tpu-v5e')")
@@ -174,7 +172,7 @@ def test_the_site_is_small(default: Path) -> None:
     assert sum(path.stat().st_size for path in default.rglob("*") if path.is_file()) < 20e6
 
 
-@pytest.mark.parametrize("name", [page for page in PAGES if page != "how-far-off.html"])
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_loads_little_at_first(browser: Browser, default: Path, name: str) -> None:
     """3 MB, with its scripts, its data and its pictures."""
     with browser.new_context() as context:

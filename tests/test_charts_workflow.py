@@ -132,7 +132,7 @@ def test_the_report_has_every_chart_and_the_site(first: Runs) -> None:
             "ridges-own-light.png",
             "chips-catalogue-light.png",
             "index.html",
-            "thresholds.html",
+            "data.html",
         } <= set(names)
         shown = "".join(
             report.read(name).decode(errors="replace")

@@ -182,7 +182,7 @@ def test_a_site_offers_the_tables_and_has_their_chips(first_run: Folder, tmp_pat
     names = ["model-thresholds.parquet", APART[0], APART[1]]
     paths = [first_run.results / name for name in names]
     write_bundle(tmp_path / "site", [], first_run.results / "thresholds.parquet", paths)
-    page = (tmp_path / "site/thresholds.html").read_text(encoding="utf-8")
+    page = (tmp_path / "site/data.html").read_text(encoding="utf-8")
     stems = ["model-thresholds", "models-apart-part-00000", "models-apart-part-00001"]
     for path, stem in zip(paths, stems, strict=True):
         assert f'href="data/{stem}.parquet"' in page

@@ -26,7 +26,7 @@ def test_no_page_is_wider_than_the_window(visit: Visits, address: str) -> None:
     """Only tables and charts scroll sideways, on their own: loaded on a phone, and resized."""
     page = visit(PHONE).open(address)
     for name, window in WINDOWS.items():
-        if address == "index.html":  # a resize redraws its chart asynchronously
+        if address in ("index.html", "charts.html"):  # a resize redraws its chart asynchronously
             visit(window).open(address)
         else:
             visit(window)
@@ -34,10 +34,10 @@ def test_no_page_is_wider_than_the_window(visit: Visits, address: str) -> None:
 
 
 STATES = [
-    f"index.html#chart={CHARTS[2]}",
+    f"charts.html#chart={CHARTS[2]}",
     "chips.html#chip=h100-sxm",
-    "what-if.html#sharding=batch&shards=4&b.dtypes=fp8&unknown=1",
-    "models.html#sweep=asked&basis=calibrated",
+    "index.html#sharding=batch/gather-w&n=4&basis=calibrated&unknown=1&tab=binds",
+    "index.html#is=model&model=gpt-oss-120b&tab=kernels&rows=all",
 ]
 
 
@@ -79,7 +79,7 @@ def test_axe_finds_nothing_serious(visit: Visits, address: str, theme: str) -> N
 @IN_BOTH
 def test_the_skip_link_comes_first_and_leads_to_the_content(visit: Visits) -> None:
     """And leaves the state alone."""
-    page = visit().open(f"index.html#chart={CHARTS[1]}")
+    page = visit().open(f"charts.html#chart={CHARTS[1]}")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
@@ -90,7 +90,7 @@ def test_the_skip_link_comes_first_and_leads_to_the_content(visit: Visits) -> No
 @IN_BOTH
 def test_arrow_keys_go_through_the_charts(visit: Visits) -> None:
     """Right and left anywhere, up and down in the list; in a menu they are the menu's."""
-    page = visit().open("index.html")
+    page = visit().open("charts.html")
     page.keyboard.press("ArrowRight")
     drawn(page, CHARTS[1])
     page.keyboard.press("ArrowLeft")
@@ -114,7 +114,7 @@ def test_arrow_keys_go_through_the_charts(visit: Visits) -> None:
 @IN_BOTH
 def test_the_focus_goes_through_the_page_in_reading_order(visit: Visits) -> None:
     """Top, list, pager, menus, chart, files."""
-    page = visit().open("index.html")
+    page = visit().open("charts.html")
     areas = ".skip, .top, #charts, .pager, #controls, #plot, .files, .behind, footer"
     area = f"document.activeElement.closest('{areas}') ?? document.body"
     name = f"(({{ id, classList, localName }}) => id || classList[0] || localName)({area})"
@@ -165,12 +165,12 @@ def test_colours_that_mean_something_stay_in_forced_colours(browser: Browser, si
     """Bars and pictures keep theirs; the page in the list of pages is underlined."""
     with browser.new_context(forced_colors="active", reduced_motion="reduce") as context:
         one = Visit(context, site.as_uri())
-        page = one.open("what-if.html")
+        page = one.open("index.html#tab=binds")
         kept = "(one) => getComputedStyle(one).forcedColorAdjust"
-        for name in (".bar", ".track", ".mark", ".card"):
+        for name in (".swatch", ".plot", ".cells td"):
             assert page.locator(name).first.evaluate(kept) == "none"
         colours = "(all) => all.map((one) => getComputedStyle(one).backgroundColor)"
-        assert len(set(page.locator(".bar, .track").evaluate_all(colours))) > 1
+        assert len(set(page.locator(".cells td").evaluate_all(colours))) > 1
         line = "(one) => getComputedStyle(one).textDecorationLine"
         assert page.locator(".top nav a[aria-current]").evaluate(line) == "underline"
         assert one.faults == []

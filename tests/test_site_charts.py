@@ -35,7 +35,7 @@ def test_every_chart_is_drawn(visit: Visits) -> None:
     """Each with marks and text, its finding as title and its setting below, and all its files."""
     one = visit()
     for chart in CHARTS:
-        page = one.open(f"index.html#chart={chart}")
+        page = one.open(f"charts.html#chart={chart}")
         drawn(page, chart)
         assert page.locator("#plot svg path").count() > 3
         assert page.locator("#plot svg text").count() > 3
@@ -47,7 +47,7 @@ def test_every_chart_is_drawn(visit: Visits) -> None:
 
 def test_the_first_chart_is_shown_without_a_state(visit: Visits) -> None:
     """The list has all charts, and their pictures are loaded."""
-    page = visit().open("index.html")
+    page = visit().open("charts.html")
     drawn(page, CHARTS[0])
     assert page.locator("#charts a").count() == len(CHARTS)
     assert page.evaluate(
@@ -58,7 +58,7 @@ def test_the_first_chart_is_shown_without_a_state(visit: Visits) -> None:
 @IN_BOTH
 def test_the_menus_filter_the_chart(visit: Visits) -> None:
     """Another chip draws another line, and the finding says so."""
-    page = visit().open(f"index.html#chart={CHARTS[0]}")
+    page = visit().open(f"charts.html#chart={CHARTS[0]}")
     first = line(page)
     page.get_by_label("Chip").select_option("h100-sxm")
     expect(page.locator("#title")).to_have_text(re.compile("^h100-sxm in bf16"))
@@ -73,7 +73,7 @@ def test_the_menus_filter_the_chart(visit: Visits) -> None:
 
 def test_what_a_chip_lacks_cannot_be_chosen(visit: Visits) -> None:
     """Missing formats are disabled; a chip without the chosen one falls back with a note."""
-    page = visit().open(f"index.html#chart={CHARTS[0]}&chip=h100-sxm&dtypes=fp8")
+    page = visit().open(f"charts.html#chart={CHARTS[0]}&chip=h100-sxm&dtypes=fp8")
     assert page.locator("[data-param=dtypes] option[disabled]").all_inner_texts() == ["int8"]
     page.get_by_label("Chip").select_option("tpu-v5e")
     expect(page.locator("#title")).to_have_text(re.compile("^tpu-v5e in bf16"))
@@ -82,7 +82,7 @@ def test_what_a_chip_lacks_cannot_be_chosen(visit: Visits) -> None:
 
 def test_the_choice_goes_along_to_the_next_chart(visit: Visits) -> None:
     """One pair of menus drives all charts."""
-    page = visit().open(f"index.html#chart={CHARTS[0]}&chip=h100-sxm")
+    page = visit().open(f"charts.html#chart={CHARTS[0]}&chip=h100-sxm")
     page.get_by_role("button", name="Next chart").click()
     drawn(page, CHARTS[1])
     assert page.locator("#title").inner_text().startswith("h100-sxm in bf16")
@@ -95,7 +95,7 @@ def test_the_choice_goes_along_to_the_next_chart(visit: Visits) -> None:
 @IN_BOTH
 def test_a_link_brings_the_state_back(visit: Visits) -> None:
     """Chart, chip, format and theme; and the history goes back to the chart before."""
-    page = visit().open(f"index.html#chart={CHARTS[1]}&chip=h100-sxm&dtypes=fp8&theme=dark")
+    page = visit().open(f"charts.html#chart={CHARTS[1]}&chip=h100-sxm&dtypes=fp8&theme=dark")
     drawn(page, CHARTS[1], "dark")
     assert page.get_by_label("Chip").input_value() == "h100-sxm"
     assert page.locator("#title").inner_text().startswith("h100-sxm in fp8")
@@ -117,13 +117,13 @@ def test_a_link_brings_the_state_back(visit: Visits) -> None:
 )
 def test_a_state_that_makes_no_sense_shows_the_first_chart(visit: Visits, state: str) -> None:
     """A link from an older site does not break the page."""
-    drawn(visit().open(f"index.html#{state}"), CHARTS[0])
+    drawn(visit().open(f"charts.html#{state}"), CHARTS[0])
 
 
 @IN_BOTH
 def test_tooltips_have_text_and_no_markup(visit: Visits) -> None:
     """A hostile name is shown as text."""
-    page = visit().open("index.html")
+    page = visit().open("charts.html")
     point_at(page, 1)
     assert "FLOP/s" in page.locator("#vg-tooltip-element").inner_text()
     assert HOSTILE[:30] in page.locator("#vg-tooltip-element").inner_text()
@@ -133,7 +133,7 @@ def test_tooltips_have_text_and_no_markup(visit: Visits) -> None:
 @IN_BOTH
 def test_a_tooltip_stays_in_a_narrow_window(visit: Visits) -> None:
     """Wherever the pointer is."""
-    page = visit(PHONE).open("index.html")
+    page = visit(PHONE).open("charts.html")
     for number in range(page.locator("#plot .mark-symbol path").count()):
         point_at(page, number)
         box = page.locator("#vg-tooltip-element").bounding_box()
@@ -145,7 +145,7 @@ def test_a_tooltip_stays_in_a_narrow_window(visit: Visits) -> None:
 def test_the_chart_fills_the_room_it_has(visit: Visits) -> None:
     """A wide window draws it larger, a narrow one in its narrow layout."""
     one = visit()
-    page = one.open("index.html")
+    page = one.open("charts.html")
     wide = page.locator("#plot svg").bounding_box()
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.locator("#plot svg")).to_have_attribute("width", re.compile(r"^[34]\d\d(\.|$)"))
@@ -158,7 +158,7 @@ def test_the_chart_fills_the_room_it_has(visit: Visits) -> None:
 
 def test_the_rows_behind_a_chart_are_shown_as_a_table(visit: Visits) -> None:
     """For readers who cannot see the picture."""
-    page = visit().open("index.html")
+    page = visit().open("charts.html")
     page.locator("#behind summary").click()
     rows = page.locator("#rows tbody tr")
     expect(rows).to_have_count(3)
@@ -171,7 +171,7 @@ def test_the_rows_behind_a_chart_are_shown_as_a_table(visit: Visits) -> None:
 @IN_BOTH
 def test_the_view_can_be_saved_as_it_is(visit: Visits, tmp_path: Path) -> None:
     """With its title and setting, as PNG, SVG, CSV and specification; the name has the choices."""
-    page = visit().open("index.html#chip=h100-sxm")
+    page = visit().open("charts.html#chip=h100-sxm")
     saved = {}
     for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg"), ("csv", b"chip,"), ("json", b'{"')):
         with page.expect_download() as download:
@@ -195,7 +195,7 @@ def test_the_view_can_be_saved_as_it_is(visit: Visits, tmp_path: Path) -> None:
 
 def test_the_theme_follows_the_system_until_one_is_chosen(visit: Visits) -> None:
     """The button switches it, the address keeps it, other pages, charts and pictures follow it."""
-    page = visit(theme="dark").open("index.html")
+    page = visit(theme="dark").open("charts.html")
     drawn(page, CHARTS[0], "dark")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (page.locator("#charts img").first.get_attribute("src") or "").endswith(
@@ -208,5 +208,5 @@ def test_the_theme_follows_the_system_until_one_is_chosen(visit: Visits) -> None
     drawn(page, CHARTS[0], "dark")
     assert "theme=dark" in page.url
     page.get_by_role("link", name="Method").click()
-    page.wait_for_url(re.compile("model.html#theme=dark"))
+    page.wait_for_url(re.compile("method.html#theme=dark"))
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground

@@ -8,7 +8,6 @@ import pytest
 
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.entries import Chip, shares_of
-from rooflines.config import load_config
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.costs import COSTS, Workload, exact_cost
 from rooflines.model.network import Route, most_chips
@@ -17,8 +16,6 @@ from rooflines.model.resources import collective_rate
 from rooflines.model.sharding import sharding
 from rooflines.site.fits import OWN, fits
 from rooflines.site.formulas import WORKS, formulas, routes_of
-from rooflines.site.what_if import what_if_data
-from rooflines.sweep.recipes import recipe_of
 
 BATCHED = "BHSD,BHTD->BHST"
 BITS = {"x": Fraction(16), "w": Fraction(9, 2), "out": Fraction(32)}
@@ -182,18 +179,3 @@ def test_calibrations_are_those_of_the_chip_and_of_software() -> None:
     hop_s = shipped_calibrations().collectives["h100-sxm/nccl"]["all-reduce"].numbers.hop_s
     for chips in (2, 5, 8):
         assert value(sent["waits"], chips) == 2 * (chips - 1) * hop_s
-
-
-def test_an_einsum_begins_with_the_sizes_of_its_sweep() -> None:
-    """The middle of each axis; named operations have sizes of the page."""
-    grid = {"X": [1, 4, 16], "Q": [128, 512], "Y": "X"}
-    shared = {"dtypes": ["bf16"], "chips": ["tpu-v5e"]}
-    sweeps = {
-        "einsum": {"operation": "XQ,QY->XY", "grid": grid, **shared},
-        "named": {"operation": "matmul", "grid": {"B": 1, "D": 2, "F": 3}, **shared},
-    }
-    config = load_config({"sweeps": sweeps})
-    recipes = [recipe_of(sweep, ["tpu-v5e"]) for sweep in config.sweeps.values()]
-    data = what_if_data(chip_entries(), ["tpu-v5e"], recipes, None)
-    assert data["sizes"] == {"XQ,QY->XY": {"X": 4, "Q": 512, "Y": 4}}
-    assert data["first"] == ["tpu-v5e", next(iter(chip_entries())), "bf16"]

@@ -1,8 +1,7 @@
-"""The page "How far off?": errors of the bound and of estimates, and the spread of the ratios."""
+"""How far off the bound and estimates are: timings of a run, and those that are published."""
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -10,16 +9,14 @@ import polars as pl
 from rooflines.basics.table_files import read_csv, read_parquet
 from rooflines.basics.text import counted, significant
 from rooflines.measured.join import ESTIMATE, ROW, UNEXPLAINED
-from rooflines.measured.summary import KEYS, SPREAD, spread
+from rooflines.measured.summary import spread
 from rooflines.model.measured_columns import MEASURED_SKIPPED, MEASURED_SUMMARY
 from rooflines.results.folders import MEASURED_SUMMARIES
-from rooflines.site.packing import packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rooflines.basics.yaml_file import JSON
     from rooflines.model.columns import Column
 
 FILES = dict(
@@ -27,32 +24,8 @@ FILES = dict(
 )
 """The downloads of the page, and their texts."""
 
-ALL = "all"
-"""The value of rows over all timings of the other columns."""
-
-WHOLES = ("shards", "region")
-"""Columns with this value, at which their menus start."""
-
-FACETS = ("set", *KEYS, *WHOLES)
-"""Columns that tell rows apart, each with a menu."""
-
 RATIOS = {"ratio_lower": "bound", "ratio_estimate": "estimate"}
-"""Ratios with a spread in the picture: what the measured time is divided by."""
-
-SHOWN = {
-    "n": ("timings", "count"),
-    "n_estimate": ("with estimate", "count"),
-    "ratio_lower_median": ("time / bound, median", "times"),
-    "ratio_estimate_median": ("time / estimate, median", "times"),
-    "estimate_median": ("error of estimate, median", "share"),
-    "estimate_p90": ("error of estimate, p90", "share"),
-    "band_coverage": ("in band", "share"),
-    "bare_median": ("error of bound, median", "share"),
-    "below_percent": ("below bound", "percent"),
-}
-"""Numbers of the table on the page: their names there, and what they are: a `count`, a percentage
-(`percent`), a `share` or a ratio (`times`)."""
-
+"""Ratios of the page: what the measured time is divided by."""
 
 KINDS = {"D": "matmul", "collective": "collective", "model": "served run"}
 """What the timings of a table are, by a column that only such tables have."""
@@ -152,24 +125,3 @@ def _times(low: float, middle: float, high: float) -> tuple[str, str]:
     """A median, and the range of eight values in ten; none of values that are the same."""
     ends = f"{significant(low)} to {significant(high)} ×" if low < high else ""
     return f"{significant(middle)} ×", ends
-
-
-def far_data(summary: Path) -> JSON:
-    """The table of the page: its rows, what tells them apart, numbers, and spreads of ratios."""
-    frame = _read(summary, MEASURED_SUMMARY).with_columns(pl.col("shards").fill_null(ALL))
-    meanings = {column.name: column.meaning for column in MEASURED_SUMMARY}
-    spreads = {over: [f"{ratio}_{end}" for end in SPREAD] for ratio, over in RATIOS.items()}
-    names = dict.fromkeys([*FACETS, *SHOWN, *chain.from_iterable(spreads.values())])
-    partly = (frame["n_estimate"] < frame["n"]).any()
-    return {
-        "keys": list(FACETS),
-        "wholes": list(WHOLES),
-        "meanings": {name: meanings[name] for name in FACETS},
-        "shown": [
-            {"name": name, "text": text, "form": form, "meaning": meanings[name]}
-            for name, (text, form) in SHOWN.items()
-            if partly or name != "n_estimate"
-        ],
-        "spreads": spreads,
-        "rows": {name: packed(frame[name].to_list()) for name in names},
-    }

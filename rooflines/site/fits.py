@@ -1,4 +1,4 @@
-"""Calibrations as data of the page "What if": pieces of times, affine in nominal quantities.
+"""Calibrations as data of a page: pieces of times, affine in nominal quantities.
 
 No form of a calibrated time is written here, nor in the page: pieces are those of
 `calibration.form`, collectives those of `calibration.collective_form`.

@@ -1,4 +1,4 @@
-"""The formulas of the page "What if" as data: coefficients that the page evaluates exactly.
+"""The formulas of operations as data of a page: coefficients that the page evaluates.
 
 No formula is written here, nor in the page: the coefficients are those of `model.costs`, the rates
 those of `model.resources`. N times a work or a time is a polynomial in the number of chips N, on

@@ -14,7 +14,9 @@ from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
 from rooflines.catalogue.chips import chip_entries, chip_sources
 from rooflines.catalogue.entries import Chip
+from rooflines.catalogue.measured import measured_quantiles
 from rooflines.site.chip_page import chip_views, document_views, used_sources
+from rooflines.site.data_page import measured_views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,20 +41,12 @@ POLICY = (
 )
 """The content security policy of every page: no requests to other hosts, no inline scripts."""
 
-PAGES = (
-    "index.html",
-    "what-if.html",
-    "models.html",
-    "how-far-off.html",
-    "thresholds.html",
-    "chips.html",
-    "model.html",
-)
-"""The pages: names of their templates and of their files; not every site has all of them."""
+PAGES = ("index.html", "charts.html", "chips.html", "data.html", "method.html")
+"""The pages: names of their templates and of their files."""
 
 
 class ListedChart(TypedDict):
-    """A chart in the list of the page `index.html`; `charts.js` reads the same keys.
+    """A chart in the list of the page `charts.html`; `charts.js` reads the same keys.
 
     Attributes:
         id: Its name, which is the start of the names of its files.
@@ -80,7 +74,7 @@ class ListedChart(TypedDict):
 
 
 class ListedTable(TypedDict):
-    """A table of the page `model.html`, which is published elsewhere; `Plan.spec` has them.
+    """A table of the page `method.html`, which is published elsewhere; `Plan.spec` has them.
 
     Attributes:
         sweep: The sweep that it is of.
@@ -103,15 +97,15 @@ class Published(NamedTuple):
         config: Whether it has the config as a file.
         downloads: Thresholds and tables of whole models.
         tables: The tables at the address `tables`.
-        models: Whether it has whole models.
-        far: What the page of timings says; None without timings.
+        thresholds: Those that the page of data has, from `threshold_data`.
+        far: What it says of timings; None without timings.
     """
 
     site: Mapping[str, str]
     config: bool
     downloads: Sequence[Download]
     tables: Sequence[ListedTable]
-    models: bool
+    thresholds: JSON
     far: FarView | None = None
 
 
@@ -170,8 +164,8 @@ def pages(
         File name and HTML of each page.
     """
     values = _values(charts, thresholds, about, others, published)
-    shared = {"policy": POLICY, "version": __version__, "site": published.site, "pages": values}
-    for page in filter(values.__contains__, PAGES):
+    shared = {"policy": POLICY, "version": __version__, "site": published.site}
+    for page in PAGES:
         yield page, TEMPLATES.get_template(page).render(**shared, **values[page])
 
 
@@ -188,37 +182,41 @@ def _values(
     counts = dict(
         thresholds.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
     )
-    values: dict[str, dict[str, object]] = {
-        "what-if.html": {},
-        "index.html": {
+    quantiles = measured_quantiles()
+    return {
+        "index.html": {},
+        "charts.html": {
             "families": [
                 (heading, list(group))
                 for heading, group in groupby(charts, lambda chart: chart["heading"])
             ],
             "first": charts[0] if charts else NO_CHART,
         },
-        "thresholds.html": {
-            "rows": thresholds.height,
-            "sweeps": counted(len(counts), "sweep"),
-            "columns": about["columns"],
-            "downloads": published.downloads,
-        },
         "chips.html": {
             "chips": chip_views(chips),
             "sources": document_views(used_sources(chips, chip_sources())),
         },
-        "model.html": {
+        "data.html": {
+            **{name: published.thresholds[name] for name in ("sweep", "axis", "counts")},
+            "columns": [
+                column
+                for column in about["columns"]
+                if column["name"] in published.thresholds["rows"]
+            ],
+            "sweeps": counted(len(counts), "sweep"),
+            "downloads": published.downloads,
+            "measured": measured_views(),
+            "source": quantiles["source"][0],
+            "date": quantiles["date"][0],
+            "far": published.far,
+        },
+        "method.html": {
             "sweeps": [_sweep(recipe, counts.get(recipe["sweep"], 0)) for recipe in recipes],
             "config": published.config,
             "tables": published.tables,
             "address": published.site.get("tables", "").rstrip("/"),
         },
     }
-    if published.models:
-        values["models.html"] = {}
-    if published.far:
-        values["how-far-off.html"] = {"far": published.far}
-    return values
 
 
 def used_chips(recipes: Iterable[JSON]) -> dict[str, Chip]:

@@ -1,7 +1,7 @@
 """The site: a folder of pages, data and downloads, from charts, thresholds and the catalogue.
 
-No result is computed here: all numbers come from files, and the pages "What if" and "Models"
-evaluate the coefficients of `formulas` and `steps`. The pages need no server and no network, and
+No result is computed here: all numbers come from files, and the first page evaluates the
+coefficients of `formulas` and `steps`. The pages need no server and no network, and
 run under a content security policy that allows only the scripts of the folder.
 """
 
@@ -16,34 +16,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
 import yaml
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.spreadsheet import FORMULA
 from rooflines.basics.table_files import read_parquet
 from rooflines.basics.version import __version__
-from rooflines.catalogue.chips import chip_entries
 from rooflines.charts.every_chip import EVERY_CHIP, columns_text, packed_text
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.charts.registry import headings
-from rooflines.model.resources import RATES
-from rooflines.model.sharding import SHARDS
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.chip_numbers import chip_numbers
 from rooflines.results.records import recording
 from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
 from rooflines.site.chip_page import compared_numbers
+from rooflines.site.data_page import threshold_data
 from rooflines.site.downloads import download_files, downloads_of
-from rooflines.site.far_page import far_data, far_view
+from rooflines.site.explorer import explorer_files, offered_chips
+from rooflines.site.far_page import far_view
 from rooflines.site.packing import packed_rows
 from rooflines.site.pages import ListedChart, ListedTable, Published, pages, used_chips
-from rooflines.site.request_data import request_rows
-from rooflines.site.steps import step_files
 from rooflines.site.text import as_json
-from rooflines.site.threshold_data import tables as threshold_tables
-from rooflines.site.what_if import what_if_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -156,27 +150,23 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
         yield from _chart_files(chart, folders[chart["family"]])
     about = metadata_of(thresholds)
     frame = read_parquet(thresholds)
-    params = (param for chart in charts for param in chart["params"])
-    chip = next((param["value"] for param in params if param["name"] == "chip"), None)
-    yield from _threshold_files(frame, about["columns"], chip)
+    listed = threshold_data(frame, about["columns"])
+    yield "data/thresholds.js", _script("thresholds", listed)
     downloads = downloads_of(thresholds, list(models))
     for download in downloads:
         yield from download_files(download)
     others = _recipes([*models, *timings])
-    yield from _catalogue_files([*about["made_from"], *others], chip)
-    if models:
-        yield from _model_files(models)
+    yield from _catalogue_files([*about["made_from"], *others])
     if written is not None:
         text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
         yield "data/config.yaml", text.encode()
     far = None
     if measured:
-        errors, skipped = measured
+        _, skipped = measured
         far = far_view(skipped, timings)
-        yield "data/how-far-off.js", _script("how-far-off", far_data(errors))
         for path in measured:
             yield f"data/{path.name}", path.read_bytes()
-    published = Published(site or {}, written is not None, downloads, tables, bool(models), far)
+    published = Published(site or {}, written is not None, downloads, tables, listed, far)
     for name, page in pages(charts, frame, about, others, published):
         yield name, page.encode()
 
@@ -320,58 +310,10 @@ def _packed(spec: JSON) -> dict[str, JSON]:
     }
 
 
-def _threshold_files(
-    frame: pl.DataFrame, columns: Sequence[JSON], chip: str | None
-) -> Iterator[tuple[str, bytes]]:
-    """The thresholds as data of their page."""
-    listed = []
-    for number, table in enumerate(threshold_tables(frame)):
-        parts = []
-        for index, part in enumerate(table.parts):
-            file = f"data/thresholds-{number:02d}-{index:03d}.js"
-            parts.append({"chip": part.chip, "rows": part.rows, "all": part.all_rows, "file": file})
-            yield file, _script(file, part.columns)
-        listed.append(
-            {
-                "id": f"{table.sweep}.{table.axis}",
-                "sweep": table.sweep,
-                "axis": table.axis,
-                "rate": table.axis in RATES,
-                "rows": table.rows,
-                "parts": parts,
-            }
-        )
-    data = {"tables": listed, "columns": columns, "table": _first_table(frame), "chip": chip}
-    yield "data/thresholds.js", _script("thresholds", data)
-
-
-def _catalogue_files(recipes: Sequence[JSON], chip: str | None) -> Iterator[tuple[str, bytes]]:
-    """All chips: the data of the page "What if", numbers, and their download."""
-    used = used_chips(recipes)
-    chips = {**chip_entries(), **used}
-    yield "data/formulas.js", _script("formulas", what_if_data(chips, list(used), recipes, chip))
+def _catalogue_files(recipes: Sequence[JSON]) -> Iterator[tuple[str, bytes]]:
+    """All chips: the data of the first page, numbers, and their download."""
+    chips = offered_chips(used_chips(recipes))
+    for name, data in explorer_files(chips, recipes):
+        yield f"data/{name}.js", _script(name, data)
     yield "data/chips.js", _script("chips", compared_numbers(chips))
     yield "data/chips.csv", csv_text(chip_numbers(chips), NO_TEXT).encode()
-
-
-def _model_files(models: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
-    """Whole models: what their page evaluates, and the tables of requests.
-
-    Args:
-        models: Their thresholds, whose metadata have all sweeps, and tables.
-    """
-    thresholds, *tables = models
-    recipes = metadata_of(thresholds)["made_from"]
-    for name, data in step_files(recipes, request_rows(tables)):
-        yield f"{name}.js", _script(name, data)
-
-
-def _first_table(frame: pl.DataFrame) -> str | None:
-    """The table that the page opens with: a size's, if possible of named shapes, the longest."""
-    counts = frame.group_by("sweep", "axis", maintain_order=True).agg(
-        pl.col("shape").is_not_null().any().alias("named"),
-        (~pl.col("axis").cast(pl.String).is_in([SHARDS, *RATES])).all().alias("size"),
-        pl.len(),
-    )
-    first = counts.sort("size", "named", "len", descending=True, maintain_order=True).head(1)
-    return next((f"{sweep}.{axis}" for sweep, axis, *_ in first.iter_rows()), None)

@@ -1,4 +1,4 @@
-"""Whole models as data of their page: works of kernels, rates of chips, footprints and estimates.
+"""Whole models as data of a page: works of kernels, rates of chips, footprints and estimates.
 
 No formula is written here, nor in the page: works are those of `serving.kernels`, rates those of
 `model.resources`, estimates those of `serving.estimates`, all as sums of products of extents.
@@ -13,25 +13,21 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.basics.text import PREFIXES, SMALL
 from rooflines.critical.split_lines import interpolated
-from rooflines.fits.entries import Bound
 from rooflines.model.network import axes_text
 from rooflines.model.resources import RESOURCES
 from rooflines.models.cache import entries_moved, pairs
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import ONCE, touched_experts
 from rooflines.models.shape import PREFILL
-from rooflines.serving.recipes import model_sweep_of
 from rooflines.serving.stages import named
 from rooflines.serving.times import exchange, rates_of
 from rooflines.site.rationals import coefficients, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.fits.estimate import Estimate, Sum
@@ -40,12 +36,6 @@ if TYPE_CHECKING:
     from rooflines.serving.case import Case
     from rooflines.serving.kernels import Collective, Kernel
     from rooflines.serving.sweep import ModelSweep
-
-MOST_CASES = 4_000
-"""Limit of cases of all sweeps [1].
-
-The page has the first model of each sweep in any case, and names those left out.
-"""
 
 SAMPLES = 3
 """Values that determine a polynomial of degree 2 [1]."""
@@ -73,55 +63,30 @@ class Pool:
         return [json.loads(text) for text in self._indices]
 
 
-def step_files(
-    recipes: Iterable[JSON], requests: Mapping[tuple[str, str], JSON]
-) -> Iterator[tuple[str, JSON]]:
-    """The data of the page: the sweeps first, then the kernels and requests of each model.
+def step_data(sweep: ModelSweep) -> JSON:
+    """The steps of a sweep of whole models.
 
-    Args:
-        recipes: Those of all sweeps of whole models.
-        requests: Rows of requests by sweep and model, from `request_rows`.
-
-    Yields:
-        Path of the file without its suffix, and data: of the sweeps `data/models`.
+    Returns:
+        `phases` and `splits`, the `machines` that steps run on, the rows that are `skipped`, and of
+        each of its `models` the `trained` context, whether it has `experts`, and its steps.
     """
-    sweeps, files, room = [], [], MOST_CASES
-    for number, recipe in enumerate(recipes):
-        sweep = model_sweep_of(recipe)
-        machines: Machines = {}
-        kept: list[JSON] = []
-        for model, cases in _by_model(sweep).items():
-            if kept and len(cases) > room:
-                continue
-            room -= len(cases)
-            file = f"data/models-{number}-{len(kept)}"
-            files.append((file, _model(sweep, cases, machines)))
-            rows = requests.get((sweep.name, model))
-            if rows is not None:
-                files.append((f"{file}-requests", rows))
-            shape = sweep.models[model].shape
-            kept.append(
-                {
-                    "name": model,
-                    "file": file,
-                    "requests": None if rows is None else f"{file}-requests",
-                    "trained": shape.context,
-                    "windows": _windows(shape),
-                    "experts": None if shape.moe is None else [shape.moe.E, shape.moe.k],
-                }
-            )
-        sweeps.append(_sweep(sweep, kept, list(machines.values())))
-    yield (
-        "data/models",
-        {
-            "sweeps": sweeps,
-            "bounds": [resource.bound for resource in RESOURCES],
-            "estimate_bounds": list(get_args(Bound)),
-            "limits": {"count": str(LARGEST_COUNT)},
-            "prefixes": {"large": list(PREFIXES.items()), "small": list(SMALL.items())},
-        },
-    )
-    yield from files
+    machines: Machines = {}
+    models = []
+    for name, cases in _by_model(sweep).items():
+        shape = sweep.models[name].shape
+        about = {"name": name, "trained": shape.context, "experts": shape.moe is not None}
+        models.append({**about, **_model(sweep, cases, machines)})
+    return {
+        "models": models,
+        "phases": list(sweep.config.phase),
+        "splits": [{"name": s.name, "chips": s.chips, "dp": s.dp} for s in sweep.config.splits],
+        "machines": list(machines.values()),
+        "bounds": [resource.bound for resource in RESOURCES],
+        "skipped": [
+            {name: value for name, value in vars(skipped).items() if value is not None}
+            for skipped in sweep.skipped
+        ],
+    }
 
 
 def _by_model(sweep: ModelSweep) -> dict[str, list[Case]]:
@@ -130,30 +95,6 @@ def _by_model(sweep: ModelSweep) -> dict[str, list[Case]]:
     for block in sweep.blocks:
         found.setdefault(block.cases[0].name, []).extend(block.cases)
     return found
-
-
-def _sweep(sweep: ModelSweep, models: Sequence[JSON], machines: Sequence[JSON]) -> JSON:
-    """What a sweep offers, and the rows that it skips."""
-    known = {model["name"] for model in models}
-    config = sweep.config
-    return {
-        "name": sweep.name,
-        "models": models,
-        "left": [model for model in _by_model(sweep) if model not in known],
-        "phases": list(config.phase),
-        "dtypes": list(sweep.combinations),
-        "splits": [{"name": s.name, "chips": s.chips, "dp": s.dp} for s in config.splits],
-        "machines": machines,
-        "batches": list(sweep.batches),
-        "contexts": list(sweep.contexts),
-        "new": list(sweep.new_tokens or (1,)),
-        "routing": config.routing,
-        "calibration": list(config.calibration or ()),
-        "skipped": [
-            {name: value for name, value in vars(skipped).items() if value is not None}
-            for skipped in sweep.skipped
-        ],
-    }
 
 
 def _model(sweep: ModelSweep, cases: Sequence[Case], machines: Machines) -> JSON:
@@ -177,7 +118,6 @@ def _model(sweep: ModelSweep, cases: Sequence[Case], machines: Machines) -> JSON
                 "dtypes": dtypes,
                 "kernels": own,
                 "on": {},
-                "contents": {},
                 **_footprint(case),
             }
         place = case.chip, case.memory, case.network
@@ -185,8 +125,6 @@ def _model(sweep: ModelSweep, cases: Sequence[Case], machines: Machines) -> JSON
         _add_rates(machine, case)
         index = list(machines).index(place)
         steps[key]["on"][index] = _estimates(case, estimates)
-        if contents := case.choice.contents(case.dtypes.computed):
-            steps[key]["contents"][index] = contents
     shape = cases[0].model.shape
     return {
         "steps": list(steps.values()),

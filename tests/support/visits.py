@@ -30,6 +30,14 @@ LAUNCH = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "-
 PREFS: dict[str, str | float | bool] = {"browser.download.alwaysOpenPanel": False}
 """Preferences of Firefox: its list of downloads does not take the focus from the page."""
 
+DRAWN = {
+    "index": "body[data-drawn]",
+    "charts": "#stage[data-drawn]:not([aria-busy])",
+    "data": "#table[data-drawn]",
+    "chips": ".compare[data-ready]",
+}
+"""What pages have when they are drawn."""
+
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1360, "height": 900}
 """Windows [px]."""
 
@@ -69,18 +77,9 @@ class Visit:
         """Go to a page, and wait until it is drawn."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.base}/{address}")
-        if address.startswith("index"):
-            self.page.wait_for_selector("#stage[data-drawn]:not([aria-busy])")
-        if address.startswith("thresholds"):
-            self.page.wait_for_selector("#table[data-drawn]")
-        if address.startswith("chips"):
-            self.page.wait_for_selector(".compare[data-ready]", state="attached")
-        if address.startswith("what-if"):
-            self.page.wait_for_selector(".what-if[data-drawn]")
-        if address.startswith("how-far-off"):
-            self.page.wait_for_selector(".far[data-drawn]")
-        if address.startswith("models"):
-            self.page.wait_for_selector(".models[data-drawn]")
+        for start, drawn in DRAWN.items():
+            if address.startswith(start):
+                self.page.wait_for_selector(drawn, state="attached")
         return self.page
 
 

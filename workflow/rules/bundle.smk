@@ -2,8 +2,8 @@
 
 
 rule bundle:
-    """A static site of charts, thresholds, models, chips and, with `measurements`, errors at timings;
-    a page compares two chips, dtypes or splits. `index.html` opens without a server.
+    """A static site: a page that answers for any chip, matmul and model, charts, chips and tables.
+    `index.html` opens without a server.
     """
     input:
         **plan.inputs("bundle"),

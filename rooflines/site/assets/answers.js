@@ -1,194 +1,289 @@
 "use strict";
-/* Times and thresholds of one side of the page "What if", exactly: the polynomials of formulas.py, evaluated and compared.
+/* A matmul on a chip, and a step of a model on chips. No page is needed.
 
-   A side has `resources` and `scheme` of the formulas, `bytes` per element by operand, the rates `peak` and `memory`, the
-   `network` (null: none) with `slowdown`, its nominal over its own bandwidth, the nominal rates `at`, the number of chips `n`
-   and the `sizes` by dimension: all numbers are fractions. `fit` is a calibration of fits.py, whose collectives
-   are those of the `first` network; null: none. `row` is the dimension that it counts in whole tiles; null: none. */
+   No formula of the model is here: works, rates and calibrations are polynomials and factors of the
+   data, evaluated in doubles. */
 
 const ANSWERS = (() => {
-  const { ZERO, ONE, ratio, rational, decimal, plus, minus, times, over, compare, largest, smallest, sum, ceil, polynomial, line, overtakes, above, common, last } = EXACT;
-  const [FOUND, ALWAYS, NEVER, BEYOND, ENDLESS, UNKNOWN] = ["found", "always", "never", "beyond", "endless", "unknown"];
+  const { SLACK, upward, downward, rational, sum, polynomial, firstWhole } = NUMBERS;
+  const [FOUND, ALWAYS, NEVER] = ["found", "always", "never"];
+  const PLATEAU = 0.9; // share of what large sizes attain by estimate
+  const LARGEST = 2 ** 53;
+  const LONGEST = 2 ** 26; // context that is looked at
 
-  const read = (coefficients) => coefficients.map(rational);
-  const whole = (n) => ratio(BigInt(n));
+  /** The outcome of a whole size: from the least on, or from a larger one. */
+  const outcomeOf = (size, least, more) =>
+    size === least ? { outcome: ALWAYS, size, ...more } : { outcome: FOUND, size, ...more };
 
-  /** A work of one chip [FLOP or byte]; `network_bytes` is the payload of the collective. */
-  function work({ scheme, bytes }, name, n, sizes) {
-    const terms = scheme.works[name].map(([operand, dims, coefficients]) =>
-      [operand ? bytes[operand] : ONE, ...dims.map((dim) => sizes[dim])].reduce(times, polynomial(read(coefficients), n)));
-    return over(sum(terms), n);
-  }
+  // ---------------------------------------------------------------- a matmul
 
-  const has = (piece, n) => n >= BigInt(piece.least) && n <= BigInt(piece.most) && n % BigInt(piece.step) === BigInt(piece.offset);
+  /** A work of one chip [FLOP or byte] as [slope, constant] along `axis`, or without one its value.
 
-  /** Bytes sent per byte of the payload; seconds per byte, least and typical latency of each level; null: nothing is sent. */
-  function transfer({ scheme, network, slowdown }, n, piece = network?.pieces.find((one) => has(one, n.n))) {
-    if (!scheme.collective || n.n === 1n) return null;
-    const at = (coefficients) => over(polynomial(read(coefficients), n), n);
-    const { sent, levels } = piece.collectives[scheme.collective];
-    return { sent: at(sent), levels: levels.map((level) => ({ seconds: times(at(level.seconds), slowdown), latency: at(level.latency), typical: at(level.typical) })) };
-  }
-
-  /** For each resource the functions of the sizes whose largest value is its time [s]. */
-  function lines(side, n, share = ONE, piece = undefined) {
-    const sent = transfer(side, n, piece);
-    const at = (name) => (sizes) => work(side, name, n, sizes);
-    const own = {
-      math: (flops) => [(sizes) => over(flops(sizes), times(side.peak, share))],
-      memory: (bytes) => [(sizes) => over(bytes(sizes), side.memory)],
-      network: (payload) => (sent ? sent.levels.flatMap(({ seconds, latency }) => [(sizes) => times(payload(sizes), seconds), () => latency]) : [() => ZERO]),
-    };
-    return side.resources.map((resource) => own[resource.name](at(resource.work)));
-  }
-
-  const timesAt = (side, n, share, piece) => lines(side, n, share, piece).map((each) => largest(each.map((at) => at(side.sizes))));
-
-  /** The resource that takes longest; of equal ones the first. */
-  const longest = (side, seconds) => side.resources[seconds.indexOf(largest(seconds))];
-
-  /** The works, rates and times of a side, and what follows from them. */
-  function row(side) {
-    const { n, sizes } = side;
-    const sent = transfer(side, n);
-    const works = side.resources.map(({ name, work: column }) => {
-      const amount = work(side, column, n, sizes);
-      return name === "network" ? times(amount, sent?.sent ?? ZERO) : amount;
-    });
-    const rates = [side.peak, side.memory, sent && over(sent.sent, largest(sent.levels.map((level) => level.seconds)))];
-    const seconds = timesAt(side, n);
-    const lower = largest(seconds);
-    return {
-      works, rates, seconds, lower,
-      upper: sum(seconds),
-      bound: longest(side, seconds).bound,
-      attained: over(works[0], lower),
-      share: over(over(works[0], side.at.peak), lower),
-      intensity: over(works[0], works[1]),
-      footprint: work(side, "footprint_bytes", n, sizes),
-    };
-  }
-
-  /** The FLOP/s that an intensity attains: of that many FLOPs with one byte of memory traffic. */
-  const roof = ({ peak, memory }, intensity) => over(intensity, largest([over(intensity, peak), over(ONE, memory)]));
-
-  /** From which size on the math takes longest, along a dimension, for a share of the attainable peak. */
-  function critical(side, axis, share, beyond) {
-    const along = lines(side, side.n, share).map((each) => each.map((at) => line((size) => at({ ...side.sizes, [axis]: size }))));
-    const [[math], ...others] = along;
-    const reals = others.map((each) => each.map((one) => overtakes(math, one))).map((each) => (each.includes(null) ? null : largest(each)));
-    const never = reals.includes(null);
-    const ranked = others.map((each, i) => ({ real: reals[i], slope: largest(each.map((one) => one.slope)), bound: side.resources[i + 1].bound }));
-    const left = never ? ranked.filter((one) => one.real === null) : ranked;
-    const rank = (one) => (never ? one.slope : one.real);
-    const limit = left.reduce((a, b) => (compare(rank(b), rank(a)) > 0 ? b : a));
-    if (never) return { outcome: NEVER, limit: limit.bound, tends: over(math.slope, limit.slope) };
-    const size = ceil(limit.real) > 1n ? ceil(limit.real) : 1n;
-    if (size >= beyond) return { outcome: BEYOND, limit: limit.bound };
-    return size === 1n ? { outcome: ALWAYS } : { outcome: FOUND, size, limit: limit.bound };
-  }
-
-  /** The most chips on which the math still takes longest, for a share of the attainable peak. */
-  function shards(side, share, endless) {
-    const { network } = side;
-    const holds = (n, piece) => {
-      const [math, ...others] = timesAt(side, whole(n), share, piece);
-      return others.every((other) => compare(math, other) >= 0);
-    };
-    const most = BigInt(network.most);
-    const found = [holds(1n) ? 1n : 0n];
-    for (const piece of network.pieces) {
-      const [least, step] = [BigInt(piece.least), BigInt(piece.step)];
-      const steps = last((BigInt(piece.most) - least) / step - (BigInt(piece.most) < least ? 1n : 0n), (k) => holds(least + k * step, piece));
-      if (steps === null) continue;
-      found.push(least + steps * step); // where a line of n chips holds, a ring of n does
+      `side` has the chip's rates, the split and the bytes of an element of each operand. */
+  function work({ scheme, n, each }, name, sizes, axis = null) {
+    let [slope, constant] = [0, 0];
+    for (const [operand, dims, coefficients] of scheme.works[name]) {
+      const one = (polynomial(coefficients, n) / n) * (operand ? each[operand] : 1);
+      const value = dims.reduce((all, dim) => (dim === axis ? all : all * sizes[dim]), one);
+      if (axis && dims.includes(axis)) slope += value;
+      else constant += value;
     }
-    const chips = found.reduce((a, b) => (b > a ? b : a));
-    const group = BigInt(network.group);
-    const next = group && chips >= group ? (chips / group + 1n) * group : chips + 1n;
-    const limit = next <= most ? longest(side, timesAt(side, whole(next), share)).bound : null;
-    if (chips < 1n) return { outcome: NEVER, limit };
-    if (chips >= endless) return { outcome: ENDLESS };
-    if (chips < most) return { outcome: FOUND, size: chips, limit };
-    return network.published ? { outcome: ALWAYS, size: chips } : { outcome: UNKNOWN };
+    return axis ? [slope, constant] : constant;
   }
 
-  // ---------------------------------------------------------------- estimates
+  /** For each resource the lines along `axis` of which the largest is its time: bound, [a, b]. */
+  function lines(side, axis, sizes) {
+    const of = (name, perSecond) => work(side, name, sizes, axis).map((value) => value / perSecond);
+    const found = [
+      ["compute", ...of("flops", side.peak)],
+      ["memory", ...of("memory_bytes", side.memory)],
+    ];
+    for (const { seconds, latency } of side.sent) {
+      found.push(["network", ...of("network_bytes", 1 / seconds)], ["network", 0, latency]);
+    }
+    return found;
+  }
 
-  const COMPUTE = "compute";
-
-  /** A size in whole spans. */
-  const spans = (size, span) => times(ratio(ceil(over(size, span))), span);
-
-  /** The rows of a tile on all chips; 1 without a tile. */
-  const spanOf = ({ fit, row, scheme, n }) => (row ? times(whole(fit.tile), polynomial(read(scheme.rows), n)) : ONE);
-
-  /** The nominal quantities that a calibration weighs; the math is of `counted` sizes. */
-  function quantities(side, sizes, counted) {
-    const { n, at } = side;
-    const sent = transfer(side, n);
-    const of = (name) => over(work(side, name, n, sizes), at.memory);
+  /** The times at sizes, and what follows from them. */
+  function matmul(side, sizes = side.sizes) {
+    const flops = work(side, "flops", sizes);
+    const moved = work(side, "memory_bytes", sizes);
+    const payload = work(side, "network_bytes", sizes);
+    const sent = side.sent.map(({ seconds, latency }) => Math.max(payload * seconds, latency));
+    const times = {
+      compute: flops / side.peak, memory: moved / side.memory, network: Math.max(0, ...sent),
+    };
+    const lower = Math.max(...Object.values(times));
+    const bound = Object.keys(times).find((name) => times[name] >= lower * (1 - SLACK));
+    const footprint = work(side, "footprint_bytes", sizes);
     return {
-      "": ONE, math: over(work(side, "flops", n, counted), at.peak), memory: of("memory_bytes"), x: of("x"), out: of("out"), depth: work(side, "depth", n, sizes),
-      network: sent ? times(times(work(side, "network_bytes", n, sizes), largest(sent.levels.map((level) => level.seconds))), side.reached) : ZERO,
+      flops, times, lower, bound, footprint, attained: flops / lower,
+      share: flops / lower / side.nominal, intensity: flops / moved,
+      fits: side.capacity ? footprint <= side.capacity : null,
     };
   }
 
-  const weighed = (affine, amounts) => sum(Object.entries(affine).map(([name, factor]) => times(rational(factor), amounts[name])));
+  /** From which size on the math takes longest, for a share of the peak.
 
-  /** The calibration of the collective of a side; undefined: it has none. */
-  const fittedOf = ({ fit, first, scheme }) => (first ? fit.sent[scheme.collective] : undefined);
+      Never: `limit` grows as fast as the math, and the share of the peak tends to `tends`. */
+  function critical(side, axis, share = 1, sizes = side.sizes) {
+    const [[, slope, constant], ...others] = lines(side, axis, sizes);
+    const [gain, start] = [slope / share, constant / share];
+    const ahead = others.filter(([, a, b]) =>
+      gain < a * (1 + SLACK) && (gain < a * (1 - SLACK) || start < b * (1 - SLACK)));
+    if (ahead.length) {
+      const [limit, most] = ahead.reduce((a, b) => (b[1] > a[1] ? b : a));
+      return { outcome: NEVER, limit, tends: slope / most };
+    }
+    let [least, limit] = [1, null];
+    for (const [bound, a, b] of others) {
+      const from = start >= b ? 0 : (b - start) / (gain - a);
+      if (from > least) [least, limit] = [from, bound];
+    }
+    return outcomeOf(Math.max(1, upward(least)), 1, { limit });
+  }
 
-  /** The pieces of an estimate: the bound of each, and the affine sums of which the least counts. */
-  function piecesOf(side) {
+  /** The nominal quantities that calibrations weigh, as `work` gives them. */
+  function amounts(side, sizes, counted, axis = null) {
+    const of = (name, perSecond, at = sizes) => {
+      const found = work(side, name, at, axis);
+      return axis ? found.map((value) => value / perSecond) : found / perSecond;
+    };
+    const slowest = Math.max(0, ...side.sent.map((one) => one.seconds)) * side.reached;
+    return {
+      "": axis ? [0, 1] : 1,
+      math: of("flops", side.nominal, counted), memory: of("memory_bytes", side.nominalMemory),
+      x: of("x", side.nominalMemory), out: of("out", side.nominalMemory), depth: of("depth", 1),
+      network: of("network_bytes", slowest ? 1 / slowest : Infinity),
+    };
+  }
+  const fittedOf = ({ fit, sent, scheme }) => (sent.length ? fit.sent[scheme.collective] : null);
+  const spanOf = ({ fit, scheme, n }) => (fit.tile > 1 ? fit.tile * polynomial(scheme.rows, n) : 1);
+
+  /** The calibrated time: what is common, and the largest piece; null without a calibration. */
+  function estimate(side, sizes = side.sizes) {
     const { fit, n } = side;
-    const sent = transfer(side, n);
-    const fitted = sent && fittedOf(side);
-    const waits = fitted && over(polynomial(read(fitted.waits), n), n);
-    return fit.pieces.flatMap(([bound, affine]) => {
-      if (bound !== "network") return [{ bound, least: [(amounts) => weighed(affine, amounts)] }];
-      if (!sent) return [];
-      if (fitted) return [{ bound, least: fitted.protocols.map((each) => (amounts) => plus(weighed(each, amounts), waits)) }];
-      return [{ bound, least: [(amounts) => weighed(affine, amounts)] }, { bound, least: [() => largest(sent.levels.map((level) => level.typical))] }];
-    });
-  }
-
-  /** The calibrated time, its bound, its band from p10 to p90 (null: none), and the software of its collective, if it is fitted. */
-  function estimate(side) {
-    const { fit, sizes, row } = side;
-    const counted = row ? { ...sizes, [row]: spans(sizes[row], spanOf(side)) } : sizes;
-    const amounts = quantities(side, sizes, counted);
-    const pieces = piecesOf(side).map(({ bound, least }) => ({ bound, time: smallest(least.map((of) => of(amounts))) }));
-    const top = pieces.reduce((a, b) => (compare(b.time, a.time) > 0 ? b : a));
-    const time = plus(weighed(fit.common, amounts), top.time);
-    const fitted = fittedOf(side);
-    const band = (fitted ?? fit).bands[top.bound] ?? null;
-    return { sender: fitted?.software, time, bound: top.bound, band: band && band.map((share) => times(decimal(String(share)), time)) };
-  }
-
-  /** The smallest size along a dimension at which a compute piece is the largest; `size` null: there is none. */
-  function criticalEstimate(side, axis) {
+    if (!fit) return null;
     const span = spanOf(side);
-    const step = axis === side.row ? span : ONE;
-    const at = (of) => line((number) => { // of whole spans the first row
-      const end = times(number, step);
-      const sizes = { ...side.sizes, [axis]: minus(plus(end, ONE), step) };
-      const counted = side.row ? { ...sizes, [side.row]: axis === side.row ? end : spans(sizes[side.row], span) } : sizes;
-      return of(quantities(side, sizes, counted));
+    const all = amounts(side, sizes, { ...sizes, B: upward(sizes.B / span) * span });
+    const weighed = (affine) =>
+      sum(Object.entries(affine).map(([name, factor]) => rational(factor) * all[name]));
+    const fitted = fittedOf(side);
+    const pieces = fit.pieces.flatMap(([bound, affine]) => {
+      if (bound !== "network") return [[bound, weighed(affine)]];
+      if (!side.sent.length) return [];
+      if (!fitted) {
+        return [[bound, Math.max(weighed(affine), ...side.sent.map((one) => one.typical))]];
+      }
+      const waits = polynomial(fitted.waits, n) / n;
+      return [[bound, Math.min(...fitted.protocols.map(weighed)) + waits]];
     });
-    const pieces = piecesOf(side).map(({ bound, least }) => ({ bound, lines: least.map(at) }));
-    const computes = pieces.filter(({ bound }) => bound === COMPUTE).flatMap(({ lines: own }) => own);
-    const others = pieces.filter(({ bound }) => bound !== COMPUTE)
-      .map(({ bound, lines: own }) => ({ bound, ...common(own.map((one) => above(one, computes))) }));
-    let [number, limit] = [ONE, null];
-    for (;;) {
-      const covering = others.find(({ begin, end }) => (begin === null || compare(begin, number) < 0) && (end === null || compare(number, end) < 0));
-      if (!covering) return { size: ceil(plus(minus(times(number, step), step), ONE)), limit };
-      limit = covering.bound;
-      if (covering.end === null) return { size: null, limit };
-      number = ratio(ceil(covering.end));
-    }
+    const [bound, top] = pieces.reduce((a, b) => (b[1] > a[1] ? b : a));
+    const time = weighed(fit.common) + top;
+    const band = (fitted ?? fit).bands[bound];
+    return { time, bound, band: band ? band.map((share) => share * time) : null };
   }
 
-  return { NEVER, UNKNOWN, has, roof, row, critical, shards, estimate, criticalEstimate };
+  /** From which B on the estimate attains `PLATEAU` of the rate that it tends to. */
+  function saturates(side) {
+    const { fit } = side;
+    const slopes = amounts(side, side.sizes, side.sizes, "B");
+    const slope = (affine) =>
+      sum(Object.entries(affine).map(([name, factor]) => rational(factor) * slopes[name][0]));
+    const fitted = fittedOf(side);
+    const tops = fit.pieces.map(([bound, affine]) => {
+      if (bound !== "network") return slope(affine);
+      if (!side.sent.length) return 0;
+      return fitted ? Math.min(...fitted.protocols.map(slope)) : slope(affine);
+    });
+    const each = slope(fit.common) + Math.max(...tops);
+    const holds = (B) =>
+      estimate(side, { ...side.sizes, B }).time * PLATEAU <= each * B * (1 + SLACK);
+    const span = spanOf(side); // within a tile it gets easier, from one to the next harder
+    const tile = firstWhole(1, LARGEST / span, (tiles) => holds(tiles * span));
+    const size = tile && firstWhole((tile - 1) * span + 1, LARGEST, holds);
+    return { size, plateau: work(side, "flops", side.sizes, "B")[0] / each };
+  }
+
+  // ---------------------------------------------------------------- a step of a model
+
+  const pieceAt = (pieces, S) => polynomial(pieces.findLast(([least]) => least <= S)[1], S);
+
+  /** The times of all kernels of a step as lines in B, at a context.
+
+      A work is proportional to B, or to the experts that are touched, or neither. */
+  function prepared({ model, machine, place, step, phase, S, rates = {}, link = 1 }) {
+    const [all] = Object.values(model.extents[phase]);
+    const extents = {};
+    for (const [name, pieces] of Object.entries(all)) extents[name] = pieceAt(pieces, S);
+    const kindOf = (names) =>
+      names[0] === "touched" ? "expert" : names.includes("B") ? "B" : "once";
+    const value = (terms, wanted) => sum(Object.entries(terms ?? {}).map(([dims, factor]) => {
+      const names = dims.split(" ").filter(Boolean);
+      if (kindOf(names) !== wanted) return 0;
+      return names.reduce((product, dim) => product * (extents[dim] ?? 1), rational(factor));
+    }));
+    const rate = (name) => rational(machine.rates[name]) * (rates[name] ?? 1);
+    const kernels = step.kernels.map((index) => {
+      const { name, count: layers, compute, works, sends } = model.kernels[index];
+      const of = (list, wanted, perSecond) =>
+        (layers * sum(list.map((one) => value(works[one], wanted)))) / perSecond;
+      const [moved, memory] = [["weight_bytes", "cache_bytes"], rate("memory")];
+      return {
+        name, layers, math: of(["flops"], "B", rate(compute)), memory: of(moved, "B", memory),
+        weights: of(moved, "once", memory), expert: of(moved, "expert", memory),
+        activation: of(["activation_bytes"], "B", memory),
+        sends: sends.map(([kind, payload]) => machine.sends[kind].map(([perByte, latency]) => [
+          (layers * value(payload, "B") * rational(perByte)) / link, layers * rational(latency),
+        ])),
+      };
+    });
+    const total = { sends: [] };
+    for (const name of ["math", "memory", "weights", "expert"]) {
+      total[name] = sum(kernels.map((one) => one[name]));
+    }
+    total.sends = kernels.flatMap((one) => one.sends);
+    const touched = step.kernels.map((index) => model.kernels[index].touched).find(Boolean);
+    const own = step.on[place];
+    return {
+      kernels, total, touched: touched?.map(rational), tokens: extents.T, extents,
+      estimates: own && step.kernels.map((index, i) => {
+        const [common, pieces] = [model.estimates[own[i]].common, model.estimates[own[i]].pieces];
+        return { layers: model.kernels[index].count, common, pieces };
+      }),
+    };
+  }
+
+  const expertsOf = ({ touched, tokens }, B) =>
+    touched ? touched[0] + touched[1] * touched[2] ** (B * tokens) : 0;
+
+  /** Time on the networks: on each the larger of what is sent and of the hops, of all together. */
+  function network(sends, B) {
+    const levels = Math.max(0, ...sends.map((one) => one.length));
+    const times = Array.from({ length: levels }, (_, i) => {
+      const [per, latency] = [0, 1].map((k) => sum(sends.map((one) => one[i]?.[k] ?? 0)));
+      return Math.max(per * B, latency);
+    });
+    return Math.max(0, ...times);
+  }
+  const parts = (line, B, experts, sent) => [
+    line.math * B, line.memory * B + line.weights + line.expert * experts, sent,
+  ];
+  const wholeParts = (of, B) => parts(of.total, B, expertsOf(of, B), network(of.total.sends, B));
+
+  /** The times of a step: with full overlap, kernel after kernel, and of each kernel. */
+  function step(of, B, bounds) {
+    const experts = expertsOf(of, B);
+    const kernels = of.kernels.map((line) => {
+      const inTurn = sum(line.sends.map((one) => network([one], B)));
+      const own = parts(line, B, experts, inTurn);
+      own[1] += line.activation * B;
+      const time = Math.max(...own);
+      const bound = bounds[own.indexOf(time)];
+      return { name: line.name, layers: line.layers, parts: own, time, bound };
+    });
+    const all = wholeParts(of, B);
+    const lower = Math.max(...all);
+    const bound = bounds[all.findIndex((part) => part >= lower * (1 - SLACK))];
+    return { kernels, parts: all, lower, bound, ops: sum(kernels.map((one) => one.time)) };
+  }
+
+  /** The calibrated time of a step and of its kernels; null without a calibration. */
+  function stepEstimate(of, B) {
+    if (!of.estimates) return null;
+    const experts = expertsOf(of, B);
+    const rows = { tokens: of.tokens, sequences: 1 };
+    const extent = (dim) => {
+      if (dim === "B") return B;
+      if (dim === "touched") return experts;
+      const [kind, span] = dim.split(":");
+      if (kind in rows && span) return upward((B * rows[kind]) / span) * span;
+      return of.extents[dim] ?? 1;
+    };
+    const value = (terms) => sum(Object.entries(terms).map(([dims, factor]) =>
+      dims.split(" ").filter(Boolean).reduce((all, dim) => all * extent(dim), rational(factor))));
+    const times = of.estimates.map(({ layers, common, pieces }) => {
+      const tops = pieces.map(([, sums]) => Math.min(...sums.map(value)));
+      return layers * (value(common) + Math.max(0, ...tops));
+    });
+    return { times, time: sum(times) };
+  }
+
+  /** The smallest compute-bound batch; never: what each sequence adds more of than compute. */
+  function criticalBatch(of, dp, bounds) {
+    const { total } = of;
+    const sent = network(total.sends.map((one) => one.map(([per]) => [per, 0])), 1);
+    const ahead = [
+      [total.memory, bounds[1], total.math <= total.memory], [sent, bounds[2], total.math < sent],
+    ].filter(([, , forbids]) => forbids);
+    if (ahead.length) {
+      const [adds, limit] = ahead.reduce((a, b) => (b[0] > a[0] ? b : a));
+      return { outcome: NEVER, limit, adds: [total.math, adds] };
+    }
+    const size = firstWhole(dp, LARGEST, (B) => {
+      const [math, ...others] = wholeParts(of, B);
+      return others.every((one) => math >= one * (1 - SLACK));
+    });
+    return size === null ? { outcome: NEVER, limit: bounds[1], adds: null } : outcomeOf(size, dp);
+  }
+
+  /** Bytes on a chip, the largest batch, and the longest context of this batch. */
+  function footprint({ step: { weights: of, cache }, split, capacity, S, B }) {
+    const weights = rational(of);
+    const caches = (pieceAt(cache, S) * B) / split.dp;
+    const fits = (context) =>
+      weights + (pieceAt(cache, context) * B) / split.dp <= capacity * (1 + SLACK);
+    if (capacity === null) {
+      return { weights, caches, capacity, most: null, longest: null, fits: null };
+    }
+    const room = capacity - weights;
+    const most = room > 0 ? split.dp * downward(room / pieceAt(cache, S)) : 0;
+    const full = fits(1) ? firstWhole(1, LONGEST, (context) => !fits(context)) : 1;
+    return { weights, caches, capacity, most, longest: (full ?? LONGEST + 1) - 1, fits: fits(S) };
+  }
+
+  return {
+    FOUND, ALWAYS, NEVER, PLATEAU, work, matmul, critical, estimate, saturates, prepared, step,
+    stepEstimate, criticalBatch, footprint,
+  };
 })();

@@ -131,8 +131,9 @@ const ROOFLINES = (() => {
       if (value === null) next.delete(name);
       else next.set(name, value);
     }
-    if (step) location.hash = next;
-    else location.replace(`#${next}`);
+    const text = next.toString().replaceAll("%2C", ",").replaceAll("%3A", ":").replaceAll("%2F", "/");
+    if (step) location.hash = text;
+    else location.replace(`#${text}`);
   }
 
   let waiting = 0;

@@ -125,7 +125,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("note").replaceChildren(what.join(" "));
     if (missing.some(({ name }) => name in LABELS)) {
       const wanted = new URLSearchParams(Object.keys(LABELS).filter((name) => state().has(name)).map((name) => [name, state().get(name)]));
-      $("note").append(" ", make("a", { href: `what-if.html#${wanted}` }, "What if has every chip and data type of the catalogue."));
+      $("note").append(" ", make("a", { href: `index.html#${wanted}` }, "The explorer has every chip and data type of the catalogue."));
     }
   }
 

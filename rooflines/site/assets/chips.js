@@ -34,9 +34,9 @@ document.addEventListener("DOMContentLoaded", async () => {
   function compare() {
     const [left, right] = ["left", "right"].map((side) => (known(state().get(side)) ? chips[state().get(side)] : null));
     const both = left !== null && right !== null;
-    $("compared").hidden = $("what-if").hidden = !both;
+    $("compared").hidden = $("both").hidden = !both;
     if (!both) return;
-    $("what-if").hash = new URLSearchParams({ chip: state().get("left"), "b.chip": state().get("right") });
+    $("both").hash = `chips=${state().get("left")},${state().get("right")}`;
     [left, right].forEach((chip, i) => { compared.tHead.rows[0].cells[i + 1].textContent = chip.name; });
     const all = [...new Set([...Object.keys(left.numbers), ...Object.keys(right.numbers)])];
     const shared = (path) => path in left.numbers && path in right.numbers;

@@ -1,0 +1,232 @@
+"use strict";
+/* The verdict: what is said of the rows of a state. No page is needed.
+
+   A sentence names its chips; a network only where it moves bytes; a lead only where it is larger
+   than timings differ from the bound. What cannot run is said first. */
+
+const SENTENCES = (() => {
+  const { SLACK, significant, si, seconds, count, percent, short } = NUMBERS;
+  const { bytes, several, listed } = NUMBERS;
+  const { ALWAYS, NEVER } = ANSWERS;
+  const { BOUND, MATMUL, MODEL, altered, measuredOf, modelRow, tokensOf } = STATE;
+  const CLEAR = 1.2; // a lead of bounds below this is none, where there are no timings
+
+  const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+  const times = (number, chip) => (number > 1 ? `${number} x ${chip.short}` : chip.short);
+
+  /** Why rows have no numbers; chips with one reason in one sentence. */
+  function cannot(rows) {
+    const reasons = new Map();
+    for (const { lack, chip } of rows.filter((row) => row.lack)) {
+      reasons.set(lack, [...(reasons.get(lack) ?? []), chip.short]);
+    }
+    const plural = (lack) => lack.replace(/^has /, "have ").replace(/^joins /, "join ")
+      .replace(/^is no chip/, "are no chips");
+    return [...reasons].map(([lack, chips]) =>
+      `${listed(chips)} ${chips.length > 1 ? plural(lack) : lack}.`);
+  }
+
+  /** How many times longer a chip may take than another before the other is ahead. */
+  function spread(now, row) {
+    const length = now.subject === MATMUL ? lengthOf(now, row) : null;
+    if (altered(now, row.chip) || now.n > 1) return null;
+    const found = measuredOf(now, row.chip, overOf(now, row), length);
+    return found ? found.high / found.low : null;
+  }
+  const overOf = (now, { estimate, of }) =>
+    (now.basis !== BOUND && (estimate || of?.estimates) ? "estimate" : "bound");
+  const lengthOf = ({ data }, { nominal }) =>
+    nominal.lower < data.measured.long ? "short" : "long";
+
+  /** Which chip is quickest, where that is known. */
+  function leader(now, rows) {
+    const able = rows.filter((row) => row.time && row.fits !== false)
+      .sort((a, b) => a.time - b.time);
+    if (able.length < 2) return null;
+    const [first, second] = able;
+    const lead = second.time / first.time;
+    const spreads = [first, second].map((row) => spread(now, row));
+    const [names, ahead] = [`${first.chip.short} and ${second.chip.short}`, significant(lead)];
+    const estimated = able.every((row) => overOf(now, row) === "estimate");
+    if (spreads.every(Boolean)) {
+      if (lead > Math.max(...spreads)) {
+        return `${first.chip.short} is quickest of these: ${seconds(first.time)}, ${ahead} times`
+          + ` as fast as ${second.chip.short}.`;
+      }
+      return `${names} are too close to call: ${ahead} times apart, and timings of one chip spread`
+        + ` more.`;
+    }
+    if (lead < CLEAR) return `${names} differ by a factor of ${ahead}: no lead.`;
+    const what = estimated ? "estimate" : "bound";
+    return `By ${what} alone ${first.chip.short} is first of these: ${seconds(first.time)},`
+      + ` ${ahead} times`
+      + ` as fast as ${second.chip.short}.`;
+  }
+
+  // ---------------------------------------------------------------- a matmul
+
+  const from = ({ outcome, size }) => (outcome === ALWAYS ? "any B" : several(size, "token"));
+
+  /** From which B on a chip is compute-bound, and 90% of its peak attained. */
+  function compute({ all, most }) {
+    if (all.outcome === NEVER) {
+      return `No B makes it compute-bound: ${all.limit}-bound at every size, at most`
+        + ` ${percent(all.tends)} of peak.`;
+    }
+    if (all.outcome === ALWAYS) return "Compute-bound from any B.";
+    const part = most.outcome === ALWAYS ? "any B" : count(most.size);
+    return `Compute-bound from ${from(all)}, 90% of peak from ${part}.`;
+  }
+
+  function matmulLead(now, row) {
+    const { chip, nominal, estimate, saturates, side } = row;
+    const [on, at] = [times(now.n, chip), `B = ${count(now.B)}`];
+    const { share, bound, lower, times: by } = nominal;
+    const sent = now.n > 1 && by.network > 0 && side.sent.length
+      ? ` The ${side.scheme.collective} over ${chip.link} takes ${seconds(by.network)}, the math`
+        + ` ${seconds(by.compute)}.` : "";
+    if (estimate) {
+      const { time, band } = estimate;
+      const range = band ? ` (${seconds(band[0])} to ${seconds(band[1])})` : "";
+      const size = saturates.size ? ` 90% of its plateau of ${si(saturates.plateau, "FLOP/s")}`
+        + ` from ${several(saturates.size, "token")}.` : "";
+      return `On ${on} about ${percent(row.share)} of peak at ${at}: ${seconds(time)}${range},`
+        + ` ${estimate.bound}-bound.${size}${sent}`;
+    }
+    const part = share >= 1 - SLACK ? "up to all" : `at most ${percent(share)}`;
+    return `On ${on} ${part} of peak at ${at}: ${bound}-bound, at least ${seconds(lower)}.`
+      + ` ${compute(row)}${sent}`;
+  }
+
+  /** How far timed kernels are from what is shown. */
+  function measuredLine(now, row) {
+    const { chip } = row;
+    if (altered(now, chip) || now.n > 1) return null;
+    const { rows, long } = now.data.measured;
+    const [over, length] = [overOf(now, row), lengthOf(now, row)];
+    const found = measuredOf(now, chip, over, length);
+    if (!found) {
+      const others = rows.filter(([what, id]) => what === MATMUL && id === chip.id);
+      const only = [...new Set(others.map((one) => one[3]))];
+      return `How far off this is, is not known: no timings of ${chip.short} in`
+        + ` ${now.dtypes.name}${only.length ? `, only in ${listed(only)}` : ""}.`;
+    }
+    const { software, n, low, high } = found;
+    const what = over === "bound" ? `${length === "short" ? "a" : "this"} bound` : "this estimate";
+    const which = length === "short" ? ` below ${seconds(long)}` : "";
+    const named = now.data.software[software] ?? software;
+    return `Timed kernels take ${significant(low)} to ${significant(high)} times ${what}${which}`
+      + ` (${chip.short}, ${named}, ${several(n, "timing")}, p10 to p90).`;
+  }
+
+  function matmulVerdict(now, rows) {
+    const able = rows.filter((row) => !row.lack);
+    const full = able.filter(({ fits }) => fits === false).map(({ chip, nominal, side }) =>
+      `The operands do not fit ${chip.short}: ${bytes(nominal.footprint)} on a chip,`
+        + ` ${bytes(side.capacity)} of memory.`);
+    const off = [...cannot(rows), ...full].join(" ");
+    const [first, ...others] = able;
+    if (!first) return { off, lead: "", lines: [] };
+    const lines = [measuredLine(now, first)];
+    if (now.basis === BOUND) {
+      const found = others.filter(({ all }) => all.outcome !== NEVER);
+      const never = others.filter(({ all }) => all.outcome === NEVER);
+      const each = found.map(({ chip, all }) => `${chip.short} from ${from(all)}`);
+      if (each.length) lines.push(`Compute-bound too: ${listed(each)}.`);
+      if (never.length) {
+        const most = never.map(({ chip, all }) => `${chip.short} (at most ${percent(all.tends)} of`
+          + ` peak)`);
+        lines.push(`Never compute-bound: ${listed(most)}.`);
+      }
+    } else {
+      const plain = able.filter((row) => !row.estimate).map(({ chip }) => chip.short);
+      const [verb, noun] = plain.length > 1 ? ["have", "their bounds"] : ["has", "its bound"];
+      if (plain.length) lines.push(`${listed(plain)} ${verb} no calibration in ${now.dtypes.name};`
+        + ` drawn: ${noun}.`);
+    }
+    lines.push(leader(now, able));
+    return { off, lead: matmulLead(now, first), lines: lines.filter(Boolean) };
+  }
+
+  // ---------------------------------------------------------------- a step of a model
+
+  function tooLarge(now, row, what) {
+    const { weights, caches, capacity } = row.footprint;
+    const enough = now.data.steps.splits.filter(({ dp }) => dp === 1)
+      .map((split) => modelRow(now, row.chip, split)).find((one) => one.fits);
+    const on = times(now.split.chips, row.chip);
+    return `${what} does not fit ${on}: ${bytes(weights)} of weights and ${bytes(caches)} of`
+      + ` caches on each, ${bytes(capacity)} of memory${enough ? `; ${enough.split.name} is`
+      + ` enough` : ""}.`;
+  }
+
+  function batchLine(now, { chip, all, footprint }) {
+    if (all.outcome === ALWAYS) return `${chip.short} is compute-bound at any batch.`;
+    if (all.outcome !== NEVER) {
+      const beyond = footprint.most !== null && all.size > footprint.most;
+      return `${chip.short} is compute-bound from ${several(all.size, "sequence")}${beyond ? `,`
+        + ` more than the ${count(footprint.most)} that fit` : ""}.`;
+    }
+    const reason = all.adds ? ` at S = ${count(now.S)}: each sequence adds ${seconds(all.adds[0])}`
+      + ` of compute and ${seconds(all.adds[1])} of ${all.limit} time` : "";
+    return `No batch makes ${chip.short} compute-bound${reason}.`;
+  }
+
+  /** How far served runs are from what is shown: of this chip, or of all. */
+  function servedLine(now, chip, bound) {
+    const over = bound ? "bound" : "estimate";
+    const own = altered(now, chip) ? null : measuredOf(now, chip, over, null);
+    const found = own ?? measuredOf(now, null, over, null);
+    if (!found) return null;
+    const { low, middle, high, n, software } = found;
+    const of = own ? `${chip.short} in ${now.format}, ${now.data.software[software] ?? software},`
+      : "of other models, chips and engines,";
+    const what = bound ? "the bound with full overlap" : "such estimates";
+    return `Served runs take ${significant(low)} to ${significant(high)} times ${what}`
+      + ` (median ${significant(middle)}; ${of} ${several(n, "run")}, p10 to p90).`;
+  }
+
+  function modelVerdict(now, rows) {
+    const what = `${now.model.name} in ${now.format}`;
+    const able = rows.filter((row) => !row.lack);
+    const off = [
+      ...cannot(rows),
+      ...able.filter(({ fits }) => fits === false).map((row) => tooLarge(now, row, what)),
+    ].join(" ");
+    const first = able.find(({ fits }) => fits !== false);
+    if (!first) return { off, lead: "", lines: [] };
+    const { chip, answer } = first;
+    const noun = now.phase === "prefill" ? "a step" : "a token";
+    const on = times(now.split.chips, chip);
+    const known = first.time ?? answer.ops;
+    const bound = now.basis === BOUND || first.time === null;
+    const rate = short(tokensOf(now, now.B) / known / now.split.chips);
+    const user = `${significant(tokensOf(now, 1) / known)} tokens/s for each of`
+      + ` ${several(now.B, "sequence")}, ${rate} a chip`;
+    const lead = bound
+      ? `On ${on} ${noun} of ${what} takes at least ${seconds(known)}, kernel after kernel:`
+        + ` ${answer.bound}-bound. That is at most ${user}.`
+      : `On ${on} ${noun} of ${what} takes about ${seconds(known)}: ${user}.`;
+    const lines = [];
+    if (now.basis !== BOUND) {
+      const plain = able.filter((row) => row.time === null).map((row) => row.chip.short);
+      if (plain.length) {
+        lines.push(`${listed(plain)} ${plain.length > 1 ? "have" : "has"} no calibrated steps`
+          + ` here${first.time === null ? ": this is a bound" : ""}.`);
+      }
+    }
+    if (now.model.trained && now.S > now.model.trained) {
+      lines.push(`S = ${count(now.S)} is beyond the ${count(now.model.trained)} tokens that`
+        + ` ${now.model.name} is made for.`);
+    }
+    lines.push(servedLine(now, chip, bound));
+    lines.push(`With full overlap`
+      + ` ${seconds(answer.lower)}.`, batchLine(now, first), leader(now, able));
+    return { off, lead, lines: lines.filter(Boolean) };
+  }
+
+  const verdict = (now, rows) =>
+    (now.subject === MODEL ? modelVerdict(now, rows) : matmulVerdict(now, rows));
+
+  return { cannot, capital, leader, verdict };
+})();

@@ -1,0 +1,188 @@
+"use strict";
+/* Pictures as plain SVG: axes, lines, areas, dots and labels. */
+
+const SVG = (() => {
+  const [TOP, BOTTOM, LEFT] = [26, 42, 58];
+  const LETTER = 7.6; // width of a letter of a label [px]
+  const APART = 14; // of labels one below another [px]
+  const [LEAST, MOST, WIDE, SHAPE] = [250, 360, 280, 0.56]; // heights, width and their ratio [px]
+  const LABELS = 210; // room for labels at the right end, at most [px]
+  let pictures = 0;
+
+  /** An element with attributes and children; `style` is set as the policy of the page allows. */
+  function make(tag, attributes, ...children) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name === "style" && value) element.style.cssText = value;
+      else if (value !== null && value !== undefined) element.setAttribute(name, value);
+    }
+    element.append(...children);
+    return element;
+  }
+
+  /** Round numbers on an axis, at most `most`. */
+  function ticks({ from, to, log }, most) {
+    if (!log) {
+      const rough = (to - from) / most;
+      const power = 10 ** Math.floor(Math.log10(rough));
+      const step = [1, 2, 5, 10].find((one) => one * power >= rough) * power;
+      return Array.from({ length: Math.floor(to / step) + 1 }, (_, i) => i * step);
+    }
+    const first = Math.floor(Math.log10(from));
+    const length = Math.ceil(Math.log10(to)) - first + 1;
+    const decades = Array.from({ length }, (_, i) => 10 ** (first + i));
+    const within = (list) => list.filter((value) => value >= from * 0.999 && value <= to * 1.001);
+    for (const steps of [[1, 2, 5], [1, 3]]) {
+      const found = within(decades.flatMap((decade) => steps.map((one) => one * decade)));
+      if (found.length <= most) return found;
+    }
+    const coarse = within(decades);
+    return coarse.filter((_, i) => i % Math.ceil(coarse.length / most) === 0);
+  }
+
+  /** Labels at the right end, moved apart. */
+  function apart(labels, top, bottom) {
+    const sorted = [...labels].sort((a, b) => a.y - b.y);
+    sorted.forEach((label, i) => {
+      label.y = Math.max(label.y, top + 4, i ? sorted[i - 1].y + APART : -Infinity);
+    });
+    for (let i = sorted.length - 1; i >= 0; i -= 1) {
+      const next = i < sorted.length - 1 ? sorted[i + 1].y - APART : Infinity;
+      sorted[i].y = Math.min(sorted[i].y, bottom, next);
+    }
+    return sorted;
+  }
+
+  function scale({ from, to, log }, low, high) {
+    if (!log) return (value) => low + ((high - low) * (value - from)) / (to - from);
+    return (value) => low + ((high - low) * Math.log(value / from)) / Math.log(to / from);
+  }
+
+  /** What a mark is drawn as, inside the axes, and over them. */
+  function shapes(mark, { across, up, right, bottom }) {
+    const { kind, points, colour, tip, text, faint, solid } = mark;
+    const style = colour ? `--c: ${colour}` : null;
+    const at = ([a, b]) => `${across(a).toFixed(1)},${up(b).toFixed(1)}`;
+    const [x, y] = [across(points[0][0]), up(points[0][1])];
+    const title = tip ? [make("title", {}, tip)] : [];
+    const classed = (name, set) => (set ? `${name} ${set}` : name);
+    if (kind === "area") {
+      const list = points.map(at).join(" ");
+      const name = classed("area", solid ? "solid" : faint ? "faint" : "");
+      return [[make("polygon", { class: name, style, points: list }, ...title)], []];
+    }
+    if (kind === "line") {
+      const name = classed("line", faint ? "faint" : "");
+      return [[make("polyline", { class: name, style, points: points.map(at).join(" ") })], []];
+    }
+    if (kind === "rule") {
+      const left = x > (LEFT + right) / 2;
+      const place = { x: x + (left ? -5 : 5), y: TOP - 2, "text-anchor": left ? "end" : "start" };
+      return [[], [
+        make("line", { class: "rule", x1: x, x2: x, y1: TOP, y2: bottom }),
+        make("text", { class: "rule-text", ...place }, text),
+      ]];
+    }
+    const r = kind === "dot" ? 5.5 : 4;
+    const name = classed(kind, faint ? "faint" : "");
+    const placed = { cx: x.toFixed(1), cy: y.toFixed(1), r };
+    const dot = make("circle", { class: name, style, ...placed }, ...title);
+    const label = text ? [make("text", { class: "name", style, x: x + 9, y: y - 7 }, text)] : [];
+    return [[], [...label, dot]];
+  }
+
+  /** Draw into an element, as wide as it is.
+
+      `x` and `y` are axes with `from`, `to`, `log`, `title` and `text`. Marks are drawn in order:
+      `kind` area, line, dot, knee or rule, with `points` as [x, y] and a CSS `colour`; `label`
+      stands at the right end. `onPick` is called with x where the picture is pressed or dragged. */
+  function draw(into, { label, x, y, marks, onPick }) {
+    const width = Math.max(WIDE, into.clientWidth);
+    const height = Math.round(Math.min(MOST, Math.max(LEAST, width * SHAPE)));
+    const named = marks.filter((mark) => mark.label);
+    const letters = Math.max(0, ...named.map((mark) => mark.label.length));
+    const right = width - Math.min(LABELS, 12 + LETTER * letters);
+    const bottom = height - BOTTOM;
+    const [across, up] = [scale(x, LEFT, right), scale(y, bottom, TOP)];
+    const id = `inside-${pictures += 1}`;
+    const viewBox = `0 0 ${width} ${height}`;
+    const picture = make("svg", { viewBox, width: "100%", role: "img", "aria-label": label });
+    const frame = { x: LEFT, y: TOP - 8, width: right - LEFT, height: bottom - TOP + 8 };
+    picture.append(make("clipPath", { id }, make("rect", frame)));
+    for (const value of ticks(y, 8)) {
+      const at = up(value);
+      picture.append(
+        make("line", { class: "grid", x1: LEFT, x2: right, y1: at, y2: at }),
+        make("text", { x: LEFT - 7, y: at + 4, "text-anchor": "end" }, y.text(value)),
+      );
+    }
+    for (const value of ticks(x, Math.max(3, Math.floor((right - LEFT) / 46)))) {
+      const at = across(value);
+      picture.append(
+        make("line", { class: "grid", x1: at, x2: at, y1: TOP, y2: bottom }),
+        make("text", { x: at, y: bottom + 17, "text-anchor": "middle" }, x.text(value)),
+      );
+    }
+    const middle = { x: (LEFT + right) / 2, y: height - 6, "text-anchor": "middle" };
+    picture.append(
+      make("text", { class: "axis", ...middle }, x.title),
+      make("text", { class: "axis", x: 0, y: 12 }, y.title),
+    );
+    const inside = make("g", { "clip-path": `url(#${id})` });
+    const over = [];
+    for (const mark of marks) {
+      const [below, above] = shapes(mark, { across, up, right, bottom });
+      inside.append(...below);
+      over.push(...above);
+    }
+    picture.append(inside, ...over);
+    const ends = named.map((mark) => {
+      const end = up(mark.points.at(-1)[1]);
+      return { ...mark, y: Math.min(Math.max(end, TOP), bottom) };
+    });
+    for (const mark of apart(ends, TOP, bottom)) {
+      const place = { x: right + 7, y: mark.y + 4, style: `--c: ${mark.colour}` };
+      picture.append(make("text", { class: "name", ...place }, mark.label));
+    }
+    picked(into, picture, x, [LEFT / width, right / width], onPick);
+    into.replaceChildren(picture);
+  }
+
+  /** Call `onPick` with the value of the axis where the picture is pressed or dragged. */
+  function picked(into, picture, { from, to }, [left, right], onPick) {
+    into.onpointerdown = into.onpointermove = null;
+    if (!onPick) return;
+    picture.classList.add("pickable");
+    const pick = (event) => {
+      const box = into.firstElementChild.getBoundingClientRect();
+      const share = ((event.clientX - box.left) / box.width - left) / (right - left);
+      onPick(from * (to / from) ** Math.min(1, Math.max(0, share)));
+    };
+    into.onpointerdown = (event) => {
+      into.setPointerCapture(event.pointerId);
+      into.held = true;
+      pick(event);
+    };
+    into.onpointermove = (event) => { if (into.held) pick(event); };
+    into.onpointerup = into.onpointercancel = () => { into.held = false; };
+  }
+
+  /** The text of a picture with its colours and fonts written out. */
+  function standalone(picture) {
+    const copy = picture.cloneNode(true);
+    const [from, to] = [picture, copy].map((one) => [one, ...one.querySelectorAll("*")]);
+    const kept = [
+      "fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity",
+      "font-family", "font-size", "font-weight",
+    ];
+    from.forEach((element, i) => {
+      const style = getComputedStyle(element);
+      for (const name of kept) to[i].setAttribute(name, style.getPropertyValue(name));
+      to[i].removeAttribute("style");
+    });
+    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    return new XMLSerializer().serializeToString(copy);
+  }
+
+  return { draw, standalone };
+})();

@@ -1,0 +1,268 @@
+"use strict";
+/* The table of chips of a state, and the tables of its tabs. */
+
+const TABLES = (() => {
+  const { significant, seconds, count, percent, short, bytes, money } = NUMBERS;
+  const { ALWAYS, NEVER } = ANSWERS;
+  const { CALIBRATED, MATMUL, sideOf, stepOf, modelRow } = STATE;
+  const { cannot } = SENTENCES;
+  const { octaves, colourOf } = PICTURES;
+  const { make } = ROOFLINES;
+  const DTYPES = [
+    "bf16", "fp8-out-bf16", "int8", "mxfp4", "nvfp4", "w8a16", "w-fp8-x-bf16", "w4a16",
+  ];
+  const GRID = [1024, 2048, 4096, 8192, 16384, 32768];
+  const CONTEXTS = [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072];
+  const CHIPS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+  const LARGEST_BATCH = 1024; // of the table of contexts
+  const NONE = "–";
+  const BINDS = { compute: "C", memory: "M", network: "N" };
+  const LETTERS = "C compute-bound, M memory-bound, N network-bound";
+
+  // ---------------------------------------------------------------- of chips
+
+  const yes = (value) => (value === null ? "not known" : value ? "yes" : "no");
+  const size = ({ outcome, size: of }) =>
+    ({ [ALWAYS]: "any", [NEVER]: "never" })[outcome] ?? count(of);
+  const rank = ({ outcome, size: of }) => (outcome === NEVER ? Infinity : of);
+  const known = (text) => (value) => (value === null || value === undefined ? NONE : text(value));
+  const faster = (value) =>
+    (Math.abs(value) < 5e-4 ? "none" : `−${significant(-100 * value, 2)}%`);
+
+  /** A column: key, head, meaning, the value of a row that it is sorted by, and its text. */
+  function columns(now) {
+    const calibrated = now.basis === CALIBRATED;
+    const column = (key, head, meaning, text, value = (row) => row[key]) =>
+      ({ key, head, meaning, value, text: (row) => known(text)(value(row)) });
+    const critical = (key, head, meaning) => (
+      { key, head, meaning, value: (row) => rank(row[key]), text: (row) => size(row[key]) });
+    const matmul = now.subject === MATMUL;
+    const cost = column("cost", "$/Mtok", `dollars for a million tokens${matmul ? " through this"
+      + " matmul" : ""}, at prices of ${now.seller ?? "no known seller"} or one's own`, money);
+    const common = [
+      column("time", "time", calibrated ? "calibrated" : "at least; kernel after kernel", seconds),
+      column("bound", "bound", "what takes longest", String),
+      column("share", "% peak", "of the published peak", percent),
+    ];
+    const wider = column(
+      "wider", "+10% memory", "change of the time with a tenth more memory bandwidth", faster);
+    const fits = { ...column("fits", "fits", "in memory", yes), text: (row) => yes(row.fits) };
+    const all = critical("all", calibrated ? "compute-bound from (bound)" : "compute-bound from",
+      `${matmul ? "tokens" : "sequences"} from which on compute takes longest`);
+    if (matmul) {
+      const from = calibrated
+        ? [column("saturates", "90% of plateau from", "tokens from which on 90% of what large B"
+          + " attain is attained", count, (row) => row.saturates?.size ?? null)]
+        : [all, critical("most", "90% from", "tokens that attain 90% of peak")];
+      return [...common, ...from, wider, fits, cost];
+    }
+    const { trained } = now.model;
+    const context = (value) =>
+      (trained && value >= trained ? `${count(trained)}, all` : count(value));
+    return [
+      ...common, all, wider, fits,
+      column("most", "largest B", "sequences that fit", count, (row) => row.footprint.most),
+      column("longest", "longest S", "context at which this batch fits", context,
+        (row) => row.footprint.longest),
+      column("user", "tok/s user", "tokens/s of a sequence", significant),
+      column("rate", "tok/s chip", "tokens/s of a chip", short), cost,
+    ];
+  }
+
+  function sorted(now, rows, list) {
+    const [, down, key] = /^(-?)(.*)$/.exec(now.sort);
+    const column = list.find((one) => one.key === key);
+    if (!column) return rows;
+    const value = (row) => (row.lack ? null : column.value(row) ?? null);
+    const order = (a, b) =>
+      (typeof a === "string" ? a.localeCompare(b) : a === b ? 0 : a - b) * (down ? -1 : 1);
+    return [...rows].sort((a, b) => {
+      const [left, right] = [value(a), value(b)];
+      return (left === null) - (right === null) || (left === null ? 0 : order(left, right));
+    });
+  }
+
+  /** Show rows of chips; returns the same as lists of text, for CSV. */
+  function showChips(into, now, rows, { go, toggle }) {
+    const list = columns(now);
+    const head = list.map(({ key, head: text, meaning }) => {
+      const [up, down] = [now.sort === key, now.sort === `-${key}`];
+      const next = up ? `-${key}` : down ? null : key;
+      const arrow = up ? " ↑" : down ? " ↓" : "";
+      const order = up ? "ascending" : down ? "descending" : null;
+      const onclick = () => go({ sort: next });
+      return make("th", { scope: "col", class: "number", "aria-sort": order },
+        make("button", { type: "button", title: meaning, onclick }, text + arrow));
+    });
+    const shown = sorted(now, rows, list);
+    const body = shown.map((row) => {
+      const { chip } = row;
+      const chosen = now.chips.includes(chip);
+      const name = make("th", { scope: "row", class: chosen ? "chosen" : null },
+        make("button", {
+          type: "button", class: "pick", "aria-label": `${chosen ? "Remove" : "Add"} ${chip.short}`,
+          disabled: chosen && now.chips.length === 1, onclick: () => toggle(chip),
+        }, chosen ? "×" : "+"),
+        make("span", { class: "swatch", "aria-hidden": "true" }), chip.short);
+      name.style.setProperty("--c", colourOf(chip));
+      const cells = row.lack
+        ? [make("td", { colspan: list.length, class: "lack" }, row.lack)]
+        : list.map((column) => {
+          const off = column.key === "fits" && row.fits === false ? " lack" : "";
+          const bound = column.key === "bound" ? ` is-${row.bound}` : "";
+          return make("td", { class: `number${off}${bound}`, "data-value": column.key },
+            column.text(row));
+        });
+      const off = row.fits === false ? "off" : null;
+      return make("tr", { class: off, "data-chip": chip.id }, name, ...cells);
+    });
+    into.replaceChildren(
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "chip"), ...head)),
+      make("tbody", {}, ...body));
+    return [["chip", ...list.map((column) => column.head)], ...shown.map((row) => [
+      row.chip.id, ...(row.lack ? [row.lack] : list.map((column) => column.text(row))),
+    ])];
+  }
+
+  // ---------------------------------------------------------------- of tabs
+
+  /** A table of cells; a cell is text, class, tip and how dark it is, from 0 to 1. */
+  function cells(caption, corner, heads, rows, note = null) {
+    const cell = ([text, kind, tip, heat]) => {
+      const one = make("td", { class: kind, title: tip }, text);
+      if (heat !== undefined) one.style.setProperty("--heat", `${(100 * heat).toFixed(0)}%`);
+      return one;
+    };
+    const column = (text) => make("th", { scope: "col", class: "number" }, text);
+    const body = rows.map(([name, list]) =>
+      make("tr", {}, make("th", { scope: "row" }, name), ...list.map(cell)));
+    const table = make("table", { class: "cells" }, make("caption", {}, caption),
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, corner), ...heads.map(column))),
+      make("tbody", {}, ...body));
+    const region = { class: "scroll", tabindex: "0", role: "region", "aria-label": caption };
+    return make("div", region, table, ...(note ? [make("p", { class: "note" }, note)] : []));
+  }
+  const sentence = (text) => make("p", {}, text);
+
+  /** Cells of critical sizes, shaded by their logarithm. */
+  function heated(answers) {
+    const logs = answers.flat().filter((one) => one?.size).map((one) => Math.log(one.size));
+    const [low, high] = [Math.min(...logs), Math.max(...logs)];
+    const heat = (of) => (high > low ? (Math.log(of) - low) / (high - low) : 0.3);
+    return answers.map((list) => list.map((one) => {
+      if (one === null) return [NONE, "none", "no published peak"];
+      if (one.outcome !== NEVER) return [size(one), "heat", null, heat(one.size)];
+      const tip = `${one.limit}-bound at every B, at most ${percent(one.tends)} of peak`;
+      return ["never", "never", tip];
+    }));
+  }
+  const byBound = (now) => (now.basis === CALIBRATED ? ", by the bound" : "");
+
+  function sizes(now) {
+    const side = sideOf(now, now.of);
+    if (side.lack) return sentence(cannot([side])[0]);
+    const at = (D, F) => ANSWERS.critical(side, "B", 1, { ...side.sizes, D, F });
+    const answers = GRID.map((D) => GRID.map((F) => at(D, F)));
+    if (answers.flat().every(({ outcome }) => outcome === NEVER)) {
+      return sentence(`No B makes ${now.of.short} compute-bound at any of these D and F.`);
+    }
+    const caption = `Compute-bound from B tokens: ${now.of.short}, ${now.dtypes.name}`;
+    const rows = heated(answers).map((list, i) => [count(GRID[i]), list]);
+    return cells(caption + byBound(now), "D \\ F", GRID.map(count), rows);
+  }
+
+  function dtypes(now) {
+    const { data } = now;
+    const chips = now.all ? data.chips.filter(({ variant }) => !variant) : now.chips;
+    const list = DTYPES.map((name) => data.dtypes.find((one) => one.name === name)).filter(Boolean);
+    const answers = chips.map((chip) => list.map((one) => {
+      const side = sideOf(now, chip, one);
+      return side.lack ? null : ANSWERS.critical(side, "B");
+    }));
+    const caption = `Compute-bound from B tokens: D = ${count(now.D)}, F = ${count(now.F)}`;
+    const rows = heated(answers).map((cell, i) => [chips[i].short, cell]);
+    return cells(caption + byBound(now), "chip", list.map(({ name }) => name), rows);
+  }
+
+  function binds(now) {
+    const batches = Array.from({ length: 17 }, (_, i) => 2 ** i);
+    const line = (side) => batches.map((B) => {
+      if (side.lack) return [NONE, "none", side.lack];
+      const { bound, lower, share } = ANSWERS.matmul(side, { ...side.sizes, B });
+      return [BINDS[bound], `is-${bound}`, `${seconds(lower)}, ${percent(share)} of peak`];
+    });
+    const split = now.sharding !== "none";
+    const over = CHIPS.map((n) => [`${n} x`, sideOf(now, now.of, now.dtypes, n)]);
+    const sides = split
+      ? over.filter(([, side]) => !side.lack)
+      : now.chips.map((chip) => [chip.short, sideOf(now, chip)]);
+    const caption = split ? `What binds ${now.of.short}: B x chips` : "What binds: B x chip";
+    const left = split ? ` Left out: chips that ${now.of.short} does not join on one network.` : "";
+    const rows = sides.map(([name, side]) => [name, line(side)]);
+    const corner = split ? "chips \\ B" : "chip \\ B";
+    const note = `${LETTERS}.${left} Point at a cell for its time.`;
+    return cells(caption, corner, batches.map(count), rows, note);
+  }
+
+  function context(now) {
+    const { bounds } = now.data.steps;
+    const { dp, chips, name } = now.split;
+    const batches = octaves(dp, LARGEST_BATCH, 1);
+    const rows = CONTEXTS.filter((S) => !now.model.trained || S <= now.model.trained).map((S) => {
+      const one = stepOf(now, now.of, now.split, S);
+      return [count(S), batches.map((B) => {
+        if (one.lack) return [NONE, "none", one.lack];
+        const { fits } = ANSWERS.footprint({ ...one, S, B });
+        if (fits === false) return ["full", "never", "does not fit"];
+        const { bound, ops } = ANSWERS.step(one.of, B, bounds);
+        const tokens = (B * (now.phase === "prefill" ? S : 1)) / ops / chips;
+        return [BINDS[bound], `is-${bound}`, `${seconds(ops)}, ${short(tokens)} tokens/s a chip`];
+      })];
+    });
+    const on = `${name} of ${now.of.short}`;
+    const caption = `${now.model.name} in ${now.format} on ${on}: context x batch`;
+    const note = `${LETTERS}, full: does not fit. Point at a cell for its time.`;
+    return cells(caption, "S \\ B", batches.map(count), rows, note);
+  }
+
+  function kernels(now) {
+    const row = modelRow(now, now.of);
+    if (row.lack) return sentence(cannot([row])[0]);
+    const { kernels: list, ops } = row.answer;
+    const estimate = ANSWERS.stepEstimate(row.of, now.B);
+    const heads = ["layers", "time", "share", "bound", "compute", "memory", "network"];
+    const rows = list.map((one, i) => [one.time, [one.name, [
+      [count(one.layers)], [seconds(one.time)], [percent(one.time / ops)],
+      [one.bound, `is-${one.bound}`], ...one.parts.map((part) => [part ? seconds(part) : NONE]),
+      ...(estimate ? [[seconds(estimate.times[i])]] : []),
+    ]]]);
+    const order = rows.sort((a, b) => b[0] - a[0]).map(([, each]) => each);
+    const at = `B = ${count(now.B)}, S = ${count(now.S)}`;
+    const caption = `Kernels of a step on ${now.of.short}${byBound(now)}, ${at}`;
+    return cells(caption, "kernel", [...heads, ...(estimate ? ["calibrated"] : [])], order);
+  }
+
+  function splits(now) {
+    const list = now.data.steps.splits;
+    const cell = (chip, split) => {
+      const row = modelRow({ ...now, split, B: Math.max(now.B, split.dp) }, chip, split);
+      if (row.lack) return [NONE, "none", row.lack];
+      const tip = `${seconds(row.answer.ops)} a step, ${row.bound}-bound,`
+        + ` ${bytes(row.footprint.weights)} of weights on a chip`;
+      const most = known(count)(row.footprint.most);
+      if (row.fits === false) return [`${most} · full`, "never", tip];
+      return [`${most} · ${known(short)(row.rate)}`, split === now.split ? "here" : null, tip];
+    };
+    const rows = now.chips.map((chip) => [chip.short, list.map((split) => cell(chip, split))]);
+    const caption = `Largest batch · tokens/s of a chip at B = ${count(now.B)}`;
+    return cells(caption, "chip", list.map(({ name }) => name), rows);
+  }
+
+  /** What a tab has, and whether it is of one chip. */
+  const CONTENT = {
+    sizes: [sizes, true], dtypes: [dtypes, false], binds: [binds, true],
+    context: [context, true], kernels: [kernels, true], splits: [splits, false],
+  };
+
+  return { showChips, CONTENT };
+})();

@@ -1,0 +1,259 @@
+"""The data of the page that answers questions: coefficients, chips, layers, steps and timings.
+
+No result is computed here, and the page has no formula of the model: it evaluates the coefficients
+of `formulas` and `steps` in double precision.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.measured import SHORTEST_LONG, measured_quantiles
+from rooflines.charts.kit.chip_colours import chip_order, shades
+from rooflines.charts.kit.text import chip_label, part_name
+from rooflines.charts.kit.themes import theme
+from rooflines.fits.entries import joined_calibrations, shipped_calibrations
+from rooflines.model.operation import MATRIX, NAMED
+from rooflines.models.layers import layers_of
+from rooflines.models.library import model_entries
+from rooflines.models.resolve import model_named
+from rooflines.serving.recipes import model_sweep_of
+from rooflines.serving.sweep import checked_model_sweep
+from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.site.formulas import formulas
+from rooflines.site.steps import step_data
+from rooflines.sweep.recipes import fits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.catalogue.entries import Chip
+    from rooflines.fits.entries import Calibrations
+    from rooflines.models.model import Model
+
+MATMUL = next(iter(NAMED))
+"""The operation of the page."""
+
+MODELS = (
+    *("llama-3.1-70b", "llama-3.1-8b", "llama-3.1-405b", "qwen3-32b", "gemma-3-27b"),
+    *("gpt-oss-120b", "qwen3-235b-a22b", "deepseek-v3"),
+)
+"""Models of the catalogue whose steps and layers the page has; the first is shown first."""
+
+SERVING = (
+    *("a100-sxm-80gb", "l40s", "h100-sxm", "h200-sxm", "h20", "b200", "gb200", "b300", "gb300"),
+    *("rtx-pro-6000-server", "mi300x", "mi325x", "mi355x", "tpu-v5e", "tpu-v5p", "tpu-v6e"),
+    *("tpu-7x", "gaudi3", "trainium2"),
+)
+"""Chips of the catalogue that models are served on; the page has their steps."""
+
+FIRST_CHIPS = ("h100-sxm", "b200", "mi300x", "tpu-v6e")
+"""Chips that the page shows first."""
+
+PLAIN = "bf16"
+
+FORMATS: Mapping[str, str | dict[str, str]] = {
+    PLAIN: PLAIN,
+    "fp8": {
+        "weights": "fp8",
+        "cache": "fp8",
+        "activations": PLAIN,
+        "compute": "fp8",
+        "attention": PLAIN,
+    },
+    "mxfp4-experts": {
+        "weights": PLAIN,
+        "experts": "mxfp4",
+        "cache": PLAIN,
+        "activations": PLAIN,
+        "compute": PLAIN,
+    },
+}
+"""Dtypes of models by the names of the page."""
+
+PUBLISHED = {"deepseek-v3": "fp8", "gpt-oss-120b": "mxfp4-experts"}
+"""Formats of published weights other than bf16, as their config.json has them."""
+
+SPLITS = ({"tp": 1}, {"tp": 2}, {"tp": 4}, {"tp": 8}, {"dp": 8, "ep": 8})
+
+MATCHED = ("trtllm", "nccl")
+"""Software whose calibrations give the estimates of steps."""
+
+SOFTWARE = {"trtllm": "TensorRT-LLM", "sglang": "SGLang", "vllm": "vLLM", "nccl": "NCCL"}
+"""Names of software in sentences."""
+
+MOST_OWN = 8
+"""Models of a config that the page has besides its own, and chips [1]."""
+
+DIGITS = 7
+"""Significant digits of a coefficient of an estimate [1]."""
+
+
+def explorer_files(
+    chips: Mapping[str, Chip], recipes: Iterable[JSON]
+) -> Iterator[tuple[str, JSON]]:
+    """The data of the page.
+
+    Args:
+        chips: All chips that it offers, by id.
+        recipes: Of sweeps of operations, of whole models and of timings.
+
+    Yields:
+        Names and data: `explorer`, of matmuls, chips, layers and timings; and `steps`, of models.
+    """
+    known = list(recipes)
+    calibrations = joined_calibrations(
+        [shipped_calibrations(), *(fits_of(recipe) for recipe in known if "sweep" in recipe)]
+    )
+    own = [model_sweep_of(recipe) for recipe in known if "models" in recipe and "sweep" in recipe]
+    named = {model: model_named(model) for model in MODELS}
+    others = {name: model for sweep in own for name, model in sweep.models.items()}
+    served = [chip for sweep in own for chip in sweep.chips if chip not in SERVING]
+    models = named | dict(
+        [(name, model) for name, model in others.items() if name not in named][:MOST_OWN]
+    )
+    yield "explorer", _matmuls(chips, calibrations, models)
+    where = [*SERVING, *dict.fromkeys(served[:MOST_OWN])]
+    yield "steps", _steps(models, [chip for chip in where if chip in chips], chips, calibrations)
+
+
+def _matmuls(
+    chips: Mapping[str, Chip], calibrations: Calibrations, models: Mapping[str, Model]
+) -> JSON:
+    """Coefficients of a matmul, chips, layers of models, and quantiles of timings."""
+    found = formulas(chips, dtype_entries(), (), calibrations)
+    (matmul,) = (each for each in found["operations"] if each["name"] == MATMUL)
+    listed = [_listed(each, chips[each["id"]], found["networks"]) for each in found["chips"]]
+    able = [each for each in listed if each["memory"] and each["peaks"]]
+    ids = {each["id"] for each in able}
+    return {
+        "resources": found["resources"],
+        "works": matmul["shardings"],
+        "dtypes": [
+            each for each in found["dtypes"] if any(each["compute"] in one["peaks"] for one in able)
+        ],
+        "networks": found["networks"],
+        "chips": able,
+        "first": FIRST_CHIPS,
+        "fits": {
+            chip: {software: units[MATRIX] for software, units in of.items() if MATRIX in units}
+            for chip, of in found["fits"].items()
+            if chip in ids
+        },
+        "layers": [
+            [model, layer, *sizes]
+            for model, of in models.items()
+            for layer, sizes in layers_of(of.shape).items()
+        ],
+        "software": SOFTWARE,
+        "measured": _measured(),
+    }
+
+
+def _listed(each: JSON, entry: Chip, networks: Sequence[JSON]) -> JSON:
+    """A chip of `formulas` with its short name, colours and prices, and its first network."""
+    colours = []
+    for dark in (False, True):
+        order = shades(theme(dark=dark).ink, dark=dark)
+        colours.append(order[chip_order({each["id"]: entry.vendor}).index(each["id"]) % len(order)])
+    prices = [[price.usd_per_hour, price.provider, price.date] for price in entry.prices or ()]
+    network = each["networks"][0] if each["networks"] else None
+    return {
+        "id": each["id"],
+        "short": chip_label(each["id"]),
+        "name": each["name"],
+        "vendor": each["vendor"],
+        "variant": entry.base is not None,
+        "colours": colours,
+        "peaks": each["units"].get(MATRIX, {}),
+        "memory": each["memory"],
+        "reached": each["reached"],
+        "network": network,
+        "link": None if network is None else part_name(networks[network]["name"]),
+        "prices": prices,
+    }
+
+
+def _measured() -> JSON:
+    """Quantiles of timings as rows: what, chip, software, dtypes, length, over, n, p10 to p90."""
+    frame = measured_quantiles()
+    return {
+        "long": SHORTEST_LONG,
+        "source": frame["source"][0],
+        "rows": [list(row) for row in frame.drop("source", "date").iter_rows()],
+    }
+
+
+def _steps(
+    models: Mapping[str, Model],
+    where: Sequence[str],
+    chips: Mapping[str, Chip],
+    calibrations: Calibrations,
+) -> JSON:
+    """Kernels, footprints, rates and estimates of steps of models."""
+    config = ModelSweepConfig.model_validate(
+        {
+            "models": list(models),
+            "phase": ["decode", "prefill"],
+            "grid": {"B": [8], "S": [1024]},
+            "dtypes": [
+                each if isinstance(each, str) else {"name": name, **each}
+                for name, each in FORMATS.items()
+            ],
+            "chips": list(where),
+            "splits": list(SPLITS),
+            "calibration": list(MATCHED),
+            "thresholds": [],
+        }
+    )
+    sweep = checked_model_sweep("steps", config, models, chips, dtype_entries(), calibrations)
+    of = step_data(sweep)
+    return {
+        **{key: of[key] for key in ("bounds", "phases", "splits", "machines")},
+        "formats": {
+            name: each if isinstance(each, str) else ",".join(f"{a}={b}" for a, b in each.items())
+            for name, each in FORMATS.items()
+        },
+        "compute": {
+            name: each if isinstance(each, str) else each["compute"]
+            for name, each in FORMATS.items()
+        },
+        "calibration": list(MATCHED),
+        "skipped": [
+            [one.get(key) for key in ("chip", "model", "split", "dtypes", "reason")]
+            for one in of["skipped"]
+        ],
+        "models": [_model(each) for each in of["models"]],
+    }
+
+
+def _model(of: JSON) -> JSON:
+    """A model with its name and format; coefficients of its estimates are rounded."""
+    model = of["name"]
+    entry = model_entries().get(model)
+    return {
+        **of,
+        "id": model,
+        "name": model if entry is None else entry.name,
+        "format": PUBLISHED.get(model, PLAIN),
+        "estimates": _rounded(of["estimates"]),
+    }
+
+
+def _rounded(value: Any) -> Any:  # noqa: ANN401, any JSON
+    """JSON whose rationals are decimals of `DIGITS` digits; other text stays as it is."""
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    if isinstance(value, str) and "/" in value:
+        return float(f"{float(Fraction(value)):.{DIGITS}g}")
+    return value
+
+
+def offered_chips(used: Mapping[str, Chip]) -> dict[str, Chip]:
+    """The chips of the page: those of the catalogue, and those of a run."""
+    return {**chip_entries(), **used}

@@ -1,0 +1,227 @@
+"""Random states of the first page, the same from Python, and the numbers that the page has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from playwright.sync_api import Page, expect
+
+from rooflines import RooflinesError, explain, explain_model
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.entries import MAIN_MEMORY, Chip
+from rooflines.fits.entries import shipped_calibrations
+from rooflines.model.operation import MATRIX
+from rooflines.site.explorer import FORMATS, MATCHED, MODELS, SERVING, SPLITS
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+
+State = dict[str, Any]
+
+OWN = {"peak": 3.3e14, "memory": 2.4e12, "capacity": 5e10, "link": 3.1e10}
+"""Own numbers, in SI units."""
+
+SHARDINGS = (
+    *("contracting/all-reduce", "contracting/reduce-scatter", "column", "column/gather-x"),
+    *("batch", "batch/gather-w"),
+)
+
+NUMBERS = """() => EXPLORER.answers().map((row) => row.lack ? { lack: row.lack } : {
+  chip: row.chip.id, time: row.time, bound: row.bound, share: row.share, fits: row.fits,
+  wider: row.wider, all: row.all.outcome === "never" ? null : row.all.size,
+  most: row.most ? (row.most.outcome === "never" ? null : row.most.size) : row.footprint.most,
+  lower: row.nominal ? row.nominal.lower : row.answer.lower,
+  footprint: row.nominal ? row.nominal.footprint : row.footprint.weights + row.footprint.caches,
+  band: row.estimate?.band ?? null, rate: row.rate ?? null,
+  sent: row.nominal ? row.nominal.times.network : row.answer.parts[2],
+})"""
+"""What the page has of each chip."""
+
+CELLS = """() => [...document.querySelectorAll("#chips-table tbody tr")].map((row) =>
+  Object.fromEntries([...row.querySelectorAll("[data-value]")].map((cell) =>
+    [cell.dataset.value, cell.textContent])))"""
+"""What the table of chips shows."""
+
+
+def show(page: Page, state: Mapping[str, object]) -> None:
+    """Show a state, by its address."""
+    address = page.evaluate(
+        "(text) => { location.hash = text; return location.hash; }", urlencode(state)
+    )
+    expect(page.locator("body")).to_have_attribute("data-drawn", address)
+
+
+def random_size(drawn: random.Random, most: int) -> int:
+    """A power of two or any number."""
+    power: int = 2 ** drawn.randrange(most)
+    return drawn.choice([power, drawn.randint(1, 2**most // 4)])
+
+
+def random_own(drawn: random.Random, chip: str) -> dict[str, float]:
+    """Now and then own numbers of a chip."""
+    has_network = bool(chip_entries()[chip].networks)
+    names = [name for name in OWN if drawn.random() < 0.1 and (name != "link" or has_network)]
+    return {name: OWN[name] * drawn.choice([1, 1.5, 2]) for name in names}
+
+
+def random_matmul(drawn: random.Random) -> State:
+    """A matmul on a chip, often one with a calibration; now and then of what the chip lacks."""
+    fitted = sorted({key.partition("/")[0] for key in shipped_calibrations().calibrations})
+    every = [chip for chip, entry in chip_entries().items() if entry.base is None]
+    chip = drawn.choice(fitted if drawn.random() < 0.4 else every)
+    peaks = chip_entries()[chip].units.get(MATRIX, {})
+    able = [name for name, of in dtype_entries().combinations.items() if of.compute in peaks]
+    split = drawn.random() < 0.5
+    return {
+        "is": "matmul",
+        "chips": chip,
+        "dtypes": drawn.choice(able or ["bf16"]),
+        **{dim: random_size(drawn, 16) for dim in "BDF"},
+        "sharding": drawn.choice(SHARDINGS) if split else "none",
+        "n": drawn.choice([1, 2, 3, 4, 6, 8, 16, 64]) if split else 1,
+        "basis": drawn.choice(["bound", "calibrated"]),
+        "own": random_own(drawn, chip),
+    }
+
+
+def random_step(drawn: random.Random) -> State:
+    """A step of a model on a chip."""
+    model, chip = drawn.choice(MODELS), drawn.choice(SERVING)
+    split = drawn.choice(SPLITS)
+    dp = split.get("dp", 1)
+    return {
+        "is": "model",
+        "chips": chip,
+        "model": model,
+        "format": drawn.choice(list(FORMATS)),
+        "split": "tp1-dp8-ep8" if dp > 1 else f"tp{split['tp']}",
+        "phase": drawn.choice(["decode", "prefill"]),
+        "B": max(dp, random_size(drawn, 12)),
+        "S": random_size(drawn, 16),
+        "basis": drawn.choice(["bound", "calibrated"]),
+        "own": random_own(drawn, chip),
+    }
+
+
+def address_of(state: State) -> State:
+    """The state as the address has it."""
+    chip = state["chips"]
+    own = ",".join(f"{chip}.{name}:{value:.12g}" for name, value in state["own"].items())
+    return {**{name: value for name, value in state.items() if name != "own"}, "own": own}
+
+
+def chip_of(state: State) -> dict[str, Chip]:
+    """The chip of a state with its own numbers."""
+    plain = chip_entries()[state["chips"]].model_copy(deep=True).plain
+    own = state["own"]
+    if "peak" in own:
+        plain["units"][MATRIX][_compute(state)] = {"flops_per_s": own["peak"]}
+    for name, key in (("memory", "bytes_per_s"), ("capacity", "capacity_bytes")):
+        if name in own:
+            plain["memory"][MAIN_MEMORY][key] = own[name]
+    if "link" in own:
+        plain["networks"][next(iter(plain["networks"]))]["bytes_per_s"] = own["link"]
+    return {state["chips"]: Chip.model_validate(plain)}
+
+
+def _compute(state: State) -> str:
+    if state["is"] == "matmul":
+        return str(dtype_entries().combinations[state["dtypes"]].compute)
+    form = FORMATS[state["format"]]
+    return form if isinstance(form, str) else form["compute"]
+
+
+def explained(state: State) -> dict[str, Any] | None:
+    """The numbers of a state from Python; None if the chip cannot do it."""
+    try:
+        return _matmul(state) if state["is"] == "matmul" else _step(state)
+    except RooflinesError:
+        return None
+
+
+def _softwares(state: State) -> list[str] | None:
+    """The software of the estimate first, then those whose collectives may count."""
+    shipped = shipped_calibrations()
+    names = [
+        name
+        for name in shipped.softwares
+        if shipped.matmul(state["chips"], [name], _compute(state))
+    ]
+    if not names or state["basis"] == "bound":
+        return None
+    return [names[0], *(name for name in shipped.softwares if name != names[0])]
+
+
+def _matmul(state: State) -> dict[str, Any]:
+    split = state["sharding"] != "none"
+    found = explain(
+        state["chips"],
+        {dim: state[dim] for dim in "BDF"},
+        state["dtypes"],
+        sharding=state["sharding"] if split else None,
+        shards=state["n"],
+        calibration=_softwares(state),
+        chips=chip_of(state),
+    )
+    row = found.row
+    calibrated = state["basis"] == "calibrated"
+    time = row["t_estimate_s"] if calibrated else row["t_lower_s"]
+    along = {each["share"]: each for each in found.thresholds if each["axis"] == "B"}
+    peak = row["attained_flops_per_s"] / row["utilization"]
+    return {
+        "time": time,
+        "bound": row["estimate_bound"] if calibrated else row["bound"],
+        "share": None if time is None else row["flops"] / time / peak,
+        "fits": row["fits"],
+        "all": along[1]["critical"],
+        "most": along[0.9]["critical"],
+        "outcome": along[1]["outcome"],
+        "lower": row["t_lower_s"],
+        "footprint": row["footprint_bytes"],
+        "band": None
+        if not calibrated or row["t_estimate_p10_s"] is None
+        else [row["t_estimate_p10_s"], row["t_estimate_p90_s"]],
+    }
+
+
+def _matched(state: State) -> bool:
+    """Whether a calibrated time of the step is asked for, and the chip has a calibration."""
+    shipped = shipped_calibrations()
+    fit = shipped.matmul(state["chips"], list(MATCHED), _compute(state))
+    return state["basis"] == "calibrated" and bool(fit)
+
+
+def _step(state: State) -> dict[str, Any]:
+    split = {"dp": 8, "ep": 8} if "dp" in state["split"] else {"tp": int(state["split"][2:])}
+    found = explain_model(
+        state["chips"],
+        state["model"],
+        B=state["B"],
+        S=state["S"],
+        dtypes=FORMATS[state["format"]],
+        split=split,
+        phase=state["phase"],
+        calibration=list(MATCHED) if _matched(state) else None,
+        chips=chip_of(state),
+    )
+    row = found.row
+    calibrated = state["basis"] == "calibrated"
+    altered = state["own"].keys() - {"capacity"}
+    estimate = None if altered else row["t_estimate_s"]
+    time = estimate if calibrated else row["t_ops_s"]
+    along = [each for each in found.thresholds if each["axis"] == "B"]
+    tokens = state["B"] * (1 if state["phase"] == "decode" else state["S"])
+    return {
+        "time": time,
+        "bound": row["bound"],
+        "share": None if time is None else row["t_math_s"] / time,
+        "fits": row["fits"],
+        "all": along[0]["critical"],
+        "outcome": along[0]["outcome"],
+        "most": row["max_B"],
+        "lower": row["t_lower_s"],
+        "footprint": row["footprint_bytes"],
+        "rate": None if time is None else tokens / time / row["chips"],
+    }

@@ -1,0 +1,317 @@
+"""The first page against Python: every number of random states, thresholds, sentences, controls."""
+
+import math
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import effort
+import polars as pl
+import pytest
+from conftest import IN_BOTH
+from explorer import (
+    CELLS,
+    NUMBERS,
+    SHARDINGS,
+    address_of,
+    explained,
+    random_matmul,
+    random_size,
+    random_step,
+    show,
+)
+from playwright.sync_api import Browser, expect
+from shown import rounds_to
+from visits import Visit, visiting
+
+import rooflines.site
+from rooflines import load_config, thresholds
+from rooflines.catalogue.chips import base_chips, chip_entries
+from rooflines.cli.main import run
+from rooflines.model.operation import MATRIX
+
+SEED = 11
+STATES = effort.cases(60)
+CLOSE = 1e-6
+"""Largest relative difference: coefficients of estimates have seven digits [1]."""
+
+FORMS = {"time": "s", "share": "%"}
+
+
+@pytest.fixture(scope="module")
+def visit(browser: Browser, site: Path) -> Iterator[Visit]:
+    """The page, without errors or requests to other hosts."""
+    with visiting(browser, site.as_uri(), "index.html") as one:
+        yield one
+
+
+def close(seen: object, value: object) -> bool:
+    """Whether a number of the page is that of Python; whole numbers and texts are the same."""
+    if isinstance(value, list) and isinstance(seen, list):
+        return all(close(a, b) for a, b in zip(seen, value, strict=True))
+    if isinstance(value, float) and isinstance(seen, int | float):
+        return math.isclose(seen, value, rel_tol=CLOSE)
+    return seen == value
+
+
+def wrong_numbers(seen: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    """The numbers that differ."""
+    return {
+        name: (seen[name], each)
+        for name, each in value.items()
+        if name != "outcome" and not close(seen[name], each)
+    }
+
+
+def wrong_cells(cells: dict[str, str], value: dict[str, Any]) -> dict[str, Any]:
+    """The texts of the table that are not these numbers."""
+    wrong = {
+        name: (cells[name], value[name])
+        for name in FORMS
+        if value[name] is not None and not rounds_to(cells[name], value[name])
+    }
+    if "all" in cells:
+        said = {"always": "any", "never": "never"}
+        text = said.get(value["outcome"]) or f"{value['all']:,}"
+        if cells["all"] != text:
+            wrong["all"] = (cells["all"], text)
+    return wrong
+
+
+@IN_BOTH
+def test_every_shown_number_is_that_of_python(visit: Visit) -> None:
+    """Random states of both subjects: times, bounds, shares, thresholds, footprints and bands."""
+    drawn = random.Random(SEED)  # noqa: S311, not for secrets
+    answered = {"matmul": 0, "model": 0}
+    estimated = 0
+    for _ in range(STATES):
+        for state in (random_matmul(drawn), random_step(drawn)):
+            show(visit.page, address_of(state))
+            (seen,), value = visit.page.evaluate(NUMBERS), explained(state)
+            if value is None:
+                assert seen.get("lack"), state
+                continue
+            assert "lack" not in seen, (state, seen)
+            answered[state["is"]] += 1
+            estimated += state["basis"] == "calibrated" and value["time"] is not None
+            assert wrong_numbers(seen, value) == {}, state
+            (cells,) = visit.page.evaluate(CELLS)
+            assert wrong_cells(cells, value) == {}, state
+    assert min(answered.values()) > STATES / 2
+    assert estimated > STATES / 10
+
+
+CRITICAL = """([asked]) => {
+  const data = EXPLORER.now().data;
+  const chips = new Map(data.chips.map((chip) => [chip.id, chip]));
+  const dtypes = new Map(data.dtypes.map((one) => [one.name, one]));
+  return asked.map(([chip, dtype, sharding, n, axis, share, B, D, F]) => {
+    const now = { data, own: {}, sharding, B, D, F };
+    const side = STATE.sideOf(now, chips.get(chip), dtypes.get(dtype), n);
+    const { outcome, size } = ANSWERS.critical(side, axis, share);
+    return outcome === "never" ? null : size;
+  });
+}"""
+"""Critical sizes of cases."""
+
+
+def random_sweep(drawn: random.Random) -> dict[str, Any]:
+    """A sweep of random sizes, chips, dtypes and splits, and its thresholds along every size."""
+    every = [chip for chip in base_chips() if "bf16" in chip_entries()[chip].units.get(MATRIX, {})]
+    own = [random_size(drawn, 16) for _ in range(3)]
+    return {
+        "operation": "matmul",
+        "grid": {dim: sorted({random_size(drawn, 16), *own}) for dim in "BDF"},
+        "dtypes": ["bf16", "w8a16", "fp8-out-bf16"],
+        "chips": drawn.sample(every, 6),
+        "sharding": ["none", drawn.choice(SHARDINGS)],
+        "shards": [1, 2, 8],
+        "thresholds": ["B", "D", "F"],
+        "shares": [1, 0.9, 0.5],
+    }
+
+
+def test_thresholds_are_those_of_the_tables_to_the_integer(visit: Visit) -> None:
+    """Ten thousand random cases, along every size."""
+    drawn = random.Random(SEED)  # noqa: S311, not for secrets
+    wanted, seen, outcomes = effort.cases(40_000), 0, set[str]()
+    while seen < wanted:
+        config = load_config({"sweeps": {"random": random_sweep(drawn)}})
+        frame = thresholds(config).with_columns(
+            pl.col(pl.Categorical, pl.Enum).cast(pl.String), pl.col("B", "D", "F").fill_null(1)
+        )
+        frame = frame.filter(pl.col("critical").fill_null(1) < 2**53)
+        keys = ["chip", "dtypes", "sharding", "shards", "axis", "share", "B", "D", "F"]
+        cases = [list(row) for row in frame.select(keys).iter_rows()]
+        sizes = visit.page.evaluate(CRITICAL, [cases])
+        wrong = [
+            (case, size, value)
+            for case, size, value in zip(cases, sizes, frame["critical"], strict=True)
+            if size != value
+        ]
+        assert wrong == []
+        seen += len(cases)
+        outcomes |= set(frame["outcome"])
+    assert outcomes >= {"found", "never"}
+
+
+WORDS = """() => ["off", "lead", "rest"].map((id) => document.getElementById(id).textContent)
+  .join(" ").trim()"""
+
+
+def test_a_verdict_names_chips_and_says_nothing_of_what_is_not_there(visit: Visit) -> None:
+    """Random states: sentences end, have no missing value, and name each chosen chip or its lack.
+
+    A network is only named where bytes move over it.
+    """
+    drawn = random.Random(SEED + 1)  # noqa: S311, not for secrets
+    for _ in range(STATES):
+        for state in (random_matmul(drawn), random_step(drawn)):
+            show(visit.page, address_of(state) | {"chips": f"{state['chips']},b200,tpu-v6e"})
+            text = visit.page.evaluate(WORDS)
+            assert not re.search(r"null|undefined|NaN|Infinity|\[object|  |\.\.|0 s\b", text), state
+            assert text.endswith("."), state
+            chips = [*visit.page.locator("#chosen li").all_inner_texts()]
+            assert any(chip.split("\n")[0] in text for chip in chips), state
+            sends = any(row.get("sent", 0) > 0 for row in visit.page.evaluate(NUMBERS))
+            assert sends or " over " not in text.replace("with full overlap", ""), state
+
+
+def test_a_lead_is_larger_than_timings_differ(visit: Visit) -> None:
+    """Two data sheets with 7.7 and 8.0 TB/s are no ranking; nor are bounds close to each other."""
+    for chips, said in (
+        ("b200,gb200", "too close to call"),
+        ("mi355x,mi350x", "no lead"),
+        ("b300,l40s", "is quickest of these"),
+        ("b200,tpu-v6e", "By bound alone B200 is first of these"),
+    ):
+        show(visit.page, {"chips": chips, "B": 4096})
+        assert said in visit.page.evaluate(WORDS), chips
+
+
+def test_what_cannot_run_is_said_first(visit: Visit) -> None:
+    """With the bytes that do not fit, or the number that is not published."""
+    model = {"is": "model", "model": "llama-3.1-70b", "split": "tp1"}
+    for state, said in (
+        (
+            model | {"chips": "h100-sxm"},
+            "Llama 3.1 70B in bf16 does not fit H100 SXM: 141 GB of weights",
+        ),
+        ({"dtypes": "fp8", "chips": "tpu-v5e"}, "TPU v5e has no published fp8 peak."),
+        (
+            {"sharding": "batch", "n": 16, "chips": "h100-sxm"},
+            "H100 SXM joins 8 chips at most on one NVLink.",
+        ),
+        ({"D": 500_000, "F": 500_000}, "The operands do not fit H100 SXM"),
+    ):
+        show(visit.page, state)
+        assert visit.page.evaluate(WORDS).startswith(said), state
+
+
+def test_never_is_a_sentence_in_place_of_a_picture(visit: Visit) -> None:
+    """With its reason, and the share of peak that each chip tends to."""
+    show(visit.page, {"sharding": "contracting/all-reduce", "n": 8, "D": 1024, "B": 4096})
+    text = visit.page.locator("#right .instead").inner_text()
+    assert "No B makes any of these compute-bound with D = 1,024" in text
+    assert "more network time than compute" in text
+    assert "H100 SXM: network-bound, at most" in text
+
+
+def test_models_open_in_their_published_format(visit: Visit) -> None:
+    """And another model returns to its own."""
+    show(visit.page, {"is": "model", "model": "gpt-oss-120b"})
+    assert visit.page.locator("#format").input_value() == "mxfp4-experts"
+    visit.page.locator("#model").select_option("deepseek-v3")
+    expect(visit.page.locator("#format")).to_have_value("fp8")
+
+
+@IN_BOTH
+def test_the_keyboard_is_enough(visit: Visit) -> None:
+    """A chip is typed and removed, a size entered, a tab chosen; the answer is read out."""
+    page = visit.open("index.html")
+    page.locator("#add").focus()
+    page.keyboard.type("h200 sx")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("#chosen")).to_contain_text("H200 SXM")
+    assert "chips=h100-sxm,b200,mi300x,tpu-v6e,h200-sxm" in page.url
+    page.get_by_label("Remove B200").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#chosen")).not_to_contain_text("B200")
+    page.locator("#size-B").fill("4096")
+    page.keyboard.press("Enter")
+    expect(page.locator("#lead")).to_contain_text("compute-bound")
+    expect(page.locator("#said")).to_contain_text("compute-bound")
+    assert page.locator("#said").get_attribute("aria-live") == "polite"
+    page.locator("[role=tab]").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("[role=tab][aria-selected=true]")).to_have_text("Chip x dtypes")
+    page.locator("summary").click()
+    page.get_by_label("Memory of H100 SXM, GB/s").fill("4800")
+    page.keyboard.press("Enter")
+    expect(page.locator("#own-said")).to_be_visible()
+    assert "own=h100-sxm.memory:4800000000000" in page.url
+
+
+def test_back_undoes_a_choice_and_keeps_what_a_slider_did(visit: Visit) -> None:
+    """Menus and chips are steps of the history; sliders replace the last one."""
+    page = visit.open("index.html#B=128")
+    page.locator("#dtypes").select_option("w8a16")
+    expect(page.locator("body")).to_have_attribute("data-drawn", re.compile("dtypes=w8a16"))
+    page.get_by_label("B, slider").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("body")).to_have_attribute("data-drawn", re.compile("B=152"))
+    page.go_back()
+    expect(page.locator("body")).to_have_attribute("data-drawn", "#B=128")
+
+
+def test_the_command_of_the_page_is_one(visit: Visit) -> None:
+    """It runs, on the first chip that can do it."""
+    for state in (
+        {"chips": "b200", "sharding": "batch/gather-w", "n": 8, "basis": "calibrated"},
+        {"is": "model", "chips": "h100-sxm", "model": "deepseek-v3", "split": "tp1-dp8-ep8"},
+        {"is": "model", "chips": "b200", "phase": "prefill", "basis": "calibrated", "B": 2},
+        {"is": "model", "chips": "mi300x", "model": "gpt-oss-120b", "basis": "calibrated"},
+    ):
+        show(visit.page, state)
+        program, *words = visit.page.locator("#command").inner_text().split()
+        assert program == "rooflines"
+        assert run(words) == 0, words
+
+
+PURE = ("numbers", "answers", "state", "sentences")
+"""Scripts that need no page."""
+
+
+def test_answers_and_sentences_need_no_page(visit: Visit) -> None:
+    """Without a document and a window they give the sentence that the page shows."""
+    folder = Path(rooflines.site.__file__).parent / "assets"
+    scripts = [(folder / f"{name}.js").read_text() for name in PURE]
+    code = "\n".join(script.replace('"use strict";', "") for script in scripts)
+    show(visit.page, {"chips": "h100-sxm,b200", "B": 300})
+    text = visit.page.evaluate(
+        """([code]) => {
+          const end = `
+            const now = STATE.read(new URLSearchParams(asked), data);
+            return SENTENCES.verdict(now, now.chips.map((chip) => STATE.rowOf(now, chip))).lead;`;
+          const run = new Function("document", "window", "asked", "data", code + end);
+          return run(undefined, undefined, location.hash.slice(1), EXPLORER.now().data);
+        }""",
+        [code],
+    )
+    assert text == visit.page.locator("#lead").inner_text()
+
+
+SIZE = 400_000
+"""Limit of what the page loads before a picture is asked for [byte]."""
+
+
+def test_the_page_is_small(site: Path) -> None:
+    """With its data, scripts and styles."""
+    text = (site / "index.html").read_text()
+    named = re.findall(r'(?:src|href)="((?:assets|data)/[^"]+\.(?:js|css|svg))"', text)
+    files = {"index.html", "data/explorer.js", "data/steps.js", *named}
+    assert len(files) > 10
+    assert sum((site / name).stat().st_size for name in files) < SIZE
