@@ -16,10 +16,9 @@ from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
 from rooflines.models.resolve import models_of
 from rooflines.results.tables import write_parquet
 from rooflines.run.jobs import ROWS_AT_ONCE
-from rooflines.serving.layers import whole_kernel_rows
-from rooflines.serving.rows import whole_step_rows
 from rooflines.serving.sweep import checked_model_sweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.sweep.rows import KernelTable, StepTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,8 +66,11 @@ def main(rows: str, folder: str) -> None:
     kernels = len(sweep.blocks[0].cases[0].kernels)
     stop = sweep.rows // kernels  # for about as many kernels as steps
     tables: dict[str, tuple[Callable[[], pl.LazyFrame], tuple[str, ...]]] = {
-        "steps": (lambda: whole_step_rows(sweep, names, 0, sweep.rows), STEP_TEXTS),
-        "kernels": (lambda: whole_kernel_rows(sweep, 0, stop), LAYER_TEXTS),
+        "steps": (
+            lambda: StepTable(sweep).frame(0, sweep.rows, columns=names, enums=True),
+            STEP_TEXTS,
+        ),
+        "kernels": (lambda: KernelTable(sweep).frame(0, stop, enums=True), LAYER_TEXTS),
     }
     found = {}
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):

@@ -23,7 +23,7 @@ from rooflines.basics.yaml_file import LARGEST_FILE
 from rooflines.run import plan as parts
 from rooflines.run.plan import plan
 from rooflines.run.workflow import check_configfiles
-from rooflines.sweep.rows import sweep_rows
+from rooflines.sweep.rows import OperationTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -370,6 +370,6 @@ def test_a_sweep_as_long_as_it_may_be_stays_within_the_memory() -> None:
             {"sweeps": {"long": {**sweep, "rows_per_part": 2**31}}, "charts": []}
         )
         assert len(plan(config).parts) == 2**9
-        last = sweep_rows(config.sweep("long"), 2**40 - 3, 2**40).collect()
+        last = OperationTable(config.sweep("long")).frame(2**40 - 3, 2**40).collect()
     assert last["D"].to_list() == [2**20 - 2, 2**20 - 1, 2**20]
     assert last["B"].to_list() == [2**20] * 3

@@ -15,7 +15,7 @@ from plain_files import plain_file
 from whole_thresholds import Critical
 
 import rooflines
-from rooflines.sweep.rows import sweep_rows
+from rooflines.sweep.rows import OperationTable
 
 OF_NETWORKS = ("shards", "network_rate")
 """Axes without rows on a chip without a network."""
@@ -35,7 +35,7 @@ def test_rows_of_the_default_config_are_the_exact_ones(name: str) -> None:
         start += rows
     assert start == sweep.rows
     level, start, rows = random.choice(slices)  # noqa: S311, a choice of what to check
-    frame = sweep_rows(sweep, start, start + rows).collect()
+    frame = OperationTable(sweep).frame(start, start + rows).collect()
     predicates.check_table(frame, sweep)
     assert whole.check_level(level, frame, MOST_VARIANTS) == rows * frame.width
 
@@ -76,7 +76,7 @@ def test_the_check_of_rows_notices_a_wrong_number() -> None:
     """A relative error of 1e-11, another bound, another key: each is noticed."""
     whole, sweep = defaults.sweeps()["book-matmul"], CONFIG.sweep("book-matmul")
     level = next(whole.levels())
-    frame = sweep_rows(sweep, 0, len(whole.points)).collect()
+    frame = OperationTable(sweep).frame(0, len(whole.points)).collect()
     whole.check_level(level, frame)
     one_row = pl.int_range(pl.len()) == 17
     for name in (

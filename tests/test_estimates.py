@@ -12,8 +12,8 @@ import rooflines
 from rooflines.cli.main import run
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.serving.recipes import model_recipe, model_sweep_of
-from rooflines.serving.rows import step_rows
 from rooflines.sweep.recipes import recipe_of, sweep_of
+from rooflines.sweep.rows import StepTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,7 +155,7 @@ def test_a_job_of_a_model_depends_on_the_numbers_that_it_uses(file: str) -> None
     own = {"h100-sxm/mine": ["bf16"], "h100-sxm/trtllm": ["bf16"]}
     assert {key: list(entries) for key, entries in fits.items()} == own
     again = model_sweep_of(recipe)
-    rows, expected = step_rows(again).collect(), step_rows(sweep).collect()
+    rows, expected = StepTable(again).frame().collect(), StepTable(sweep).frame().collect()
     assert (
         rows["t_estimate_s"].to_list() == expected.filter(chip="h100-sxm")["t_estimate_s"].to_list()
     )

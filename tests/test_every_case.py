@@ -28,7 +28,7 @@ from rooflines.critical import solving
 from rooflines.model.columns import OF_LEVELS, TEXTS
 from rooflines.model.costs import COSTS
 from rooflines.sweep import blocked
-from rooflines.sweep.rows import sweep_rows, whole_rows
+from rooflines.sweep.rows import OperationTable
 
 if TYPE_CHECKING:
     from rooflines.sweep.sweep import Sweep
@@ -276,9 +276,11 @@ def check_rows(config: dict[str, Any]) -> None:
     check_written(frame, sweep)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocked, "BLOCK_ROWS", 4)
-        assert_frame_equal(sweep_rows(sweep, 0, sweep.rows).collect(), frame, rel_tol=1e-14)
         assert_frame_equal(
-            sweep_rows(sweep, 1).select("fits", "flops").collect(),
+            OperationTable(sweep).frame(0, sweep.rows).collect(), frame, rel_tol=1e-14
+        )
+        assert_frame_equal(
+            OperationTable(sweep).frame(1).select("fits", "flops").collect(),
             frame[1:].select("fits", "flops"),
             rel_tol=1e-14,
         )
@@ -286,7 +288,7 @@ def check_rows(config: dict[str, Any]) -> None:
 
 def check_written(frame: pl.DataFrame, sweep: Sweep) -> None:
     """Check that written rows equal a frame under filters, slices and selections."""
-    rows = whole_rows(sweep, frame.columns, 0, sweep.rows)
+    rows = OperationTable(sweep).frame(0, sweep.rows, frame.columns, enums=True)
     texts = [name for name in TEXTS if name in frame.columns]
     assert {name: rows.collect_schema()[name] for name in texts} == {
         name: pl.Enum(sorted(set(frame[name].drop_nulls()))) for name in texts
@@ -305,7 +307,10 @@ def check_written(frame: pl.DataFrame, sweep: Sweep) -> None:
     )
     columns = ["F" if "F" in frame.columns else "D", "t_lower_s", "memory_bytes"]
     assert (
-        whole_rows(sweep, columns, 1, sweep.rows - 1).collect().equals(frame[1:-1].select(columns))
+        OperationTable(sweep)
+        .frame(1, sweep.rows - 1, columns, enums=True)
+        .collect()
+        .equals(frame[1:-1].select(columns))
     )
 
 

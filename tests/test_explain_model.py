@@ -21,10 +21,9 @@ from rooflines.model.columns import ALWAYS, FOUND
 from rooflines.model.resources import RESOURCES
 from rooflines.models.resolve import models_of
 from rooflines.serving.critical import step_thresholds
-from rooflines.serving.layers import kernel_rows
-from rooflines.serving.rows import step_rows
 from rooflines.serving.sweep import ModelSweep, checked_model_sweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.sweep.rows import KernelTable, StepTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,10 +130,10 @@ def test_every_number_is_one_of_the_tables(
     keys = {**asked, "grid": sizes, "dtypes": [asked.get("dtypes", "bf16")]}
     keys["splits"] = [keys.pop("split", {})]
     sweep = sweep_of(chip, model, **keys)
-    row = step_rows(sweep).collect().row(0, named=True)
+    row = StepTable(sweep).frame().collect().row(0, named=True)
     assert found["row"] == row
     assert found["thresholds"] == step_thresholds(sweep).to_dicts()
-    kernels = kernel_rows(sweep).collect()
+    kernels = KernelTable(sweep).frame().collect()
     names = kernels.columns[kernels.columns.index("group") :]
     added = ("outcome", "critical_B", "limit")
     groups = [{k: v for k, v in each.items() if k not in added} for each in found["groups"]]
@@ -147,7 +146,7 @@ def test_every_number_is_one_of_the_tables(
     assert sum(each["flops"] for each in found["products"]) == pytest.approx(row["flops"])
     for other in found["dtypes"]:
         again = sweep_of(chip, model, **{**keys, "dtypes": [other["dtypes"]]})
-        assert step_rows(again).collect()["t_lower_s"].to_list() == [other["t_lower_s"]]
+        assert StepTable(again).frame().collect()["t_lower_s"].to_list() == [other["t_lower_s"]]
     times = [other["t_lower_s"] for other in found["dtypes"]]
     assert times == sorted(times)
     used = {number["path"].rpartition(".")[0] for number in found["numbers"]}
@@ -290,7 +289,7 @@ def test_an_estimate_of_a_model_names_its_software() -> None:
         grid=grid,
         calibration=softwares,
     )
-    (row,) = step_rows(sweep).collect().to_dicts()
+    (row,) = StepTable(sweep).frame().collect().to_dicts()
     assert answer.row["t_estimate_s"] == row["t_estimate_s"] > row["t_ops_s"]
     assert answer.softwares == ["trtllm", "nccl"]
     assert "calibrated to trtllm, nccl" in str(answer)

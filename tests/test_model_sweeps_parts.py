@@ -13,12 +13,10 @@ from rooflines.results.folders import LAYERS, MODELS
 from rooflines.run.jobs import write_layer_part, write_model_part
 from rooflines.run.parts import cuts
 from rooflines.run.plan import plan
-from rooflines.serving.layers import kernel_rows
 from rooflines.serving.recipes import model_sweep_of
-from rooflines.serving.rows import step_rows
+from rooflines.sweep.rows import KernelTable, StepTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from rooflines.run.outputs import Output
@@ -49,10 +47,10 @@ def config(
     return rooflines.load_config({"model-sweeps": {"serve": sweep}, "chips": {"own": own}})
 
 
-def of_recipe(part: Output, rows: Callable[..., pl.LazyFrame]) -> pl.DataFrame:
+def of_recipe(part: Output, table: type[StepTable | KernelTable]) -> pl.DataFrame:
     """The rows that the spec of a part describes."""
     recipe = json.loads(part.spec)
-    return rows(model_sweep_of(recipe), recipe["start"], recipe["stop"]).collect()
+    return table(model_sweep_of(recipe)).frame(recipe["start"], recipe["stop"]).collect()
 
 
 def test_slices_begin_where_units_begin_and_a_long_unit_is_cut_evenly() -> None:
@@ -72,13 +70,13 @@ def test_parts_together_are_the_tables(rows_per_part: int) -> None:
     """For any size of a part; kernels follow the rows of the sweep that they are of."""
     given = config(rows_per_part)
     planned = plan(given)
-    steps = [of_recipe(part, step_rows) for part in planned.parts_in("models")]
+    steps = [of_recipe(part, StepTable) for part in planned.parts_in("models")]
     assert [frame.height for frame in steps] == [part.rows for part in planned.parts_in("models")]
     assert max(frame.height for frame in steps) <= rows_per_part
     whole = rooflines.model_rows(given, "serve").collect()
     assert whole.height == given.model_sweep("serve").rows == 2 * 2 * 2 * (4 + 4 + 2)
     assert [row for frame in steps for row in frame.rows()] == whole.rows()
-    kernels = [of_recipe(part, kernel_rows) for part in planned.parts_in("layers")]
+    kernels = [of_recipe(part, KernelTable) for part in planned.parts_in("layers")]
     assert [frame.height for frame in kernels] == [part.rows for part in planned.parts_in("layers")]
     every = rooflines.model_layers(given, "serve").collect()
     assert pl.concat(kernels).sort(every.columns).rows() == every.sort(every.columns).rows()

@@ -13,6 +13,7 @@ import rooflines
 from rooflines.run import code
 from rooflines.run.plan import plan
 from rooflines.sweep.recipes import sweep_of
+from rooflines.sweep.rows import OperationTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,10 +123,8 @@ def test_parts_together_are_the_table() -> None:
 
 def part_rows(spec: str) -> list[tuple[Any, ...]]:
     """The rows that a spec describes."""
-    from rooflines.sweep.rows import sweep_rows  # noqa: PLC0415, a helper of one test
-
     recipe = json.loads(spec)
-    return sweep_rows(sweep_of(recipe), recipe["start"], recipe["stop"]).collect().rows()
+    return OperationTable(sweep_of(recipe)).frame(recipe["start"], recipe["stop"]).collect().rows()
 
 
 def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other() -> None:

@@ -30,6 +30,7 @@ def test_values_of_sums_and_multiples_are_sums_and_multiples(
     assert (one * factor).at(AT) == factor * one.at(AT)
     assert (one / factor * factor).coefficients == one.coefficients
     assert (one * factor).terms is one.terms
+    assert one * 0 is ZERO
 
 
 @check(100)

@@ -20,8 +20,8 @@ from serving_tables import differences, expected_rows, kind_of, sweep_of
 from serving_values import times
 from test_serving_worked import LATENT, TINY
 
-from rooflines.serving.layers import kernel_rows, whole_kernel_rows
-from rooflines.serving.rows import key_columns, step_rows, whole_step_rows
+from rooflines.sweep.rows import KernelTable, StepTable
+from rooflines.sweep.sheet import key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +47,7 @@ SUMMED = (
 def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
     """Keys, order, bound, fits and largest batch are equal, amounts and times to 1e-12."""
     truth = [row for row in expected_rows(config) if row.values is not None]
-    table = step_rows(sweep_of(config)).collect()
+    table = StepTable(sweep_of(config)).frame().collect()
     assert table.height == len(truth)
     for found, row in zip(table.iter_rows(named=True), truth, strict=True):
         exact = {**row.keys, **(row.values or {})}
@@ -60,7 +60,7 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) ->
 def test_every_kernel_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
     """Every kernel of every row is there, with its amounts, times and bound."""
     (sweep,) = config["model-sweeps"].values()
-    table = kernel_rows(sweep_of(config)).collect()
+    table = KernelTable(sweep_of(config)).frame().collect()
     keys = [*keys_of(table), "group"]
     truth = {
         tuple(row[key] for key in keys): row
@@ -108,13 +108,19 @@ def test_slices_in_order_are_the_whole(config: dict[str, Any], data: st.DataObje
     cuts = data.draw(st.lists(st.integers(0, sweep.rows), max_size=4))
     edges = [0, *sorted(cuts), sweep.rows]
     pieces = [(low, high) for low, high in pairwise(edges) if low < high]
-    whole, kernels = step_rows(sweep).collect(), kernel_rows(sweep).collect()
+    whole, kernels = StepTable(sweep).frame().collect(), KernelTable(sweep).frame().collect()
     names = whole.columns
-    assert_same(pl.concat(step_rows(sweep, *piece).collect() for piece in pieces), whole)
-    assert_same(pl.concat(plain(whole_step_rows(sweep, names, *piece)) for piece in pieces), whole)
+    assert_same(pl.concat(StepTable(sweep).frame(*piece).collect() for piece in pieces), whole)
+    assert_same(
+        pl.concat(
+            plain(StepTable(sweep).frame(*piece, columns=names, enums=True)) for piece in pieces
+        ),
+        whole,
+    )
     order = [*keys_of(kernels), "group"]
-    for written in (kernel_rows, whole_kernel_rows):
-        parts = pl.concat(plain(written(sweep, *piece)) for piece in pieces)
+    for enums in (False, True):
+        frames = (KernelTable(sweep).frame(*piece, enums=enums) for piece in pieces)
+        parts = pl.concat(map(plain, frames))
         assert_same(parts.sort(order), plain(kernels.lazy()).sort(order))
 
 
@@ -133,7 +139,7 @@ def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
 def test_laws_of_random_rows(config: dict[str, Any]) -> None:
     """Lower <= ops <= upper; finite; null only where the column says so; shares up to 1."""
     sweep = sweep_of(config)
-    table, kernels = step_rows(sweep).collect(), kernel_rows(sweep).collect()
+    table, kernels = StepTable(sweep).frame().collect(), KernelTable(sweep).frame().collect()
     assert (table["t_lower_s"] <= table["t_ops_s"] * (1 + ULPS)).all()
     assert (table["t_ops_s"] <= table["t_upper_s"] * (1 + ULPS)).all()
     assert (kernels["t_ops_s"] <= kernels["t_upper_s"] * (1 + ULPS)).all()
@@ -159,7 +165,7 @@ def check_values(table: pl.DataFrame, columns: Iterable[Column]) -> None:
 def test_a_row_is_the_sum_of_its_kernels(config: dict[str, Any]) -> None:
     """Of each, as many as the model has layers of it."""
     sweep = sweep_of(config)
-    table, kernels = plain(step_rows(sweep)), plain(kernel_rows(sweep))
+    table, kernels = plain(StepTable(sweep).frame()), plain(KernelTable(sweep).frame())
     keys = keys_of(kernels)
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in kernels.iter_rows(named=True):
@@ -217,5 +223,5 @@ def test_an_exact_tie_goes_to_compute(model: dict[str, Any], batch: int) -> None
     scale = math.lcm(*(amount.denominator for amount in work.values())) * 10**9
     chip["units"]["matrix"]["fp8"]["flops_per_s"] = float(scale * work["flops"])
     chip["memory"]["hbm"]["bytes_per_s"] = float(scale * work["memory_bytes"])
-    table = step_rows(sweep_of(config)).collect()
+    table = StepTable(sweep_of(config)).frame().collect()
     assert table["bound"].to_list() == ["memory", "compute", "compute"]

@@ -17,7 +17,7 @@ from test_serving_worked import ALL_CHIPS, FORMATS, MODELS, ON_H100, OWN, TINY
 from rooflines import RooflinesError
 from rooflines.fits.entries import Calibrations
 from rooflines.serving.critical import step_thresholds
-from rooflines.serving.rows import step_rows, whole_step_rows
+from rooflines.sweep.rows import StepTable
 
 Values = dict[str, Any]
 
@@ -43,7 +43,7 @@ MEANS = (
 def rows_of(sweep: Values, chips: Values, fits: Values | None = None) -> list[Values]:
     """The rows of a sweep."""
     given = None if fits is None else Calibrations.model_validate(fits)
-    return step_rows(model_sweep(sweep, chips, given)).collect().to_dicts()
+    return StepTable(model_sweep(sweep, chips, given)).frame().collect().to_dicts()
 
 
 def close(value: float, exact: object) -> bool:
@@ -75,13 +75,15 @@ def test_the_bound_of_a_request_changes_between_its_steps() -> None:
 def test_slices_of_rows_are_the_whole_table() -> None:
     """The order is case, B, request."""
     sweep = model_sweep({**LLAMA, "dtypes": ["bf16", "fp8"]}, OWN)
-    whole = step_rows(sweep).collect()
+    whole = StepTable(sweep).frame().collect()
     assert sweep.rows == len(whole) == 8
     assert whole.columns == [column.name for column in sweep.columns]
     assert whole["output"].to_list() == [9, 1] * 4
     assert whole["B"].to_list() == [8, 8, 64, 64] * 2
     for start in range(8):
-        piece = whole_step_rows(sweep, whole.columns, start, start + 1).collect()
+        piece = (
+            StepTable(sweep).frame(start, start + 1, columns=whole.columns, enums=True).collect()
+        )
         assert piece.rows() == whole[start : start + 1].rows()
 
 

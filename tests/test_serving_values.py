@@ -20,14 +20,13 @@ from test_serving_worked import row_of as exact_row_of
 import rooflines
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.serving.critical import step_thresholds
-from rooflines.serving.layers import kernel_rows
-from rooflines.serving.rows import step_rows
+from rooflines.sweep.rows import KernelTable, StepTable
 
 
 def rows_of(sweep: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of a sweep."""
     config = {"model-sweeps": {"worked": sweep}, "chips": OWN}
-    return step_rows(sweep_of(config)).collect().to_dicts()
+    return StepTable(sweep_of(config)).frame().collect().to_dicts()
 
 
 def row_of(sweep: dict[str, Any]) -> dict[str, Any]:
@@ -181,7 +180,7 @@ def test_few_tokens_touch_their_experts_to_the_last_digit() -> None:
     model["attention"] = {"N": 1, "K": 1, "H": 1}
     sweep = {"models": [model], "chips": ["h100"], "dtypes": ["fp8"]}
     config = {"model-sweeps": {"one": {**sweep, "grid": {"B": [1, 2], "S": 1}}}, "chips": OWN}
-    experts = kernel_rows(sweep_of(config)).filter(pl.col("group") == "experts").collect()
+    experts = KernelTable(sweep_of(config)).frame().filter(pl.col("group") == "experts").collect()
     one, two = experts["weight_bytes"]
     assert abs(Fraction(one) / 3 - 1) < Fraction(1, 10**15)
     assert abs(Fraction(two) / 3 - 2 + Fraction(1, 10**6)) < Fraction(1, 10**15)
@@ -193,17 +192,17 @@ def test_kernels_have_estimates_where_their_dtype_has_a_calibration() -> None:
     chips = {"fitted": {"base": "h100-sxm", "calibration": calibration}}
     sweep = {**LLAMA, "chips": ["fitted"], "dtypes": [FP8], "grid": {"B": 8, "S": 100}}
     checked = sweep_of({"model-sweeps": {"one": sweep}, "chips": chips})
-    kernels = kernel_rows(checked).filter(pl.col("t_estimate_s").is_null()).collect()
+    kernels = KernelTable(checked).frame().filter(pl.col("t_estimate_s").is_null()).collect()
     assert kernels["group"].to_list() == ["attention"]
-    assert step_rows(checked).collect()["t_estimate_s"].to_list() == [None]
+    assert StepTable(checked).frame().collect()["t_estimate_s"].to_list() == [None]
 
 
 def test_a_row_alone_is_that_of_the_whole_to_the_last_bit() -> None:
     """Quotients do not depend on how a table is cut."""
     sizes = {"B": 49, "S": {"from": 100, "to": 2000, "step": 100}}
     sweep = sweep_of({"model-sweeps": {"one": {**ON_H100, "grid": sizes}}, "chips": OWN})
-    alone = [step_rows(sweep, row, row + 1).collect() for row in range(sweep.rows)]
-    assert_frame_equal(pl.concat(alone), step_rows(sweep).collect(), check_exact=True)
+    alone = [StepTable(sweep).frame(row, row + 1).collect() for row in range(sweep.rows)]
+    assert_frame_equal(pl.concat(alone), StepTable(sweep).frame().collect(), check_exact=True)
 
 
 # ---------------------------------------------------------------- kernels are operations
@@ -264,7 +263,7 @@ def test_kernels_that_are_no_matmuls_have_the_shares_and_the_overhead_of_the_fit
     """Attention of one sequence: its cache at the share of the bandwidth; no band."""
     steps = {**LLAMA, "chips": ["h100-sxm"], "calibration": "trtllm", "dtypes": ["bf16"]}
     config = {"model-sweeps": {"one": {**steps, "grid": {"B": 1, "S": 8192}}}, "chips": {}}
-    layers = kernel_rows(sweep_of(config)).filter(pl.col("group") == "attention")
+    layers = KernelTable(sweep_of(config)).frame().filter(pl.col("group") == "attention")
     row = layers.collect().row(0, named=True)
     fit = shipped_calibrations().calibrations["h100-sxm/trtllm"]["bf16"]
     moved = row["cache_bytes"] + row["activation_bytes"]
@@ -276,7 +275,7 @@ def test_kernels_that_are_no_matmuls_have_the_shares_and_the_overhead_of_the_fit
 def test_shipped_calibrations_beat_no_bound() -> None:
     """Every estimate of a step of the default config takes as long as its kernels at least."""
     sweep = rooflines.load_config().model_sweep("serving")
-    estimated = step_rows(sweep).filter(pl.col("t_estimate_s").is_not_null())
+    estimated = StepTable(sweep).frame().filter(pl.col("t_estimate_s").is_not_null())
     rows = estimated.select("chip", "t_ops_s", "t_estimate_s").collect()
     assert rows["chip"].unique().sort().to_list() == ["b200", "h100-sxm", "h200-sxm"]
     assert (rows["t_ops_s"] <= rows["t_estimate_s"]).all()
@@ -305,7 +304,7 @@ def test_kernels_of_matrices_are_matmuls(
         "dtypes": [{"x": "bf16", "w": weights, "out": "bf16", "compute": "bf16"}],
         "grid": {"B": batches, **SHAPES[group]},
     }
-    kernels = kernel_rows(sweep_of({"model-sweeps": {"one": steps}, "chips": CHIPS}))
+    kernels = KernelTable(sweep_of({"model-sweeps": {"one": steps}, "chips": CHIPS})).frame()
     found = kernels.filter(pl.col("group") == group).collect()
     config = {"sweeps": {"one": matmuls}, "chips": CHIPS, "charts": []}
     expected = rooflines.rows(rooflines.load_config(config), "one").collect()

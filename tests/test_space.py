@@ -17,7 +17,7 @@ import rooflines
 from rooflines.model.columns import TEXTS
 from rooflines.sweep import blocked
 from rooflines.sweep.blocked import _pieces
-from rooflines.sweep.rows import block_groups, sweep_rows, whole_rows
+from rooflines.sweep.rows import OperationTable, block_groups
 from rooflines.sweep.space import decode
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ SWEEP = rooflines.load_config(CONFIG).sweep("mixed")
 
 @pytest.fixture(scope="module", name="whole")
 def _whole() -> pl.DataFrame:
-    return sweep_rows(SWEEP).collect()
+    return OperationTable(SWEEP).frame().collect()
 
 
 @check(50)
@@ -53,7 +53,7 @@ def _whole() -> pl.DataFrame:
 def test_slices_add_up_to_the_whole(whole: pl.DataFrame, cuts: list[int]) -> None:
     """For any cuts, the parts concatenated are the whole, row for row."""
     edges = sorted({0, SWEEP.rows, *cuts})
-    parts = [sweep_rows(SWEEP, start, stop).collect() for start, stop in pairwise(edges)]
+    parts = [OperationTable(SWEEP).frame(start, stop).collect() for start, stop in pairwise(edges)]
     assert_frame_equal(pl.concat(parts), whole)
 
 
@@ -79,7 +79,7 @@ def test_rows_are_in_the_documented_order(whole: pl.DataFrame) -> None:
 
 def test_a_config_gives_the_same_rows_every_time(whole: pl.DataFrame) -> None:
     """The same config gives the same table."""
-    again = sweep_rows(rooflines.load_config(CONFIG).sweep("mixed")).collect()
+    again = OperationTable(rooflines.load_config(CONFIG).sweep("mixed")).frame().collect()
     assert_frame_equal(again, whole)
 
 
@@ -111,13 +111,15 @@ def test_chips_computed_at_once_have_the_rows_of_each(tile: dict[str, int] | Non
     sweep = sweep_of(7, dtypes=["bf16", "fp8"], tile=tile, **split)
     assert [len(group) for group in block_groups(sweep.blocks)] == [7]
     each = [
-        sweep_rows(replace(sweep, config=sweep.config.model_copy(update={"chips": [chip]})))
+        OperationTable(
+            replace(sweep, config=sweep.config.model_copy(update={"chips": [chip]}))
+        ).frame()
         for chip in sweep.config.chips
     ]
-    whole = sweep_rows(sweep).collect()
+    whole = OperationTable(sweep).frame().collect()
     assert_frame_equal(whole, pl.concat(each).collect(), check_exact=True)
     cuts = [0, 5, 6, 31, 40, 41, len(whole)]
-    pieces = [sweep_rows(sweep, *piece).collect() for piece in pairwise(cuts)]
+    pieces = [OperationTable(sweep).frame(*piece).collect() for piece in pairwise(cuts)]
     assert_frame_equal(whole, pl.concat(pieces), check_exact=True)
 
 
@@ -128,7 +130,7 @@ def test_ten_thousand_chips_are_computed_in_one_frame() -> None:
     config = sweep.config.model_copy(update={"chips": names})
     many = replace(sweep, config=config, chips=dict.fromkeys(names, sweep.chips["c0"]))
     assert [len(group) for group in block_groups(many.blocks)] == [10_000]
-    table = sweep_rows(many).collect()
+    table = OperationTable(many).frame().collect()
     assert table["chip"].to_list() == [name for name in names for _ in range(2)]
 
 
@@ -163,9 +165,9 @@ def test_blocked_evaluation_does_not_depend_on_the_block(
     for rows in (1, 4, 10, 10**6):
         monkeypatch.setattr(blocked, "BLOCK_ROWS", rows)
         assert_frame_equal(
-            sweep_rows(SWEEP, 5, SWEEP.rows - 7).collect(), whole[5:-7], rel_tol=1e-14
+            OperationTable(SWEEP).frame(5, SWEEP.rows - 7).collect(), whole[5:-7], rel_tol=1e-14
         )
-        other = whole_rows(SWEEP, whole.columns, 5, SWEEP.rows - 7).collect()
+        other = OperationTable(SWEEP).frame(5, SWEEP.rows - 7, whole.columns, enums=True).collect()
         assert_frame_equal(
             other.with_columns(pl.col(texts).cast(pl.Categorical)), whole[5:-7], rel_tol=1e-14
         )

@@ -13,7 +13,7 @@ from rooflines.model.columns import table_columns
 from rooflines.results.tables import PAGE_BYTES, ROW_GROUP_ROWS
 from rooflines.run.jobs import ROWS_AT_ONCE, write_part
 from rooflines.run.plan import plan
-from rooflines.sweep.rows import whole_rows
+from rooflines.sweep.rows import OperationTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,8 +26,10 @@ def rooflines_sums(sweep: Sweep, _: float, __: Path) -> dict[str, float]:
     names = [*FLOATS, "fits", "B", "D", "F", "shards"]
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         columns = [column.name for column in table_columns(sweep.op.dims)]
-        frame = whole_rows(sweep, columns, 0, sweep.rows).select(
-            pl.col(names).sum(), pl.col("bound").to_physical().sum()
+        frame = (
+            OperationTable(sweep)
+            .frame(0, sweep.rows, columns=columns, enums=True)
+            .select(pl.col(names).sum(), pl.col("bound").to_physical().sum())
         )
         return {
             name: float(value)
@@ -59,7 +61,7 @@ def rooflines_written(
 
     names = [column.name for column in table_columns(sweep.op.dims)]
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
-        whole_rows(sweep, names, 0, sweep.rows).sink_parquet(
+        OperationTable(sweep).frame(0, sweep.rows, columns=names, enums=True).sink_parquet(
             path,
             row_group_size=ROW_GROUP_ROWS,
             data_page_size=PAGE_BYTES,

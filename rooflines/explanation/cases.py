@@ -13,8 +13,8 @@ from rooflines.explanation.question import operation_sweep
 from rooflines.explanation.wording import percent, seconds
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.serving.critical import step_thresholds
-from rooflines.serving.rows import step_rows
 from rooflines.settings.model_sweeps import AXES
+from rooflines.sweep.rows import StepTable
 from rooflines.sweep.table import table
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def model_cases(sweep: ModelSweep) -> Cases:
         RooflinesError: There are too many.
     """
     _check(sweep.rows)
-    rows = step_rows(sweep).collect().to_dicts()
+    rows = StepTable(sweep).frame().collect().to_dicts()
     sizes = [letter for letter in ("B", "S", "T") if letter in rows[0]]
     return _cases(
         rows, step_thresholds(sweep).to_dicts(), sizes, AXES[0], OF_MODELS, _skipped(sweep)

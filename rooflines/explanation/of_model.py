@@ -21,12 +21,11 @@ from rooflines.model.resources import MEMORY, NETWORK, RATES, RESOURCES
 from rooflines.model.step_columns import HEADS
 from rooflines.models.dtypes import step_dtypes
 from rooflines.serving.critical import step_thresholds
-from rooflines.serving.layers import kernel_rows
 from rooflines.serving.lines import CaseLines
-from rooflines.serving.rows import step_rows
 from rooflines.serving.solving import first
 from rooflines.serving.sweep import checked_model_sweep
 from rooflines.serving.times import seconds_of, step_exchange
+from rooflines.sweep.rows import KernelTable, StepTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +41,7 @@ def explained(sweep: ModelSweep) -> Explanation:
     """The explanation of the only row of a sweep."""
     (block,) = sweep.blocks
     (case,) = block.cases
-    row = step_rows(sweep).collect().row(0, named=True)
+    row = StepTable(sweep).frame().collect().row(0, named=True)
     sizes = {letter: values[0] for letter, values in sweep.sizes.items()}
     step = case.step(sizes["B"], sizes["S"], sizes.get("T", 1))
     chip = sweep.chips[case.chip]
@@ -208,7 +207,7 @@ def _experts(case: Case, step: Step) -> Experts | None:
 def _groups(sweep: ModelSweep, case: Case, step: Step) -> list[dict[str, Any]]:
     """The kernels of the row, without its keys and sizes, each with its critical batch."""
     names = [column.name for column in sweep.layer_columns]
-    rows = kernel_rows(sweep).select(names[names.index("group") :]).collect().to_dicts()
+    rows = KernelTable(sweep).frame().select(names[names.index("group") :]).collect().to_dicts()
     return [{**row, **_critical(case, index, step)} for index, row in enumerate(rows)]
 
 
@@ -240,7 +239,7 @@ def _other_dtypes(sweep: ModelSweep, row: Mapping[str, Any]) -> list[dict[str, A
     if not names:
         return []
     forms = [step_dtypes(name) for name in names]
-    rows = step_rows(_changed(sweep, {"dtypes": forms, "thresholds": []}))
+    rows = StepTable(_changed(sweep, {"dtypes": forms, "thresholds": []})).frame()
     rows = rows.select("dtypes", "bound", "t_lower_s", "fits")
     return rows.collect().sort("t_lower_s", maintain_order=True).to_dicts()
 

@@ -17,9 +17,9 @@ from rooflines.measured.served import FORMATS, ONE_BYTE, UNQUANTIZED, in_decode,
 from rooflines.model.network import PASSES
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import models_of
-from rooflines.serving.rows import step_rows
 from rooflines.serving.sweep import ModelSweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.sweep.rows import StepTable
 
 if TYPE_CHECKING:
     from rooflines.measured.catalogues import Catalogues
@@ -143,7 +143,7 @@ def _estimated(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
         none["estimate_split"] = pl.lit(None, pl.String)
         return part.with_columns(**NO_ESTIMATE, **none, **{LACKS: pl.lit(lacks)})
     (case,) = sweep.blocks[0].cases
-    times = step_rows(sweep).select(*map(pl.col, "BS"), "t_estimate_s").collect()
+    times = StepTable(sweep).frame().select(*map(pl.col, "BS"), "t_estimate_s").collect()
     times = times.rename(dict(zip("BS", STEP, strict=True)))
     found = part.join(times, on=STEP, how="left", maintain_order="left").with_columns(
         **{name: NO_ESTIMATE[name] for name in ("t_estimate_p10_s", "t_estimate_p90_s")},

@@ -72,7 +72,9 @@ class Poly:
 
     def __mul__(self, factor: Fraction | int) -> Poly:
         """A multiple."""
-        return self if factor == 1 else Poly(self.terms, self.scale * factor)
+        if factor == 1:
+            return self
+        return Poly(self.terms, self.scale * factor) if factor else ZERO
 
     def __truediv__(self, divisor: Fraction | int) -> Poly:
         """A share, or the time of a work at a rate."""

@@ -159,6 +159,9 @@ RATES: Mapping[str, Resource] = {
 ACTIVATIONS = "activation_bytes"
 """The work of kernels that hand each other tensors through memory; operations have none."""
 
+HANDED = Resource("activation", ACTIVATIONS, MEMORY.bound, memory_rate)
+"""What a fused kernel would not need of the memory: apart from it in times of steps."""
+
 
 def target_of(kernel: Kernel, machine: Machine) -> Target:
     """What a kernel runs on, its transfers aside."""
@@ -166,7 +169,11 @@ def target_of(kernel: Kernel, machine: Machine) -> Target:
     return Target(peak, machine.level, None, ALONE, machine.efficiency)
 
 
-def nominal(parts: Sequence[tuple[int, Kernel]], machine: Machine) -> Times:
+def nominal(
+    parts: Sequence[tuple[int, Kernel]],
+    machine: Machine,
+    work: Callable[[str], Poly] | None = None,
+) -> Times:
     """The times of an operation or step at the rates of the data sheet, efficiencies applied.
 
     Collectives overlap: on every network the larger of all that is sent and of all hops counts, of
@@ -175,40 +182,54 @@ def nominal(parts: Sequence[tuple[int, Kernel]], machine: Machine) -> Times:
     Args:
         parts: Its kernels, each with how often it runs.
         machine: The chip.
+        work: The sum of a work over the kernels, by column, where it is known already: a time at
+            one rate then shares its terms.
 
     Source: All About Rooflines, "Where does the time go?".
     """
-    by = {
-        each.bound: overlapped(parts, machine)
-        if each.rate is network_rate
-        else _worked(each, parts, machine)
-        for each in RESOURCES
-    }
-    handed = total(
-        kernel.work(ACTIVATIONS) * count / memory_rate(target_of(kernel, machine)).per_s
-        for count, kernel in parts
-        if kernel.work(ACTIVATIONS)
-    )
-    return Times(by, activation=handed)
+    return _times(parts, machine, overlapped(parts, machine), work)
 
 
 def in_turn(kernel: Kernel, machine: Machine) -> Times:
     """The times of one layer of a kernel whose collectives follow one another."""
-    times = nominal([(1, kernel)], machine)
-    share = machine.efficiency["network"]
+    share = machine.efficiency[NETWORK.name]
     sent = Time.total((1, Time.of(*exchange(each, share))) for each in kernel.transfers)
-    return Times({**times.by, NETWORK.bound: sent}, activation=times.activation)
+    return _times([(1, kernel)], machine, sent, kernel.work)
 
 
-def _worked(resource: Resource, parts: Iterable[tuple[int, Kernel]], machine: Machine) -> Time:
+def _times(
+    parts: Sequence[tuple[int, Kernel]],
+    machine: Machine,
+    network: Time,
+    work: Callable[[str], Poly] | None,
+) -> Times:
+    """The times of kernels whose collectives take so long."""
+    by = {
+        each.bound: network if each.rate is network_rate else _worked(each, parts, machine, work)
+        for each in RESOURCES
+    }
+    handed = _worked(HANDED, parts, machine, work).pieces[0][0]
+    return Times(by, activation=handed)
+
+
+def _worked(
+    resource: Resource,
+    parts: Iterable[tuple[int, Kernel]],
+    machine: Machine,
+    work: Callable[[str], Poly] | None,
+) -> Time:
     """The time of a resource's work at its rate, and at least its latency."""
-    sums, latency_s = [], Fraction(0)
+    amounts: list[tuple[Poly, Rate]] = []
+    latency_s = Fraction(0)
     for count, kernel in parts:
         amount, rate = resource.of(kernel), resource.rate(target_of(kernel, machine))
         if amount and rate is not None:
-            sums.append(amount * count / rate.per_s)
+            amounts.append((amount * count, rate))
             latency_s += rate.latency_s * count
-    return Time.of(total(sums), constant(latency_s))
+    rates = {rate.per_s for _, rate in amounts}
+    if work is not None and resource.amount is None and len(rates) == 1:
+        return Time.of(work(resource.work) / rates.pop(), constant(latency_s))
+    return Time.of(total(amount / rate.per_s for amount, rate in amounts), constant(latency_s))
 
 
 def overlapped(parts: Iterable[tuple[int, Kernel]], machine: Machine) -> Time:

@@ -76,7 +76,8 @@ def _form(summand: Pieces) -> object:
     if len(summand) == len(summand[0]) == 1:
         return "line"
     found = [poly.coefficients for least in summand for poly in least]
-    unit = next((value for each in found for value in each.values()), Fraction(1))
+    values = (value for each in found for value in each.values())
+    unit = next((value for value in values if value), Fraction(1))
     scaled = (frozenset((key, each[key] / unit) for key in each) for each in found)
     return tuple(map(len, summand)), tuple(scaled)
 

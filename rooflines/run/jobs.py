@@ -14,12 +14,10 @@ from rooflines.model.columns import TEXTS, Column
 from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
-from rooflines.serving.layers import whole_kernel_rows
 from rooflines.serving.recipes import model_sweep_of
-from rooflines.serving.rows import whole_step_rows
 from rooflines.serving.table import stored_layer_columns, stored_step_columns
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.rows import whole_rows
+from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
 from rooflines.sweep.table import skipped_frame, stored_columns
 
 if TYPE_CHECKING:
@@ -54,7 +52,7 @@ def write_part(spec: str, path: str | Path) -> None:
     sweep = sweep_of(recipe)
     columns = stored_columns(sweep)
     names = [column.name for column in columns]
-    rows = whole_rows(sweep, names, recipe["start"], recipe["stop"])
+    rows = OperationTable(sweep).frame(recipe["start"], recipe["stop"], names, enums=True)
     _write_part(recipe, columns, rows, path, TEXTS)
 
 
@@ -65,7 +63,7 @@ def write_model_part(spec: str, path: str | Path) -> None:
     sweep = model_sweep_of(recipe)
     columns = stored_step_columns(sweep)
     names = [column.name for column in columns]
-    rows = whole_step_rows(sweep, names, recipe["start"], recipe["stop"])
+    rows = StepTable(sweep).frame(recipe["start"], recipe["stop"], names, enums=True)
     _write_part(recipe, columns, rows, path, STEP_TEXTS)
 
 
@@ -75,7 +73,7 @@ def write_layer_part(spec: str, path: str | Path) -> None:
     recipe = json.loads(spec)
     sweep = model_sweep_of(recipe)
     columns = stored_layer_columns(sweep)
-    rows = whole_kernel_rows(sweep, recipe["start"], recipe["stop"])
+    rows = KernelTable(sweep).frame(recipe["start"], recipe["stop"], enums=True)
     rows = rows.select(column.name for column in columns)
     _write_part(recipe, columns, rows, path, LAYER_TEXTS)
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from rooflines.fits.quantities import whole_tiles
 from rooflines.models.cache import entries_moved, pairs
 from rooflines.models.groups import ONCE, TOUCHED
+from rooflines.serving.kernels import IN_TILES, named
 from rooflines.serving.lines import experts_used
-from rooflines.serving.stages import IN_TILES, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

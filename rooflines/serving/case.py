@@ -50,6 +50,24 @@ class Case:
     choice: CalibrationChoice
 
     @property
+    def keys(self) -> dict[str, str | int | None]:
+        """Its values in the key columns of tables."""
+        split = self.split
+        return {
+            "model": self.name,
+            "phase": self.phase,
+            "chip": self.chip,
+            "memory": self.memory,
+            "network": self.network,
+            "dtypes": self.dtypes.label,
+            "split": split.name,
+            "chips": split.chips,
+            "tp": split.shards,
+            "dp": split.dp,
+            "ep": split.ep,
+        }
+
+    @property
     def split(self) -> Split:
         """How chips share the model."""
         return self.sharing.split

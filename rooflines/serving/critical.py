@@ -17,6 +17,7 @@ from rooflines.model.step_columns import (
     CAPACITY_UNKNOWN,
     HEADS,
     OF_SPLIT,
+    STEP_KEYS,
     STEP_LIMITS,
     STEP_OUTCOMES,
     step_threshold_columns,
@@ -27,7 +28,6 @@ from rooflines.models.split import Split
 from rooflines.serving.calibrated_lines import CalibratedLines
 from rooflines.serving.calibrated_solving import context_ceiling_estimate, critical_batch_estimate
 from rooflines.serving.lines import CaseLines
-from rooflines.serving.rows import key_columns
 from rooflines.serving.solving import (
     NETWORK,
     Solution,
@@ -35,6 +35,7 @@ from rooflines.serving.solving import (
     critical_batch,
     largest_within,
 )
+from rooflines.sweep.sheet import key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -244,7 +245,10 @@ def frame_of(
     data = {
         name: pl.Series(column, dtype=KINDS.get(name, pl.Int64)) for name, column in values.items()
     }
-    frame = pl.DataFrame({**key_columns([row.case for row in rows]), **data})
+    keys = key_columns([row.case for row in rows]) or {
+        key.name: pl.Series([], dtype=pl.Int64 if key.unit else pl.Categorical) for key in STEP_KEYS
+    }
+    frame = pl.DataFrame({**keys, **data})
     columns = step_threshold_columns(new_tokens=new_tokens)
     return frame.with_columns(pl.when(pl.col("axis") != "chips").then(pl.col(*OF_SPLIT))).select(
         column.name for column in columns

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Layout, Phase, Shape
     from rooflines.models.split import Split
 
+OF_WINDOWS = ("pairs", "entries")
+"""Extents that depend on how far a token attends."""
+
+IN_TILES = {"tokens": ("B", "T"), "sequences": ("B",)}
+"""The sizes whose product is counted in whole spans, such as `tokens:128`."""
+
 WORKS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes")
 """The works of a kernel, besides what it sends."""
 
@@ -234,6 +240,15 @@ def _collectives(shape: Shape, group: Group, sharing: Sharing) -> Iterator[Colle
     with_experts = group.name == "shared" and split.ep == 1  # one sum for both
     if summed is not None and not with_experts:
         yield Collective(summed, activations, route)
+
+
+def named(kernel: Kernel, terms: Terms) -> Terms:
+    """Terms whose extents name the window that they depend on, such as `pairs:128`."""
+    window = kernel.group.window or ""
+    return {
+        tuple(f"{dim}:{window}" if dim in OF_WINDOWS else dim for dim in dims): coefficient
+        for dims, coefficient in terms.items()
+    }
 
 
 def scaled(terms: Terms, factor: Fraction) -> Terms:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
-from rooflines.serving.layers import kernel_rows
-from rooflines.serving.rows import step_rows
+from rooflines.sweep.rows import KernelTable, StepTable
 from rooflines.sweep.table import chosen
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 def model_table(sweep: ModelSweep) -> pl.LazyFrame:
     """The rows of a sweep's table, not yet computed."""
-    return step_rows(sweep).select(column.name for column in stored_step_columns(sweep))
+    return StepTable(sweep).frame().select(column.name for column in stored_step_columns(sweep))
 
 
 def layer_table(sweep: ModelSweep) -> pl.LazyFrame:
@@ -33,7 +32,7 @@ def layer_table(sweep: ModelSweep) -> pl.LazyFrame:
         raise RooflinesError(
             f"model-sweeps.{sweep.name}", problem, "use a sweep with S in its grid"
         )
-    return kernel_rows(sweep).select(column.name for column in stored_layer_columns(sweep))
+    return KernelTable(sweep).frame().select(column.name for column in stored_layer_columns(sweep))
 
 
 def stored_step_columns(sweep: ModelSweep) -> list[Column]:

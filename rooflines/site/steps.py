@@ -22,7 +22,7 @@ from rooflines.models.cache import entries_moved, pairs
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import ONCE, touched_experts
 from rooflines.models.shape import PREFILL
-from rooflines.serving.stages import named
+from rooflines.serving.kernels import named
 from rooflines.serving.times import exchange, rates_of
 from rooflines.site.rationals import coefficients, plain
 

@@ -301,7 +301,7 @@ class Case:
     @cached_property
     def times(self) -> Times:
         """The nominal times of all kernels and layers; their collectives overlap."""
-        return nominal(self.parts, self.machine)
+        return nominal(self.parts, self.machine, self.work)
 
     @cached_property
     def kernel_times(self) -> tuple[Times, ...]:
@@ -326,11 +326,17 @@ class Case:
 
     def work(self, column: str) -> Poly:
         """A work of all kernels and layers, by its column [FLOP or byte]."""
-        resource = next((each for each in RESOURCES if each.work == column), None)
-        return total(
-            (kernel.work(column) if resource is None else resource.of(kernel)) * count
-            for count, kernel in self.parts
-        )
+        if column not in self._works:
+            resource = next((each for each in RESOURCES if each.work == column), None)
+            self._works[column] = total(
+                (kernel.work(column) if resource is None else resource.of(kernel)) * count
+                for count, kernel in self.parts
+            )
+        return self._works[column]
+
+    @cached_property
+    def _works(self) -> dict[str, Poly]:
+        return {}
 
 
 CaseT_co = TypeVar("CaseT_co", bound=Case, covariant=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from functools import reduce
 from operator import add, mul
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import polars as pl
 
@@ -57,6 +57,17 @@ def extent(name: str) -> pl.Expr:
 def odd_part(number: int) -> int:
     """A number without its factors of two."""
     return number // (number & -number)
+
+
+def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:
+    """The Float64 nearest to a dividend over its divisor, the same in every slice of a table.
+
+    polars divides by a column of one value by multiplying with its reciprocal, which rounds twice:
+    3528 / 49 is then not 72. A slice of one row, or a thread's share of one row, is divided
+    instead, so the last digit would depend on how a table is cut. A divisor that is computed row by
+    row avoids both.
+    """
+    return dividend / (divisor + dividend * 0.0)
 
 
 class Value(NamedTuple):
@@ -195,15 +206,9 @@ class Sheet:
         return pl.col(self._names[key])
 
     def quotient(self, dividend: pl.Expr, divisor: str) -> pl.Expr:
-        """The Float64 nearest to a dividend over a column, the same in every slice of a table.
-
-        polars divides by a column of one value by multiplying with its reciprocal, which rounds
-        twice: 3528 / 49 is then not 72. A slice of one row, or a thread's share of one row, is
-        divided instead, so the last digit would depend on how a table is cut. A divisor that is
-        computed row by row avoids both.
-        """
+        """The quotient by a column, see `quotient`; cheaper where that is computed row by row."""
         column = pl.col(divisor)
-        return dividend / (column if divisor in self.varying else column + dividend * 0.0)
+        return dividend / column if divisor in self.varying else quotient(dividend, column)
 
     # ------------------------------------------------------------ quantities
 
@@ -270,6 +275,10 @@ class Sheet:
         late = [] if value.late is None else [value.late]
         return reduce(add, [*late, *early]) if early or late else pl.lit(0.0)
 
+    def column(self, value: Value) -> pl.Expr:
+        """A quantity as a column that is computed once, where it may be used often."""
+        return pl.lit(0.0) if value.is_zero else self.total(value)
+
     @staticmethod
     def sum(values: Iterable[Value]) -> Value:
         """The sum of quantities."""
@@ -334,23 +343,27 @@ class Sheet:
 
     # ------------------------------------------------------------ works
 
-    def works(self, columns: Iterable[str]) -> dict[str, pl.Expr]:
+    def works(self, columns: Iterable[str], *, exact: bool = True) -> dict[str, pl.Expr]:
         """Works by column; later quantities that are multiples of one use its column.
 
-        Exact for whole numbers below 2^53: 1/3 is not exact in Float64, so coefficients are scaled
-        by the lcm of their odd denominators, and the sum is divided once.
+        Args:
+            columns: Their names.
+            exact: Whether whole numbers below 2^53 are exact: 1/3 is not in Float64, so
+                coefficients are scaled by the lcm of their odd denominators, and the sum is divided
+                once.
         """
+        summed = self._exact if exact else lambda polys: self.total(self._sum(polys))
         found: dict[str, pl.Expr] = {}
         for name in columns:
             polys = [case.work(name) for case in self.cases]
             key = tuple(map(terms_id, polys))
             if key not in self._works:
-                found[name] = self._exact(polys)
+                found[name] = summed(polys)
                 self._works[key] = name, polys
             else:
                 earlier, works = self._works[key]
                 same = all(a.scale == b.scale for a, b in zip(works, polys, strict=True))
-                found[name] = found[earlier] if same else self._exact(polys)
+                found[name] = found[earlier] if same else summed(polys)
             if self._moves(polys):
                 self.varying.add(name)
         return found
@@ -384,9 +397,19 @@ def terms_id(poly: Poly) -> int:
     return id(poly.terms) if poly.terms else 0
 
 
-def key_columns(cases: Sequence[Case]) -> dict[str, pl.Series]:
+class Keyed(Protocol):
+    """What has values in key columns."""
+
+    @property
+    def keys(self) -> Mapping[str, str | int | None]:
+        """Its values in the key columns of tables."""
+
+
+def key_columns(cases: Sequence[Keyed]) -> dict[str, pl.Series]:
     """The keys of cases: Categorical, numbers Int64."""
     keys = [case.keys for case in cases]
+    if not keys:
+        return {}
     return {
         name: pl.Series(
             [each[name] for each in keys],

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.model.columns import AXES
 from rooflines.model.costs import COSTS, USEFUL
 from rooflines.model.network import axes_text
+from rooflines.model.poly import WINDOWED
 from rooflines.model.resources import RESOURCES
 from rooflines.model.sharding import SHARDS
 
@@ -36,12 +38,28 @@ AxisColumns = Mapping[str, pl.Series]
 """Columns that change together along one axis, all of one length."""
 
 
+MOST = 2**126
+"""More elements than the caches of all sequences ever have [1]."""
+
+
 def axis_columns(axis: Axis) -> AxisColumns:
-    """The columns of an axis of sizes."""
-    return {
-        name: pl.Series(values, dtype=pl.Categorical if name == "shape" else pl.Int64)
-        for name, values in axis.columns.items()
-    }
+    """The columns of an axis: sizes are whole numbers, extents by window Float64."""
+    return {name: _axis_column(name, values) for name, values in axis.columns.items()}
+
+
+def _axis_column(name: str, values: Sequence[Any]) -> pl.Series:
+    if name == "shape":
+        return pl.Series(values, dtype=pl.Categorical)
+    if name.partition(":")[0] in WINDOWED:
+        return pl.Series([float(value) for value in values], dtype=pl.Float64)
+    return whole_numbers(values)
+
+
+def whole_numbers(values: Sequence[int | None]) -> pl.Series:
+    """Whole numbers of any size as a column; of more than 64 bits only where it takes them."""
+    clipped = [None if value is None else max(min(value, MOST), -MOST) for value in values]
+    largest = max((abs(value) for value in clipped if value is not None), default=0)
+    return pl.Series(clipped, dtype=pl.Int64 if largest <= LARGEST_COUNT else pl.Int128)
 
 
 def length(columns: AxisColumns) -> int:

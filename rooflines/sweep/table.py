@@ -8,7 +8,7 @@ import polars as pl
 
 from rooflines.model.columns import METRICS, SKIPPED, Column
 from rooflines.settings.fields import ALL
-from rooflines.sweep.rows import sweep_rows
+from rooflines.sweep.rows import OperationTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def table(sweep: Sweep) -> pl.LazyFrame:
     """The rows of a sweep's table, not yet computed."""
-    return sweep_rows(sweep).select(column.name for column in stored_columns(sweep))
+    return OperationTable(sweep).frame().select(column.name for column in stored_columns(sweep))
 
 
 def skipped_frame(records: Sequence[JSON]) -> pl.DataFrame:

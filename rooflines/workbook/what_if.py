@@ -18,7 +18,7 @@ from rooflines.model.columns import METRICS, NEVER, SOLUTION
 from rooflines.model.operation import OPERANDS
 from rooflines.model.resources import MATH, MEMORY
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.rows import sweep_rows
+from rooflines.sweep.rows import OperationTable
 from rooflines.workbook.cells import Heading
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _shown(sweep: Sweep) -> list[int]:
 
 def _rows(sweep: Sweep, shown: Sequence[int]) -> Iterator[tuple[Workload, dict[str, Value]]]:
     """The workload and the values of all columns, of rows of a sweep of one size."""
-    table = sweep_rows(sweep, 0, sweep.rows).collect()
+    table = OperationTable(sweep).frame(0, sweep.rows).collect()
     solved = {(row["chip"], row["dtypes"]): row for row in sweep_thresholds(sweep).to_dicts()}
     for index in shown:
         (chip_rows, variant), row = sweep.chip_variants[index], table.row(index, named=True)

@@ -28,9 +28,7 @@ from rooflines.results.folders import FOLDERS, LAYERS, MODELS, TABLES
 from rooflines.run.jobs import write_layer_part, write_model_part, write_part, write_skipped
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_model_thresholds, write_thresholds
-from rooflines.serving.layers import kernel_rows
-from rooflines.serving.rows import step_rows
-from rooflines.sweep.rows import sweep_rows
+from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
 
 if TYPE_CHECKING:
     import random
@@ -258,7 +256,10 @@ def outcome(case: Case, folder: Path) -> str:
             for sweep in config.sweeps.values():
                 start = int(case.where * max(sweep.rows - MOST_ROWS, 0))
                 predicates.check_table(
-                    sweep_rows(sweep, start, min(start + MOST_ROWS, sweep.rows)).collect(), sweep
+                    OperationTable(sweep)
+                    .frame(start, min(start + MOST_ROWS, sweep.rows))
+                    .collect(),
+                    sweep,
                 )
             for models in config.model_sweeps.values():
                 check_models(models, case.where)
@@ -299,9 +300,9 @@ def check_models(sweep: ModelSweep, where: float) -> None:
     """Check some rows of a sweep of models, and their kernels."""
     start = int(where * max(sweep.rows - MOST_ROWS, 0))
     stop = min(start + MOST_ROWS, sweep.rows)
-    predicates.check_steps(step_rows(sweep, start, stop).collect(), sweep.columns)
+    predicates.check_steps(StepTable(sweep).frame(start, stop).collect(), sweep.columns)
     if not sweep.config.requests:
-        predicates.check_steps(kernel_rows(sweep, start, stop).collect(), sweep.layer_columns)
+        predicates.check_steps(KernelTable(sweep).frame(start, stop).collect(), sweep.layer_columns)
 
 
 @contextlib.contextmanager

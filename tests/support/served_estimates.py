@@ -13,8 +13,7 @@ from rooflines.fits.form import Numbers, estimate
 from rooflines.fits.solving import Problem
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.served_estimates import LACKS, STEP, SYSTEM, sweep_of, with_estimates
-from rooflines.serving.layers import kernel_rows
-from rooflines.serving.rows import step_rows
+from rooflines.sweep.rows import KernelTable, StepTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,13 +75,17 @@ def steps_of(frame: pl.DataFrame) -> Steps:
     estimated = with_estimates(frame, catalogues).filter(pl.col(LACKS).is_null())
     for part in estimated.with_row_index(RUN).partition_by(SYSTEM, maintain_order=True):
         sweep = sweep_of(part, catalogues)
-        rows = step_rows(sweep).select(*SIZES, "t_lower_s").collect()
-        times = kernel_rows(sweep).select(
-            *SIZES,
-            "count",
-            math="t_math_s",
-            memory=pl.col("t_memory_s") + pl.col("t_activation_s"),
-            network="t_network_s",
+        rows = StepTable(sweep).frame().select(*SIZES, "t_lower_s").collect()
+        times = (
+            KernelTable(sweep)
+            .frame()
+            .select(
+                *SIZES,
+                "count",
+                math="t_math_s",
+                memory=pl.col("t_memory_s") + pl.col("t_activation_s"),
+                network="t_network_s",
+            )
         )
         sizes = part.with_columns(**dict(zip(SIZES, map(pl.col, STEP), strict=True)))
         runs.append(sizes.join(rows, on=SIZES, maintain_order="left"))

@@ -10,29 +10,18 @@ import polars as pl
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.models.cache import cache_elements
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
-from rooflines.serving.formulas import FOOTPRINT
+from rooflines.sweep.space import whole_numbers
+from rooflines.sweep.steps import ELEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflines.serving.support import Block
-
-MOST = 2**126
-"""More elements than the caches of all sequences ever have [1]."""
-
-ELEMENTS = "#elements"
-"""The column with the cache elements of a sequence in all layers [1]."""
+    from rooflines.sweep.estimate_rows import Stages
+    from rooflines.sweep.steps import StepCase
 
 
-def whole_numbers(values: Sequence[int | None]) -> pl.Series:
-    """Whole numbers of any size as a column; of more than 64 bits only where it takes them."""
-    clipped = [None if value is None else max(min(value, MOST), -MOST) for value in values]
-    largest = max((abs(value) for value in clipped if value is not None), default=0)
-    return pl.Series(clipped, dtype=pl.Int64 if largest <= LARGEST_COUNT else pl.Int128)
-
-
-def footprint_columns(block: Block, cache_split: str) -> dict[str, pl.Series]:
-    """What the footprints of a case depend on.
+def footprint_columns(cases: Sequence[StepCase]) -> dict[str, pl.Series]:
+    """What the footprints of cases depend on.
 
     Returns:
         `weights_footprint_bytes` [byte]; `#element_bytes`, of a cache element on a chip and replica
@@ -40,10 +29,11 @@ def footprint_columns(block: Block, cache_split: str) -> dict[str, pl.Series]:
         chips of a replica, and of all replicas [1], null where the capacity is unknown.
     """
     weights, sizes, room, room_of_all = [], [], [], []
-    for case in block.cases:
+    for case in cases:
         shape, split, bits = case.model.shape, case.split, case.sharing.bits
         held = weights_on_chip(shape, bits, split)
-        one = cache_on_chip(shape, 1, bits, split, cache_split) / cache_elements(shape, 1)
+        cached = cache_on_chip(shape, 1, bits, split, case.sharing.cache_split)
+        one = cached / cache_elements(shape, 1)
         capacity = case.machine.level.capacity_bytes
         free = None if capacity is None else (capacity - held) / one
         weights.append(float(held))
@@ -58,15 +48,18 @@ def footprint_columns(block: Block, cache_split: str) -> dict[str, pl.Series]:
     }
 
 
-def with_footprint(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Adds footprints, whether they fit, and the largest batch that does; all whole and exact."""
+def footprint_stages() -> Stages:
+    """Footprints, whether they fit, and the largest batch that does; all whole and exact."""
     elements, batch = pl.col(ELEMENTS), pl.col("B")
     of_replica = (pl.col("#room") // elements).clip(lower_bound=0).cast(pl.Int64, strict=False)
-    return frame.with_columns(
-        cache_footprint_bytes=batch.cast(pl.Float64)
-        * (elements.cast(pl.Float64) * pl.col("#element_bytes")),
-        fits=batch <= pl.col("#room_of_all") // elements,
-        max_B=pl.when(of_replica <= pl.lit(LARGEST_COUNT) // pl.col("dp")).then(
-            of_replica * pl.col("dp")
-        ),
-    ).with_columns(footprint_bytes=FOOTPRINT.expr)
+    cached = batch.cast(pl.Float64) * (elements.cast(pl.Float64) * pl.col("#element_bytes"))
+    return [
+        {
+            "cache_footprint_bytes": cached,
+            "fits": batch <= pl.col("#room_of_all") // elements,
+            "max_B": pl.when(of_replica <= pl.lit(LARGEST_COUNT) // pl.col("dp")).then(
+                of_replica * pl.col("dp")
+            ),
+        },
+        {"footprint_bytes": pl.col("weights_footprint_bytes") + pl.col("cache_footprint_bytes")},
+    ]

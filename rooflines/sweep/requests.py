@@ -1,0 +1,236 @@
+"""Requests: a prompt, then tokens one by one. Sums over the decode steps are closed forms.
+
+A decode step with context S moves min(S, w) entries of a cache with window w. Works and times are
+linear in them, so that their means over the steps are their values at the mean number of entries. A
+mean of the largest of several times is a sum of arithmetic series: one is the largest up to a
+context, then another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from rooflines.model.poly import WINDOWED, Poly
+from rooflines.model.resources import MEMORY
+from rooflines.model.times import Time
+from rooflines.models.kernels import StepExtents
+from rooflines.models.shape import PREFILL
+from rooflines.sweep.sheet import CASE, Value, quotient
+from rooflines.sweep.step_rows import StepSheet
+from rooflines.sweep.steps import REQUEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflines.model.kernel import Kernel
+    from rooflines.model.times import Times
+    from rooflines.settings.model_sweeps import Prices, Request
+    from rooflines.sweep.cases import Block
+    from rooflines.sweep.estimate_rows import Stages
+    from rooflines.sweep.steps import StepCase
+
+
+class ContextLine(NamedTuple):
+    """A time against the context.
+
+    Attributes:
+        once: Independent of the context [s].
+        full: Per entry of the layers without a window [s].
+        windowed: Per entry of the layers with one [s].
+    """
+
+    once: pl.Expr
+    full: pl.Expr
+    windowed: pl.Expr
+
+
+class RequestSheet(StepSheet):
+    """The columns of rows of requests: means over the decode steps.
+
+    Args:
+        block: The cases and their sizes.
+        texts: Types of text columns that are not Categorical.
+        prices: Which of a chip's prices to use.
+        requests: The requests.
+    """
+
+    def __init__(
+        self,
+        block: Block[StepCase],
+        texts: Mapping[str, pl.DataType] | None = None,
+        prices: Prices | None = None,
+        requests: Sequence[Request] = (),
+    ) -> None:
+        super().__init__(block, texts, prices)
+        self._requests = requests
+        self.prior = [{}, {}, {}]
+        windows = (window for _, window in self.cases[0].model.shape.windows)
+        self._window = next((window for window in windows if window is not None), None)
+
+    def stages(self) -> Stages:
+        """The columns but keys and sizes; S is null."""
+        return [
+            *super().stages(),
+            {
+                "S": pl.lit(None, dtype=pl.Int64),
+                "tpot_s": pl.col("t_lower_s"),
+                "tpot_ops_s": pl.col("t_ops_s"),
+            },
+        ]
+
+    def lower(self) -> pl.Expr:
+        """The mean `t_lower_s` of the steps, from the times of its resources."""
+        return self._mean(zip(*(case.times.by.values() for case in self.cases), strict=True))
+
+    def kernel_seconds(self, index: int) -> tuple[Value, Value]:
+        """The mean times of a kernel; see `StepSheet.kernel_seconds`."""
+        longest, sent = super().kernel_seconds(index)
+        times = [case.kernel_times[index] for case in self.cases]
+        if not any(_follows_context(each) for each in times):
+            return longest, sent
+        count = self.cases[0].kernels[index].count
+        by = {bound: [_with(each, bound) for each in times] for bound in times[0].by}
+        return Value(late=self._mean(by.values(), count)), sent
+
+    def kernel_estimate(self, found: Sequence[Times | None], kernel: Kernel) -> Value:
+        """The mean of the largest piece of a kernel; see `StepSheet.kernel_estimate`."""
+        if not any(each and _follows_context(each) for each in found):
+            return super().kernel_estimate(found, kernel)
+        bounds = dict.fromkeys(bound for each in found if each for bound in each.by)
+        by = {
+            bound: [None if each is None else each.by.get(bound) for each in found]
+            for bound in bounds
+        }
+        return Value(late=self._mean(by.values(), kernel.count))
+
+    def _mean(self, by: Iterable[Sequence[Time | None]], count: int = 1) -> pl.Expr:
+        """The mean over the steps of the largest of several times of every case [s]."""
+        lines = []
+        for found in by:
+            polys = _one_poly(found)
+            if polys is None:
+                value = self.sheet.total(self.sheet.time(found, count))
+                lines.append(ContextLine(value, pl.lit(0.0), pl.lit(0.0)))
+            else:
+                lines.append(self._line([each and each * count for each in polys]))
+        steps = pl.col("output").cast(pl.Float64)
+        first = pl.col("input").cast(pl.Float64) + 1.0
+        last = pl.col("input").cast(pl.Float64) + steps
+        window = self._window
+        if window is None:
+            return (
+                self._sum_of_largest([(one.once, one.full) for one in lines], first, last) / steps
+            )
+        filling = [(each.once, each.full + each.windowed) for each in lines]
+        filled = [(each.once + each.windowed * float(window), each.full) for each in lines]
+        until, since = (
+            pl.min_horizontal(last, float(window)),
+            pl.max_horizontal(first, window + 1.0),
+        )
+        short = self._sum_of_largest(filling, first, until)
+        return quotient(short + self._sum_of_largest(filled, since, last), steps)
+
+    def _sum_of_largest(
+        self, lines: Sequence[tuple[pl.Expr, pl.Expr]], first: pl.Expr, last: pl.Expr
+    ) -> pl.Expr:
+        """The sum of the largest of several lines, over whole numbers.
+
+        Between two neighbours of the numbers from which on one line overtakes another one, one line
+        is the largest throughout: that with the largest sum.
+
+        Args:
+            lines: Constant and slope of each.
+            first: The first number.
+            last: The last number; the sum is 0 if it is less than the first.
+        """
+        lined, listed, numbered = self.prior
+        name = f"#turns{len(listed)}"
+        for index, line in enumerate(lines):
+            lined |= {f"{name}:{part}{index}": each for part, each in zip("cs", line, strict=True)}
+        columns = [
+            (pl.col(f"{name}:c{index}"), pl.col(f"{name}:s{index}")) for index in range(len(lines))
+        ]
+        stop = pl.max_horizontal(last + 1.0, first)
+        turns = []
+        for (one, slope), (other, more) in combinations(columns, 2):
+            real = ((one - other) / (more - slope)).fill_nan(float("-inf"))
+            turns.append(pl.min_horizontal(stop, pl.max_horizontal(first, real.ceil())))
+        listed[name] = pl.concat_list(first, *turns, stop).list.sort()
+        numbers = [f"{name}:{index}" for index in range(len(turns) + 2)]
+        numbered |= {each: pl.col(name).list.get(index) for index, each in enumerate(numbers)}
+        return pl.sum_horizontal(
+            pl.max_horizontal(
+                (end - start) * (constant + slope * (start + end - 1.0) / 2.0)
+                for constant, slope in columns
+            )
+            for start, end in pairwise(map(pl.col, numbers))
+        )
+
+    def _line(self, polys: Sequence[Poly | None]) -> ContextLine:
+        """The line of a time, from its polynomial in every case."""
+        parts = [[None if each is None else _part(each, kind) for each in polys] for kind in KINDS]
+        return ContextLine(*(self.sheet.column(self.sheet.poly(each)) for each in parts))
+
+    def first_tokens(self) -> pl.DataFrame:
+        """The times to the first token of every case and request: of a prompt on every replica."""
+        rows = []
+        for index, case in enumerate(self.cases):
+            prefill = replace(case, phase=PREFILL)
+            kernels = [
+                (kernel.count, [_with(times, bound) for bound in times.by])
+                for kernel, times in zip(prefill.kernels, prefill.kernel_times, strict=True)
+            ]
+            for number, request in enumerate(self._requests):
+                extents = StepExtents(prefill.step(case.split.dp, request.input))
+                lower = max(time.at(extents) for time in prefill.times.by.values())
+                ops = sum(
+                    count * max(time.at(extents) for time in times) for count, times in kernels
+                )
+                rows.append((index, number, float(lower), float(ops)))
+        keys = {CASE: pl.UInt32, REQUEST: pl.Int64}
+        times = dict.fromkeys(("ttft_s", "ttft_ops_s"), pl.Float64)
+        return pl.DataFrame(rows, schema={**keys, **times}, orient="row")
+
+
+KINDS = ContextLine._fields
+
+
+def _kind(product: tuple[str, ...]) -> str:
+    """Which part of a line a product of extents belongs to."""
+    windows = [name.partition(":")[2] for name in product if name.partition(":")[0] in WINDOWED]
+    return "once" if not windows else "windowed" if windows[0] else "full"
+
+
+def _part(poly: Poly, kind: str) -> Poly:
+    """A part of a line, per entry of the context."""
+    terms = {
+        tuple(name for name in product if name.partition(":")[0] not in WINDOWED): coefficient
+        for product, coefficient in poly.terms.items()
+        if _kind(product) == kind
+    }
+    return Poly(terms, poly.scale)
+
+
+def _follows_context(times: Times) -> bool:
+    """Whether a time depends on the context."""
+    polys = [poly for time in times.by.values() for least in time.pieces for poly in least]
+    return any(_kind(product) != "once" for poly in polys for product in poly.terms)
+
+
+def _with(times: Times, bound: str) -> Time:
+    """The time of a bound; what a kernel hands over is part of its memory traffic."""
+    if bound != MEMORY.bound or not times.activation:
+        return times.by[bound]
+    return Time.total([(1, times.by[bound]), (1, Time.of(times.activation))])
+
+
+def _one_poly(found: Sequence[Time | None]) -> list[Poly | None] | None:
+    """The polynomials of times that are one each; None if one has several pieces."""
+    pieces = [None if each is None else each.pieces for each in found]
+    if any(each is not None and (len(each) > 1 or len(each[0]) > 1) for each in pieces):
+        return None
+    return [None if each is None else each[0][0] for each in pieces]

@@ -1,0 +1,289 @@
+"""The rows of steps of models, and of their kernels: works, times and what follows, as stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import add
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY, NETWORK, RESOURCES
+from rooflines.model.step_columns import TWIN
+from rooflines.sweep.cases import Block, Case
+from rooflines.sweep.estimate_rows import estimate_stages
+from rooflines.sweep.footprints import footprint_columns, footprint_stages
+from rooflines.sweep.sheet import Sheet, Value, first_longest, quotient
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.model.kernel import Kernel
+    from rooflines.model.times import Time, Times
+    from rooflines.settings.model_sweeps import Prices
+    from rooflines.sweep.estimate_rows import Stages
+    from rooflines.sweep.steps import StepCase
+
+BOUND = pl.Enum([resource.bound for resource in RESOURCES])
+
+HOUR_S = 3600
+
+WORKS = dict.fromkeys(
+    [
+        "flops",
+        "weight_bytes",
+        "cache_bytes",
+        ACTIVATIONS,
+        *(resource.work for resource in RESOURCES),
+    ]
+)
+"""The columns of works."""
+
+IN_TURN = "#in_turn"
+"""The time of the collectives of a step, one after another [s]."""
+
+INNER_AXES = 1
+"""Contexts, or requests, are the block of inner rows: what does not depend on them is computed once
+per case and batch."""
+
+
+class StepSheet:
+    """The columns of rows of steps.
+
+    Args:
+        block: The cases and their sizes.
+        texts: Types of text columns that are not Categorical.
+        prices: Which of a chip's prices to use.
+
+    Attributes:
+        prior: Columns that times are computed from.
+    """
+
+    def __init__(
+        self,
+        block: Block[StepCase],
+        texts: Mapping[str, pl.DataType] | None = None,
+        prices: Prices | None = None,
+    ) -> None:
+        self.sheet = Sheet([block], texts, INNER_AXES)
+        self.cases = block.cases
+        self.prior: Stages = []
+        self._prices = prices
+
+    def stages(self) -> Stages:
+        """The columns but keys and sizes."""
+        sheet, cases = self.sheet, self.cases
+        works = sheet.works(WORKS, exact=False)
+        seconds = {
+            f"t_{each.name}_s": sheet.total(
+                sheet.time([case.times.by[each.bound] for case in cases])
+            )
+            for each in RESOURCES
+        }
+        activation = sheet.total(sheet.poly([case.times.activation for case in cases]))
+        kernels = [self.kernel_seconds(index) for index in range(len(cases[0].kernels))]
+        in_turn = sheet.total(sheet.sum(sent for _, sent in kernels))
+        ops = sheet.total(sheet.sum(longest for longest, _ in kernels))
+        estimate, lower = self.estimate(), self.lower()
+        for columns in (cost_columns(cases, self._prices), footprint_columns(cases)):
+            for name, values in columns.items():
+                sheet.put(name, values)
+        parts = [pl.col(f"t_{each.name}_s") for each in RESOURCES if each is not NETWORK]
+        tokens = pl.col("B").cast(pl.Float64) * pl.col("T").cast(pl.Float64)
+        longest = pl.max_horizontal(*OF_RESOURCES.values())
+        return [
+            works,
+            *self.prior,
+            {
+                **seconds,
+                "t_activation_s": activation,
+                IN_TURN: in_turn,
+                "t_ops_s": ops,
+                "t_estimate_s": estimate,
+            },
+            *footprint_stages(),
+            {
+                "t_lower_s": lower,
+                "t_upper_s": reduce(add, [*parts, pl.col("t_activation_s"), pl.col(IN_TURN)]),
+                "#tokens": tokens,
+            },
+            {
+                "bound": first_longest(OF_RESOURCES, longest, BOUND),
+                **self._per_token("", "t_lower_s"),
+                **self._per_token(TWIN, "t_ops_s"),
+            },
+        ]
+
+    def lower(self) -> pl.Expr:
+        """`t_lower_s` of a row, from the times of its resources."""
+        return pl.max_horizontal(*OF_RESOURCES.values())
+
+    def kernel_seconds(self, index: int) -> tuple[Value, Value]:
+        """The time of a kernel in all its layers, and of its collectives one after another [s]."""
+        sheet, count = self.sheet, self.cases[0].kernels[index].count
+        by = kernel_times(sheet, [case.kernel_times[index] for case in self.cases], count)
+        return sheet.largest(by.values()), by[NETWORK.bound]
+
+    def estimate(self) -> pl.Expr:
+        """The sum of the calibrated times of all kernels [s]; null where one has none."""
+        sheet, parts = self.sheet, list[Value]()
+        known = [None not in case.kernel_estimates for case in self.cases]
+        if not any(known):
+            return pl.lit(None, dtype=pl.Float64)
+        for index, kernel in enumerate(self.cases[0].kernels):
+            found = [case.kernel_estimates[index] for case in self.cases]
+            common = [None if each is None else each.common * kernel.count for each in found]
+            parts.extend((sheet.poly(common), self.kernel_estimate(found, kernel)))
+        estimated = sheet.constant([0.0 if each else None for each in known])
+        return sheet.total(sheet.sum(parts)) + estimated
+
+    def kernel_estimate(self, found: Sequence[Times | None], kernel: Kernel) -> Value:
+        """The largest piece of the estimate of a kernel in all its layers [s]."""
+        bounds = dict.fromkeys(bound for each in found if each for bound in each.by)
+        return self.sheet.largest(
+            self.sheet.time(
+                [None if each is None else each.by.get(bound) for each in found], kernel.count
+            )
+            for bound in bounds
+        )
+
+    def _per_token(self, twin: str, seconds: str) -> dict[str, pl.Expr]:
+        """Metrics per token and shares of peaks at a time of a step."""
+        sheet, cases = self.sheet, self.cases
+        over, tokens = pl.col(seconds), pl.col("#tokens")
+
+        def reached(name: str) -> pl.Expr:
+            return sheet.constant([float(case.machine.efficiency[name]) for case in cases])
+
+        per_token = quotient(over, tokens)
+        fitting = pl.when(pl.col("fits").fill_null(value=True))
+        found = {
+            "tokens_per_s": quotient(tokens, over),
+            "tokens_per_s_per_chip": quotient(tokens, over * pl.col("chips")),
+            "mfu": quotient(pl.col("t_math_s") * reached(MATH.name), over),
+            "mbu": quotient(pl.col("t_memory_s") * reached(MEMORY.name), over),
+            "usd_per_mtok": fitting.then(pl.col("#usd_per_s") * 1e6 * per_token),
+            "j_per_token": pl.col("#watts") * per_token,
+        }
+        return {f"{name}{twin}": each for name, each in found.items()}
+
+
+OF_RESOURCES = {each.bound: pl.col(f"t_{each.name}_s") for each in RESOURCES}
+"""The columns of the resources' times, by bound."""
+
+
+def kernel_times(sheet: Sheet, found: Sequence[Times], count: int = 1) -> dict[str, Value]:
+    """The times of a kernel by bound; what it hands over is part of its memory traffic [s].
+
+    Args:
+        sheet: The columns of the cases.
+        found: Its times in every case.
+        count: Layers [1].
+    """
+    by = {
+        each.bound: sheet.time([times.by[each.bound] for times in found], count)
+        for each in RESOURCES
+    }
+    handed = sheet.poly([times.activation * count for times in found])
+    return {**by, MEMORY.bound: sheet.sum([by[MEMORY.bound], handed])}
+
+
+def cost_columns(cases: Sequence[StepCase], wanted: Prices | None) -> dict[str, pl.Series]:
+    """Prices and powers of cases.
+
+    Args:
+        cases: The cases.
+        wanted: Which of a chip's prices to use; None: the lowest.
+
+    Returns:
+        `#usd_per_s` [USD/s] and `#watts` [W] of all chips, `price_provider` and `price_date`; null
+        where they are not known.
+    """
+    provider, kind = (wanted.provider, wanted.kind) if wanted else (None, None)
+    chips = [case.place.entry for case in cases]
+    prices = [chip.lowest_price(provider, kind) for chip in chips]
+    usd_per_s = [
+        case.split.chips * price.usd_per_hour / HOUR_S if price else None
+        for case, price in zip(cases, prices, strict=True)
+    ]
+    watts = [
+        case.split.chips * chip.power.watts if chip.power else None
+        for case, chip in zip(cases, chips, strict=True)
+    ]
+    providers = [price.provider if price else None for price in prices]
+    dates = [price.date if price else None for price in prices]
+    return {
+        "#usd_per_s": pl.Series(usd_per_s, dtype=pl.Float64),
+        "#watts": pl.Series(watts, dtype=pl.Float64),
+        "price_provider": pl.Series(providers, dtype=pl.Categorical),
+        "price_date": pl.Series(dates, dtype=pl.Categorical),
+    }
+
+
+# ------------------------------------------------------------ kernels
+
+
+@dataclass(frozen=True, eq=False)
+class KernelCase(Case):
+    """One layer of a kernel of a step, as a case of its own.
+
+    Attributes:
+        step: The step.
+        index: The position of the kernel.
+    """
+
+    step: StepCase
+    index: int
+
+    @property
+    def keys(self) -> Mapping[str, str | int | None]:
+        """Its values in the key columns of tables."""
+        kernel = self.step.kernels[self.index]
+        return {**self.step.keys, "group": kernel.name, "count": kernel.count}
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernel, in one layer."""
+        return (replace(self.step.kernels[self.index], count=1),)
+
+    @cached_property
+    def times(self) -> Times:
+        """Its nominal times; its collectives follow one another."""
+        return self.step.kernel_times[self.index]
+
+
+def kernel_block(block: Block[StepCase]) -> Block[KernelCase]:
+    """The kernels of the cases of a block, as cases of their own."""
+    cases = [
+        KernelCase(case.place, case, index)
+        for case in block.cases
+        for index in range(len(case.kernels))
+    ]
+    return Block(block.before, tuple(cases), block.after)
+
+
+def kernel_stages(sheet: Sheet, cases: Sequence[KernelCase]) -> Stages:
+    """The columns of rows of kernels but keys and sizes: values of one layer.
+
+    Args:
+        sheet: The columns of the kernels.
+        cases: The kernels.
+    """
+    works = sheet.works(WORKS, exact=False)
+    seconds: dict[str, list[Time]] = {
+        f"t_{each.name}_s": [case.times.by[each.bound] for case in cases] for each in RESOURCES
+    }
+    activation = sheet.poly([case.times.activation for case in cases])
+    estimates = [case.step.kernel_estimates[case.index] for case in cases]
+    parts = {**OF_RESOURCES, MEMORY.bound: OF_RESOURCES[MEMORY.bound] + pl.col("t_activation_s")}
+    return [
+        works,
+        {
+            **{name: sheet.total(sheet.time(times)) for name, times in seconds.items()},
+            "t_activation_s": sheet.total(activation),
+        },
+        *estimate_stages(sheet, estimates),
+        {"t_ops_s": pl.max_horizontal(*parts.values()), "t_upper_s": reduce(add, parts.values())},
+        {"bound": first_longest(parts, pl.col("t_ops_s"), BOUND)},
+    ]
