@@ -65,8 +65,7 @@ def test_rows_are_counted_of_the_parts_that_this_run_makes() -> None:
         record("job_finished", job_id=1),
     ):
         progress.emit(event)
-    assert stream.getvalue().startswith("40 rows to make in 2 parts\n")
-    assert "40 of 40 rows (100 %)" in stream.getvalue()
+    assert stream.getvalue() == "40 rows to make in 2 parts\n", "nothing of what takes no time"
 
 
 def test_a_dry_run_has_no_progress() -> None:
@@ -94,8 +93,7 @@ def test_a_thousand_parts_do_not_make_a_thousand_lines() -> None:
     progress.emit(record("run_info"))
     for job in range(1, 1001):
         progress.emit(record("job_finished", job_id=job))
-    assert len(stream.getvalue().splitlines()) < 20
-    assert "5,000 of 5,000 rows (100 %)" in stream.getvalue()
+    assert stream.getvalue() == "5,000 rows to make in 1,000 parts\n"
 
 
 def test_a_file_gets_few_lines_however_long_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 LINES = 10
 """About this many lines go to a file: one for each tenth of the rows, then of the jobs [1]."""
 
+QUICK_S = 3.0
+"""Rows that are made sooner get no line of their own [s]."""
+
 LINE_INTERVAL_S = 10.0
 """Least time between two lines in a file [s]."""
 
@@ -229,7 +232,7 @@ class Progress(logging.Handler):
             and (tally.share - self._reported) * LINES >= 1
             and now_s - self._reported_s >= LINE_INTERVAL_S
         )
-        if rows and tally.done == tally.total:
+        if rows and tally.done == tally.total and elapsed_s >= QUICK_S:
             self._say(progress_line(tally.done, tally.total, elapsed_s))
         elif due and tally.waiting:
             self._say(tally.summary(now_s))
