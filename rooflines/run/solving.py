@@ -109,12 +109,12 @@ class Kept(NamedTuple):
     Attributes:
         recipes: What they are of, by sweep.
         columns: Their columns.
-        frame: The thresholds.
+        frames: The thresholds by sweep.
     """
 
     recipes: Mapping[str, JSON]
     columns: tuple[Column, ...]
-    frame: pl.DataFrame
+    frames: Mapping[str, pl.DataFrame]
 
     @classmethod
     def read(cls, path: Path | None, code: str | None) -> Kept:
@@ -125,8 +125,8 @@ class Kept(NamedTuple):
                 if made_from["code"] == code:
                     recipes = {recipe["sweep"]: recipe for recipe in made_from["made_from"]}
                     columns = tuple(Column(**column) for column in made_from["columns"])
-                    return cls(recipes, columns, read_parquet(path))
-        return cls({}, (), pl.DataFrame())
+                    return cls(recipes, columns, _by_sweep(read_parquet(path)))
+        return cls({}, (), {})
 
     def columns_of(self, recipes: Sequence[JSON]) -> tuple[Column, ...]:
         """The columns of sweeps that differ from these in their chips alone; else none."""
@@ -139,12 +139,21 @@ class Kept(NamedTuple):
         if old is None or _without_chips(recipe) != _without_chips(old):
             return chips, pl.DataFrame()
         new = [chip for chip in chips if recipe["chips"][chip] != old["chips"].get(chip)]
-        texts = pl.col("sweep", "chip").cast(pl.String)
-        same = pl.Series([chip for chip in chips if chip not in new], dtype=pl.String)
-        rows = self.frame.with_columns(texts.name.prefix("#")).filter(
-            pl.col("#sweep") == recipe["sweep"], pl.col("#chip").is_in(same.implode())
-        )
-        return new, rows.drop("#sweep", "#chip")
+        rows = self.frames.get(recipe["sweep"], pl.DataFrame())
+        if new or len(chips) < len(old["chips"]):
+            same = [chip for chip in chips if chip not in new]
+            rows = rows.filter(pl.col("chip").cast(pl.String).is_in(same)) if rows.height else rows
+        return new, rows
+
+
+def _by_sweep(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The rows of each sweep, which follow one another."""
+    runs = frame.select(pl.col("sweep").rle()).unnest("sweep")
+    found, start = dict[str, pl.DataFrame](), 0
+    for length, sweep in runs.iter_rows():
+        found[sweep] = frame.slice(start, length)
+        start += length
+    return found
 
 
 def _thresholds(kind: Kind, recipe: JSON, before: Kept) -> pl.DataFrame:
