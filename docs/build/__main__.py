@@ -1,7 +1,8 @@
 """Generate the documents that are computed: `python docs/build`.
 
 The config's JSON Schema; README's answers; pictures and their tables, and whole pages in docs;
-pages with figures of benchmarks/RESULTS.md; and the script of Vega for the site.
+pages with figures of benchmarks/RESULTS.md; and the script of Vega for the site;
+and the outputs of the notebooks.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from measured import (
 from outputs import OUTPUTS, with_outputs
 from vega import VEGA, vega_script
 
+from notebooks import run_notebooks
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -45,6 +48,7 @@ def main() -> None:
     gallery.draw(PICTURES)
     FAQ.write_text(faq_page(), encoding="utf-8")
     VEGA.write_bytes(vega_script())
+    run_notebooks()
 
 
 def rewrite(page: Path, current: Callable[[str], str]) -> None:
