@@ -300,10 +300,12 @@ def _forms(content: object) -> _Forms:
         for index, chart in enumerate(listed if isinstance(listed, list) else ()):
             with mistakes.at(f"charts[{index}]"):
                 charts.append(checked(ChartConfig, chart))
+        chips: dict[str, Chip] = {}
         with mistakes.at("chips"):
             chips = {**chip_entries(), **_own_chips(given.get("chips", {}))}
-        with mistakes.at("prices"):
-            chips = _priced(chips, given.get("prices", {}))
+        if chips:
+            with mistakes.at("prices"):
+                chips = _priced(chips, given.get("prices", {}))
     drawn = charts if isinstance(listed, list) else AUTO
     unlikely = _doubts(top, chips)
     return _Forms(top, sweeps, model_sweeps, measurements, drawn, chips, unlikely)
