@@ -169,7 +169,6 @@ def test_an_edit_of_code_changes_the_digests_of_what_it_is_behind(
 ) -> None:
     """A formula, a script of the site, the module of a job; not the file of another chart."""
     shutil.copytree(code.ROOT, tmp_path / "rooflines", ignore=shutil.ignore_patterns("*.pyc"))
-    job = "run.jobs.write_part"
 
     def forget() -> None:
         for cached in (code.code_digest, code.closure, code.imported, code.files_of, code.content):
@@ -178,10 +177,10 @@ def test_an_edit_of_code_changes_the_digests_of_what_it_is_behind(
     def digests() -> list[str]:
         forget()
         return [
-            code.code_digest("sweep", job),
-            code.code_digest("critical", job),
-            code.code_digest("site", "run.drawing_jobs.write_site"),
-            code.code_digest("charts", "run.drawing_jobs.draw_charts", but="charts/kinds"),
+            code.code_digest("run.jobs.write_part"),
+            code.code_digest("run.solving.write_thresholds"),
+            code.code_digest("site.site.write_bundle"),
+            code.code_digest("charts.job.write_charts", but="charts/kinds"),
         ]
 
     def changed(name: str) -> list[bool]:

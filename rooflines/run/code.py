@@ -15,32 +15,47 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 
-IMPORT = re.compile(rb"^\s*(?:from|import) rooflines\.(\w+)", re.MULTILINE)
-"""An import of a sub-package or of a top module."""
+IMPORT = re.compile(rb"^\s*(?:from|import) rooflines\.(\w+)(?:\.(\w+))?", re.MULTILINE)
+"""An import of a sub-package or top module, and of a module in it."""
 
-WRITING = "results"
-"""The sub-package that puts numbers into files."""
+OWN = "run"
+"""The sub-package of jobs: of it, a job depends on modules one by one."""
 
 
 @cache
-def code_digest(package: str, job: str, *, but: str = "") -> str:
+def code_digest(job: str, *, but: str = "") -> str:
     """A digest of the code behind an output.
 
-    That is the sub-package that computes it, the one that writes it, all that these import,
-    directly or not, and the module of its job.
+    That is the module of its job, and the sub-packages that this imports, directly or not.
 
     Args:
-        package: The sub-package that computes the output.
         job: The function that makes the output, such as `run.jobs.write_part`.
         but: A folder of the package that is left out.
     """
-    module = ROOT / f"{job.rpartition('.')[0].replace('.', '/')}.py"
-    files = {
-        module,
-        *(file for name in closure(package) | closure(WRITING) for file in files_of(name)),
-    }
+    package, *_ = job.split(".")
+    modules = _modules(job.split(".")[1]) if package == OWN else frozenset[Path]()
+    names = {package} if package != OWN else set[str]()
+    names |= {name for module in modules for name, _ in _imports(module) if name != OWN}
+    files = {file for name in names for found in closure(name) for file in files_of(found)}
     left_out = {file for file in files if but and file.is_relative_to(ROOT / but)}
-    return _digest_of(files - left_out)
+    return _digest_of({*modules, *files} - left_out)
+
+
+def _modules(name: str) -> frozenset[Path]:
+    """A module of jobs, and those of its sub-package that it imports."""
+    found, waiting = set[Path](), {ROOT / OWN / f"{name}.py"}
+    while waiting:
+        module = waiting.pop()
+        found.add(module)
+        waiting |= {
+            ROOT / OWN / f"{other}.py" for package, other in _imports(module) if package == OWN
+        } - found
+    return frozenset(found)
+
+
+def _imports(file: Path) -> set[tuple[str, str]]:
+    """The sub-packages or top modules that a file imports, each with the module in it."""
+    return {(name.decode(), module.decode()) for name, module in IMPORT.findall(content(file))}
 
 
 def file_digest(names: Iterable[str]) -> str:
@@ -70,8 +85,8 @@ def closure(package: str) -> frozenset[str]:
 @cache
 def imported(package: str) -> frozenset[str]:
     """The sub-packages and top modules that a sub-package imports."""
-    texts = (content(file) for file in files_of(package) if file.suffix == ".py")
-    return frozenset(name.decode() for text in texts for name in IMPORT.findall(text))
+    files = (file for file in files_of(package) if file.suffix == ".py")
+    return frozenset(name for file in files for name, _ in _imports(file))
 
 
 @cache

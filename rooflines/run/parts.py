@@ -72,11 +72,11 @@ def model_parts(sweep: ModelSweep, folder: str) -> Iterator[Output]:
 
 
 JOBS = {
-    TABLES: ("run.jobs.write_part", "sweep"),
-    MODELS: ("run.jobs.write_model_part", "serving"),
-    LAYERS: ("run.jobs.write_layer_part", "serving"),
+    TABLES: "run.jobs.write_part",
+    MODELS: "run.jobs.write_model_part",
+    LAYERS: "run.jobs.write_layer_part",
 }
-"""The job of a part and the sub-package that computes it, by folder."""
+"""The job of a part, by folder."""
 
 
 def part(folder: str, number: int, recipe: Mapping[str, object]) -> Output:
@@ -88,12 +88,11 @@ def part(folder: str, number: int, recipe: Mapping[str, object]) -> Output:
         recipe: The recipe of its rows, and its place in them.
     """
     sweep, rows = str(recipe["sweep"]), int(str(recipe["rows"]))
-    job, package = JOBS[folder]
     millions = min(-(-rows // 1_000_000), MILLIONS_IN_MEMORY)
     return Output(
         path=f"{folder}/{sweep}/part-{number:05d}.parquet",
-        job=job,
-        spec=as_param({"code": code_digest(package, job), **recipe}),
+        job=JOBS[folder],
+        spec=as_param({"code": code_digest(JOBS[folder]), **recipe}),
         memory_mb=MEMORY_MB + MEMORY_MB_PER_MILLION * millions,
         rows=rows,
         sweep=sweep,

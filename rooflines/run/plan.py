@@ -123,17 +123,15 @@ def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     sweeps, model_sweeps = list(config.sweeps.values()), list(config.model_sweeps.values())
     recipes = [recipe_of(sweep, sweep.config.chips) for sweep in sweeps]
     of_models = [model_recipe(sweep, sweep.models, sweep.config.chips) for sweep in model_sweeps]
-    yield _made(
-        THRESHOLDS, "run.solving.write_thresholds", "critical", {"sweeps": recipes}, memory_mb=1000
-    )
+    yield _made(THRESHOLDS, "run.solving.write_thresholds", {"sweeps": recipes}, memory_mb=1000)
     if model_sweeps:
         job = "run.solving.write_model_thresholds"
-        yield _made(MODEL_THRESHOLDS, job, "serving", {"sweeps": of_models}, memory_mb=1500)
+        yield _made(MODEL_THRESHOLDS, job, {"sweeps": of_models}, memory_mb=1500)
     skipped = {
         "rows": [*skipped_records(sweeps), *skipped_step_records(model_sweeps)],
         "sweeps": [*recipes, *of_models],
     }
-    yield _made(SKIPPED, "run.jobs.write_skipped", "serving", skipped)
+    yield _made(SKIPPED, "run.jobs.write_skipped", skipped)
     summed = {
         "of": [
             *(_summarized(sweep, parts) for sweep in sweeps),
@@ -144,9 +142,9 @@ def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     counted = [part for part in parts if part.folder in (TABLES, MODELS)]
     inputs = {"tables": _paths(counted), **_thresholds(config)}
     job = "results.summary.write_summary"
-    yield _made(SUMMARY, job, "critical", summed, memory_mb=1000, inputs=inputs)
+    yield _made(SUMMARY, job, summed, memory_mb=1000, inputs=inputs)
     job = "results.model_shapes.write_model_shapes"
-    yield _made(MODEL_SHAPES, job, "models", {"models": shape_rows()})
+    yield _made(MODEL_SHAPES, job, {"models": shape_rows()})
 
 
 def _measured(config: Config) -> Iterator[Output]:
@@ -155,20 +153,18 @@ def _measured(config: Config) -> Iterator[Output]:
     job = "run.measured_jobs.write_measured"
     for recipe in recipes:
         path = f"{MEASURED}/{recipe['measurement']}.parquet"
-        yield _made(path, job, "measured", {"measurements": [recipe]}, memory_mb=2000)
+        yield _made(path, job, {"measurements": [recipe]}, memory_mb=2000)
     job = "run.measured_jobs.write_measured_summary"
     inputs = {"tables": _timings(config)}
     for path in MEASURED_SUMMARIES if recipes else ():
-        yield _made(path, job, "measured", {"measurements": recipes}, memory_mb=2000, inputs=inputs)
+        yield _made(path, job, {"measurements": recipes}, memory_mb=2000, inputs=inputs)
 
 
 def _faces(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     """The workbook, charts and site."""
     thresholds = _thresholds(config)
     job = "workbook.workbook.write_workbook"
-    yield _made(
-        WORKBOOK, job, "workbook", {}, memory_mb=1000, inputs=thresholds, recorded_inputs=True
-    )
+    yield _made(WORKBOOK, job, {}, memory_mb=1000, inputs=thresholds, recorded_inputs=True)
     families: dict[str, list[Spec]] = {}
     for chart in config.charts:
         families.setdefault(chart.family, []).append(chart)
@@ -204,21 +200,21 @@ def _faces(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
         "timings": _timings(config),
     }
     job = "run.drawing_jobs.write_site"
-    yield _made(SITE, job, "site", site, memory_mb=1000, inputs=inputs, recorded_inputs=True)
+    code = code_digest("site.site.write_bundle")
+    yield Output(SITE, job, as_param({"code": code, **site}), inputs, 1000, recorded_inputs=True)
 
 
 def _made(  # noqa: PLR0913, the fields of an output
     path: str,
     job: str,
-    package: str,
     spec: Mapping[str, object],
     *,
     memory_mb: int = 500,
     inputs: Mapping[str, Sequence[str]] | None = None,
     recorded_inputs: bool = False,
 ) -> Output:
-    """An output that a sub-package computes; its spec has the digest of the code."""
-    whole = as_param({"code": code_digest(package, job), **spec})
+    """An output whose spec has the digest of the code of its job."""
+    whole = as_param({"code": code_digest(job), **spec})
     return Output(path, job, whole, inputs or {}, memory_mb, recorded_inputs=recorded_inputs)
 
 
@@ -299,11 +295,10 @@ def _chart_digest(config: Config, chart: Spec) -> str:
 
     Its code is its own file and all of `charts` but the files of other charts.
     """
-    job = "run.drawing_jobs.draw_charts"
     content = {
         "formats": config.formats,
         "chart": chart.plain(),
-        "code": code_digest("charts", job, but="charts/kinds"),
+        "code": code_digest("charts.job.write_charts", but="charts/kinds"),
         "own": file_digest(registry.modules_of(chart.family)),
         "data": list(_shown(config, chart)),
     }
