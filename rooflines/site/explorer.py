@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from rooflines.fits.entries import Calibrations
     from rooflines.models.model import Model
 
+MATMULS = "explorer"
+"""The name of the data of matmuls."""
+
 MATMUL = next(iter(NAMED))
 """The operation of the page."""
 
@@ -115,7 +118,7 @@ def explorer_files(
     models = named | dict(
         [(name, model) for name, model in others.items() if name not in named][:MOST_OWN]
     )
-    yield "explorer", _matmuls(chips, calibrations, models)
+    yield MATMULS, _matmuls(chips, calibrations, models)
     where = [*SERVING, *dict.fromkeys(served[:MOST_OWN])]
     yield "steps", _steps(models, [chip for chip in where if chip in chips], chips, calibrations)
 

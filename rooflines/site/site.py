@@ -27,13 +27,13 @@ from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.charts.registry import headings
 from rooflines.results.atomic import atomic_folder
-from rooflines.results.chip_numbers import chip_numbers
 from rooflines.results.records import recording
-from rooflines.results.tables import NO_TEXT, csv_text, metadata_of
+from rooflines.results.tables import metadata_of
 from rooflines.site.chip_page import compared_numbers
+from rooflines.site.data_package import package_files
 from rooflines.site.data_page import threshold_data
 from rooflines.site.downloads import download_files, downloads_of
-from rooflines.site.explorer import explorer_files, offered_chips
+from rooflines.site.explorer import MATMULS, explorer_files, offered_chips
 from rooflines.site.far_page import far_view
 from rooflines.site.packing import packed_rows
 from rooflines.site.pages import ListedChart, ListedTable, Published, pages, used_chips
@@ -156,7 +156,8 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
     for download in downloads:
         yield from download_files(download)
     others = _recipes([*models, *timings])
-    yield from _catalogue_files([*about["made_from"], *others])
+    named = {"thresholds": thresholds} | {path.stem: path for path in models}
+    yield from _catalogue_files([*about["made_from"], *others], named, site or {})
     if written is not None:
         text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
         yield "data/config.yaml", text.encode()
@@ -310,10 +311,13 @@ def _packed(spec: JSON) -> dict[str, JSON]:
     }
 
 
-def _catalogue_files(recipes: Sequence[JSON]) -> Iterator[tuple[str, bytes]]:
-    """All chips: the data of the first page, numbers, and their download."""
+def _catalogue_files(
+    recipes: Sequence[JSON], tables: Mapping[str, Path], site: Mapping[str, str]
+) -> Iterator[tuple[str, bytes]]:
+    """All chips: the data of the first page, numbers, and the data package."""
     chips = offered_chips(used_chips(recipes))
     for name, data in explorer_files(chips, recipes):
         yield f"data/{name}.js", _script(name, data)
+        if name == MATMULS:
+            yield from package_files(chips, data, tables, site)
     yield "data/chips.js", _script("chips", compared_numbers(chips))
-    yield "data/chips.csv", csv_text(chip_numbers(chips), NO_TEXT).encode()

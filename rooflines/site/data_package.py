@@ -1,0 +1,302 @@
+"""The tables of the site as a data package: `datapackage.json`, and a README with ways to read it.
+
+The form is that of Frictionless: https://specs.frictionlessdata.io/data-package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from rooflines.basics.table_files import scan_parquet
+from rooflines.basics.version import __version__
+from rooflines.catalogue.measured import measured_quantiles
+from rooflines.model.dictionary import column_records
+from rooflines.models.layers import layers_of
+from rooflines.models.library import model_entries
+from rooflines.models.resolve import model_named
+from rooflines.models.table import shape_rows
+from rooflines.results.chip_numbers import chip_numbers
+from rooflines.results.model_shapes import shapes_frame
+from rooflines.results.tables import NO_TEXT, csv_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.catalogue.entries import Chip
+
+FOLDER = "data"
+
+ROWS_OF_GROUP = 65_536
+"""Rows of a group of a Parquet file [1]."""
+
+TYPES = {
+    pl.Boolean: "boolean",
+    pl.Date: "date",
+    **dict.fromkeys((pl.Int64, pl.Int32, pl.UInt32), "integer"),
+    **dict.fromkeys((pl.Float64, pl.Float32), "number"),
+}
+"""Types of Frictionless by those of polars; any other is `string`."""
+
+LICENCE = {
+    "name": "MIT",
+    "path": "https://opensource.org/license/mit",
+    "title": "MIT License; data sheets are named with each number, timings with each quantile",
+}
+
+Meanings = dict[str, tuple[str, str]]
+"""Unit and meaning of columns by name."""
+
+CHIPS: Meanings = {
+    "chip": ("", "id of the chip"),
+    "quantity": ("", "what is counted"),
+    "of": ("", "compute unit, memory level or network that has it"),
+    "dtype": ("", "compute dtype of a peak"),
+    "value": ("", "the number, in the unit beside it"),
+    "unit": ("", "SI unit without prefix"),
+    "path": ("", "place of the number in the entry of the chip"),
+    "vendor": ("", "who makes the chip"),
+    "base": ("", "the chip that this is a variant of; empty: of none"),
+    "source": ("", "documents that have the number"),
+    "confidence": ("", "kind of the source"),
+    "estimate": ("", "whether it is an estimate"),
+    "note": ("", "remarks"),
+}
+
+LAYERS: Meanings = {
+    "model": ("", "id of the model"),
+    "layer": ("", "its matrix"),
+    "D": ("1", "contracted width"),
+    "F": ("1", "output width"),
+}
+
+MEASURED: Meanings = {
+    "of": ("", "what was timed: matmuls, or decode steps of served models"),
+    "chip": ("", "id of the chip; empty: all together"),
+    "software": ("", "whose kernels, or the engine; empty: all together"),
+    "dtypes": ("", "dtype combination, or format of the weights; empty: all together"),
+    "length": ("", "class of a matmul by its bound: long from 20 microseconds on, else short"),
+    "over": ("", "what the measured time is divided by: bound or estimate"),
+    "n": ("1", "number of timings"),
+    "p10": ("1", "nine timings in ten take at least this many times the predicted time"),
+    "p50": ("1", "median of measured over predicted time"),
+    "p90": ("1", "one timing in ten takes more than this many times the predicted time"),
+    "source": ("", "where the timings are from"),
+    "date": ("", "day on which the quantiles were computed"),
+}
+
+README = """\
+# Data of this site
+
+`datapackage.json` describes every table: columns with types, units and meanings, rows, bytes and
+sha256.
+
+pandas:
+
+```python
+import pandas as pd
+chips = pd.read_parquet("chips.parquet")
+peaks = chips[chips.path.str.endswith("bf16.flops_per_s")]
+print(peaks[["chip", "value", "unit", "source"]])
+```
+
+polars:
+
+```python
+import polars as pl
+thresholds = pl.scan_parquet("thresholds.parquet")
+found = thresholds.filter(pl.col("outcome") == "found", pl.col("axis") == "B")
+print(found.group_by("chip").agg(pl.col("critical").median()).collect())
+```
+
+DuckDB:
+
+```sql
+SELECT chip, dtypes, software, p10, p50, p90
+FROM 'measured.parquet'
+WHERE "over" = 'bound' AND length = 'long'
+ORDER BY p50;
+```
+
+Observable:
+
+```js
+const chips = await FileAttachment("chips.csv").csv({typed: true});
+const peaks = chips.filter((one) => one.path.endsWith("bf16.flops_per_s"));
+const formulas = await FileAttachment("formulas.json").json();
+display(Inputs.table(peaks, {columns: ["chip", "value", "unit"]}));
+```
+
+`formulas.json` has what the first page evaluates: works of a matmul under every split as
+polynomials in the number of chips, dtypes, rates of chips and networks, and calibrations. Numbers
+are integers, or rationals as text such as `1/8`.
+"""
+
+
+class Resource(NamedTuple):
+    """A table of the package.
+
+    Attributes:
+        name: Its name, which is that of the file without the suffix.
+        title: What it has.
+        content: The Parquet file.
+        table: The same as a frame.
+        meanings: Units and meanings of its columns.
+    """
+
+    name: str
+    title: str
+    content: bytes
+    table: pl.LazyFrame
+    meanings: Meanings
+
+
+def package_files(
+    chips: Mapping[str, Chip],
+    formulas: JSON,
+    tables: Mapping[str, Path],
+    site: Mapping[str, str],
+) -> Iterator[tuple[str, bytes]]:
+    """The files of the package.
+
+    Args:
+        chips: Entries by id.
+        formulas: Coefficients of operations and rates of chips.
+        tables: Files of thresholds by name, which the site has: `thresholds`, perhaps
+            `model-thresholds`.
+        site: What the site says of itself: title, author, address and date.
+
+    Yields:
+        Path and content of each file.
+    """
+    listed = _chips(chips)
+    found = [
+        _made("chips", "Every number of every chip", listed, CHIPS),
+        _made("models", "Models", shapes_frame(shape_rows()), _columns("model-shapes")),
+        _made("layers", "Matrices of these models", _layers(), LAYERS),
+        _made("measured", "How far off timings are", measured_quantiles(), MEASURED),
+    ]
+    stored = [
+        Resource(name, title, path.read_bytes(), scan_parquet(path), _columns(name))
+        for name, title in THRESHOLDS.items()
+        if (path := tables.get(name))
+    ]
+    text = json.dumps(formulas, ensure_ascii=False, separators=(",", ":")).encode()
+    for resource in found:
+        yield f"{FOLDER}/{resource.name}.parquet", resource.content
+    yield f"{FOLDER}/chips.csv", csv_text(listed, NO_TEXT).encode()
+    yield f"{FOLDER}/formulas.json", text
+    yield f"{FOLDER}/README.md", README.encode()
+    described = _described([*found, *stored], text, site)
+    yield f"{FOLDER}/datapackage.json", (json.dumps(described, indent=1) + "\n").encode()
+
+
+THRESHOLDS = {
+    "thresholds": "From which size on operations are compute-bound",
+    "model-thresholds": "From which batch and up to which context steps of models are",
+}
+"""Tables of thresholds and what they have."""
+
+
+def _chips(chips: Mapping[str, Chip]) -> pl.DataFrame:
+    """A row for every number of every chip."""
+    numbers = chip_numbers(chips).rename({"meaning": "quantity"})
+    parts = pl.col("path").str.split(".")
+    of_unit = parts.list.first() == "units"
+    return numbers.with_columns(
+        of=pl.when(parts.list.len() > 2).then(parts.list.get(1)),  # noqa: PLR2004, tree, name, key
+        dtype=pl.when(of_unit).then(parts.list.get(2, null_on_oob=True)),
+    ).select(list(CHIPS))
+
+
+def _made(name: str, title: str, frame: pl.DataFrame, meanings: Meanings) -> Resource:
+    """A table that the site makes, as Parquet."""
+    written = io.BytesIO()
+    frame.write_parquet(written, compression="zstd", row_group_size=ROWS_OF_GROUP)
+    return Resource(name, title, written.getvalue(), frame.lazy(), meanings)
+
+
+def _layers() -> pl.DataFrame:
+    """The matrices of every model of the catalogue."""
+    rows = [
+        (model, layer, *sizes)
+        for model in model_entries()
+        for layer, sizes in layers_of(model_named(model).shape).items()
+    ]
+    return pl.DataFrame(rows, schema=list(LAYERS), orient="row")
+
+
+def _columns(file: str) -> Meanings:
+    """Units and meanings of the columns of a file of results."""
+    return {
+        one["column"]: (one["unit"], one["meaning"])
+        for one in column_records()
+        if one["file"] == file
+    }
+
+
+def _described(
+    resources: Sequence[Resource], formulas: bytes, site: Mapping[str, str]
+) -> dict[str, JSON]:
+    """The package as its specification has it."""
+    return {
+        "name": "rooflines",
+        "title": site.get("title", "rooflines"),
+        "profile": "data-package",
+        "version": __version__,
+        "homepage": site.get("url", ""),
+        "created": str(site.get("date", "")),
+        "licenses": [LICENCE],
+        "citation": f"rooflines {__version__}, tables of rooflines and thresholds",
+        "config": "config.yaml",
+        "resources": [
+            *(_resource(each) for each in resources),
+            {
+                "name": "formulas",
+                "path": "formulas.json",
+                "title": "Works, rates and calibrations as coefficients",
+                "format": "json",
+                **_digest(formulas),
+            },
+        ],
+    }
+
+
+def _resource(resource: Resource) -> dict[str, JSON]:
+    schema = resource.table.collect_schema()
+    rows = int(resource.table.select(pl.len()).collect().item())
+    return {
+        "name": resource.name,
+        "path": f"{resource.name}.parquet",
+        "title": resource.title,
+        "format": "parquet",
+        "rows": rows,
+        **_digest(resource.content),
+        "licenses": [LICENCE],
+        "schema": {
+            "fields": [
+                _field(name, kind, resource.meanings.get(name, ("", "")))
+                for name, kind in schema.items()
+            ]
+        },
+    }
+
+
+def _field(name: str, kind: pl.DataType, about: tuple[str, str]) -> dict[str, str]:
+    unit, meaning = about
+    return {
+        "name": name,
+        "type": TYPES.get(kind.base_type(), "string"),
+        **({"unit": unit} if unit else {}),
+        "description": meaning,
+    }
+
+
+def _digest(content: bytes) -> dict[str, JSON]:
+    return {"bytes": len(content), "hash": f"sha256:{hashlib.sha256(content).hexdigest()}"}

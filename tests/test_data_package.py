@@ -1,0 +1,132 @@
+"""The data package of the site: what it says of its tables is so, and each snippet runs."""
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from bundles import HOSTILE
+from playwright.sync_api import Browser
+
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.measured import measured_quantiles
+from rooflines.site.data_package import TYPES
+
+OBSERVABLE = """async ([code, files]) => {
+  const shown = [];
+  const FileAttachment = (name) => ({
+    json: async () => JSON.parse(files[name]),
+    csv: async () => {
+      const [head, ...rows] = files[name].trim().split("\\n").map((line) => line.split(","));
+      return rows.map((row) => Object.fromEntries(row.map((cell, i) => [head[i], cell])));
+    },
+  });
+  const Inputs = { table: (rows) => rows };
+  const run = new Function("FileAttachment", "Inputs", "display",
+    `return (async () => {${code}})()`);
+  await run(FileAttachment, Inputs, (value) => shown.push(value));
+  return shown.map((rows) => rows.length);
+}"""
+"""A snippet of Observable, with stand-ins for what its notebooks have."""
+
+
+@pytest.fixture(scope="module")
+def folder(site: Path) -> Path:
+    """The folder of the data."""
+    return site / "data"
+
+
+@pytest.fixture(scope="module")
+def package(folder: Path) -> dict[str, Any]:
+    """What describes it."""
+    found: dict[str, Any] = json.loads((folder / "datapackage.json").read_text())
+    return found
+
+
+def snippet(folder: Path, language: str, word: str = "") -> str:
+    """A block of code of the README."""
+    found = re.findall(rf"```{language}\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    return next(code for code in found if word in code)
+
+
+def test_it_describes_every_table(folder: Path, package: dict[str, Any]) -> None:
+    """Rows, bytes, digest, and each column with its type and meaning."""
+    assert [one["name"] for one in package["resources"]] == [
+        *("chips", "models", "layers", "measured", "thresholds", "model-thresholds", "formulas")
+    ]
+    for one in package["resources"]:
+        content = (folder / one["path"]).read_bytes()
+        assert one["bytes"] == len(content)
+        assert one["hash"] == f"sha256:{hashlib.sha256(content).hexdigest()}"
+        if one["format"] != "parquet":
+            continue
+        table = pl.read_parquet(content)
+        assert one["rows"] == table.height > 0
+        fields = one["schema"]["fields"]
+        assert {field["name"]: field["type"] for field in fields} == {
+            name: TYPES.get(kind.base_type(), "string") for name, kind in table.schema.items()
+        }
+        assert [field["name"] for field in fields if not field["description"]] == [], one["name"]
+
+
+def test_it_says_where_it_is_from(package: dict[str, Any]) -> None:
+    """Title, version, licence, citation and the config."""
+    assert package["title"] == HOSTILE
+    assert package["version"] in package["citation"]
+    assert package["licenses"][0]["name"] == "MIT"
+    assert package["config"] == "config.yaml"
+
+
+def test_its_numbers_are_those_of_the_catalogue(folder: Path) -> None:
+    """A peak with its dtype, a bandwidth with its level, quantiles of timings."""
+    chips = pl.read_parquet(folder / "chips.parquet").filter(chip="h100-sxm")
+    entry = chip_entries()["h100-sxm"]
+    (peak,) = chips.filter(path="units.matrix.bf16.flops_per_s").to_dicts()
+    assert peak["value"] == entry.units["matrix"]["bf16"].flops_per_s
+    assert (peak["of"], peak["dtype"], peak["unit"]) == ("matrix", "bf16", "FLOP/s")
+    (rate,) = chips.filter(path="memory.hbm.bytes_per_s").to_dicts()
+    assert (rate["value"], rate["of"], rate["dtype"]) == (3.35e12, "hbm", None)
+    assert pl.read_parquet(folder / "measured.parquet").equals(measured_quantiles())
+
+
+@pytest.mark.parametrize("tool", ["pandas", "polars"])
+def test_a_snippet_in_python_runs(folder: Path, tool: str) -> None:
+    """In the folder of the data; skipped where the tool is not installed."""
+    pytest.importorskip(tool)
+    code = snippet(folder, "python", f"import {tool}")
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "tpu-v5e" in done.stdout or "h100-sxm" in done.stdout
+
+
+def test_the_query_of_duckdb_runs(folder: Path) -> None:
+    """Rows in the order of the median; skipped where neither module nor program is installed."""
+    query = snippet(folder, "sql")
+    program = shutil.which("duckdb")
+    if program:
+        command = [program, "-csv", "-c", query]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return
+    duckdb = pytest.importorskip("duckdb")
+    named = query.replace("'measured.parquet'", f"'{folder / 'measured.parquet'}'")
+    rows = duckdb.sql(named).fetchall()
+    assert [row[4] for row in rows] == sorted(row[4] for row in rows)
+
+
+def test_the_snippet_of_observable_runs(folder: Path, browser: Browser) -> None:
+    """In a browser, with stand-ins for its file attachments and inputs."""
+    with browser.new_context() as context:
+        names = ("chips.csv", "formulas.json")
+        files = {name: (folder / name).read_text() for name in names}
+        code = snippet(folder, "js")
+        (shown,) = context.new_page().evaluate(OBSERVABLE, [code, files])
+    assert shown > len(chip_entries()) / 2
