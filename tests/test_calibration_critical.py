@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from exact_quantities import exact_quantities
 
+from rooflines.fits.choice import CalibrationFit
 from rooflines.fits.critical import critical_estimate
-from rooflines.fits.estimate import CalibrationFit, Estimate, Piece, Sum, estimate_of
+from rooflines.fits.estimate import Estimate, Piece, Sum, estimate_of
 from rooflines.fits.form import Numbers, pieces, value
 from rooflines.fits.quantities import polynomials
 from rooflines.model.costs import Workload

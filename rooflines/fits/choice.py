@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rooflines.basics.numbers import exact
 from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
-from rooflines.fits.estimate import CalibrationFit
 from rooflines.fits.form import Numbers
 from rooflines.model.operation import MATRIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rooflines.catalogue.entries import Calibration, Chip
+    from rooflines.fits.collective_form import CollectiveNumbers
     from rooflines.fits.entries import Calibrations, Fitted, FittedCollective
-    from rooflines.fits.estimate import Band
     from rooflines.model.operation import Unit
+    from rooflines.model.times import Band
+
+
+@dataclass(frozen=True)
+class CalibrationFit:
+    """The fitted numbers of a workload on a chip.
+
+    Attributes:
+        numbers: Of the matmul; `network` counts where there is no `collective`.
+        collective: Of the collective, if the workload has one over one interconnect; None: it has
+            not, or it is not fitted.
+        bands: By bound of the estimate; a bound without a band is left out.
+    """
+
+    numbers: Numbers
+    collective: CollectiveNumbers | None = None
+    bands: Mapping[str, Band] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

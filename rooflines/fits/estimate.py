@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING
@@ -15,34 +15,17 @@ from rooflines.model.resources import MATH, RESOURCES, network_rate
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from rooflines.fits.choice import CalibrationFit
     from rooflines.fits.collective_form import CollectiveNumbers
     from rooflines.fits.form import Numbers
     from rooflines.fits.quantities import Polynomial
     from rooflines.model.costs import Workload
     from rooflines.model.network import Route
     from rooflines.model.target import Target
+    from rooflines.model.times import Band
 
 Pieces = list[tuple[Affine, ...]]
 """A maximum of minima of affine functions."""
-
-Band = tuple[float, float]
-"""The p10 and p90 of measured over estimated time [1]."""
-
-
-@dataclass(frozen=True)
-class CalibrationFit:
-    """The fitted numbers of a workload on a chip.
-
-    Attributes:
-        numbers: Of the matmul; `network` counts where there is no `collective`.
-        collective: Of the collective, if the workload has one over one interconnect; None: it has
-            not, or it is not fitted.
-        bands: By bound of the estimate; a bound without a band is left out.
-    """
-
-    numbers: Numbers
-    collective: CollectiveNumbers | None = None
-    bands: Mapping[str, Band] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Calibrations as data of a page: pieces of times, affine in nominal quantities.
 
 No form of a calibrated time is written here, nor in the page: pieces are those of
-`calibration.form`, collectives those of `calibration.collective_form`.
+`fits.form`, collectives those of `fits.collective_form`.
 """
 
 from __future__ import annotations

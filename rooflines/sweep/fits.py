@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rooflines.fits.choice import CalibrationChoice
 
 if TYPE_CHECKING:
-    from rooflines.fits.estimate import CalibrationFit
+    from rooflines.fits.choice import CalibrationFit
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
