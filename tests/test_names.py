@@ -1,0 +1,120 @@
+"""Names of the package: a class, or a public function of a sub-package, has its own."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+EVERYWHERE = {"cli:command"}
+"""Functions that every module of a sub-package has."""
+
+CLASSES: set[str] = {
+    "Asked",
+    "Block",
+    "Case",
+    "Experts",
+    "Kernel",
+    "Kind",
+    "Line",
+    "Lines",
+    "Machine",
+    "Numbers",
+    "Origin",
+    "Place",
+    "Placement",
+    "Resource",
+    "Setting",
+    "Shape",
+    "Sharing",
+    "Sheet",
+    "Skipped",
+    "SkippedSteps",
+    "Together",
+    "Unit",
+    "Variant",
+    "Window",
+}
+"""Classes that still share a name; the list only gets shorter."""
+
+FUNCTIONS: set[str] = {
+    "charts:cases_of",
+    "charts:finding_of",
+    "charts:labels_of",
+    "charts:marks_of",
+    "charts:sizes_of",
+    "charts:with_room",
+    "critical:outcome",
+    "critical:solve",
+    "explanation:explained",
+    "sweep:check_chips",
+    "sweep:odd_part",
+    "sweep:quotient",
+}
+"""Public functions of a sub-package that still share a name; the list only gets shorter."""
+
+
+def named(path: Path, kinds: tuple[type[ast.stmt], ...]) -> Iterator[str]:
+    """The public names of a module's classes or functions."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, kinds):
+            name: str = node.name  # type: ignore[attr-defined]  # classes and functions have one
+            if not name.startswith("_"):
+                yield name
+
+
+def shared(root: Path) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The modules of every class name, and of every function `<sub-package>:<name>`, of several."""
+    classes, functions = defaultdict(list), defaultdict(list)
+    for path in sorted(root.rglob("*.py")):
+        module = path.relative_to(root)
+        for name in named(path, (ast.ClassDef,)):
+            classes[name].append(module.as_posix())
+        for name in named(path, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            functions[f"{module.parts[0]}:{name}"].append(module.as_posix())
+    several = (
+        {name: modules for name, modules in found.items() if len(modules) > 1}
+        for found in (classes, functions)
+    )
+    first, second = several
+    return first, second
+
+
+def test_no_two_classes_share_a_name(repository: Path) -> None:
+    """Those listed do, and no others."""
+    classes, _ = shared(repository / "rooflines")
+    assert {name: modules for name, modules in classes.items() if name not in CLASSES} == {}
+    assert CLASSES - classes.keys() == set(), "take these off the list"
+
+
+def test_no_two_public_functions_of_a_sub_package_share_a_name(repository: Path) -> None:
+    """Those listed do, and no others; `command` is the function of every command."""
+    _, functions = shared(repository / "rooflines")
+    known = FUNCTIONS | EVERYWHERE
+    assert {name: modules for name, modules in functions.items() if name not in known} == {}
+    assert FUNCTIONS - functions.keys() == set(), "take these off the list"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("class A: ...", "class A: ...", (["A"], [])),
+        ("def f(): ...", "def f(): ...", ([], ["sub:f"])),
+        ("def _f(): ...\nclass _A: ...", "def _f(): ...\nclass _A: ...", ([], [])),
+        ("def f(): ...", "async def g(): ...", ([], [])),
+    ],
+)
+def test_shared_names_are_noticed(
+    tmp_path: Path, one: str, other: str, expected: tuple[list[str], list[str]]
+) -> None:
+    """Public classes and functions are; private ones may share a name."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "one.py").write_text(one)
+    (tmp_path / "sub" / "other.py").write_text(other)
+    assert tuple(list(found) for found in shared(tmp_path)) == expected
