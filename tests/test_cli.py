@@ -225,6 +225,8 @@ def test_a_config_of_prices_is_enough(here: Path, capsys: pytest.CaptureFixture[
     assert "$2.5 (your price" in said(capsys, "compare", "mi300x", "tpu-v6e", *words)
     assert "none of tpu-v6e is known" in said(capsys, "compare", "mi300x", "tpu-v6e", *words)
     assert "2.5" in said(capsys, "list", "chips", "mi300x", *words)
+    (here / "prices.yaml").write_text("chips: {mine: {units: 5}}\nprices: {mine: 2.5}\n")
+    assert "prices.mine" not in refused(capsys, "explain", "b200", "1x2x3", "bf16", *words)
     (here / "prices.yaml").write_text("prices: {mi300: 2.5, b200: free}\n")
     assert cli.run(["explain", "b200", "1x2x3", "bf16", *words]) == 2
     message = capsys.readouterr().err
