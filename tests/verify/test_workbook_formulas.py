@@ -31,7 +31,7 @@ ALWAYS = """<?xml version="1.0" encoding="UTF-8"?>
 ALL_SHEETS = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1"
 """Every sheet as a CSV file, numbers in full."""
 
-WHAT_IF = "xl/worksheets/sheet3.xml"
+WHAT_IF = "xl/worksheets/sheet1.xml"
 
 
 def with_changes(path: Path, target: Path, changed: Mapping[str, float]) -> None:
