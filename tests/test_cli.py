@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from command_line import refused, said
+from documents import config_schema
 from hf_configs import config_of
 from small_config import SMALL
 
@@ -286,6 +288,16 @@ def test_columns_are_those_of_python(capsys: pytest.CaptureFixture[str]) -> None
     assert "table is 'threshold', which is no kind" in refused(
         capsys, "list", "columns", "threshold"
     )
+
+
+def test_keys_are_those_of_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of every place of a config, or of one."""
+    every = json.loads(said(capsys, "list", "keys", "--json"))
+    found = {row["key"] for row in every if row["place"] == "config"}
+    assert found == {*config_schema()["properties"]}
+    one = said(capsys, "list", "keys", "sweeps")
+    assert re.search(r"^shares +\[1\] +shares of the attainable peak", one, re.MULTILINE)
+    assert "place is 'sweep', which is no place" in refused(capsys, "list", "keys", "sweep")
 
 
 def test_dtypes_have_the_sources_of_their_formats(capsys: pytest.CaptureFixture[str]) -> None:

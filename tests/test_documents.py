@@ -15,11 +15,7 @@ from vega import VEGA, vega_script
 
 from rooflines import charts
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.catalogue.entries import Chip, Network, Peak
-from rooflines.models.dtypes import StepDtypes
-from rooflines.models.split import Split
-from rooflines.settings.model_sweeps import ModelSweepConfig, Prices, Request, Targets
-from rooflines.settings.schema import ConfigFile, SweepConfig
+from rooflines.cli.keys import forms
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,19 +140,8 @@ def test_a_wrong_config_is_invalid_by_the_schema(
     assert not validator.is_valid(wrong)
 
 
-KINDS = (
-    *(ConfigFile, SweepConfig, ModelSweepConfig, StepDtypes, Split, Request, Targets, Prices),
-    *(Chip, Peak, Network),
-)
-
-
-@pytest.mark.parametrize("model", KINDS)
-def test_every_key_is_explained(model: type[ConfigFile], repository: Path) -> None:
-    """config/README.md names every key of the config; every key has a description for editors."""
-    text = (repository / "config" / "README.md").read_text(encoding="utf-8")
-    assert not [
-        name
-        for name in (field.alias or name for name, field in model.model_fields.items())
-        if f"`{name}" not in text and f".{name}`" not in text and f"{name}:" not in text
-    ]
-    assert not [name for name, field in model.model_fields.items() if not field.description]
+@pytest.mark.parametrize("place", forms())
+def test_every_key_is_explained(place: str) -> None:
+    """For editors, and for `rooflines list keys`."""
+    fields = forms()[place].model_fields
+    assert not [name for name, field in fields.items() if not field.description]

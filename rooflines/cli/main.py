@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "list": (
-        ("chips", "models", "dtypes", "columns"),
-        "List chips, models, dtypes or columns, or show one of them.",
+        ("chips", "models", "dtypes", "columns", "keys"),
+        "List chips, models, dtypes, columns or keys, or show one.",
     ),
     "measured": (("measure", "calibrate", "kernels"), "Use timings: make, fit and place them."),
 }
