@@ -51,7 +51,9 @@ def package(folder: Path) -> dict[str, Any]:
 
 def snippet(folder: Path, language: str, word: str = "") -> str:
     """A block of code of the README."""
-    found = re.findall(rf"```{language}\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    found: list[str] = re.findall(
+        rf"```{language}\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL
+    )
     return next(code for code in found if word in code)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -36,7 +36,7 @@ FOLDER = "data"
 ROWS_OF_GROUP = 65_536
 """Rows of a group of a Parquet file [1]."""
 
-TYPES = {
+TYPES: dict[type[pl.DataType], str] = {
     pl.Boolean: "boolean",
     pl.Date: "date",
     **dict.fromkeys((pl.Int64, pl.Int32, pl.UInt32), "integer"),
@@ -243,7 +243,7 @@ def _columns(file: str) -> Meanings:
 
 def _described(
     resources: Sequence[Resource], formulas: bytes, site: Mapping[str, str]
-) -> dict[str, JSON]:
+) -> dict[str, Any]:
     """The package as its specification has it."""
     return {
         "name": "rooflines",
@@ -268,7 +268,7 @@ def _described(
     }
 
 
-def _resource(resource: Resource) -> dict[str, JSON]:
+def _resource(resource: Resource) -> dict[str, Any]:
     schema = resource.table.collect_schema()
     rows = int(resource.table.select(pl.len()).collect().item())
     return {
@@ -298,5 +298,5 @@ def _field(name: str, kind: pl.DataType, about: tuple[str, str]) -> dict[str, st
     }
 
 
-def _digest(content: bytes) -> dict[str, JSON]:
+def _digest(content: bytes) -> dict[str, Any]:
     return {"bytes": len(content), "hash": f"sha256:{hashlib.sha256(content).hexdigest()}"}

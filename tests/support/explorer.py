@@ -35,6 +35,7 @@ NUMBERS = """() => EXPLORER.answers().map((row) => row.lack ? { lack: row.lack }
   lower: row.nominal ? row.nominal.lower : row.answer.lower,
   footprint: row.nominal ? row.nominal.footprint : row.footprint.weights + row.footprint.caches,
   band: row.estimate?.band ?? null, rate: row.rate ?? null,
+  saturates: row.saturates?.size ?? null,
   sent: row.nominal ? row.nominal.times.network : row.answer.parts[2],
 })"""
 """What the page has of each chip."""
@@ -178,6 +179,7 @@ def _matmul(state: State) -> dict[str, Any]:
         "all": along[1]["critical"],
         "most": along[0.9]["critical"],
         "outcome": along[1]["outcome"],
+        "saturates": along[1]["saturates_estimate"] if time and calibrated else None,
         "lower": row["t_lower_s"],
         "footprint": row["footprint_bytes"],
         "band": None
