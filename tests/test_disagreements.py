@@ -35,14 +35,9 @@ EXPLAINED = {
 }
 
 
-def test_the_page_of_disagreements_is_in_step_with_the_catalogue() -> None:
-    """The page lists every number whose note gives another figure."""
-    assert disagreements.PAGE.read_text(encoding="utf-8") == disagreements.page()
-    assert len(disagreements.found()) > 60
-
-
 def test_sources_are_close_unless_they_count_differently() -> None:
     """The larger ratios are exactly the explained ones."""
+    assert len(disagreements.found()) > 60
     wide = {
         (chip, path)
         for chip, path, value, others, _ in disagreements.found()

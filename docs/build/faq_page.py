@@ -109,7 +109,7 @@ TRUST = """\
 ## How far can I trust the numbers?
 
 The arithmetic is exact, see [guarantees](guarantees.md). The numbers of the {chips} have sources,
-and {estimates} of {numbers} are marked as estimates; [disagreements](disagreements.md) lists
+and {estimates} of {numbers} are marked as estimates; notes in `rooflines list chips --csv` say
 where sources differ. A bound is no measurement: [served](served.md) compares both.
 """
 
