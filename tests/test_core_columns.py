@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 import rooflines
 from rooflines.charts.kinds import roofline, time
 from rooflines.charts.needs import absent
-from rooflines.run.jobs import write_layer_part, write_model_part, write_part
+from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ WHOLE = {
     "chips": "h100-sxm",
     "splits": {"tp": 8},
 }
-WRITE = {"tables": write_part, "models": write_model_part, "layers": write_layer_part}
 
 
 def config_of(columns: object, **more: object) -> rooflines.Config:
@@ -57,7 +56,7 @@ def test_core_tables_store_keys_sizes_and_the_listed_metrics(tmp_path: Path) -> 
     """Values are those of all columns; the list written out gives the same."""
     core, listed, whole = (config_of(columns) for columns in ("core", CORE, "all"))
     for part in plan(core).parts:
-        WRITE[part.folder](part.spec, tmp_path / part.path)
+        write_part(part.spec, tmp_path / part.path)
     every = rooflines.rows(whole, "mine").collect()
     keys = every.columns[: every.columns.index("flops")]
     read = rooflines.scan(tmp_path, "mine").collect()

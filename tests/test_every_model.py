@@ -26,7 +26,7 @@ from rooflines.charts.job import write_charts
 from rooflines.charts.kit.render import spec_of
 from rooflines.charts.kit.text import chip_label
 from rooflines.results.folders import MODEL_THRESHOLDS
-from rooflines.run.jobs import write_model_part
+from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_model_thresholds, write_thresholds
 from rooflines.site.site import write_bundle
@@ -76,7 +76,7 @@ def make(folder: Path) -> None:
     tables = [folder / part.path for part in planned.parts_in("models")]
     for part, table in zip(planned.parts_in("models"), tables, strict=True):
         table.parent.mkdir(parents=True, exist_ok=True)
-        write_model_part(part.spec, table)
+        write_part(part.spec, table)
     thresholds = folder / "thresholds.parquet"
     write_thresholds(planned.spec("thresholds.parquet"), thresholds)
     of_models = [folder / MODEL_THRESHOLDS]

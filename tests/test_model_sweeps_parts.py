@@ -10,7 +10,7 @@ import pytest
 
 import rooflines
 from rooflines.results.folders import LAYERS, MODELS
-from rooflines.run.jobs import write_layer_part, write_model_part
+from rooflines.run.jobs import write_part
 from rooflines.run.parts import cuts
 from rooflines.run.plan import plan
 from rooflines.serving.recipes import model_sweep_of
@@ -144,8 +144,8 @@ def test_a_written_part_stores_what_its_config_asks_for(tmp_path: Path) -> None:
     """Chosen metrics, and the recipe in the metadata."""
     given = config(columns=["flops", "t_ops_s"], phase="decode")
     planned = plan(given)
-    write_model_part(planned.parts_in("models")[0].spec, tmp_path / "models.parquet")
-    write_layer_part(planned.parts_in("layers")[0].spec, tmp_path / "layers.parquet")
+    write_part(planned.parts_in("models")[0].spec, tmp_path / "models.parquet")
+    write_part(planned.parts_in("layers")[0].spec, tmp_path / "layers.parquet")
     models, layers = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in (MODELS, LAYERS))
     keys = ["model", "phase", "chip", "memory", "network", "dtypes", "split"]
     keys += ["chips", "tp", "dp", "ep", "B", "S"]

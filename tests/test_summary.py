@@ -14,7 +14,7 @@ from rooflines.model.columns import SUMMARY
 from rooflines.results.records import FOLDER
 from rooflines.results.summary import write_summary
 from rooflines.results.tables import NO_TEXT, write_csv
-from rooflines.run.jobs import write_model_part, write_part
+from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_model_thresholds, write_thresholds
 
@@ -136,7 +136,7 @@ def test_whole_models_are_counted_by_model_phase_and_split(axis: str, tmp_path: 
     sweep = {**STEPS, "thresholds": [axis]}
     planned = plan(rooflines.load_config({"model-sweeps": {"serve": sweep}, "charts": []}))
     for part in planned.parts:
-        write_model_part(part.spec, tmp_path / part.path)
+        write_part(part.spec, tmp_path / part.path)
     write_model_thresholds(
         planned.spec("model-thresholds.parquet"), tmp_path / "model-thresholds.parquet"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -12,6 +12,7 @@ from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
 from rooflines.model.columns import TEXTS, Column
 from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
+from rooflines.results.folders import LAYERS, MODELS, TABLES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.serving.recipes import model_sweep_of
@@ -21,7 +22,7 @@ from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
 from rooflines.sweep.table import skipped_frame, stored_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
@@ -40,58 +41,49 @@ def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) ->
     }
 
 
+class Kind(NamedTuple):
+    """A kind of table.
+
+    Attributes:
+        sweep_of: The sweep of a recipe.
+        table: The rows of a sweep.
+        columns: The columns that a sweep stores.
+        texts: Those of text.
+    """
+
+    sweep_of: Callable[[JSON], Any]
+    table: Callable[[Any], OperationTable | StepTable | KernelTable]
+    columns: Callable[[Any], list[Column]]
+    texts: Iterable[str]
+
+
+KINDS = {
+    TABLES: Kind(sweep_of, OperationTable, stored_columns, TEXTS),
+    MODELS: Kind(model_sweep_of, StepTable, stored_step_columns, STEP_TEXTS),
+    LAYERS: Kind(model_sweep_of, KernelTable, stored_layer_columns, LAYER_TEXTS),
+}
+"""The kinds of tables by folder."""
+
+
 @recorded
 def write_part(spec: str, path: str | Path) -> None:
-    """Write one part of a table of operations.
+    """Write one part of a table.
 
     Args:
         spec: What it depends on, from `Output.spec`.
         path: The Parquet file to write.
     """
     recipe = json.loads(spec)
-    sweep = sweep_of(recipe)
-    columns = stored_columns(sweep)
+    kind, config, first = KINDS[recipe["folder"]], recipe["config"], recipe["row"]
+    sweep = kind.sweep_of(recipe)
+    columns = kind.columns(sweep)
     names = [column.name for column in columns]
-    rows = OperationTable(sweep).frame(recipe["start"], recipe["stop"], names, enums=True)
-    _write_part(recipe, columns, rows, path, TEXTS)
-
-
-@recorded
-def write_model_part(spec: str, path: str | Path) -> None:
-    """Write one part of a table of whole models; arguments as of `write_part`."""
-    recipe = json.loads(spec)
-    sweep = model_sweep_of(recipe)
-    columns = stored_step_columns(sweep)
-    names = [column.name for column in columns]
-    rows = StepTable(sweep).frame(recipe["start"], recipe["stop"], names, enums=True)
-    _write_part(recipe, columns, rows, path, STEP_TEXTS)
-
-
-@recorded
-def write_layer_part(spec: str, path: str | Path) -> None:
-    """Write one part of a table of kernels of whole models; arguments as of `write_part`."""
-    recipe = json.loads(spec)
-    sweep = model_sweep_of(recipe)
-    columns = stored_layer_columns(sweep)
-    rows = KernelTable(sweep).frame(recipe["start"], recipe["stop"], enums=True)
-    rows = rows.select(column.name for column in columns)
-    _write_part(recipe, columns, rows, path, LAYER_TEXTS)
-
-
-def _write_part(
-    recipe: JSON,
-    columns: Sequence[Column],
-    rows: pl.LazyFrame,
-    path: str | Path,
-    texts: Iterable[str],
-) -> None:
-    """Write the rows of a part, as its config stores them."""
-    config, first = recipe["config"], recipe["row"]
+    rows = kind.table(sweep).frame(recipe["start"], recipe["stop"], names, enums=True)
     metadata = about([recipe], columns, rows=[first, first + recipe["rows"]])
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
-        wide = "models" in config  # of whole models, or their kernels
-        write_parquet(rows, path, metadata, texts, config["compression"], wide=wide)
+        wide = recipe["folder"] != TABLES
+        write_parquet(rows, path, metadata, kind.texts, config["compression"], wide=wide)
 
 
 @recorded

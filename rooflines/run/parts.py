@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.results.folders import LAYERS, MODELS, TABLES
+from rooflines.results.folders import LAYERS, TABLES
 from rooflines.run.code import code_digest
 from rooflines.run.outputs import Output, as_param
 from rooflines.serving.recipes import model_recipe
@@ -71,12 +71,8 @@ def model_parts(sweep: ModelSweep, folder: str) -> Iterator[Output]:
         row += rows
 
 
-JOBS = {
-    TABLES: "run.jobs.write_part",
-    MODELS: "run.jobs.write_model_part",
-    LAYERS: "run.jobs.write_layer_part",
-}
-"""The job of a part, by folder."""
+JOB = "run.jobs.write_part"
+"""The job of every part."""
 
 
 def part(folder: str, number: int, recipe: Mapping[str, object]) -> Output:
@@ -91,8 +87,8 @@ def part(folder: str, number: int, recipe: Mapping[str, object]) -> Output:
     millions = min(-(-rows // 1_000_000), MILLIONS_IN_MEMORY)
     return Output(
         path=f"{folder}/{sweep}/part-{number:05d}.parquet",
-        job=JOBS[folder],
-        spec=as_param({"code": code_digest(JOBS[folder]), **recipe}),
+        job=JOB,
+        spec=as_param({"code": code_digest(JOB), "folder": folder, **recipe}),
         memory_mb=MEMORY_MB + MEMORY_MB_PER_MILLION * millions,
         rows=rows,
         sweep=sweep,

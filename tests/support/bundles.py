@@ -12,7 +12,7 @@ from PIL import Image
 
 from rooflines import load_config
 from rooflines.results.folders import MEASURED_SUMMARIES, MODEL_THRESHOLDS
-from rooflines.run.jobs import write_model_part
+from rooflines.run.jobs import write_part
 from rooflines.run.measured_jobs import write_measured, write_measured_summary
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_model_thresholds, write_thresholds
@@ -159,7 +159,7 @@ def made_bundle(folder: Path) -> Path:
     tables = [folder / part.path for part in planned.parts_in("models")]
     for part, table in zip(planned.parts_in("models"), tables, strict=True):
         table.parent.mkdir(parents=True, exist_ok=True)
-        write_model_part(part.spec, table)
+        write_part(part.spec, table)
     write_bundle(
         folder / "bundle",
         [folder / "charts" / family for family in ("roofline", "compared")],

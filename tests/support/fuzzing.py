@@ -24,8 +24,8 @@ from rooflines.catalogue import chips as catalogue
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import threshold_columns
 from rooflines.models.library import model_entries
-from rooflines.results.folders import FOLDERS, LAYERS, MODELS, TABLES
-from rooflines.run.jobs import write_layer_part, write_model_part, write_part, write_skipped
+from rooflines.results.folders import FOLDERS
+from rooflines.run.jobs import write_part, write_skipped
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_model_thresholds, write_thresholds
 from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
@@ -267,7 +267,7 @@ def outcome(case: Case, folder: Path) -> str:
                 if parts := made.parts_in(folder_name):
                     part = parts[int(case.where * (len(parts) - 1))]
                     if part.rows <= MOST_THRESHOLDS:
-                        WRITERS[folder_name](part.spec, results / part.path)
+                        write_part(part.spec, results / part.path)
             if case.where < SOLVED and config.model_sweeps:
                 solved = results / "model-thresholds.parquet"
                 write_model_thresholds(made.spec("model-thresholds.parquet"), solved)
@@ -290,10 +290,6 @@ def outcome(case: Case, folder: Path) -> str:
         return "message"
     assert pl.read_csv(results / "skipped.csv", infer_schema_length=None).width
     return "table"
-
-
-WRITERS = {TABLES: write_part, MODELS: write_model_part, LAYERS: write_layer_part}
-"""What writes a part, by the folder of its table."""
 
 
 def check_models(sweep: ModelSweep, where: float) -> None:

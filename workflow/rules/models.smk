@@ -15,7 +15,7 @@ rule model_table:
     params:
         spec=plan.rule("models/{sweep}/part-{part}.parquet").spec,
     run:
-        run_job("run.jobs.write_model_part", log[0], threads, params.spec, output.table)
+        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
 
 
 rule layer_table:
@@ -30,7 +30,7 @@ rule layer_table:
     params:
         spec=plan.rule("layers/{sweep}/part-{part}.parquet").spec,
     run:
-        run_job("run.jobs.write_layer_part", log[0], threads, params.spec, output.table)
+        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
 
 
 rule model_thresholds:
