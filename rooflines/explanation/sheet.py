@@ -48,7 +48,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Origin:
+class NumberSource:
     """Where the numbers of one part of the chip come from.
 
     Attributes:
@@ -89,5 +89,5 @@ class Sheet:
     facts: Sequence[Line]
     sections: Sequence[Section]
     name: str
-    origins: Sequence[Origin]
+    origins: Sequence[NumberSource]
     documents: Mapping[str, Mapping[str, str]]

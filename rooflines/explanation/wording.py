@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics import text as units
 from rooflines.basics.text import significant
 from rooflines.critical.rates import LATENCY
-from rooflines.explanation.sheet import Line, Origin
+from rooflines.explanation.sheet import Line, NumberSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -132,7 +132,7 @@ def saturation(threshold: Mapping[str, Any]) -> str | None:
     return None if size is None else f"by estimate 90% of its plateau from {size}"
 
 
-def origins(numbers: Iterable[NumberRecord]) -> Iterator[Origin]:
+def origins(numbers: Iterable[NumberRecord]) -> Iterator[NumberSource]:
     """Numbers of a chip with their sources, part by part.
 
     Args:
@@ -158,7 +158,7 @@ def origins(numbers: Iterable[NumberRecord]) -> Iterator[Origin]:
             remarks.append("half of the figure with sparsity")
         if first["clock"] == "boost":
             remarks.append("at boost clock")
-        yield Origin(
+        yield NumberSource(
             part,
             ", ".join(_value(number, head) for number in of_part),
             tuple(source for source in sources if source),

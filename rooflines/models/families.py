@@ -120,7 +120,7 @@ def _between(keys: Keys) -> list[bool]:
 
 
 @dataclass(frozen=True)
-class Experts:
+class ExpertKeys:
     """The keys of a family's experts.
 
     Attributes:
@@ -181,7 +181,7 @@ class Family:
     window_key: str = "sliding_window"
     mlp: str | None = "intermediate_size"
     mlp_bias: str | None = None
-    experts: Experts | None = None
+    experts: ExpertKeys | None = None
     only: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     each: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
@@ -201,14 +201,14 @@ MTP = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
 GROUPED = ("n_group", "topk_group", "ep_size", "topk_method")
 """How DeepSeek's routers choose among groups of experts."""
 
-DEEPSEEK_EXPERTS = Experts(
+DEEPSEEK_EXPERTS = ExpertKeys(
     E="n_routed_experts",
     Fe="moe_intermediate_size",
     shared="n_shared_experts",
     router_bias=True,
     layers=_after_dense,
 )
-QWEN_EXPERTS = Experts(E="num_experts", Fe="moe_intermediate_size", layers=_by_sparse_step)
+QWEN_EXPERTS = ExpertKeys(E="num_experts", Fe="moe_intermediate_size", layers=_by_sparse_step)
 
 LLAMA = Family(bias="qkvo", mlp_bias="mlp_bias")
 MISTRAL = Family(defaults=_defaults(8), window=everywhere)
@@ -276,7 +276,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "ernie4_5_moe": Family(
         defaults=_defaults(4, tie_word_embeddings=True),
-        experts=Experts(
+        experts=ExpertKeys(
             E="moe_num_experts",
             k=("moe_k",),
             Fe="moe_intermediate_size",
@@ -326,18 +326,18 @@ FAMILIES: dict[str, Family] = {
         sinks=True,
         window=every(2, last=False),
         mlp=None,
-        experts=Experts(
+        experts=ExpertKeys(
             k=("num_experts_per_tok", "experts_per_token"), router_bias=True, expert_bias=True
         ),
         ignore=("initial_context_length", "experts_per_token"),
     ),
     "granite": GRANITE,
-    "granitemoe": replace(GRANITE, mlp=None, mlp_bias=None, experts=Experts()),
+    "granitemoe": replace(GRANITE, mlp=None, mlp_bias=None, experts=ExpertKeys()),
     "granitemoeshared": replace(
         GRANITE,
         mlp=None,
         mlp_bias=None,
-        experts=Experts(shared_width="shared_intermediate_size"),
+        experts=ExpertKeys(shared_width="shared_intermediate_size"),
     ),
     "hunyuan_v1_dense": Family(
         bias="qkvo", qk_norm="head", only={"use_qk_norm": (True,), "use_cla": (False,)}
@@ -350,7 +350,7 @@ FAMILIES: dict[str, Family] = {
         window=_with_rope,
         window_key="attention_chunk_size",
         mlp="intermediate_size_mlp",
-        experts=Experts(shared=1, layers=_interleaved),
+        experts=ExpertKeys(shared=1, layers=_interleaved),
         ignore=(
             "intermediate_size_mlp",
             "use_qk_norm",
@@ -368,7 +368,7 @@ FAMILIES: dict[str, Family] = {
         qk_norm="all",
         qk_norm_key="use_qk_norm",
         mlp=None,
-        experts=Experts(router_bias="use_routing_bias"),
+        experts=ExpertKeys(router_bias="use_routing_bias"),
         only={
             "qk_norm_type": ("per_layer",),
             "shared_intermediate_size": (0,),
@@ -386,7 +386,7 @@ FAMILIES: dict[str, Family] = {
         ),
     ),
     "mistral": MISTRAL,
-    "mixtral": replace(MISTRAL, mlp=None, experts=Experts()),
+    "mixtral": replace(MISTRAL, mlp=None, experts=ExpertKeys()),
     "olmo2": OLMO2,
     "olmo3": replace(OLMO2, defaults={"sliding_window": 4096}, window=all_but(every(4))),
     "phi3": Family(
@@ -526,7 +526,7 @@ def _mlps(keys: Keys, family: Family, sparse: int) -> Form:
     return parts
 
 
-def _moe(keys: Keys, experts: Experts) -> Form:
+def _moe(keys: Keys, experts: ExpertKeys) -> Form:
     width = keys.size(experts.Fe)
     per_token, *others = experts.k
     found = keys.get(per_token)

@@ -26,7 +26,7 @@ KINDS = dict.fromkeys(COUNTS, pl.Int64) | dict.fromkeys(SHARES, pl.Float64)
 """Types of columns that are not text."""
 
 
-class Kind(NamedTuple):
+class SummaryKind(NamedTuple):
     """A kind of sweep.
 
     Attributes:
@@ -38,8 +38,8 @@ class Kind(NamedTuple):
     thresholds: str
 
 
-OPERATIONS = Kind(("chip", "dtypes", "sharding", "shards"), THRESHOLDS)
-MODELS = Kind(("model", "phase", "chip", "dtypes", "split"), MODEL_THRESHOLDS)
+OPERATIONS = SummaryKind(("chip", "dtypes", "sharding", "shards"), THRESHOLDS)
+MODELS = SummaryKind(("model", "phase", "chip", "dtypes", "split"), MODEL_THRESHOLDS)
 
 
 @recorded
@@ -79,7 +79,7 @@ def _grouped(frame: pl.LazyFrame, keys: Sequence[str], *values: pl.Expr) -> pl.L
     return once.unique(keys, keep="first", maintain_order=True)
 
 
-def _rows_of(sweep: Mapping[str, Any], kind: Kind, results: Path) -> pl.LazyFrame:
+def _rows_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.LazyFrame:
     """Rows of a sweep by group, and how many each resource bounds."""
     frame = scan_parquet([results / part for part in sweep["parts"]])
     has_bound = "bound" in frame.collect_schema()
@@ -92,7 +92,7 @@ def _rows_of(sweep: Mapping[str, Any], kind: Kind, results: Path) -> pl.LazyFram
     return _grouped(frame, kind.keys, pl.len().cast(pl.Int64).alias("rows"), *bounds)
 
 
-def _thresholds_of(sweep: Mapping[str, Any], kind: Kind, results: Path) -> pl.LazyFrame:
+def _thresholds_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.LazyFrame:
     """Thresholds of a sweep along its axis by group. Integers stay exact: no mean, no Float64.
 
     The fewest chips of a model are of all its splits: their groups have no split.

@@ -40,7 +40,7 @@ ONE_PART = 20_000_000
 RESULT = ("chip", "outcome", "critical")
 
 
-class Line(NamedTuple):
+class SummaryLine(NamedTuple):
     """What a column of the sheet is about: everything but the chip."""
 
     sweep: str
@@ -63,7 +63,7 @@ class Summary:
     """
 
     chips: dict[str, None] = field(default_factory=dict)
-    critical: dict[Line, dict[str, int | str]] = field(default_factory=dict)
+    critical: dict[SummaryLine, dict[str, int | str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -104,9 +104,9 @@ def _add(summary: Summary, name: str, solved: Solved, share: int) -> None:
     if solved.thresholds is None or len(every) > MOST_CHIPS or not share:
         summary.notes.append(f"{name} is left out ({solved.cases:,} cases)")
         return
-    found: dict[Line, dict[str, int | str]] = {}
+    found: dict[SummaryLine, dict[str, int | str]] = {}
     for line, chip, outcome, critical in solved.thresholds.iter_rows():
-        found.setdefault(Line(**line), {})[chip] = outcome if critical is None else critical
+        found.setdefault(SummaryLine(**line), {})[chip] = outcome if critical is None else critical
     summary.critical |= dict(islice(found.items(), share))
     summary.chips = every
     shown = min(len(found), share)
