@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
-    from rooflines.charts.chart import Spec
+    from rooflines.charts.views import Spec
     from rooflines.fits.entries import Calibrations
     from rooflines.measured.sets import MeasuredSet
     from rooflines.models.model import Model

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from bundles import CHARTS, CONFIG, HOSTILE, made_bundle, unpacked, write_family
+from bundles import CHARTS, CONFIG, HOSTILE, made_bundle, write_family
 from html_page import Page
 from polars.testing import assert_frame_equal
 from site_data import put
@@ -39,15 +39,11 @@ def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site: Pat
             assert (site / file).read_bytes() == (source / f"{chart['id']}{ending}").read_bytes()
         name, spec = put((site / chart["spec"]).read_text())
         assert name == f"chart/{chart['id']}"
-        columns = {
-            data: {key: unpacked(form) for key, form in forms.items()}
-            for data, forms in spec["columns"].items()
-        }
-        rows = {data: pl.DataFrame(lists).to_dicts() for data, lists in columns.items()}
-        shown = {**spec["spec"], "datasets": {**spec["spec"]["datasets"], **rows}}
-        assert shown == {"datasets": {}, **json.loads((source / f"{chart['id']}.json").read_text())}
-        behind = pl.DataFrame(put((site / chart["rows"]).read_text())[1])
-        assert_frame_equal(behind, pl.read_parquet(source / f"{chart['id']}.parquet"))
+        views = json.loads((source / f"{chart['id']}-views.json").read_text())
+        assert {key: spec[key] for key in views} == views
+        drawn = json.loads((source / f"{chart['id']}.vl.json").read_text())
+        assert {**drawn, **spec["spec"]} == drawn
+        assert not {"config", "datasets", "layer"} & {*spec["spec"]}
 
 
 def test_every_file_that_a_page_names_is_there(site: Path) -> None:

@@ -11,7 +11,7 @@ from bundles import HOSTILE, unpacked
 
 from rooflines.site import pages
 from rooflines.site.data_page import MOST_ROWS, threshold_data
-from rooflines.site.packing import packed, packed_rows
+from rooflines.site.packing import packed
 from rooflines.site.pages import PAGES, TEMPLATES
 from rooflines.site.text import as_json, capacity, quantity
 
@@ -39,15 +39,6 @@ from rooflines.site.text import as_json, capacity, quantity
 def test_a_packed_column_unpacks_to_itself(values: list[Any]) -> None:
     """In each of the four forms."""
     assert unpacked(json.loads(as_json(packed(values)))) == values
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [[], [{}], [{"a": 1}, {"b": 1}], [{"a": 1}, {"a": "x"}], [{"a": True}, {"a": 1}], [{"a": [1]}]],
-)
-def test_rows_that_cannot_be_columns_stay_rows(rows: list[dict[str, object]]) -> None:
-    """Rows with different keys, or columns of mixed kinds."""
-    assert packed_rows(rows) is None
 
 
 def test_a_table_that_is_too_long_for_the_page_is_cut() -> None:

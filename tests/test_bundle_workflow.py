@@ -12,8 +12,7 @@ from playwright.sync_api import Browser, Page
 from site_data import put
 from visits import Visit, serving
 
-from rooflines.charts.chart import MeasuredChart
-from rooflines.charts.registry import charts as all_charts
+from rooflines.charts.registry import kinds
 from rooflines.site.pages import PAGES
 
 
@@ -102,8 +101,7 @@ def test_every_chart_of_the_default_config_is_drawn(
     browser: Browser, default: Path, theme: str, width: int
 ) -> None:
     """All kinds of charts of sweeps; in Chromium and a wide window for every choice of a reader."""
-    kinds = all_charts().values()
-    families = {chart.family for chart in kinds if not isinstance(chart, MeasuredChart)}
+    families = {name for name, kind in kinds().items() if kind.source != "measurements"}
     assert {chart["family"] for chart in charts(default)} == families
     check_every_chart(browser, default, theme, width, chosen=(theme, width) == ("light", 1400))
 
@@ -146,19 +144,6 @@ def test_a_run_with_timings_has_their_page(browser: Browser, hostile: Path) -> N
     for name in ("measured.csv", "measured-skipped.csv"):
         published, made = hostile / "data" / name, hostile.parent / name
         assert published.read_bytes() == made.read_bytes()
-
-
-def test_a_click_highlights_a_chip_and_another_resets_it(browser: Browser, default: Path) -> None:
-    """On the dot of its ridge; the address keeps it."""
-    visit = Visit(browser.new_context(), default.as_uri())
-    page = visit.open("charts.html#chart=chips-model-shapes")
-    dot = page.locator("#plot .mark-symbol path[aria-label*='tpu-v5e']").first
-    dot.click()
-    page.wait_for_function("location.hash.includes('chip=tpu-v5e')")
-    assert page.locator("[data-param=chip] input").input_value() == "TPU v5e"
-    dot.click()
-    page.wait_for_function("!location.hash.includes('chip=')")
-    page.context.close()
 
 
 def test_specifications_are_strict_json(default: Path) -> None:

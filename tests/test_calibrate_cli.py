@@ -233,8 +233,8 @@ def test_nothing_but_a_fit_imports_scipy_or_numpy() -> None:
         "import rooflines.charts as charts, rooflines.run.drawing_jobs, rooflines.run.jobs\n"
         f"config = rooflines.load_config({SWEEP!r})\n"
         "rooflines.thresholds(config); rooflines.rows(config, 'own').collect()\n"
-        "shown = charts.of_config(config).of('own', ['h100-sxm'], ['bf16'])\n"
-        "charts.png(charts.spec_of(charts.ridges(charts.ridge_frame(shown)), 'own'))\n"
+        "shown = charts.of_config(config)\n"
+        "charts.png(charts.view('roofline', shown, 'own').spec())\n"
         "sys.exit(bool({'scipy', 'numpy', 'threadpoolctl'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,26 +1,26 @@
-"""Which charts a config gets: those that fit its axes, or those it lists; and error messages."""
+"""Which charts a config gets: one of each kind that fits it, or those it lists; and messages."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import polars as pl
+import charted
 import pytest
-from charted import ALWAYS
-from claims import CLAIMS
 from documents import config_schema
 
 import rooflines
 from rooflines import RooflinesError
-from rooflines.charts.families import fitted
-from rooflines.charts.models import models_of
-from rooflines.charts.registry import charts, headings
+from rooflines.charts.files import write_chart
+from rooflines.charts.models import layers_run, models_of
+from rooflines.charts.registry import REPLACED, kinds
 from rooflines.charts.results import of_config
 from rooflines.run.plan import plan
 from rooflines.settings.shapes import Shape
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SWEEP: dict[str, Any] = {
     "operation": "matmul",
@@ -29,92 +29,19 @@ SWEEP: dict[str, Any] = {
     "chips": ["tpu-v5e", "h100-sxm"],
 }
 
-TILED: dict[str, Any] = {
-    **SWEEP,
-    "dtypes": ["bf16", "fp8"],
-    "tile": {"B": 128},
-    "chips": ["tpu-v5e", "h100-sxm", "mi300x"],
-}
 
-
-def kinds(**changes: Any) -> list[str]:  # noqa: ANN401, values of a config
+def chosen(**changes: Any) -> list[str]:  # noqa: ANN401, values of a config
     """The charts that a sweep gets by itself."""
-    return [
-        chart.chart
-        for chart in rooflines.load_config({"sweeps": {"mine": {**SWEEP, **changes}}}).charts
-    ]
+    config = rooflines.load_config({"sweeps": {"mine": {**SWEEP, **changes}}})
+    return [chart.chart for chart in config.charts]
 
 
-def listed_in_schema() -> list[str]:
-    """The charts that the JSON Schema of a config allows."""
+def test_every_kind_has_a_place_in_the_schema() -> None:
+    """Eight; the files of no two have one name."""
     schema = config_schema()["properties"]["charts"]["anyOf"][1]["items"]
-    names: list[str] = schema["properties"]["chart"]["enum"]
-    return names
-
-
-def test_every_chart_has_a_heading_a_place_in_the_schema_and_tests() -> None:
-    """Titles are checked against claims, frames for missing values."""
-    assert len(charts()) > 11
-    assert set(headings()) == {chart.family for chart in charts().values()}
-    assert listed_in_schema() == list(charts())
-    assert set(CLAIMS) == set(charts())
-    assert set(ALWAYS) == set(charts())
-
-
-def test_sweeps_of_one_chip_are_one_chart_of_attained_flops() -> None:
-    """Variants count as their base; another operation or another chip is another chart."""
-    grid = {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [1024, 4096], "F": "D"}
-    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["tpu-v5e"]}
-    variant = {"base": "tpu-v5e", "memory.hbm.bytes_per_s": 8.1e11, "source": "a test"}
-    config = rooflines.load_config(
-        {
-            "sweeps": {
-                "one": sweep,
-                "two": {**sweep, "chips": ["mine"], "dtypes": ["int8", "bf16"]},
-                "gpu": {**sweep, "chips": ["h100-sxm"]},
-                "several": {**sweep, "chips": ["tpu-v5e", "h100-sxm"]},
-                "other": {**sweep, "operation": "per-example-matmul"},
-            },
-            "chips": {"mine": variant},
-        }
-    )
-    drawn = {s.sweep: s for s in config.charts if s.chart == "attained"}
-    assert {name: spec.others for name, spec in drawn.items()} == {
-        "one": ("two",),
-        "gpu": (),
-        "several": (),
-        "other": (),
-    }
-    assert (drawn["one"].chips, drawn["one"].dtypes) == (("tpu-v5e", "mine"), ("bf16", "int8"))
-    frame, spec = fitted(of_config(config), drawn["one"])
-    assert frame.group_by("sweep").agg(pl.col("chip").unique()).sort("sweep").rows() == [
-        ("one", ["tpu-v5e"]),
-        ("two", ["mine"]),
-    ]
-    findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
-    assert list(findings) == ["tpu-v5e|bf16|one", "mine|bf16|two", "mine|int8|two"]
-
-
-def test_sweeps_that_are_one_chart_have_all_their_chips_on_the_site() -> None:
-    """Those of either sweep; a chip that one of them has is shown of that one."""
-    grid = {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [1024, 4096], "F": "D"}
-    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"]}
-    names = [f"mine-{n}" for n in range(6)]
-    variants = {name: {"base": "tpu-v5e", "source": "a test"} for name in names}
-    two = {**sweep, "chips": names, "dtypes": ["bf16", "int8", "w8a16"]}
-    config = rooflines.load_config(
-        {"sweeps": {"one": {**sweep, "chips": ["tpu-v5e"]}, "two": two}, "chips": variants}
-    )
-    (spec,) = (spec for spec in config.charts if spec.chart == "attained")
-    assert (spec.sweep, spec.others) == ("one", ("two",))
-    assert {*spec.all_chips} == {"tpu-v5e", *names}
-    assert {*spec.all_dtypes} == {"bf16", "int8", "w8a16"}
-    assert len(spec.more_chips) == 2
-    assert len(spec.more_dtypes) == 1
-    one = replace(spec, chips=spec.more_chips[:1], dtypes=spec.more_dtypes)
-    frame, _ = fitted(of_config(config), one)
-    shown = frame.select("chip", "dtypes", "sweep").unique()
-    assert shown.rows() == [(*one.chips, *one.dtypes, "two")]
+    assert schema["properties"]["chart"]["enum"] == list(kinds())
+    assert len(kinds()) == 8
+    assert not {*REPLACED} & {*kinds()}
 
 
 def test_reading_and_planning_a_config_imports_no_library_for_charts() -> None:
@@ -128,43 +55,47 @@ def test_reading_and_planning_a_config_imports_no_library_for_charts() -> None:
     assert done.stdout.split() == [b"[]"]
 
 
-def test_a_sweep_gets_the_charts_that_fit_its_axes() -> None:
-    """Curves over B; maps over D and F; shards and layers if the sweep has them."""
-    shapes = [{"name": "m-up", "D": 1024, "F": 4096}, {"name": "m-down", "D": 4096, "F": 1024}]
-    grid = {"B": SWEEP["grid"]["B"]}
-    assert kinds() == ["roofline", "chips", "attained", "ridges", "per-dollar"]
-    free = {**grid, "D": [512, 1024, 4096], "F": [512, 1024, 4096]}
-    assert {"critical", "critical-map"} <= set(kinds(grid=free))
-    assert {"layers", "time"} <= set(kinds(grid=grid, shapes=shapes))
-    split = kinds(grid=grid, shapes=shapes, sharding=["column/gather-x"], shards=[1, 2, 4])
-    assert {"shards", "bounds", "time"} <= set(split)
-    assert kinds(chips=["tpu-v5e"], grid={"B": [1, 2], "D": 1024, "F": 1024}) == ["roofline"]
+def test_auto_draws_at_most_one_chart_of_each_kind() -> None:
+    """Of the sweep that suits it best, however many fit; those that fit none are left out."""
+    assert chosen() == ["roofline", "chips", "attained", "critical", "who-binds"]
+    assert chosen(chips=["tpu-v5e"]) == ["roofline", "attained"]
+    assert "attained" not in chosen(columns=["bound", "utilization"])
+    several = {f"sweep-{n}": SWEEP for n in range(3)} | {
+        "wide": {**SWEEP, "chips": ["tpu-v5e", "h100-sxm", "b200"]}
+    }
+    charts = rooflines.load_config({"sweeps": several}).charts
+    assert len({chart.chart for chart in charts}) == len(charts)
+    assert {chart.sweep for chart in charts} == {"wide"}
 
 
-def test_a_chart_is_left_out_where_its_columns_are_not_stored() -> None:
-    """A table with fewer metrics gets fewer charts, not a failing job."""
-    assert "attained" not in kinds(columns=["bound", "utilization"])
-    with pytest.raises(RooflinesError, match="which reads columns that sweep mine does not store"):
-        rooflines.load_config(
-            {
-                "sweeps": {"mine": {**SWEEP, "columns": ["bound"]}},
-                "charts": [{"chart": "attained", "sweep": "mine"}],
-            }
-        )
+def test_a_chart_of_auto_that_has_nothing_to_say_is_left_out(tmp_path: Path) -> None:
+    """Its title would only describe."""
+    sweep = {**SWEEP, "thresholds": [], "grid": {"B": [1, 2], "D": [64, 128, 256, 512], "F": 64}}
+    config = rooflines.load_config({"sweeps": {"mine": sweep}})
+    assert "who-binds" not in [chart.chart for chart in config.charts]
+    dot = {"operation": "dot", "grid": {"D": {"from": 1, "to": 4096, "factor": 2}}}
+    config = rooflines.load_config({"sweeps": {"dot": {**SWEEP, **dot, "dtypes": ["fp32"]}}})
+    chips = [chart for chart in config.charts if chart.chart == "who-binds"]
+    for chart in chips:
+        entry = write_chart(of_config(config), chart, ["svg"], tmp_path)
+        assert "says nothing of dot" in entry["left_out"]
 
 
 def test_a_list_is_drawn_as_it_stands_and_an_empty_one_not_at_all() -> None:
-    """In its order, with its ids."""
+    """In its order, with its ids, chips and options."""
     charts = [
-        {"chart": "ridges", "sweep": "mine", "id": "mine-first"},
+        {"chart": "chips", "sweep": "mine", "id": "mine-first", "view": {"by": "watt"}},
         {"chart": "roofline", "sweep": "mine", "chips": ["h100-sxm"]},
     ]
-    found = rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": charts}).charts
-    assert [(chart.id, chart.chips) for chart in found] == [
-        ("mine-first", ("tpu-v5e", "h100-sxm")),
-        ("roofline-mine", ("h100-sxm",)),
+    found = rooflines.load_config(
+        {"sweeps": {"mine": {**SWEEP, "chips": ["b200", "h100-sxm"]}}, "charts": charts}
+    ).charts
+    assert [(chart.id, chart.chips, chart.given) for chart in found] == [
+        ("mine-first", ("b200", "h100-sxm"), (("by", ("watt",)),)),
+        ("roofline-mine", ("h100-sxm",), ()),
     ]
-    assert plan(rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": []})).families() == []
+    none = rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": []})
+    assert plan(none).families() == []
 
 
 class Wrong(NamedTuple):
@@ -180,7 +111,9 @@ class Wrong(NamedTuple):
     [
         Wrong("all", "charts", "write auto, a list of charts, or [] for none"),
         Wrong([{"chart": "rooflin", "sweep": "mine"}], "charts[0].chart", "close to it: roofline"),
-        Wrong([{"chart": "roofline"}], "charts[0]", "add sweep:"),
+        Wrong([{"chart": "pareto", "sweep": "mine"}], "charts[0].chart", "use front"),
+        Wrong([{"chart": "roofline"}], "charts[0]", "add sweep: one of mine"),
+        Wrong([{"chart": "measured"}], "charts[0]", "describe one under `measurements:`"),
         Wrong([{"chart": "roofline", "sweep": "min"}], "charts[0].sweep", "close to it: mine"),
         Wrong(
             [{"chart": "roofline", "sweep": "mine", "chips": ["h100"]}],
@@ -190,53 +123,26 @@ class Wrong(NamedTuple):
         Wrong(
             [{"chart": "roofline", "sweep": "mine", "dtypes": ["fp8"]}],
             "charts[0].dtypes[0]",
-            "no dtype combination of sweep mine",
+            "no dtypes of mine",
         ),
         Wrong(
             [{"chart": "roofline", "sweep": "mine", "shape": "x"}],
             "charts[0].shape",
-            "leave it out",
+            "is no choice of 'roofline'",
         ),
         Wrong(
-            [{"chart": "shards", "sweep": "mine"}],
-            "charts[0].chart",
-            "needs several numbers of chips in `shards`; sweep mine lacks that",
+            [{"chart": "chips", "sweep": "mine", "view": {"by": "euro"}}],
+            "charts[0].view.by[0]",
+            "no by of mine",
         ),
         Wrong(
-            [{"chart": "critical-map", "sweep": "tiled"}],
-            "charts[0].chart",
-            "needs sizes without tiles",
-        ),
-        Wrong(
-            [{"chart": "layers", "sweep": "mine"}],
+            [{"chart": "time", "sweep": "mine"}],
             "charts[0].chart",
             "needs shapes that give every size",
         ),
+        Wrong([{"chart": "chips", "sweep": "mine"}] * 2, "charts[1].id", "an id of its own"),
         Wrong(
-            [{"chart": "roofline", "sweep": "mine", "sizes": [3]}],
-            "charts[0].sizes[0]",
-            "no size of B in sweep mine",
-        ),
-        Wrong(
-            [{"chart": "per-watt", "sweep": "mine"}],
-            "charts[0].chart",
-            "needs two chips with a design power",
-        ),
-        Wrong(
-            [{"chart": "per-dollar", "sweep": "tiled", "chips": ["mi300x"]}],
-            "charts[0].chips",
-            "none of which has the numbers",
-        ),
-        Wrong(
-            [{"chart": "roofline", "sweep": "tiled", "dtypes": ["fp8"], "chips": ["tpu-v5e"]}],
-            "charts[0].dtypes",
-            "can do none",
-        ),
-        Wrong(
-            [{"chart": "ridges", "sweep": "mine"}] * 2, "charts[1].id", "give it an id of its own"
-        ),
-        Wrong(
-            [{"chart": "ridges", "sweep": "mine", "color": "red"}],
+            [{"chart": "chips", "sweep": "mine", "color": "red"}],
             "charts[0].color",
             "known are chart, sweep",
         ),
@@ -245,34 +151,60 @@ class Wrong(NamedTuple):
 def test_a_chart_that_makes_no_sense_is_refused(wrong: Wrong) -> None:
     """Where, what, what is close to it, and how to fix it."""
     with pytest.raises(RooflinesError) as caught:
-        rooflines.load_config({"sweeps": {"mine": SWEEP, "tiled": TILED}, "charts": wrong.charts})
+        rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": wrong.charts})
     assert caught.value.where == wrong.where
     assert wrong.says in str(caught.value)
 
 
-def test_a_family_depends_on_what_it_draws_and_on_nothing_else() -> None:
+def test_every_removed_name_is_told_with_what_shows_the_same() -> None:
+    """The kind that it names is one of the eight."""
+    for name, instead in REPLACED.items():
+        charts = [{"chart": name, "sweep": "mine"}]
+        with pytest.raises(RooflinesError, match="a chart of an earlier version"):
+            rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": charts})
+        assert instead.partition(" ")[0] in kinds()
+
+
+def test_a_kind_depends_on_what_it_draws_and_on_nothing_else() -> None:
     """An edit of a chip that is drawn changes it, one of another chip does not."""
 
     def specs(**own: float) -> dict[str, str]:
+        rate = "memory.hbm.bytes_per_s"
         chips = {
-            name: {
-                "base": "h100-sxm",
-                "memory.hbm.bytes_per_s": own.get(name, 3e12),
-                "source": "a test",
-            }
+            name: {"base": "h100-sxm", rate: own.get(name, 3e12), "source": "a test"}
             for name in ("mine", "other")
         }
-        sweeps = {
-            "one": {**SWEEP, "chips": ["mine", "tpu-v5e"]},
-            "two": {**SWEEP, "chips": ["other"]},
-        }
-        charts = [{"chart": "ridges", "sweep": "one"}, {"chart": "attained", "sweep": "two"}]
-        config = rooflines.load_config({"sweeps": sweeps, "chips": chips, "charts": charts})
-        made = plan(config)
+        sweep = {**SWEEP, "chips": ["mine", "other"]}
+        charts = [
+            {"chart": "chips", "sweep": "one"},
+            {"chart": "attained", "sweep": "one", "chips": ["other"]},
+        ]
+        config = {"sweeps": {"one": sweep}, "chips": chips, "charts": charts}
+        made = plan(rooflines.load_config(config))
         return {family: made.spec(f"charts/{family}") for family in made.families()}
 
     before, after = specs(), specs(mine=2e12)
-    assert {family for family in before if before[family] != after[family]} == {"compared"}
+    assert {family for family in before if before[family] != after[family]} == {"chips"}
+
+
+def test_parts_of_fused_layers_are_left_out() -> None:
+    """Those that are in `qkv` and `gate-up` by name and size; `o` is as large as `q`, and stays."""
+    layers = layers_run(charted.loaded().sweeps["split"], "m")
+    assert [*layers] == ["qkv", "o", "gate-up", "expert-gate-up", "down"]
+    assert layers["gate-up"] == "m-gate-up"
+
+
+def test_layers_of_other_sizes_are_no_parts() -> None:
+    """A gate-up matrix of another size than two of `up` is not of these."""
+    shapes = [
+        {"name": "m-up", "model": "m", "layer": "up", "D": 64, "F": 128},
+        {"name": "m-gate-up", "model": "m", "layer": "gate-up", "D": 64, "F": 257},
+        {"name": "n-up", "model": "n", "layer": "up", "D": 64, "F": 128},
+    ]
+    sweep = {**SWEEP, "chips": ["tpu-v5e"], "grid": {"B": [1, 2]}, "shapes": shapes}
+    (one,) = rooflines.load_config({"sweeps": {"one": sweep}}).sweeps.values()
+    assert [*layers_run(one, "m")] == ["up", "gate-up"]
+    assert [*layers_run(one, "n")] == ["up"]
 
 
 def test_models_are_guessed_from_the_names_of_shapes() -> None:

@@ -11,10 +11,9 @@ import polars as pl
 import pytest
 
 from rooflines.catalogue.chips import base_chips, chip_entries
-from rooflines.charts.cells import DARK_FROM
-from rooflines.charts.comparing import beneath
+from rooflines.charts.kinds.critical import DARK_FROM
 from rooflines.charts.kit.chip_colours import CHIPS, PLACES, chip_order
-from rooflines.charts.kit.drawing import chip_scale
+from rooflines.charts.kit.layers import chip_colour
 from rooflines.charts.kit.text import width_em, with_value
 from rooflines.charts.kit.themes import SIZES, Theme, config, theme
 
@@ -242,7 +241,7 @@ def test_a_chip_has_one_colour_in_the_charts_of_every_config() -> None:
     def places(*chips: str) -> dict[str, int]:
         vendors = ["Google" if chip.startswith("tpu") else "NVIDIA" for chip in chips]
         frame = pl.DataFrame({"chip": chips, "vendor": vendors})
-        domain = chip_scale(frame).to_dict()["domain"]
+        domain = chip_colour(dict(frame.select("chip", "vendor").iter_rows()))["scale"]["domain"]
         return {chip: domain.index(chip) for chip in chips}
 
     few = places("h100-sxm", "h100-sxm-mine", "mine", "tpu-mine")
@@ -269,15 +268,3 @@ def test_two_variants_of_a_chip_differ_in_one_chart() -> None:
     order = chip_order(dict.fromkeys(["h100-sxm-one", "h100-sxm", "h100-sxm-two"], "NVIDIA"))
     place = PLACES["h100-sxm"] + len(PLACES)
     assert order[place : place + 2] == ["h100-sxm-one", "h100-sxm-two"]
-
-
-def test_lines_on_a_line_are_counted() -> None:
-    """Of those drawn later, at a common position, closer than a line is wide."""
-    lines = {
-        "first": {1: 0.5, 2: 0.6},
-        "apart": {1: 0.52, 2: 0.7},
-        "elsewhere": {4: 0.5},
-        "crossing": {1: 0.1, 2: 0.601},
-        "last": {1: 0.503},
-    }
-    assert beneath(lines) == {"first": 2, "apart": 0, "elsewhere": 0, "crossing": 0, "last": 0}

@@ -24,17 +24,17 @@ CONFIG: dict[str, Any] = {
         "own": {
             "operation": "matmul",
             "grid": {"B": [1, 64], "D": [4096], "F": [4096]},
-            "dtypes": ["bf16"],
-            "chips": ["h100-sxm", "tpu-v5e"],
+            "dtypes": ["bf16", "w8a16"],
+            "chips": ["h100-sxm", "b200"],
         }
     },
     "charts": [
-        {"chart": "ridges", "sweep": "own"},
-        {"chart": "per-dollar", "sweep": "own"},
         {"chart": "chips", "sweep": "own"},
+        {"chart": "chips", "sweep": "own", "id": "watts", "view": {"by": "watt"}},
+        {"chart": "critical", "sweep": "own", "view": {"by": "chip x dtypes"}},
     ],
 }
-IDS = ("ridges-own", "per-dollar-own", "chips-own")
+IDS = ("chips-own", "watts", "critical-own")
 
 
 def planned(**keys: Any) -> Plan:  # noqa: ANN401, handed on to the config
@@ -68,7 +68,7 @@ def redrawn(before: dict[str, int], after: dict[str, int]) -> set[str]:
         chart
         for chart in IDS
         for name, inode in after.items()
-        if name.startswith(f"{chart}.") and before.get(name) != inode
+        if name.startswith((f"{chart}.", f"{chart}-")) and before.get(name) != inode
     }
 
 
@@ -78,8 +78,8 @@ def test_an_edit_redraws_one_chart_of_a_family(results: Path) -> None:
     assert redrawn({}, first) == set(IDS)
     titled = [{**CONFIG["charts"][0], "title": "Other words"}, *CONFIG["charts"][1:]]
     second = draw(results, planned(charts=titled))
-    assert redrawn(first, second) == {"ridges-own"}
-    assert "Other words" in (results / "charts/compared/ridges-own.json").read_text()
+    assert redrawn(first, second) == {"chips-own"}
+    assert "Other words" in (results / "charts/chips/chips-own.vl.json").read_text()
     for family in (titles := planned(charts=titled)).families():
         record = record_of(results, results / "charts" / family)
         assert record is not None
@@ -93,12 +93,12 @@ def test_a_drawn_chart_that_was_changed_or_is_of_other_versions_is_not_used_agai
 ) -> None:
     """The published file is a second name of the drawn one, so a change in place alters both."""
     first = draw(results, planned())
-    picture = results / "charts/compared/ridges-own-light.png"
+    picture = results / "charts/chips/chips-own-light.png"
     content = picture.read_bytes()
     with picture.open("r+b") as file:
         file.write(b"\0")
     second = draw(results, planned())
-    assert redrawn(first, second) == {"ridges-own"}
+    assert redrawn(first, second) == {"chips-own"}
     assert picture.read_bytes() == content
     now = made_with()
     monkeypatch.setattr(job, "made_with", lambda: {**now, "altair": "0"})
@@ -107,11 +107,13 @@ def test_a_drawn_chart_that_was_changed_or_is_of_other_versions_is_not_used_agai
 
 def test_formats_are_those_of_the_config(results: Path) -> None:
     """Thumbnails, specification and data are always there."""
-    always = {"-light-small.png", "-dark-small.png", ".json", ".csv", ".parquet"}
+    always = {"-light-small.png", "-dark-small.png", ".vl.json", "-views.json", ".csv", ".parquet"}
     pictures = {"svg": {".svg"}, "png": {"-light.png", "-dark.png"}, "pdf": {".pdf"}}
     for formats in (["svg"], ["png", "pdf"]):
         draw(results, planned(charts=CONFIG["charts"][2:], formats=formats))
-        names = {name.removeprefix("chips-own") for name in files_in(results / "charts/chips")}
+        names = {
+            name.removeprefix("critical-own") for name in files_in(results / "charts/critical")
+        }
         assert names == always.union({"index.json"}, *(pictures[each] for each in formats))
     with pytest.raises(RooflinesError, match=r"formats\[0\] is 'gif', which is no format"):
         planned(formats=["gif"])
@@ -135,8 +137,8 @@ def test_several_processes_draw_the_same(results: Path, tmp_path: Path) -> None:
     subprocess.run([*command, spec, results, tmp_path / "again"], check=True)
     assert {file: file.read_bytes() for file in alone} == alone
     wrong = json.loads(spec)
-    wrong["families"]["chips"]["charts"][0]["chips"] = ["none"]
-    wrong["families"]["chips"]["digests"] = ["0"]
+    wrong["families"]["critical"]["charts"][0]["chips"] = ["none"]
+    wrong["families"]["critical"]["digests"] = ["0"]
     done = subprocess.run(
         [*command, json.dumps(wrong), results, tmp_path / "third"],
         check=False,

@@ -23,13 +23,13 @@ CONFIG: dict[str, Any] = {
         "own": {**MATMUL, "chips": ["mine", "tpu-v5e"]},
         "catalogue": {**MATMUL, "chips": ["h100-sxm", "tpu-v5e"]},
     },
-    "charts": [{"chart": "ridges", "sweep": "own"}, {"chart": "chips", "sweep": "catalogue"}],
+    "charts": [{"chart": "chips", "sweep": "own"}, {"chart": "roofline", "sweep": "catalogue"}],
     "chips": {"mine": {"base": "tpu-v5e", "memory.hbm.bytes_per_s": 8.1e11, "source": "a guess"}},
 }
-RIDGES, CHIPS, SITE = "charts/compared", "charts/chips", "bundle"
+CHIPS, ROOFLINE, SITE = "charts/chips", "charts/roofline", "bundle"
 THRESHOLDS = "thresholds.parquet"
 OWN, CATALOGUE = "tables/own/part-00000.parquet", "tables/catalogue/part-00000.parquet"
-OUTPUTS = (RIDGES, CHIPS, SITE, THRESHOLDS, OWN, CATALOGUE)
+OUTPUTS = (CHIPS, ROOFLINE, SITE, THRESHOLDS, OWN, CATALOGUE)
 
 
 class Runs:
@@ -95,17 +95,19 @@ def test_charts_are_redrawn_in_the_run_that_changes_their_data(runs: Runs) -> No
     results = runs.path / "results"
     (results / OWN).unlink()
     runs.config["charts"][1]["title"] = "Two chips"
-    assert runs.remade() == {OWN, CHIPS, SITE}, "a table that is remade unchanged redraws nothing"
-    assert "Two chips" in (results / CHIPS / "chips-catalogue.json").read_text()
+    assert runs.remade() == {OWN, ROOFLINE, SITE}, (
+        "a table that is remade unchanged redraws nothing"
+    )
+    assert "Two chips" in (results / ROOFLINE / "roofline-catalogue.vl.json").read_text()
     runs.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.0e11
-    assert runs.remade(default_flow_style=True, width=60) == {OWN, THRESHOLDS, RIDGES, SITE}
-    assert "400000000000.0" in (results / RIDGES / "ridges-own.csv").read_text()
+    assert runs.remade(default_flow_style=True, width=60) == {OWN, THRESHOLDS, CHIPS, SITE}
+    assert "400000000000.0" in (results / CHIPS / "chips-own.csv").read_text()
     assert runs.remade() == set()
 
 
 def test_charts_that_are_asked_for_are_drawn_after_a_table_that_is_made_again(runs: Runs) -> None:
     """Snakemake forgets missing files whose `ancient` inputs are remade."""
-    shutil.rmtree(runs.path / "results" / CHIPS)
+    shutil.rmtree(runs.path / "results" / ROOFLINE)
     unfinished(runs.path, f"results/{CATALOGUE}")
     done = runs.snakemake(
         "--snakefile",
@@ -113,11 +115,11 @@ def test_charts_that_are_asked_for_are_drawn_after_a_table_that_is_made_again(ru
         "--configfile",
         "my.yaml",
         "--",
-        f"results/{CHIPS}",
+        f"results/{ROOFLINE}",
         cwd=runs.path,
     )
     assert done.returncode == 0, done.stdout
-    assert (runs.path / "results" / CHIPS / "chips-catalogue.json").is_file()
+    assert (runs.path / "results" / ROOFLINE / "roofline-catalogue.vl.json").is_file()
 
 
 def test_the_report_has_every_chart_and_the_site(first: Runs) -> None:
@@ -129,8 +131,8 @@ def test_the_report_has_every_chart_and_the_site(first: Runs) -> None:
         names = [Path(name).name for name in report.namelist()]
         assert {
             "report.html",
-            "ridges-own-light.png",
-            "chips-catalogue-light.png",
+            "chips-own-light.png",
+            "roofline-catalogue-light.png",
             "index.html",
             "data.html",
         } <= set(names)

@@ -9,8 +9,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import rooflines
-from rooflines.charts.kinds import roofline, time
-from rooflines.charts.needs import absent
+from rooflines.charts.choice import absent
+from rooflines.charts.registry import kinds
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 
@@ -93,8 +93,8 @@ def test_a_table_is_read_from_its_folder_or_one_file(tmp_path: Path) -> None:
 def test_charts_name_the_columns_that_core_lacks() -> None:
     """A chart that reads only core columns can be drawn."""
     sweep = config_of("core").sweep("mine")
-    assert absent(roofline.CHART, sweep) == ["memory_intensity", "attained_flops_per_s"]
-    assert absent(time.CHART, sweep) == []
+    assert absent(kinds()["roofline"], sweep) == ["memory_intensity", "attained_flops_per_s"]
+    assert absent(kinds()["time"], sweep) == []
 
 
 def test_a_slip_in_the_name_is_reported() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,11 +34,10 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
         "chips": ["h100-sxm", "tpu-v5e"],
     }
     config = rooflines.load_config({"sweeps": {"own": sweep}})
-    shown = charts.of_config(config).of("own", ["h100-sxm", "tpu-v5e"], ["bf16"])
-    made = charts.spec_of(charts.ridges(charts.ridge_frame(shown)), "ridges-own")
-    folder = tmp_path / "results" / "charts" / "compared"
+    made = charts.spec_of(charts.chips(charts.of_config(config), "own"), "chips-own")
+    folder = tmp_path / "results" / "charts" / "chips"
     folder.mkdir(parents=True)
-    (folder / "ridges-own.json").write_text(json.dumps(made))
+    (folder / "chips-own.vl.json").write_text(json.dumps(made))
     (folder / "index.json").write_text("[]")
     return made
 
@@ -53,7 +53,7 @@ def run_results(once: Once, snakemake: Snakemake, repository: Path) -> Path:
             "dtypes": ["bf16"],
             "chips": "all",
         }
-        drawn = [{"chart": kind, "sweep": "own"} for kind in ("ridges", "roofline")]
+        drawn = [{"chart": kind, "sweep": "own"} for kind in ("chips", "roofline")]
         config = {"sweeps": {"own": sweep}, "charts": drawn}
         (folder / "my.yaml").write_text(yaml.safe_dump(config))
         options = ("--snakefile", repository / "Snakefile", "--configfile", "my.yaml")
@@ -66,23 +66,33 @@ def run_results(once: Once, snakemake: Snakemake, repository: Path) -> Path:
 def test_the_charts_of_a_run_are_drawn(
     run_results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All of them without a name; the data beside them for the site are no charts."""
-    assert [*(run_results / "charts").glob("*/*-every-chip.json")]
+    """All of them without a name; and any other view, of a chip that no file has."""
     assert cli.run(["draw", "--results", str(run_results), "--format", "svg"]) == 0
     assert capsys.readouterr().out.split() == [
-        "pictures/ridges-own.svg",
+        "pictures/chips-own.svg",
         "pictures/roofline-own.svg",
     ]
+    draw = ["draw", "roofline-own", "--results", str(run_results), "--format", "svg"]
+    assert cli.run([*draw, "--set", "chip=mi455x"]) == 0
+    assert capsys.readouterr().out == "pictures/roofline-own-mi455x.svg\n"
+    assert "MI455X" in Path("pictures/roofline-own-mi455x.svg").read_text()
+    for word, message in (
+        ("chip=mi45x", "--set.chip.* is 'mi45x'"),
+        ("colour=red", "--set.colour is no choice of 'roofline'"),
+        ("chip", "--set.*chip.* is ''"),
+    ):
+        assert cli.run([*draw, "--set", word]) == 2
+        assert re.search(message, capsys.readouterr().err)
 
 
 def test_a_picture_has_the_format_size_theme_and_scale(capsys: pytest.CaptureFixture[str]) -> None:
     """All charts without a name; the file says whether it is dark."""
     assert cli.run(["draw"]) == 0
-    assert capsys.readouterr().out == "pictures/ridges-own.pdf\n"
-    assert Path("pictures/ridges-own.pdf").read_bytes().startswith(b"%PDF")
-    words = "draw ridges-own --format png --size paper --scale 2 --dark -o out"
+    assert capsys.readouterr().out == "pictures/chips-own.pdf\n"
+    assert Path("pictures/chips-own.pdf").read_bytes().startswith(b"%PDF")
+    words = "draw chips-own --format png --size paper --scale 2 --dark -o out"
     assert cli.run(words.split()) == 0
-    picture = Image.open(io.BytesIO(Path("out/ridges-own-dark.png").read_bytes())).convert("RGB")
+    picture = Image.open(io.BytesIO(Path("out/chips-own-dark.png").read_bytes())).convert("RGB")
     assert picture.size == (920, 600)
     corner = picture.getpixel((0, 0))
     assert isinstance(corner, tuple)
@@ -102,10 +112,10 @@ def test_wrong_words_are_one_message(
     spec: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With the names that are close; nothing is drawn."""
-    words = "draw ridge ridges-own --format gif --size a4 --scale 9"
+    words = "draw chip chips-own --format gif --size a4 --scale 9"
     assert cli.run(words.split()) == 2
     message = capsys.readouterr().err
-    assert "chart[0] is 'ridge', which is no chart of these results" in message
+    assert "chart[0] is 'chip', which is no chart of these results" in message
     assert "--format is 'gif', which is no format" in message
     assert "--size is 'a4', which is no size" in message
     assert "--scale is 9" in message
@@ -119,7 +129,7 @@ def test_wrong_words_are_one_message(
         {**spec, "usermeta": None},
     ]
     for each in (*broken, spec | {"layer": 7}, spec | {"params": [7]}):
-        Path("results/charts/compared/ridges-own.json").write_text(json.dumps(each))
+        Path("results/charts/chips/chips-own.vl.json").write_text(json.dumps(each))
         assert cli.run(["draw"]) == 2
-        assert "ridges-own.json is no specification of a chart" in capsys.readouterr().err
+        assert "chips-own.vl.json is no specification of a chart" in capsys.readouterr().err
     assert not Path("pictures").exists()

@@ -10,8 +10,6 @@ import rooflines
 from rooflines import RooflinesError, charts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rooflines.charts.results import Selection
 
 SHORT = 1_500
@@ -76,42 +74,24 @@ def test_a_selection_that_no_chip_can_do_is_refused(config: rooflines.Config) ->
         charts.of_config(config).of("model-shapes", ["tpu-v5e"], ["fp8-out-bf16"])
 
 
-LAYERS = {"down": "llama-3.1-70b-down"}
-FRAMES: dict[str, tuple[Callable[[Any], object], str]] = {
-    "roofline, shape": (
-        lambda s: charts.roofline_frame(s, shape="llama-3.1-70b-dwn"),
-        "shape is 'llama-3.1-70b-dwn'",
-    ),
-    "roofline, sizes": (lambda s: charts.roofline_frame(s, sizes=[3]), r"sizes\[0\] is 3"),
-    "shards, shape": (lambda s: charts.shards_frame(s, shape="llama"), "shape is 'llama'"),
-    "shards, axis": (lambda s: charts.shards_frame(s, "D"), "axis is 'D'"),
-    "layers": (lambda s: charts.layer_frame(s, {"down": "llama-3.1-70b-dwn"}), r"shapes\[0\] is"),
-    "time, sharding": (
-        lambda s: charts.time_frame(s, LAYERS, [256], [4], "colum"),
-        r"sharding\[0\] is 'colum'",
-    ),
-    "time, shards": (lambda s: charts.time_frame(s, LAYERS, [256], [3]), r"shards\[0\] is 3"),
-    "bounds, up": (lambda s: charts.bound_frame(s, "G"), "up is 'G'"),
-    "first, option": (
-        lambda s: charts.bound_map(
-            charts.bound_frame(s, shape="llama-3.1-70b-down"), first={"sharding": "colum"}
-        ),
-        r"first.sharding\[0\] is 'colum'",
-    ),
-    "first, choice": (
-        lambda s: charts.roofline(charts.roofline_frame(s), first={"chp": "h100-sxm"}),
-        "first.* 'chp'",
-    ),
+VIEWS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "shape": ("roofline", {"shape": "llama-3.1-70b-dwn"}, "shape.* is 'llama-3.1-70b-dwn'"),
+    "split": ("who-binds", {"split": "colum"}, "split.* is 'colum'"),
+    "shards": ("time", {"shards": 3}, "shards.* is 3"),
+    "menu": ("roofline", {"chp": "h100-sxm"}, "chp is no choice"),
+    "kind": ("rooflin", {}, "'rooflin', which is no kind of chart"),
+    "need": ("attained", {}, "needs rows of one chip"),
 }
 
 
-@pytest.mark.parametrize(("draw", "message"), FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize(("kind", "choices", "message"), VIEWS.values(), ids=VIEWS)
 def test_a_chart_refuses_what_its_sweep_lacks(
-    split: Selection, draw: Callable[[Any], object], message: str
+    config: rooflines.Config, kind: str, choices: dict[str, Any], message: str
 ) -> None:
-    """A shape, a size, a number of chips, a split, an axis, and what is to be shown first."""
+    """An option, a menu, a kind, and what a kind needs."""
+    sweep = "all-gather-of-weights" if kind == "attained" else "sharded-models"
     with pytest.raises(RooflinesError, match=message):
-        draw(split)
+        charts.view(kind, charts.of_config(config), sweep, **choices)
 
 
 def test_the_model_and_layer_of_a_shape_are_no_columns_and_no_sizes() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rooflines.catalogue.entries import Chip
-from rooflines.charts.registry import charts
+from rooflines.charts.registry import kinds
 from rooflines.settings.measurements import MeasurementConfig
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import BY_NAME, ConfigFile, SweepConfig
@@ -29,7 +29,7 @@ def config_schema() -> dict[str, Any]:
     chart = schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"]
     schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"] = {
         "description": chart["description"],
-        "enum": list(charts()),
+        "enum": list(kinds()),
         "title": chart["title"],
         "type": "string",
     }

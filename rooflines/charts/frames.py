@@ -1,37 +1,41 @@
-"""What the frames of several charts share: ridges, cells of maps, and selections of rows."""
+"""What the rows of several charts share: ridges, corners of roofs, shares of the peak, options."""
 
 from __future__ import annotations
 
-import math
+import re
 from dataclasses import replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.lazy import alt, pl
-from rooflines.basics.text import count
+from rooflines.basics.lazy import pl
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.charts.needs import has_bandwidth
 from rooflines.model.network import axes_text
 from rooflines.model.resources import RESOURCES, math_rate, memory_rate
+from rooflines.sweep.fits import fit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from rooflines.charts.chart import Spec
+    from rooflines.catalogue.entries import Chip, Price
     from rooflines.charts.kit.place import Plane
     from rooflines.charts.results import Selection
     from rooflines.sweep.support import ChipRows, Variant
+    from rooflines.sweep.sweep import Sweep
 
 TIMES = {resource.bound: f"t_{resource.name}_s" for resource in RESOURCES}
 """The column of each resource's time, by the name of the bottleneck."""
 
-CELL_COLUMNS = [f"{axis}{tail}" for axis in "xy" for tail in ("", "_low", "_high")]
-"""The columns of `with_edges`."""
+BAND = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
+"""The columns of a calibrated time and of its band."""
 
-LEAST_STEP = 0.7
-"""Sizes closer than this share of a doubling get no cells of their own in a map with numbers."""
+NOMINAL, CALIBRATED = BASES = ("nominal", "calibrated")
+"""What numbers of a chart are by: the data sheet, or a calibration."""
 
 SECONDS_PER_HOUR = 3600
+
+PRICE_KINDS = ("spot", "reserved", "committed", "on demand")
+"""Words of what is sold; `listed` if it has none of them."""
+
+MONTH = re.compile(r"\d{4}(-\d{2})?")
 
 
 def lowest(frame: pl.DataFrame, column: str, otherwise: float = 1.0) -> float:
@@ -46,109 +50,54 @@ def highest(frame: pl.DataFrame, column: str, otherwise: float = 1.0) -> float:
     return otherwise if value is None else float(value)
 
 
-def roof_corners(plane: Plane) -> dict[str, pl.Expr]:
-    """The corners of roofs in a plot, as lists.
-
-    Args:
-        plane: The plot.
-
-    Returns:
-        `intensity` [FLOP/byte] and `flops_per_s` [FLOP/s], from columns of the same names with the
-        ridge and the peak, and `bytes_per_s`.
-    """
-    (left, right), bottom = plane.x, plane.y[0]
-    rate = pl.col("bytes_per_s")
-    start = pl.max_horizontal(pl.lit(left), bottom / rate)
-    return {
-        "intensity": pl.concat_list(start, "intensity", pl.lit(right)),
-        "flops_per_s": pl.concat_list(start * rate, "flops_per_s", "flops_per_s"),
-    }
-
-
-def first_shown(frame: pl.DataFrame, spec: Spec, *names: str) -> dict[str, Any]:
-    """The initial choices of a chart: the first listed chip, dtypes and sharding that have rows."""
-    first: dict[str, Any] = {}
-    for name, listed in (
-        ("sweep", (spec.sweep,)),
-        ("chip", spec.chips),
-        ("dtypes", spec.dtypes),
-        ("sharding", (spec.sharding,)),
-    ):
-        if name in names:
-            shown = [value for value in listed if value in frame[name]]
-            first |= dict.fromkeys([name], shown[0]) if shown else {}
-            frame = frame.filter(**first)
-    return first
-
-
-def apart(values: Sequence[int]) -> list[int]:
-    """Sizes at least `LEAST_STEP` of a doubling apart; powers of two have precedence."""
-    powers = [value for value in values if value & (value - 1) == 0]
-    kept: list[int] = []
-    for value in [*powers, *(v for v in values if v not in powers)]:
-        if all(abs(math.log2(value / other)) >= LEAST_STEP for other in kept):
-            kept.append(value)
-    return sorted(kept)
-
-
-def edges(values: Sequence[int]) -> pl.DataFrame:
-    """The cell of each size on a log axis: `value`, `low` and `high`, halfway to its neighbours."""
-    logs = [math.log2(value) for value in values]
-    steps = [b - a for a, b in pairwise(logs)] or [1.0]
-    cuts = [
-        logs[0] - steps[0] / 2,
-        *((a + b) / 2 for a, b in pairwise(logs)),
-        logs[-1] + steps[-1] / 2,
-    ]
-    return pl.DataFrame(
-        {
-            "value": list(values),
-            "low": [2**cut for cut in cuts[:-1]],
-            "high": [2**cut for cut in cuts[1:]],
-        }
+def with_missing(rows: pl.LazyFrame, *columns: str) -> pl.LazyFrame:
+    """Rows of a table with columns that it may not store, then null."""
+    missing = {*columns} - {*rows.collect_schema()}
+    texts = {name for name in missing if name.endswith("bound")}
+    return rows.with_columns(
+        pl.lit(None, dtype=pl.String if name in texts else pl.Float64).alias(name)
+        for name in sorted(missing)
     )
 
 
-def with_edges(frame: pl.DataFrame, **axes: str) -> pl.DataFrame:
-    """Adds `<axis>`, `<axis>_low` and `<axis>_high`, the cells of a column, per axis: `x="D"`."""
-    for axis, column in axes.items():
-        cells = edges(sorted(frame[column].unique().to_list()))
-        cells = cells.select(
-            pl.col("value").alias(column),
-            pl.col("low").alias(f"{axis}_low"),
-            pl.col("high").alias(f"{axis}_high"),
-        )
-        frame = frame.join(cells, on=column, how="left", maintain_order="left").with_columns(
-            pl.col(column).alias(axis)
-        )
-    return frame
+def corners(roofs: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+    """Roofs as lines in a plot: three rows each, with `x` [FLOP/byte] and `y` [FLOP/s].
 
-
-def span_of(frame: pl.DataFrame) -> tuple[float, float, float, float]:
-    """The edges of all cells: across from and to, up from and to."""
-    across = lowest(frame, "x_low"), highest(frame, "x_high")
-    return *across, lowest(frame, "y_low"), highest(frame, "y_high")
-
-
-class Shares(NamedTuple):
-    """The critical size for smaller shares of the peak.
-
-    Attributes:
-        near: All of them in words, such as `285 at 90 %`; empty without shares, None: not solved.
-        reached: That for the largest share [1]; None: never.
-        share: This share [1]; None: no shares.
+    Args:
+        roofs: With `flops_per_s` [FLOP/s] and `bytes_per_s` [byte/s].
+        plane: The plot.
     """
+    rate = pl.col("bytes_per_s")
+    start = pl.max_horizontal(pl.lit(plane.x[0]), plane.y[0] / rate)
+    return (
+        roofs.with_columns(
+            ridge=pl.col("flops_per_s") / rate,
+            x=pl.concat_list(start, pl.col("flops_per_s") / rate, pl.lit(plane.x[1])),
+        )
+        .explode("x")
+        .with_columns(y=pl.min_horizontal("flops_per_s", pl.col("x") * rate))
+    )
 
-    near: str | None = None
-    reached: int | None = None
-    share: float | None = None
+
+def has_bandwidth(entry: Chip) -> bool:
+    """Whether the catalogue has the bandwidth of a chip's main memory."""
+    return MAIN_MEMORY in entry.memory and bool(entry.memory[MAIN_MEMORY].bytes_per_s)
 
 
-SHARES = Shares._fields
-"""Columns of `share_values`."""
+def chips_of(sweep: Sweep) -> list[str]:
+    """The chips of a sweep that have rows."""
+    return list(dict.fromkeys(chip_rows.chip for chip_rows in sweep.by_chip))
 
-SPLIT = ("sharding", "network", "shards")
-"""Columns that say how chips share the work."""
+
+def dtypes_of(sweep: Sweep, chips: Sequence[str] = ()) -> tuple[str, ...]:
+    """The dtype combinations of a sweep that any, or all, of some chips can do."""
+    by_chip: dict[str, set[str]] = {}
+    for rows in sweep.by_chip:
+        by_chip.setdefault(rows.chip, set()).update(variant.dtypes for variant in rows.variants)
+    every = set().union(*by_chip.values())
+    for chip in chips:
+        every &= by_chip.get(chip, set())
+    return tuple(name for name in sweep.combinations if name in every)
 
 
 def route_name(chip_rows: ChipRows, variant: Variant) -> str | None:
@@ -157,152 +106,113 @@ def route_name(chip_rows: ChipRows, variant: Variant) -> str | None:
     return chip_rows.network and chip_rows.network + along
 
 
-def unsharded(of: Selection) -> pl.LazyFrame:
-    """The thresholds of a sweep's first dimension on one chip, or on the fewest."""
-    return of.thresholds().filter(pl.col("axis") == of.dims[0], of.on_fewest())
-
-
-def with_shares(
-    frame: pl.DataFrame, of: Selection, axis: str, sizes: Sequence[str]
-) -> pl.DataFrame:
-    """Adds the thresholds for other shares of the peak.
-
-    Args:
-        frame: Thresholds, with `chip`, `dtypes`, `SPLIT` and the sizes.
-        of: The chips and combinations.
-        axis: The dimension solved for.
-        sizes: The columns that determine the sizes held fixed.
-
-    Returns:
-        The frame with the columns of `share_values`.
-    """
-    keys = ("chip", "dtypes", *SPLIT, *sizes)
-    shares = shares_below_peak(of)
-    names = [f"#{share}" for share in shares]
-    for share, name in zip(shares, names, strict=True):
-        known = of.thresholds(share).filter(axis=axis).select(*keys, pl.col("critical").alias(name))
-        frame = frame.join(
-            known.collect(), on=keys, how="left", nulls_equal=True, maintain_order="left"
-        )
-    rows = frame.select(names).rows() if names else [()] * frame.height
-    values = [share_values(dict(zip(shares, row, strict=True))) for row in rows]
-    types = dict(zip(SHARES, (pl.String, pl.Int64, pl.Float64), strict=True))
-    found = pl.DataFrame(values, schema=types, orient="row")
-    return frame.drop(names).with_columns(found.get_columns())
-
-
-def shares_below_peak(of: Selection) -> list[float]:
+def shares_below_peak(sweep: Sweep) -> list[float]:
     """The shares of the peak that a sweep solves for besides 1, the largest first [1]."""
-    return sorted((share for share in of.sweep.config.shares if share < 1), reverse=True)
+    return sorted((float(share) for share in sweep.config.shares if share < 1), reverse=True)
 
 
-def share_values(sizes: Mapping[float, int | None]) -> Shares:
-    """The sizes for smaller shares of the peak, as charts name them.
-
-    Args:
-        sizes: The critical size by share, the largest share first [1]; None: never.
-    """
-    share, reached = next(iter(sizes.items()), (None, None))
-    texts = (
-        f"{'never' if size is None else count(size)} at {100 * each:g} %"
-        for each, size in sizes.items()
-    )
-    return Shares(", ".join(texts), reached, share)
-
-
-def share_tooltip(frame: pl.DataFrame) -> list[alt.Tooltip]:
-    """The line of a tooltip with the sizes for smaller shares; none if none was solved for."""
-    asked = frame["share"].count() > 0
-    return [alt.Tooltip("near:N", title="for less of the peak")] if asked else []
-
-
-def reached_text(cells: Iterable[tuple[float | None, int | None, float | None]]) -> str:
-    """How many of the cells that are never compute-bound come near it; "" if none does.
-
-    Args:
-        cells: The critical size of each [1], `reached` and `share`.
-    """
-    never = [
-        (reached, share) for size, reached, share in cells if size is None and share is not None
-    ]
-    some = sum(reached is not None for reached, _ in never)
-    if not some:
-        return ""
-    reach = "reaches" if some == 1 else "reach"
-    return (
-        f" Of {len(never):,} never compute-bound, {some:,} {reach} {100 * never[0][1]:g} %"
-        " of the peak."
-    )
-
-
-def at_largest(frame: pl.DataFrame, dims: Sequence[str]) -> pl.DataFrame:
-    """The rows at the largest of each size held fixed; `setting` names shape and sizes."""
-    shape = frame["shape"].drop_nulls().unique(maintain_order=True)
+def at_largest(frame: pl.DataFrame, dims: Iterable[str]) -> pl.DataFrame:
+    """The rows at the largest of each size held fixed."""
     for dim in dims:
         if frame[dim].n_unique() > 1:
             frame = frame.filter(pl.col(dim) == frame[dim].max())
-    names = [str(shape[0])] if len(shape) == 1 else []
-    sizes = [f"{dim} = {frame[dim][0]:,}" for dim in dims if frame.height]
-    return frame.with_columns(setting=pl.lit(", ".join([*names, *sizes])))
+    return frame
 
 
-def ridge_frame(of: Selection, provider: str | None = None) -> pl.DataFrame:
+def fixed_text(frame: pl.DataFrame, dims: Iterable[str]) -> str:
+    """The shape, or else the sizes, that all rows share, in words."""
+    shape = frame["shape"].drop_nulls().unique()
+    if len(shape) == 1:
+        return str(shape[0])
+    sizes = {dim: frame[dim].unique() for dim in dims}
+    return ", ".join(f"{dim} = {values[0]:,}" for dim, values in sizes.items() if len(values) == 1)
+
+
+def apart(values: Sequence[int], most: int) -> list[int]:
+    """Sizes of a table with few columns: powers of two first, then an even selection."""
+    powers = [value for value in values if value & (value - 1) == 0]
+    kept = powers if len(powers) > 1 else list(values)
+    if len(kept) <= most:
+        return kept
+    step = -(-len(kept) // most)
+    return sorted(kept[::-1][::step])
+
+
+def price_of(entry: Chip, seller: str | None = None) -> Price | None:
+    """The lowest price of a chip at a seller; None: it has none."""
+    prices = [each for each in entry.prices or () if seller in (None, seller_of(each))]
+    return min(prices, key=lambda price: price.usd_per_hour, default=None)
+
+
+def seller_of(price: Price) -> str:
+    """Provider, kind and month of a price: those with the same can be compared."""
+    month = MONTH.match(price.date)
+    kind = kind_of(price)
+    words = [price.provider, *([kind] if kind != "listed" else []), month[0] if month else ""]
+    return ", ".join(word for word in words if word)
+
+
+def kind_of(price: Price) -> str:
+    """One of `PRICE_KINDS`, or `listed`."""
+    sold = (price.sku or "").lower()
+    return next((kind for kind in PRICE_KINDS if kind in sold), "listed")
+
+
+def ridge_frame(of: Selection, seller: str | None = None) -> pl.DataFrame:
     """Ridge points of chips in dtype combinations, from main memory.
 
     Args:
         of: The chips and combinations, from `Results.of`.
-        provider: Whose prices; None: the lowest of all.
+        seller: Whose prices, from `seller_of`; None: the lowest of all.
 
     Returns:
-        `chip`, `vendor`, `dtypes`, `compute`, `flops_per_s` [FLOP/s], `bytes_per_s` of main memory
-        [byte/s], `ridge` [FLOP/byte], `watts` [W], and the lowest listed price: `usd_per_hour`
-        [USD/h], `provider`, `sku`, `date`; `flops_per_usd` [FLOP/USD] and `flops_per_joule`
-        [FLOP/J]. No row if a chip does not support the combination; null if it has no price or
-        power.
+        `chip`, `vendor`, `unit`, `dtypes`, `compute`, `flops_per_s` [FLOP/s], `bytes_per_s` of main
+        memory [byte/s], `ridge` [FLOP/byte], `watts` [W], and a listed price: `usd_per_hour`
+        [USD/h], `provider`, `sku`, `sku_kind`, `date`, `month`; `flops_per_usd` [FLOP/USD] and
+        `flops_per_joule` [FLOP/J]. No row if a chip does not support the combination; null if it
+        has no price or power.
     """
-    records = []
+    records: list[dict[str, Any]] = []
     for chip, combination, target in of.targets():
         entry = of.sweep.chips[chip]
-        price = entry.lowest_price(provider)
+        price = price_of(entry, seller)
         if has_bandwidth(entry):
+            level = replace(target, level=entry.memory[MAIN_MEMORY].exact)
             records.append(
                 {
                     "chip": chip,
                     "vendor": entry.vendor or "",
+                    "unit": of.sweep.unit,
                     "dtypes": combination,
                     "compute": of.sweep.combinations[combination].compute,
                     "flops_per_s": float(math_rate(target).per_s),
-                    "bytes_per_s": float(
-                        memory_rate(replace(target, level=entry.memory[MAIN_MEMORY].exact)).per_s
-                    ),
+                    "bytes_per_s": float(memory_rate(level).per_s),
                     "watts": entry.power and entry.power.watts,
                     "usd_per_hour": price and price.usd_per_hour,
                     "provider": price and price.provider,
                     "sku": price and price.sku,
+                    "sku_kind": price and kind_of(price),
                     "date": price and price.date,
+                    "month": price and price.date[:7],
                 }
             )
-    texts = ("chip", "vendor", "dtypes", "compute", "provider", "sku", "date")
-    order = (
-        "chip",
-        "vendor",
-        "dtypes",
-        "compute",
-        "flops_per_s",
-        "bytes_per_s",
-        "watts",
-        "usd_per_hour",
-        "provider",
-        "sku",
-        "date",
-    )
-    frame = pl.DataFrame(
-        records,
-        schema={name: pl.String if name in texts else pl.Float64 for name in order},
-        orient="row",
-    )
-    return frame.with_columns(
+    floats = ("flops_per_s", "bytes_per_s", "watts", "usd_per_hour")
+    texts = ("chip", "vendor", "unit", "dtypes", "compute")
+    prices = ("provider", "sku", "sku_kind", "date", "month")
+    schema = dict.fromkeys((*texts, *prices), pl.String) | dict.fromkeys(floats, pl.Float64)
+    return pl.DataFrame(records, schema=schema, orient="row").with_columns(
         ridge=pl.col("flops_per_s") / pl.col("bytes_per_s"),
         flops_per_usd=pl.col("flops_per_s") * SECONDS_PER_HOUR / pl.col("usd_per_hour"),
         flops_per_joule=pl.col("flops_per_s") / pl.col("watts"),
     )
+
+
+def bases_of(sweep: Sweep, chip: str, dtypes: str) -> tuple[str, ...]:
+    """What numbers of a chip can be by; calibrated ones are of sweeps without tiles alone."""
+    rows = [rows for rows in sweep.by_chip if rows.chip == chip][:1]
+    fitted = not sweep.tile and any(
+        variant.dtypes == dtypes and fit_of(sweep, (of_chip, variant)) is not None
+        for of_chip in rows
+        for variant in of_chip.variants
+    )
+    return BASES if fitted else (NOMINAL,)

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from rooflines.charts.chart import Spec
 from rooflines.charts.measured_results import measured_recipe_on_disk
-from rooflines.charts.registry import charts
+from rooflines.charts.registry import kinds
 from rooflines.charts.results import on_disk, recipes_on_disk
+from rooflines.charts.views import Spec
 from rooflines.results.atomic import atomic_folder, write_bytes
 from rooflines.results.records import (
     FOLDER,
@@ -52,8 +52,8 @@ def write_charts(
 ) -> None:
     """Draw the charts of all families: pictures, specification and data of each, and `index.json`.
 
-    A chart of `auto` that holds more than a page can draw shows fewer chips, or is left out; the
-    job's log names both.
+    A chart of `auto` that has nothing to say, or holds more than a page can draw, is left out; the
+    job's log names it.
 
     Args:
         spec: What they depend on, from `Plan.charts_spec`.
@@ -77,7 +77,7 @@ def write_charts(
     (drawn / FOLDER).mkdir(parents=True, exist_ok=True)
     changed = [digest for digest in every if not _is_whole(drawn, digest)]
     # The charts that read tables take longest: they come first.
-    changed.sort(key=lambda digest: not charts()[every[digest][0].chart].reads)
+    changed.sort(key=lambda digest: not kinds()[every[digest][0].chart].reads)
     if changed:
         tasks = [(drawn / digest, *every[digest]) for digest in changed]
         _draw(tasks, str(results), min(processes, len(tasks)))
@@ -108,7 +108,7 @@ def _draw(
         results: The folder that a run writes to.
         processes: Processes that draw [1].
     """
-    import rooflines.charts.families  # noqa: F401, PLC0415 - slow, and imported once for all processes
+    import rooflines.charts.files  # noqa: F401, PLC0415 - slow, and imported once for all processes
 
     _numbers.cache_clear()  # the results may be others than those of an earlier call
     draw = partial(_draw_one, results)
@@ -136,7 +136,7 @@ def _end_with_parent() -> None:
 
 
 def _draw_one(results: str, task: tuple[Path, Spec, tuple[str, ...]]) -> None:
-    from rooflines.charts.families import write_chart  # noqa: PLC0415 - as in `_draw`
+    from rooflines.charts.files import write_chart  # noqa: PLC0415 - as in `_draw`
 
     folder, chart, formats = task
     with recording(spec=folder.name), atomic_folder(folder) as aside:
@@ -151,15 +151,13 @@ def _numbers(results: str) -> Results:
 
 def _recipes(specs: Sequence[JSON], results: str | Path, recipes: Mapping[str, JSON]) -> list[JSON]:
     """The recipes of the sweeps and timings that charts show, with the chips that are shown."""
-    shown: dict[tuple[str, str | None], set[str]] = {}
+    timings = {name for name, kind in kinds().items() if kind.source == "measurements"}
+    shown: dict[tuple[str, bool], set[str]] = {}
     for spec in specs:
-        for sweep in (spec["sweep"], *spec["others"]):
-            shown.setdefault((sweep, spec["measurements"]), set()).update(
-                [*spec["chips"], *spec["more_chips"]]
-            )
+        shown.setdefault((spec["sweep"], spec["chart"] in timings), set()).update(spec["chips"])
     found = [
-        (chips, measured_recipe_on_disk(results, timings) if timings else recipes[sweep])
-        for (sweep, timings), chips in shown.items()
+        (chips, measured_recipe_on_disk(results, name) if timed else recipes[name])
+        for (name, timed), chips in shown.items()
     ]
     return [
         {
@@ -180,10 +178,6 @@ def _publish(drawn: Iterable[Path], folder: Path) -> None:
             if "left_out" in entry:
                 print(f"{entry['left_out']}: left out")
                 continue
-            if chips := entry.pop("chips_left_out", None):
-                print(f"charts: {entry['id']} has no room for {', '.join(chips)}: left out")
-            if rest := entry.pop("not_offered", None):
-                print(f"charts: the menus of {entry['id']} have no room for {', '.join(rest)}")
             for name, file in files.items():
                 _link(file, aside / name)
             index.append(entry)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known
-from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,8 +14,14 @@ if TYPE_CHECKING:
 
 TWO = 2
 
-LONG_AXIS, SHORT_AXIS, MAP_AXIS = 8, 3, 4
-"""Fewest sizes of an axis for a curve, for a series over shards, and for the side of a map [1]."""
+CASE = ("chip", "software", "dtypes")
+"""What timings in one picture have in common."""
+
+NO_SOFTWARE = "software not stated"
+"""The software of timings that do not state it."""
+
+LONG_AXIS, SHORT_AXIS = 8, 3
+"""Fewest sizes of an axis for a curve, and for the side of a table [1]."""
 
 
 def sizes_of(sweep: Sweep, dim: str) -> list[int]:
@@ -32,7 +37,7 @@ def has_axis(sweep: Sweep, dim: str) -> bool:
 
 
 def lead_of(sweep: Sweep) -> str:
-    """The dimension that maps run over.
+    """The dimension that tables of bottlenecks run over.
 
     The first one that has an axis of its own, a long one, and thresholds; where none has, of these
     the one with most of the three, in this order.
@@ -60,20 +65,6 @@ def pair_of(sweep: Sweep) -> list[str]:
     return [dim for dim in others if len(others) == TWO or len(sizes_of(sweep, dim)) > 1]
 
 
-def tall(sweep: Sweep, up: str) -> bool:
-    """Whether a bound map with this vertical axis has more than a few rows."""
-    return len(sweep.counts) >= SHORT_AXIS if up == SHARDS else len(sizes_of(sweep, up)) >= MAP_AXIS
-
-
-def map_dims(sweep: Sweep) -> list[str]:
-    """What can be the vertical axis of a bound map of a sweep, those with most rows first."""
-    shards, lead = [SHARDS] if len(sweep.counts) > 1 else [], lead_of(sweep)
-    return sorted(
-        [*shards, *(dim for dim in sweep.op.dims if dim != lead and has_axis(sweep, dim))],
-        key=lambda up: not tall(sweep, up),
-    )
-
-
 def shape_names(sweep: Sweep) -> list[str]:
     """The names of a sweep's shapes."""
     return [shape.name for shape in sweep.config.shapes or []]
@@ -92,15 +83,6 @@ def check_asked(sweep: Sweep, **asked: str | Sequence[Any] | None) -> None:
     offered: Mapping[str, tuple[Sequence[Any], str]] = {
         "chips": (list(sweep.rows_by_chip()), "no chip of"),
         "dtypes": (list(sweep.combinations), "no dtype combination of"),
-        **dict.fromkeys(("shape", "shapes"), (shape_names(sweep), "no shape of")),
-        "sharding": (list(sweep.shardings), "no sharding of"),
-        "shards": (sweep.counts, "no number of chips of"),
-        "sizes": (sizes_of(sweep, sweep.op.dims[0]), f"no size of {sweep.op.dims[0]} in"),
-        "up": (map_dims(sweep), "nothing that has an axis in"),
-        "axis": (
-            [axis for axis in sweep.solved if axis in sweep.op.dims],
-            "no dimension among the `thresholds` of",
-        ),
     }
     _check_offered(asked, offered, sweep.name)
 
@@ -131,7 +113,6 @@ def check_asked_of_models(sweep: ModelSweep, **asked: str | Sequence[Any] | None
         "dtypes": ([name for name in sweep.combinations if name in every], "no dtypes of"),
         "model": (list(sweep.models), "no model of"),
         "sizes": (sweep.contexts, "no context of"),
-        **dict.fromkeys(("shape", "up", "sharding", "shards"), ((), "no choice in charts of")),
     }
     _check_offered(asked, offered, sweep.name)
 

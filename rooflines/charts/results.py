@@ -11,7 +11,7 @@ from rooflines.basics.errors import check_known, placed
 from rooflines.basics.lazy import pl
 from rooflines.basics.table_files import scan_parquet
 from rooflines.basics.text import abridged, counted
-from rooflines.charts.measured_results import joined_of, joined_on_disk, selected
+from rooflines.charts.measured_results import cases_of, joined_of, joined_on_disk
 from rooflines.charts.offers import (
     check_asked,
     check_asked_of_models,
@@ -24,7 +24,6 @@ from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
 from rooflines.serving.recipes import model_sweep_of
 from rooflines.serving.table import model_table
-from rooflines.sweep.fits import fit_of
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.support import Variant
 from rooflines.sweep.table import table
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.charts.measured_results import Joined, MeasuredSelection
+    from rooflines.charts.measured_results import Joined, MeasuredCases
     from rooflines.measured.sets import MeasuredSet
     from rooflines.model.target import Target
     from rooflines.serving.sweep import ModelSweep
@@ -101,24 +100,6 @@ class Results:
             raise unsupported(chips, dtypes)
         return selection
 
-    def of_several(
-        self, sweeps: Sequence[str], chips: Sequence[str], dtypes: Sequence[str]
-    ) -> list[Selection]:
-        """What several sweeps have of some chips and dtype combinations, without those of none.
-
-        Raises:
-            RooflinesError: There is no such sweep, or none has any of them.
-        """
-        selections = []
-        for sweep in map(self.sweep, sweeps):
-            known = [chip for chip in chips if chip in sweep.rows_by_chip()]
-            names = [name for name in dtypes if name in sweep.combinations]
-            selections.append(Selection(self, sweep, tuple(known), tuple(names)))
-        found = [selection for selection in selections if selection.targets()]
-        if not found:
-            raise unsupported(chips, dtypes)
-        return found
-
     def of_models(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> ModelSelection:
         """Some chips and dtypes of a sweep of whole models, in this order.
 
@@ -133,16 +114,36 @@ class Results:
             raise unsupported(chips, dtypes)
         return selection
 
-    def of_measured(
-        self, name: str, chips: Sequence[str], dtypes: Sequence[str]
-    ) -> MeasuredSelection:
-        """Some chips and dtypes of a set of timings of matmuls, in this order.
+    def holding(self, sweep: str, chips: Sequence[str]) -> Results:
+        """These results, with rows of some chips of a sweep in memory, for many views of them.
+
+        Args:
+            sweep: The sweep.
+            chips: The chips.
+        """
+
+        @cache
+        def held(rows: Callable[[str], pl.LazyFrame]) -> pl.DataFrame:
+            return rows(sweep).filter(pl.col("chip").is_in(list(chips))).collect()
+
+        def one(rows: Callable[[str], pl.LazyFrame]) -> Callable[[str], pl.LazyFrame]:
+            return lambda name: held(rows).lazy() if name == sweep else rows(name)
+
+        return replace(self, rows=one(self.rows), thresholds=one(self.thresholds))
+
+    def source(self, kind: str, name: str) -> Sweep | ModelSweep | MeasuredCases:
+        """What charts of a kind are of: a sweep, or a set of timings.
+
+        Args:
+            kind: `sweeps`, `model_sweeps` or `measurements`.
+            name: Its name.
 
         Raises:
-            RooflinesError: There is no such set, it is of collectives, has no such chip or dtypes,
-                or none of the chips has timings in one of them.
+            RooflinesError: There is none of that name.
         """
-        return selected(name, self.joined(name), chips, dtypes)
+        if kind == "measurements":
+            return cases_of(name, self.joined(name))
+        return self.model_sweep(name) if kind == "model_sweeps" else self.sweep(name)
 
     def __repr__(self) -> str:
         """The source and its sweeps, one per line."""
@@ -218,34 +219,18 @@ class Selection:
 
     def rows(self) -> pl.LazyFrame:
         """Their rows of the table."""
-        return self._kept(self.results.rows(self.sweep.name))
+        return self.kept(self.results.rows(self.sweep.name))
 
     def thresholds(self, share: float = 1) -> pl.LazyFrame:
         """Their thresholds for a share of the attainable peak; 1: compute-bound."""
-        found = self._kept(self.results.thresholds(self.sweep.name)).filter(share=share)
-        return found.rename({"saturates_estimate": "critical_estimate"})
+        return self.kept(self.results.thresholds(self.sweep.name)).filter(share=share)
 
     def on_fewest(self) -> pl.Expr:
         """Whether a row has the sharding and the number of chips of `fewest`."""
         first = self.fewest
         return (pl.col("sharding") == first.sharding) & (pl.col("shards") == first.shards)
 
-    def calibrated(self) -> pl.Expr:
-        """Whether the chip and the combination of a threshold have a calibration.
-
-        Sweeps with tiles have no calibrated thresholds.
-        """
-        found = {
-            f"{chip_rows.chip}|{variant.dtypes}"
-            for chip_rows in self.by_chip.values()
-            for variant in chip_rows.variants
-            if not self.sweep.tile
-            and variant.dtypes in self.dtypes
-            and fit_of(self.sweep, (chip_rows, variant)) is not None
-        }
-        return pl.format("{}|{}", "chip", "dtypes").is_in(sorted(found))
-
-    def _kept(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+    def kept(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Rows of the chips and combinations, from one memory level and over one network each.
 
         Of several forms of a number of chips, such as 16 and 4x4, the sweep's first; `network` then

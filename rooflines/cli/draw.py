@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
 EXAMPLES = """
 \b
 Examples:
   rooflines draw
   rooflines draw roofline-model-shapes --format svg --size paper
+  rooflines draw roofline-model-shapes --set chip=b200 --set dtypes=fp8
   rooflines draw --format png --scale 3 --dark -o slides
 """
 
@@ -32,7 +34,14 @@ MOST_SCALE = 8
     "form",
     default="pdf",
     metavar="FORMAT",
-    help="png, svg, pdf or html (a page of its own, with menus); default pdf.",
+    help="png, svg, pdf or html (a page of its own); default pdf.",
+)
+@click.option(
+    "--set",
+    "chosen",
+    multiple=True,
+    metavar="MENU=OPTION",
+    help="Another option of a menu, such as chip=b200; any number of them.",
 )
 @click.option(
     "--size",
@@ -51,6 +60,7 @@ def command(  # noqa: PLR0913, the options
     *,
     charts: tuple[str, ...],
     form: str,
+    chosen: tuple[str, ...],
     size: str | None,
     scale: float | None,
     results: str,
@@ -59,8 +69,8 @@ def command(  # noqa: PLR0913, the options
 ) -> None:
     """Draw charts of finished results, all of them or some, in another format, size or theme.
 
-    CHART is the name of its files in `results/charts`. Pictures of the same name in the output
-    folder are replaced.
+    CHART is the name of its files in `results/charts`. With --set another view of it is drawn,
+    of any chip and dtypes of its sweep. Pictures of the same name are replaced.
     """
     from rooflines.charts.kit.render import PNG_SCALE  # noqa: PLC0415, help is fast
     from rooflines.results.atomic import write_bytes  # noqa: PLC0415, the same
@@ -69,8 +79,10 @@ def command(  # noqa: PLR0913, the options
     files = _specifications(Path(results))
     _check(charts, files, form, size, scale)
     for name in charts or files:
-        drawn = _drawn(files[name], form, size or FORMATS[form], dark, scale or PNG_SCALE)
-        path = Path(output) / f"{name}{'-dark' if dark else ''}.{form}"
+        spec = _chosen(files[name], chosen) if chosen else files[name]
+        drawn = _drawn(spec, form, size or FORMATS[form], dark, scale or PNG_SCALE)
+        words = [name, *(_plain(text.partition("=")[2]) for text in chosen)]
+        path = Path(output) / f"{'-'.join(words)}{'-dark' if dark else ''}.{form}"
         write_bytes(path, drawn)
         click.echo(path)
 
@@ -78,22 +90,58 @@ def command(  # noqa: PLR0913, the options
 def _specifications(results: Path) -> dict[str, Path]:
     """The files with the specifications of charts, by the name of the chart.
 
-    Beside a specification the data of its chart for the site may be.
-
     Raises:
         RooflinesError: There are none.
     """
     from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, as above
-    from rooflines.charts.every_chip import EVERY_CHIP  # noqa: PLC0415, the same
+    from rooflines.charts.files import SPEC  # noqa: PLC0415, the same
 
-    files = sorted((results / "charts").glob("*/*.json"))
-    charts = [file for file in files if file.name != "index.json"]
-    data = {file.with_name(f"{file.stem}{EVERY_CHIP}") for file in charts}
-    specs = {file.stem: file for file in charts if file not in data}
+    files = sorted((results / "charts").glob(f"*/*{SPEC}"))
+    specs = {file.name.removesuffix(SPEC): file for file in files}
     if not specs:
         fix = "make them with `rooflines run`, or give the folder of results with --results"
         raise RooflinesError("", "has no charts", fix, file=str(results))
     return specs
+
+
+def _plain(text: str) -> str:
+    """An option as part of the name of a file."""
+    return re.sub(r"[^\w.]+", "-", text).strip("-")
+
+
+def _chosen(file: Path, chosen: Sequence[str]) -> dict[str, Any]:
+    """The specification of another view of a chart.
+
+    Args:
+        file: That of its first view, beside the index of its kind.
+        chosen: Menus with an option each, `menu=option`.
+
+    Raises:
+        RooflinesError: There is no such menu or option.
+    """
+    from rooflines import charts  # noqa: PLC0415, as above
+    from rooflines.basics.errors import RooflinesError, placed  # noqa: PLC0415, the same
+    from rooflines.charts.files import SPEC  # noqa: PLC0415, the same
+
+    name = file.name.removesuffix(SPEC)
+    index = json.loads(file.with_name("index.json").read_text(encoding="utf-8"))
+    entry = next((entry for entry in index if entry["id"] == name), None)
+    if entry is None:
+        raise RooflinesError("", "is in no index of charts", "run again", file=str(file))
+    results = charts.on_disk(file.parents[2])
+    source = entry["measurements"] or entry["sweep"]
+    kind, choices = entry["chart"], {param["name"]: param["value"] for param in entry["params"]}
+    choices = {menu: option for menu, option in choices.items() if option is not None}
+    asked = dict(text.partition("=")[::2] for text in chosen)
+    with placed("--set"):
+        choices = {menu: option for menu, option in choices.items() if menu not in asked}
+        for menu, text in asked.items():
+            known = charts.menus(kind, results, source, **choices)
+            options = next((one.options for one in known if one.name == menu), ())
+            choices[menu] = next((each for each in options if str(each) == text), text)
+        kept = {menu.name for menu in charts.menus(kind, results, source, **choices)}
+        choices = {menu: option for menu, option in choices.items() if menu in {*kept, *asked}}
+        return charts.view(kind, results, source, chips=entry["chips"], **choices).spec()
 
 
 def _check(
@@ -128,7 +176,13 @@ def _check(
                 raise RooflinesError("", f"is {scale:g}", fix)
 
 
-def _drawn(file: Path, form: str, size: str, dark: bool, scale: float) -> bytes | str:  # noqa: FBT001, those of `picture`
+def _drawn(
+    source: Path | dict[str, Any],
+    form: str,
+    size: str,
+    dark: bool,  # noqa: FBT001, as of `picture`
+    scale: float,
+) -> bytes | str:
     """The picture of a specification.
 
     Raises:
@@ -139,10 +193,12 @@ def _drawn(file: Path, form: str, size: str, dark: bool, scale: float) -> bytes 
     from rooflines.results.provenance import unreadable  # noqa: PLC0415, the same
 
     try:
-        spec = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(source, dict):
+            return picture(source, form, size, dark=dark, scale=scale)
+        spec = json.loads(source.read_text(encoding="utf-8"))
         return picture(spec, form, size, dark=dark, scale=scale)
     except OSError as error:
-        raise unreadable(file, error) from None
+        raise unreadable(str(source), error) from None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         fix = "make it again with `rooflines run`"
-        raise RooflinesError("", "is no specification of a chart", fix, file=str(file)) from None
+        raise RooflinesError("", "is no specification of a chart", fix, file=str(source)) from None

@@ -82,16 +82,16 @@ def command(  # noqa: PLR0913, the options
     if out is not None and form == TABLE:
         write_parquet(frame.lazy(), out, about([], KERNELS, chip=chip))
     elif out is not None:
-        from rooflines import charts  # noqa: PLC0415, only a picture needs them
         from rooflines.basics.errors import placed  # noqa: PLC0415, as above
-        from rooflines.charts.kit.render import picture  # noqa: PLC0415, the same
+        from rooflines.charts.kit.render import limited, picture  # noqa: PLC0415, the same
+        from rooflines.charts.profiled import kernels_view  # noqa: PLC0415, the same
         from rooflines.results.atomic import write_bytes  # noqa: PLC0415, as above
         from rooflines.settings.charts import FORMATS  # noqa: PLC0415, the same
 
         with placed(file=file):
             chips = loaded.chips if loaded else None
-            drawn = charts.kernels_on_roofline(charts.kernels_frame(frame, chip, chips))
-        spec = charts.spec_of(drawn, "kernels")
+            drawn = kernels_view(frame, chip, chips)
+        spec = limited(drawn.spec(), "kernels")
         write_bytes(out, picture(spec, form, size or FORMATS[form], dark=dark))
     print_frame(frame, _text(frame, chip), csv=csv, json_=json_)
 

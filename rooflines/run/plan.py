@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.charts.chart import Spec
+    from rooflines.charts.views import Spec
     from rooflines.config import Config
     from rooflines.serving.sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
@@ -282,11 +282,10 @@ def _summarized_steps(sweep: ModelSweep, parts: Sequence[Output]) -> dict[str, o
 
 def _charted(config: Config, parts: Sequence[Output]) -> list[str]:
     """The tables and timings that charts read; many read thresholds alone."""
-    kinds = registry.charts()
-    reading = [chart for chart in config.charts if kinds[chart.chart].reads]
-    sweeps = {sweep for chart in reading for sweep in (chart.sweep, *chart.others)}
+    kinds = [(registry.kinds()[chart.chart], chart.sweep) for chart in config.charts]
+    timed = dict.fromkeys(name for kind, name in kinds if kind.source == "measurements")
+    sweeps = {name for kind, name in kinds if kind.reads and kind.source != "measurements"}
     read = [part for part in parts if part.folder != LAYERS and part.sweep in sweeps]
-    timed = dict.fromkeys(chart.measurements for chart in config.charts if chart.measurements)
     return [*_paths(read), *(f"{MEASURED}/{name}.parquet" for name in timed)]
 
 
@@ -299,20 +298,18 @@ def _chart_digest(config: Config, chart: Spec) -> str:
         "formats": config.formats,
         "chart": chart.plain(),
         "code": code_digest("charts.job.write_charts", but="charts/kinds"),
-        "own": file_digest(registry.modules_of(chart.family)),
-        "data": list(_shown(config, chart)),
+        "own": file_digest([registry.file_of(chart.chart)]),
+        "data": _shown(config, chart),
     }
     return hashlib.sha256(as_param(content).encode()).hexdigest()
 
 
-def _shown(config: Config, chart: Spec) -> Iterator[Mapping[str, object]]:
-    """The recipes of what a chart shows."""
-    if chart.measurements:
-        yield config.measured_recipe(chart.measurements)
-        return
-    if chart.sweep in config.model_sweeps:
-        yield model_recipe(config.model_sweep(chart.sweep), chart.models, chart.chips)
-        return
-    for sweep in map(config.sweep, (chart.sweep, *chart.others)):
-        chips = sweep.rows_by_chip()
-        yield recipe_of(sweep, [chip for chip in chart.all_chips if chip in chips])
+def _shown(config: Config, chart: Spec) -> Mapping[str, object]:
+    """The recipe of what a chart shows."""
+    source = registry.kinds()[chart.chart].source
+    if source == "measurements":
+        return config.measured_recipe(chart.sweep)
+    if source == "model_sweeps":
+        models = config.model_sweep(chart.sweep)
+        return model_recipe(models, list(models.models), chart.chips)
+    return recipe_of(config.sweep(chart.sweep), chart.chips)

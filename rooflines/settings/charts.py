@@ -49,20 +49,21 @@ class ChartConfig(Entry):
         description="which of the sweep's dtype combinations; "
         "null: those the config names most often, or with most timings",
     )
+    view: dict[str, Text | Count] | None = Field(
+        None, description="an option of any menus, such as {by: watt}; null: the first of each"
+    )
     shape: Text | None = Field(
         None, description="which of the sweep's shapes, for charts of one shape"
     )
     model: Text | None = Field(
-        None,
-        description="what the names of a model's shapes begin with, for charts of a model's "
-        "layers; pareto, capacity: the only model shown",
+        None, description="which model, of charts of a model's layers and of whole models"
     )
-    sharding: Text | None = Field(None, description="which of the sweep's shardings is shown first")
-    up: Text | None = Field(None, description="bounds: what goes up, shards or a dimension")
+    sharding: Text | None = Field(None, description="which of the sweep's shardings")
+    up: Text | None = Field(
+        None, description="who-binds: what goes up, shards, a dimension or chip"
+    )
     sizes: list[Count] | None = Field(
-        None,
-        description="roofline, time: sizes of the operation's first dimension; pareto, capacity: "
-        "contexts S",
+        None, description="time: sizes of the operation's first dimension; front: contexts S"
     )
     shards: list[Count] | None = Field(None, description="time: numbers of chips")
 

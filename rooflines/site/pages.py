@@ -56,8 +56,7 @@ class ListedChart(TypedDict):
         subtitle: Its setting.
         caption: How to read it.
         params: Its menus.
-        spec: The path of its specification.
-        rows: The path of the data behind it.
+        spec: The path of its specification and views.
         files: Texts and paths of its downloads.
     """
 
@@ -69,7 +68,6 @@ class ListedChart(TypedDict):
     caption: str
     params: list[JSON]
     spec: str
-    rows: str
     files: list[tuple[str, str]]
 
 
@@ -118,7 +116,6 @@ NO_CHART = ListedChart(
     caption="",
     params=[],
     spec="",
-    rows="",
     files=[],
 )
 

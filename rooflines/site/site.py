@@ -22,10 +22,9 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.spreadsheet import FORMULA
 from rooflines.basics.table_files import read_parquet
 from rooflines.basics.version import __version__
-from rooflines.charts.every_chip import EVERY_CHIP, columns_text, packed_text
+from rooflines.charts.files import SPEC, VIEWS
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.themes import SIZES, config
-from rooflines.charts.registry import headings
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.records import recording
 from rooflines.results.tables import metadata_of
@@ -35,7 +34,7 @@ from rooflines.site.data_page import threshold_data
 from rooflines.site.downloads import download_files, downloads_of
 from rooflines.site.explorer import MATMULS, explorer_files, offered_chips
 from rooflines.site.far_page import far_view
-from rooflines.site.packing import packed_rows
+from rooflines.site.packing import packed_text
 from rooflines.site.pages import ListedChart, ListedTable, Published, pages, used_chips
 from rooflines.site.text import as_json
 
@@ -52,6 +51,7 @@ FILES = {
     "SVG": ".svg",
     "PDF": ".pdf",
     "HTML": ".html",
+    "Vega-Lite": ".vl.json",
     "Parquet": ".parquet",
 }
 """Downloads of a chart: text and ending of each file; of pictures, those that were drawn."""
@@ -187,19 +187,16 @@ def _charts(folder: Path) -> list[ListedChart]:
                 f"has the id {chart['id']!r}, which is no name of a file",
                 "use letters, digits and hyphens",
             )
-    family = folder.name
-    heading = headings().get(family) or family.replace("-", " ").capitalize()
     return [
         {
             "id": chart["id"],
-            "family": family,
-            "heading": chart.get("heading") or heading,
+            "family": folder.name,
+            "heading": chart["heading"],
             "title": chart["title"],
             "subtitle": chart["subtitle"],
             "caption": chart["caption"],
-            "params": (_of_every_chip(folder, chart["id"]) or chart)["params"],
+            "params": chart["params"],
             "spec": f"charts/{chart['id']}.js",
-            "rows": f"charts/{chart['id']}-rows.js",
             "files": [
                 (text, f"charts/{chart['id']}{ending}")
                 for text, ending in FILES.items()
@@ -208,12 +205,6 @@ def _charts(folder: Path) -> list[ListedChart]:
         }
         for chart in listed
     ]
-
-
-def _of_every_chip(folder: Path, chart: str) -> JSON | None:
-    """The chart of all chips and dtypes of its sweep, if there is one."""
-    path = folder / f"{chart}{EVERY_CHIP}"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def _check_unique(ids: Sequence[str]) -> None:
@@ -272,43 +263,19 @@ def _themes() -> dict[str, dict[str, dict[str, JSON]]]:
 
 
 def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]]:
-    """A chart's specification and data as scripts, its downloads, and its small pictures."""
+    """A chart's specification with its views as a script, its downloads, and its small pictures."""
     name = chart["id"]
-    every = _of_every_chip(folder, name)
-    if every is None:
-        text = (folder / f"{name}.json").read_bytes()
-        spec = json.loads(text, parse_constant=lambda _: None)  # as_json refuses infinite numbers
-        yield chart["spec"], _script(f"chart/{name}", _packed(spec))
-    else:
-        parts = {value: f"charts/{name}-{n:03d}.js" for n, value in enumerate(every["parts"])}
-        further = {"cases": every["cases"], "by": every["by"], "parts": parts}
-        yield chart["spec"], _script(f"chart/{name}", _packed(every["spec"]) | further)
-        for value, file in parts.items():
-            yield file, _packed_script(file, every["parts"][value])
-    rows = every["rows"] if every else _packed_rows(folder / f"{name}.parquet")
-    yield chart["rows"], _packed_script(chart["rows"], rows)
+    spec = json.loads((folder / f"{name}{SPEC}").read_text(encoding="utf-8"))
+    for key in ("config", "datasets", "layer"):  # the page has themes, and the views have the rest
+        spec.pop(key)
+    views = json.loads((folder / f"{name}{VIEWS}").read_text(encoding="utf-8"))
+    yield chart["spec"], _script(f"chart/{name}", {"spec": spec, **views})
     for ending in FILES.values():
         path = folder / f"{name}{ending}"
         if path.exists():
             yield f"charts/{path.name}", path.read_bytes()
     for picture in (f"{name}-{theme}-small.png" for theme in ("light", "dark")):
         yield f"charts/{picture}", (folder / picture).read_bytes()
-
-
-def _packed_rows(path: Path) -> str:
-    """The data of a chart, as a page loads them."""
-    return packed_text(columns_text(read_parquet(path)))
-
-
-def _packed(spec: JSON) -> dict[str, JSON]:
-    """A specification whose rows are packed where possible; the page unpacks them."""
-    datasets = spec.get("datasets", {})
-    columns = {name: packed_rows(rows) for name, rows in datasets.items()}
-    rows = {name: rows for name, rows in datasets.items() if columns[name] is None}
-    return {
-        "spec": {**spec, "datasets": rows},
-        "columns": {name: packed for name, packed in columns.items() if packed is not None},
-    }
 
 
 def _catalogue_files(

@@ -222,8 +222,9 @@ def write_family(folder: Path) -> None:
     listed = []
     for number in range(2):
         name = f"{folder.name}-{number}"
-        spec, frame = filtered_chart() if filtered else plain_chart()
-        (folder / f"{name}.json").write_text(json.dumps(spec))
+        spec, views, frame = filtered_chart() if filtered else plain_chart()
+        (folder / f"{name}.vl.json").write_text(json.dumps(spec))
+        (folder / f"{name}-views.json").write_text(json.dumps(views))
         for theme, colour in (("light", "white"), ("dark", "black")):
             written = io.BytesIO()
             Image.new("RGB", (640, 360), colour).save(written, "PNG")
@@ -237,16 +238,24 @@ def write_family(folder: Path) -> None:
         params = [
             {
                 "name": "chip",
+                "title": "Chip",
                 "options": list(CHIPS),
                 "labels": ["TPU v5e", "H100 SXM"],
                 "value": "tpu-v5e",
             },
-            {"name": "dtypes", "options": DTYPES, "labels": DTYPES, "value": "bf16"},
+            {
+                "name": "dtypes",
+                "title": "Data types",
+                "options": DTYPES,
+                "labels": DTYPES,
+                "value": "bf16",
+            },
         ]
         listed.append(
             {
                 "id": name,
                 "family": folder.name,
+                "heading": folder.name.capitalize(),
                 "title": f"{name} finds {HOSTILE}",
                 "subtitle": f"setting {HOSTILE}",
                 "caption": f"caption {HOSTILE}",
@@ -280,7 +289,28 @@ def layouts() -> dict[str, Any]:
     }
 
 
-def filtered_chart() -> tuple[dict[str, Any], pl.DataFrame]:
+def spec_of(view: dict[str, Any], layer: list[dict[str, Any]]) -> dict[str, Any]:
+    """The specification of a view."""
+    params = {"em": 14, "narrow": False, **view["params"]}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "datasets": view["datasets"],
+        "params": [{"name": name, "value": value} for name, value in params.items()],
+        "title": {"text": {"expr": "headline"}},
+        "layer": layer,
+        "autosize": {"type": "none", "contains": "padding"},
+        "usermeta": {"looks": layouts()},
+        "config": {},
+    }
+
+
+def said(title: str, subtitle: list[str]) -> dict[str, Any]:
+    """What a view says."""
+    params = {"headline": title, "subline": subtitle}
+    return {"layer": 0, "title": title, "subtitle": subtitle, "params": params}
+
+
+def filtered_chart() -> tuple[dict[str, Any], dict[str, Any], pl.DataFrame]:
     """A line for each chip and dtype; menus choose the one that is shown."""
     frame = pl.DataFrame(
         [
@@ -296,33 +326,20 @@ def filtered_chart() -> tuple[dict[str, Any], pl.DataFrame]:
             for intensity in (1.0, peak / bandwidth, 10_000.0)
         ]
     )
-    findings = {
-        f"{chip}|{dtypes}": {
-            "title": f"{chip} in {dtypes} has its ridge at {peak / bandwidth:.0f}",
-            "subtitle": ["Over main memory,", HOSTILE],
+    views = [
+        {
+            "values": [chip, dtypes],
+            **said(
+                f"{chip} in {dtypes} has its ridge at {peak / bandwidth:.0f}",
+                ["Over main memory,", HOSTILE],
+            ),
+            "datasets": {"lines": frame.filter(chip=chip, dtypes=dtypes).to_dicts()},
         }
         for chip, peaks in CHIPS.items()
         for dtypes, (peak, bandwidth) in peaks.items()
-    }
-    spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "datasets": {"lines": frame.to_dicts()},
+    ]
+    layer = {
         "data": {"name": "lines"},
-        "params": [
-            {"name": "em", "value": 14},
-            {"name": "narrow", "value": False},
-            {
-                "name": "chip",
-                "value": "tpu-v5e",
-                "bind": {"input": "select", "options": list(CHIPS)},
-            },
-            {"name": "dtypes", "value": "bf16", "bind": {"input": "select", "options": DTYPES}},
-            {"name": "findings", "value": findings},
-            {"name": "headline", "expr": "findings[chip + '|' + dtypes].title"},
-            {"name": "subline", "expr": "findings[chip + '|' + dtypes].subtitle"},
-        ],
-        "title": {"text": {"expr": "headline"}, "subtitle": {"expr": "subline"}},
-        "transform": [{"filter": "datum.chip == chip && datum.dtypes == dtypes"}],
         "mark": {"type": "line", "point": {"size": 400}},
         "encoding": {
             "x": {"field": "intensity", "type": "quantitative", "scale": {"type": "log"}},
@@ -333,16 +350,12 @@ def filtered_chart() -> tuple[dict[str, Any], pl.DataFrame]:
                 {"field": "attained", "type": "quantitative", "format": ".3s", "title": "FLOP/s"},
             ],
         },
-        "autosize": {"type": "none", "contains": "padding"},
-        "usermeta": {
-            "looks": layouts(),
-            "choices": {"chip": ["TPU v5e", "H100 SXM"], "dtypes": DTYPES},
-        },
     }
-    return spec, frame
+    file = {"menus": ["chip", "dtypes"], "layers": [[layer]], "views": views}
+    return spec_of(views[0], [layer]), file, frame
 
 
-def plain_chart() -> tuple[dict[str, Any], pl.DataFrame]:
+def plain_chart() -> tuple[dict[str, Any], dict[str, Any], pl.DataFrame]:
     """Bars, without menus."""
     frame = pl.DataFrame(
         [
@@ -351,20 +364,17 @@ def plain_chart() -> tuple[dict[str, Any], pl.DataFrame]:
         ]
         + [{"name": HOSTILE, "ridge": 100.0}]
     )
-    spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "data": {"values": frame.to_dicts()},
-        "params": [{"name": "em", "value": 14}, {"name": "narrow", "value": False}],
-        "title": {"text": "not shown twice"},
+    layer = {
+        "data": {"name": "bars"},
         "mark": "bar",
         "encoding": {
             "x": {"field": "ridge", "type": "quantitative"},
             "y": {"field": "name", "type": "nominal"},
         },
-        "autosize": {"type": "none", "contains": "padding"},
-        "usermeta": {"looks": layouts(), "choices": {}},
     }
-    return spec, frame
+    said_of = said(f"Bars of {HOSTILE}", [f"setting {HOSTILE}"])
+    views = [{"values": [], **said_of, "datasets": {"bars": frame.to_dicts()}}]
+    return spec_of(views[0], [layer]), {"menus": [], "layers": [[layer]], "views": views}, frame
 
 
 def unpacked(form: dict[str, list[Any]]) -> list[Any]:

@@ -13,10 +13,10 @@ from bundles import HOSTILE
 from fuzzing import config_of_texts
 
 ROOT = Path(__file__).resolve().parents[2]
-KINDS = ("roofline", "shards")
+KINDS = ("roofline", "who-binds")
 """Charts with the name of a shape: in a menu or a title."""
 
-MEASURED_KINDS = ("measured-roofline", "measured-ratio", "measured-errors")
+MEASURED_KINDS = ("measured",)
 """Charts with the name of a software: in a menu and a subtitle."""
 
 TIMINGS = ROOT / "tests" / "cases" / "one-software.csv"

@@ -25,7 +25,7 @@ work.COSTS = {
 
 import rooflines  # noqa: E402, after the resource is there
 from rooflines import charts  # noqa: E402
-from rooflines.charts.families import fitted  # noqa: E402
+from rooflines.charts.files import views_of  # noqa: E402
 from rooflines.charts.kit.themes import SIZES, config  # noqa: E402
 
 SWEEP = {
@@ -53,8 +53,9 @@ def main(folder: Path) -> None:
         results.thresholds(name).collect().write_parquet(folder / f"{name}-thresholds.parquet")
     domains = {}
     for chart in loaded.charts:
-        frame, spec = fitted(results, chart)
-        frame.write_parquet(folder / f"{chart.id}.parquet")
+        view = views_of(results, chart)[0][1]
+        view.rows.write_parquet(folder / f"{chart.chart}-{chart.sweep}.parquet")
+        spec = view.spec()
         layers = (
             layer["encoding"].get("color", {}).get("scale", {})
             for layer in spec["layer"]

@@ -1,26 +1,20 @@
-"""Specifications of the default and of hostile configs, and the texts that a chart draws.
+"""The texts that a chart draws, and what is wrong with a specification.
 
 Texts come from the scenegraph, each with the rectangle it takes.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from dataclasses import dataclass, replace
-from functools import cache, partial
-from itertools import combinations, product
+from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import vl_convert as vlc
 from jsonschema import ValidationError
 
-import rooflines
-from rooflines import charts
-from rooflines.catalogue.chips import base_chips, chip_entries
-from rooflines.charts.families import fitted, unchecked
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.render import MOST_BYTES, MOST_ROWS, dumps, register_fonts
 from rooflines.charts.kit.text import width_em
@@ -28,126 +22,12 @@ from rooflines.charts.kit.themes import SIZES, theme, themed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    import polars as pl
-
-CONFIGS = ("default", "one chip", "forty chips", "long names")
-"""Configs whose charts are drawn: the default and those that a chart could fail on."""
 
 EVIL = "</script><script>alert(1)</script>"
 LONG = (
     "a-very-long-name-of-a-shape-that-somebody-thought-would-say-everything"
     "-there-is-to-say-about-this-one"
 )
-MODERN = [chip for chip in base_chips() if "bf16" in chip_entries()[chip].units.get("matrix", {})]
-
-
-def sweeps(chips: list[str]) -> dict[str, Any]:
-    """Sweeps with every kind of axis that a chart needs, over some chips."""
-    sizes = {"from": 1, "to": 65536, "factor": 4}
-    shapes = [
-        {"name": EVIL, "D": 4096, "F": 14336},
-        {"name": LONG, "D": 8192, "F": 28672},
-        {"name": "x", "D": 512, "F": 512},
-    ]
-    common = {"operation": "matmul", "dtypes": ["bf16", "w8a16"], "chips": chips}
-    return {
-        "split": {
-            **common,
-            "grid": {"B": sizes},
-            "shapes": shapes,
-            "sharding": ["column/gather-x"],
-            "shards": [1, 2, 4, 8],
-        },
-        "grid": {
-            **common,
-            "grid": {"B": sizes, "D": [128, 1024, 4096, 8192], "F": [256, 1024, 8192]},
-        },
-    }
-
-
-def hostile(name: str) -> dict[str, Any]:
-    """A config that a chart could fail on, by its name in `CONFIGS`."""
-    if name == "one chip":
-        return {"sweeps": sweeps(["tpu-v5e"])}
-    if name == "forty chips":
-        kinds = ("chips", "ridges", "per-watt", "per-dollar", "layers", "shards")
-        return {
-            "sweeps": sweeps(MODERN[:40]),
-            "charts": [{"chart": c, "sweep": "split", "chips": MODERN[:40]} for c in kinds],
-        }
-    own = {
-        f"h100-{'very-long-variant-name-' * 3}{i}": {
-            "base": "h100-sxm",
-            "memory.hbm.bytes_per_s": 3e12 + i * 1e11,
-            "source": "a test",
-        }
-        for i in range(5)
-    }
-    return {"sweeps": sweeps(list(own)), "chips": own}
-
-
-@cache
-def config_of(name: str) -> rooflines.Config:
-    """A config by its name in `CONFIGS`."""
-    return rooflines.load_config(None if name == "default" else hostile(name))
-
-
-@cache
-def _results(name: str) -> charts.Results:
-    return charts.of_config(config_of(name))
-
-
-@cache
-def spec(config: str, chart: str) -> dict[str, Any]:
-    """The specification of one chart of a config, by its id."""
-    (listed,) = (one for one in config_of(config).charts if one.id == chart)
-    with unchecked():
-        return fitted(_results(config), listed)[1]
-
-
-def written(results: Path) -> dict[str, dict[str, Any]]:
-    """The specifications that a run of the workflow wrote, by id."""
-    specs = {}
-    for index in sorted((results / "charts").glob("*/index.json")):
-        for chart in json.loads(index.read_text(encoding="utf-8")):
-            text = (index.parent / f"{chart['id']}.json").read_text(encoding="utf-8")
-            specs[chart["id"]] = json.loads(text)
-    return specs
-
-
-def reading_rows(config: dict[str, Any]) -> tuple[set[str], set[str]]:
-    """Draw the charts of a config: their kinds, and those kinds that read rows of tables."""
-    read: set[str] = set()
-    loaded = rooflines.load_config(config)
-    results = charts.of_config(loaded)
-
-    def rows(sweep: str, kind: str) -> pl.LazyFrame:
-        read.add(kind)
-        return results.rows(sweep)
-
-    for chart in loaded.charts:
-        with unchecked():
-            fitted(replace(results, rows=partial(rows, kind=chart.chart)), chart)
-    return {chart.chart for chart in loaded.charts}, read
-
-
-def first_of_kinds(config: str) -> list[str]:
-    """The id of the first chart of every kind of a config."""
-    return list({chart.chart: chart.id for chart in reversed(config_of(config).charts)}.values())
-
-
-def one_per_kind(config: str) -> dict[str, dict[str, Any]]:
-    """The first chart of every kind of a config, by its id."""
-    return {chart: spec(config, chart) for chart in first_of_kinds(config)}
-
-
-def drawn(config: str) -> dict[str, dict[str, Any]]:
-    """All charts of a config, by id."""
-    return {chart.id: spec(config, chart.id) for chart in config_of(config).charts}
-
-
 TALL = 0.95
 """Height of a line of digits and letters, without line spacing [em]."""
 
@@ -272,14 +152,6 @@ def outside(spec: Mapping[str, Any], size: str) -> list[str]:
     ]
 
 
-def chosen(spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The chart after a reader's choice."""
-    params = [
-        {**p, "value": values[p["name"]]} if p.get("name") in values else p for p in spec["params"]
-    ]
-    return {**spec, "params": params}
-
-
 def says(spec: Mapping[str, Any], size: str, pattern: str) -> bool:
     """Whether any text of the chart matches a pattern."""
     return any(re.search(pattern, t.text) for t in texts(spec, size))
@@ -291,37 +163,6 @@ def misfits(specs: Mapping[str, Mapping[str, Any]], size: str) -> dict[str, Any]
         name: (overlaps(spec, size)[:3], outside(spec, size)[:3]) for name, spec in specs.items()
     }
     return {name: texts for name, texts in wrong.items() if texts != ([], [])}
-
-
-def choices(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every combination of what a reader can choose; of several splits with one chip only."""
-    options = {
-        p["name"]: p["bind"]["options"] for p in spec["params"] if isinstance(p.get("bind"), dict)
-    }
-    options |= {"chip": options["chip"][:1]} if "sharding" in options else {}
-    for values in product(*options.values()):
-        yield dict(zip(options, values, strict=True))
-
-
-def ill_titled(specs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Findings with a title or subtitle that is cut, or with more than two lines below the title.
-
-    Args:
-        specs: Specifications by id.
-
-    Returns:
-        Ids of charts with the key of a choice; with "none" for a chart without findings.
-    """
-    wrong = []
-    for name, spec in specs.items():
-        findings = next(p["value"] for p in spec["params"] if p["name"] == "findings")
-        wrong += [] if findings else [(name, "none")]
-        wrong += [
-            (name, key)
-            for key, shown in findings.items()
-            if "…" in "".join([shown["title"], *shown["subtitle"]]) or len(shown["subtitle"]) > 2
-        ]
-    return wrong
 
 
 def fetching_or_themed(specs: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -339,12 +180,12 @@ def fetching_or_themed(specs: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def oversized(specs: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Charts with more rows or bytes than a page can draw; claims are not drawn."""
+    """Charts with more rows or bytes than a page can draw."""
     return [
         name
         for name, spec in specs.items()
         if sum(len(rows) for rows in spec["datasets"].values()) > MOST_ROWS
-        or len(dumps(spec)) - len(dumps(spec["usermeta"]["claims"])) > MOST_BYTES
+        or len(dumps(spec)) > MOST_BYTES
     ]
 
 

@@ -22,8 +22,8 @@ rule charts_digest:
 
 
 rule charts:
-    """Charts by family: PNG light and dark, SVG, the Vega-Lite specification, and the data as CSV and
-    Parquet; other formats with `formats:` or `rooflines draw`.
+    """Charts by kind: PNG light and dark, SVG, the Vega-Lite specification (`.vl.json`), its views, and the
+    data as CSV and Parquet; other formats and views with `formats:` or `rooflines draw`.
 
     A table that is remade unchanged does not redraw them.
     """

@@ -1,302 +1,381 @@
-"""What an operation attains over its batch: curves with a knee at the critical batch."""
+"""Attained FLOP/s over a size, a curve for each of several shapes or other sizes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from rooflines.basics.lazy import alt, pl
+from rooflines.basics.lazy import pl
 from rooflines.basics.text import si
-from rooflines.charts.basis import (
-    BAND,
-    CALIBRATED,
-    NOMINAL,
-    basis_choice,
-    basis_names,
-    with_estimates,
-)
-from rooflines.charts.chart import Chart, Need
-from rooflines.charts.claims import Finding, claim, size_of, solved
-from rooflines.charts.frames import TIMES, first_shown, highest, lowest, shares_below_peak
-from rooflines.charts.kinds.attained_cases import cases_of
-from rooflines.charts.kinds.attained_curves import (
-    ATTAINED,
-    KEYS,
-    curves_of,
-    estimates_of,
-    knees_of,
+from rooflines.charts import frames
+from rooflines.charts.curve_labels import MARGINS, labels_of
+from rooflines.charts.curves import (
+    FEW_POINTS,
+    MOST_POINTS,
+    Point,
     series_of,
+    smooth,
+    thinned,
     turns_of,
 )
-from rooflines.charts.kinds.attained_labels import HEADROOM, MARGINS, labels_of
-from rooflines.charts.kinds.attained_marks import marks_of, texts_of
-from rooflines.charts.kit.drawing import (
-    Choice,
-    assemble,
-    starting,
-)
-from rooflines.charts.kit.text import chip_label, sizes_text, width_em
-from rooflines.charts.kit.titles import LONGEST_TITLE
-from rooflines.charts.needs import OTHER_DIMS, SOLVED_AXIS, SOLVED_SIZES, need
-from rooflines.charts.offers import curved_of, shape_names
+from rooflines.charts.frames import BAND, BASES, CALIBRATED
+from rooflines.charts.kit import layers as kit
+from rooflines.charts.kit.place import Plane
+from rooflines.charts.kit.text import chip_label, sizes_text
+from rooflines.charts.kit.titles import fits
+from rooflines.charts.models import models_of
+from rooflines.charts.offers import LONG_AXIS, SHORT_AXIS, curved_of, has_axis, sizes_of
+from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.resources import math_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
-    from rooflines.charts.chart import Spec
-    from rooflines.charts.claims import Plain
-    from rooflines.charts.kinds.attained_cases import Case
-    from rooflines.charts.results import Selection
+    from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.results import Results, Selection
+    from rooflines.charts.views import Option
+    from rooflines.model.operation import Operation
     from rooflines.sweep.sweep import Sweep
 
-__all__ = ["attained", "attained_frame"]
+__all__ = ["KIND"]
+
+HEADROOM, DASH = 1.12, 1.2
+"""Height of the plot over the peak [1], and length of a dash where curves are one line [em]."""
+
+MOST_SERIES, DIGITS = 6, 5
+"""Curves, and significant digits of their points [1]."""
+
+RATES = ("flops_per_s", "fast", "slow")
+"""What is attained in each time of `BAND` [FLOP/s]."""
 
 
-BY = ("chip", "dtypes", "sweep")
-"""What a reader chooses, beside the basis; `sweep` only where a frame has several."""
+def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
+    """The chip, the dtypes, the model of shapes, and what numbers are by."""
+    chips = frames.chips_of(sweep)
+    chip = str(given.get("chip", chips[0] if chips else ""))
+    dtypes = frames.dtypes_of(sweep, [chip])
+    first = str(given.get("dtypes", dtypes[0] if dtypes else ""))
+    models = models_of(sweep.config.shapes or ())
+    bases = frames.bases_of(sweep, chip, first)
+    return [
+        Menu("chip", tuple(chips)),
+        Menu("dtypes", dtypes),
+        *([Menu("model", tuple(models))] if len(models) > 1 else []),
+        *([Menu("basis", bases)] if len(bases) > 1 else []),
+    ]
 
 
-def attained_frame(of: Selection, shape: str | None = None, most_series: int = 6) -> pl.DataFrame:
-    """What an operation attains over a size, such as its batch, for several of its other sizes.
-
-    The size is that of `curved_of`: the first dimension, or another that the sweep solves for.
-
-    Args:
-        of: The chips and combinations of a sweep, from `Results.of`.
-        shape: Shapes whose names begin with it, if the sweep has shapes.
-        most_series: Curves at most; an even selection of more.
-
-    Returns:
-        `chip`, `dtypes`, `series` (the other sizes, such as `D = F = 4,096`), its `order`, `kind`
-        and numbers: for `curve` a size of the table, or the one where the curve bends, and what it
-        attains, `flops_per_s` [FLOP/s]; for `estimate` a size of the table and what it attains
-        calibrated, with the band, `slow` at p90 and `fast` at p10 of the time [FLOP/s]. Of a table
-        with many sizes they are some. For `knee` the critical size, whole and `exact`, null for
-        never, and `critical_estimate`; for `share` the critical size for a smaller share of the
-        peak, where sizes have no tiles; `peak` [FLOP/s]; `setting`: the sizes that all curves
-        have; `calibrated`: whether chip and dtypes have estimates and critical sizes of these.
-    """
-    begins = shape is not None and any(name.startswith(shape) for name in shape_names(of.sweep))
-    need(CHART, of.sweep, shape=None if begins else shape)
-    lead = curved_of(of.sweep)
-    others = [dim for dim in of.dims if dim != lead]
-    rows = with_estimates(of.rows()).filter(of.on_fewest())
-    solved_for = of.thresholds().filter(pl.col("axis") == lead, of.on_fewest())
-    sizes = series_of(solved_for, others, shape, most_series)
-    shown = [pl.col(dim).is_in(sizes[dim].unique().implode()) for dim in others]
-    size = pl.col(lead).cast(pl.Float64).alias("size")
-    table = (
-        rows.filter(shown)
-        .join(sizes.lazy(), on=["shape", *others], nulls_equal=True)
-        .select(*KEYS, size, ATTAINED, *TIMES.values(), *BAND)
-        .collect()
-        .sort(*KEYS, "size")
-    )
-    peaks = pl.DataFrame(
-        [(chip, name, float(math_rate(target).per_s)) for chip, name, target in of.targets()],
-        schema={"chip": pl.String, "dtypes": pl.String, "peak": pl.Float64},
-        orient="row",
-    )
-    table = table.join(peaks, on=["chip", "dtypes"], maintain_order="left")
-    curve = curves_of(of, table)
-    knees = knees_of(of, sizes, peaks)
-    bends = knees.filter(pl.col("exact") > 0, not of.sweep.tile).with_columns(
-        kind=pl.lit("curve"), size="exact", exact=None, limit=None, critical_estimate=None
-    )
-    bends = bends.filter(
-        pl.col("size").is_between(lowest(table, "size", 1), highest(table, "size", 1))
-    )
-    shares = [] if of.sweep.tile else shares_below_peak(of)[:1]
-    near = [knees_of(of, sizes, peaks, share) for share in shares]
-    curves = pl.concat([bends, curve], how="diagonal_relaxed").unique([*KEYS, "size"], keep="first")
-    parts = [knees, *near, curves, estimates_of(table)]
-    return (
-        pl.concat(parts, how="diagonal_relaxed")
-        .with_columns(pl.col("setting").fill_null(sizes["setting"][0]))
-        .with_columns(calibrated=of.calibrated() & (pl.col("kind") == "estimate").any().over(KEYS))
-        .sort("chip", "dtypes", "kind", "order", "size", nulls_last=True)
-    )
-
-
-def attained(
-    frame: pl.DataFrame,
+def view(  # noqa: PLR0913, the menus
+    results: Results,
+    sweep: str,
     *,
-    size: str = "B",
-    first: Mapping[str, Any] | None = None,
-    title: str | None = None,
-) -> alt.LayerChart:
-    """Attained FLOP/s over a size, a curve for each of several other sizes.
+    chips: Sequence[str],
+    chip: str,
+    dtypes: str,
+    model: str | None = None,
+    basis: str = BASES[0],
+) -> View:
+    """The curves of one chip and dtype combination.
 
     Args:
-        frame: From `attained_frame`: curves [FLOP/s], and the critical sizes as knees.
-        size: The name of the size.
-        first: The initial choices by parameter; the first of the frame by default.
-        title: Replaces the finding.
-
-    Returns:
-        A chart with the parameters `chip`, `dtypes`, `sweep` if the frame has the column, and
-        `basis` where chips are calibrated.
+        results: Where numbers come from.
+        sweep: The sweep.
+        chips: The chip again.
+        chip: The chip.
+        dtypes: The dtype combination.
+        model: The model of the shapes that are drawn.
+        basis: What the numbers are by.
     """
-    chips, combinations = (
-        frame[name].unique(maintain_order=True).to_list() for name in ("chip", "dtypes")
-    )
-    curves = frame.filter(kind="curve")
-    low, high = lowest(curves, "size"), highest(curves, "size")
-    high = high if high > low else low * 2
-    series = frame.sort("order")["series"].unique(maintain_order=True).to_list()
-    on_axis = pl.col("exact").is_between(low, high)
-    views = _views(frame).filter((pl.col("kind") != "share") | on_axis)
-    by = [*_names(frame), *basis_names(frame)]
-    cases = cases_of(views, by)
-    findings = {
-        case.key: _finding(case, size, title)._replace(
-            drawn={
-                "top": float(f"{case.peak * HEADROOM:.5g}"),
-                "turns": turns_of(case.curves, case.peak),
-            }
-        )
-        for case in cases
+    of = results.of(sweep, chips or [chip], [dtypes])
+    lead = curved_of(of.sweep)
+    ((*_, target),) = of.targets()
+    peak = float(math_rate(target).per_s)
+    rows, knees = _rows(of, lead, model)
+    calibrated = basis == CALIBRATED
+    exact = bool(of.sweep.tile) or of.sweep.flops != "leading"
+    if calibrated:
+        knees = knees.clear()
+    curves = {
+        str(name): list(made.select(lead, *(RATES if calibrated else ["flops_per_s"])).rows())
+        for (name,), part in rows.group_by("series", maintain_order=True)
+        for made in [
+            _with_rates(part, lead) if calibrated else _bent(part, knees, lead, peak, tiled=exact)
+        ]
+        if made.height
     }
-    labels = labels_of(cases, size, (low, high))
-    choices = [Choice("chip", chips), Choice("dtypes", combinations)]
-    if "sweep" in frame.columns:
-        choices.append(Choice("sweep", frame["sweep"].unique(maintain_order=True).to_list()))
-    choices += basis_choice(frame)
-    of_case = "(findings[" + " + '|' + ".join(by) + "] || {})"
-    return assemble(
-        [*marks_of(frame, size, by, (low, high)), *texts_of(labels, series, by)],
-        findings,
-        starting(choices, first),
+    low, high = frames.lowest(rows, lead), frames.highest(rows, lead)
+    span = (low, high if high > low else low * 2)
+    plane = Plane(span, (0.0, float(f"{peak * HEADROOM:.5g}")), linear=True)
+    says = first_true(_sentences(of, rows, knees, lead, peak, calibrated=calibrated))
+    subtitle = _subtitle(of, rows, peak, lead, calibrated=calibrated)
+    drawn = {"labels": _labels(curves, knees, peak, plane, lead), **_data(curves, knees, peak)}
+    return View(
+        says,
+        subtitle,
+        _layers(list(curves), lead, calibrated=calibrated),
+        drawn,
         MARGINS,
-        [
-            alt.param(name="top", expr=f"{of_case}.top || 1"),
-            alt.param(name="turns", expr=f"{of_case}.turns || {{}}"),
-        ],
+        rows.drop("series", "flops_per_s"),
+        {
+            **kit.plane_params(plane, kit.powers_of_two(*span), kit.even_ticks(plane.y[1])),
+            "turns": turns_of(curves, peak),
+        },
+        (chip, dtypes, *curves),
     )
 
 
-def _names(frame: pl.DataFrame) -> list[str]:
-    """What the reader of a frame chooses, beside the basis."""
-    return [name for name in BY if name in frame.columns]
-
-
-def _views(frame: pl.DataFrame) -> pl.DataFrame:
-    """Curves and knees by `basis`; those of estimates where chip and dtypes are calibrated."""
-    nominal = frame.filter(pl.col("kind") != "estimate").with_columns(basis=pl.lit(NOMINAL))
-    estimates = frame.filter("calibrated", pl.col("kind").is_in(["estimate", "knee"])).with_columns(
-        basis=pl.lit(CALIBRATED),
-        kind=pl.col("kind").replace("estimate", "curve"),
-        size=pl.when(kind="knee").then("critical_estimate").otherwise("size"),
-        exact=None,
-        limit=None,
+def _rows(of: Selection, lead: str, model: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows of the table, and thresholds, of the shapes that are drawn."""
+    others = [dim for dim in of.dims if dim != lead]
+    thresholds = of.results.thresholds(of.sweep.name).filter(axis=lead)
+    thresholds = of.kept(thresholds).filter(of.on_fewest())
+    table = frames.with_missing(of.rows(), *BAND).filter(of.on_fewest())
+    source = thresholds if lead in of.sweep.solved else table
+    if model is not None:
+        shapes = list(models_of(of.sweep.config.shapes or ())[model].values())
+        source = source.filter(pl.col("shape").is_in(shapes))
+    series = series_of(source, others, MOST_SERIES)
+    keys = ["shape", *others]
+    rows = table.join(series.lazy(), on=keys, nulls_equal=True).select(
+        *("chip", "dtypes", "sharding", "shards", "series", "shape"),
+        *of.dims,
+        *("attained_flops_per_s", "t_lower_s"),
+        *BAND,
+        flops_per_s=pl.col("attained_flops_per_s"),
     )
-    return pl.concat([nominal, estimates], how="vertical_relaxed")
-
-
-def _finding(case: Case, size: str, title: str | None) -> Finding:
-    """Title and subtitle: the first knee, and the last one or the first series without."""
-    chip, combination = case.choice["chip"], case.choice["dtypes"]
-    basis = case.choice.get("basis", NOMINAL)
-    knee = "Dots" if basis == NOMINAL else "Stems"
-    hollow = f", hollow for {case.near} of the peak" if case.near else ""
-    setting = f", {case.setting}" if case.setting else ""
-    subtitle = (
-        f"{combination} on {chip_label(chip)}{setting}, every byte counted. {knee}: the first"
-        f" compute-bound {size}{hollow}; roof {si(case.peak, 'FLOP/s')}."
+    knees = thresholds.join(series.lazy(), on=keys, nulls_equal=True).select(
+        *("chip", "dtypes", "series", "shape"),
+        *others,
+        *("share", "critical", "limit"),
+        exact="critical_exact",
     )
-    if basis != NOMINAL:
-        band = " Bands: p10 to p90." if case.banded else ""
-        subtitle += f" Calibrated.{band} Thin: nominal."
-    if title or not case.knees:
-        return Finding(title or f"What {chip_label(chip)} attains over {size}", subtitle)
-    finding = _needed(case.knees, combination, size)
-    rows: dict[str, list[Plain]] = {"chip": [chip], "dtypes": [combination], **solved(size)}
-    said = [knee for knee in case.knees if knee["series"] in finding.of]
-    found = [knee["size"] and round(knee["size"]) for knee in said]
-    at = [size_of(knee) for knee in said]
-    stated = claim("values", "critical", rows, found, basis=basis, at=at)
-    return Finding(finding.title, subtitle, stated)
+    found = rows.collect().sort(*others, lead, descending=[*[True] * len(others), False])
+    return found, knees.collect().sort(*others, "share", descending=True)
 
 
-class _Needed(NamedTuple):
-    """A title, and the series whose critical sizes it states."""
-
-    title: str
-    of: Collection[str]
-
-
-def _needed(knees: Sequence[Mapping[str, Any]], combination: str, size: str) -> _Needed:
-    """The first knee, and the last one or the last series without one if a title has room."""
-    every = [knee["series"] for knee in knees]
-    reached = [knee for knee in knees if knee["size"] is not None]
-    never = [knee for knee in knees if knee["size"] is None]
-    if not reached:
-        return _Needed(f"No {size} makes {combination} compute-bound at the sizes shown", every)
-    first = min(reached, key=lambda knee: knee["size"])
-    last = never[-1] if never else max(reached, key=lambda knee: knee["size"])
-    least = sizes_text(size, [first["size"]])
-    if not never and first["size"] == last["size"]:
-        at = first["series"] if len(reached) == 1 else "every size shown"
-        return _Needed(f"{combination} is compute-bound from {least} on at {at}", every)
-    sizes, _, value = last["series"].rpartition(" = ")
-    other = value if sizes and first["series"].startswith(f"{sizes} = ") else last["series"]
-    most = f"; at {other} no {size} is enough" if never else f", {round(last['size']):,} at {other}"
-    needs, alone = f"{combination} needs {least}", [first["series"]]
-    stated = (
-        _Needed(f"{needs} at {first['series']}{most}", [first["series"], last["series"]]),
-        _Needed(f"{needs} at {first['series']}", alone),
-        _Needed(f"{needs} or more at the sizes shown", alone),
+def _bent(
+    part: pl.DataFrame, knees: pl.DataFrame, lead: str, peak: float, *, tiled: bool
+) -> pl.DataFrame:
+    """The points of a nominal curve, with that where it meets the peak."""
+    points = MOST_POINTS if tiled else FEW_POINTS
+    part = thinned(part, lead, points).select(
+        "series", pl.col(lead).cast(pl.Float64), "flops_per_s"
     )
-    fitting = (one for one in stated if width_em(one.title, bold=True) <= LONGEST_TITLE)
-    return next(fitting, stated[-1])
+    bends = knees.filter(series=part["series"][0], share=1.0).drop_nulls("exact")
+    bends = bends.filter(pl.col("exact").is_between(part[lead].min(), part[lead].max()))
+    bend = bends.select("series", pl.col("exact").alias(lead), flops_per_s=pl.lit(peak))
+    return pl.concat([bend, part]).unique(lead, keep="first").sort(lead)
 
 
-def _alike(sweep: Sweep) -> Hashable:
-    """What sweeps have in common that are one chart: the operation, and variants of one chip."""
-    chips = {sweep.chips[chip].base or chip for chip in sweep.rows_by_chip()}
+def _with_rates(part: pl.DataFrame, lead: str) -> pl.DataFrame:
+    """The points of a calibrated curve, with its band."""
+    known = thinned(part.drop_nulls(BAND[0]), lead)
+    flops = pl.col("attained_flops_per_s") * pl.col("t_lower_s")
+    rates = {name: flops / pl.col(time) for name, time in zip(RATES, BAND, strict=True)}
+    return known.with_columns(pl.col(lead).cast(pl.Float64), **rates)
+
+
+def _data(
+    curves: Mapping[str, Sequence[Point]], knees: pl.DataFrame, peak: float
+) -> dict[str, pl.DataFrame]:
+    """The rows of the marks, labels aside."""
+    drawn = [(series, *point) for series, points in curves.items() for point in smooth(points)]
+    width = max(map(len, drawn), default=len(("series", "size")) + 1)
+    columns = {"series": pl.String} | dict.fromkeys(("size", *RATES), pl.Float64)
+    schema = dict(list(columns.items())[:width])
+    stems = knees.filter(pl.col("critical").is_not_null()).select(
+        "series",
+        "limit",
+        "exact",
+        "share",
+        size=pl.col("critical").cast(pl.Float64),
+        flops_per_s=pl.col("share") * peak,
+    )
+    sizes = [point[0] for points in curves.values() for point in points]
+    inside = pl.col("size").is_between(min(sizes, default=1), max(sizes, default=1))
+    near = pl.col("share") == _nearest(knees)
+    return {
+        "curves": pl.DataFrame(drawn, schema=schema, orient="row").with_columns(
+            pl.selectors.float().round_sig_figs(DIGITS)
+        ),
+        "stems": stems.filter(inside, share=1.0),
+        "near": stems.filter(inside, near).select("series", "size", "flops_per_s"),
+        "peak": pl.DataFrame({"flops_per_s": [peak]}),
+    }
+
+
+def _nearest(knees: pl.DataFrame) -> float:
+    """The largest share below the peak that was solved for; 0: none was [1]."""
+    shares = knees.filter(pl.col("share") < 1)["share"]
+    return float(shares.max() or 0)  # type: ignore[arg-type]
+
+
+def _labels(
+    curves: Mapping[str, Sequence[Point]],
+    knees: pl.DataFrame,
+    peak: float,
+    plane: Plane,
+    lead: str,
+) -> pl.DataFrame:
+    """Critical sizes at the feet of their stems, the names of curves, and the peak."""
+    known = knees.filter(share=1.0).select("series", size=pl.col("critical").cast(pl.Float64))
+    without = [name for name in curves if name not in known["series"]]
+    paths = {
+        name: [(point[0], point[1]) for point in smooth(points, 4)]
+        for name, points in curves.items()
+    }
+    return labels_of(paths, known, peak, plane, lead, without)
+
+
+def _layers(series: Sequence[str], lead: str, *, calibrated: bool) -> list[Layer]:
+    """The peak, stems from the critical sizes down, bands, curves, dots, and texts."""
+    title = "Batch size B (tokens)" if lead == "B" else f"Size of {lead}"
+    across = kit.log_axis("x", title, kit.COUNT_LABEL, grid=False)
+    across["scale"]["base"] = 2
+    x = kit.number("size", **across)
+    y = kit.number("flops_per_s", **kit.axis("y", "Attained FLOP/s"))
+    ramp = {"legend": None, "scale": {"domain": list(series), "range": "ramp"}}
+    color = kit.name("series", **ramp)
+    words = ("attained FLOP/s", "at p10 of the time", "at p90 of the time")
+    shown = 3 if calibrated else 1
+    tips = [
+        kit.tip("series"),
+        kit.tip("size", lead, ",.0f"),
+        *(kit.tip(n, w, ".4~s") for n, w in list(zip(RATES, words, strict=True))[:shown]),
+    ]
+    dash, turn = f"em * {DASH}", "turns[datum.series]"
+    takes: Layer = {
+        "strokeDash": kit.expr(f"{turn}[1] > 1 ? [{dash}, {dash} * ({turn}[1] - 1)] : []"),
+        "strokeDashOffset": kit.expr(f"-{dash} * {turn}[0]"),
+    }
+    at: Layer = {"x": x, "y": y, "color": color}
+    knee = [kit.tip("series"), kit.tip("size", f"critical {lead}", ",.0f"), kit.tip("limit")]
+    knee.insert(2, kit.tip("exact", "exactly", ",.4f"))
+    band = {**at, "y": {**y, "field": "slow"}, "y2": {"field": "fast"}}
+    hollow = {"x": x, "y": y, "stroke": color, "tooltip": knee}
+    text = {"x": x, "y": y}
+    return [
+        kit.layer("peak", "rule", "rule", {"y": y}),
+        kit.layer("stems", "rule", "stem", {**at, "y2": {"datum": 0}}),
+        *(
+            [kit.layer("curves", "area", "region", band, where="datum.slow != null")]
+            if calibrated
+            else []
+        ),
+        kit.layer("curves", "line", "curve", {**at, "tooltip": tips}, **takes),
+        kit.layer("near", "point", "hollow", hollow),
+        kit.layer("stems", "point", "dot", {**at, "tooltip": knee}),
+        *kit.labels("labels", "value", {**text, "color": color}, where="datum.style == 'value'"),
+        *kit.labels("labels", "note", text, where="datum.style == 'note'"),
+    ]
+
+
+def _subtitle(
+    of: Selection, rows: pl.DataFrame, peak: float, lead: str, *, calibrated: bool
+) -> str:
+    setting = frames.fixed_text(rows, [dim for dim in of.dims if dim != lead])
+    about = f"{of.dtypes[0]} on {chip_label(of.chips[0])}{', ' * bool(setting)}{setting}"
+    if calibrated:
+        return f"{about}. Calibrated; bands: p10 to p90. Roof {si(peak, 'FLOP/s')}."
+    shares = frames.shares_below_peak(of.sweep)
+    hollow = f", hollow for {100 * shares[0]:g} % of the peak" if shares else ""
+    tiles = " Whole tiles are computed; their padding is no work." if of.sweep.tile else ""
     return (
-        (sweep.op.name, curved_of(sweep), sweep.unit, chips.pop())
-        if len(chips) == 1
-        else sweep.name
+        f"{about}, every byte counted. Dots: the first compute-bound {lead}{hollow};"
+        f" roof {si(peak, 'FLOP/s')}.{tiles}"
     )
 
 
-def _frame(of: Selection, spec: Spec) -> pl.DataFrame:
-    """The frame of a spec, by `sweep` if it has several."""
-    if not spec.others:
-        return attained_frame(of, spec.shape)
-    several = of.results.of_several((spec.sweep, *spec.others), spec.chips, spec.dtypes)
-    frames = [attained_frame(one).with_columns(sweep=pl.lit(one.sweep.name)) for one in several]
-    return pl.concat(frames, how="vertical_relaxed")
+def _writes(op: Operation) -> bool:
+    """Whether a batched product of two tensors writes what a fused kernel would keep on chip."""
+    x, w, out = set(op.x), set(op.w), set(op.out)
+    return bool(x & w & out and (x - w) & out and (w - x) & out)
 
 
-CHART = Chart(
+def _sentences(  # noqa: PLR0913, what is said depends on all
+    of: Selection,
+    rows: pl.DataFrame,
+    knees: pl.DataFrame,
+    lead: str,
+    peak: float,
+    *,
+    calibrated: bool,
+) -> Iterator[Sentence]:
+    """What may be said, the strongest first."""
+    chip, dtypes = of.chips[0], of.dtypes[0]
+    unfused = "Unfused, " if _writes(of.sweep.op) else ""
+    about: dict[str, Any] = {"chosen": chip, "writes": bool(unfused)}
+    if calibrated:
+        flops = pl.col("attained_flops_per_s") * pl.col("t_lower_s")
+        most = rows.select(share=(flops / pl.col(BAND[0])).max() / peak).item()
+        if most is not None:
+            share = f"{100 * most:.0f} %"
+            text = f"Calibrated, {dtypes} attains at most {share} of the peak of {chip_label(chip)}"
+            yield Sentence(text=f"{unfused}{text}", rows=[{"chip": chip}], **about)
+    found = knees.filter(share=1.0).to_dicts()
+    reached = [row for row in found if row["critical"] is not None]
+    never = [row for row in found if row["critical"] is None]
+    per = " per expert" if any("expert" in str(row["shape"]) for row in found) else ""
+    start = {"starts": int(frames.lowest(rows, lead)), **about}
+    if found and not reached:
+        text = f"{unfused}no {lead} makes {dtypes} compute-bound at the sizes shown"
+        yield Sentence(text=text[0].upper() + text[1:], rows=found, **start)
+    if reached:
+        first = min(reached, key=lambda row: row["critical"])
+        last = max(reached, key=lambda row: row["critical"])
+        least = f"{sizes_text(lead, [first['critical']])}{per}"
+        needs = f"{unfused}{dtypes} on {chip_label(chip)} needs {least}"
+        more = f"; at {never[-1]['series']} no {lead} is enough" if never else ""
+        if not never and first["critical"] != last["critical"]:
+            more = f", {last['critical']:,} at {last['series']}"
+        texts = (
+            f"{needs} at {first['series']}{more}",
+            f"{needs} at {first['series']}",
+            f"{needs} or more",
+        )
+        said = [first, never[-1] if never else last]
+        for text in texts:
+            if fits(text, MARGINS) or text is texts[-1]:
+                yield Sentence(text=text, rows=said, **start)
+    yield Sentence(text=f"{unfused}{dtypes} over {lead} on {chip_label(chip)}", **about)
+
+
+def _solved(sweep: Sweep) -> bool:
+    lead = curved_of(sweep)
+    return has_axis(sweep, lead) and lead in sweep.solved and 1 in sweep.config.shares
+
+
+def _preferred(sweep: Sweep) -> tuple[int, ...]:
+    tiled = bool(sweep.tile)
+    long = len(sizes_of(sweep, curved_of(sweep))) >= LONG_AXIS
+    return sweep.unit != "matrix", tiled, not long, -len(frames.chips_of(sweep))
+
+
+KIND = Kind(
     name="attained",
-    family="attained",
     heading="Attained FLOP/s",
     caption=(
         "What the operation attains over one of its sizes, every byte counted. A dot is the "
         "first compute-bound size; a curve without one never reaches the roof."
     ),
     order=30,
+    menus=menus,
+    view=view,
     needs=(
-        OTHER_DIMS,
-        SOLVED_AXIS,
-        SOLVED_SIZES,
+        Need("an operation of several dimensions", lambda s: len(s.op.dims) > 1),
+        Need(
+            "a dimension with an axis of its own and `thresholds`, with 1 among its `shares`",
+            _solved,
+        ),
+        Need(
+            f"{SHORT_AXIS} sizes of that dimension",
+            lambda s: len(sizes_of(s, curved_of(s))) >= SHORT_AXIS,
+            auto=True,
+        ),
         Need("no shapes", lambda s: not s.config.shapes, auto=True),
         Need("rows of one chip alone", lambda s: min(s.counts) == 1),
-        Need("no other numbers of chips", lambda s: max(s.counts) == 1, auto=True),
     ),
-    reads=(ATTAINED, *TIMES.values()),
-    most=7,
-    most_chips=4,
-    most_dtypes=2,
-    merges=_alike,
-    frame=_frame,
-    draw=lambda frame, of, spec: attained(
-        frame,
-        size=curved_of(of.sweep),
-        first=first_shown(frame, spec, *_names(frame)),
-        title=spec.title,
-    ),
+    reads=("attained_flops_per_s", "t_lower_s"),
+    preferred=_preferred,
 )

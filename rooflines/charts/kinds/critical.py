@@ -1,240 +1,399 @@
-"""The critical size over two others: a map with numbers."""
+"""Critical sizes as a table of cells: over two sizes, layers, dtypes, chips and how many."""
 
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.basics.lazy import alt, pl
-from rooflines.basics.text import count
-from rooflines.charts.basis import NOMINAL, SIZES, basis_choice, basis_names, basis_text
-from rooflines.charts.cells import (
-    below_text,
-    cell_marks,
-    cells_by_basis,
-    lowest_sizes,
-    middles,
-    number_marks,
-    size_axes,
-    with_room,
-)
-from rooflines.charts.chart import Chart
-from rooflines.charts.claims import Finding, claim, ends, over, solved
-from rooflines.charts.frames import (
-    CELL_COLUMNS,
-    SHARES,
-    SPLIT,
-    apart,
-    first_shown,
-    reached_text,
-    share_tooltip,
-    span_of,
-    unsharded,
-    with_edges,
-    with_shares,
-)
-from rooflines.charts.kit.drawing import Choice, assemble, chosen, starting
-from rooflines.charts.kit.place import Plane
-from rooflines.charts.kit.text import on_chips, sizes_text, split_text
+from rooflines.basics.lazy import pl
+from rooflines.basics.text import count, counted
+from rooflines.charts import frames, grid
+from rooflines.charts.kit import layers as kit
+from rooflines.charts.kit.text import chip_label, on_chips, sizes_text
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.needs import BOTH_FREE, SOLVED_LEAD, TWO_OTHERS, need
-from rooflines.charts.offers import pair_of
+from rooflines.charts.kit.titles import fits
+from rooflines.charts.models import layers_run, models_of
+from rooflines.charts.offers import SHORT_AXIS, TWO, has_axis, pair_of, sizes_of
+from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.explanation.sentences import Sentence, first_true
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.charts.results import Selection
+    from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.results import Results, Selection
+    from rooflines.charts.views import Option
+    from rooflines.sweep.sweep import Sweep
 
-__all__ = ["critical", "critical_frame"]
+__all__ = ["KIND"]
 
-MARGINS = Margins(left=4.2, right=8.6)
+MARGINS, NAME_ROOM = Margins(left=10.4, right=8.6), 9.5
+OF_SIZES = Margins(left=4.2, right=8.6)
 
-BY = ("chip", "dtypes")
-"""What a reader chooses."""
+SPREAD = 16.0
+"""Above this multiple of the smallest number the colour does not change."""
+
+DARK_FROM = 0.6
+"""Share of the colour scale from which on numbers have the other colour, for a contrast of 4.5."""
+
+MOST_ROWS, MOST_COLUMNS, MOST_DTYPES = 14, 14, 9
+"""Rows and columns of a table, and columns of dtypes, whose names are long [1]."""
+
+CHIPS, DTYPES, SPLITS = "layer x chip", "chip x dtypes", "layer x chips each"
 
 
-def critical_frame(of: Selection) -> pl.DataFrame:
-    """The critical batch over two other sizes of an operation, the others having one value each.
+class Table(NamedTuple):
+    """What goes across and down, and what it is called."""
 
-    Args:
-        of: The chips and combinations, from `Results.of`, of a sweep with thresholds of its first
-            dimension.
+    across: str
+    down: str
+    titles: tuple[str, str]
+    names: tuple[str, ...]
 
-    Returns:
-        `chip`, `dtypes`, `sharding`, `network` and `shards`, the sizes `x` and `y` with the edges
-        of their cells (`x_low`, `x_high`, ...), `critical` [1] (null: never), `critical_estimate`
-        [1] (null: never, where `calibrated`), `exact` [1], `rule` [1], `limit_intensity`
-        [FLOP/byte]; `near`, `reached` and `share`, from `share_values`; `setting`, the
-        further sizes.
-    """
-    need(CHART, of.sweep)
-    across, up = pair = pair_of(of.sweep)
-    frame = unsharded(of).collect()
-    for dim in (across, up):
-        frame = frame.filter(pl.col(dim).is_in(apart(sorted(frame[dim].unique().to_list()))))
-    frame = with_shares(frame, of, of.dims[0], (across, up))
-    frame = with_edges(frame, x=across, y=up)
-    held = {dim: frame[dim][0] for dim in of.dims[1:] if dim not in pair and frame.height}
-    setting = "".join(f", {dim} = {size:,}" for dim, size in held.items())
-    kept = ("chip", "dtypes", *SPLIT, *CELL_COLUMNS, *SIZES, "limit_intensity", *SHARES)
-    frame = frame.with_columns(calibrated=of.calibrated())
-    return frame.select(
-        *kept, exact="critical_exact", rule="critical_rule", setting=pl.lit(setting)
+
+def _shaped(sweep: Sweep) -> bool:
+    """Whether shapes set every dimension but the first, which has an axis of its own."""
+    inner = all("shape" in axis.columns or axis.count == 1 for axis in sweep.inner)
+    return bool(sweep.config.shapes) and sweep.lead is not None and inner
+
+
+def _lead(sweep: Sweep) -> str:
+    """The dimension that is solved for."""
+    return next((dim for dim in sweep.op.dims if dim in sweep.solved), sweep.op.dims[0])
+
+
+def _free(sweep: Sweep) -> bool:
+    """Whether two other dimensions have several sizes, each an axis of its own."""
+    pair = pair_of(sweep)
+    return len(pair) == TWO and all(
+        has_axis(sweep, dim) and len(sizes_of(sweep, dim)) >= SHORT_AXIS for dim in pair
     )
 
 
-def critical(
-    frame: pl.DataFrame,
+def _able(sweep: Sweep) -> list[str]:
+    """The tables that a sweep has."""
+    several = len(frames.chips_of(sweep)) > 1
+    found = [" x ".join(pair_of(sweep))] if _free(sweep) else []
+    found += [CHIPS] if _shaped(sweep) and several else []
+    found += [DTYPES] if several and len(frames.dtypes_of(sweep)) > 1 else []
+    return found + ([SPLITS] if _shaped(sweep) and len(sweep.counts) >= SHORT_AXIS else [])
+
+
+def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
+    """The table, and what all of its cells share."""
+    able = _able(sweep)
+    by = str(given.get("by", able[0] if able else ""))
+    chips = tuple(frames.chips_of(sweep))
+    chip = str(given.get("chip", chips[0] if chips else ""))
+    models = tuple(models_of(sweep.config.shapes or ()))
+    found = [Menu("by", tuple(able))]
+    if by == DTYPES:
+        shapes = tuple(shape.name for shape in sweep.config.shapes or ())
+        return [*found, *([Menu("shape", shapes)] if shapes else [])]
+    if by == CHIPS:
+        return [*found, Menu("model", models), Menu("dtypes", frames.dtypes_of(sweep))]
+    found += [Menu("chip", chips), Menu("dtypes", frames.dtypes_of(sweep, [chip]))]
+    if by == SPLITS:
+        used = {v.sharding for rows in sweep.by_chip if rows.chip == chip for v in rows.variants}
+        splits = [name for name, one in sweep.shardings.items() if one.split and name in used]
+        found += [Menu("model", models), Menu("split", tuple(splits))]
+    return found
+
+
+def view(  # noqa: PLR0913, the menus
+    results: Results,
+    sweep: str,
     *,
-    dims: Sequence[str] = ("D", "F"),
-    size: str = "B",
-    first: Mapping[str, Any] | None = None,
-    title: str | None = None,
-) -> alt.LayerChart:
-    """The smallest compute-bound batch over two sizes, with numbers; never is an area of its own.
+    chips: Sequence[str],
+    by: str,
+    chip: str | None = None,
+    dtypes: str | None = None,
+    model: str | None = None,
+    shape: str | None = None,
+    split: str | None = None,
+) -> View:
+    """A table of critical sizes.
 
     Args:
-        frame: From `critical_frame`: `critical` [1] for every pair of sizes, null for never.
-        dims: The names of the sizes across and up.
-        size: What is solved for.
-        first: The initial choices by parameter; the first of the frame by default.
-        title: Replaces the finding.
-
-    Returns:
-        A chart with the parameters `chip`, `dtypes`, and `basis` where chips are calibrated.
+        results: Where numbers come from.
+        sweep: The sweep.
+        chips: The chips that tables of several have.
+        by: Which table.
+        chip: The chip of tables of one.
+        dtypes: The dtype combination, but where these go across.
+        model: The model whose layers are shown.
+        shape: The shape of a table of chips and dtypes.
+        split: How chips share the work, in a table of numbers of chips.
     """
-    chips, combinations = (frame[name].unique(maintain_order=True).to_list() for name in BY)
-    span = span_of(frame)
-    cells, numbers = cells_by_basis(frame, BY)
-    cells = cells.drop("setting")
-    names = (*BY, *basis_names(frame))
-    plane = Plane(span[:2], span[2:])
-    numbers = with_room(numbers, MARGINS, partial(_rooms, numbers, plane))
-    findings = {
-        "|".join(map(str, key)): _finding(case, key, (dims, size), title)
-        for key, case in numbers.group_by(names, maintain_order=True)
-    }
-    xs, ys = sorted(frame["x"].unique().to_list()), sorted(frame["y"].unique().to_list())
-    across, up = size_axes(span, (dims[0], dims[1]), (xs, ys))
-    now = chosen(*BY)
-    position = {
-        "x": alt.X("x_low:Q", **across),
-        "x2": alt.X2("x_high:Q"),
-        "y": alt.Y("y_low:Q", **up),
-        "y2": alt.Y2("y_high:Q"),
-        "tooltip": _about(cells, dims, size),
-    }
-    texts = number_marks(
-        numbers.with_columns(**middles()),
-        chosen(*names),
-        (*names, "middle_x", "middle_y"),
-        alt.X("middle_x:Q"),
-        alt.Y("middle_y:Q"),
-    )
-    choices = [Choice("chip", chips), Choice("dtypes", combinations), *basis_choice(frame)]
-    return assemble(
-        [*cell_marks(cells, now, size, position), *texts],
-        findings,
-        starting(choices, first),
-        MARGINS,
-        lowest_sizes(numbers, BY),
+    own = results.sweep(sweep)
+    names = [chip] if chip else list(chips) or frames.chips_of(own)[:MOST_ROWS]
+    able = frames.dtypes_of(own)
+    named = [dtypes] if dtypes else [name for name in able if _known(own, names, name)]
+    of = results.of(sweep, names, named[:MOST_DTYPES])
+    rows = _rows(of, (model, shape, split), by)
+    table = _table(of, by, model)
+    margins = OF_SIZES if " x ".join(pair_of(own)) == by else MARGINS
+    order = [_values(of, rows, key) for key in (table.across, table.down)]
+    cells = grid.gridded(rows, table.across, table.down, *order)
+    texts = ["never" if c is None else count(c) for c in cells["critical"]]
+    below = [None if each is None else count(each) for each in cells["reached"]]
+    cells = _coloured(grid.with_texts(cells, margins, texts, below))
+    labels = [
+        [_name(key, value) for value in values]
+        for key, values in zip((table.across, table.down), order, strict=True)
+    ]
+    lead = _lead(own)
+    says = first_true(_sentences(of, cells, by, lead, model))
+    room = NAME_ROOM if margins is MARGINS else 3.2
+    shown = ("x", "y", "critical", "exact", "style", "text")
+    tips = [name for name in table.names if name in cells.columns]
+    room_for = ("below", "on", "on_narrow", "two", "two_narrow")
+    return View(
+        says,
+        _subtitle(of, cells, lead, split),
+        _layers(table, lead, tips),
+        {"cells": cells.select(*shown, *room_for, *tips)},
+        margins,
+        rows.drop("reached"),
+        {**grid.grid_params(margins, labels[0], labels[1], room), "lowest": _lowest(cells)},
+        (*names, *([model] if model else []), *([shape] if shape else [])),
     )
 
 
-def _about(cells: pl.DataFrame, dims: Sequence[str], size: str) -> list[Any]:
-    """The tooltip of a cell."""
+def _known(sweep: Sweep, chips: Sequence[str], dtypes: str) -> bool:
+    """Whether any of the chips can do the dtypes."""
+    return any(dtypes in frames.dtypes_of(sweep, [chip]) for chip in chips)
+
+
+def _rows(
+    of: Selection, chosen: tuple[str | None, str | None, str | None], by: str
+) -> pl.DataFrame:
+    """Thresholds of the table's cells, with the size for the next share of the peak, `reached`."""
+    model, shape, split = chosen
+    lead, others = _lead(of.sweep), [dim for dim in of.dims if dim != _lead(of.sweep)]
+    rows = of.kept(of.results.thresholds(of.sweep.name)).filter(axis=lead)
+    if by == SPLITS:
+        rows = rows.filter((pl.col("sharding") == split) | (pl.col("shards") == 1))
+    else:
+        rows = rows.filter(of.on_fewest())
+    layers = layers_run(of.sweep, model) if model else {}
+    if model:
+        rows = rows.filter(pl.col("shape").is_in(list(layers.values())))
+    if shape:
+        rows = rows.filter(pl.col("shape") == shape)
+    shares = frames.shares_below_peak(of.sweep)[:1]
+    keys = ["chip", "dtypes", "memory", "network", "sharding", "shards", "shape", *others]
+    found = rows.filter(share=1.0).select(
+        *keys,
+        "unit",
+        *("axis", "share", "critical", "limit"),
+        exact="critical_exact",
+        rule="critical_rule",
+    )
+    near = rows.filter(share=shares[0] if shares else 0.0).select(*keys, reached="critical")
+    joined = found.join(near, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    frame = joined.collect()
+    if by == SPLITS:
+        frame = frame.unique([*keys[:4], "shards", "shape"], keep="first", maintain_order=True)
+    if by == DTYPES and not shape:
+        frame = frames.at_largest(frame, others)
+    names = {value: key for key, value in layers.items()}
+    if not names:
+        return frame.with_columns(layer=pl.col("shape"))
+    return frame.with_columns(layer=pl.col("shape").replace_strict(names, default=None))
+
+
+def _table(of: Selection, by: str, model: str | None) -> Table:
+    """What goes across and down."""
+    about = ("limit",)
+    whose = f"Layers of {chip_label(model)}" if model else "Layers"
+    if by == CHIPS:
+        return Table("layer", "chip", (whose, ""), ("chip", "layer", *about))
+    if by == DTYPES:
+        return Table("dtypes", "chip", ("Data types", ""), ("chip", "dtypes", *about))
+    if by == SPLITS:
+        words = ("Chips that share the work", "")
+        return Table("shards", "layer", words, ("layer", "shards", *about))
+    across, down = pair_of(of.sweep)
+    meaning = {"D": "D (contracting dimension)", "F": "F (output dimension)"}
+    titles = (meaning.get(across, across), meaning.get(down, down))
+    return Table(across, down, titles, (across, down, *about))
+
+
+def _values(of: Selection, rows: pl.DataFrame, key: str) -> list[Any]:
+    """The values of a column in the order of the table."""
+    known = rows[key].unique(maintain_order=True).to_list()
+    if key == "chip":
+        means = rows.group_by("chip").agg(pl.col("critical").mean())
+        ranked = means.sort("critical", "chip", nulls_last=True)["chip"].to_list()
+        return ranked[:MOST_ROWS]
+    if key == "dtypes":
+        return [name for name in of.dtypes if name in known]
+    if key == "layer":
+        return known[:MOST_COLUMNS]
+    sizes = frames.apart(sorted(known), MOST_COLUMNS)
+    return sizes if key == "shards" or key == pair_of(of.sweep)[0] else sizes[::-1]
+
+
+def _name(key: str, value: Any) -> str:  # noqa: ANN401, names or sizes
+    """A row or a column as the axis names it."""
+    if key == "chip":
+        return chip_label(value)
+    return grid.size_name(value) if isinstance(value, int) else str(value)
+
+
+def _lowest(cells: pl.DataFrame) -> float:
+    """The start of the colour scale: the smallest number, rounded down to two digits."""
+    least = frames.lowest(cells, "critical")
+    power = 10.0 ** (math.floor(math.log10(least)) - 1)
+    return max(math.floor(least / power) * power, 1.0)
+
+
+def _coloured(cells: pl.DataFrame) -> pl.DataFrame:
+    """Cells with the `style` of their numbers."""
+    high = (pl.col("critical") / _lowest(cells)).log(SPREAD) > DARK_FROM
+    shade = pl.when(high).then(pl.lit("cell-high")).otherwise(pl.lit("cell-low"))
+    never = pl.col("critical").is_null()
+    return cells.with_columns(style=pl.when(never).then(pl.lit("cell-never")).otherwise(shade))
+
+
+def _layers(table: Table, lead: str, tips: Sequence[str]) -> list[Layer]:
+    """Cells, never in grey, and their numbers."""
+    x, y = grid.grid_axes(table.titles[0], table.titles[1] or None)
+    about = [
+        *(
+            kit.tip(
+                name, name, "" if name in ("chip", "dtypes", "layer", "sharding", "limit") else ",d"
+            )
+            for name in tips
+        ),
+        kit.tip("text", f"critical {lead}"),
+        kit.tip("exact", "exactly", ",.2f"),
+        kit.tip("below", "for less of the peak"),
+    ]
+    steps = ", ".join(f"lowest * {2**i}" for i in range(int(math.log2(SPREAD)) + 1))
+    many = f"(datum.value >= lowest * {SPREAD:g} ? '≥ ' : '') + format(datum.value, ',d')"
+    legend = {
+        "title": f"Critical {lead}",
+        "values": kit.expr(f"[{steps}]"),
+        "labelExpr": many,
+        "gradientLength": kit.expr("height * 0.72"),
+    }
+    scale = {
+        "type": "log",
+        "domainMin": kit.expr("lowest"),
+        "domainMax": kit.expr(f"lowest * {SPREAD:g}"),
+        "clamp": True,
+        "range": "heatmap",
+        "nice": False,
+    }
+    colour = {"color": kit.number("critical", scale=scale, legend=legend)}
     return [
-        "chip:N",
-        "dtypes:N",
-        alt.Tooltip("x:Q", title=dims[0], format=",d"),
-        alt.Tooltip("y:Q", title=dims[1], format=",d"),
-        alt.Tooltip("text:N", title=f"critical {size}"),
-        alt.Tooltip("exact:Q", title="exactly", format=",.2f"),
-        *share_tooltip(cells),
-        alt.Tooltip("rule:Q", title="rule of thumb", format=",.1f"),
+        grid.cell_layer(x, y, about, {}, where="datum.critical == null"),
+        grid.cell_layer(x, y, about, colour, where="datum.critical != null"),
+        *(
+            each
+            for style in ("cell-low", "cell-high", "cell-never")
+            for each in grid.text_layers(x, y, style, f"datum.style == '{style}'")
+        ),
+        *([kit.heading(f"Smallest compute-bound {lead}")] if not table.titles[1] else []),
     ]
 
 
-def _rooms(
-    cells: pl.DataFrame, plane: Plane, plot: tuple[float, float]
-) -> list[tuple[float, float]]:
-    """Width and height that the text of each cell may have [em]."""
-    across = {x: plane.at(plot, x, plane.y[0])[0] for x in _edges(cells, "x")}
-    down = {y: plane.at(plot, plane.x[0], y)[1] for y in _edges(cells, "y")}
-    edges = cells.select("x_low", "x_high", "y_low", "y_high").iter_rows()
-    return [
-        (across[right] - across[left] - 0.25, down[bottom] - down[top])
-        for left, right, bottom, top in edges
-    ]
-
-
-def _edges(cells: pl.DataFrame, axis: str) -> set[float]:
-    """The edges of all cells along an axis."""
-    return {*cells[f"{axis}_low"], *cells[f"{axis}_high"]}
-
-
-def _finding(
-    case: pl.DataFrame,
-    key: Sequence[object],
-    sizes: tuple[Sequence[str], str],
-    title: str | None,
-) -> Finding:
-    """Title and subtitle: what the sizes shown need, or which of them are never compute-bound."""
-    (dims, size), (chip, combination, *basis) = sizes, map(str, key)
-    rule = case["rule"].drop_nulls()
-    limit = f" Large matrices: {count(math.ceil(rule[0]))}." if len(rule) else ""
-    shards = case["shards"].unique().to_list()
-    split = split_text(str(case["sharding"][0]), shards, case["network"])
-    name = on_chips(chip, shards)
-    cells = case.select("critical", "reached", "share").rows()
-    setting = f"{split}{case['setting'][0]}"
-    subtitle = (
-        f"Smallest compute-bound {size} for {combination} on {name}{setting}, every byte counted."
-        f"{limit}{reached_text(cells)}{below_text(case)}{basis_text(case, *basis)}"
+def _subtitle(of: Selection, cells: pl.DataFrame, lead: str, split: str | None) -> str:
+    """The setting."""
+    chips, dtypes = cells["chip"].unique(), cells["dtypes"].unique()
+    on = f" on {on_chips(chips[0], cells['shards'])}" if len(chips) == 1 else ""
+    what = f" in {dtypes[0]}" if len(dtypes) == 1 else ""
+    setting = frames.fixed_text(cells, [dim for dim in of.dims if dim != lead])
+    setting = f", {setting}" if setting and not cells["layer"].n_unique() > 1 else ""
+    rule = cells["rule"].drop_nulls().unique()
+    limit = f" Large matrices: {count(math.ceil(rule[0]))}." if len(rule) == 1 else ""
+    shares = frames.shares_below_peak(of.sweep)
+    near = f" Small: for {100 * shares[0]:g} % of the peak." if shares else ""
+    across = f", split {split}" if split else ""
+    expert = " Layers of experts: tokens per expert." if _of_experts(cells) else ""
+    return (
+        f"Smallest compute-bound {lead}{what}{on}{across}{setting}, every byte counted."
+        f"{limit}{near}{expert}"
     )
-    never = case.filter(pl.col("critical").is_null())
-    if title:
-        return Finding(title, subtitle)
-    shown = over(case, *BY, "sharding", "shards") | solved(size)
-    shown |= {dim: sorted(case[axis].unique()) for dim, axis in zip(dims, "xy", strict=True)}
-    about = partial(claim, of="critical", basis=basis[0] if basis else NOMINAL)
-    if never.height == case.height:
-        title = f"None of these sizes is ever compute-bound on {name}"
-        return Finding(title, subtitle, about("never", rows=shown, value=None))
-    if not never.height:
-        by_size = ", by size" if case["critical"].n_unique() > 1 else ""
-        title = f"{name} needs {sizes_text(size, case['critical'])}{by_size}"
-        return Finding(title, subtitle, about("range", rows=shown, value=ends(case["critical"])))
-    square = never.filter(pl.col("x") == pl.col("y"))
-    if square.height:
-        largest = max(square["x"])
-        title = f"{dims[0]} = {dims[1]} = {largest:,} is never compute-bound on {name}"
-        shown |= {dim: [largest] for dim in dims}
-        return Finding(title, subtitle, about("never", rows=shown, value=None))
-    title = f"{never.height:,} of {case.height:,} sizes are never compute-bound on {name}"
-    found = about("nulls", rows=shown, value=[never.height, case.height])
-    return Finding(title, subtitle, found)
 
 
-CHART = Chart(
+def _of_experts(cells: pl.DataFrame) -> bool:
+    """Whether any row is of a layer that each expert has of its own."""
+    return bool(cells["layer"].cast(pl.String).str.contains("expert").any())
+
+
+def _sentences(
+    of: Selection, cells: pl.DataFrame, by: str, lead: str, model: str | None
+) -> Iterator[Sentence]:
+    """What may be said, the strongest first."""
+    names = ("chip", "layer", "critical", "limit")
+    rows = cells.select(names).to_dicts()
+    chips = cells["chip"].unique(maintain_order=True).to_list()
+    dtypes = cells["dtypes"].unique(maintain_order=True).to_list()
+    subject = f"{chip_label(model)}: " if model else ""
+    what = dtypes[0] if len(dtypes) == 1 else "all dtypes shown"
+    per = " per expert" if _of_experts(cells) else ""
+    chosen = chips[0] if len(chips) == 1 else None
+    if chosen is not None:
+        on, never = chip_label(chosen), [row for row in rows if row["critical"] is None]
+        needed = [row for row in rows if row["critical"] is not None]
+        starts = int(sizes_of(of.sweep, lead)[0]) if sizes_of(of.sweep, lead) else 1
+        reason = {row["limit"] for row in never}
+        blames = str(next(iter(reason))) if len(reason) == 1 else None
+        why = f": {blames} limits" if blames else ""
+        cases = "layers" if by == SPLITS else "sizes"
+        if not needed:
+            yield Sentence(
+                text=f"{subject}{on} is never compute-bound in {what}{per}{why}",
+                rows=rows,
+                chosen=chosen,
+                blames=blames,
+            )
+        elif never:
+            some = f"{len(never):,} of {len(rows):,} {cases} shown"
+            text = f"{some} are never compute-bound on {on}{per}"
+            whole = f"{text}{why}" if fits(f"{text}{why}", OF_SIZES) else text
+            yield Sentence(text=whole, rows=never, chosen=chosen, blames=blames)
+        else:
+            span = sizes_text(lead, [row["critical"] for row in needed])
+            yield Sentence(
+                text=f"{subject}{on} needs {span}{per} for {what}",
+                rows=needed,
+                chosen=chosen,
+                starts=starts,
+            )
+    of_model = f" for {chip_label(model)}" if model else ""
+    on = counted(len(chips), "chip")
+    yield Sentence(text=f"Critical {lead}{per} of {on} in {what}{of_model}")
+
+
+def _preferred(sweep: Sweep) -> tuple[int, ...]:
+    return sweep.unit != "matrix", not _free(sweep), -len(frames.chips_of(sweep))
+
+
+KIND = Kind(
     name="critical",
-    family="critical",
-    heading="Critical batch size",
+    heading="Critical size",
     caption=(
-        "The smallest compute-bound size for every pair of the other two, exact to the last "
-        "integer; the smaller number is for a smaller share of the peak. Grey is never. "
-        "Calibrated, the numbers are by the calibration of each chip, where it has one."
+        "The smallest compute-bound size, exact to the last integer; the smaller number is for a "
+        "smaller share of the peak. Grey: never, however large the size."
     ),
     order=40,
-    needs=(TWO_OTHERS, SOLVED_LEAD, BOTH_FREE),
-    most_chips=4,
-    frame=lambda of, _: critical_frame(of),
-    draw=lambda frame, of, spec: critical(
-        frame,
-        dims=pair_of(of.sweep),
-        size=of.dims[0],
-        first=first_shown(frame, spec, "chip", "dtypes"),
-        title=spec.title,
+    menus=menus,
+    view=view,
+    needs=(
+        Need(
+            "`thresholds` of a dimension, with 1 among its `shares`",
+            lambda s: _lead(s) in s.solved and 1 in s.config.shares,
+        ),
+        Need(
+            "two dimensions of several sizes, or several chips and dtypes or layers",
+            lambda s: bool(_able(s)),
+        ),
     ),
+    preferred=_preferred,
+    compares=True,
+    most_chips=9,
 )

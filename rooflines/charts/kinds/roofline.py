@@ -1,36 +1,22 @@
-"""The roofline of a chip: what it attains at every intensity, per memory level and interconnect."""
+"""The roofline: one chip with its memory levels, links and peaks, or several chips together."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.lazy import alt, pl
-from rooflines.charts.basis import (
-    BAND,
-    BASES,
-    NOMINAL,
-    basis_choice,
-    basis_names,
-    with_estimates,
-)
-from rooflines.charts.chart import Chart, Need
-from rooflines.charts.frames import first_shown, route_name
-from rooflines.charts.kinds.roofline_labels import labels_of
-from rooflines.charts.kinds.roofline_marks import marks, texts
-from rooflines.charts.kinds.roofline_roof import ESTIMATES, MARGINS, Roof, plane_of
-from rooflines.charts.kit.drawing import Choice, assemble, starting
-from rooflines.charts.needs import by_chips, need
-from rooflines.charts.offers import sizes_of
-from rooflines.charts.planes import (
-    PICTURE,
-    in_picture,
-    log_axes,
-    pictured,
-    plane_parameters,
-    sides_of,
-)
+from rooflines.basics.lazy import pl
+from rooflines.basics.text import counted, si, significant
+from rooflines.charts import frames, roofs
+from rooflines.charts.frames import BASES, CALIBRATED
+from rooflines.charts.kit import layers as kit
+from rooflines.charts.kit.text import chip_label, part_name, with_value
+from rooflines.charts.kit.themes import Margins
+from rooflines.charts.offers import shape_names, sizes_of
+from rooflines.charts.roof import ESTIMATES, REGIONS, Roof
+from rooflines.charts.roof_labels import labels_of
+from rooflines.charts.views import ALL, Kind, Menu, Need, View
+from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.network import PAIR, NetworkLevel
 from rooflines.model.resources import math_rate, memory_rate, network_rate
 
@@ -38,94 +24,161 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.charts.results import Selection
+    from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.results import Results, Selection
+    from rooflines.charts.views import Option
     from rooflines.model.target import Target
     from rooflines.sweep.support import ChipRows
+    from rooflines.sweep.sweep import Sweep
 
-__all__ = ["roofline", "roofline_frame"]
+__all__ = ["KIND"]
 
+MARGINS = Margins(left=4.2, right=1.6, bottom=4.4)
+TOGETHER, NAME_ROOM = Margins(left=4.2, right=15.6), 14.9
+
+SLOPE_ANGLE = (
+    "-atan2(height / log(plane.y[1] / plane.y[0]), width / log(plane.x[1] / plane.x[0])) * 180 / PI"
+)
+"""The angle of a slope in the view's plane, as an expression [degree]."""
+
+ACROSS = "Arithmetic intensity (FLOP per byte moved)"
 
 COLUMNS = {
-    "chip": str,
-    "dtypes": str,
-    "kind": str,
-    "name": str,
-    "flops_per_s": float,
-    "bytes_per_s": float,
-    "intensity": float,
-    "B": int,
+    **dict.fromkeys(("chip", "dtypes", "kind", "name"), str),
+    **dict.fromkeys(("flops_per_s", "bytes_per_s", "intensity"), float),
+    "size": int,
     "shape": str,
     **dict.fromkeys(ESTIMATES, float),
 }
-"""The columns of `roofline_frame`."""
+"""The columns of the rows of one chip."""
 
 
-def roofline_frame(
-    of: Selection, shape: str | None = None, sizes: Sequence[int] = ()
-) -> pl.DataFrame:
-    """Ceilings, slopes and operating points of chips.
+def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
+    """A chip or all together, dtypes, and of one chip a shape and what points are by."""
+    chips = [chip for chip in frames.chips_of(sweep) if frames.has_bandwidth(sweep.chips[chip])]
+    together = (ALL,) if len(chips) > 1 else ()
+    chip = str(given.get("chip", chips[0] if chips else ""))
+    known = [chip] if chip in chips else []
+    dtypes = frames.dtypes_of(sweep, known)
+    found = [Menu("chip", (*chips, *together)), Menu("dtypes", dtypes)]
+    if not known:
+        return found
+    names = shape_names(sweep)
+    shapes = [Menu("shape", tuple(names))] if names else []
+    bases = frames.bases_of(sweep, chip, str(given.get("dtypes", dtypes[0] if dtypes else "")))
+    return [*found, *shapes, *([Menu("basis", bases)] if len(bases) > 1 else [])]
+
+
+def view(  # noqa: PLR0913, the menus
+    results: Results,
+    sweep: str,
+    *,
+    chips: Sequence[str],
+    chip: str,
+    dtypes: str,
+    shape: str | None = None,
+    basis: str = BASES[0],
+) -> View:
+    """The roofline of a chip, or those of several.
 
     Args:
-        of: The chips and combinations, from `Results.of`; the sweep's rows are operating points.
-        shape: Which of its shapes; without shapes the largest sizes of the grid.
-        sizes: Sizes of the operation's first dimension to mark; powers of eight by default.
-
-    Returns:
-        A row for everything drawn. `kind` is `memory` or `network` (`name` with its `bytes_per_s`
-        [byte/s], the peak `flops_per_s` [FLOP/s] and the ridge between the two, `intensity`
-        [FLOP/byte]; the sweep's memory level first), `ceiling` (`name` is a compute dtype of the
-        chip, with its peak), or `point` (a row of the table: its `intensity` and what it attains,
-        `flops_per_s`; calibrated `estimate` with its band, `slow` at p90 and `fast` at p10 of the
-        time [FLOP/s]).
+        results: Where numbers come from.
+        sweep: The sweep, whose rows are operating points.
+        chips: The chips that `all` shows.
+        chip: A chip, or `all`.
+        dtypes: The dtype combination.
+        shape: Which of the sweep's shapes; without shapes the largest sizes of the grid.
+        basis: What points are by.
     """
-    need(CHART, of.sweep, shape=shape, sizes=sizes)
-    records: list[dict[str, Any]] = []
-    for chip, group in groupby(of.targets(), key=lambda target: target[0]):
-        targets = list(group)
-        target = targets[0][2]
-        entry = of.sweep.chips[chip]
-        records += [
-            {
-                "chip": chip,
-                "kind": "ceiling",
-                "name": compute,
-                "flops_per_s": float(math_rate(replace(target, peak=peak.exact)).per_s),
-            }
-            for compute, peak in entry.units[of.sweep.unit].items()
-        ]
-        records += [
-            {"chip": chip, "dtypes": name, **line}
-            for _, name, target in targets
-            for line in _bandwidths(entry, of, chip, target)
-        ]
-    lines = pl.DataFrame(records, schema=COLUMNS, orient="row").with_columns(
-        intensity=pl.col("flops_per_s") / pl.col("bytes_per_s")
+    if chip == ALL:
+        return _together(results.of(sweep, _able(results, sweep, chips, dtypes), [dtypes]), dtypes)
+    of = results.of(sweep, [chip], [dtypes])
+    rows = pl.concat([_lines(of), _points(of, shape)]).with_columns(
+        ridge=pl.when(pl.col("kind") != "point").then(pl.col("flops_per_s") / pl.col("bytes_per_s"))
     )
-    frame = pl.concat([lines, _operating_points(of, shape, sizes)])
-    return frame.with_columns(calibrated=pl.col("estimate").is_not_null())
+    return _view_of_one(of, Roof(rows), basis)
 
 
-def _bandwidths(entry: Chip, of: Selection, chip: str, target: Target) -> Iterator[dict[str, Any]]:
+def _able(results: Results, sweep: str, chips: Sequence[str], dtypes: str) -> list[str]:
+    """The chips compared that can do the dtypes; all of the sweep's if none of them can."""
+    own = results.sweep(sweep)
+    every = [chip for chip in frames.chips_of(own) if dtypes in frames.dtypes_of(own, [chip])]
+    return [chip for chip in chips if chip in every] or every[: KIND.most_chips]
+
+
+def _together(of: Selection, dtypes: str) -> View:
+    """The main roof of each chip."""
+    rows = frames.ridge_frame(of).sort("flops_per_s", "ridge", descending=[True, False])
+    plane = roofs.plane_of(rows)
+    texts = [
+        with_value(chip_label(chip), si(peak, "FLOP/s"), NAME_ROOM)
+        for chip, peak in rows.select("chip", "flops_per_s").iter_rows()
+    ]
+    named = rows.with_columns(text=pl.Series(texts, dtype=pl.String), roof="chip")
+    vendors = dict(rows.select("chip", "vendor").iter_rows())
+    colour = {
+        "line": kit.chip_colour(vendors),
+        "text": kit.chip_colour(vendors, letters=True),
+    }
+    x, y, drawn = roofs.roof_layers(colour, "Arithmetic intensity (FLOP per byte of main memory)")
+    at = {"x": {**x, "field": "ridge"}, "y": {**y, "field": "flops_per_s"}}
+    drawn.append(kit.layer("ridges", "point", "dot", {**at, "color": colour["line"]}))
+    drawn += kit.labels("ridges", "value", {**at, "fill": colour["text"]})
+    shown = ("chip", "roof", "flops_per_s", "bytes_per_s", "ridge")
+    unit = rows["unit"][0]
+    numbers = roofs.ridge_numbers(named, plane, TOGETHER)
+    return View(
+        Sentence(text=f"{dtypes} roofs of {counted(rows.height, 'chip')}, {unit} unit"),
+        f"{dtypes}: dense peak of the {unit} unit over main-memory bandwidth. Dots and numbers:"
+        " ridges, FLOP per byte.",
+        drawn,
+        {
+            "roofs": roofs.lines(named, plane).select(*shown, "x", "y", "beneath"),
+            "names": roofs.names(named, plane, TOGETHER).drop("vendor", "unit", "compute"),
+            "ridges": numbers.drop("vendor", "unit", "compute"),
+        },
+        TOGETHER,
+        rows,
+        kit.plane_params(plane),
+        tuple(vendors),
+    )
+
+
+def _lines(of: Selection) -> pl.DataFrame:
+    """Ceilings and slopes of a chip: `kind` is `memory`, `network` or `ceiling`."""
+    ((chip, dtypes, target),) = of.targets()
+    entry = of.sweep.chips[chip]
+    key = {"chip": chip, "dtypes": dtypes}
+    records: list[dict[str, Any]] = [
+        {
+            **key,
+            "kind": "ceiling",
+            "name": compute,
+            "flops_per_s": float(math_rate(replace(target, peak=peak.exact)).per_s),
+        }
+        for compute, peak in entry.units[of.sweep.unit].items()
+    ]
+    records += [{**key, **line} for line in _bandwidths(entry, of, of.by_chip[chip], target)]
+    return pl.DataFrame(records, schema=COLUMNS, orient="row")
+
+
+def _bandwidths(
+    entry: Chip, of: Selection, rows: ChipRows, target: Target
+) -> Iterator[dict[str, Any]]:
     """Memory levels, the target's own first, and networks, with their rates.
 
     The network of the sweep's split is at the rate of its largest split, others at that of a pair.
     """
     peak = float(math_rate(target).per_s)
-    chip_rows = of.by_chip[chip]
-    for name in sorted(entry.memory, key=lambda level: level != chip_rows.memory):
+    for name in sorted(entry.memory, key=lambda level: level != rows.memory):
         if entry.memory[name].bytes_per_s:
-            rate = memory_rate(replace(target, level=entry.memory[name].exact))
-            yield {
-                "kind": "memory",
-                "name": name,
-                "flops_per_s": peak,
-                "bytes_per_s": float(rate.per_s),
-            }
-    split = _of_split(of, chip_rows)
+            rate = float(memory_rate(replace(target, level=entry.memory[name].exact)).per_s)
+            yield {"kind": "memory", "name": name, "flops_per_s": peak, "bytes_per_s": rate}
+    split = _of_split(of, rows)
     whole = {part for name in split for part in name.partition(" ")[0].split("+")}
     pairs = {name: each for name, each in _of_pairs(entry, target).items() if name not in whole}
-    for name, per_s in {**split, **pairs}.items():
-        yield {"kind": "network", "name": name, "flops_per_s": peak, "bytes_per_s": per_s}
+    for name, rate in {**split, **pairs}.items():
+        yield {"kind": "network", "name": name, "flops_per_s": peak, "bytes_per_s": rate}
 
 
 def _of_pairs(entry: Chip, target: Target) -> dict[str, float]:
@@ -139,137 +192,153 @@ def _of_pairs(entry: Chip, target: Target) -> dict[str, float]:
     }
 
 
-def _of_split(of: Selection, chip_rows: ChipRows) -> dict[str, float]:
+def _of_split(of: Selection, rows: ChipRows) -> dict[str, float]:
     """The rate of a chip's network in the largest split that sends something [byte/s]."""
     sending = (
         variant
-        for variant in chip_rows.variants
+        for variant in rows.variants
         if variant.shards > 1 and of.sweep.shardings[variant.sharding].transfers
     )
     largest = max(sending, key=lambda variant: variant.shards, default=None)
     if largest is None:
         return {}
-    rate = network_rate(of.sweep.target(chip_rows, largest))
-    return {str(route_name(chip_rows, largest)): float(rate.per_s)} if rate else {}
+    rate = network_rate(of.sweep.target(rows, largest))
+    return {str(frames.route_name(rows, largest)): float(rate.per_s)} if rate else {}
 
 
-def _operating_points(of: Selection, shape: str | None, sizes: Sequence[int]) -> pl.DataFrame:
-    """Rows of one chip and one shape as points, over the first dimension that has several sizes."""
+def _points(of: Selection, shape: str | None) -> pl.DataFrame:
+    """Rows on one chip as points, at powers of eight of the first dimension of several sizes."""
     several = (dim for dim in of.dims if len(sizes_of(of.sweep, dim)) > 1)
-    lead = of.dims[0] if sizes else next(several, of.dims[0])
+    lead = next(several, of.dims[0])
     others = [dim for dim in of.dims if dim != lead]
-    rows = with_estimates(of.rows(), "t_lower_s").filter(shards=1)
+    rows = frames.with_missing(of.rows(), *frames.BAND, "t_lower_s").filter(shards=1)
     flops = pl.col("attained_flops_per_s") * pl.col("t_lower_s")
     largest = [pl.col(dim) == pl.col(dim).max() for dim in others]
     rows = rows.filter(*([pl.col("shape") == shape] if shape is not None else largest))
-    wanted = list(sizes) or [8**power for power in range(14)]
-    return (
-        rows.filter(pl.col(lead).is_in(wanted))
-        .select(
-            "chip",
-            "dtypes",
-            kind=pl.lit("point"),
-            name=pl.lit(lead),
-            flops_per_s="attained_flops_per_s",
-            bytes_per_s=pl.lit(None, dtype=pl.Float64),
-            intensity="memory_intensity",
-            B=lead,
-            shape="shape",
-            **{
-                name: flops / pl.col(time)
-                for name, time in zip(ESTIMATES, (BAND[0], BAND[2], BAND[1]), strict=True)
-            },
-        )
-        .unique(["chip", "dtypes", "B"], keep="first", maintain_order=True)
-        .collect()
+    points = rows.filter(pl.col(lead).is_in([8**power for power in range(14)])).select(
+        "chip",
+        "dtypes",
+        kind=pl.lit("point"),
+        name=pl.lit(lead),
+        flops_per_s="attained_flops_per_s",
+        bytes_per_s=pl.lit(None, dtype=pl.Float64),
+        intensity="memory_intensity",
+        size=pl.col(lead).cast(pl.Int64),
+        shape="shape",
+        **{name: flops / pl.col(time) for name, time in ESTIMATES.items()},
     )
+    return points.unique(["size"], keep="first").sort("size").collect()
 
 
-def roofline(
-    frame: pl.DataFrame,
-    *,
-    first: Mapping[str, Any] | None = None,
-    title: str | None = None,
-    added: Sequence[str] = (),
-    added_dtypes: Sequence[str] = (),
-) -> alt.LayerChart:
-    """The roofline of one chip, chosen among those of the frame.
-
-    Args:
-        frame: From `roofline_frame`: peaks [FLOP/s], bandwidths [byte/s], ridges [FLOP/byte] and
-            operating points.
-        first: The initial choices by parameter; the first of the frame by default.
-        title: Replaces the finding.
-        added: Chips with axes of their own; all others share theirs.
-        added_dtypes: Dtype combinations in which any chip has axes of its own.
-
-    Returns:
-        A chart with the parameters `chip`, `dtypes`, and `basis` where points are calibrated.
-    """
-    own = pictured(frame, added, added_dtypes)
-    planes = {PICTURE: plane_of(own)}
-    chips = frame["chip"].unique(maintain_order=True).to_list()
-    combinations = frame["dtypes"].drop_nulls().unique(maintain_order=True).to_list()
-    pieces: dict[str, list[dict[str, Any]]] = {
-        name: [] for name in ("roof", "slope", "ceiling", "region", "ridge", "point", "word")
-    }
-    labels: list[pl.DataFrame] = []
-    findings = {}
-    names = basis_names(frame)
-    of_picture = set(own.select("chip", "dtypes").unique().iter_rows())
-    for key, of_chip in _cases(frame, chips, combinations):
-        name = PICTURE if key in of_picture else key[0]
-        if name not in planes:
-            planes[name] = plane_of(frame.filter(chip=name))
-        roof = Roof(planes[name], of_chip, *key)
-        for piece, rows in roof.pieces().items():
-            pieces[piece] += rows
-        labels.append(labels_of(roof))
-        for basis in BASES if roof.calibrated else (NOMINAL,):
-            named = "|".join([*key, *(basis for _ in names)])
-            findings[named] = roof.finding(basis).titled(title)
-    across, up = log_axes(
-        planes.values(), "Arithmetic intensity (FLOP per byte moved)", "Attainable FLOP/s"
+def _view_of_one(of: Selection, roof: Roof, basis: str) -> View:
+    """The roofline of one chip."""
+    main, chip, dtypes = roof.main, of.chips[0], of.dtypes[0]
+    level, unit = part_name(main["name"]), of.sweep.unit
+    ridge = significant(main["ridge"])
+    shape = next((point["shape"] for point in roof.points if point["shape"]), None)
+    dots = f" Dots: {shape or 'the largest matrices'}." if roof.points else ""
+    if basis == CALIBRATED:
+        dots += " Pale: nominal; dark: calibrated, p10 to p90."
+    rates = f"{si(roof.peak, 'FLOP/s')}, {level} at {si(main['bytes_per_s'], 'B/s')}"
+    row = {"chip": chip, "dtypes": dtypes, "unit": unit, "ridge": main["ridge"]}
+    says = first_true(
+        [
+            Sentence(
+                text=f"{chip_label(chip)}, {dtypes} {unit} unit: {level} ridge {ridge} FLOP/byte",
+                rows=[row],
+                chosen=chip,
+                ridge=True,
+            )
+        ]
     )
-    x, y = alt.X("x:Q", **across), alt.Y("y:Q", **up)
-    choices = [Choice("chip", chips), Choice("dtypes", combinations), *basis_choice(frame)]
-    layers = [*marks(pieces, x, y), *texts(pl.concat(labels), x, y)]
-    sides = {name: sides_of(plane) for name, plane in planes.items()}
-    chosen_plane = f"{in_picture(own, 'chip', 'dtypes')} ? '{PICTURE}' : chip"
-    return assemble(
-        layers,
-        findings,
-        starting(choices, first),
+    return View(
+        says,
+        f"{dtypes} in the {unit} unit at {rates}.{dots}",
+        _layers(calibrated=basis == CALIBRATED),
+        {**roof.data(), "labels": labels_of(roof, MARGINS)},
         MARGINS,
-        plane_parameters(sides, chosen_plane),
+        roof.rows,
+        kit.plane_params(roof.plane),
+        (chip, dtypes),
     )
 
 
-def _cases(
-    frame: pl.DataFrame, chips: Sequence[str], combinations: Sequence[str]
-) -> list[tuple[tuple[str, str], pl.DataFrame]]:
-    """Chip, combination and their rows, for all combinations that a chip supports."""
-    parts = frame.partition_by("chip", "dtypes", as_dict=True, maintain_order=True)
-    cases = []
-    for key in product(chips, combinations):
-        rows = parts.get(key)
-        if rows is not None and "memory" in rows["kind"]:
-            of_all = parts.get((key[0], None))
-            cases.append((key, rows if of_all is None else pl.concat([of_all, rows])))
-    return cases
+def _layers(*, calibrated: bool) -> list[Layer]:
+    """Regions, then lines, then points and labels."""
+    x = kit.number("x", **kit.log_axis("x", ACROSS, kit.SHORT_LABEL))
+    y = kit.number("y", **kit.log_axis("y", "Attainable FLOP/s"))
+    at: Layer = {"x": x, "y": y}
+    to = {**at, "y2": {"field": "y2"}}
+    colour = kit.name(
+        "region", legend=None, scale={"domain": list(frames.TIMES), "range": "ordinal"}
+    )
+    peak = [kit.tip("name"), kit.tip("peak", "peak FLOP/s", ".4~s")]
+    rate = [
+        kit.tip("name"),
+        kit.tip("bytes_per_s", "byte/s", ".3~s"),
+        kit.tip("ridge", "ridge, FLOP/byte", ".4~s"),
+    ]
+    each = {"detail": kit.name("name")}
+    drawn = [
+        kit.layer("region", "area", "region", {**to, "color": colour}),
+        kit.layer("ceiling", "line", "context", {**at, **each, "tooltip": peak}),
+        kit.layer("slope", "line", "context", {**at, **each, "tooltip": rate}),
+        kit.layer("ridge", "rule", "rule", to),
+        kit.layer("roof", "line", "roof", at),
+        *_point_layers(at, calibrated=calibrated),
+    ]
+    for style in ("strong", "label", "note", *REGIONS):
+        for sloped in (True, False):
+            role = f"(datum.role == 'slope') == {str(sloped).lower()}"
+            angle: Layer = {"angle": kit.expr(SLOPE_ANGLE)} if sloped else {}
+            drawn += kit.labels(
+                "labels", style, at, where=f"datum.style == '{style}' && {role}", **angle
+            )
+    return drawn
 
 
-CHART = Chart(
+def _point_layers(at: Layer, *, calibrated: bool) -> list[Layer]:
+    """Operating points; calibrated ones with their bands, the nominal pale."""
+    tips = [
+        kit.tip("shape"),
+        kit.tip("size", "size", ",d"),
+        kit.tip("x", "FLOP/byte", ".4~s"),
+        kit.tip("y", "attained FLOP/s", ".4~s"),
+    ]
+    if not calibrated:
+        return [kit.layer("point", "point", "ink-dot", {**at, "tooltip": tips})]
+    named = {"estimate": "calibrated FLOP/s", "slow": "at p90", "fast": "at p10"}
+    tips += [kit.tip(name, text, ".4~s") for name, text in named.items()]
+    known = "datum.estimate != null"
+    band = {**at, "y": {**at["y"], "field": "slow"}, "y2": {"field": "fast"}, "tooltip": tips}
+    dark = {**at, "y": {**at["y"], "field": "estimate"}, "tooltip": tips}
+    return [
+        kit.layer("point", "point", "ink-dot", {**at, "tooltip": tips}, opacity=0.35),
+        kit.layer("point", "rule", "band", band, where=known, clip=True),
+        kit.layer("point", "point", "ink-dot", dark, where=known, clip=True),
+    ]
+
+
+def _preferred(sweep: Sweep) -> tuple[int, ...]:
+    return sweep.unit != "matrix", -len(frames.chips_of(sweep)), not sweep.config.shapes
+
+
+KIND = Kind(
     name="roofline",
-    family="roofline",
-    heading="Roofline of a chip",
+    heading="Roofline",
     caption=(
         "Attainable FLOP/s over arithmetic intensity. The thick line is the roof from main "
-        "memory, thin ones are other memory levels, interconnects (two chips) and compute dtypes. "
-        "On one chip all left of the ridge is memory-bound, all right of it compute-bound."
+        "memory, thin ones are other memory levels, links to a second chip and compute dtypes. "
+        "Left of the ridge one chip is memory-bound, right of it compute-bound."
     ),
     order=10,
+    menus=menus,
+    view=view,
     needs=(
+        Need(
+            "a chip with a known bandwidth of the main memory",
+            lambda s: any(frames.has_bandwidth(s.chips[chip]) for chip in frames.chips_of(s)),
+        ),
         Need(
             "the vector unit for an operation of one dimension",
             lambda s: s.op.dims != ("D",) or s.unit == "vector",
@@ -277,14 +346,6 @@ CHART = Chart(
         ),
     ),
     reads=("memory_intensity", "attained_flops_per_s"),
-    preferred=by_chips,
-    fills=frozenset({"shape"}),
-    frame=lambda of, spec: roofline_frame(of, spec.shape, spec.sizes),
-    draw=lambda frame, _, spec: roofline(
-        frame,
-        first=first_shown(frame, spec, "chip", "dtypes"),
-        title=spec.title,
-        added=spec.added,
-        added_dtypes=spec.added_dtypes,
-    ),
+    preferred=_preferred,
+    compares=True,
 )

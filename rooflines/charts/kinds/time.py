@@ -1,399 +1,375 @@
-"""Where the time goes: the time of each resource in each layer of a model."""
+"""Where the time goes: of each resource in a model's layers, or of the layers by size."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.lazy import alt, pl
+from rooflines.basics.lazy import pl
 from rooflines.basics.text import seconds
-from rooflines.charts.basis import (
-    BAND,
-    BASES,
-    BOUNDS,
-    CALIBRATED,
-    NOMINAL,
-    basis_choice,
-    basis_names,
-    with_estimates,
-)
-from rooflines.charts.chart import Chart
-from rooflines.charts.claims import Finding, claim, over
-from rooflines.charts.frames import TIMES, first_shown
-from rooflines.charts.kinds.time_splits import split_of
-from rooflines.charts.kit.drawing import TIME_LABEL, Choice, assemble, chosen, data, starting
-from rooflines.charts.kit.text import chip_label, on_chips, over_text, shorten, split_text
-from rooflines.charts.kit.themes import Margins
-from rooflines.charts.models import layers_run
-from rooflines.charts.needs import BY_SHAPE, by_shards, need
-from rooflines.charts.offers import TWO
+from rooflines.charts import frames, grid
+from rooflines.charts.frames import TIMES
+from rooflines.charts.kit import layers as kit
+from rooflines.charts.kit.text import chip_label, on_chips, over_text, shorten, width_em
+from rooflines.charts.kit.themes import SIZES, Margins, plot_size
+from rooflines.charts.models import layers_run, models_of
+from rooflines.charts.offers import sizes_of
+from rooflines.charts.splits import split_of
+from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.explanation.sentences import Sentence, first_true
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.charts.chart import Spec
-    from rooflines.charts.results import Selection
+    from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.results import Results, Selection
+    from rooflines.charts.views import Option
+    from rooflines.sweep.sweep import Sweep
 
-__all__ = ["time_frame", "where_the_time_goes"]
+__all__ = ["KIND"]
 
+MARGINS, NAME_ROOM = Margins(left=8.6, right=7.0), 7.8
 RESOURCES = list(TIMES)
-MARGINS = Margins(left=8.6, right=7.0, bottom=4.4)
-NAME_ROOM = 7.8
 
 THICK = 0.78 / len(RESOURCES)
-"""Thickness of a bar, as a share of the row's height."""
+"""Thickness of a bar of a resource, as a share of the row's height."""
 
-ESTIMATE_THICK = 0.36
-"""Thickness of the bar of a calibrated time."""
+CROWDED, MOST_ROWS = 5, 9
+"""Rows from which on only the bottleneck has its time beside it, and rows of sizes [1]."""
 
-UNDRAWN = (
-    *("t_lower_s", "sharding", "link", "shape", "fits", "row", "calibrated", "estimate_bound"),
-    *BAND,
-)
-"""Columns of resources' times that no mark and no tooltip reads."""
+RESOURCE, KERNEL = "resource", "kernel"
 
-CROWDED = 5
-"""With more rows than this only the bottleneck's bar has its time beside it."""
+TWO, CLOSE = 2, 0.01
+"""Both of two, and shares that are one number [1]."""
 
 
-def time_frame(
-    of: Selection,
-    shapes: Mapping[str, str],
-    sizes: Sequence[int],
-    shards: Sequence[int],
-    sharding: str | Mapping[str, str] | None = None,
-) -> pl.DataFrame:
-    """Where the time of a model's layers goes.
+def _shaped(sweep: Sweep) -> bool:
+    """Whether shapes set every dimension but the first, which has an axis of its own."""
+    inner = all("shape" in axis.columns or axis.count == 1 for axis in sweep.inner)
+    return bool(sweep.config.shapes) and sweep.lead is not None and inner
+
+
+def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
+    """What times are of, the model, the chip, dtypes, the number of chips, and the size."""
+    by, lead = str(given.get("by", RESOURCE)), sweep.op.dims[0]
+    chips = tuple(frames.chips_of(sweep))
+    chip = str(given.get("chip", chips[0] if chips else ""))
+    known = {v.shards for rows in sweep.by_chip if rows.chip == chip for v in rows.variants}
+    counts = [number for number in sweep.counts if number in known]
+    sizes = sizes_of(sweep, lead)
+    some = [sizes[round((len(sizes) - 1) * share)] for share in (0.5, 0.25, 0.75)]
+    return [
+        Menu("by", (RESOURCE, KERNEL)),
+        Menu("model", tuple(models_of(sweep.config.shapes or ()))),
+        Menu("chip", chips),
+        Menu("dtypes", frames.dtypes_of(sweep, [chip])),
+        *([Menu("shards", tuple(counts))] if len(sweep.counts) > 1 else []),
+        *([Menu(lead, tuple(dict.fromkeys([*some, *sizes])))] if by == RESOURCE else []),
+    ]
+
+
+def view(  # noqa: PLR0913, the menus
+    results: Results,
+    sweep: str,
+    *,
+    chips: Sequence[str],
+    by: str,
+    model: str,
+    chip: str,
+    dtypes: str,
+    shards: int = 1,
+    **size: Option,
+) -> View:
+    """The times of a model's layers.
 
     Args:
-        of: The chips and combinations, from `Results.of`, of a sweep with shapes.
-        shapes: The shapes to show, by the names of their layers.
-        sizes: Of the operation's first dimension.
-        shards: Numbers of chips.
-        sharding: What is split, of all layers or by layer; the sweep's first by default.
-
-    Returns:
-        `chip`, `dtypes`, `sharding`, `link` (the interconnect), `B` (the first dimension's size),
-        `shards`, `layer`, `resource` (compute, memory or network), `seconds` [s], `bound` (whether
-        the resource is the bottleneck), `t_lower_s` [s], `fits` if the sweep stores it;
-        `t_estimate_s` with its band and `estimate_bound`, and `calibrated`: whether it has these.
+        results: Where numbers come from.
+        sweep: The sweep.
+        chips: The chip again.
+        by: `resource` or `kernel`.
+        model: The model whose layers are shown.
+        chip: The chip.
+        dtypes: The dtype combination.
+        shards: Chips that share the work [1].
+        size: The size of the first dimension, of times by resource.
     """
-    by_layer = sharding if isinstance(sharding, dict) else dict.fromkeys(shapes, sharding)
-    need(
-        CHART,
-        of.sweep,
-        shapes=list(shapes.values()),
-        sizes=sizes,
-        shards=shards,
-        sharding=[name for name in dict.fromkeys(by_layer.values()) if name],
-    )
+    of = results.of(sweep, chips or [chip], [dtypes])
+    layers = layers_run(of.sweep, model)
+    rows = _rows(of, layers, shards)
+    if not rows.height:
+        rows = _rows(of, layers, min(of.sweep.counts))
     lead = of.dims[0]
-    layers = pl.DataFrame(
-        [(shape, layer, by_layer[layer]) for layer, shape in shapes.items()],
+    if by == RESOURCE:
+        rows = rows.filter(pl.col(lead) == size[lead])
+        drawn, params = _bars(rows, list(layers))
+        marks = _resource_layers(crowded=len(layers) > CROWDED)
+    else:
+        sizes = frames.apart(sorted(rows[lead].unique().to_list()), MOST_ROWS)
+        rows = rows.filter(pl.col(lead).is_in(sizes))
+        drawn, params = _segments(rows, sizes, lead)
+        marks = _kernel_layers(list(layers), lead)
+    says = first_true(_sentences(of, rows, by, model))
+    return View(
+        says,
+        _subtitle(of, rows, by, model),
+        marks,
+        drawn,
+        MARGINS,
+        rows.drop("layer", "place"),
+        params,
+        (chip, model, *layers),
+    )
+
+
+def _rows(of: Selection, layers: Mapping[str, str], shards: int) -> pl.DataFrame:
+    """Rows of the table of the layers on a number of chips."""
+    split = split_of(of, layers)
+    by_layer = split if isinstance(split, dict) else dict.fromkeys(layers, split)
+    named = pl.DataFrame(
+        [(shape, layer, by_layer[layer]) for layer, shape in layers.items()],
         schema={"shape": pl.String, "layer": pl.String, "split": pl.String},
         orient="row",
     ).with_row_index("place")
-    rows = with_estimates(of.rows()).with_columns(calibrated=pl.col("t_estimate_s").is_not_null())
-    rows = rows.filter(pl.col("shards").is_in(list(shards)), pl.col(lead).is_in(list(sizes)))
-    fits = ["fits"] if "fits" in rows.collect_schema() else []
-    keys = ("chip", "dtypes", "sharding", "link", "B", "shards", "shape", "layer", "place")
-    index = [*keys, "bound", "t_lower_s", *fits, *BAND, "estimate_bound", "calibrated"]
-    split = pl.coalesce("split", pl.col("sharding").first())
-    rows = rows.join(layers.lazy(), on="shape")
-    rows = rows.filter(pl.col("sharding") == split)
-    rows = rows.with_columns(pl.col("network").alias("link"), pl.col(lead).alias("B"))
-    rows = rows.select(*index, **TIMES)
-    tall = rows.unpivot(
-        list(TIMES), index=index, variable_name="resource", value_name="seconds"
-    ).collect()
-    tall = tall.with_columns(bound=pl.col("bound") == pl.col("resource"))
-    chip = pl.col("chip").cast(pl.String).cast(pl.Enum(of.chips))
-    resource = pl.col("resource").cast(pl.Enum(RESOURCES))
-    return tall.sort(chip, "dtypes", "B", "shards", resource, "place").drop("place")
-
-
-def where_the_time_goes(
-    frame: pl.DataFrame,
-    *,
-    model: str = "",
-    size: str = "B",
-    first: Mapping[str, Any] | None = None,
-    title: str | None = None,
-) -> alt.LayerChart:
-    """The times of compute, memory and network per layer, the bottleneck in full colour.
-
-    Calibrated, a layer has one time, in the colour of its bottleneck, with a line from p10 to p90.
-
-    Args:
-        frame: From `time_frame`: `seconds` [s] by layer and resource.
-        model: What the subtitle calls the model.
-        size: What the first dimension is called.
-        first: The initial choices by parameter; the first of the frame by default.
-        title: Replaces the finding.
-
-    Returns:
-        A chart with the parameters `chip`, `dtypes`, `size`, `shards`, and `basis` where rows are
-        calibrated.
-    """
-    names = ("chip", "dtypes", "B", "shards", "layer")
-    chips, combinations, sizes, splits, layers = (
-        frame[name].unique(maintain_order=True).to_list() for name in names
+    rows = frames.with_missing(of.rows(), "network_bytes").filter(pl.col("shards") == shards)
+    rows = rows.join(named.lazy(), on="shape")
+    if shards > 1:
+        rows = rows.filter(pl.col("sharding") == pl.coalesce("split", "sharding"))
+    keys = ("chip", "dtypes", "sharding", "network", "shards", "shape", *of.dims)
+    found = rows.select(
+        *keys, "layer", "place", "network_bytes", "bound", "t_lower_s", *TIMES.values()
     )
-    rows = frame.rename({"B": "size"}).with_columns(
-        row=pl.col("layer").replace_strict(
-            {layer: float(i) for i, layer in enumerate(layers)}, return_dtype=pl.Float64
-        )
-    )
-    findings = {}
-    for key, case in frame.group_by("chip", "dtypes", "B", "shards", maintain_order=True):
-        for basis in BASES if case["calibrated"].all() else (NOMINAL,):
-            chosen_by = map(str, (*key, *(basis for _ in basis_names(frame))))
-            findings["|".join(chosen_by)] = _finding(case, basis, model, size, title)
-    marks = _layers(rows, layers)
-    choices = [
-        Choice("chip", chips),
-        Choice("dtypes", combinations),
-        Choice("size", sizes, f"{size} "),
-        Choice("shards", splits, "Chips"),
-        *basis_choice(frame),
-    ]
-    return assemble(marks, findings, starting(choices, first), MARGINS)
+    return found.unique(["shape", of.dims[0]], keep="first").sort(of.dims[0], "place").collect()
 
 
-def _layer_axis(layers: Sequence[str]) -> dict[str, Any]:
-    """Scale and axis with a row for each layer."""
-    names = [shorten(layer, NAME_ROOM, tail=True) for layer in layers]
-    axis = alt.Axis(
-        values=list(range(len(names))),
-        labelExpr=f"{json.dumps(names)}[datum.value]",
-        title=None,
-        grid=False,
-        ticks=False,
-        domain=False,
-    )
-    scale = alt.Scale(domain=[len(names) - 0.5, -0.5], nice=False, zero=False)
-    return {"scale": scale, "axis": axis}
-
-
-def _layers(rows: pl.DataFrame, layers: Sequence[str]) -> list[alt.Chart]:
-    """Bars with their times: of every resource, and of the calibrated time where there is one."""
-    both = bool(basis_names(rows))
-    title = "Time" if both else "Time of each resource, if it were alone"
-    x = alt.X(
-        "seconds:Q",
-        axis=alt.Axis(labelExpr=TIME_LABEL, title=title, tickCount=5),
-        scale=alt.Scale(domainMin=0, nice=False),
-    )
-    down = _layer_axis(layers)
-    bounds = BOUNDS if both else RESOURCES
-    listed = f"basis == '{CALIBRATED}' ? {json.dumps(bounds)} : {json.dumps(RESOURCES)}"
-    legend = alt.Legend(
-        title=None,
-        orient="none",
-        direction="horizontal",
-        legendX=0,
-        legendY=alt.expr("em * -1.9"),
-        columns=len(bounds),
-        columnPadding=20,
-        values=alt.expr(listed) if both else RESOURCES,
-    )
-    color = alt.Color("resource:N", scale=alt.Scale(domain=bounds, range="ordinal"), legend=legend)
-    picked = alt.selection_point(name="picked", fields=["resource"], bind="legend")
-    bars = _of_resources(rows, x, down, color, picked, crowded=len(layers) > CROWDED)
-    return [*bars, *(_of_estimates(rows, x, down, color, picked) if both else [])]
-
-
-def _of_resources(  # noqa: PLR0913, what all bars share
-    rows: pl.DataFrame,
-    x: alt.X,
-    down: Mapping[str, Any],
-    color: alt.Color,
-    picked: alt.Parameter,
-    *,
-    crowded: bool,
-) -> list[alt.Chart]:
-    """A bar for each layer and resource, with its time."""
+def _bars(rows: pl.DataFrame, layers: Sequence[str]) -> tuple[dict[str, pl.DataFrame], Any]:
+    """A bar for each layer and resource, and the parameters of the plot."""
     step = {name: (i - (len(RESOURCES) - 1) / 2) * THICK for i, name in enumerate(RESOURCES)}
-    bars = rows.filter(pl.col("seconds") > 0).with_columns(
-        middle=pl.col("row") + pl.col("resource").replace_strict(step, return_dtype=pl.Float64)
+    place = {layer: float(i) for i, layer in enumerate(layers)}
+    tall = rows.select("layer", "bound", **TIMES).unpivot(
+        RESOURCES, index=["layer", "bound"], variable_name="resource", value_name="seconds"
+    )
+    bars = tall.filter(pl.col("seconds") > 0).with_columns(
+        binds=pl.col("bound").cast(pl.String) == pl.col("resource"),
+        middle=pl.col("layer").replace_strict(place, return_dtype=pl.Float64)
+        + pl.col("resource").replace_strict(step, return_dtype=pl.Float64),
     )
     bars = bars.with_columns(
         text=pl.Series([seconds(value) for value in bars["seconds"]], dtype=pl.String),
         low=pl.col("middle") - THICK * 0.42,
         high=pl.col("middle") + THICK * 0.42,
     )
-    opacity = (
-        alt.when(~picked)
-        .then(alt.value(0.1))
-        .when("datum.bound")
-        .then(alt.value(1))
-        .otherwise(alt.value(0.38))
-    )
-    now = chosen("chip", "dtypes", "size", "shards")
-    nominal = f" && basis == '{NOMINAL}'" if basis_names(rows) else ""
-    base = alt.Chart(data(bars.drop(UNDRAWN, strict=False))).transform_filter(now + nominal)
-    tooltip = [
-        "layer:N",
-        "resource:N",
-        alt.Tooltip("text:N", title="time"),
-        alt.Tooltip("bound:N", title="binds"),
-    ]
-    shown = base.transform_filter("datum.bound") if crowded else base
-    texts = {"x": x, "y": alt.Y("middle:Q", **down), "text": alt.Text("text:N")}
+    top = frames.highest(bars, "seconds") * 1.02
+    return {"bars": bars}, _params(top, kit.even_ticks(top), layers)
+
+
+def _params(top: float, across: Sequence[float], names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "plane": {
+            "x": [0.0, top],
+            "y": [len(names) - 0.5, -0.5],
+            "across": list(across),
+            "up": list(range(len(names))),
+        },
+        "rows": [shorten(each, NAME_ROOM, tail=True) for each in names],
+    }
+
+
+def _axes(title: str, label: str) -> tuple[Layer, Layer]:
+    bare = {"grid": False, "ticks": False, "domain": False}
+    x = kit.axis("x", title, label)
+    return x, kit.axis("y", None, "rows[datum.value] || ''", **bare)
+
+
+def _resource_layers(*, crowded: bool) -> list[Layer]:
+    """Bars with their times, the bottleneck in full colour."""
+    x, y = _axes("Time of each resource, if it were alone", kit.TIME_LABEL)
+    legend = {
+        "title": None,
+        "orient": "none",
+        "direction": "horizontal",
+        "legendX": 0,
+        "legendY": kit.expr("em * -1.9"),
+        "columns": len(RESOURCES),
+        "columnPadding": 20,
+    }
+    tips = [kit.tip("layer"), kit.tip("resource"), kit.tip("text", "time"), kit.tip("binds")]
+    bar = {
+        "x": kit.number("seconds", **x),
+        "x2": {"datum": 0},
+        "y": kit.number("low", **y),
+        "y2": {"field": "high"},
+        "color": kit.name(
+            "resource", scale={"domain": RESOURCES, "range": "ordinal"}, legend=legend
+        ),
+        "opacity": {"condition": {"test": "datum.binds", "value": 1}, "value": 0.38},
+        "tooltip": tips,
+    }
+    text = {
+        "x": kit.number("seconds", **x),
+        "y": kit.number("middle", **y),
+        "text": kit.name("text"),
+    }
+    mark = {"align": "left", "clip": False, "dx": kit.expr("em * 0.4")}
     return [
-        base.mark_rect(style="bar")
-        .encode(
-            x=x,
-            x2=alt.datum(0),
-            y=alt.Y("low:Q", **down),
-            y2=alt.Y2("high:Q"),
-            color=color,
-            opacity=opacity,
-            tooltip=tooltip,
-        )
-        .add_params(picked),
-        shown.transform_filter("datum.bound")
-        .mark_text(style="strong", align="left", clip=False, dx=alt.expr("em * 0.4"))
-        .encode(**texts),
-        shown.transform_filter("!datum.bound")
-        .mark_text(style="small", align="left", clip=False, dx=alt.expr("em * 0.4"))
-        .encode(**texts),
+        kit.layer("bars", "rect", "bar", bar),
+        kit.layer("bars", "text", "strong", text, where="datum.binds", **mark),
+        *(
+            []
+            if crowded
+            else [kit.layer("bars", "text", "small", text, where="!datum.binds", **mark)]
+        ),
     ]
 
 
-def _of_estimates(
-    rows: pl.DataFrame,
-    x: alt.X,
-    down: Mapping[str, Any],
-    color: alt.Color,
-    picked: alt.Parameter,
-) -> list[alt.Chart]:
-    """A bar for each layer with its calibrated time, the band, and a tick at the lower bound."""
-    of_layers = rows.filter("bound", "calibrated")
-    low, high = (pl.coalesce(name, "t_estimate_s") for name in BAND[1:])
-    bars = of_layers.select(
-        *("chip", "dtypes", "size", "shards", "layer", "row"),
-        resource="estimate_bound",
-        seconds="t_estimate_s",
-        bottom=pl.col("row") - ESTIMATE_THICK / 2,
-        top=pl.col("row") + ESTIMATE_THICK / 2,
-        lower="t_lower_s",
-        p10=low,
-        p90=high,
-        text=pl.Series([seconds(value) for value in of_layers["t_estimate_s"]], dtype=pl.String),
+def _segments(
+    rows: pl.DataFrame, sizes: Sequence[int], lead: str
+) -> tuple[dict[str, pl.DataFrame], Any]:
+    """The share of each layer in the time of all, stacked, by size."""
+    place = {size: float(i) for i, size in enumerate(sizes)}
+    total = pl.col("t_lower_s").sum().over(lead)
+    parts = rows.sort(lead, "place").with_columns(
+        row=pl.col(lead).replace_strict(place, return_dtype=pl.Float64),
+        share=pl.col("t_lower_s") / total,
+        total=total,
     )
-    now = chosen("chip", "dtypes", "size", "shards")
-    base = alt.Chart(data(bars)).transform_filter(f"{now} && basis == '{CALIBRATED}'")
-    edges = {"y": alt.Y("bottom:Q", **down), "y2": alt.Y2("top:Q")}
-    tooltip = [
-        "layer:N",
-        alt.Tooltip("resource:N", title="bound"),
-        alt.Tooltip("text:N", title="calibrated time"),
-        *(alt.Tooltip(f"{name}:Q", title=f"{name}, s", format=".4~s") for name in ("p10", "p90")),
-        alt.Tooltip("lower:Q", title="lower bound, s", format=".4~s"),
+    parts = parts.with_columns(
+        right=pl.col("share").cum_sum().over(lead),
+        low=pl.col("row") - 0.36,
+        high=pl.col("row") + 0.36,
+        bound=pl.col("bound").cast(pl.String),
+    ).with_columns(left=pl.col("right") - pl.col("share"))
+    wide = {
+        tail: plot_size(SIZES[size], MARGINS)[0] - 0.8
+        for tail, size in (("", "slide"), ("_narrow", "paper"))
+    }
+    widths = pl.Series([width_em(f"{name} 88 %", bold=True) for name in parts["layer"]])
+    parts = parts.with_columns(
+        text=pl.format("{} {} %", "layer", (pl.col("share") * 100).round(0).cast(pl.Int64)),
+        middle=(pl.col("left") + pl.col("right")) / 2,
+        **{f"on{tail}": pl.col("share") * room > widths for tail, room in wide.items()},
+    )
+    totals = parts.unique("row", maintain_order=True).select(
+        "row",
+        text=pl.Series([seconds(v) for v in parts.unique("row", maintain_order=True)["total"]]),
+    )
+    shown = ("layer", "row", "low", "high", "left", "right", "middle", "share", "text", "bound")
+    names = [f"{lead} = {grid.size_name(size)}" for size in sizes]
+    data = {
+        "parts": parts.select(*shown, "on", "on_narrow", "t_lower_s"),
+        "totals": totals.with_columns(end=pl.lit(1.0)),
+    }
+    return data, _params(1.0, [0, 0.25, 0.5, 0.75, 1], names)
+
+
+def _kernel_layers(layers: Sequence[str], lead: str) -> list[Layer]:
+    """Stacked shares with the names of layers, and the time of all."""
+    x, y = _axes("Share of the time of all layers, each once", "format(datum.value, '.0%')")
+    tips = [
+        kit.tip("layer"),
+        kit.tip("share", "share", ".1%"),
+        kit.tip("t_lower_s", "time, s", ".4~s"),
+        kit.tip("bound"),
     ]
-    opacity = alt.when(picked).then(alt.value(1)).otherwise(alt.value(0.1))
+    scale = {"domain": list(layers), "range": "ramp"}
+    part = {
+        "x": kit.number("left", **x),
+        "x2": {"field": "right"},
+        "y": kit.number("low", **y),
+        "y2": {"field": "high"},
+        "color": kit.name("layer", scale=scale, legend=None),
+        "tooltip": tips,
+    }
+    text = {"x": kit.number("middle", **x), "y": kit.number("row", **y), "text": kit.name("text")}
+    end = {"x": kit.number("end", **x), "y": kit.number("row", **y), "text": kit.name("text")}
+    shown = "narrow ? datum.on_narrow : datum.on"
     return [
-        base.mark_rect(style="bar").encode(
-            x=x, x2=alt.datum(0), color=color, opacity=opacity, tooltip=tooltip, **edges
+        kit.layer("parts", "rect", "cell", part),
+        kit.layer("parts", "text", "on-resource", text, where=shown),
+        kit.layer(
+            "totals", "text", "strong", end, align="left", clip=False, dx=kit.expr("em * 0.4")
         ),
-        base.mark_rule(style="band").encode(
-            x=alt.X("p10:Q"), x2=alt.X2("p90:Q"), y=alt.Y("row:Q", **down), tooltip=tooltip
-        ),
-        base.mark_rule(style="tick").encode(x=alt.X("lower:Q"), **edges),
-        base.mark_text(style="strong", align="left", clip=False, dx=alt.expr("em * 0.4")).encode(
-            x=alt.X("p90:Q"), y=alt.Y("row:Q", **down), text=alt.Text("text:N")
-        ),
+        kit.heading(f"Time of the layers by {lead}"),
     ]
+
+
+def _subtitle(of: Selection, rows: pl.DataFrame, by: str, model: str) -> str:
+    """The setting, and what is drawn."""
+    row = rows.row(0, named=True)
+    moving = rows.filter(pl.col("network_bytes") > 0)
+    split = ", tensor parallel" if rows["sharding"].n_unique() > 1 else f", split {row['sharding']}"
+    split = split + over_text(moving["network"]) if row["shards"] > 1 else ""
+    each = f"The matmuls of {chip_label(model)}, each once" if model else "Matmuls, each once"
+    expert = "; of experts: tokens of one" if _of_experts(rows) else ""
+    on = on_chips(str(row["chip"]), [row["shards"]])
+    drawn = "Full colour binds; these times add" if by == RESOURCE else "Least times; at the right"
+    least = float(rows["t_lower_s"].sum())
+    total = f"{drawn} up to {seconds(least)}." if by == RESOURCE else f"{drawn} their sum."
+    return f"{each}{expert}, in {of.dtypes[0]} on {on}{split}. {total}"
+
+
+def _of_experts(rows: pl.DataFrame) -> bool:
+    """Whether any layer is one that each expert has of its own."""
+    return bool(rows["layer"].str.contains("expert").any())
 
 
 VERBS = {
     "compute": ("is compute-bound", "are compute-bound"),
     "network": ("waits for the network", "wait for the network"),
-    "mixed": ("overlaps imperfectly", "overlap imperfectly"),
 }
 """What a title says of one matmul with a bottleneck, and of several."""
 
 
-def _finding(case: pl.DataFrame, basis: str, model: str, size: str, title: str | None) -> Finding:
-    """Title and subtitle: the commonest bottleneck, the total time, and layers that do not fit."""
-    row = case.row(0, named=True)
-    binding = case.filter("bound")
-    bound, time = ("resource", "t_lower_s") if basis == NOMINAL else ("estimate_bound", BAND[0])
-    counts = (
-        binding.group_by(bound, maintain_order=True)
-        .len()
-        .sort("len", descending=True, maintain_order=True)
-    )
-    resource, times = counts.row(0)
-    verb = VERBS.get(resource, (f"waits for {resource}", f"wait for {resource}"))[times > 1]
-    matmuls = f"{binding.height} matmuls" if binding.height > 1 else "matmul"
-    what = (
-        f"{times} of {matmuls} {verb}"
-        if times < binding.height
-        else f"{'both' if times == TWO else f'all {times}'} matmuls {verb}"
-        if times > 1
-        else f"the {matmuls} {verb}"
-    )
-    total = seconds(float(binding[time].sum()))
-    split = split_text(row["sharding"], [row["shards"]], [row["link"]])
-    if binding["sharding"].n_unique() > 1 and row["shards"] > 1:
-        split = f", tensor parallel{over_text(binding['link'])}"
-    each = (
-        f"{matmuls[0].upper()}{matmuls[1:]}{f' of {chip_label(model)}' if model else ''}, each once"
-    )
-    drawn, marks = ("Full colour binds and adds", "")
-    if basis != NOMINAL:
-        band = "lines: p10 to p90, " if binding[BAND[1]].count() else ""
-        drawn, marks = "Calibrated, it adds", f"; {band}ticks: lower bound"
-    subtitle = (
-        f"{each}, in {row['dtypes']} on {on_chips(row['chip'], [row['shards']])}{split}."
-        f" {drawn} up to {total}{marks}."
-    )
-    unfit = binding.filter(~pl.col("fits"))["layer"].to_list() if "fits" in binding.columns else []
-    if unfit:
-        subtitle += f" More than the memory of a chip: {', '.join(unfit)}."
-    if title:
-        return Finding(title, subtitle)
-    shown = over(case, "chip", "dtypes", "shards") | {size: [row["B"]]}
-    of = {"where": resource, "at": binding.select("sharding", "shape").to_dicts()}
-    counted = claim("count", "bound", shown, [times, binding.height], basis, **of)
-    return Finding(f"At {size} = {row['B']:,}, {what}", subtitle, counted)
+def _sentences(of: Selection, rows: pl.DataFrame, by: str, model: str) -> Iterator[Sentence]:
+    """What may be said, the strongest first."""
+    chip, lead = of.chips[0], of.dims[0]
+    per = " tokens per expert" if _of_experts(rows) else ""
+    on = on_chips(chip, rows["shards"].unique().to_list())
+    if by == RESOURCE:
+        counts = rows.group_by(pl.col("bound").cast(pl.String)).len()
+        bound, times = counts.sort("len", "bound", descending=[True, False]).row(0)
+        verb = VERBS.get(bound, (f"waits for {bound}", f"wait for {bound}"))[times > 1]
+        every = "both" if times == TWO else f"all {times}"
+        what = f"{times} of {rows.height} matmuls" if times < rows.height else f"{every} matmuls"
+        what = "the matmul" if rows.height == 1 else what
+        binding = rows.filter(pl.col("bound").cast(pl.String) == bound)
+        yield Sentence(
+            text=f"At {lead} = {rows[lead][0]:,}{per}, {what} {verb} on {on}",
+            rows=binding.select("chip", "layer", "bound").to_dicts(),
+            chosen=chip,
+            blames=str(bound),
+        )
+    else:
+        share = pl.col("t_lower_s") / pl.col("t_lower_s").sum().over(lead)
+        spans = (
+            rows.with_columns(share=share)
+            .group_by("layer")
+            .agg(low=pl.col("share").min(), high=pl.col("share").max())
+        )
+        layer, low, high = spans.sort("low", "layer", descending=[True, False]).row(0)
+        whose = f"{spans.height} matmuls of {chip_label(model)}" if model else "all matmuls"
+        span = f"{100 * low:.0f} to {100 * high:.0f}" if high - low >= CLOSE else f"{100 * low:.0f}"
+        yield Sentence(
+            text=f"{layer} takes {span} % of the time of {whose} on {on}",
+            rows=rows.filter(layer=layer).select("chip", "layer").to_dicts(),
+            chosen=chip,
+        )
+    yield Sentence(text=f"Time of {chip_label(model) or 'the layers'} on {on}{per}")
 
 
-def _frame(of: Selection, spec: Spec) -> pl.DataFrame:
-    """The frame of a spec."""
-    layers = layers_run(of.sweep, spec.model or "")
-    return time_frame(of, layers, spec.sizes, spec.shards, spec.sharding or split_of(of, layers))
+def _preferred(sweep: Sweep) -> tuple[int, ...]:
+    return -len(sweep.counts), -len(frames.chips_of(sweep))
 
 
-def _draw(frame: pl.DataFrame, of: Selection, spec: Spec) -> alt.LayerChart:
-    """The chart of a spec, first shown at the middle one of its sizes and numbers of chips."""
-    first: dict[str, Any] = {}
-    if frame.height:
-        first = first_shown(frame, spec, "chip", "dtypes")
-        for name, column in (("size", "B"), ("shards", "shards")):
-            values = frame[column].unique().sort().to_list()
-            first[name] = values[len(values) // 2]
-    return where_the_time_goes(
-        frame, model=spec.model or "", size=of.dims[0], first=first, title=spec.title
-    )
-
-
-CHART = Chart(
+KIND = Kind(
     name="time",
-    family="time",
     heading="Where the time goes",
     caption=(
-        "The time each resource takes by itself. The longest, in full colour, is its lower bound. "
-        "Calibrated, a layer has one bar: its estimate, with p10 to p90 and the lower bound."
+        "By resource: the time that each takes by itself; the longest, in full colour, is the "
+        "least time of the kernel. By kernel: the share of each layer in the least time of all."
     ),
-    order=110,
-    needs=(BY_SHAPE,),
+    order=60,
+    menus=menus,
+    view=view,
+    needs=(Need("shapes that give every size but that of the first dimension", _shaped),),
     reads=(*TIMES.values(), "t_lower_s", "bound"),
-    preferred=by_shards,
-    fills=frozenset({"model", "sizes", "shards"}),
-    most_dtypes=2,
-    frame=_frame,
-    draw=_draw,
+    preferred=_preferred,
 )

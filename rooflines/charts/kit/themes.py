@@ -322,17 +322,20 @@ def _styles_of_times(em: float, colours: Theme) -> dict[str, Any]:
     }
 
 
-def themed(spec: Mapping[str, Any], size: Size, *, dark: bool) -> dict[str, Any]:
+def themed(
+    spec: Mapping[str, Any], size: Size, *, dark: bool, whole: bool = False
+) -> dict[str, Any]:
     """A chart's specification in one size and theme, ready to draw.
 
     Args:
         spec: The specification of a chart of this package, without a theme.
         size: One of `SIZES`.
         dark: Whether the background is dark.
+        whole: Whether it keeps `usermeta.looks`, so that it can be drawn in another size.
 
     Returns:
-        The specification with dimensions and config, without title where the size has none, and
-        without zoom; what is not changed is shared with `spec`.
+        The specification with dimensions and config, without title where the size has none; what
+        is not changed is shared with `spec`.
     """
     (name,) = (name for name, of_name in SIZES.items() if of_name == size)
     dimensions = spec["usermeta"]["looks"][name]
@@ -341,7 +344,6 @@ def themed(spec: Mapping[str, Any], size: Size, *, dark: bool) -> dict[str, Any]
         if parameter["name"] in ("em", "narrow")
         else parameter
         for parameter in spec["params"]
-        if parameter.get("bind") != "scales"
     ]
     drawn = {
         **spec,
@@ -351,4 +353,6 @@ def themed(spec: Mapping[str, Any], size: Size, *, dark: bool) -> dict[str, Any]
     }
     if not size.titled:
         drawn.pop("title", None)
+    if not whole:
+        drawn.pop("usermeta", None)
     return drawn

@@ -2,15 +2,12 @@
 /* The page of the charts: a list, one chart large at a time, menus that filter it, and its files. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, unpacked, make, menu, picker, state, go, tellUnknown, theme, follow } = ROOFLINES;
+  const { load, make, picker, state, go, tellUnknown, theme, follow } = ROOFLINES;
   const { charts, themes, formula } = await load("charts", "assets/charts-data.js");
   const $ = (id) => document.getElementById(id);
   const links = [...document.querySelectorAll("#charts a")];
   if (!charts.length) return;
 
-  const LABELS = { chip: "Chip", dtypes: "Data types" };
-  const EVERY = "all"; // the value of the chip menu that shows all chips
-  const COLUMNS = { size: "B" }; // the columns of choices that have other names
   const ROWS_SHOWN = 200;
   const NARROW = 620; // pixels below which a chart takes its narrow layout
   const OPTIONS = new Map(); // what the menus of all charts offer, by name
@@ -28,103 +25,43 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   const current = () => charts.find((chart) => chart.id === state().get("chart")) ?? charts[0];
 
-  /** The value of a menu: the one in the address if the chart has it, or else the chart's default. */
-  function valueOf(param) {
-    const asked = state().get(param.name);
-    return param.options.find((option) => String(option) === asked) ?? param.value;
+  /** The options that a view shows, by menu; menus that it does not have are left out. */
+  const valuesOf = (one, view) => new Map(one.menus.map((name, i) => [name, view.values[i]]).filter(([, value]) => value != null));
+
+  /** The view that has most of the wanted options: earlier menus of the list count more. */
+  function nearest(one, wanted) {
+    const names = [...wanted.keys()];
+    const worth = (view) => {
+      const values = valuesOf(one, view);
+      return names.reduce((sum, name, i) => sum + (String(values.get(name)) === wanted.get(name) ? 2 ** (names.length - i) : 0), 0);
+    };
+    return one.views.reduce((best, view) => (worth(view) > worth(best) ? view : best), one.views[0]);
   }
 
-  const findingsOf = (spec) => spec.params?.find((param) => param.name === "findings")?.value;
-
-  /** The keys of the choices that a chart has a finding for; null if it lists no findings. */
-  function choicesOf(chart, { spec, cases }) {
-    const findings = findingsOf(spec);
-    const keys = cases ? cases.flatMap(([chips, rests]) => chips.flatMap((chip) => rests.map((rest) => chip + rest))) : Object.keys(findings ?? {});
-    const available = new Set(keys);
-    return available.has(keyOf(chart, new Map(chart.params.map((param) => [param.name, param.value])))) ? available : null;
-  }
-  const keyOf = (chart, values) => chart.params.map((param) => values.get(param.name)).join("|");
-
-  /** The part of a chart with a choice, by the menus that parts are by. */
-  const partOf = ({ by = [] }, values) => by.map((name) => values.get(name)).join("|");
-
-  /** The file with a choice that a chart does not have yet; undefined: it has it. */
-  function fileOf(one, key, values) {
-    const part = partOf(one, values);
-    return key in (findingsOf(one.spec) ?? {}) || one.read?.has(part) ? undefined : one.parts?.[part];
+  /** The view that the address asks for, or the nearest one. */
+  function viewOf(chart, one) {
+    const asked = chart.params.filter(({ name }) => state().has(name));
+    return nearest(one, new Map(asked.map(({ name }) => [name, state().get(name)])));
   }
 
-  /** Columns as rows. */
-  const listed = (columns) => unpacked(Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, { values }])));
-
-  /** Add a part to a chart: rows, and the values of parameters for its choices, such as findings. */
-  async function add(one, part, file) {
-    const { params, rows, ...datasets } = await load(file, file);
-    one.read ??= new Set();
-    if (one.read.has(part)) return;
-    one.read.add(part);
-    const more = rows ? listed(rows) : [];
-    one.rows = (one.rows ?? []).concat(more);
-    for (const [name, values] of Object.entries(params)) Object.assign(one.spec.params.find((param) => param.name === name).value, values);
-    const append = (name, rows) => { one.spec.datasets[name] = one.spec.datasets[name].concat(rows); };
-    if (one.spec.datasets.rows) append("rows", more); // the marks are rows of the data itself
-    for (const [name, columns] of Object.entries(datasets)) append(name, listed(columns));
-  }
-
-  /** The rows behind the view: of the chart's data those of the present choices. A chip that is highlighted leaves others out. */
-  async function rowsOf({ chart, one, values }) {
-    const addable = one.spec.params.find(({ name }) => name === "addable")?.value ?? {};
-    const beside = (row) => !(row.chip in addable) || row.chip === values.get("chip");
-    const rows = listed(await load(chart.rows, chart.rows)).concat((one.rows ?? []).filter(beside));
-    return chart.params.reduce((kept, { name, options }) => {
-      const column = COLUMNS[name] ?? name;
-      const fits = (row) => row[column] == null || row[column] === values.get(name);
-      const chooses = options[0] !== EVERY && kept.some((row) => row[column] === values.get(name));
-      return chooses ? kept.filter(fits) : kept;
-    }, rows);
-  }
-
-  /** The values of all menus; the nearest available ones if the chart has no finding for them. */
-  function valuesOf(chart, available) {
-    const values = new Map(chart.params.map((param) => [param.name, valueOf(param)]));
-    if (!available || available.has(keyOf(chart, values))) return values;
-    const asked = chart.params.filter((param) => state().has(param.name)).map((param) => param.name);
-    const keep = [...new Set(["chip", ...asked, ...values.keys()])].filter((name) => values.has(name));
-    const all = chart.params.reduce((lists, param) => lists.flatMap((list) => param.options.map((option) => [...list, option])), [[]]);
-    const fitting = all.map((list) => new Map(list.map((value, i) => [chart.params[i].name, value]))).filter((one) => available.has(keyOf(chart, one)));
-    const worth = (one) => keep.reduce((sum, name, i) => sum + (one.get(name) === values.get(name) ? 2 ** (keep.length - i) : 0), 0);
-    return fitting.reduce((best, one) => (worth(one) > worth(best) ? one : best), fitting[0] ?? values);
-  }
-
-  function showMenus(chart, spec, available, values) {
+  function showMenus(chart, one, view) {
     const focused = document.activeElement?.closest("[data-param]")?.dataset.param;
-    const named = (name) => LABELS[name] ?? (spec.params?.find((one) => one.name === name)?.bind?.name?.trim() || name);
-    const menus = chart.params.map((param) => {
-      const words = param.labels ?? param.options.map(String);
-      const lacks = (option) => param.name !== "chip" && available && !available.has(keyOf(chart, new Map(values).set(param.name, option)));
-      const options = param.options.map((option, i) => [String(option), words[i], lacks(option)]);
-      const control = picker(named(param.name), options, String(values.get(param.name)), (value) => go({ [param.name]: value }));
-      control.dataset.param = param.name;
+    const values = valuesOf(one, view);
+    const has = (wanted) => one.views.some((each) => [...wanted].every(([name, value]) => valuesOf(one, each).get(name) === value));
+    const menus = chart.params.filter(({ name }) => values.has(name)).map(({ name, title, options, labels }) => {
+      const lacks = (option) => name !== "by" && name !== "chip" && !has(new Map(values).set(name, option));
+      const control = picker(title, options.map((option, i) => [String(option), labels[i], lacks(option)]), String(values.get(name)), (value) => go({ [name]: value }));
+      control.dataset.param = name;
       return control;
     });
-    for (const name of ["chip", "dtypes"]) {
-      // Both menus are always there, so that they do not jump about from chart to chart.
-      if (chart.params.some((param) => param.name === name)) continue;
-      const control = menu(LABELS[name], [["", name === "chip" ? "all in this chart" : "as in this chart"]], "", () => {});
-      control.querySelector("select").disabled = true;
-      menus.push(control);
-    }
-    const rank = (control) => ["chip", "dtypes"].indexOf(control.dataset.param) >>> 0;
-    const asked = chart.params.some((param) => state().has(param.name));
+    const asked = chart.params.some(({ name }) => state().has(name));
     const reset = make("button", { type: "button", class: "quiet", hidden: !asked, onclick: () => go(Object.fromEntries(chart.params.map((p) => [p.name, null]))) }, "Reset");
-    $("controls").replaceChildren(...menus.sort((a, b) => rank(a) - rank(b)), reset);
+    $("controls").replaceChildren(...menus, reset);
     $("controls").querySelector(`[data-param="${focused}"] :is(select, input)`)?.focus();
-
-    const missing = chart.params.filter((param) => state().has(param.name) && String(values.get(param.name)) !== state().get(param.name));
-    const what = missing.map((param) => `${state().get(param.name)} is not in this chart; it shows ${values.get(param.name)}.`);
-    $("note").replaceChildren(what.join(" "));
-    if (missing.some(({ name }) => name in LABELS)) {
-      const wanted = new URLSearchParams(Object.keys(LABELS).filter((name) => state().has(name)).map((name) => [name, state().get(name)]));
+    const missing = chart.params.filter(({ name }) => state().has(name) && String(values.get(name) ?? state().get(name)) !== state().get(name));
+    $("note").replaceChildren(missing.map(({ name }) => `${state().get(name)} is not in this chart; it shows ${values.get(name)}.`).join(" "));
+    if (missing.some(({ name }) => name === "chip" || name === "dtypes")) {
+      const wanted = new URLSearchParams(["chip", "dtypes"].filter((name) => state().has(name)).map((name) => [name, state().get(name)]));
       $("note").append(" ", make("a", { href: `index.html#${wanted}` }, "The explorer has every chip and data type of the catalogue."));
     }
   }
@@ -146,18 +83,13 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("files").replaceChildren(...chart.files.map(([text, file]) => make("a", { href: file, download: true }, text)));
   }
 
+  /** The rows of the marks of a view: its longest list. */
+  const rowsOf = (view) => Object.values(view.datasets).reduce((best, rows) => (rows.length > best.length ? rows : best), []);
+
   /** Show the data behind the view, once they are asked for. */
-  async function showRows() {
-    const view = shown;
-    if (!$("behind").open || !view) return;
-    let rows = [];
-    try {
-      rows = await rowsOf(view);
-    } catch (error) {
-      $("rows-note").textContent = `The data could not be read: ${error.message}.`;
-      return;
-    }
-    if (view !== shown) return;
+  function showRows() {
+    if (!$("behind").open || !shown) return;
+    const rows = rowsOf(shown.view);
     const columns = Object.keys(rows[0] ?? {}).filter((name) => rows.some((row) => row[name] != null));
     const text = (value) => (typeof value === "number" ? value.toLocaleString("en-US", { maximumSignificantDigits: 6 }) : String(value ?? ""));
     const kind = (value) => ({ class: typeof value === "number" ? "number" : null });
@@ -179,47 +111,41 @@ document.addEventListener("DOMContentLoaded", async () => {
     return { layout, em: ems.findLast((em) => em * across <= room) ?? ems[0] };
   }
 
-  /** A spec in a size, at the choices of a view, without menus; `titled`: with the title, which the page has itself. */
-  function inSize(spec, chart, { layout, em }, values, titled) {
+  /** The specification of a view: layers, rows and parameters put into that of the chart. */
+  function specOf({ spec, layers }, view) {
+    const params = spec.params.map((param) => (param.name in view.params ? { ...param, value: view.params[param.name] } : param));
+    const more = Object.entries(view.params).filter(([name]) => !params.some((param) => param.name === name)).map(([name, value]) => ({ name, value }));
+    return { ...spec, params: [...params, ...more], layer: layers[view.layer], datasets: view.datasets };
+  }
+
+  /** A spec in a size; `titled`: with the title, which the page has itself. */
+  function inSize(spec, { layout, em }, titled) {
     const own = structuredClone(spec);
-    const drawn = own.usermeta?.looks?.[layout];
-    if (drawn) {
-      const scale = em / drawn.em;
-      const padding = { ...drawn.padding };
-      if (!titled) padding.top = own.usermeta.looks.paper.padding.top / own.usermeta.looks.paper.em * drawn.em;
-      own.width = drawn.width * scale;
-      own.height = drawn.height * scale;
-      own.padding = Object.fromEntries(Object.entries(padding).map(([side, pixels]) => [side, pixels * scale]));
-    }
+    const drawn = own.usermeta.looks[layout];
+    const scale = em / drawn.em;
+    const padding = { ...drawn.padding };
+    if (!titled) padding.top = own.usermeta.looks.paper.padding.top / own.usermeta.looks.paper.em * drawn.em;
+    own.width = drawn.width * scale;
+    own.height = drawn.height * scale;
+    own.padding = Object.fromEntries(Object.entries(padding).map(([side, pixels]) => [side, pixels * scale]));
     if (!titled) {
       delete own.title;
-      own.layer = own.layer?.filter((each) => each.mark?.style !== "subtitle");
+      own.layer = own.layer.filter((each) => each.mark?.style !== "subtitle");
     }
-    for (const param of own.params ?? []) {
-      if (chart.params.some((one) => one.name === param.name)) delete param.bind;
-      if (values.has(param.name)) param.value = values.get(param.name);
-      if (param.name === "em" && drawn) param.value = em;
-      if (param.name === "narrow" && drawn) param.value = drawn.narrow;
+    for (const param of own.params) {
+      if (param.name === "em") param.value = em;
+      if (param.name === "narrow") param.value = drawn.narrow;
     }
     return own;
   }
 
-  /** Set title and setting to the finding of the current choice, if the chart has one. */
-  function showFinding(chart, view) {
-    const said = (name) => { try { return view.signal(name); } catch { return undefined; } };
-    const title = said("headline") ?? chart.title;
-    const setting = [said("subline") ?? chart.subtitle].flat().join(" ");
+  /** Set title and setting to what the view says. */
+  function showFinding({ title, subtitle }) {
     document.title = `${title} – ${document.querySelector(".brand span").textContent}`;
     $("title").textContent = title;
-    $("setting").textContent = setting;
+    $("setting").textContent = subtitle.join(" ");
     $("plot").setAttribute("aria-label", `Chart: ${description()}`);
     $("live").textContent = title;
-  }
-
-  /** Highlight a chip by a click on its line or name in a chart of all chips; another click resets it. */
-  function pick(chart, chip) {
-    const [every, ...chips] = chart.params.find((param) => param.name === "chip")?.options ?? [];
-    if (every === EVERY && chips.includes(chip)) go({ chip: state().get("chip") === chip ? null : chip });
   }
 
   async function draw(chart, mode) {
@@ -227,28 +153,21 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("stage").setAttribute("aria-busy", "true");
     try {
       const one = await load(`chart/${chart.id}`, chart.spec);
-      const { spec, columns } = one;
-      for (const [name, packed] of Object.entries(columns)) spec.datasets[name] ??= unpacked(packed);
-      const available = choicesOf(chart, one);
-      const values = valuesOf(chart, available);
-      const file = fileOf(one, keyOf(chart, values), values);
-      if (file) await add(one, partOf(one, values), file);
       await document.fonts.load("500 13px Inter"); // labels are measured when they are drawn
       if (mine !== turn) return;
+      const view = viewOf(chart, one);
+      const spec = specOf(one, view);
       const size = sizeFor(spec);
-      const own = inSize(spec, chart, size, values, false);
       const config = themes[mode][size.layout][size.em];
       const plot = make("div", { "aria-hidden": "true" }); // the picture around it has the name
-      shown?.view.finalize();
-      $("bindings").replaceChildren();
+      shown?.drawn.finalize();
       $("plot").replaceChildren(plot);
       $("card").style.setProperty("--plot", config.background ?? "");
-      const { view } = await vegaEmbed(plot, own, { ...EMBED, config, bind: $("bindings") });
-      if (mine !== turn) return view.finalize();
-      shown = { chart, mode, size, view, one, spec, available, values };
-      view.addEventListener("click", (_, item) => pick(chart, item?.datum?.chip));
-      showMenus(chart, spec, available, values);
-      showFinding(chart, view);
+      const { view: drawn } = await vegaEmbed(plot, inSize(spec, size, false), { ...EMBED, config });
+      if (mine !== turn) return drawn.finalize();
+      shown = { chart, mode, size, drawn, one, spec, view };
+      showMenus(chart, one, view);
+      showFinding(view);
       showRows();
       $("stage").dataset.drawn = `${chart.id} ${mode}`;
     } catch (error) {
@@ -270,43 +189,23 @@ document.addEventListener("DOMContentLoaded", async () => {
     tellUnknown(["chart", ...OPTIONS.keys()], lost);
   }
 
-  async function apply() {
+  function apply() {
     const chart = current();
     const mode = theme();
     showUnknown(chart);
     showText(chart);
-    if (shown?.chart !== chart || shown.mode !== mode) {
+    if (shown?.chart !== chart) {
       $("title").textContent = chart.title;
       $("setting").textContent = chart.subtitle;
-      return draw(chart, mode);
     }
-    const values = valuesOf(chart, shown.available);
-    if (fileOf(shown.one, keyOf(chart, values), values)) return draw(chart, mode);
-    shown.values = values;
-    for (const [name, value] of values) shown.view.signal(name, value);
-    await shown.view.runAsync();
-    showMenus(chart, shown.spec, shown.available, values);
-    showFinding(chart, shown.view);
-    showRows();
+    return draw(chart, mode);
   }
 
   /** The chart `by` places further; the list goes round. */
   const step = (by) => go({ chart: charts[(charts.indexOf(current()) + by + charts.length) % charts.length].id }, true);
 
-  /** The specification with the choices of the view as its first ones, and with those menus that it has the data of. */
-  function chosenSpec() {
-    const { chart, spec, values } = shown;
-    const keys = Object.keys(findingsOf(spec) ?? {});
-    const params = spec.params.map((param) => {
-      const place = chart.params.findIndex(({ name }) => name === param.name);
-      if (place < 0) return param;
-      const has = new Set(keys.map((key) => key.split("|")[place]));
-      const { options, labels } = chart.params[place];
-      const kept = options.map((option, i) => [option, labels[i]]).filter(([option]) => has.has(String(option)));
-      return { ...param, value: values.get(param.name), bind: { ...param.bind, options: kept.map(([option]) => option), labels: kept.map(([, label]) => label) } };
-    });
-    return JSON.stringify({ ...spec, params, description: description() });
-  }
+  /** The specification of the view, in light colours and the size of the web. */
+  const viewSpec = () => JSON.stringify({ ...shown.spec, description: description(), config: themes.light.web[shown.spec.usermeta.looks.web.em] });
 
   /** What a screen reader says of the view. */
   const description = () => `${$("title").textContent}. ${$("setting").textContent}`;
@@ -321,10 +220,9 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   /** The picture of the view with its title and subtitle, in the size of the web. */
   async function picture(kind) {
-    const { chart, mode, spec, values } = shown;
-    const { em } = spec.usermeta?.looks?.web ?? {};
-    const size = { layout: "web", em: themes[mode].web[em] ? em : Math.max(...Object.keys(themes[mode].web)) };
-    const { view } = await vegaEmbed(make("div"), inSize(spec, chart, size, values, true), { ...EMBED, config: themes[mode].web[size.em] });
+    const { mode, spec } = shown;
+    const { em } = spec.usermeta.looks.web;
+    const { view } = await vegaEmbed(make("div"), inSize(spec, { layout: "web", em }, true), { ...EMBED, config: themes[mode].web[em] });
     const drawn = kind === "svg" ? named(await view.toSVG()) : await view.toImageURL("png", 2);
     view.finalize();
     return drawn;
@@ -343,15 +241,15 @@ document.addEventListener("DOMContentLoaded", async () => {
   const SAVED = {
     png: { ending: "png", of: () => picture("png") },
     svg: { ending: "svg", type: "image/svg+xml", of: () => picture("svg") },
-    csv: { ending: "csv", type: "text/csv", of: async () => csv(await rowsOf(shown)) },
-    json: { ending: "vl.json", type: "application/json", of: async () => chosenSpec() },
+    csv: { ending: "csv", type: "text/csv", of: async () => csv(rowsOf(shown.view)) },
+    json: { ending: "vl.json", type: "application/json", of: async () => viewSpec() },
   };
 
   /** Save the view; the file's name has the chart and its choices. */
   async function saveView(kind) {
     if (!shown) return;
     const { ending, type, of } = SAVED[kind];
-    const stem = [shown.chart.id, ...shown.values.values()].join("-").replace(/[^\w.]+/g, "-");
+    const stem = [shown.chart.id, ...valuesOf(shown.one, shown.view).values()].join("-").replace(/[^\w.]+/g, "-");
     const saved = await of();
     const url = type ? URL.createObjectURL(new Blob([saved], { type })) : saved;
     make("a", { href: url, download: `${stem}.${ending}` }).click();
@@ -384,8 +282,9 @@ document.addEventListener("DOMContentLoaded", async () => {
   $("behind").addEventListener("toggle", showRows);
   $("copy").addEventListener("click", async () => {
     // A page opened from a folder may be refused the clipboard; the address bar has the same.
-    const values = shown ? valuesOf(shown.chart, shown.available) : [];
-    go({ chart: current().id, ...Object.fromEntries(values) });
+    const chart = current();
+    const values = shown ? [...valuesOf(shown.one, shown.view)].filter(([name]) => chart.params.some((param) => param.name === name)) : [];
+    go({ chart: chart.id, ...Object.fromEntries(values) });
     const said = await navigator.clipboard?.writeText(location.href).then(() => "Copied", () => null);
     $("copy").textContent = said ?? "The link is in the address bar";
     setTimeout(() => { $("copy").textContent = "Copy link to this view"; }, 2000);

@@ -1,0 +1,169 @@
+"""Cells in rows and columns with a number each: critical sizes, and bottlenecks."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.lazy import pl
+from rooflines.charts.kit import layers as kit
+from rooflines.charts.kit.place import LAYOUTS, in_cell
+from rooflines.charts.kit.text import shorten, width_em
+from rooflines.charts.kit.themes import plot_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.kit.themes import Margins
+
+BELOW, TWO_LINES = 0.75, 2.1
+"""Size of the text below a number [1], and the least height of a cell that has such text [em]."""
+
+GAP, DOWN, LONGEST = 0.5, 1.35, 4.0
+"""Room between two names of columns, height of the name of a row, and width that the name of a
+column has at least, so that some are left out [em]."""
+
+BINARY = 1024
+
+
+def size_name(size: float) -> str:
+    """A size as an axis names it: multiples of 1,024 with k."""
+    whole = round(size)
+    if whole >= BINARY and whole % BINARY == 0:
+        return f"{whole // BINARY:,}k"
+    return f"{whole:,}"
+
+
+def gridded(
+    frame: pl.DataFrame, column: str, row: str, columns: Sequence[object], rows: Sequence[object]
+) -> pl.DataFrame:
+    """Rows of a table as cells: `x` and `y`, their places.
+
+    Args:
+        frame: The rows.
+        column: The column that goes across.
+        row: The column that goes up or down.
+        columns: Its values from the left.
+        rows: Those of `row` from above.
+    """
+    places = {
+        name: pl.DataFrame(
+            {key: values, name: [float(place) for place in range(len(values))]},
+            schema={key: frame.schema[key], name: pl.Float64},
+        )
+        for name, key, values in (("x", column, columns), ("y", row, rows))
+    }
+    cells = frame.join(places["x"], on=column).join(places["y"], on=row)
+    return cells.unique(["x", "y"], keep="first", maintain_order=True).sort("y", "x")
+
+
+def grid_params(
+    margins: Margins, columns: Sequence[str], rows: Sequence[str], room: float
+) -> dict[str, Any]:
+    """The parameters of a grid: edges, and as many names as there is room for.
+
+    Args:
+        margins: Room around the plot.
+        columns: Names of columns from the left.
+        rows: Names of rows from above.
+        room: Width of the name of a row [em].
+    """
+    few = {}
+    for layout, size in LAYOUTS.items():
+        wide, tall = plot_size(size, margins)
+        widest = max((width_em(text) for text in columns), default=1.0)
+        cell = wide / max(len(columns), 1)
+        long = max(cell - GAP, min(widest, LONGEST))
+        steps = math.ceil((long + GAP) / cell)
+        few[layout] = {
+            "across": list(range(0, len(columns), steps)),
+            "up": list(range(0, len(rows), math.ceil(DOWN * len(rows) / tall))),
+            "columns": [shorten(text, long, tail=True) for text in columns],
+        }
+    return {
+        "plane": {
+            "x": [-0.5, len(columns) - 0.5],
+            "y": [len(rows) - 0.5, -0.5],
+            **few,
+        },
+        "rows": [shorten(text, room, tail=True) for text in rows],
+    }
+
+
+def grid_axes(across: str, up: str | None) -> tuple[Layer, Layer]:
+    """The channels of the places of cells."""
+    bare = {"grid": False, "domain": False, "ticks": False}
+    names = "(narrow ? plane.narrow : plane.wide)"
+    x = kit.axis("x", across, f"{names}.columns[datum.value] || ''", **bare)
+    y = kit.axis("y", up, "rows[datum.value] || ''", **bare)
+    x["axis"]["values"] = kit.expr(f"{names}.across")
+    y["axis"]["values"] = kit.expr(f"{names}.up")
+    return kit.number("x", **x), kit.number("y", **y)
+
+
+def with_texts(
+    cells: pl.DataFrame, margins: Margins, texts: Sequence[str], below: Sequence[str | None] = ()
+) -> pl.DataFrame:
+    """Cells with `text` and `below`, and whether these have room, in both layouts."""
+    lines = list(below) or [None] * len(texts)
+    counts = [int(cells[axis].max() or 0) + 1 for axis in "xy"]  # type: ignore[arg-type]
+    fits: dict[str, list[bool]] = {}
+    for tail, layout in (("", "wide"), ("_narrow", "narrow")):
+        plot = plot_size(LAYOUTS[layout], margins)
+        wide, tall = (side / count for side, count in zip(plot, counts, strict=True))
+        fits[f"on{tail}"] = [in_cell(text, wide - 0.25, tall) is not None for text in texts]
+        fits[f"two{tail}"] = [
+            text is not None and tall >= TWO_LINES and width_em(text) * BELOW < wide - 0.25
+            for text in lines
+        ]
+    return cells.with_columns(
+        text=pl.Series(list(texts), dtype=pl.String),
+        below=pl.Series(lines, dtype=pl.String),
+        **{name: pl.Series(values, dtype=pl.Boolean) for name, values in fits.items()},
+    )
+
+
+def cell_layer(
+    x: Layer, y: Layer, tips: Sequence[Layer], colour: Mapping[str, Any], where: str = ""
+) -> Layer:
+    """The cells; without a colour those that are never."""
+    edges = {
+        "x": {**x, "field": "left"},
+        "x2": {"field": "right"},
+        "y": {**y, "field": "top"},
+        "y2": {"field": "bottom"},
+        "tooltip": list(tips),
+    }
+    style = ["cell"] if colour else ["cell", "never"]
+    made = kit.layer("cells", "rect", style, {**edges, **colour}, where=where)
+    sides = {"left": "x - 0.5", "right": "x + 0.5", "top": "y - 0.5", "bottom": "y + 0.5"}
+    made.setdefault("transform", []).extend(
+        {"calculate": f"datum.{side}", "as": name} for name, side in sides.items()
+    )
+    return made
+
+
+def text_layers(
+    x: Layer, y: Layer, style: str, where: str = "true", *, two: bool = True
+) -> list[Layer]:
+    """The numbers of cells that have room, and the smaller ones below them if there are any."""
+    shown = f"(narrow ? datum.on_narrow : datum.on) && {where}"
+    both = "(narrow ? datum.two_narrow : datum.two)"
+    at = {"x": x, "y": y}
+    up = {"dy": kit.expr(f"{both} ? em * -0.5 : 0")} if two else {}
+    first = kit.layer("cells", "text", style, {**at, "text": kit.name("text")}, where=shown, **up)
+    if not two:
+        return [first]
+    return [
+        first,
+        kit.layer(
+            "cells",
+            "text",
+            style,
+            {**at, "text": kit.name("below")},
+            where=f"{shown} && {both}",
+            dy=kit.expr("em * 0.6"),
+            fontSize=kit.expr(f"em * {BELOW}"),
+        ),
+    ]

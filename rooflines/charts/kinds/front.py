@@ -1,0 +1,370 @@
+"""Throughput against interactivity: the best batches and splits of each chip."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.lazy import pl
+from rooflines.basics.text import counted, significant
+from rooflines.charts import frames
+from rooflines.charts.frames import BASES, NOMINAL
+from rooflines.charts.kit import ends
+from rooflines.charts.kit import layers as kit
+from rooflines.charts.kit.place import Plane
+from rooflines.charts.kit.text import chip_label, with_value
+from rooflines.charts.kit.themes import Margins
+from rooflines.charts.offers import dtypes_by_chip
+from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.explanation.sentences import LEAST_FACTOR, Ranking, Sentence, first_true
+from rooflines.models.shape import DECODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.results import Results
+    from rooflines.charts.views import Option
+    from rooflines.serving.sweep import ModelSweep
+
+__all__ = ["KIND"]
+
+MARGINS, NAME_ROOM = Margins(left=4.6, right=13.6), 12.8
+
+TARGET = 50
+"""Tokens per second and user that titles compare chips at [1/s]."""
+
+TIME, RATE = "t_ops_s", "tokens_per_s_per_chip_ops"
+"""Kernel after kernel: the least time of a step, and what a chip gives then."""
+
+ROOM, BEYOND = 1.3, 3.0
+"""Factors by which axes go beyond the values, and beyond the slowest that fits [1]."""
+
+FRONT = 2
+"""The state of a point on the front; 1 fits, 0 does not."""
+
+ALONG, STEPS, MOST_BENEATH = 0.008, 48, 3
+"""Lines closer than this share of the height hide each other, at one of so many places [1]."""
+
+
+def menus(sweep: ModelSweep, _: Mapping[str, Option]) -> list[Menu]:
+    """The model, dtypes, the context, and what numbers are by."""
+    known = set().union(*dtypes_by_chip(sweep).values())
+    calibrated = bool(sweep.config.calibration)
+    return [
+        Menu("model", tuple(sweep.models)),
+        Menu("dtypes", tuple(name for name in sweep.combinations if name in known)),
+        Menu("S", tuple(sweep.contexts)),
+        *([Menu("basis", BASES)] if calibrated else []),
+    ]
+
+
+def view(  # noqa: PLR0913, the menus
+    results: Results,
+    sweep: str,
+    *,
+    chips: Sequence[str],
+    model: str,
+    dtypes: str,
+    S: int,  # noqa: N803, the name of the size
+    basis: str = NOMINAL,
+) -> View:
+    """The fronts of chips.
+
+    Args:
+        results: Where numbers come from.
+        sweep: The sweep of whole models.
+        chips: The chips compared.
+        model: The model.
+        dtypes: Its dtypes.
+        S: The context [1].
+        basis: What the times are by.
+    """
+    own = results.model_sweep(sweep)
+    able = [chip for chip, names in dtypes_by_chip(own).items() if dtypes in names]
+    shown = [chip for chip in chips if chip in able] or able[: KIND.most_chips]
+    of = results.of_models(sweep, shown, [dtypes])
+    rows = _rows(of.rows([model], [S]), basis)
+    found = _with_front(rows)
+    at_target = _at_target(found)
+    plane = _plane(found)
+    says = first_true(_sentences(own, model, dtypes, at_target, found, basis))
+    vendors = {chip: own.chips[chip].vendor for chip in shown}
+    return View(
+        says,
+        _subtitle(own, found, (model, dtypes, S), basis),
+        _layers(vendors),
+        {
+            "points": found.filter(pl.col("state") < FRONT).select(
+                "chip", "split", "chips", "B", "user", "rate", "state", "max_B"
+            ),
+            "fronts": _hidden(found, plane),
+            "names": _names(found, at_target, plane),
+            "target": pl.DataFrame({"user": [float(TARGET)], "text": [f"{TARGET} tokens/s a user"]})
+            if plane.x[0] < TARGET < plane.x[1]
+            else pl.DataFrame(schema={"user": pl.Float64, "text": pl.String}),
+        },
+        MARGINS,
+        rows.drop("user", "rate"),
+        {**kit.plane_params(plane), "late": bool(plane.x[0] * plane.x[1] < TARGET**2)},
+        (model, *shown),
+    )
+
+
+def _rows(rows: pl.LazyFrame, basis: str) -> pl.DataFrame:
+    """Rows of decode steps, with `user`, tokens per second and user, and `rate` [1/s]."""
+    estimate = frames.BAND[0]
+    rows = frames.with_missing(rows.filter(phase=DECODE), estimate)
+    keys = ("model", "phase", "chip", "dtypes", "split", "chips", "B", "S")
+    time = TIME if basis == NOMINAL else estimate
+    return (
+        rows.select(*keys, "fits", "max_B", TIME, RATE, estimate)
+        .with_columns(user=1 / pl.col(time), rate=pl.col(RATE) * pl.col(TIME) / pl.col(time))
+        .drop_nulls("user")
+        .collect()
+    )
+
+
+def _with_front(rows: pl.DataFrame) -> pl.DataFrame:
+    """Adds `state`: 0 does not fit, 1 fits, 2 is on the front of its chip."""
+    order = rows.sort("user", "rate", descending=[True, True])
+    best = pl.when("fits").then("rate").cum_max().forward_fill().shift().over("chip")
+    front = pl.col("fits") & (best.is_null() | (pl.col("rate") > best))
+    return order.with_columns(state=pl.col("fits").cast(pl.Int64) + front.cast(pl.Int64))
+
+
+def _at_target(found: pl.DataFrame) -> dict[str, float]:
+    """The largest throughput of each chip at `TARGET` or more a user, the largest first [1/s]."""
+    quick = found.filter(pl.col("fits"), pl.col("user") >= TARGET)
+    rates = (
+        quick.group_by("chip")
+        .agg(pl.col("rate").max())
+        .sort("rate", "chip", descending=[True, False])
+    )
+    return dict(rates.iter_rows())
+
+
+def _plane(found: pl.DataFrame) -> Plane:
+    """The axes; they go on somewhat beyond what fits."""
+    fitting = found.filter("fits")
+    low, high = frames.lowest(found, "user"), frames.highest(found, "user")
+    if fitting.height:
+        low = max(low, frames.lowest(fitting, "user") / BEYOND)
+    bottom, top = frames.lowest(found, "rate"), frames.highest(found, "rate")
+    return Plane((low / ROOM, high * ROOM), (bottom / ROOM, top * ROOM))
+
+
+def _hidden(found: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+    """The points of the fronts, and how many fronts drawn later run along each."""
+    fronts = found.filter(state=FRONT).sort("chip", "user")
+    heights: dict[str, dict[int, float]] = {}
+    for (chip,), part in fronts.group_by("chip", maintain_order=True):
+        points = [plane.at((1.0, 1.0), x, y) for x, y in part.select("user", "rate").iter_rows()]
+        heights[str(chip)] = {
+            step: y + (after[1] - y) * (step / STEPS - x) / (after[0] - x)
+            for (x, y), after in pairwise(points)
+            for step in range(math.ceil(x * STEPS), math.ceil(after[0] * STEPS))
+        }
+    names = list(heights)
+    beneath = {}
+    for index, name in enumerate(names):
+        one = heights[name]
+        hiding = [
+            later
+            for later in names[index + 1 :]
+            if sum(
+                abs(y - heights[later][at]) < ALONG for at, y in one.items() if at in heights[later]
+            )
+            > len(one) / 4
+        ]
+        beneath[name] = min(len(hiding), MOST_BENEATH)
+    count = pl.col("chip").replace_strict(beneath, default=0, return_dtype=pl.Int64)
+    return fronts.select("chip", "split", "chips", "B", "user", "rate", beneath=count)
+
+
+def _names(found: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) -> pl.DataFrame:
+    """Names right of the plot, with what each chip gives at the target."""
+    chips = found["chip"].unique(maintain_order=True).to_list()
+    least = found.filter("fits").group_by("chip").agg(pl.col("rate").min())
+    lowest = dict(least.iter_rows())
+    known = [(chip, at_target.get(chip, lowest.get(chip, plane.y[0]))) for chip in chips]
+    rows = [
+        (
+            chip,
+            rate,
+            with_value(
+                chip_label(chip),
+                f"{significant(rate)}/s"
+                if chip in at_target
+                else "too slow"
+                if chip in lowest
+                else "does not fit",
+                NAME_ROOM,
+            ),
+        )
+        for chip, rate in known
+    ]
+    schema = {"chip": pl.String, "rate": pl.Float64, "text": pl.String}
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    return table.hstack(ends.at_ends(MARGINS, plane, table["rate"].to_list()))
+
+
+def _layers(vendors: Mapping[str, str | None]) -> list[Layer]:
+    """Points, fronts, the target, and names at the right edge."""
+    x = kit.number(
+        "user", **kit.log_axis("x", "Tokens per second and user", "format(datum.value, ',~g')")
+    )
+    y = kit.number("rate", **kit.log_axis("y", "Tokens per second and chip", kit.SHORT_LABEL))
+    note: Layer = {
+        "align": kit.expr("late ? 'right' : 'left'"),
+        "dx": kit.expr("em * (late ? -0.5 : 0.5)"),
+        "y": kit.expr("height - em"),
+    }
+    text = {"x": x, "text": kit.name("text")}
+    named = {
+        "x": {"value": kit.expr("width")},
+        "y": y,
+        "fill": kit.chip_colour(vendors, letters=True),
+    }
+    return [
+        kit.layer("target", "rule", "rule", {"x": x}),
+        *_points({"x": x, "y": y}, {"color": kit.chip_colour(vendors)}),
+        kit.layer("target", "text", ["note", "halo"], text, **note),
+        kit.layer("target", "text", "note", text, **note),
+        *kit.labels("names", "value", named, halo=False, clip=False),
+    ]
+
+
+def _points(at: Layer, colour: Layer) -> list[Layer]:
+    """What does not fit, what does, and the fronts."""
+    tips = [
+        kit.tip("chip"),
+        kit.tip("split"),
+        kit.tip("chips", "chips", ",d"),
+        kit.tip("B", "B", ",d"),
+        kit.tip("user", "tokens/s a user", ",.5~g"),
+        kit.tip("rate", "tokens/s per chip", ",.5~g"),
+    ]
+    every = {**at, "tooltip": [*tips, kit.tip("max_B", "largest B that fits", ",d")]}
+    front = {**at, **colour, "tooltip": tips}
+    small = kit.expr("em * em * 0.16")
+    outside: Any = {"filled": False, "size": small, "opacity": 0.7, "clip": True}
+    inside: Any = {"size": small, "strokeWidth": 0}
+    wide = kit.expr("em * (0.19 + 0.2 * datum.beneath)")
+    large = kit.expr("pow(em * (0.62 + 0.3 * datum.beneath), 2)")
+    line = {**front, "order": kit.number("user")}
+    return [
+        kit.layer("points", "point", "context", every, where="datum.state == 0", **outside),
+        kit.layer(
+            "points", "point", "dot", {**every, **colour}, where="datum.state == 1", **inside
+        ),
+        kit.layer("fronts", "line", "curve", line, strokeWidth=wide),
+        kit.layer("fronts", "point", "dot", front, size=large),
+    ]
+
+
+def _published(sweep: ModelSweep, model: str, dtypes: str) -> str | None:
+    """The format that most weights of a model are published in, if it is another."""
+    own = sweep.models[model].dtypes
+    if own is None:
+        return None
+    named = str(own.experts or own.weights)
+    return named if named not in dtypes else None
+
+
+def _subtitle(
+    sweep: ModelSweep, found: pl.DataFrame, chosen: tuple[str, str, int], basis: str
+) -> str:
+    """The setting."""
+    model, dtypes, context = chosen
+    times = "least times, kernel after kernel" if basis == NOMINAL else "calibrated"
+    moe = sweep.models[model].shape.moe is not None
+    experts = f" Experts: {sweep.config.routing} routing." if moe else ""
+    other = _published(sweep, model, dtypes)
+    weights = f" (published in {other})" if other else ""
+    hollow = "; hollow: too large for the memory" if not found["fits"].all() else ""
+    return (
+        f"{chip_label(model)} in {dtypes}{weights}, decode at S = {context:,}; {times}.{experts}"
+        f" Dots: batches and splits{hollow}. Numbers: at {TARGET} tokens/s a user."
+    )
+
+
+def _sentences(  # noqa: PLR0913, PLR0917, what is said depends on all
+    sweep: ModelSweep,
+    model: str,
+    dtypes: str,
+    at_target: Mapping[str, float],
+    found: pl.DataFrame,
+    basis: str,
+) -> Iterator[Sentence]:
+    """What may be said, the strongest first."""
+    chips = found["chip"].unique(maintain_order=True).to_list()
+    every = [chip for chip, names in dtypes_by_chip(sweep).items() if dtypes in names]
+    if basis != NOMINAL:
+        every = [chip for chip in every if chip in chips]  # those that have a calibration
+    other = _published(sweep, model, dtypes)
+    named = f"{chip_label(model)} in {dtypes}{f', published in {other}' if other else ''}"
+    rows = [{"chip": chip} for chip in chips]
+    at = f"at {TARGET} tokens/s a user"
+    if not found["fits"].any():
+        yield Sentence(
+            text=f"{named} fits the memory of none", rows=rows, every=every, published=other
+        )
+    elif not at_target:
+        yield Sentence(
+            text=f"{named}: none reaches {TARGET} tokens/s a user",
+            rows=rows,
+            every=every,
+            published=other,
+        )
+    elif len(at_target) > 1 and basis == NOMINAL:
+        best, first = next(iter(at_target.items()))
+        second = list(at_target.values())[1]
+        factor = significant(first / second)
+        yield Sentence(
+            text=f"By its bound {chip_label(best)} gives {factor} × the next {at}",
+            rows=rows,
+            every=every,
+            ranks=Ranking(first, second),
+        )
+        near = [chip for chip, rate in at_target.items() if rate * LEAST_FACTOR > first]
+        words = " and ".join(chip_label(chip) for chip in near[:2])
+        text = f"{len(near)} chips" if len(near) > 2 else words  # noqa: PLR2004
+        factor = f"{LEAST_FACTOR:g} ×"
+        yield Sentence(text=f"{text} lead {at}, bounds within {factor}", rows=rows, every=every)
+    if at_target:
+        low, high = significant(min(at_target.values())), significant(max(at_target.values()))
+        few = len(at_target) < len(chips)
+        whole = f"{len(at_target)} of {len(chips)} chips" if few else f"All {len(chips)} chips"
+        yield Sentence(
+            text=f"{whole} reach {TARGET} tokens/s a user, with {low} to {high} per chip",
+            rows=rows,
+            every=every,
+        )
+    yield Sentence(text=f"{named} on {counted(len(chips), 'chip')}", published=other)
+
+
+KIND = Kind(
+    name="front",
+    heading="Throughput and interactivity",
+    caption=(
+        "Tokens per second and chip over tokens per second and user, for every batch and split; "
+        "lines join the best of each chip. Nominal times are lower bounds, of one kernel after "
+        "the other."
+    ),
+    order=70,
+    source="model_sweeps",
+    menus=menus,
+    view=view,
+    needs=(
+        Need("decode among its `phase`", lambda s: DECODE in s.config.phase),
+        Need("no T in its grid: one new token a step", lambda s: s.new_tokens is None),
+        Need("contexts S in its grid, not `requests`", lambda s: not s.config.requests),
+        Need("a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))),
+        Need("several batches", lambda s: len(s.batches) > 1, auto=True),
+    ),
+    reads=(TIME, RATE, "fits", "max_B"),
+    compares=True,
+    most_chips=8,
+)

@@ -1,0 +1,262 @@
+"""Timings beside the model: dots under the roof, or measured over predicted time by size."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rooflines.basics.lazy import pl
+from rooflines.basics.text import counted, si, significant
+from rooflines.charts import frames, roofs
+from rooflines.charts.kit import ends
+from rooflines.charts.kit import layers as kit
+from rooflines.charts.kit.place import Plane
+from rooflines.charts.kit.text import chip_label
+from rooflines.charts.kit.themes import Margins
+from rooflines.charts.offers import CASE, NO_SOFTWARE
+from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.explanation.sentences import Sentence, first_true
+from rooflines.model.resources import math_rate, memory_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.measured_results import MeasuredCases
+    from rooflines.charts.results import Results
+    from rooflines.charts.views import Option
+    from rooflines.model.target import Target
+
+__all__ = ["KIND"]
+
+ROOF, RATIO = "roof", "ratio"
+
+OF_ROOF, OF_RATIO = Margins(left=4.2, right=11.2), Margins(left=4.2, right=7.8)
+
+MOST_DOTS, FINEST = 600, 256
+"""Timings drawn as dots, and cells along each side of the finest grid they are sampled by [1]."""
+
+BINS_PER_DECADE, FEWEST = 6, 10
+"""Bins of timings per factor of ten, and timings from which on quantiles are stated [1]."""
+
+OVER = {"ratio_lower": "bound", "ratio_estimate": "estimate"}
+"""What each ratio divides the measured time by."""
+
+STYLES = {
+    "ratio_lower": ("to-bound", "roof", "strong"),
+    "ratio_estimate": ("to-estimate", "estimate", "estimate-text"),
+}
+"""Styles of the dots, the line and the text of each ratio."""
+
+SECONDS_LABEL = "replace(format(datum.value, '~s'), regexp('([mµn]?)$'), ' $1s')"
+RATIO_LABEL = "format(datum.value, '~g')"
+
+
+def menus(source: MeasuredCases, given: Mapping[str, Option]) -> list[Menu]:
+    """How timings are shown, the chip, dtypes, and the software: with most timings first."""
+    chosen = {key: given[key] for key in CASE if key in given}
+    found = [Menu("by", (RATIO, ROOF))]
+    for key in ("chip", "dtypes", "software"):
+        counts: Counter[str] = Counter()
+        for case in source.cases:
+            values = {**case._asdict(), "software": case.software or NO_SOFTWARE}
+            if all(values[name] == chosen[name] for name in chosen if name != key):
+                counts[str(values[key])] += case.timings
+        options = tuple(name for name, _ in counts.most_common())
+        found.append(Menu(key, options))
+        if options:
+            chosen.setdefault(key, options[0])
+    return found
+
+
+def view(  # noqa: PLR0913, the menus
+    results: Results,
+    sweep: str,
+    *,
+    chips: Sequence[str],
+    by: str,
+    chip: str,
+    dtypes: str,
+    software: str,
+) -> View:
+    """The timings of one chip, software and dtypes.
+
+    Args:
+        results: Where numbers come from.
+        sweep: The set of timings.
+        chips: The chip again.
+        by: `roof` or `ratio`.
+        chip: The chip.
+        dtypes: The dtype combination.
+        software: What was timed.
+    """
+    from rooflines.charts.measured_results import timings_of  # noqa: PLC0415, it imports polars
+    from rooflines.fits.matmuls import nominal_target  # noqa: PLC0415, the same
+
+    joined = results.joined(sweep)
+    timings = timings_of(joined, (chips or [chip])[0], software, dtypes)
+    target = nominal_target(joined.entries[chip], timings["compute"][0])
+    says = first_true(_sentences(timings, by))
+    about = f"{dtypes} on {chip_label(chip)}, {software}."
+    made = _under_roof(timings, target) if by == ROOF else _ratios(timings)
+    layers, data, plane, words = made
+    return View(
+        says,
+        f"{about} {words}",
+        layers,
+        data,
+        OF_ROOF if by == ROOF else OF_RATIO,
+        timings.drop("flops", "fits_cache"),
+        kit.plane_params(plane),
+        (chip, software, dtypes),
+    )
+
+
+def sampled(part: pl.DataFrame, x: str, y: str, most: int = MOST_DOTS) -> pl.DataFrame:
+    """The first timing of every cell of a grid over two columns on logarithmic axes.
+
+    Args:
+        part: Timings.
+        x: A column with positive values.
+        y: Another one.
+        most: Of the grids that keep no more, one of the finest is taken [1].
+    """
+    if part.height <= most:
+        return part
+    logs = [pl.col(column).log() for column in (x, y)]
+    places = [((log - log.min()) / (log.max() - log.min())).fill_nan(0.0) for log in logs]
+    shares = part.select(x=places[0], y=places[1])
+
+    def first(cells: int) -> pl.Series:
+        cell = [(pl.col(name) * cells).floor().clip(0, cells - 1) for name in "xy"]
+        return shares.select(pl.struct(cell).is_first_distinct()).to_series()
+
+    finer = bisect_right(range(2, FINEST), most, key=lambda cells: int(first(cells).sum()))
+    return part.filter(first(finer + 1))
+
+
+def _dots_text(drawn: int, every: int) -> str:
+    """What a subtitle says of the dots."""
+    chosen = ", one per cell of a grid" if drawn < every else ""
+    return f"Dots: {drawn:,} of {counted(every, 'timing')}{chosen}"
+
+
+def _tips() -> list[Layer]:
+    return [
+        *(kit.tip(size, size, ",d") for size in "BDF"),
+        kit.tip("seconds", "measured, s", ".4~s"),
+    ]
+
+
+def _under_roof(
+    timings: pl.DataFrame, target: Target
+) -> tuple[list[Layer], dict[str, pl.DataFrame], Plane, str]:
+    """What timings attain over their intensity, under the bound."""
+    peak, rate = float(math_rate(target).per_s), float(memory_rate(target).per_s)
+    dots = timings.select(
+        *"BDF",
+        "seconds",
+        intensity="memory_intensity",
+        flops_per_s=pl.col("flops") / pl.col("seconds"),
+        hollow=pl.col("fits_cache").fill_null(value=False),
+    )
+    drawn = sampled(dots, "intensity", "flops_per_s")
+    roof = pl.DataFrame(
+        {
+            "roof": ["bound"],
+            "flops_per_s": [peak],
+            "bytes_per_s": [rate],
+            "ridge": [peak / rate],
+            "text": [f"bound {si(peak, 'FLOP/s')}"],
+        }
+    )
+    plane = roofs.plane_of(roof, drawn)
+    x, y, lines = roofs.roof_layers(
+        None, "Arithmetic intensity (FLOP per byte of memory)", "Attained FLOP/s"
+    )
+    tips = [*_tips(), kit.tip("flops_per_s", "FLOP/s", ".4~s")]
+    data = {
+        "roofs": roofs.lines(roof, plane),
+        "names": roofs.names(roof, plane, OF_ROOF),
+        "dots": drawn,
+    }
+    hollow = "; hollow: the operands fit the last-level cache" if drawn["hollow"].any() else ""
+    words = f"{_dots_text(drawn.height, dots.height)}{hollow}."
+    return [lines[0], *roofs.dot_layers(x, y, tips), *lines[1:]], data, plane, words
+
+
+def _ratios(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFrame], Plane, str]:
+    """Measured over predicted time by the size of the bound."""
+    drawn = sampled(timings, "t_lower_s", "ratio_lower").select(
+        *"BDF", "seconds", "t_lower_s", *OVER
+    )
+    bins = (pl.col("t_lower_s").log(10) * BINS_PER_DECADE).floor().alias("#bin")
+    medians = timings.group_by(bins).agg(pl.col("t_lower_s", *OVER).median()).sort("#bin")
+    values = [value for name in OVER for value in drawn[name].drop_nulls()]
+    across = frames.lowest(drawn, "t_lower_s") / 1.5, frames.highest(drawn, "t_lower_s") * 1.5
+    plane = Plane(across, (min([*values, 1.0]) / 1.25, max([*values, 1.0]) * 1.25))
+    last = medians.tail(1).row(0, named=True)
+    names = [name for name in OVER if last[name] is not None]
+    ends_of = pl.DataFrame(
+        {
+            "ratio": [last[name] for name in names],
+            "text": [f"over {OVER[name]}" for name in names],
+            "style": [STYLES[name][2] for name in names],
+        }
+    )
+    data = {
+        "dots": drawn,
+        "medians": medians.drop("#bin"),
+        "one": pl.DataFrame({"one": [1.0]}),
+        "names": ends_of.hstack(ends.at_ends(OF_RATIO, plane, ends_of["ratio"].to_list())),
+    }
+    x = kit.number("t_lower_s", **kit.log_axis("x", "Bound of the time", SECONDS_LABEL))
+    y = kit.log_axis("y", "Measured over predicted time", RATIO_LABEL)
+    tips = [*_tips(), kit.tip("t_lower_s", "bound, s", ".4~s")]
+    tips += [kit.tip(name, f"measured over {over}", ".3~r") for name, over in OVER.items()]
+    made = [kit.layer("one", "rule", "rule", {"y": kit.number("one", **y)})]
+    for name, (dot, _, _) in STYLES.items():
+        at = {"x": x, "y": kit.number(name, **y), "tooltip": tips}
+        made.append(kit.layer("dots", "point", dot, at, where=f"datum.{name} != null"))
+    for name, (_, line, _) in STYLES.items():
+        at = {"x": x, "y": kit.number(name, **y)}
+        made.append(kit.layer("medians", "line", line, at, where=f"datum.{name} != null"))
+    for _, _, style in STYLES.values():
+        at = {"x": {"value": kit.expr("width")}, "y": kit.number("ratio", **y)}
+        where = f"datum.style == '{style}'"
+        made += kit.labels("names", style, at, halo=False, clip=False, where=where)
+    words = f"{_dots_text(drawn.height, timings.height)}. Lines: medians of all, by bound."
+    return made, data, plane, words
+
+
+def _sentences(timings: pl.DataFrame, by: str) -> Iterator[Sentence]:
+    """What may be said, the strongest first."""
+    chip, dtypes = timings.row(0, named=True)["chip"], timings["dtypes"][0]
+    ratio, rows = timings["ratio_lower"], [{"chip": chip}]
+    where = f"{dtypes} on {chip_label(chip)}"
+    if by == ROOF:
+        share = significant(100 * float((1 / ratio).median()))  # type: ignore[arg-type]
+        text = f"The median {where} timing attains {share} % of its bound"
+        yield Sentence(text=text, rows=rows, chosen=chip)
+    elif len(ratio) >= FEWEST:
+        low, high = (float(ratio.quantile(q, "linear") or 0) for q in (0.1, 0.9))
+        span = f"{significant(low)} to {significant(high)}"
+        text = f"Timed {where}: {span} × the bound, p10 to p90"
+        yield Sentence(text=text, rows=rows, chosen=chip)
+    yield Sentence(text=f"{counted(timings.height, 'timing')} of {where}")
+
+
+KIND = Kind(
+    name="measured",
+    heading="Timings beside the model",
+    caption=(
+        "Timed matmuls beside the bound of the chip's nominal rates, and the estimate of its "
+        "calibration where it has one: measured over predicted time, or dots under the roof."
+    ),
+    order=80,
+    source="measurements",
+    menus=menus,
+    view=view,
+    needs=(Need("timings of matmuls that the model has rows for", lambda one: bool(one.cases)),),
+)

@@ -1,0 +1,293 @@
+"""Who binds: the bottleneck over a size and numbers of chips, another size, or several chips."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+from rooflines.basics.lazy import pl
+from rooflines.charts import frames, grid
+from rooflines.charts.frames import BAND, BASES, CALIBRATED
+from rooflines.charts.kit import layers as kit
+from rooflines.charts.kit.text import chip_label, listed, on_chips, over_text
+from rooflines.charts.kit.themes import Margins
+from rooflines.charts.offers import LONG_AXIS, SHORT_AXIS, has_axis, lead_of, sizes_of
+from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.explanation.sentences import Sentence, first_true
+from rooflines.fits.entries import Bound
+from rooflines.model.sharding import SHARDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.results import Results, Selection
+    from rooflines.charts.views import Option
+    from rooflines.sweep.sweep import Sweep
+
+__all__ = ["KIND"]
+
+MARGINS, OF_CHIPS, NAME_ROOM = Margins(left=4.6, right=8.2), Margins(left=10.4, right=8.2), 9.5
+
+CHIP = "chip"
+MOST_ROWS, MOST_COLUMNS = 14, 17
+"""Rows and columns of the table [1]."""
+
+BOUNDS = tuple(dict.fromkeys((*frames.TIMES, *get_args(Bound))))
+"""The bottlenecks of nominal and of calibrated times; they have colours in this order."""
+
+
+def _able(sweep: Sweep) -> list[str]:
+    """What the rows of the table can be."""
+    lead = lead_of(sweep)
+    several = [SHARDS] if len(sweep.counts) > 1 else []
+    chips = [CHIP] if len(frames.chips_of(sweep)) > 1 else []
+    return [
+        *several,
+        *(
+            dim
+            for dim in sweep.op.dims
+            if dim != lead and has_axis(sweep, dim) and len(sizes_of(sweep, dim)) >= SHORT_AXIS
+        ),
+        *chips,
+    ]
+
+
+def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
+    """What goes up, the chip, the dtypes, the split and the shape, and what numbers are by."""
+    able = tuple(_able(sweep))
+    by = str(given.get("by", able[0] if able else ""))
+    chips = tuple(frames.chips_of(sweep))
+    chip = str(given.get("chip", chips[0] if chips else ""))
+    dtypes = frames.dtypes_of(sweep, [] if by == CHIP else [chip])
+    found = [Menu("by", able), *([] if by == CHIP else [Menu("chip", chips)])]
+    found.append(Menu("dtypes", dtypes))
+    if by == SHARDS:
+        used = {v.sharding for rows in sweep.by_chip if rows.chip == chip for v in rows.variants}
+        splits = [name for name, one in sweep.shardings.items() if one.split and name in used]
+        found.append(Menu("split", tuple(splits)))
+    shapes = tuple(shape.name for shape in sweep.config.shapes or ())
+    found += [Menu("shape", shapes)] if shapes else []
+    bases = frames.bases_of(sweep, chip, str(given.get("dtypes", dtypes[0] if dtypes else "")))
+    return [*found, *([Menu("basis", bases)] if len(bases) > 1 and by != CHIP else [])]
+
+
+def view(  # noqa: PLR0913, the menus
+    results: Results,
+    sweep: str,
+    *,
+    chips: Sequence[str],
+    by: str,
+    dtypes: str,
+    chip: str | None = None,
+    split: str | None = None,
+    shape: str | None = None,
+    basis: str = BASES[0],
+) -> View:
+    """The bottleneck of each cell, and the share of the peak that it attains.
+
+    Args:
+        results: Where numbers come from.
+        sweep: The sweep.
+        chips: The chips that go up, where these do.
+        by: What goes up: `shards`, a dimension, or `chip`.
+        dtypes: The dtype combination.
+        chip: The chip, where others do not go up.
+        split: How chips share the work.
+        shape: Which of the sweep's shapes.
+        basis: What the numbers are by.
+    """
+    own, lead = results.sweep(sweep), lead_of(results.sweep(sweep))
+    names = [chip] if chip else _doing(own, chips or frames.chips_of(own), dtypes)
+    of = results.of(sweep, names[:MOST_ROWS], [dtypes])
+    rows = _rows(of, by, (split, shape), calibrated=basis == CALIBRATED)
+    columns = frames.apart(sorted(rows[lead].unique().to_list()), MOST_COLUMNS)
+    ups: list[Any] = list(of.chips)
+    if by != CHIP:
+        ups = frames.apart(sorted(rows[by].unique().to_list()), MOST_ROWS)[::-1]
+    cells = grid.gridded(rows, lead, by, columns, ups)
+    margins = OF_CHIPS if by == CHIP else MARGINS
+    percent = [_percent(value) for value in cells["utilization"]]
+    cells = grid.with_texts(cells, margins, percent)
+    known = _thresholds(of, cells, by, lead) if lead in own.solved else None
+    says = first_true(_sentences(of, cells, known, by, lead, calibrated=basis == CALIBRATED))
+    labels = [chip_label(up) if by == CHIP else grid.size_name(up) for up in ups]
+    room = NAME_ROOM if by == CHIP else 3.4
+    shown = ("x", "y", "bound", "utilization", "text", "on", "on_narrow")
+    tips = (lead, by)
+    return View(
+        says,
+        _subtitle(of, cells, by, lead, calibrated=basis == CALIBRATED),
+        _layers(by, lead, tips, calibrated=basis == CALIBRATED),
+        {"cells": cells.select(*shown, *tips)},
+        margins,
+        rows,
+        grid.grid_params(margins, [grid.size_name(size) for size in columns], labels, room),
+        (*of.chips, *([shape] if shape else [])),
+    )
+
+
+def _doing(sweep: Sweep, chips: Sequence[str], dtypes: str) -> list[str]:
+    """The chips that can do the dtypes."""
+    return [chip for chip in chips if dtypes in frames.dtypes_of(sweep, [chip])]
+
+
+def _percent(value: float) -> str:
+    """A share of the peak in a cell [%]; cut, so that 100 is reached alone."""
+    share = int(value * 100 + 1e-9)
+    return "<1" if not share else str(share)
+
+
+def _rows(
+    of: Selection, by: str, chosen: tuple[str | None, str | None], *, calibrated: bool
+) -> pl.DataFrame:
+    """Rows of the table, at the largest of all sizes that are neither across nor up."""
+    split, shape = chosen
+    lead = lead_of(of.sweep)
+    rows = frames.with_missing(of.rows(), *BAND, "estimate_bound", "t_lower_s", "network_bytes")
+    if by != SHARDS:
+        rows = rows.filter(of.on_fewest())
+    elif split:
+        rows = rows.filter((pl.col("sharding") == split) | (pl.col("shards") == 1))
+    if shape:
+        rows = rows.filter(pl.col("shape") == shape)
+    keys = ("chip", "dtypes", "sharding", "network", "shards", "shape", *of.dims)
+    own: dict[str, Any] = {"bound": "bound", "utilization": "utilization"}
+    if calibrated:
+        attained = pl.col("utilization") * pl.col("t_lower_s") / pl.col(BAND[0])
+        own = {"bound": "estimate_bound", "utilization": attained}
+    frame = rows.select(*keys, "network_bytes", **own).drop_nulls("utilization").collect()
+    frame = frames.at_largest(frame, [dim for dim in of.dims if dim not in (lead, by)])
+    return frame.unique(["chip", "shards", *of.dims], keep="first", maintain_order=True)
+
+
+def _thresholds(of: Selection, cells: pl.DataFrame, by: str, lead: str) -> pl.DataFrame:
+    """The thresholds of the table's rows."""
+    keys = ["chip", "sharding", "shards", "shape", *(dim for dim in of.dims if dim != lead)]
+    shown = cells.select(*keys, "y").unique(maintain_order=True)
+    rows = of.thresholds().filter(axis=lead).select(*keys, "critical", "limit").collect()
+    rows = rows.unique(keys, keep="first", maintain_order=True)
+    found = shown.join(rows, on=keys, nulls_equal=True).sort("y")
+    return found.unique("y", keep="first", maintain_order=True).with_columns(up=pl.col(by))
+
+
+def _layers(by: str, lead: str, tips: Sequence[str], *, calibrated: bool) -> list[Layer]:
+    """Cells in the colour of the bottleneck, and percentages if there is room."""
+    titles = {SHARDS: "Chips that share the work", CHIP: None}
+    across = "Batch size B (tokens)" if lead == "B" else lead
+    x, y = grid.grid_axes(across, titles.get(by, by))
+    names = ("chip", "dtypes", "sharding")
+    about = [
+        *(kit.tip(name, name, "" if name in names else ",d") for name in tips),
+        kit.tip("bound"),
+        kit.tip("utilization", "of the peak", ".1%"),
+    ]
+    bounds = list(BOUNDS if calibrated else frames.TIMES)
+    scale = {"domain": bounds, "range": "ordinal"}
+    legend = {"title": "Bound by", "orient": "right"}
+    return [
+        grid.cell_layer(x, y, about, {"color": kit.name("bound", scale=scale, legend=legend)}),
+        *grid.text_layers(x, y, "on-resource", two=False),
+        *([kit.heading("Share of the peak, %")] if by == CHIP else []),
+    ]
+
+
+def _subtitle(of: Selection, cells: pl.DataFrame, by: str, lead: str, *, calibrated: bool) -> str:
+    """The setting; a network is named where it moves bytes."""
+    on = chip_label(of.chips[0]) if by != CHIP else f"{len(of.chips)} chips"
+    split = cells.filter(pl.col("shards") > 1)["sharding"].unique()
+    moving = cells.filter(pl.col("network_bytes") > 0)
+    across = f", split {split[0]}" if len(split) == 1 else ""
+    across += over_text(moving["network"]) if moving.height else ""
+    across += ", no byte over a network" if len(split) and not moving.height else ""
+    setting = frames.fixed_text(cells, [dim for dim in of.dims if dim not in (lead, by)])
+    words = f"{of.dtypes[0]} on {on}{across}{', ' * bool(setting)}{setting}."
+    return f"{words} Numbers: % of the peak.{' Calibrated.' * calibrated}"
+
+
+def _sentences(  # noqa: PLR0913, what is said depends on all
+    of: Selection,
+    cells: pl.DataFrame,
+    known: pl.DataFrame | None,
+    by: str,
+    lead: str,
+    *,
+    calibrated: bool,
+) -> Iterator[Sentence]:
+    """What may be said, the strongest first."""
+    dtypes = of.dtypes[0]
+    per = " per expert" if cells["shape"].cast(pl.String).str.contains("expert").any() else ""
+    if by != CHIP and known is not None and not calibrated:
+        yield from _of_thresholds(of, known, by, lead, per)
+    if by != CHIP:
+        computing = cells.filter(bound="compute").height
+        text = f"{computing:,} of {cells.height:,} cells on {chip_label(of.chips[0])} are"
+        yield Sentence(
+            text=f"{text} compute-bound in {dtypes}{per}",
+            rows=cells.select("chip", "bound", "shape").to_dicts(),
+            chosen=of.chips[0],
+        )
+    yield Sentence(text=f"What binds {dtypes} on {len(of.chips)} chips, over {lead}")
+
+
+def _of_thresholds(
+    of: Selection, known: pl.DataFrame, by: str, lead: str, per: str
+) -> Iterator[Sentence]:
+    """Rows that no size makes compute-bound, with the reason; else where the first and last are."""
+    chip, _dtypes = of.chips[0], of.dtypes[0]
+    never = known.filter(pl.col("critical").is_null())
+    rows = never.select("chip", "shape", "critical", "limit").to_dicts()
+    reasons = never["limit"].unique().to_list()
+    if never.height and len(reasons) == 1:
+        values = never["up"].to_list()
+        where = f"{chip_label(chip)} at {by} = {listed(values)}"
+        where = on_chips(chip, values) if by == SHARDS else where
+        yield Sentence(
+            text=f"On {where} no {lead}{per} is enough: {reasons[0]} limits",
+            rows=rows,
+            chosen=chip,
+            blames=str(reasons[0]),
+        )
+    found = known.drop_nulls("critical").sort("up")
+    if found.height > 1 and not never.height:
+        first, last = found.row(0, named=True), found.row(-1, named=True)
+        unit = "on {:,} chips" if by == SHARDS else f"at {by} = " + "{:,}"
+        ends = (f"{row['critical']:,} {unit.format(row['up'])}" for row in (first, last))
+        start, end = (text.replace(" 1 chips", " 1 chip") for text in ends)
+        yield Sentence(
+            text=f"{chip_label(chip)} needs {lead}{per} = {start}, {end}",
+            rows=found.select("chip", "shape", "critical", "limit").to_dicts(),
+            chosen=chip,
+        )
+
+
+def _preferred(sweep: Sweep) -> tuple[int, ...]:
+    return -len(sweep.counts), -len(frames.chips_of(sweep)), not sweep.config.shapes
+
+
+KIND = Kind(
+    name="who-binds",
+    heading="Who binds",
+    caption=(
+        "Which resource takes longest, and the share of the peak that is attained if everything "
+        "overlaps. A row is empty where the network does not join that many chips."
+    ),
+    order=50,
+    menus=menus,
+    view=view,
+    needs=(
+        Need(
+            "several numbers of chips in `shards`, another dimension of several sizes, or "
+            "several chips",
+            lambda s: bool(_able(s)),
+        ),
+        Need(
+            f"{LONG_AXIS} sizes of a dimension",
+            lambda s: len(sizes_of(s, lead_of(s))) >= LONG_AXIS,
+            auto=True,
+        ),
+    ),
+    reads=("bound", "utilization"),
+    preferred=_preferred,
+    compares=True,
+    most_chips=9,
+)

@@ -1,0 +1,271 @@
+"""Layers of marks as Vega-Lite, and their assembly to a specification of one view.
+
+A layer names its rows and reads the axes from the parameter `plane`; both come with the view, so
+the layers of all views of a chart are mostly equal.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+from rooflines.charts.kit.chip_colours import chip_order
+from rooflines.charts.kit.themes import sizes_of
+from rooflines.charts.kit.titles import fitted_subtitle, fitted_title
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.charts.kit.place import Plane
+    from rooflines.charts.kit.themes import Margins
+
+Layer = dict[str, Any]
+"""A layer, or a channel of one, as Vega-Lite has it."""
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+FEW_TICKS = 2
+"""Ticks of an axis that are too few [1]."""
+
+SHORT_LABEL = (
+    "datum.value > 0 && datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
+)
+SI_LABEL = f"replace({SHORT_LABEL}, regexp('([kMGTPE])$'), ' $1')"
+TIME_LABEL = (
+    "datum.value == 0 ? '0' : datum.value >= 1 ? format(datum.value, '~r') + ' s'"
+    " : datum.value >= 1e-3 ? format(datum.value * 1e3, '~r') + ' ms'"
+    " : datum.value >= 1e-6 ? format(datum.value * 1e6, '~r') + ' µs'"
+    " : format(datum.value * 1e9, '~r') + ' ns'"
+)
+COUNT_LABEL = "datum.value >= 1000000 ? format(datum.value, '~s') : format(datum.value, ',d')"
+
+
+def expr(text: str) -> Layer:
+    """An expression that is evaluated where the chart is drawn."""
+    return {"expr": text}
+
+
+def number(field: str, **more: Any) -> Layer:  # noqa: ANN401, handed on to Vega-Lite
+    """A channel of numbers."""
+    return {"field": field, "type": "quantitative", **more}
+
+
+def name(field: str, **more: Any) -> Layer:  # noqa: ANN401, handed on to Vega-Lite
+    """A channel of names."""
+    return {"field": field, "type": "nominal", **more}
+
+
+def tip(field: str, title: str = "", form: str = "") -> Layer:
+    """A line of a tooltip: of numbers with a format, else of names."""
+    shown = number(field, format=form) if form else name(field)
+    return shown | ({"title": title} if title else {})
+
+
+def layer(
+    data: str,
+    mark: str,
+    style: str | Sequence[str],
+    encoding: Mapping[str, Any],
+    *,
+    where: str = "",
+    **more: Any,  # noqa: ANN401, handed on to Vega-Lite
+) -> Layer:
+    """A layer of marks.
+
+    Args:
+        data: The name of its rows.
+        mark: The kind of mark.
+        style: The style, or several.
+        encoding: The channels.
+        where: An expression that shown rows meet.
+        more: Further properties of the mark.
+    """
+    styles = style if isinstance(style, str) else list(style)
+    own = {**more, "filled": True} if mark == "point" and "filled" not in more else more
+    made: Layer = {"data": {"name": data}, "mark": {"type": mark, "style": styles, **own}}
+    if where:
+        made["transform"] = [{"filter": where}]
+    return {**made, "encoding": dict(encoding)}
+
+
+def labels(
+    data: str,
+    style: str,
+    encoding: Mapping[str, Any],
+    *,
+    halo: bool = True,
+    where: str = "",
+    **mark: Any,  # noqa: ANN401, handed on to Vega-Lite
+) -> list[Layer]:
+    """Labels at the places of `place.placed`, of rows with its columns and `text`.
+
+    With a halo they are two layers, since a stroke drawn over the fill would cover the letters.
+    """
+    shown = "(narrow ? datum.on_narrow : datum.on)" + (f" && {where}" if where else "")
+    placed = {
+        "dx": expr("em * (narrow ? datum.dx_narrow : datum.dx)"),
+        "dy": expr("em * (narrow ? datum.dy_narrow : datum.dy)"),
+        "align": expr("narrow ? datum.align_narrow : datum.align"),
+        **mark,
+    }
+    styles = [[style, "halo"], style] if halo else [style]
+    own = {k: v for k, v in encoding.items() if k not in ("fill", "color")}
+    return [
+        layer(
+            data,
+            "text",
+            each,
+            {**(own if isinstance(each, list) else encoding), "text": name("text")},
+            where=shown,
+            **placed,
+        )
+        for each in styles
+    ]
+
+
+def heading(text: str) -> Layer:
+    """The name of the values, where other charts have the title of their y axis."""
+    mark = {"type": "text", "style": "strong", "align": "left", "clip": False, "text": text}
+    return {
+        "data": {"values": [{}]},
+        "mark": {**mark, "x": 0, "y": expr("em * -1.35")},
+    }
+
+
+def axis(
+    side: Literal["x", "y"],
+    title: str | None,
+    label: str = SI_LABEL,
+    **more: Any,  # noqa: ANN401
+) -> Layer:
+    """Scale and axis of a side of the view's plane; `plane` has its edges, ticks and type.
+
+    Args:
+        side: Which side.
+        title: Its title.
+        label: The expression of its labels.
+        more: Further properties of the axis.
+    """
+    ticks = {"x": "plane.across", "y": "plane.up"}[side]
+    ends = [expr(f"plane.{side}[{end}]") for end in (0, 1)]
+    return {
+        "scale": {"domainMin": ends[0], "domainMax": ends[1], "nice": False, "zero": False},
+        "axis": {"values": expr(ticks), "labelExpr": label, "title": title, **more},
+    }
+
+
+def log_axis(side: Literal["x", "y"], title: str, label: str = SI_LABEL, **more: Any) -> Layer:  # noqa: ANN401
+    """As `axis`, logarithmic."""
+    made = axis(side, title, label, **more)
+    scale = {k: v for k, v in made["scale"].items() if k != "zero"}
+    return {**made, "scale": {**scale, "type": "log"}}
+
+
+def plane_params(
+    plane: Plane, across: Sequence[float] | None = None, up: Sequence[float] | None = None
+) -> dict[str, Any]:
+    """The parameter `plane`: edges and ticks, logarithmic ones by default."""
+    return {
+        "plane": {
+            "x": list(plane.x),
+            "y": list(plane.y),
+            "across": list(ticks_between(*plane.x) if across is None else across),
+            "up": list(ticks_between(*plane.y) if up is None else up),
+        }
+    }
+
+
+def decades(low: float, high: float) -> list[float]:
+    """The powers of ten in a range."""
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    return [10.0**power for power in range(first, last + 1)]
+
+
+def ticks_between(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis: powers of ten, or more per decade where those are too few."""
+    ticks = decades(low, high)
+    for digits in ((1, 2, 5), range(1, 10), [d / 4 for d in range(4, 40)]):
+        if len(ticks) > FEW_TICKS:
+            break
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        every = [digit * 10.0**power for power in powers for digit in digits]
+        ticks = [tick for tick in every if low <= tick <= high]
+    return ticks
+
+
+def even_ticks(top: float, most: int = 5) -> list[float]:
+    """Ticks of a linear axis from zero: whole multiples of a round step [1]."""
+    step = 10.0 ** math.floor(math.log10(top / most))
+    step *= next(times for times in (1, 2, 5, 10) if top / (step * times) <= most)
+    return [float(f"{step * index:.6g}") for index in range(math.floor(top / step + 1e-9) + 1)]
+
+
+def powers_of_two(low: float, high: float, most: int = 12) -> list[int]:
+    """Powers of two in a range; every n-th of them where there are more than `most`."""
+    first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
+    step = max(1, -(-(last - first + 1) // most))
+    powers = range(last, max(first, 0) - 1, -step)
+    return [2**power for power in powers][::-1]
+
+
+def chip_colour(vendors: Mapping[str, str | None], *, letters: bool = False) -> Layer:
+    """The colour of every chip, darker in letters.
+
+    Args:
+        vendors: The chips of a chart with their vendors.
+        letters: Whether it is of text.
+    """
+    scale = {"domain": chip_order(vendors), "range": "diverging" if letters else "category"}
+    return name("chip", scale=scale, legend=None)
+
+
+def assembled(  # noqa: PLR0913, PLR0917, the last one has a default
+    layers: Sequence[Layer],
+    says: tuple[str, str],
+    margins: Margins,
+    data: Mapping[str, Sequence[Mapping[str, Any]]],
+    params: Mapping[str, Any],
+    names: Sequence[str] = (),
+) -> Layer:
+    """A specification: layers with their rows, title and subtitle, and dimensions in every size.
+
+    Args:
+        layers: The marks.
+        says: Title and subtitle.
+        margins: Room around the plot.
+        data: Rows by the name that layers have for them.
+        params: Values that layers read.
+        names: Names in the title, which are shortened where it is too long.
+    """
+    sizes = sizes_of(margins)
+    web = sizes["web"]
+    values = {"em": web["em"], "narrow": False, **said(says, margins, names), **params}
+    subtitle = {
+        "type": "text",
+        "style": "subtitle",
+        "text": expr("narrow ? '' : subline"),
+        "x": 0,
+        "y": expr("em * -4.6"),
+        "align": "left",
+        "baseline": "top",
+        "clip": False,
+    }
+    return {
+        "$schema": SCHEMA,
+        "description": ". ".join(part.rstrip(".") for part in says if part) + ".",
+        "title": {"text": expr("headline")},
+        "autosize": "none",
+        **{key: web[key] for key in ("padding", "width", "height")},
+        "params": [{"name": each, "value": value} for each, value in values.items()],
+        "datasets": dict(data),
+        "layer": [*layers, {"data": {"values": [{}]}, "mark": subtitle}],
+        "usermeta": {"looks": sizes},
+    }
+
+
+def said(says: tuple[str, str], margins: Margins, names: Sequence[str] = ()) -> dict[str, Any]:
+    """Title and subtitle as parameters, as wide as a slide at most."""
+    return {
+        "headline": fitted_title(says[0], margins, names),
+        "subline": fitted_subtitle(says[1], margins),
+    }

@@ -1,0 +1,339 @@
+"""What a chart is: a kind with menus, of which one choice is drawn as one view."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known, quote
+from rooflines.basics.lazy import pl
+from rooflines.charts.kit.layers import assembled, said
+from rooflines.charts.kit.text import chip_label
+from rooflines.charts.offers import dtypes_by_chip
+from rooflines.explanation.sentences import Sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.kit.themes import Margins
+    from rooflines.charts.results import Results
+
+Option = str | int
+"""What a reader chooses in a menu."""
+
+TITLES = {
+    "chip": "Chip",
+    "dtypes": "Data types",
+    "basis": "Numbers",
+    "split": "Split",
+    "shape": "Shape",
+    "model": "Model",
+    "software": "Software",
+    "S": "Context",
+    "shards": "Chips",
+    "by": "By",
+}
+"""What pages call the menus."""
+
+MOST_VIEWS = 36
+"""Views of a chart in the gallery [1]."""
+
+CAPS = ((6, 3, 4), (6, 3, 2), (6, 2, 2), (5, 2, 1), (4, 2, 1), (3, 1, 1))
+"""Chips, dtypes, and options of any other menu in the gallery: the first with few views [1]."""
+
+ALL = "all"
+"""The option of a menu of chips that shows several together."""
+
+
+class Menu(NamedTuple):
+    """What a reader can choose.
+
+    Attributes:
+        name: The name of the choice.
+        options: Its values; the first is shown where nothing is chosen.
+    """
+
+    name: str
+    options: tuple[Option, ...]
+
+    @property
+    def title(self) -> str:
+        """What pages call it."""
+        return TITLES.get(self.name, self.name)
+
+    @property
+    def labels(self) -> list[str]:
+        """The options as pages name them."""
+        return [label(self.name, option) for option in self.options]
+
+
+def label(menu: str, option: Option) -> str:
+    """An option as pages name it."""
+    if menu in ("chip", "model"):
+        return chip_label(str(option))
+    return option if isinstance(option, str) else f"{option:,}"
+
+
+@dataclass(frozen=True)
+class View:
+    """One picture as data.
+
+    Attributes:
+        says: The title, with the rows behind it.
+        subtitle: The setting.
+        layers: The marks, which read rows and parameters by name.
+        data: Rows by name.
+        margins: Room around the plot.
+        rows: The numbers behind the picture; columns are named as in the tables.
+        params: Values that layers read.
+        names: Names in the title, which are shortened where it is too long.
+    """
+
+    says: Sentence
+    subtitle: str
+    layers: Sequence[Layer]
+    data: Mapping[str, pl.DataFrame]
+    margins: Margins
+    rows: pl.DataFrame
+    params: Mapping[str, Any] = field(default_factory=dict)
+    names: Sequence[str] = ()
+
+    @property
+    def title(self) -> str:
+        """The title."""
+        return self.says.text
+
+    def datasets(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows of the marks, as JSON has them: floats to seven significant digits."""
+        return {name: _rows(frame) for name, frame in self.data.items()}
+
+    def spec(self) -> Layer:
+        """Its Vega-Lite specification, without a theme."""
+        says = (self.title, self.subtitle)
+        return assembled(self.layers, says, self.margins, self.datasets(), self.params, self.names)
+
+    def part(self) -> dict[str, Any]:
+        """What differs from the specification of another view of the chart, but for layers."""
+        lines = said((self.title, self.subtitle), self.margins, self.names)
+        return {
+            "title": lines["headline"],
+            "subtitle": lines["subline"],
+            "datasets": self.datasets(),
+            "params": {**lines, **self.params},
+        }
+
+
+def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    floats = pl.selectors.float()
+    whole = frame.with_columns(
+        pl.when(floats.is_finite()).then(floats.round_sig_figs(7)), pl.selectors.enum().cast(str)
+    )
+    return whole.to_dicts()
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One chart of a config.
+
+    Attributes:
+        chart, id: Which kind, and the name of its files.
+        sweep: The sweep, or the set of timings, that it shows.
+        chips, dtypes: What it compares, or offers in menus.
+        given: Options of further menus, where the config names some.
+        title: Replaces the finding.
+        auto: Whether `auto` chose it: then it is left out where there is nothing to say.
+    """
+
+    chart: str
+    id: str
+    sweep: str
+    chips: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    given: tuple[tuple[str, tuple[Option, ...]], ...] = ()
+    title: str | None = None
+    auto: bool = False
+
+    @property
+    def family(self) -> str:
+        """The folder of its files."""
+        return self.chart
+
+    def plain(self) -> dict[str, Any]:
+        """The spec as plain data, for JSON."""
+        return asdict(self)
+
+
+class Need(NamedTuple):
+    """A condition on a sweep.
+
+    Attributes:
+        what: The condition, as a message names it after "needs".
+        met: Whether a sweep meets it.
+        auto: Whether only `auto` asks for it: without it a chart shows little.
+    """
+
+    what: str
+    met: Callable[[Any], bool]
+    auto: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of chart; its file defines it as `KIND`.
+
+    Attributes:
+        name: What a config calls it.
+        heading: What the site calls it.
+        caption: How to read it.
+        order: Its position among all.
+        source: What it is of: `sweeps`, `model_sweeps` or `measurements`.
+        menus: What can be chosen of a sweep, given what has been chosen.
+        view: The picture of one choice.
+        needs: Conditions on the sweep; the first unmet one is reported.
+        reads: Columns of the sweep's table that it reads; empty if thresholds are enough.
+        preferred: Sort key of sweeps, best first, for `auto`.
+        compares: Whether several chips are in one picture.
+        most_chips: Chips compared of a sweep with more [1].
+    """
+
+    name: str
+    heading: str
+    caption: str
+    order: int
+    menus: Callable[[Any, Mapping[str, Option]], Sequence[Menu]]
+    view: Callable[..., View]
+    source: str = "sweeps"
+    needs: tuple[Need, ...] = ()
+    reads: tuple[str, ...] = ()
+    preferred: Callable[[Any], tuple[int, ...]] = lambda _: ()
+    compares: bool = False
+    most_chips: int = 6
+
+    def lacking(self, sweep: Any, *, auto: bool = False) -> str | None:  # noqa: ANN401, of any kind
+        """What a sweep lacks for this kind, as a message names it after "needs"; None: nothing."""
+        unmet = (each for each in self.needs if not each.met(sweep) and (auto or not each.auto))
+        return next((each.what for each in unmet), None)
+
+    def check(self, sweep: Any, key: str) -> None:  # noqa: ANN401, of any kind
+        """Refuse a sweep that lacks what the kind needs.
+
+        Raises:
+            RooflinesError: It lacks something.
+        """
+        if what := self.lacking(sweep):
+            raise RooflinesError(
+                key,
+                f"is {self.name}, which needs {what}; {sweep.name} lacks that",
+                "choose another sweep or chart, or give the sweep what it needs",
+            )
+
+    def default_chips(self, source: Any) -> list[str]:  # noqa: ANN401, of any kind
+        """The chips compared where nobody names some: the first ones."""
+        if not self.compares:
+            return []
+        known = dtypes_by_chip(source) if self.source == "model_sweeps" else None
+        by_chip = list(known) if known is not None else [rows.chip for rows in source.by_chip]
+        return list(dict.fromkeys(by_chip))[: self.most_chips]
+
+    def chosen(self, sweep: Any, given: Mapping[str, Option]) -> dict[str, Option]:  # noqa: ANN401
+        """A choice with the first option of every menu that nothing is chosen in.
+
+        Raises:
+            RooflinesError: There is no such menu or option.
+        """
+        menus = {menu.name: menu.options for menu in self.menus(sweep, given)}
+        with Mistakes() as mistakes:
+            for name, option in given.items():
+                with mistakes.at(name):
+                    check_menu(self, name, menus)
+                    check_known([option], list(menus[name]), f"not to choose in {self.name}")
+        empty = next((name for name, options in menus.items() if not options), None)
+        if empty:
+            problem = f"has nothing to choose for {self.name} of {sweep.name}"
+            raise RooflinesError(empty, problem, "choose other chips, dtypes or another sweep")
+        return {name: given.get(name, options[0]) for name, options in menus.items()}
+
+
+def check_menu(kind: Kind, name: str, menus: Mapping[str, object]) -> None:
+    """Refuse a choice that a kind has no menu for.
+
+    Raises:
+        RooflinesError: There is none.
+    """
+    if name not in menus:
+        problem = f"is no choice of {quote(kind.name)}"
+        raise RooflinesError("", problem, f"choose some of {', '.join(menus)}")
+
+
+def cases(
+    kind: Kind,
+    source: Any,  # noqa: ANN401, of any kind
+    offered: Mapping[str, Sequence[Option]],
+) -> list[dict[str, Option]]:
+    """The choices of a chart's reader in the gallery, the first option of every menu first.
+
+    Args:
+        kind: The kind.
+        source: Its sweep, or its set of timings.
+        offered: Options of menus that are offered alone.
+    """
+    found: list[dict[str, Option]] = []
+    for caps in CAPS:
+        found = list(_cases(kind, source, offered, caps, {}))
+        if len(found) <= MOST_VIEWS:
+            break
+    return found[:MOST_VIEWS]
+
+
+def _cases(
+    kind: Kind,
+    source: Any,  # noqa: ANN401, of any kind
+    offered: Mapping[str, Sequence[Option]],
+    caps: tuple[int, int, int],
+    given: dict[str, Option],
+) -> Iterator[dict[str, Option]]:
+    menus = kind.menus(source, given)
+    menu = next((menu for menu in menus if menu.name not in given), None)
+    if menu is None:
+        yield given
+        return
+    for option in _cut(menu, offered, caps):
+        yield from _cases(kind, source, offered, caps, {**given, menu.name: option})
+
+
+def _cut(
+    menu: Menu, offered: Mapping[str, Sequence[Option]], caps: tuple[int, int, int]
+) -> list[Option]:
+    """The options of a menu that the gallery offers; what is first stays first."""
+    listed = offered.get(menu.name, menu.options)
+    own = [option for option in listed if option in menu.options]
+    if menu.name in {"by", "basis"}:
+        return own
+    own = own[: {"chip": caps[0], "dtypes": caps[1]}.get(menu.name, caps[2])]
+    return [*own, ALL] if ALL in menu.options and ALL not in own else own
+
+
+def view_of(
+    kind: Kind,
+    results: Results,
+    sweep: str,
+    chips: Sequence[str],
+    choice: Mapping[str, Option],
+) -> View:
+    """The view of a complete choice.
+
+    Args:
+        kind: The kind.
+        results: Where numbers come from.
+        sweep: The sweep or the set of timings.
+        chips: The chips compared, by kinds that compare some.
+        choice: An option of each menu.
+    """
+    shown = list(chips) if kind.compares else [str(choice["chip"])] if "chip" in choice else []
+    return kind.view(results, sweep, chips=shown, **choice)
+
+
+def titled(view: View, title: str | None) -> View:
+    """A view with a title of the config's own, which claims nothing; unchanged for None."""
+    return view if title is None else replace(view, says=Sentence(text=title))

@@ -1,0 +1,199 @@
+"""The rules of a sentence: what a title, a verdict or the end of a run may say of its rows.
+
+A sentence comes with the rows behind it and with what it claims of them. A rule is an assertion on
+both. A sentence that breaks one is not said: `first_true` takes the next.
+
+1. It speaks of one chip, or of all that have the datum.
+2. A resource that it blames binds, and a network that it names moves bytes.
+3. A difference is larger than the model's own error; a ranking of money is of one provider, kind
+   and month; one of bounds says so.
+4. What is attained is useful work: the padding of tiles is none.
+5. A value is named with its unit of hardware and of counting.
+
+A remedy makes something faster, and the end of a grid is no finding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+LEAST_FACTOR = 1.2
+"""Quotient of two bounds from which on one chip is ranked before another [1]."""
+
+ROUNDING = 1e-9
+"""Difference of numbers that are equal but for rounding [1]."""
+
+OF_ONE_SELLER = ("provider", "sku_kind", "month")
+"""What prices have in common that are compared."""
+
+EXPERT = "expert"
+"""The word in the names of layers of which each expert has its own."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A claim that a number is larger than the next one.
+
+    Attributes:
+        first, second: The two numbers.
+        spreads: p90 over p10 of the timings of either, in the same dtypes [1]; none: no timings.
+        money: Whether the numbers are of prices.
+    """
+
+    first: float
+    second: float
+    spreads: tuple[float, ...] = ()
+    money: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """A text with the rows behind it.
+
+    Attributes:
+        text: What is said.
+        rows: The rows that it speaks of, with the columns that its rules read.
+        chosen: The chip that was chosen; None: none was.
+        every: The chips that have the datum, of a sentence about several.
+        blames: The resource that it gives as the reason.
+        moves: The resource whose part it names, such as a network.
+        ranks: The ranking that it states.
+        attains: Whether it states what work is attained.
+        ridge: Whether it states a ridge.
+        writes: Whether the operation writes an output that a fused kernel would not.
+        factor: The change of a rate that it offers as a remedy [1].
+        starts: The smallest size of the grid, where it states a smallest size [1].
+        counts: The number of rows, or of anything, that it states, and the true one.
+        published: The format that a model is published in, where the first answer is in another.
+    """
+
+    text: str
+    rows: Sequence[Mapping[str, Any]] = ()
+    chosen: str | None = None
+    every: Sequence[str] = ()
+    blames: str | None = None
+    moves: str | None = None
+    ranks: Ranking | None = None
+    attains: bool = False
+    ridge: bool = False
+    writes: bool = False
+    factor: float | None = None
+    starts: int | None = None
+    counts: tuple[float, float] | None = None
+    published: str | None = None
+
+
+def broken(sentence: Sentence) -> str | None:
+    """The first rule that a sentence breaks, in words; None: it may be said."""
+    return next((what for rule in RULES if (what := rule(sentence)) is not None), None)
+
+
+def first_true(sentences: Iterable[Sentence]) -> Sentence:
+    """The first of several sentences that breaks no rule; the last one only describes.
+
+    Raises:
+        ValueError: All of them break one.
+    """
+    reasons = []
+    for sentence in sentences:
+        reason = broken(sentence)
+        if reason is None:
+            return sentence
+        reasons.append(f"{sentence.text}: {reason}")
+    raise ValueError("; ".join(reasons))
+
+
+def one_chip_or_all(sentence: Sentence) -> str | None:
+    """Rule 1: the chosen chip, or all that have the datum."""
+    chips = {row["chip"] for row in sentence.rows if "chip" in row}
+    if sentence.chosen is not None and chips - {sentence.chosen}:
+        return f"is about {', '.join(sorted(chips))}, while {sentence.chosen} is chosen"
+    if sentence.every and len(chips) > 1 and chips != set(sentence.every):
+        return f"is about {len(chips)} of {len(set(sentence.every))} chips that have the datum"
+    return None
+
+
+def resource_binds(sentence: Sentence) -> str | None:
+    """Rule 2: what is blamed binds all rows, and what is named moves bytes in some."""
+    if sentence.blames is not None:
+        reasons = {row.get("limit", row.get("bound")) for row in sentence.rows}
+        if reasons != {sentence.blames}:
+            names = ", ".join(str(reason) for reason in sorted(map(str, reasons)))
+            return f"blames {sentence.blames}, but the rows are limited by {names or 'nothing'}"
+    if sentence.moves is not None:
+        column = f"{sentence.moves}_bytes"
+        if not any(row.get(column) for row in sentence.rows):
+            return f"names a {sentence.moves} that moves no byte"
+    return None
+
+
+def beyond_error(sentence: Sentence) -> str | None:
+    """Rule 3: a difference beyond the error of the model, of prices that can be compared."""
+    ranking = sentence.ranks
+    if ranking is None:
+        return None
+    if ranking.money:
+        sellers = {tuple(row.get(name) for name in OF_ONE_SELLER) for row in sentence.rows}
+        if len(sellers) > 1:
+            return "compares prices of several providers, kinds or months"
+    least = max(ranking.spreads, default=LEAST_FACTOR)
+    if ranking.first <= ranking.second * least:
+        factor = ranking.first / ranking.second
+        return f"states a factor of {factor:.3g}, within the error of {least:.3g}"
+    if not ranking.spreads and not ranking.money and "bound" not in sentence.text.lower():
+        return "ranks bounds without saying so"
+    return None
+
+
+def useful_work(sentence: Sentence) -> str | None:
+    """Rule 4: no more is attained than the useful operations in the time of the row."""
+    if not sentence.attains:
+        return None
+    for row in sentence.rows:
+        sizes = [v for k, v in row.items() if len(k) == 1 and k.isupper() and v is not None]
+        useful = 2 * prod(sizes)
+        if row["attained_flops_per_s"] * row["t_lower_s"] > useful * (1 + ROUNDING):
+            return "counts the padding of tiles as work"
+    return None
+
+
+def named_unit(sentence: Sentence) -> str | None:
+    """Rule 5: the unit of hardware of a ridge, what is counted, and what is computed."""
+    text = sentence.text.lower()
+    if sentence.ridge:
+        units = {row["unit"] for row in sentence.rows}
+        if len(units) != 1 or next(iter(units)) not in text:
+            return "states a ridge without the unit that computes"
+    layers = [str(row.get("layer") or row.get("shape") or "") for row in sentence.rows]
+    if any(EXPERT in layer for layer in layers) and EXPERT not in text:
+        return "counts tokens of one expert as tokens"
+    if sentence.writes and "unfused" not in text:
+        return "speaks of a product that writes its output as of a fused one"
+    if sentence.published is not None and sentence.published not in text:
+        return f"leaves out that the model is published in {sentence.published}"
+    return None
+
+
+def no_artefact(sentence: Sentence) -> str | None:
+    """A remedy is faster, an end of the grid is no finding, and a stated number is the true one."""
+    if sentence.factor is not None and sentence.factor <= 1:
+        return "offers a slower chip as a remedy"
+    if sentence.starts is not None and all(
+        row.get("critical") is not None and row["critical"] <= sentence.starts
+        for row in sentence.rows
+    ):
+        return "states the smallest size that there is as a finding"
+    if sentence.counts is not None:
+        stated, true = sentence.counts
+        if stated != true:
+            return f"states {stated:,}, which are {true:,}"
+    return None
+
+
+RULES = (one_chip_or_all, resource_binds, beyond_error, useful_work, named_unit, no_artefact)
+"""The rules in their order; the last one has what no other covers."""

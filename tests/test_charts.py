@@ -1,0 +1,170 @@
+"""Views of every kind: numbers are those of tables, sentences keep the rules, texts have room."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import charted
+import polars as pl
+import pytest
+from scenes import fetching_or_themed, invalid, misfits, oversized, texts
+
+import rooflines
+from rooflines import charts
+from rooflines.charts.files import views_file, views_of
+from rooflines.charts.kinds.chips import KIND as CHIPS
+from rooflines.charts.registry import kinds
+from rooflines.charts.views import MOST_VIEWS
+from rooflines.explanation.sentences import Sentence, broken
+
+if TYPE_CHECKING:
+    from rooflines.charts.views import Option, Spec, View
+
+SEED, DRAWN = 4, 2
+"""Views of each chart that are drawn in a test, at random."""
+
+LISTED = charted.loaded().charts
+
+
+def some(chart: Spec) -> list[tuple[dict[str, Option], View]]:
+    """The first view of each option of its first menu, and some more at random."""
+    every = charted.views(chart)
+    first = {str(case.get("by", "")): (case, view) for case, view in reversed(every)}
+    more = random.Random(f"{SEED} {chart.id}").sample(every, min(DRAWN, len(every)))  # noqa: S311
+    return [*first.values(), *more]
+
+
+def test_auto_draws_one_chart_of_every_kind() -> None:
+    """Where a config has all that they need."""
+    assert [chart.chart for chart in LISTED] == list(kinds())
+    assert all(chart.auto for chart in LISTED)
+
+
+@pytest.mark.parametrize("chart", LISTED, ids=lambda chart: chart.chart)
+def test_texts_of_a_view_do_not_overlap(chart: Spec) -> None:
+    """In both layouts; axes have labels, and a specification has no address and no theme."""
+    specs = {"|".join(map(str, case.values())): view.spec() for case, view in some(chart)}
+    for size in ("slide", "paper"):
+        assert misfits(specs, size) == {}
+        for spec in specs.values():
+            assert [text.role for text in texts(spec, size)].count("axis-label") > 1
+    assert (invalid(specs), oversized(specs), fetching_or_themed(specs)) == ({}, [], [])
+
+
+@pytest.mark.parametrize("chart", LISTED, ids=lambda chart: chart.chart)
+def test_a_title_keeps_the_rules_and_speaks_of_what_is_chosen(chart: Spec) -> None:
+    """Of the chosen chip; and what is attained is useful work."""
+    for case, view in charted.views(chart):
+        assert broken(view.says) is None
+        assert view.says.chosen in (None, case.get("chip"))
+        if {"attained_flops_per_s", "t_lower_s", "B", "D", "F"} <= {*view.rows.columns}:
+            rows = view.rows.drop_nulls("attained_flops_per_s").to_dicts()
+            alone = [row for row in rows if row.get("shards", 1) == 1]
+            assert broken(Sentence(text="", rows=alone, attains=True)) is None
+
+
+def table_of(chart: Spec, columns: list[str]) -> pl.DataFrame:
+    """The table that has the rows of a chart."""
+    results, kind = charted.results(), kinds()[chart.chart]
+    if kind.source == "measurements":
+        return results.joined(chart.sweep).frame.collect()
+    thresholds = "critical" in columns
+    frame = results.thresholds(chart.sweep) if thresholds else results.rows(chart.sweep)
+    return frame.collect()
+
+
+NOT_JOINED = {"chips": "compares numbers of the catalogue, checked below"}
+
+
+@pytest.mark.parametrize(
+    "chart", [c for c in LISTED if c.chart not in NOT_JOINED], ids=lambda chart: chart.chart
+)
+def test_a_number_is_that_of_the_table_column_of_its_name(chart: Spec) -> None:
+    """Rows join their table on all columns of the same names, so none of them was changed."""
+    joined = 0
+    for case, view in charted.views(chart):
+        rows = view.rows
+        if chart.chart == "roofline":
+            names = {"flops_per_s": "attained_flops_per_s", "intensity": "memory_intensity"}
+            if "kind" not in rows.columns:
+                continue  # several chips have no operating points
+            rows = rows.filter(kind="point")
+            rows = rows.rename(names | {"size": "B"}).select(
+                "chip", "dtypes", "B", "shape", *names.values()
+            )
+        if case.get("basis") == "calibrated":
+            rows = rows.drop("bound", "utilization", strict=False)
+        table = table_of(chart, rows.columns)
+        shared = [name for name in rows.columns if name in table.columns]
+        text = [pl.col(pl.Categorical, pl.Enum).cast(pl.String)]
+        kinds_of: Any = {n: table.schema[n] for n in shared if rows.schema[n] != pl.String}
+        left = rows.select(shared).with_columns(text).cast(kinds_of)
+        found = left.join(
+            table.select(shared).with_columns(text), on=shared, how="anti", nulls_equal=True
+        )
+        assert found.is_empty(), (case, found)
+        joined += rows.height
+    assert joined > 0
+
+
+def test_peaks_over_what_a_chip_costs_are_those_of_the_catalogue() -> None:
+    """Each quotient is of the columns beside it."""
+    (chart,) = (chart for chart in LISTED if chart.chart == CHIPS.name)
+    for case, view in charted.views(chart):
+        peak, rows = pl.col("flops_per_s"), view.rows
+        quotient = {
+            "ridge": ("ridge", peak / pl.col("bytes_per_s")),
+            "watt": ("flops_per_joule", peak / pl.col("watts")),
+            "dollar": ("flops_per_usd", peak * 3600 / pl.col("usd_per_hour")),
+        }[str(case["by"])]
+        assert rows.filter((pl.col(quotient[0]) / quotient[1] - 1).abs() > 1e-12).is_empty()
+        assert rows[quotient[0]].is_sorted(descending=True)
+
+
+@pytest.mark.parametrize("chart", LISTED, ids=lambda chart: chart.chart)
+def test_the_file_of_views_makes_the_specification_of_each(chart: Spec) -> None:
+    """Layers are there once each; at most some dozens of views."""
+    every = charted.views(chart)
+    file = views_file(every)
+    assert 1 <= len(file["views"]) == len(every) <= MOST_VIEWS
+    assert len(file["layers"]) < max(len(every), 2)
+    base = every[0][1].spec()
+    for (case, view), part in zip(every, file["views"], strict=True):
+        assert part["values"] == [case.get(menu) for menu in file["menus"]]
+        spec = view.spec()
+        params = {param["name"]: param["value"] for param in base["params"]} | part["params"]
+        assert {param["name"]: params[param["name"]] for param in spec["params"]} == {
+            param["name"]: param["value"] for param in spec["params"]
+        }
+        assert (part["datasets"], file["layers"][part["layer"]]) == (
+            spec["datasets"],
+            spec["layer"],
+        )
+
+
+def test_long_and_hostile_names_are_cut_and_never_markup() -> None:
+    """In titles, labels, axes and SVG."""
+    config = rooflines.load_config(charted.hostile())
+    results = charts.of_config(config)
+    assert {chart.chart for chart in config.charts} >= {"roofline", "critical", "time"}
+    for chart in config.charts:
+        for _, view in views_of(results, chart)[:3]:
+            spec = {chart.id: view.spec()}
+            assert (misfits(spec, "slide"), misfits(spec, "paper")) == ({}, {})
+            assert "<script" not in charts.svg(spec[chart.id])
+
+
+def test_a_function_returns_an_altair_chart_of_one_choice() -> None:
+    """That of the view with the same choices; what cannot be chosen is refused with what can."""
+    results = charted.results()
+    made = charts.roofline(results, "free", chip="b200", dtypes="w8a8")
+    view = charts.view("roofline", results, "free", chip="b200", dtypes="w8a8")
+    assert charts.spec_of(made)["datasets"] == view.spec()["datasets"]
+    assert "B200" in view.title
+    menus = {menu.name: menu.options for menu in charts.menus("roofline", results, "free")}
+    assert "b200" in menus["chip"]
+    with pytest.raises(rooflines.RooflinesError, match="'h1000'"):
+        charts.roofline(results, "free", chip="h1000")
+    with pytest.raises(rooflines.RooflinesError, match="choose some of chip, dtypes"):
+        charts.roofline(results, "free", colour="red")
