@@ -299,7 +299,6 @@ def test_text_and_large_integers_keep_their_value(tmp_path: Path) -> None:
         for row, value in enumerate(values):
             sheet.put(row, 0, value)
         sheet.put(9, 0, None)
-        sheet.link(10, 0, "javascript:alert(1)", "source")
     cells = read_workbook(tmp_path / "a.xlsx")["Sheet"]
     assert {address: cell.plain for address, cell in cells.items()} == {
         "A1": 10**15,
@@ -308,7 +307,6 @@ def test_text_and_large_integers_keep_their_value(tmp_path: Path) -> None:
         "A4": "x" * 32_767,
         "A5": "https://a.b",
         "A6": "yes",
-        "A11": "source",
     }
 
 

@@ -61,7 +61,6 @@ STYLES: Mapping[str, Mapping[str, object]] = {
     "link": {"font_color": "#1D4ED8", "underline": 1},
     "integer": {"num_format": "#,##0", "align": "right"},
     "number": {"num_format": "[=0]0;[<0.01]0.000E+00;#,##0.00", "align": "right"},
-    "quantity": {"num_format": "[>=1000000]0.000E+00;[<0.01]0.000E+00;General"},
     "scientific": {"num_format": "0.000E+00"},
     "percent": {"num_format": "0.0%"},
     "rate": {"num_format": "0.000E+00", **INPUT},
@@ -72,7 +71,7 @@ STYLES: Mapping[str, Mapping[str, object]] = {
 }
 """The formats of cells by name."""
 
-DIGITS = {"scientific": 9, "quantity": 9, "rate": 9, "percent": 6, "share": 6, "bits": 6}
+DIGITS = {"scientific": 9, "rate": 9, "percent": 6, "share": 6, "bits": 6}
 """Characters of a number in these formats [1]."""
 
 BY_UNIT = {"s": "scientific", "FLOP/s": "scientific", "byte/s": "scientific"}
@@ -160,14 +159,6 @@ class Sheet:
         """Write text that may be wider than its column, if there is any."""
         if text:
             self._sheet.write_string(row, column, text[:LONGEST_TEXT], self._styles[style])
-
-    def link(self, row: int, column: int, url: str, text: str) -> None:
-        """Write text that opens an address of the web; plain text for any other address."""
-        if not url.startswith(("https://", "http://")):
-            self.put(row, column, text)
-            return
-        self._widen(column, len(text))
-        self._sheet.write_url(row, column, url, self._styles["link"], text)
 
     def formula(self, row: int, column: int, formula: str, value: Value, style: str) -> None:
         """Write a formula with its value, for programs that do not compute it."""
