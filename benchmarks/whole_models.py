@@ -16,14 +16,14 @@ from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
 from rooflines.models.resolve import models_of
 from rooflines.results.tables import write_parquet
 from rooflines.run.jobs import ROWS_AT_ONCE
-from rooflines.serving.sweep import checked_model_sweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.rows import KernelTable, StepTable
+from rooflines.sweep.step_sweep import checked_model_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
 
 CONTEXTS = 512
 CASES = 16  # 2 models, 2 chips, 2 dtypes, 2 splits

@@ -19,9 +19,9 @@ from rooflines.models.table import shape_rows
 from rooflines.results.chip_numbers import chip_numbers
 from rooflines.results.model_shapes import shapes_frame
 from rooflines.serving.critical import all_step_thresholds
-from rooflines.serving.recipes import skipped_step_records
-from rooflines.serving.table import layer_table, model_table
 from rooflines.sweep.recipes import skipped_records
+from rooflines.sweep.step_recipes import skipped_step_records
+from rooflines.sweep.step_table import layer_table, model_table
 from rooflines.sweep.table import skipped_frame, table
 
 if TYPE_CHECKING:

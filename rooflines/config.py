@@ -36,12 +36,12 @@ from rooflines.fits.entries import (
     shipped_calibrations,
 )
 from rooflines.models.resolve import models_of
-from rooflines.serving.sweep import checked_model_sweep, too_long
 from rooflines.settings.charts import AUTO, ChartConfig
 from rooflines.settings.measurements import MeasurementConfig
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import ConfigFile, SweepConfig
 from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.step_sweep import checked_model_sweep, too_long
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from rooflines.fits.entries import Calibrations
     from rooflines.measured.sets import MeasuredSet
     from rooflines.models.model import Model
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 DEFAULT_CONFIG = CONFIG_DIR / "config.yaml"

@@ -69,7 +69,7 @@ def test_an_operation_is_one_kernel() -> None:
 
 def test_a_step_is_a_list_of_kernels_with_counts() -> None:
     """Works of all chips are those of the model's groups, copies and experts aside."""
-    for block in STEPS.step_blocks:
+    for block in STEPS.blocks:
         case = block.cases[0]
         step = case.step(64, 4096)
         flops = case.work("flops").at(StepExtents(step)) * case.split.chips
@@ -80,7 +80,7 @@ def test_a_step_is_a_list_of_kernels_with_counts() -> None:
 @pytest.mark.parametrize("name", [resource.work for resource in RESOURCES])
 def test_times_are_sums_over_kernels(name: str) -> None:
     """Of all resources; collectives of a step overlap, so theirs is no more than the sum."""
-    for case in (*OPERATION.blocks[0].cases, *(block.cases[0] for block in STEPS.step_blocks)):
+    for case in (*OPERATION.blocks[0].cases, *(block.cases[0] for block in STEPS.blocks)):
         at = {"B": 64, "D": 4096, "F": 8192}
         extents = StepExtents(case.step(64, 4096)) if hasattr(case, "step") else at
         (bound,) = (each.bound for each in RESOURCES if each.work == name)
@@ -102,7 +102,7 @@ def test_one_more_resource_is_in_both_kinds(monkeypatch: pytest.MonkeyPatch) -> 
         lambda kernel: kernel.work("memory_bytes") * 3,
     )
     monkeypatch.setattr(resources, "RESOURCES", (*RESOURCES, cache))
-    cases: list[Case] = [OPERATION.blocks[0].cases[0], STEPS.step_blocks[0].cases[0]]
+    cases: list[Case] = [OPERATION.blocks[0].cases[0], STEPS.blocks[0].cases[0]]
     for case in map(replace, cases):
         assert list(case.times.by) == ["compute", "memory", "network", "cache"]
         ((memory,),), ((traffic,),) = (case.times.by[each].pieces for each in ("memory", "cache"))

@@ -11,9 +11,9 @@ import yaml
 import rooflines
 from rooflines.cli.main import run
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.serving.recipes import model_recipe, model_sweep_of
 from rooflines.sweep.recipes import recipe_of, sweep_of
 from rooflines.sweep.rows import StepTable
+from rooflines.sweep.step_recipes import model_recipe, model_sweep_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,9 +21,9 @@ from rooflines.model.columns import ALWAYS, FOUND
 from rooflines.model.resources import RESOURCES
 from rooflines.models.resolve import models_of
 from rooflines.serving.critical import step_thresholds
-from rooflines.serving.sweep import ModelSweep, checked_model_sweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.rows import KernelTable, StepTable
+from rooflines.sweep.step_sweep import ModelSweep, checked_model_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

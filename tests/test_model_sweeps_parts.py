@@ -13,8 +13,8 @@ from rooflines.results.folders import LAYERS, MODELS
 from rooflines.run.jobs import write_part
 from rooflines.run.parts import cuts
 from rooflines.run.plan import plan
-from rooflines.serving.recipes import model_sweep_of
 from rooflines.sweep.rows import KernelTable, StepTable
+from rooflines.sweep.step_recipes import model_sweep_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -30,6 +30,7 @@ from rooflines.serving.calibrated_solving import context_ceiling_estimate, criti
 from rooflines.serving.critical import step_thresholds
 from rooflines.serving.lines import CaseLines, Experts
 from rooflines.serving.solving import context_ceiling, critical_batch
+from rooflines.serving.support import old_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -272,7 +273,9 @@ def test_nominal_rates_give_the_nominal_thresholds(config: dict[str, Any]) -> No
         for network in (chip.get("networks") or {}).values():
             network.pop("typical_hop_latency_s", None)
     checked = sweep_of(config)
-    for case in [without_activations(case) for block in checked.blocks for case in block.cases][:4]:
+    for case in [
+        without_activations(case) for block in old_blocks(checked) for case in block.cases
+    ][:4]:
         lines, calibrated = CaseLines(case), CalibratedLines.of(case)
         assert calibrated is not None
         for new, context in product(checked.new_tokens or (1,), checked.contexts):
@@ -302,7 +305,7 @@ def test_a_step_of_one_kernel_has_the_critical_batch_of_the_matmul(
     """Of all layers, by TensorRT-LLM; that of the B200 in bf16 has tiles of 128 rows."""
     named: dict[str, Any] = {"chips": [chip], "calibration": ["trtllm"], "dtypes": [dtype]}
     steps = {"models": ["llama-3.1-70b"], "splits": [{}], "grid": {"B": 1, "S": 100}}
-    (block,) = model_sweep({**steps, **named}).blocks
+    (block,) = old_blocks(model_sweep({**steps, **named}))
     (case,) = block.cases
     vars(case)["kernels"] = tuple(each for each in case.kernels if each.group.name == group)
     lines = CalibratedLines.of(case)

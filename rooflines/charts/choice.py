@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from rooflines.charts.views import Kind, Option
     from rooflines.measured.sets import MeasuredSet
-    from rooflines.serving.sweep import ModelSweep
     from rooflines.settings.charts import ChartConfig
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 BY_NAME = 12

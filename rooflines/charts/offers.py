@@ -9,7 +9,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, check_known
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 TWO = 2

@@ -22,9 +22,9 @@ from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.model.columns import AXES
 from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
-from rooflines.serving.recipes import model_sweep_of
-from rooflines.serving.table import model_table
 from rooflines.sweep.recipes import sweep_of
+from rooflines.sweep.step_recipes import model_sweep_of
+from rooflines.sweep.step_table import model_table
 from rooflines.sweep.support import Variant
 from rooflines.sweep.table import table
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rooflines.charts.measured_results import Joined, MeasuredCases
     from rooflines.measured.sets import MeasuredSet
     from rooflines.model.target import Target
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.support import ChipRows
     from rooflines.sweep.sweep import Sweep
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rooflines.config import Config
     from rooflines.run.outputs import Output
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 EXAMPLES = """
@@ -134,7 +134,7 @@ def _expected(config: Config) -> str:
 
 def _row_bytes(config: Config, parts: Iterable[Output]) -> float:
     """About how many bytes the rows of all parts take [byte]."""
-    from rooflines.serving.table import stored_step_columns  # noqa: PLC0415, as above
+    from rooflines.sweep.step_table import stored_step_columns  # noqa: PLC0415, as above
     from rooflines.sweep.table import stored_columns  # noqa: PLC0415, the same
 
     tables = {(TABLES, name): stored_columns(sweep) for name, sweep in config.sweeps.items()}

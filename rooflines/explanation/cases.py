@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflines.explanation.question import Known
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 MOST_CASES = 500

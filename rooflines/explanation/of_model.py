@@ -14,18 +14,17 @@ from rooflines.explanation.answer import Explanation
 from rooflines.explanation.question import formats_on
 from rooflines.explanation.values import Change, Experts, Use, software_of, sourced
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
-from rooflines.model.costs import evaluate
 from rooflines.model.network import BETWEEN
 from rooflines.model.operation import MATRIX
-from rooflines.model.resources import MEMORY, NETWORK, RATES, RESOURCES
+from rooflines.model.resources import MATH, NETWORK, RATES, RESOURCES
 from rooflines.model.step_columns import HEADS
 from rooflines.models.dtypes import step_dtypes
+from rooflines.models.groups import touched_experts
+from rooflines.models.kernels import StepExtents, token_share
 from rooflines.serving.critical import step_thresholds
-from rooflines.serving.lines import CaseLines
 from rooflines.serving.solving import first
-from rooflines.serving.sweep import checked_model_sweep
-from rooflines.serving.times import seconds_of, step_exchange
 from rooflines.sweep.rows import KernelTable, StepTable
+from rooflines.sweep.step_sweep import checked_model_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.model.resources import Resource
     from rooflines.models.groups import Step
-    from rooflines.serving.case import Case
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.sweep.steps import StepCase as Case
 
 
 def explained(sweep: ModelSweep) -> Explanation:
@@ -47,7 +46,7 @@ def explained(sweep: ModelSweep) -> Explanation:
     chip = sweep.chips[case.chip]
     thresholds = step_thresholds(sweep).to_dicts()
     seconds = case.seconds(step)
-    times = {resource: getattr(seconds, resource.name) for resource in RESOURCES}
+    times = {resource: seconds[resource.bound] for resource in RESOURCES}
     parts = {resource: _parts(case, step, resource, times[resource]) for resource in RESOURCES}
     uses = list(_uses(row, times, parts))
     return Explanation(
@@ -78,19 +77,22 @@ def _parts(
     """What a resource's time is the sum of: max(work / rate, latency), as pairs of both [s]."""
     if resource is not NETWORK:
         return [(time_s, Fraction(0))]
-    sent = step_exchange(case.kernels, case.times)
-    return [(evaluate(sent.sending, {"B": step.B, "T": step.T}), sent.latency_s)]
+    extents = StepExtents(step)
+    parts = [least[0] for least in case.times.by[NETWORK.bound].pieces]
+    sends = [each.at(extents) for each in parts if set(each.terms) != {()}]
+    hops = [each.at(extents) for each in parts if set(each.terms) == {()}]
+    return [(max(sends, default=Fraction(0)), max(hops, default=Fraction(0)))]
 
 
 def _products(case: Case, step: Step) -> list[dict[str, Any]]:
     """The products by compute dtype: of linear kernels, then of attention where it is another."""
     found: dict[str, tuple[Fraction, Fraction]] = {}
-    for kernel, times in zip(case.kernels, case.times, strict=True):
-        extents, count = kernel.extents(step), kernel.group.count
-        flops = count * evaluate(kernel.works.get("flops", {}), extents)
+    extents = StepExtents(step)
+    for kernel, times in zip(case.kernels, case.kernel_times, strict=True):
+        flops = kernel.count * kernel.work(MATH.work).at(extents)
         if flops:
             before = found.get(kernel.compute, (Fraction(0), Fraction(0)))
-            time_s = count * evaluate(times.math, extents)
+            time_s = kernel.count * times.by[MATH.bound].at(extents)
             found[kernel.compute] = (before[0] + flops, before[1] + time_s)
     return [
         {
@@ -180,28 +182,26 @@ def _softwares(sweep: ModelSweep, case: Case) -> list[str]:
     named = sweep.config.calibration or []
     computed = case.dtypes.computed if named else ()
     found = (software_of(sweep.calibrations, case.chip, named, each) for each in computed)
-    kinds = (sent.kind for kernel in case.kernels for sent in kernel.collectives)
+    kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
     joined = (case.choice.collective_software(kind) for kind in kinds)
     return list(dict.fromkeys([*found, *(name for name in joined if name)]))
 
 
 def _per_sequence(case: Case, step: Step) -> dict[str, float]:
     """How the times grow with B, without the experts that further tokens touch [s]."""
-    lines = CaseLines(case)
-    of = lines.at(step.S, step.T)
-    slopes = (of.total.math, of.total.memory, of.network[0])
+    extents = StepExtents(step)
     return {
-        resource.bound: slope / lines.per_s
-        for resource, slope in zip(RESOURCES, slopes, strict=True)
+        bound: float(max(least[0].along("B").slope.at(extents) for least in time.pieces))
+        for bound, time in case.times.by.items()
     }
 
 
 def _experts(case: Case, step: Step) -> Experts | None:
-    for kernel in case.kernels:
-        if kernel.group.moe is not None:
-            touched = kernel.extents(step)["touched"]
-            return Experts(case.routing, float(touched), kernel.group.moe.E)
-    return None
+    moe = case.model.shape.moe
+    if moe is None:
+        return None
+    tokens = step.B * step.T * token_share(case.sharing.split)
+    return Experts(case.routing, float(touched_experts(moe.E, moe.k, tokens, step.routing)), moe.E)
 
 
 def _groups(sweep: ModelSweep, case: Case, step: Step) -> list[dict[str, Any]]:
@@ -216,13 +216,13 @@ def _critical(case: Case, index: int, step: Step) -> dict[str, Any]:
 
     Its intensity grows with the batch, so it is so for every larger one.
     """
-    kernel, times = case.kernels[index], case.times[index]
+    times = case.kernel_times[index]
 
     def limit(batch: int) -> str | None:
-        seconds = seconds_of(times, kernel.extents(replace(step, B=min(batch, LARGEST_SIZE))))
-        others = {MEMORY: seconds.memory + seconds.activation, NETWORK: seconds.network}
-        longest = max(others, key=others.__getitem__)
-        return longest.bound if others[longest] > seconds.math else None
+        at = times.at(StepExtents(replace(step, B=min(batch, LARGEST_SIZE)))).handed_over
+        math = at.pop(MATH.bound)
+        longest = max(at, key=at.__getitem__)
+        return longest if at[longest] > math else None
 
     least = case.split.dp
     if (beyond := limit(LARGEST_SIZE)) is not None:

@@ -20,11 +20,11 @@ from rooflines.model.sharding import OR_LONG_FORM, SHARDS, sharding
 from rooflines.models.model import Model
 from rooflines.models.resolve import model_named
 from rooflines.models.split import Split
-from rooflines.serving.support import SkippedSteps
-from rooflines.serving.sweep import checked_model_sweep
 from rooflines.settings.model_sweeps import AXES, ModelSweepConfig
 from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.step_sweep import checked_model_sweep
+from rooflines.sweep.steps import SkippedSteps
 from rooflines.sweep.support import Skipped
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 NAME = "explain"

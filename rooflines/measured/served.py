@@ -19,14 +19,14 @@ from rooflines.measured.catalogues import check_known_values
 from rooflines.measured.matmuls import NOMINAL, missing_bound_reason
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.library import model_entries
-from rooflines.serving.one_chip import case_on, least_seconds
+from rooflines.sweep.one_chip import case_on, least_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
-    from rooflines.serving.case import Case
+    from rooflines.sweep.steps import StepCase as Case
 
 SHORTEST = 4, 5
 """Prompts and answers of a run have at least 0.8 of the nominal length."""
@@ -158,8 +158,8 @@ def _bounds(run: JSON, case: Case, uniform: Case, prefill: Case) -> dict[str, ob
         "ttft_bound_s": float(reading),
         "experts_s": float(least_seconds(uniform, B, S, chips) - least),
         "prompts_s": float(reading * B / run["answer"]),
-        "kernels": sum(kernel.group.count for kernel in case.kernels),
-        "bound": "compute" if times.math > times.memory else "memory",
+        "kernels": sum(kernel.count for kernel in case.kernels),
+        "bound": "compute" if times["compute"] > times["memory"] else "memory",
         "fits": capacity is not None and held <= capacity * chips,
     }
 

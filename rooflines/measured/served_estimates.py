@@ -17,13 +17,13 @@ from rooflines.measured.served import FORMATS, ONE_BYTE, UNQUANTIZED, in_decode,
 from rooflines.model.network import PASSES
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import models_of
-from rooflines.serving.sweep import ModelSweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.rows import StepTable
+from rooflines.sweep.step_sweep import ModelSweep
 
 if TYPE_CHECKING:
     from rooflines.measured.catalogues import Catalogues
-    from rooflines.serving.case import Case
+    from rooflines.sweep.steps import StepCase as Case
 
 SYSTEM = ("model", "chip", "software", "linear", "experts", "tp", "dp", "ep")
 """Keys of a sweep of runs; its steps differ in B and S."""
@@ -158,7 +158,7 @@ def _lacking(sweep: ModelSweep) -> str | None:
     if not sweep.blocks:
         return sweep.skipped[0].reason
     (case,) = sweep.blocks[0].cases
-    for kernel, estimate in zip(case.kernels, case.estimates, strict=True):
+    for kernel, estimate in zip(case.kernels, case.kernel_estimates, strict=True):
         if estimate is None:
             return f"no calibration in {kernel.compute}"
     return None

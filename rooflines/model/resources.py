@@ -271,5 +271,5 @@ def exchange(
 ) -> tuple[Poly, Poly]:
     """The time of a collective: of what it sends over its slowest network, and of its hops [s]."""
     levels = levels_of(transfer, efficiency, typical=typical)
-    sending = max((each for each, _ in levels), key=lambda each: each.scale)
+    sending = max((each for each, _ in levels), key=lambda each: each.scale if each else 0)
     return sending, constant(max(latency_s for _, latency_s in levels))

@@ -92,6 +92,40 @@ def _added(alike: list[Pieces]) -> Pieces:
     )
 
 
+@dataclass(frozen=True)
+class Seconds:
+    """Exact times at some sizes.
+
+    Attributes:
+        by: By bound [s].
+        memory: The bound whose time kernels also spend on what they hand each other.
+        activation: That time [s].
+    """
+
+    by: Mapping[str, Fraction]
+    memory: str
+    activation: Fraction
+
+    def __getitem__(self, bound: str) -> Fraction:
+        """The time of a bound [s]."""
+        return self.by[bound]
+
+    @property
+    def lower(self) -> Fraction:
+        """With full overlap, activations left out [s]."""
+        return max(self.by.values())
+
+    @property
+    def handed_over(self) -> dict[str, Fraction]:
+        """The times by bound, with what kernels hand over as part of memory traffic [s]."""
+        return {**self.by, self.memory: self.by[self.memory] + self.activation}
+
+    @property
+    def ops(self) -> Fraction:
+        """Of one kernel after another: resources overlap within a kernel [s]."""
+        return max(self.handed_over.values())
+
+
 @dataclass(frozen=True, eq=False)
 class Times:
     """The times of one or several kernels by bound, nominal or by a calibration.
@@ -108,6 +142,16 @@ class Times:
     common: Poly = ZERO
     activation: Poly = ZERO
     bands: Mapping[str, Band] = field(default_factory=dict)
+
+    def at(self, extents: Mapping[str, Fraction | int], memory: str = "memory") -> Seconds:
+        """The exact times at these extents.
+
+        Args:
+            extents: The extents by name.
+            memory: The bound of the memory.
+        """
+        by = {bound: time.at(extents) for bound, time in self.by.items()}
+        return Seconds(by, memory, self.activation.at(extents))
 
     @classmethod
     def total(cls, parts: Iterable[tuple[int, Times]]) -> Times:

@@ -61,6 +61,11 @@ class Sharing:
         return self.bits[tensors] / BITS_PER_BYTE
 
 
+def token_share(split: Split) -> Fraction:
+    """Share of a step's tokens that choose among the experts that a chip reads [1]."""
+    return Fraction(1) if split.ep > 1 else Fraction(1, split.dp)
+
+
 class Placement(NamedTuple):
     """What the chips of a tensor-parallel group have whole of a kernel's input and output.
 
@@ -107,14 +112,14 @@ def step_kernels(shape: Shape, phase: Phase, sharing: Sharing) -> tuple[Kernel, 
 
 def _kernel(shape: Shape, group: Group, sharing: Sharing) -> Kernel:
     split, over_all = sharing.split, _over_all(group, sharing)
-    token_share = Fraction(1) if over_all else Fraction(1, split.dp)
+    tokens = Fraction(1) if over_all else Fraction(1, split.dp)
 
     def extent(name: str) -> str:
         """The extent with the window, or the experts, that it depends on."""
         if name in WINDOWED:
             return f"{name}:{group.window or ''}"
         if name == TOUCHED and group.moe is not None:
-            return f"{TOUCHED}:{group.moe.E},{group.moe.k},{token_share}"
+            return f"{TOUCHED}:{group.moe.E},{group.moe.k},{tokens}"
         return name
 
     def amount(terms: Terms, factor: Fraction) -> Poly:
@@ -154,7 +159,7 @@ def _kernel(shape: Shape, group: Group, sharing: Sharing) -> Kernel:
         transfers,
         moved,
         rows,
-        int(1 / token_share),
+        int(1 / tokens),
         group.count,
     )
 

@@ -15,10 +15,10 @@ from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
 from rooflines.results.folders import LAYERS, MODELS, TABLES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
-from rooflines.serving.recipes import model_sweep_of
-from rooflines.serving.table import stored_layer_columns, stored_step_columns
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
+from rooflines.sweep.step_recipes import model_sweep_of
+from rooflines.sweep.step_table import stored_layer_columns, stored_step_columns
 from rooflines.sweep.table import skipped_frame, stored_columns
 
 if TYPE_CHECKING:

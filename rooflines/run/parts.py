@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.results.folders import LAYERS, TABLES
 from rooflines.run.code import code_digest
 from rooflines.run.outputs import Output, as_param
-from rooflines.serving.recipes import model_recipe
 from rooflines.sweep.recipes import recipe_of
+from rooflines.sweep.step_recipes import model_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 ROWS_TOGETHER = 60_000
@@ -115,11 +115,10 @@ def _units(sweep: ModelSweep, folder: str) -> list[Unit]:
     """The rows of a sweep by model, phase, split and chip, in order."""
     units = []
     for block in sweep.blocks:
-        of_case = sweep.rows_of(block) // len(block.cases)
-        model, kernels = block.cases[0].name, len(block.cases[0].kernels)
+        model, each = block.cases[0].name, len(block.cases[0].kernels) if folder == LAYERS else 1
         for chip, cases in groupby(block.cases, key=lambda case: case.chip):
-            rows = of_case * sum(1 for _ in cases)
-            units.append(Unit(model, chip, rows, kernels if folder == LAYERS else 1))
+            rows = block.points * sum(1 for _ in cases)
+            units.append(Unit(model, chip, rows, each))
     return units
 
 

@@ -32,9 +32,9 @@ from rooflines.results.folders import (
 from rooflines.run.code import code_digest, file_digest
 from rooflines.run.outputs import Output, Plan, as_param
 from rooflines.run.parts import model_parts, table_parts
-from rooflines.serving.recipes import model_recipe, skipped_step_records
 from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.recipes import recipe_of, skipped_records
+from rooflines.sweep.step_recipes import model_recipe, skipped_step_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.charts.views import Spec
     from rooflines.config import Config
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 MOST_PUBLISHED_ROWS = 50_000

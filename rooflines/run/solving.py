@@ -23,15 +23,15 @@ from rooflines.results.records import digest_of, recorded
 from rooflines.results.tables import metadata_of, write_parquet
 from rooflines.run.jobs import about
 from rooflines.serving.critical import all_step_columns, all_step_thresholds
-from rooflines.serving.recipes import model_sweep_of
 from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.recipes import sweep_of
+from rooflines.sweep.step_recipes import model_sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 

@@ -35,6 +35,7 @@ from rooflines.serving.solving import (
     critical_batch,
     largest_within,
 )
+from rooflines.serving.support import old_blocks
 from rooflines.sweep.sheet import key_columns
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from rooflines.model.columns import Column
     from rooflines.serving.case import Case
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
 
 
 class Row(NamedTuple):
@@ -208,7 +209,7 @@ def fit(case: Case, split: Split, context: int) -> int | None:
 
 def cases_of(sweep: ModelSweep) -> Iterator[Case]:
     """The cases that chips support, in order."""
-    for block in sweep.blocks:
+    for block in old_blocks(sweep):
         yield from block.cases
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Phase
     from rooflines.models.split import Split
     from rooflines.settings.model_sweeps import ModelSweepConfig
+    from rooflines.sweep.step_sweep import ModelSweep
 
 
 @dataclass(frozen=True)
@@ -243,3 +244,19 @@ def _case(asked: Asked, name: str, phase: Phase, place: Place) -> Case:
             tuple(place.network.split(BETWEEN)) if place.network else (),
         ),
     )
+
+
+def old_blocks(sweep: ModelSweep) -> tuple[Block, ...]:
+    """The cases of a sweep."""
+    return supported(
+        Asked(
+            sweep.config,
+            sweep.models,
+            sweep.chips,
+            sweep.calibrations,
+            sweep.dtypes.formats,
+            sweep.combinations,
+            sweep.batches,
+            sweep.points,
+        )
+    )[0]

@@ -19,12 +19,12 @@ from rooflines.model.operation import MATRIX, NAMED
 from rooflines.models.layers import layers_of
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import model_named
-from rooflines.serving.recipes import model_sweep_of
-from rooflines.serving.sweep import checked_model_sweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.site.formulas import formulas
 from rooflines.site.steps import step_data
 from rooflines.sweep.recipes import fits_of
+from rooflines.sweep.step_recipes import model_sweep_of
+from rooflines.sweep.step_sweep import checked_model_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Whole models as data of a page: works of kernels, rates of chips, footprints and estimates.
 
-No formula is written here, nor in the page: works are those of `serving.kernels`, rates those of
-`model.resources`, estimates those of `serving.estimates`, all as sums of products of extents.
+No formula is written here, nor in the page: works are those of `models.kernels`, rates those of
+`model.resources`, estimates those of `sweep.calibrated`, all as sums of products of extents.
 Extents and caches are polynomials in S, on the pieces between windows, through values of
 `models.cache`. Experts touched are an exponential in the tokens, through values of `models.groups`.
 """
@@ -9,6 +9,7 @@ Extents and caches are polynomials in S, on the pieces between windows, through 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -17,25 +18,27 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.critical.split_lines import interpolated
 from rooflines.model.network import axes_text
-from rooflines.model.resources import RESOURCES
+from rooflines.model.poly import TOUCHED, constant
+from rooflines.model.resources import RESOURCES, levels_of, math_rate, memory_rate, target_of
 from rooflines.models.cache import entries_moved, pairs
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
-from rooflines.models.groups import ONCE, touched_experts
+from rooflines.models.groups import touched_experts
 from rooflines.models.shape import PREFILL
-from rooflines.serving.kernels import named
-from rooflines.serving.times import exchange, rates_of
 from rooflines.site.rationals import coefficients, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.fits.estimate import Estimate, Sum
-    from rooflines.models.groups import Terms
+    from rooflines.model.kernel import Kernel, Transfer
+    from rooflines.model.poly import Poly
+    from rooflines.model.times import Times
     from rooflines.models.shape import Shape
-    from rooflines.serving.case import Case
-    from rooflines.serving.kernels import Collective, Kernel
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.sweep.steps import StepCase as Case
+
+WORKS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes")
+"""The works of a kernel, besides what it sends."""
 
 SAMPLES = 3
 """Values that determine a polynomial of degree 2 [1]."""
@@ -110,7 +113,7 @@ def _model(sweep: ModelSweep, cases: Sequence[Case], machines: Machines) -> JSON
     for case in cases:
         key = case.phase, case.split.name, case.dtypes.label
         if key not in steps:
-            own = [kernels.index(_kernel(kernel, case.routing)) for kernel in case.kernels]
+            own = [kernels.index(_kernel(kernel)) for kernel in case.kernels]
             phase, split, dtypes = key
             steps[key] = {
                 "phase": phase,
@@ -142,36 +145,56 @@ def _new_tokens(sweep: ModelSweep, phase: str) -> Sequence[int | None]:
     return [None] if phase == PREFILL else sweep.new_tokens or (1,)
 
 
-def _kernel(kernel: Kernel, routing: str) -> JSON:
+def _kernel(kernel: Kernel) -> JSON:
     """The works of one layer of a kernel on one chip, by extents."""
-    works = {work: _terms(named(kernel, terms)) for work, terms in kernel.works.items()}
-    sends = [[_kind(sent), _terms(named(kernel, sent.payload))] for sent in kernel.collectives]
+    works = {work: _terms(kernel.work(work)) for work in WORKS if kernel.work(work)}
+    sends = [[_kind(sent), _terms(sent.payload)] for sent in kernel.transfers]
     return {
-        "name": kernel.group.name,
-        "count": kernel.group.count,
+        "name": kernel.name,
+        "count": kernel.count,
         "compute": kernel.compute,
         "works": works,
         "sends": sends,
-        "touched": _touched(kernel, routing),
+        "touched": _touched(kernel),
     }
 
 
-def _terms(terms: Terms) -> dict[str, int | str]:
-    """Coefficients by product of extents."""
-    return {" ".join(dims): plain(coefficient) for dims, coefficient in terms.items()}
+def _terms(poly: Poly) -> dict[str, int | str]:
+    """Coefficients by product of extents; rows in spans count as rows."""
+    found = {}
+    for product, coefficient in poly.coefficients.items():
+        names = [_extent_name(name) for name in product]
+        spans = math.prod(int(name.partition("/")[2]) for name in product if _is_spans(name))
+        found[" ".join(names)] = plain(coefficient / spans)
+    return found
 
 
-def _kind(sent: Collective) -> str:
+def _is_spans(name: str) -> bool:
+    """Whether an extent counts whole spans of sizes."""
+    return "/" in name and ":" not in name
+
+
+def _extent_name(name: str) -> str:
+    """An extent as the page has it."""
+    if _is_spans(name):
+        sizes, _, span = name.partition("/")
+        return f"{'tokens' if sizes == 'B*T' else 'sequences'}:{span}"
+    return TOUCHED if name.startswith(TOUCHED) else name
+
+
+def _kind(sent: Transfer) -> str:
     """A collective and the chips along each axis; of experts their numbers and routing too."""
     return " ".join([sent.kind, axes_text(sent.route.axes), *map(str, sent.choice or ())])
 
 
-def _touched(kernel: Kernel, routing: str) -> list[int | str] | None:
-    """Experts that n tokens of a step touch, as a + b c^n: a, b and c; None without experts."""
-    moe = kernel.group.moe
-    if moe is None:
+def _touched(kernel: Kernel) -> list[int | str] | None:
+    """Experts that n tokens of a step touch, as a + b c^n: a, b and c; None if it is a constant."""
+    names = (name for product in kernel.work("weight_bytes").terms for name in product)
+    touched = next((name for name in names if name.startswith(TOUCHED)), None)
+    if touched is None:
         return None
-    values = [touched_experts(moe.E, moe.k, n * kernel.token_share, routing) for n in range(3)]
+    experts, per_token, share = touched.partition(":")[2].split(",")
+    values = [touched_experts(int(experts), int(per_token), n * Fraction(share)) for n in range(3)]
     first, second = (after - before for before, after in pairwise(values))
     ratio = second / first if first else Fraction(0)
     scale = first / (ratio - 1)
@@ -251,37 +274,40 @@ def _add_rates(machine: dict[str, Any], case: Case) -> None:
     """
     for kernel in case.kernels:
         if kernel.compute not in machine["rates"]:
-            math, memory = rates_of(kernel, case.machine, case.machine.efficiency)
-            machine["rates"] |= {kernel.compute: plain(math), "memory": plain(memory)}
-        for sent in kernel.collectives:
+            target = target_of(kernel, case.machine)
+            per_s = math_rate(target).per_s, memory_rate(target).per_s
+            machine["rates"] |= {kernel.compute: plain(per_s[0]), "memory": plain(per_s[1])}
+        for sent in kernel.transfers:
             if _kind(sent) not in machine["sends"]:
-                of_a_byte = replace(sent, payload={ONCE: Fraction(1)})
+                of_a_byte = replace(sent, payload=constant(1))
                 machine["sends"][_kind(sent)] = [
-                    [plain(network.sending[ONCE]), plain(network.latency_s)]
-                    for network in exchange(of_a_byte, case.machine.efficiency["network"])
+                    [plain(sending.at({})), plain(latency_s)]
+                    for sending, latency_s in levels_of(
+                        of_a_byte, case.machine.efficiency["network"]
+                    )
                 ]
 
 
 def _estimates(case: Case, pool: Pool) -> list[int] | None:
     """The indices of the estimates of all kernels; None if one has none."""
     found = []
-    for kernel, estimate in zip(case.kernels, case.estimates, strict=True):
+    for estimate in case.kernel_estimates:
         if estimate is None:
             return None
-        found.append(pool.index(_estimate(kernel, estimate)))
+        found.append(pool.index(_estimate(estimate)))
     return found
 
 
-def _estimate(kernel: Kernel, estimate: Estimate) -> JSON:
+def _estimate(estimate: Times) -> JSON:
     """A calibrated time: what is common, and the pieces of which the largest counts.
 
     A piece is its bound, and sums of which the least counts, by extents.
     """
-
-    def terms(total: Sum) -> dict[str, int | str]:
-        return _terms(named(kernel, dict(total.plain)))
-
     return {
-        "common": terms(estimate.common),
-        "pieces": [[each.bound, [terms(one) for one in each.least]] for each in estimate.pieces],
+        "common": _terms(estimate.common),
+        "pieces": [
+            [bound, [_terms(poly) for poly in least]]
+            for bound, time in estimate.by.items()
+            for least in time.pieces
+        ],
     }

@@ -205,7 +205,7 @@ class OfModels(Protocol):
         """Rows of the whole table [1]."""
 
     @property
-    def step_blocks(self) -> tuple[Block[StepCase], ...]:
+    def blocks(self) -> tuple[Block[StepCase], ...]:
         """The cases that chips support."""
 
 
@@ -217,7 +217,7 @@ class StepTable(Table["Block[StepCase]"]):
 
     def units(self) -> Iterable[tuple[Block[StepCase], int]]:
         """The blocks."""
-        return ((block, block.rows) for block in self._sweep.step_blocks)
+        return ((block, block.rows) for block in self._sweep.blocks)
 
     def frame_of(
         self, unit: Block[StepCase], start: int, stop: int, texts: TextTypes
@@ -256,7 +256,7 @@ class KernelTable(Table["Block[StepCase]"]):
 
     def units(self) -> Iterable[tuple[Block[StepCase], int]]:
         """The blocks."""
-        return ((block, block.rows) for block in self._sweep.step_blocks)
+        return ((block, block.rows) for block in self._sweep.blocks)
 
     def frame_of(
         self, unit: Block[StepCase], start: int, stop: int, texts: TextTypes

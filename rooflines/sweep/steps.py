@@ -14,7 +14,7 @@ from rooflines.catalogue.unsupported import Reason
 from rooflines.model.poly import WINDOWED
 from rooflines.models.cache import BY_BATCH, cache_elements, entries_moved, pairs
 from rooflines.models.groups import Step
-from rooflines.models.kernels import Sharing, step_kernels
+from rooflines.models.kernels import Sharing, StepExtents, step_kernels
 from rooflines.models.shape import PREFILL
 from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, Case, Layout, Skipped
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.model.kernel import Kernel
+    from rooflines.model.times import Seconds
     from rooflines.models.dtypes import StepDtypes
     from rooflines.models.model import Model
     from rooflines.models.shape import Phase, Shape
@@ -98,6 +99,10 @@ class StepCase(Case):
             new: T, new tokens of each; in prefill all are new [1].
         """
         return Step(batch, context, context if self.phase == PREFILL else new, self.routing)
+
+    def seconds(self, step: Step) -> Seconds:
+        """The exact times of a step on one chip, over kernels and layers [s]."""
+        return self.times.at(StepExtents(step))
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,15 @@ from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.model.columns import AXES
 from rooflines.model.network import parse_axes
 from rooflines.serving.critical import step_thresholds
-from rooflines.serving.recipes import model_sweep_of
 from rooflines.sweep.recipes import sweep_of
+from rooflines.sweep.step_recipes import model_sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.forms import Entry
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 MOST_CASES = 29

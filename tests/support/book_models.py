@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING
 
 from rooflines.basics.numbers import exact
 from rooflines.models import Step, load, work
+from rooflines.models.kernels import StepExtents
 from rooflines.models.resolve import models_of
-from rooflines.serving.one_chip import case_on
-from rooflines.serving.times import Seconds, seconds_of
+from rooflines.sweep.one_chip import case_on
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from rooflines.model.times import Seconds
     from rooflines.models import Model
-    from rooflines.serving.case import Case
+    from rooflines.sweep.steps import StepCase as Case
 
 CAPACITY = 16 * 10**9
 """Memory of a TPU v5e [byte]."""
@@ -100,10 +101,16 @@ def case_of(model: str, dtypes: str, chip: str, phase: str) -> Case:
 
 def down_of(case: Case, batch: int) -> Seconds:
     """The times of the last projection of an MLP in one layer [s]."""
-    for kernel, times in zip(case.kernels, case.times, strict=True):
-        if kernel.group.name == "down":
-            return seconds_of(times, kernel.extents(case.step(batch, 1)))
+    for kernel, times in zip(case.kernels, case.kernel_times, strict=True):
+        if kernel.name == "down":
+            return times.at(StepExtents(case.step(batch, 1)))
     raise LookupError(case.name)
+
+
+def shared(seconds: Seconds, chips: int) -> Seconds:
+    """Times of work that chips share evenly [s]."""
+    by = {bound: time / chips for bound, time in seconds.by.items()}
+    return replace(seconds, by=by, activation=seconds.activation / chips)
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,7 @@ class System:
     def times(self, batch: int, context: int) -> Seconds:
         """The times of a step [s]."""
         one = self.case
-        return Seconds(*(part / self.chips for part in one.seconds(one.step(batch, context))))
+        return shared(one.seconds(one.step(batch, context)), self.chips)
 
     def flops(self, batch: int) -> Fraction:
         """FLOP of a step at a context of one token [FLOP]."""
@@ -140,27 +147,29 @@ class System:
 
     def memory_s(self, batch: int, context: int) -> Fraction:
         """t_memory of a step [s]."""
-        return self.times(batch, context).memory
+        return self.times(batch, context)["memory"]
 
     def kernels_s(self, batch: int, context: int) -> Fraction:
         """The sum over the kernels of a step of max(t_math, t_memory) [s]."""
         one = self.case
         step = one.step(batch, context)
         found = [
-            kernel.group.count * seconds_of(times, kernel.extents(step)).lower
-            for kernel, times in zip(one.kernels, one.times, strict=True)
+            kernel.count * times.at(StepExtents(step)).lower
+            for kernel, times in zip(one.kernels, one.kernel_times, strict=True)
         ]
         return sum(found, Fraction(0)) / self.chips
 
     def down(self, batch: int) -> Seconds:
         """The times of the last projection of an MLP [s]."""
-        return Seconds(*(part / self.chips for part in down_of(self.case, batch)))
+        return shared(down_of(self.case, batch), self.chips)
 
     def critical_batch(self) -> int:
         """The smallest compute-bound batch at a context of one token; times are affine in it."""
         one, two = self.times(1, 1), self.times(2, 1)
-        fixed = 2 * one.memory - two.memory
-        return math.ceil(fixed / (two.math - one.math - (two.memory - one.memory)))
+        fixed = 2 * one["memory"] - two["memory"]
+        return math.ceil(
+            fixed / (two["compute"] - one["compute"] - (two["memory"] - one["memory"]))
+        )
 
     def fitting(self) -> int:
         """The most sequences of the usual context that fit, caches spread over all chips [1]."""
@@ -179,12 +188,16 @@ class System:
 
 def prefill_s(chips: int, reached: float) -> Fraction:
     """t_math of a prompt of Llama 3.1 70B, at a share of the peak [s]."""
-    return System("llama-3.1-70b", chips, phase="prefill").times(1, LONG).math / exact(reached)
+    return System("llama-3.1-70b", chips, phase="prefill").times(1, LONG)["compute"] / exact(
+        reached
+    )
 
 
 def all_reduce_s(batch: int, axes: str) -> Fraction:
     """t_network of the last projection of an MLP of Llama 3.1 70B in bf16 [s]."""
-    return down_of(case_on("llama-3.1-70b", TABLES, "bf16", splits=[{"tp": axes}]), batch).network
+    return down_of(case_on("llama-3.1-70b", TABLES, "bf16", splits=[{"tp": axes}]), batch)[
+        "network"
+    ]
 
 
 def equal_tokens(model: Model, names: Collection[str]) -> int:

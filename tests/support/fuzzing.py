@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from mutations import Case
 
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
 
 SECONDS = 20
 """Time limit of a case [s]."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rooflines.catalogue.chips import chip_entries, dtype_entries, resolve_chips
 from rooflines.fits.entries import Calibrations, shipped_calibrations
 from rooflines.models.resolve import models_of
-from rooflines.serving.sweep import ModelSweep, checked_model_sweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.sweep.step_sweep import ModelSweep, checked_model_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from serving_oracle import Row
     from serving_values import Values
 
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
 
 KINDS = {
     "compute dtype": "^no .* peak of its",

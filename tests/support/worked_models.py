@@ -343,12 +343,12 @@ SERVING = (
     Worked(
         "time in which 32 v5e read one projection of an MLP in bf16 [s]",
         "18e-6",
-        lambda: System("llama-3.1-70b", 32, chip=TABLES).down(64).memory,
+        lambda: System("llama-3.1-70b", 32, chip=TABLES).down(64)["memory"],
     ),
     Worked(
         "math of that projection for 64 tokens [s]",
         "4e-6",
-        lambda: System("llama-3.1-70b", 32, chip=TABLES).down(64).math,
+        lambda: System("llama-3.1-70b", 32, chip=TABLES).down(64)["compute"],
     ),
     Worked(
         "prompt of 8,192 tokens on 16 v5e, 40 % of the peak [s]",

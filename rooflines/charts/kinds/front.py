@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.results import Results
     from rooflines.charts.views import Option
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
 
 __all__ = ["KIND"]
 

@@ -12,11 +12,9 @@ from rooflines.model.operation import MATRIX
 from rooflines.model.step_columns import layer_columns, step_columns
 from rooflines.models.dtypes import check_dtypes
 from rooflines.models.shape import PREFILL
-from rooflines.serving.support import Asked, Block, SkippedSteps, supported
 from rooflines.sweep.axes import check_length, check_parts
-from rooflines.sweep.cases import Requested
+from rooflines.sweep.cases import Requested, check_chips, check_skipped
 from rooflines.sweep.steps import Stepped, request_axis, step_axis, step_blocks
-from rooflines.sweep.support import check_chips
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,9 +27,8 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Phase
     from rooflines.settings.model_sweeps import ModelSweepConfig
     from rooflines.sweep.axes import Axis
-    from rooflines.sweep.cases import Block as Cases
-    from rooflines.sweep.steps import SkippedSteps as SkippedStepCases
-    from rooflines.sweep.steps import StepCase
+    from rooflines.sweep.cases import Block
+    from rooflines.sweep.steps import SkippedSteps, StepCase
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,22 +99,6 @@ class ModelSweep:
         return {dtypes.label: dtypes for dtypes in self.config.dtypes}
 
     @cached_property
-    def served(self) -> tuple[tuple[Block, ...], tuple[SkippedSteps, ...]]:
-        """The cases that chips support, and the rows they do not."""
-        return supported(
-            Asked(
-                self.config,
-                self.models,
-                self.chips,
-                self.calibrations,
-                self.dtypes.formats,
-                self.combinations,
-                self.batches,
-                self.points,
-            )
-        )
-
-    @cached_property
     def requested(self) -> Requested:
         """What it asks of every chip."""
         config = self.config
@@ -150,12 +131,12 @@ class ModelSweep:
         )
 
     @cached_property
-    def supported(self) -> tuple[tuple[Cases[StepCase], ...], tuple[SkippedStepCases, ...]]:
+    def supported(self) -> tuple[tuple[Block[StepCase], ...], tuple[SkippedSteps, ...]]:
         """The cases that chips support, a block for each model, phase and split, and rows not."""
         return step_blocks(self.requested, self.stepped, self.points)
 
     @property
-    def step_blocks(self) -> tuple[Cases[StepCase], ...]:
+    def blocks(self) -> tuple[Block[StepCase], ...]:
         """The cases that chips support, a block for each model, phase and split."""
         return self.supported[0]
 
@@ -166,14 +147,9 @@ class ModelSweep:
         return step_axis(model.shape, phase, self.contexts, self.new_tokens)
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
-        """The cases by model, phase and split."""
-        return self.served[0]
-
-    @property
     def skipped(self) -> tuple[SkippedSteps, ...]:
         """The rows that are not supported."""
-        return self.served[1]
+        return self.supported[1]
 
     @property
     def points(self) -> int:
@@ -182,14 +158,10 @@ class ModelSweep:
             return len(self.config.requests)
         return len(self.contexts) * len(self.new_tokens or (1,))
 
-    def rows_of(self, block: Block) -> int:
-        """Rows of a block [1]."""
-        return self.points * len(block.batches) * len(block.cases)
-
     @cached_property
     def rows(self) -> int:
         """Rows of the whole table [1]."""
-        return sum(map(self.rows_of, self.blocks))
+        return sum(block.rows for block in self.blocks)
 
     def solutions(self) -> int:
         """Rows of all its thresholds, at most [1]."""
@@ -252,7 +224,13 @@ def checked_model_sweep(  # noqa: PLR0913, PLR0917, the parts of a sweep
         with mistakes.at():
             check_chips(config.chips, chips)
     check_parts(sweep.rows, config.rows_per_part)
-    _check_skipped(sweep)
+    check_skipped(
+        sweep.skipped,
+        sweep.rows,
+        config.on_unsupported,
+        "is left with no rows.",
+        "choose other models, splits, chips, dtypes or batches",
+    )
     return sweep
 
 
@@ -264,26 +242,6 @@ def too_long(sweep: ModelSweep) -> Iterator[RooflinesError]:
         if trained is not None and longest > trained:
             problem = f"reaches {longest:,} tokens, and {name} is trained for {trained:,}"
             yield RooflinesError(place, problem, "choose shorter contexts, unless this is intended")
-
-
-def _check_skipped(sweep: ModelSweep) -> None:
-    """Refuse a sweep without rows, and one with skipped rows if `on_unsupported` is `error`."""
-    if not sweep.skipped or (sweep.rows and sweep.config.on_unsupported == "skip"):
-        return
-    first = sweep.skipped[0]
-    if not sweep.rows:
-        nothing = RooflinesError(
-            "",
-            f"is left with no rows. It {first.problem}",
-            "choose other models, splits, chips, dtypes or batches",
-        )
-        nothing.cause = first
-        raise nothing
-    raise RooflinesError(
-        "on_unsupported",
-        f"is 'error', and the sweep {first.problem}",
-        "leave it out, or write `on_unsupported: skip`",
-    )
 
 
 def _check_dtypes(sweep: ModelSweep) -> None:

@@ -10,15 +10,15 @@ from rooflines.model.operation import MATRIX
 from rooflines.models.library import ModelEntry
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
-from rooflines.serving.sweep import checked_model_sweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.recipes import calibrations_of, chips_of, entries_of, fits_of
+from rooflines.sweep.step_sweep import checked_model_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
 
 IN_CONFIG = "the config"
 """The source of a shape that a config writes out."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from rooflines.model.columns import Column
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
 
 
 def model_table(sweep: ModelSweep) -> pl.LazyFrame:

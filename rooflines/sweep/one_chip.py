@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.models.resolve import models_of
-from rooflines.serving.sweep import checked_model_sweep
 from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.sweep.step_sweep import checked_model_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.serving.case import Case
-    from rooflines.serving.sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.sweep.steps import StepCase
 
 
 def sweep_on(
@@ -51,12 +51,12 @@ def case_on(
     *,
     entries: Mapping[str, Chip] | None = None,
     **more: object,
-) -> Case:
+) -> StepCase:
     """The case of `sweep_on`, unsplit unless `splits` says otherwise."""
     return sweep_on(model, chip, dtypes, entries=entries, **more).blocks[0].cases[0]
 
 
-def least_seconds(case: Case, batch: int, context: int, chips: int = 1) -> Fraction:
+def least_seconds(case: StepCase, batch: int, context: int, chips: int = 1) -> Fraction:
     """The least time of a step on several chips [s], exact: a lower bound for every split.
 
     Args:
