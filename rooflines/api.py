@@ -9,6 +9,7 @@ import polars as pl
 from rooflines.basics.errors import one_of, placed
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
+from rooflines.critical.steps import all_step_thresholds
 from rooflines.critical.thresholds import all_thresholds
 from rooflines.fits.nsight import read_launches
 from rooflines.measured.kernels import kernel_frame
@@ -18,7 +19,6 @@ from rooflines.model.operation import OPERANDS
 from rooflines.models.table import shape_rows
 from rooflines.results.chip_numbers import chip_numbers
 from rooflines.results.model_shapes import shapes_frame
-from rooflines.serving.critical import all_step_thresholds
 from rooflines.sweep.recipes import skipped_records
 from rooflines.sweep.step_recipes import skipped_step_records
 from rooflines.sweep.step_table import layer_table, model_table

@@ -15,12 +15,12 @@ from pages import text_of
 import rooflines
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.critical.rates import LATENCY, OTHER, factor_of
+from rooflines.critical.steps import step_thresholds
 from rooflines.explanation.text import as_text
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import ALWAYS, FOUND
 from rooflines.model.resources import RESOURCES
 from rooflines.models.resolve import models_of
-from rooflines.serving.critical import step_thresholds
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.rows import KernelTable, StepTable
 from rooflines.sweep.step_sweep import ModelSweep, checked_model_sweep
@@ -76,10 +76,8 @@ def test_the_reviewed_explanations_cover_what_can_be_said() -> None:
         "caches split by batch",
         "no tp is enough that the network allows",
         "3 others",
-        "crossover 962.7; by estimate from 1309",
-        "memory time; by estimate never",
-        "longer contexts are memory-bound; by estimate up to 1357",
-        "compute-bound batch; by estimate at every long context",
+        "crossover 962.7; by estimate 90% of its plateau from 1273",
+        "longer contexts are memory-bound; by estimate 90% of its plateau from",
     ):
         assert kind in text
 
@@ -262,9 +260,8 @@ def test_the_page_has_the_thresholds_by_estimate() -> None:
     answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", **question)
     batch, context, _ = answer.thresholds
     said = " ".join(SECTION.split())
-    for row, text in ((batch, "a batch of"), (context, "the context ends at")):
-        unit = " tokens" if row is context else ""
-        assert f"{text} {row['critical_estimate']:,}{unit} instead of {row['critical']:,}" in said
+    assert f"a batch of {batch['saturates_estimate']:,}" in said
+    assert f"along the context from {context['saturates_estimate']:,} tokens on" in said
 
 
 def test_the_json_is_the_whole_answer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,6 @@ FLOORS = (
     "fits",
     "settings",
     "sweep",
-    "serving",
     "critical",
     "explanation",
     "results",

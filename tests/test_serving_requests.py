@@ -15,8 +15,8 @@ from serving_values import bound_of, times
 from test_serving_worked import ALL_CHIPS, FORMATS, MODELS, ON_H100, OWN, TINY
 
 from rooflines import RooflinesError
+from rooflines.critical.steps import step_thresholds
 from rooflines.fits.entries import Calibrations
-from rooflines.serving.critical import step_thresholds
 from rooflines.sweep.rows import StepTable
 
 Values = dict[str, Any]

@@ -17,8 +17,8 @@ from serving_values import bound_of, times
 from test_serving_worked import MXFP4, ON_H100, ON_V5E, OWN
 
 from rooflines.basics.numbers import exact
+from rooflines.critical.steps import all_step_thresholds, step_thresholds
 from rooflines.model.step_columns import step_threshold_columns
-from rooflines.serving.critical import all_step_thresholds, step_thresholds
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -18,8 +18,8 @@ from test_serving_worked import DEEPSEEK, FP8, INT8, LLAMA, MXFP4, ON_H100, ON_V
 from test_serving_worked import row_of as exact_row_of
 
 import rooflines
+from rooflines.critical.steps import step_thresholds
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.serving.critical import step_thresholds
 from rooflines.sweep.rows import KernelTable, StepTable
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.text import count, significant
+from rooflines.critical.steps import step_thresholds
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.phrases import asked
 from rooflines.explanation.question import operation_sweep
 from rooflines.explanation.wording import percent, seconds
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
-from rooflines.serving.critical import step_thresholds
 from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.rows import StepTable
 from rooflines.sweep.table import table

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.catalogue.unsupported import joining
+from rooflines.critical.batches import first
 from rooflines.critical.rates import factor_of
+from rooflines.critical.steps import step_thresholds
 from rooflines.explanation.answer import Explanation
 from rooflines.explanation.question import formats_on
 from rooflines.explanation.values import Change, Experts, Use, software_of, sourced
@@ -21,8 +23,6 @@ from rooflines.model.step_columns import HEADS
 from rooflines.models.dtypes import step_dtypes
 from rooflines.models.groups import touched_experts
 from rooflines.models.kernels import StepExtents, token_share
-from rooflines.serving.critical import step_thresholds
-from rooflines.serving.solving import first
 from rooflines.sweep.rows import KernelTable, StepTable
 from rooflines.sweep.step_sweep import checked_model_sweep
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rooflines.model.resources import Resource
     from rooflines.models.groups import Step
     from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.steps import StepCase as Case
+    from rooflines.sweep.steps import StepCase
 
 
 def explained(sweep: ModelSweep) -> Explanation:
@@ -72,7 +72,7 @@ def explained(sweep: ModelSweep) -> Explanation:
 
 
 def _parts(
-    case: Case, step: Step, resource: Resource, time_s: Fraction
+    case: StepCase, step: Step, resource: Resource, time_s: Fraction
 ) -> list[tuple[Fraction, Fraction]]:
     """What a resource's time is the sum of: max(work / rate, latency), as pairs of both [s]."""
     if resource is not NETWORK:
@@ -84,7 +84,7 @@ def _parts(
     return [(max(sends, default=Fraction(0)), max(hops, default=Fraction(0)))]
 
 
-def _products(case: Case, step: Step) -> list[dict[str, Any]]:
+def _products(case: StepCase, step: Step) -> list[dict[str, Any]]:
     """The products by compute dtype: of linear kernels, then of attention where it is another."""
     found: dict[str, tuple[Fraction, Fraction]] = {}
     extents = StepExtents(step)
@@ -173,7 +173,7 @@ def _changed(sweep: ModelSweep, keys: Mapping[str, Any]) -> ModelSweep:
     )
 
 
-def _softwares(sweep: ModelSweep, case: Case) -> list[str]:
+def _softwares(sweep: ModelSweep, case: StepCase) -> list[str]:
     """The software whose calibrations of matmuls and collectives give the estimate.
 
     Raises:
@@ -187,7 +187,7 @@ def _softwares(sweep: ModelSweep, case: Case) -> list[str]:
     return list(dict.fromkeys([*found, *(name for name in joined if name)]))
 
 
-def _per_sequence(case: Case, step: Step) -> dict[str, float]:
+def _per_sequence(case: StepCase, step: Step) -> dict[str, float]:
     """How the times grow with B, without the experts that further tokens touch [s]."""
     extents = StepExtents(step)
     return {
@@ -196,7 +196,7 @@ def _per_sequence(case: Case, step: Step) -> dict[str, float]:
     }
 
 
-def _experts(case: Case, step: Step) -> Experts | None:
+def _experts(case: StepCase, step: Step) -> Experts | None:
     moe = case.model.shape.moe
     if moe is None:
         return None
@@ -204,14 +204,14 @@ def _experts(case: Case, step: Step) -> Experts | None:
     return Experts(case.routing, float(touched_experts(moe.E, moe.k, tokens, step.routing)), moe.E)
 
 
-def _groups(sweep: ModelSweep, case: Case, step: Step) -> list[dict[str, Any]]:
+def _groups(sweep: ModelSweep, case: StepCase, step: Step) -> list[dict[str, Any]]:
     """The kernels of the row, without its keys and sizes, each with its critical batch."""
     names = [column.name for column in sweep.layer_columns]
     rows = KernelTable(sweep).frame().select(names[names.index("group") :]).collect().to_dicts()
     return [{**row, **_critical(case, index, step)} for index, row in enumerate(rows)]
 
 
-def _critical(case: Case, index: int, step: Step) -> dict[str, Any]:
+def _critical(case: StepCase, index: int, step: Step) -> dict[str, Any]:
     """From which batch on a kernel is compute-bound by itself, as `bound` of a layer says it.
 
     Its intensity grows with the batch, so it is so for every larger one.
@@ -227,7 +227,7 @@ def _critical(case: Case, index: int, step: Step) -> dict[str, Any]:
     least = case.split.dp
     if (beyond := limit(LARGEST_SIZE)) is not None:
         return {"outcome": NEVER, "critical_B": None, "limit": beyond}
-    critical = first(lambda batch: limit(batch) is None, least)
+    critical = first(lambda batch: limit(batch) is None, least, LARGEST_SIZE)
     if critical == least:
         return {"outcome": ALWAYS, "critical_B": least, "limit": None}
     return {"outcome": FOUND, "critical_B": critical, "limit": limit(critical - 1)}
@@ -244,7 +244,7 @@ def _other_dtypes(sweep: ModelSweep, row: Mapping[str, Any]) -> list[dict[str, A
     return rows.collect().sort("t_lower_s", maintain_order=True).to_dicts()
 
 
-def _used(chip: Chip, case: Case, row: Mapping[str, Any]) -> Iterator[str]:
+def _used(chip: Chip, case: StepCase, row: Mapping[str, Any]) -> Iterator[str]:
     """The parts of the chip that the row depends on."""
     yield from (f"memory.{case.memory}", "efficiency", "power")
     for compute in dict.fromkeys(case.dtypes.computed):

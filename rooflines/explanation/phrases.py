@@ -13,7 +13,6 @@ from rooflines.explanation.wording import (
     MOST_DTYPES,
     NO_BREAK,
     apart,
-    by_estimate,
     crossover,
     origins,
     percent,
@@ -38,12 +37,6 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 4
 """Groups of kernels named [1]."""
-
-STEP_ESTIMATES = {
-    "B": {FOUND: "from {}", ALWAYS: "from {}"},
-    "S": {FOUND: "up to {}", ENDLESS: "at every long context"},
-}
-"""Where the estimate of a step is compute-bound, by axis and outcome."""
 
 CENTS = 0.1
 """Prices from here on have cents [USD]."""
@@ -365,10 +358,9 @@ def _step_sections(explanation: Answer) -> Iterator[Section]:
     context = ", and up to this context" if decoding else ""
     lines = []
     for row in explanation.thresholds:
-        if row["axis"] in STEP_ESTIMATES:
+        if row["axis"] in ("B", "S"):
             line = _batch(explanation, row) if row["axis"] == "B" else _context(row)
-            estimate = by_estimate(row, STEP_ESTIMATES[row["axis"]])
-            lines.append(replace(line, text="; ".join(filter(None, [line.text, estimate]))))
+            lines.append(replace(line, text="; ".join(filter(None, [line.text, saturation(row)]))))
     yield Section(f"Compute-bound from this batch on{context}:", lines)
 
 

@@ -113,19 +113,6 @@ def unbroken(time_s: float) -> str:
     return seconds(time_s).replace(" ", NO_BREAK)
 
 
-def by_estimate(threshold: Mapping[str, Any], phrases: Mapping[str, str]) -> str | None:
-    """Where the estimate is compute-bound; None without a calibration.
-
-    Args:
-        threshold: A row of the thresholds.
-        phrases: By outcome, with `{}` for the size; of other outcomes their name is shown.
-    """
-    outcome = threshold["outcome_estimate"]
-    if outcome is None:
-        return None
-    return f"by estimate {phrases.get(outcome, outcome)}".format(threshold["critical_estimate"])
-
-
 def saturation(threshold: Mapping[str, Any]) -> str | None:
     """From where on the estimate attains 90 % of its plateau; None without a calibration."""
     size = threshold["saturates_estimate"]

@@ -296,18 +296,13 @@ SOLUTION = (
         null="see outcome: all but found and always",
     ),
     Column(
-        "critical_estimate",
+        "saturates_estimate",
         "1",
-        "axis B: smallest batch, from dp on, at which the sum over the kernels of their largest "
-        "compute pieces is at least that of every other bound; axis S: largest context at which it "
-        "is for large batches; efficiencies are not applied",
-        null="see outcome_estimate: never, beyond-2^62, without-end, or null",
-    ),
-    Column(
-        "outcome_estimate",
-        "",
-        "what `critical_estimate` is, as `outcome`; always: it is dp",
-        null="a kernel has no calibration; axis is chips",
+        "axis B: smallest batch, from dp on, whose estimate attains 90 % of its own plateau, the "
+        "rate that it tends to as the batch grows; axis S: smallest context at which a sequence "
+        "more of a large batch does, along S; efficiencies are not applied",
+        null="a kernel has no calibration; axis is chips; axis S: the estimate does not grow with "
+        "S; or 2^62 or more",
     ),
     Column(
         "limit",

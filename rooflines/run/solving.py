@@ -17,12 +17,12 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.table_files import read_parquet
+from rooflines.critical.steps import all_step_columns, all_step_thresholds
 from rooflines.critical.thresholds import all_columns, all_thresholds
 from rooflines.model.columns import Column
 from rooflines.results.records import digest_of, recorded
 from rooflines.results.tables import metadata_of, write_parquet
 from rooflines.run.jobs import about
-from rooflines.serving.critical import all_step_columns, all_step_thresholds
 from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.step_recipes import model_sweep_of

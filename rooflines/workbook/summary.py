@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from rooflines.critical.steps import step_thresholds
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.model.columns import AXES
 from rooflines.model.network import parse_axes
-from rooflines.serving.critical import step_thresholds
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.step_recipes import model_sweep_of
 

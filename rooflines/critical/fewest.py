@@ -1,0 +1,89 @@
+"""The fewest chips that hold a model and its caches, and the most sequences that fit."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue.forms import checked
+from rooflines.catalogue.unsupported import not_joined
+from rooflines.critical.contexts import Solution
+from rooflines.model.columns import FOUND, NEVER, UNKNOWN
+from rooflines.model.network import most_chips
+from rooflines.model.resources import NETWORK
+from rooflines.model.step_columns import CAPACITY_UNKNOWN, HEADS
+from rooflines.models.footprint import max_batch
+from rooflines.models.split import Split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rooflines.sweep.steps import StepCase
+
+Fewest = tuple[Solution, "int | None"]
+"""The fewest chips, and the most sequences that fit on them [1]."""
+
+
+def fewest_chips(
+    cases: Iterable[StepCase], batches: Sequence[int], contexts: Sequence[int]
+) -> Iterator[tuple[StepCase, Mapping[str, int], Fewest]]:
+    """The fewest chips of all splits, at every batch and context.
+
+    Args:
+        cases: Those that differ in their split alone count once.
+        batches: B [1].
+        contexts: S [1].
+
+    Yields:
+        A case, the sizes, and the fewest chips.
+    """
+    alike: dict[tuple[str | None, ...], StepCase] = {}
+    for case in cases:
+        keys = (case.name, case.phase, case.chip, case.memory, case.network, case.dtypes.label)
+        alike.setdefault(keys, case)
+    for case in alike.values():
+        tried, beyond = splits_tried(case)
+        fits = {
+            context: [(split.shards, most_sequences(case, split, context)) for split in tried]
+            for context in contexts
+        }
+        for batch, context in product(batches, contexts):
+            yield case, {"B": batch, "S": context}, _fewest(batch, fits[context], beyond)
+
+
+def _fewest(batch: int, fits: Sequence[tuple[int, int | None]], beyond: Solution) -> Fewest:
+    """The first number of chips on which a batch fits, of those tried."""
+    for number, sequences in fits:
+        if sequences is None:
+            return Solution(CAPACITY_UNKNOWN), None
+        if sequences >= batch:
+            return Solution(FOUND, whole=number), sequences
+    return beyond, None
+
+
+def splits_tried(case: StepCase) -> tuple[list[Split], Solution]:
+    """Tensor parallelism over 1, 2, 4, ... chips, and what the solution is if none is enough."""
+    links = case.sharing.links
+    published = not links or most_chips(links)[1]
+    found: list[Split] = []
+    while True:
+        chips = 2 ** len(found)
+        split = checked(Split, {"tp": chips})
+        try:
+            split.check(case.model.shape, case.sharing.cache_split)
+        except RooflinesError:
+            return found, Solution(NEVER, limit=HEADS)
+        if chips > 1 and (not links or not_joined(case.place.networks, links, split.axes)):
+            return found, Solution(NEVER if published else UNKNOWN, limit=NETWORK.bound)
+        found.append(split)
+
+
+def most_sequences(case: StepCase, split: Split, context: int) -> int | None:
+    """The most sequences whose caches fit beside the weights [1]; None: capacity unknown."""
+    capacity, sharing = case.machine.level.capacity_bytes, case.sharing
+    if capacity is None:
+        return None
+    return max_batch(
+        case.model.shape, capacity, context, sharing.bits, split, cache_split=sharing.cache_split
+    )
