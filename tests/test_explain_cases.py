@@ -81,6 +81,8 @@ def test_every_memory_level_and_the_one_that_binds(capsys: pytest.CaptureFixture
     assert [row["memory"] for row in rows] == [name for name in levels if levels[name].bytes_per_s]
     text = said(capsys, "explain", *["h100", "128x8192x8192", "bf16", "--memory", "all"])
     assert "hbm binds, if all bytes pass every level: 41.3 µs." in text
+    text = said(capsys, "explain", *["h100", "4096x8192x8192", "bf16", "--memory", "all"])
+    assert "No memory level binds: compute-bound on each: 556 µs." in text
 
 
 def test_a_layer_goes_up_and_down_with_one_all_reduce(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from rooflines.explanation.phrases import asked
 from rooflines.explanation.question import operation_sweep
 from rooflines.explanation.wording import percent, seconds
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
+from rooflines.model.resources import MEMORY
 from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.rows import StepTable
 from rooflines.sweep.table import table
@@ -239,10 +240,12 @@ def _cases(  # noqa: PLR0913, PLR0917, the parts of a table
     if "dtypes" in varied:
         parts.remove(rows[0]["dtypes"])
     notes = [f"Left out: {each}." for each in skipped]
-    if "memory" in varied:
+    if varied == ["memory"]:
         slowest = max(rows, key=lambda row: row["t_lower_s"])
-        text = f"{slowest['memory']} binds, if all bytes pass every level: "
-        notes.insert(0, f"{text}{seconds(slowest['t_lower_s'])}.")
+        binds = f"{slowest['memory']} binds, if all bytes pass every level"
+        if slowest["bound"] != MEMORY.bound:
+            binds = f"No memory level binds: {slowest['bound']}-bound on each"
+        notes.insert(0, f"{binds}: {seconds(slowest['t_lower_s'])}.")
     return Cases(" · ".join(parts), rows, dict.fromkeys(varied, _text) | shown, axis, notes)
 
 
