@@ -253,7 +253,7 @@ def test_the_keyboard_is_enough(visit: Visit) -> None:
     page.locator("[role=tab]").first.focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator("[role=tab][aria-selected=true]")).to_have_text("Chip x dtypes")
-    page.locator("summary").click()
+    page.locator(".panel summary").click()
     page.get_by_label("Memory of H100 SXM, GB/s").fill("4800")
     page.keyboard.press("Enter")
     expect(page.locator("#own-said")).to_be_visible()

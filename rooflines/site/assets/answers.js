@@ -140,8 +140,8 @@ const ANSWERS = (() => {
     const holds = (B) =>
       estimate(side, { ...side.sizes, B }).time * PLATEAU <= each * B * (1 + SLACK);
     const span = spanOf(side); // within a tile it gets easier, from one to the next harder
-    const tile = firstWhole(1, LARGEST / span, (tiles) => holds(tiles * span));
-    const size = tile && firstWhole((tile - 1) * span + 1, LARGEST, holds);
+    const tile = firstWhole(1, Math.floor(LARGEST / span), (tiles) => holds(tiles * span));
+    const size = tile && firstWhole((tile - 1) * span + 1, tile * span, holds);
     return { size, plateau: work(side, "flops", side.sizes, "B")[0] / each };
   }
 

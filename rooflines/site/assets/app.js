@@ -1,8 +1,9 @@
 "use strict";
-/* What all pages share: data files, the state in the address, the theme, and links that keep that state.
+/* What all pages share: data files, the state in the address, the theme, and links that keep it.
 
-   A page opened from a folder may not fetch anything, but it may load scripts: every data file is a script that calls
-   ROOFLINES.put(name, text), with its data as JSON, compressed with zlib, in Base64. Text from data only ever becomes text, never markup. */
+   A page opened from a folder may not fetch anything, but it may load scripts: every data file is a
+   script that calls ROOFLINES.put(name, text), with its data as JSON, compressed with zlib, in
+   Base64. Text from data only ever becomes text, never markup. */
 
 const ROOFLINES = (() => {
   const MOST_OPTIONS = 12; // of a menu without a search
@@ -17,7 +18,8 @@ const ROOFLINES = (() => {
   /** Called by data files; a promise has the data. */
   function put(name, text) {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    data.set(name, new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json());
+    const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    data.set(name, new Response(inflated).json());
   }
 
   /** The data called `name`, from the script `file`, which is loaded once. */
@@ -44,7 +46,9 @@ const ROOFLINES = (() => {
     if (codes) return codes.map((code) => levels[code]);
     if (cycle) return Array.from({ length: rows }, (_, i) => levels[cycle[i % cycle.length]]);
     const list = [];
-    for (let i = 0; i < runs.length; i += 2) for (let n = 0; n < runs[i + 1]; n++) list.push(levels[runs[i]]);
+    for (let i = 0; i < runs.length; i += 2) {
+      for (let n = 0; n < runs[i + 1]; n++) list.push(levels[runs[i]]);
+    }
     return list;
   }
 
@@ -67,46 +71,49 @@ const ROOFLINES = (() => {
     return element;
   }
 
-  /** A number with the name that tests read it by. */
-  const shown = (name, text) => make("span", { "data-value": name }, text);
-
-  /** The head and the body of a table; `columns` are [text, whether its cells are numbers]. */
-  const tableParts = (columns, rows) => [
-    make("thead", {}, make("tr", {}, ...columns.map(([text, numbers]) => make("th", { scope: "col", class: numbers ? "number" : null }, text)))),
-    make("tbody", {}, ...rows),
-  ];
-
   /** A labelled menu; `options` are [value, text, disabled]. */
   function menu(label, options, value, onchange) {
     const select = make("select", { onchange: () => onchange(select.value) });
-    for (const [option, text, disabled] of options) select.append(make("option", { value: option, disabled }, text));
+    for (const [option, text, disabled] of options) {
+      select.append(make("option", { value: option, disabled }, text));
+    }
     select.value = value;
     return make("label", { class: "control" }, make("span", {}, label), select);
   }
 
-  /** Call `take` with what was typed into or chosen for an input. Firefox reports no change when Enter closes a list. */
+  /** Call `take` with what was typed into or chosen for an input.
+
+      Firefox reports no change when Enter closes a list. */
   function onEntered(input, take) {
     const entered = () => take(input.value.trim());
     input.addEventListener("change", entered);
     input.addEventListener("keydown", (event) => { if (event.key === "Enter") entered(); });
-    input.addEventListener("input", (event) => { if (event.inputType === "insertReplacementText") entered(); });
+    input.addEventListener("input", (event) => {
+      if (event.inputType === "insertReplacementText") entered();
+    });
   }
 
   /** A menu; one of many options is a field in which they are searched. */
   function picker(label, options, value, onchange) {
     if (options.length <= MOST_OPTIONS) return menu(label, options, value, onchange);
     const able = options.filter(([, , disabled]) => !disabled);
-    const textOf = (wanted) => (options.find(([option]) => option === wanted) ?? [wanted, wanted])[1];
-    const list = make("datalist", { id: `options-${++lists}` }, ...able.map(([option, text]) => make("option", { value: text, "data-value": option })));
-    const input = make("input", { type: "text", list: list.id, autocomplete: "off", spellcheck: "false" });
+    const textOf = (wanted) => options.find(([option]) => option === wanted)?.[1] ?? wanted;
+    const list = make("datalist", { id: `options-${++lists}` }, ...able.map(([option, text]) =>
+      make("option", { value: text, "data-value": option })));
+    const input = make("input",
+      { type: "text", list: list.id, autocomplete: "off", spellcheck: "false" });
     const show = () => { input.value = textOf(value); };
-    // While it has the focus the field is empty, so that its list has all options; the present one stays in sight.
-    input.addEventListener("focus", () => { input.placeholder = textOf(value); input.value = ""; });
+    // With the focus the field is empty: its list has all options, and the present one is in sight.
+    input.addEventListener("focus", () => {
+      input.placeholder = textOf(value);
+      input.value = "";
+    });
     input.addEventListener("blur", show);
     onEntered(input, (text) => {
       const typed = text.toLowerCase();
-      const equal = able.find((option) => option.slice(0, 2).some((text) => text.toLowerCase() === typed));
-      const found = equal ?? able.find((option) => typed && option.slice(0, 2).some((text) => text.toLowerCase().includes(typed)));
+      const fits = (holds) => able.find((option) =>
+        option.slice(0, 2).some((one) => holds(one.toLowerCase())));
+      const found = fits((one) => one === typed) ?? fits((one) => typed && one.includes(typed));
       if (found && found[0] !== value) onchange(found[0]);
       else input.value = "";
     });
@@ -114,24 +121,28 @@ const ROOFLINES = (() => {
     return make("label", { class: "control" }, make("span", {}, label), input, list);
   }
 
-  /** What comes after # in the address, as [name, value]; nothing of a very long one, which no page writes. */
-  const written = () => (location.hash.length > LONGEST ? [] : [...new URLSearchParams(location.hash.slice(1))]);
+  /** What comes after # in the address, as [name, value]; of a very long one nothing. */
+  const written = () =>
+    (location.hash.length > LONGEST ? [] : [...new URLSearchParams(location.hash.slice(1))]);
 
   /** The state in the address: the first value of each name, without empty ones. */
   function state() {
     const used = new URLSearchParams();
-    for (const [name, value] of written()) if (value && !used.has(name)) used.set(name, value);
+    for (const [name, value] of written()) {
+      if (value && !used.has(name)) used.set(name, value);
+    }
     return used;
   }
 
-  /** Change the state; `null` removes a name. A step worth going back from gets an entry in the history. */
+  /** Change the state; `null` removes a name. A step to go back from is in the history. */
   function go(changes, step = false) {
     const next = state();
     for (const [name, value] of Object.entries(changes)) {
       if (value === null) next.delete(name);
       else next.set(name, value);
     }
-    const text = next.toString().replaceAll("%2C", ",").replaceAll("%3A", ":").replaceAll("%2F", "/");
+    const text = next.toString()
+      .replaceAll("%2C", ",").replaceAll("%3A", ":").replaceAll("%2F", "/");
     if (step) location.hash = text;
     else location.replace(`#${text}`);
   }
@@ -144,7 +155,10 @@ const ROOFLINES = (() => {
 
   /** Names and values of the address that no page uses, given those that this page does. */
   function unused(names) {
-    if (location.hash.length > LONGEST) return [[`${location.hash.length.toLocaleString("en-US")} characters`, "", "too long; none of it is used"]];
+    const { length } = location.hash;
+    if (length > LONGEST) {
+      return [[`${length.toLocaleString("en-US")} characters`, "", "too long; none of it is used"]];
+    }
     const seen = new Set();
     return written().flatMap(([name, value]) => {
       if (!names.has(name)) return [[name, value, "no choice of this page"]];
@@ -157,19 +171,25 @@ const ROOFLINES = (() => {
 
   /** Report what the address asks for that is not there, such as a link to an older site does.
 
-      `names` are those that the page uses; `lost` are values that it does not have, as [name, value, what is shown]. */
+      `names` are those that the page uses; `lost` are values that it does not have, as [name,
+      value, what is shown]. */
   function tellUnknown(names, lost) {
     const box = document.getElementById("unknown");
     const all = [...unused(new Set([...KEPT, ...names])), ...lost];
     const cut = (text) => (text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS)}…` : text);
-    const lines = all.slice(0, MOST_LINES).map(([name, value, said]) => `${[name, value].filter(Boolean).map(cut).join(" ") || "="}: ${said}`);
-    if (all.length > MOST_LINES) lines.push(`and ${(all.length - MOST_LINES).toLocaleString("en-US")} more`);
+    const asked = (pair) => pair.filter(Boolean).map(cut).join(" ") || "=";
+    const lines = all.slice(0, MOST_LINES).map(([name, value, said]) =>
+      `${asked([name, value])}: ${said}`);
+    const more = all.length - MOST_LINES;
+    if (more > 0) lines.push(`and ${more.toLocaleString("en-US")} more`);
     box.hidden = !lines.length;
-    box.replaceChildren(...(lines.length ? [make("p", {}, "This link asks for what is not here:"), make("ul", {}, ...lines.map((text) => make("li", {}, text)))] : []));
+    const items = lines.map((text) => make("li", {}, text));
+    const head = make("p", {}, "This link asks for what is not here:");
+    box.replaceChildren(head, make("ul", {}, ...items));
   }
 
   const system = matchMedia("(prefers-color-scheme: dark)");
-  const asked = () => (["light", "dark"].includes(state().get("theme")) ? state().get("theme") : null);
+  const asked = () => ["light", "dark"].find((one) => one === state().get("theme")) ?? null;
   const theme = () => asked() ?? (system.matches ? "dark" : "light");
 
   /** Follow the address, or else the system. */
@@ -178,17 +198,20 @@ const ROOFLINES = (() => {
     if (asked()) root.dataset.theme = asked();
     else delete root.dataset.theme;
     const toggle = document.getElementById("theme");
-    if (toggle) toggle.setAttribute("aria-label", `Use the ${theme() === "dark" ? "light" : "dark"} theme`);
+    const other = theme() === "dark" ? "light" : "dark";
+    if (toggle) toggle.setAttribute("aria-label", `Use the ${other} theme`);
     for (const image of document.querySelectorAll("img[data-dark]")) {
       const source = theme() === "dark" ? image.dataset.dark : image.dataset.light;
       if (image.getAttribute("src") !== source) image.setAttribute("src", source);
     }
   }
 
-  /** Links to the other pages take chip, dtypes and theme along, but not the choice of all chips. */
+  /** Links to the other pages take chip, dtypes and theme along, but not all chips. */
   function keepState() {
     const kept = new URLSearchParams();
-    for (const name of KEPT) if (state().has(name) && state().get(name) !== "all") kept.set(name, state().get(name));
+    for (const name of KEPT) {
+      if (state().has(name) && state().get(name) !== "all") kept.set(name, state().get(name));
+    }
     for (const link of document.querySelectorAll("a[data-keep]")) link.hash = kept.toString();
   }
 
@@ -210,8 +233,9 @@ const ROOFLINES = (() => {
   document.addEventListener("DOMContentLoaded", () => {
     document.documentElement.classList.add("scripted");
     changed();
-    const here = document.querySelector(".top nav [aria-current]"); // on a phone the list of pages scrolls
-    if (here) here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.offsetLeft - 60;
+    const here = document.querySelector(".top nav [aria-current]"); // the list may scroll
+    const bar = here?.parentElement;
+    if (bar) bar.scrollLeft = here.offsetLeft - bar.offsetLeft - 60;
     document.getElementById("theme").addEventListener("click", () => {
       const other = theme() === "dark" ? "light" : "dark";
       go({ theme: other === (system.matches ? "dark" : "light") ? null : other });
@@ -223,5 +247,7 @@ const ROOFLINES = (() => {
     });
   });
 
-  return { put, load, unpacked, make, shown, tableParts, menu, onEntered, picker, state, go, soon, tellUnknown, theme, follow };
+  return {
+    put, load, unpacked, make, menu, onEntered, picker, state, go, soon, tellUnknown, theme, follow,
+  };
 })();

@@ -238,6 +238,13 @@ const EXPLORER = (() => {
 
   // ---------------------------------------------------------------- all of it
 
+  /** What is asked in a line, which stands for the form where there is little room. */
+  function showAsked({ subject, model, dtypes, format, B, D, F, S, chips }) {
+    const what = subject === MODEL ? `${model.name}, ${format}, B = ${count(B)}, S = ${count(S)}`
+      : `matmul ${count(B)} x ${count(D)} x ${count(F)}, ${dtypes.name}`;
+    $("asked").textContent = `${what}, ${several(chips.length, "chip")}`;
+  }
+
   function showTabs(of) {
     const tabs = TABS[of.subject];
     const focused = document.activeElement?.getAttribute("role") === "tab";
@@ -275,6 +282,7 @@ const EXPLORER = (() => {
     showMenus(of);
     showSizes(of);
     showChosen(of);
+    showAsked(of);
     layerBox();
     tellUnknown(NAMES, of.lost);
     showVerdict(of, rows);
@@ -379,6 +387,10 @@ const EXPLORER = (() => {
       ["explorer", "steps"].map((name) => load(name, `data/${name}.js`)));
     data = { ...plain, steps };
     build();
+    const narrow = matchMedia("(max-width: 700px)"); // then the form is closed to one line
+    const closed = () => { $("ask").open = !narrow.matches; };
+    narrow.addEventListener("change", closed);
+    closed();
     follow(show);
     let width = 0;
     new ResizeObserver(([{ contentRect }]) => {

@@ -21,13 +21,11 @@ const NUMBERS = (() => {
   /** The first whole number from `least` that holds, where all above do; null: none to `most`. */
   function firstWhole(least, most, holds) {
     if (holds(least)) return least;
-    let [low, step] = [least, 1];
-    while (!holds(low + step)) {
-      low += step;
-      step *= 2;
-      if (low + step > most) return null;
+    let [low, high] = [least, Math.min(least + 1, most)];
+    for (let step = 2; !holds(high); step *= 2) {
+      if (high === most) return null;
+      [low, high] = [high, Math.min(high + step, most)];
     }
-    let high = low + step;
     while (high - low > 1) {
       const middle = Math.floor((low + high) / 2);
       if (holds(middle)) high = middle;

@@ -3,7 +3,7 @@
 
 const SVG = (() => {
   const [TOP, BOTTOM, LEFT] = [26, 42, 58];
-  const LETTER = 7.6; // width of a letter of a label [px]
+  const LETTER = 8.4; // width of a letter of a label [px]
   const APART = 14; // of labels one below another [px]
   const [LEAST, MOST, WIDE, SHAPE] = [250, 360, 280, 0.56]; // heights, width and their ratio [px]
   const LABELS = 210; // room for labels at the right end, at most [px]
