@@ -13,7 +13,7 @@ from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.unsupported import Need, Reason
 from rooflines.model.operation import NAMED
 from rooflines.models.library import model_entries
-from rooflines.sweep import support
+from rooflines.sweep import cases
 
 SAME = (
     "bf16 128x8192x8192 h100-sxm",
@@ -262,7 +262,7 @@ def test_the_fix_follows_from_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, need: Need, fix: str
 ) -> None:
     """No message is searched for words: the reason says what is missing."""
-    monkeypatch.setattr(support, "missing_peak_reason", lambda *_: Reason(need, "no luck"))
+    monkeypatch.setattr(cases, "missing_peak_reason", lambda *_: Reason(need, "no luck"))
     with pytest.raises(rooflines.RooflinesError, match="but it has no luck") as caught:
         rooflines.explain("h100-sxm", "8x8x8", "bf16")
     assert caught.value.fix.startswith(fix)

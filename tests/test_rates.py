@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rooflines.model.target import Target
+    from rooflines.sweep.operations import OperationBlock, Variant
     from rooflines.sweep.space import ChipVariant
-    from rooflines.sweep.support import ChipRows, Variant
 
 HAIR = Fraction(1, 10**30)
 
@@ -48,7 +48,7 @@ class Scaled(Sweep):
 
     factors: Mapping[str, Fraction] = field(default_factory=dict)
 
-    def target(self, chip_rows: ChipRows, variant: Variant) -> Target:
+    def target(self, chip_rows: OperationBlock, variant: Variant) -> Target:
         """The target, each rate with its factor."""
         target = super().target(chip_rows, variant)
         shares = target.efficiency

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip, Price
     from rooflines.charts.kit.place import Plane
     from rooflines.charts.results import Selection
-    from rooflines.sweep.support import ChipRows, Variant
+    from rooflines.sweep.operations import OperationBlock, Variant
     from rooflines.sweep.sweep import Sweep
 
 TIMES = {resource.bound: f"t_{resource.name}_s" for resource in RESOURCES}
@@ -100,7 +100,7 @@ def dtypes_of(sweep: Sweep, chips: Sequence[str] = ()) -> tuple[str, ...]:
     return tuple(name for name in sweep.combinations if name in every)
 
 
-def route_name(chip_rows: ChipRows, variant: Variant) -> str | None:
+def route_name(chip_rows: OperationBlock, variant: Variant) -> str | None:
     """The network of rows as charts name it, with several axes, as in `ici 4x4`."""
     along = f" {axes_text(variant.axes)}" if len(variant.axes) > 1 else ""
     return chip_rows.network and chip_rows.network + along

@@ -22,10 +22,10 @@ from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.model.columns import AXES
 from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
+from rooflines.sweep.operations import Variant
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.step_recipes import model_sweep_of
 from rooflines.sweep.step_table import model_table
-from rooflines.sweep.support import Variant
 from rooflines.sweep.table import table
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from rooflines.charts.measured_results import Joined, MeasuredCases
     from rooflines.measured.sets import MeasuredSet
     from rooflines.model.target import Target
+    from rooflines.sweep.operations import OperationBlock
     from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.support import ChipRows
     from rooflines.sweep.sweep import Sweep
 
 
@@ -173,7 +173,7 @@ class Selection:
         return self.sweep.op.dims
 
     @cached_property
-    def by_chip(self) -> Mapping[str, ChipRows]:
+    def by_chip(self) -> Mapping[str, OperationBlock]:
         """The rows of each chip, from the first of the sweep's memory levels that it has."""
         by_chip = {chip_rows.chip: chip_rows for chip_rows in reversed(self.sweep.by_chip)}
         return {chip: by_chip[chip] for chip in self.chips if chip in by_chip}
@@ -194,7 +194,7 @@ class Selection:
         first = min(variants, key=lambda v: (v.shards, order.index(v.sharding)), default=None)
         return first or Variant(self.dtypes[0], order[0], (1,))
 
-    def served(self) -> list[tuple[ChipRows, Variant]]:
+    def served(self) -> list[tuple[OperationBlock, Variant]]:
         """The rows and variant of each chip and combination on the fewest chips, if supported."""
         wanted = [
             (chip_rows, replace(self.fewest, dtypes=name))

@@ -33,8 +33,8 @@ from rooflines.model.columns import ALWAYS, FOUND, NEVER, UNKNOWN
 from rooflines.model.columns import ENDLESS as WITHOUT_END
 from rooflines.model.resources import MATH, OTHERS, RESOURCES, Resource
 from rooflines.sweep.metrics import quotient, work
+from rooflines.sweep.operations import Variant
 from rooflines.sweep.space import ChipVariant, axis_columns, keys_of
-from rooflines.sweep.support import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -18,7 +18,7 @@ from rooflines.critical.solving import rate_at
 from rooflines.model.columns import OF_LEVELS
 from rooflines.model.network import PAIR, most_chips
 from rooflines.model.resources import RESOURCES, Rate, Resource, network_rate, network_rates
-from rooflines.sweep.support import Variant
+from rooflines.sweep.operations import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

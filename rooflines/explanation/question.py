@@ -23,9 +23,9 @@ from rooflines.models.split import Split
 from rooflines.settings.model_sweeps import AXES, ModelSweepConfig
 from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.operations import SkippedOperations
 from rooflines.sweep.step_sweep import checked_model_sweep
 from rooflines.sweep.steps import SkippedSteps
-from rooflines.sweep.support import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ KEY = re.compile(r"\b(\w+): ?(?=[,\d]|$)")
 
 
 AnySweep = TypeVar("AnySweep")
-Left = Skipped | SkippedSteps
+Left = SkippedOperations | SkippedSteps
 
 
 class Known(NamedTuple):
@@ -282,7 +282,7 @@ def _in_words(
     if rest and head != "grid":
         place = f"{place} {rest}"
     problem, fix, cause = error.problem, error.fix.replace(OR_LONG_FORM, ""), error.cause
-    if isinstance(cause, Skipped | SkippedSteps):
+    if isinstance(cause, SkippedOperations | SkippedSteps):
         problem, need = cause.problem, need_of(cause.reason)
         fix = fix_of(cause, need)
         if need == "memory" and cause.chip is not None:

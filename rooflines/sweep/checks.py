@@ -12,7 +12,7 @@ from rooflines.model.network import ALL_TO_ALL, parse_axes
 from rooflines.model.resources import RATES, network_rate
 from rooflines.model.sharding import SHARDS
 from rooflines.sweep.axes import check_parts, of_dims
-from rooflines.sweep.support import check_chips
+from rooflines.sweep.cases import check_chips
 from rooflines.sweep.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def checked_sweep(
     """
     sweep = Sweep(name, config, chips, dtypes, calibrations)
     with Mistakes() as mistakes:
-        for part in ("op", "combinations", "tile", "shardings", "axes", "served"):
+        for part in ("op", "combinations", "tile", "shardings", "axes", "supported"):
             with mistakes.at():
                 getattr(sweep, part)
         with mistakes.at():

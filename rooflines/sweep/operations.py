@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rooflines.model.columns import AXES
 from rooflines.model.costs import Workload
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from rooflines.sweep.cases import Axes, Place, Requested
 
 
-class Variant(NamedTuple):
+@dataclass(frozen=True)
+class Variant:
     """One (dtypes, sharding, chips along each axis) of a sweep: a case without its place."""
 
     dtypes: str
@@ -187,6 +188,48 @@ class OperationCase(Case):
         return {**own, SHARDS: self.shards}
 
 
+class OperationBlock(Block[OperationCase]):
+    """The rows of one chip, memory level and route: a full product of axes."""
+
+    @property
+    def place(self) -> Place:
+        """Where they run."""
+        return self.cases[0].place
+
+    @property
+    def chip(self) -> str:
+        """The chip's id."""
+        return self.place.chip
+
+    @property
+    def memory(self) -> str:
+        """The memory level."""
+        return self.place.memory
+
+    @property
+    def network(self) -> str | None:
+        """The route in tables; None without one."""
+        return self.place.network
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """The interconnects, inner first; none where the chip has none."""
+        return self.place.networks
+
+    @cached_property
+    def variants(self) -> tuple[Variant, ...]:
+        """The variants of the cases."""
+        return tuple(case.variant for case in self.cases)
+
+    def case(self, variant: Variant) -> OperationCase:
+        """A variant at this place, whether it is among the rows or not."""
+        return OperationCase(self.place, self.cases[0].of, variant)
+
+
+ChipVariant = tuple[OperationBlock, Variant]
+"""A variant, and the rows of a chip that supports it."""
+
+
 @dataclass(frozen=True)
 class SkippedOperations(Skipped):
     """Rows of a sweep of one operation that a chip does not support.
@@ -212,7 +255,7 @@ class SkippedOperations(Skipped):
 
 def operation_blocks(
     asked: Requested, of: Operated, before: tuple[Axis, ...], after: tuple[Axis, ...]
-) -> tuple[tuple[Block[OperationCase], ...], tuple[SkippedOperations, ...]]:
+) -> tuple[tuple[OperationBlock, ...], tuple[SkippedOperations, ...]]:
     """The cases that chips support, a block for each place, and the rows that are skipped.
 
     Args:
@@ -259,7 +302,7 @@ def operation_blocks(
                 cases = at_place.variants(place, frozenset(missing))
                 if cases and not (place.network is None and alone):
                     found = tuple(OperationCase(place, of, variant) for variant in cases)
-                    blocks.append(Block(before, found, after))
+                    blocks.append(OperationBlock(before, found, after))
                 alone = alone or place.network is None
     return tuple(blocks), tuple(skipped)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rooflines.model.costs import Workload
     from rooflines.model.resources import Rate
     from rooflines.sweep.axes import Axis
-    from rooflines.sweep.support import ChipRows, Variant
+    from rooflines.sweep.operations import OperationBlock, Variant
     from rooflines.sweep.sweep import Sweep
 
 VARIANT = "#variant"
@@ -102,12 +102,12 @@ def decode(axes: Sequence[AxisColumns], start: int, stop: int) -> pl.LazyFrame:
     )
 
 
-def variants_of(group: Sequence[ChipRows]) -> list[ChipVariant]:
+def variants_of(group: Sequence[OperationBlock]) -> list[ChipVariant]:
     """The variants of several chips, in order."""
     return [(chip_rows, variant) for chip_rows in group for variant in chip_rows.variants]
 
 
-ChipVariant = tuple["ChipRows", "Variant"]
+ChipVariant = tuple["OperationBlock", "Variant"]
 """A variant on a chip that supports it."""
 
 

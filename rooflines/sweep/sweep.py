@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,32 +18,23 @@ from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
 from rooflines.catalogue.entries import shares_of
 from rooflines.fits.entries import Calibrations
 from rooflines.model.columns import Column, table_columns
-from rooflines.model.costs import Workload
-from rooflines.model.network import Link, Route, parse_axes
+from rooflines.model.network import Link, parse_axes
 from rooflines.model.operation import Operation, operation
-from rooflines.model.resources import RESOURCES
 from rooflines.model.sharding import SHARDS, Sharding, sharding
-from rooflines.model.target import MemoryLevel, Target
 from rooflines.sweep.axes import Axis, axes_of
-from rooflines.sweep.cases import Requested
+from rooflines.sweep.cases import Requested, check_skipped
 from rooflines.sweep.operations import Operated, operation_blocks
-from rooflines.sweep.support import (
-    Asked,
-    ChipRows,
-    Skipped,
-    Variant,
-    check_chips,
-    supported,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from fractions import Fraction
 
     from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.model.costs import Workload
     from rooflines.model.operation import Flops, Unit
+    from rooflines.model.target import Target
     from rooflines.settings.schema import SweepConfig
-    from rooflines.sweep.cases import Block
-    from rooflines.sweep.operations import OperationCase, SkippedOperations
+    from rooflines.sweep.operations import OperationBlock, SkippedOperations, Variant
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,21 +114,6 @@ class Sweep:
         return self.axes[1]
 
     @cached_property
-    def served(self) -> tuple[tuple[ChipRows, ...], tuple[Skipped, ...]]:
-        """The rows that the chips support, and those they do not."""
-        check_chips(self.config.chips, self.chips)
-        return supported(
-            Asked(
-                self.config,
-                self.chips,
-                self.unit,
-                self.combinations,
-                self.shardings,
-                self.points,
-            )
-        )
-
-    @cached_property
     def requested(self) -> Requested:
         """What it asks of every chip."""
         config = self.config
@@ -171,32 +146,41 @@ class Sweep:
     @cached_property
     def supported(
         self,
-    ) -> tuple[tuple[Block[OperationCase], ...], tuple[SkippedOperations, ...]]:
+    ) -> tuple[tuple[OperationBlock, ...], tuple[SkippedOperations, ...]]:
         """The cases that chips support, a block for each place, and the rows that are skipped."""
         self.requested.check_chips()
-        return operation_blocks(self.requested, self.operated, self.leading, self.inner)
+        found = operation_blocks(self.requested, self.operated, self.leading, self.inner)
+        blocks, skipped = found
+        check_skipped(
+            skipped,
+            len(blocks),
+            self.config.on_unsupported,
+            "is left with no rows: no chip can do any of it.",
+            "choose other chips, dtypes or levels",
+        )
+        return found
 
     @property
-    def blocks(self) -> tuple[Block[OperationCase], ...]:
+    def blocks(self) -> tuple[OperationBlock, ...]:
         """The cases that chips support, a block for each chip, memory level and route."""
         return self.supported[0]
 
     @property
-    def by_chip(self) -> tuple[ChipRows, ...]:
-        """The rows that each chip supports."""
-        return self.served[0]
+    def by_chip(self) -> tuple[OperationBlock, ...]:
+        """The same."""
+        return self.blocks
 
     @cached_property
-    def chip_variants(self) -> tuple[tuple[ChipRows, Variant], ...]:
+    def chip_variants(self) -> tuple[tuple[OperationBlock, Variant], ...]:
         """Every variant with the rows of its chip, in the order of `by_chip`."""
         return tuple(
             (chip_rows, variant) for chip_rows in self.by_chip for variant in chip_rows.variants
         )
 
     @property
-    def skipped(self) -> tuple[Skipped, ...]:
+    def skipped(self) -> tuple[SkippedOperations, ...]:
         """The rows that a chip does not support."""
-        return self.served[1]
+        return self.supported[1]
 
     @property
     def unit(self) -> Unit:
@@ -252,7 +236,7 @@ class Sweep:
         """The columns of its rows, in order."""
         return table_columns(self.op.dims, axes=self.has_axes, levels=self.has_levels)
 
-    def rows_of(self, chip_rows: ChipRows) -> int:
+    def rows_of(self, chip_rows: OperationBlock) -> int:
         """Rows of one chip and memory level [1]."""
         return self.points * len(chip_rows.variants)
 
@@ -283,48 +267,17 @@ class Sweep:
                 )
         return count * len(self.config.shares)
 
-    def case(self, chip_rows: ChipRows, variant: Variant) -> Workload:
+    def case(self, block: OperationBlock, variant: Variant) -> Workload:
         """The workload of a variant's rows; chips whose collectives send as much share it."""
-        route = self.route(chip_rows, variant)
-        scheme = self.shardings[variant.sharding]
-        sent = route.sent(scheme.transfers[0][1]) if route and scheme.transfers else ()
-        key = variant, sent
-        if key not in self._cases:
-            bits = self.combinations[variant.dtypes].bits
-            self._cases[key] = Workload(
-                self.op, bits, scheme, variant.shards, sent, self.tile, self.flops
-            )
-        return self._cases[key]
+        return block.case(variant).workload
 
-    @cached_property
-    def _cases(self) -> dict[tuple[Variant, tuple[Fraction, ...]], Workload]:
-        return {}
-
-    def level(self, chip_rows: ChipRows) -> MemoryLevel:
-        """The memory level of a chip's rows."""
-        return self.chips[chip_rows.chip].memory[chip_rows.memory].exact
-
-    def links(self, chip_rows: ChipRows) -> tuple[Link, ...]:
+    def links(self, block: OperationBlock) -> tuple[Link, ...]:
         """The interconnects of a chip's rows, inner first; none where the chip has none."""
-        networks = self.chips[chip_rows.chip].networks
-        return tuple(networks[name].exact for name in chip_rows.networks)
+        return block.place.links
 
-    def route(self, chip_rows: ChipRows, variant: Variant) -> Route | None:
-        """The interconnects between the chips of a variant's rows; None for one chip."""
-        links = self.links(chip_rows)
-        return Route(links, variant.axes) if links and variant.shards > 1 else None
-
-    def target(self, chip_rows: ChipRows, variant: Variant) -> Target:
+    def target(self, block: OperationBlock, variant: Variant) -> Target:
         """The target that a variant's rows run on."""
-        chip, compute = self.chips[chip_rows.chip], self.combinations[variant.dtypes].compute
-        nominal = {resource.name: Fraction(1) for resource in RESOURCES}
-        return Target(
-            chip.units[self.unit][compute].exact,
-            self.level(chip_rows),
-            self.route(chip_rows, variant),
-            self.shardings[variant.sharding],
-            {**nominal, **shares_of(chip.efficiency), **self.efficiency},
-        )
+        return block.case(variant).target
 
     @property
     def leading(self) -> tuple[Axis, ...]:

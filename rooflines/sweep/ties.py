@@ -19,8 +19,8 @@ from rooflines.sweep.space import VARIANT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from rooflines.sweep.operations import OperationBlock, Variant
     from rooflines.sweep.space import ChipVariant
-    from rooflines.sweep.support import ChipRows, Variant
     from rooflines.sweep.sweep import Sweep
 
 BOUNDS = pl.Enum([resource.bound for resource in RESOURCES])
@@ -65,7 +65,7 @@ def contended(times: Times, largest: pl.Expr) -> pl.Expr:
 
 def exact_parts(
     sweep: Sweep,
-    chip_rows: ChipRows,
+    chip_rows: OperationBlock,
     variant: Variant,
     resource: Resource,
     sizes: Mapping[str, int],
@@ -84,7 +84,7 @@ def exact_parts(
 
 def exact_time(
     sweep: Sweep,
-    chip_rows: ChipRows,
+    chip_rows: OperationBlock,
     variant: Variant,
     resource: Resource,
     sizes: Mapping[str, int],

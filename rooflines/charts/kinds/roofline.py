@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rooflines.charts.results import Results, Selection
     from rooflines.charts.views import Option
     from rooflines.model.target import Target
-    from rooflines.sweep.support import ChipRows
+    from rooflines.sweep.operations import OperationBlock
     from rooflines.sweep.sweep import Sweep
 
 __all__ = ["KIND"]
@@ -163,7 +163,7 @@ def _lines(of: Selection) -> pl.DataFrame:
 
 
 def _bandwidths(
-    entry: Chip, of: Selection, rows: ChipRows, target: Target
+    entry: Chip, of: Selection, rows: OperationBlock, target: Target
 ) -> Iterator[dict[str, Any]]:
     """Memory levels, the target's own first, and networks, with their rates.
 
@@ -192,7 +192,7 @@ def _of_pairs(entry: Chip, target: Target) -> dict[str, float]:
     }
 
 
-def _of_split(of: Selection, rows: ChipRows) -> dict[str, float]:
+def _of_split(of: Selection, rows: OperationBlock) -> dict[str, float]:
     """The rate of a chip's network in the largest split that sends something [byte/s]."""
     sending = (
         variant
