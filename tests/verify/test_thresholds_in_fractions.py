@@ -276,7 +276,7 @@ def wrong_steps(seed: int) -> tuple[int, list[Any]]:
     own = config.model_sweep("s")
     cases = {
         (c.name, c.phase, c.chip, c.memory, c.network, c.dtypes.label, c.split.name): c
-        for block in own.step_blocks
+        for block in own.blocks
         for c in block.cases
     }
     keys = ("model", "phase", "chip", "memory", "network", "dtypes", "split")
