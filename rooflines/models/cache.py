@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.basics.numbers import whole
 from rooflines.models.dtypes import bits_of, in_bytes
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from rooflines.models.shape import Shape
 
 BY_HEADS, BY_BATCH = CACHE_SPLITS = ("heads", "batch")
@@ -61,40 +60,96 @@ def pairs(context: int, new: int, window: int | None) -> int:
     return up_to(context) - up_to(context - new)
 
 
-def cache_elements(shape: Shape, context: int) -> int:
-    """Cache elements of one sequence in all layers [1].
+class Store(NamedTuple):
+    """What some layers keep of a sequence.
+
+    Attributes:
+        layers: How many [1].
+        elements: Of an entry, or of a state [1].
+        window: Entries kept at most; None: one a token [1].
+        heads: Parts that it can be split into by heads [1].
+        bits: Bits of an element; None: as the dtype of the cache.
+        state: Whether it is of one size, whatever the tokens.
+    """
+
+    layers: int
+    elements: int
+    window: int | None
+    heads: int
+    bits: int | None = None
+    state: bool = False
+
+    def held(self, context: int) -> int:
+        """Elements of a sequence of S tokens in all its layers [1]."""
+        entries = 1 if self.state else entries_held(context, self.window)
+        return self.layers * self.elements * entries
+
+
+def stores_of(shape: Shape) -> tuple[Store, ...]:
+    """What a sequence keeps: entries of attention and of indexers, and states.
+
+    Sparse attention keeps every entry, and reads some. Inputs of short convolutions, below two per
+    cent of a state, are not counted.
+    """
+    found = []
+    for layers, attention, tokens in shape.attentions:
+        kept = tokens if shape.sparse is None else None
+        found.append(Store(layers, attention.cache_elements, kept, attention.cache_heads))
+    if (sparse := shape.sparse) is not None:
+        found.append(Store(sparse.indexed, sparse.dim, None, 1, sparse.bits))
+    if (state := shape.state) is not None:
+        found.append(Store(state.layers, state.elements, None, state.heads, state.bits, state=True))
+    return tuple(found)
+
+
+def cache_elements(shape: Shape, context: int, *, near: bool | None = None) -> int:
+    """Cache elements of one sequence in all layers, states apart [1].
 
     Args:
         shape: The model.
         context: S, tokens of the sequence [1].
+        near: Whether of layers with a window, or of the others; None: of both.
 
     Raises:
         RooflinesError: S is no whole number above zero.
     """
     with placed("S"):
         tokens = whole(context)
-    entries = sum(layers * entries_held(tokens, window) for layers, window in shape.windows)
-    return entries * shape.attention.cache_elements
+    return sum(
+        store.held(tokens)
+        for store in stores_of(shape)
+        if not store.state and near in (None, store.window is not None)
+    )
 
 
 def cache_bytes(shape: Shape, context: int, dtype: str) -> int | Fraction:
-    """Bytes of the cache of one sequence [byte], exact; an int where it is whole.
+    """Bytes of the cache of one sequence, states included [byte], exact; an int where it is whole.
 
     Args:
         shape: The model.
         context: S, tokens of the sequence [1].
-        dtype: A format of the dtype catalogue; scales of blocks are counted.
+        dtype: A format of the dtype catalogue; scales of blocks are counted. States and keys of
+            indexers have dtypes of their own.
 
     Raises:
         RooflinesError: S or the dtype is invalid.
     """
+    with placed("S"):
+        tokens = whole(context)
     with placed("dtype"):
         bits = bits_of(dtype)
-    return in_bytes(cache_elements(shape, context), bits)
+    stored = (in_bytes(each.held(tokens), Fraction(each.bits or bits)) for each in stores_of(shape))
+    size = sum(stored, Fraction(0))
+    return int(size) if size.denominator == 1 else size
 
 
-def cache_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> int:
-    """Parts into which tp chips split the cache of their sequences [1]; the rest is replicated.
+def shares_of(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:
+    """Parts into which tp chips split what has so many heads [1]; the rest is replicated."""
+    return tp if cache_split == BY_BATCH else min(tp, heads)
+
+
+def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
+    """Refuse a number of chips that does not share the heads of a model evenly.
 
     Args:
         shape: The model.
@@ -103,24 +158,34 @@ def cache_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> int:
             tp.
 
     Raises:
-        RooflinesError: tp does not divide the heads evenly.
+        RooflinesError: tp does not divide the heads evenly, or is no number of chips.
     """
     with placed("cache_split"):
         one_of(cache_split, CACHE_SPLITS, "no split of the cache")
     with placed("tp"):
         chips = whole(tp)
-    heads, cached = shape.attention.N, shape.attention.cache_heads
-    if heads % chips:
-        divisors = ", ".join(str(n) for n in range(1, heads + 1) if not heads % n)
-        raise RooflinesError(
-            "tp",
-            f"is {chips}, which does not divide the {heads} query heads",
-            f"use one of {divisors}",
-        )
-    if cached % chips and chips % cached:
-        raise RooflinesError(
-            "tp",
-            f"is {chips}, which neither divides the {cached} key-value heads nor is a multiple",
-            "use a number of chips that shares or replicates the heads evenly",
-        )
-    return chips if cache_split == BY_BATCH else min(chips, cached)
+    states = () if shape.state is None else (("heads of states", shape.state.heads),)
+    queries = [("query heads", each.attention.N) for each in shape.attentions]
+    for name, heads in (*queries, *states):
+        if heads % chips:
+            divisors = ", ".join(str(n) for n in range(1, heads + 1) if not heads % n)
+            problem = f"is {chips}, which does not divide the {heads} {name}"
+            raise RooflinesError("tp", problem, f"use one of {divisors}")
+    for _, attention, _ in shape.attentions:
+        cached = attention.cache_heads
+        if cached % chips and chips % cached:
+            raise RooflinesError(
+                "tp",
+                f"is {chips}, which neither divides the {cached} key-value heads nor is a multiple",
+                "use a number of chips that shares or replicates the heads evenly",
+            )
+
+
+def cache_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> int:
+    """Parts into which tp chips split the cache of attention [1]; the rest is replicated.
+
+    Raises:
+        RooflinesError: As of `check_shares`.
+    """
+    check_shares(shape, tp, cache_split)
+    return shares_of(shape.attention.cache_heads, tp, cache_split)

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from rooflines.models.shape import Shape, TensorClass
+    from rooflines.models.shape import Matrix, Shape, TensorClass
 
 
 @dataclass(frozen=True)
@@ -18,13 +18,13 @@ class Parameters:
 
     Attributes:
         embedding: Of the embedding table.
-        attention: Of the projections of all layers.
+        attention: Of the projections of all layers: attention, indexers and states.
         mlp: Of the MLPs of layers without experts.
         experts: Of all routed experts.
         shared: Of the shared experts.
-        router: Of the routers.
+        router: Of the routers, and of the projections into and out of a latent width.
         norms: Of all norms.
-        biases: Of all biases, and of attention sinks.
+        biases: Of all biases, sinks of attention, and the vectors and convolutions of states.
         unembedding: Of the unembedding; 0 where it is the embedding table.
         idle: Of the routed experts that a token does not use, biases included.
         table: Of one token table, tied or not.
@@ -82,12 +82,30 @@ class Parameters:
         }
 
 
+def _mixers(shape: Shape) -> Iterator[tuple[int, Matrix]]:
+    """The projections of attention, indexers and states, each with the layers that have it."""
+    for layers, attention, _ in shape.attentions:
+        yield from ((layers, matrix) for matrix in attention.matrices(shape.D))
+    if shape.sparse is not None:
+        matrices = shape.sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None))
+        yield from ((shape.sparse.indexed, matrix) for matrix in matrices)
+    if shape.state is not None:
+        yield from ((shape.state.layers, matrix) for matrix in shape.state.matrices(shape.D))
+
+
 def parameters_of(shape: Shape) -> Parameters:
     """The parameters of a shape, exact."""
-    width, attention, mlp, moe = shape.D, shape.attention, shape.mlp, shape.moe
-    matrices = sum(matrix.weights for matrix in attention.matrices(width))
-    norms = shape.layers * (shape.norms_per_layer * width + attention.norms()) + width
-    biases = shape.layers * attention.biases(width)
+    width, mlp, moe = shape.D, shape.mlp, shape.moe
+    matrices = sum(count * matrix.weights for count, matrix in _mixers(shape))
+    norms = shape.layers * shape.norms_per_layer * width + width
+    biases = 0
+    for layers, attention, _ in shape.attentions:
+        norms += layers * attention.norms()
+        biases += layers * attention.biases(width)
+    if shape.sparse is not None:
+        norms += shape.sparse.indexed * 2 * shape.sparse.dim
+    if shape.state is not None:
+        biases += shape.state.layers * shape.state.vectors()
     dense = experts = shared = router = idle = 0
     if mlp is not None:
         dense = shape.mlp_layers * sum(matrix.weights for matrix in mlp.matrices(width))
@@ -95,13 +113,15 @@ def parameters_of(shape: Shape) -> Parameters:
     if moe is not None:
         layers = shape.moe_layers
         experts = layers * moe.E * moe.expert(width)
-        shared = layers * moe.shared * moe.expert(width)
-        router = layers * moe.router(width)
+        shared = layers * moe.shared_experts(width)
+        latents = sum(matrix.weights for matrix in moe.latents(width))
+        router = layers * (moe.router(width) + latents)
+        norms += layers * (moe.latent or 0) * moe.latent_norm
         biases += layers * moe.E * (int(moe.router_bias) + moe.expert_biases(width))
         idle = layers * (moe.E - moe.k) * (moe.expert(width) + moe.expert_biases(width))
     return Parameters(
         embedding=shape.table,
-        attention=shape.layers * matrices,
+        attention=matrices,
         mlp=dense,
         experts=experts,
         shared=shared,

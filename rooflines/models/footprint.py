@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, placed, quote
-from rooflines.basics.numbers import exact
-from rooflines.models.cache import BY_HEADS, cache_elements, cache_shares
+from rooflines.basics.numbers import exact, whole
+from rooflines.model.costs import BITS_PER_BYTE
+from rooflines.models.cache import BY_HEADS, check_shares, shares_of, stores_of
 from rooflines.models.counts import parameters_of
 from rooflines.models.dtypes import in_bytes
 
@@ -55,8 +57,56 @@ def cache_on_chip(
     """
     if "cache" not in bits:
         raise RooflinesError("dtypes", "lacks cache", "add cache: with the dtype of the cache")
-    shares = cache_shares(shape, split.shards, cache_split)
-    return Fraction(in_bytes(cache_elements(shape, context), bits["cache"])) / shares
+    check_shares(shape, split.shards, cache_split)
+    with placed("S"):
+        tokens = whole(context)
+    total = Fraction(0)
+    for store in stores_of(shape):
+        size = Fraction(in_bytes(store.held(tokens), Fraction(store.bits or bits["cache"])))
+        total += size / shares_of(store.heads, split.shards, cache_split)
+    return total
+
+
+class CacheUnits(NamedTuple):
+    """What a sequence takes of a chip in whole units, so that batches are exact.
+
+    Attributes:
+        unit: Bytes of a unit [byte].
+        far: Units of an element in layers that keep every token [1].
+        near: Units of an element in layers with a window [1].
+        state: Units of all states [1].
+    """
+
+    unit: Fraction
+    far: int
+    near: int
+    state: int
+
+
+def cache_units(
+    shape: Shape, bits: Mapping[str, Fraction], split: Split, cache_split: str = BY_HEADS
+) -> CacheUnits:
+    """The units of `cache_on_chip`: elements of both kinds, in units, and states add up to it.
+
+    Args:
+        shape: The model.
+        bits: Bits per element by class of tensors, with those of the cache [bit].
+        split: How chips share the model; checked.
+        cache_split: `heads` or `batch`.
+    """
+    sizes = {"far": Fraction(0), "near": Fraction(0), "state": Fraction(0)}
+    counts = dict.fromkeys(sizes, 0)
+    for store in stores_of(shape):
+        kind = "state" if store.state else "far" if store.window is None else "near"
+        elements = store.layers * store.elements
+        each = Fraction(store.bits or bits["cache"]) / BITS_PER_BYTE
+        sizes[kind] += elements * each / shares_of(store.heads, split.shards, cache_split)
+        counts[kind] += elements
+    counts["state"] = 1
+    per = [sizes[kind] / (counts[kind] or 1) for kind in ("far", "near", "state")]
+    scale = math.lcm(*(size.denominator for size in per))
+    unit = Fraction(math.gcd(*(int(size * scale) for size in per)), scale)
+    return CacheUnits(unit, *(int(size / unit) for size in per))
 
 
 def max_batch(  # noqa: PLR0913, the last has a default

@@ -8,7 +8,7 @@ embeddings and biases are not counted as work. A cost is a sum of products of ex
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -18,12 +18,23 @@ from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.basics.numbers import whole
 from rooflines.model.costs import evaluate
 from rooflines.models.cache import entries_moved, pairs
-from rooflines.models.shape import check_phase
+from rooflines.models.shape import DECODE, check_phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rooflines.models.shape import Layout, Matrix, Moe, Phase, Shape, TensorClass
+    from rooflines.models.shape import (
+        Attention,
+        Indexer,
+        Layout,
+        Matrix,
+        Moe,
+        Phase,
+        Shape,
+        Spanned,
+        State,
+        TensorClass,
+    )
 
 UNIFORM, SAME, ALL = ROUTINGS = ("uniform", "same", "all")
 """Which experts the tokens of a step choose: each one equally likely; all the same k; every one."""
@@ -102,6 +113,8 @@ class Group:
         window: Tokens that a token attends to; None: all [1].
         moe: The experts, for their number and those per token; None without experts.
         layout: How the chips of a tensor-parallel group share it.
+        heads: Parts that its cache can be split into by heads [1].
+        bits: Bits of an element of its cache; None: as the dtype of the cache.
     """
 
     name: str
@@ -115,6 +128,8 @@ class Group:
     window: int | None = None
     moe: Moe | None = None
     layout: Layout = "whole"
+    heads: int = 1
+    bits: int | None = None
 
     @property
     def depth(self) -> Fraction | None:
@@ -265,24 +280,71 @@ def _linear(matrix: Matrix, count: int, tensors: TensorClass = "weights") -> Gro
 
 
 def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
-    """Projections, and the attention itself by window, before the last projection."""
-    attention = shape.attention
-    *before, last = attention.matrices(shape.D, phase)
-    for matrix in before:
-        yield _linear(matrix, shape.layers)
-    flops, reads, writes = attention.core(phase)
-    for layers, window in shape.windows:
-        yield Group(
-            "attention" if window is None else "attention-window",
-            layers,
-            flops={("B", "pairs"): Fraction(flops)},
-            cache={("B", "entries"): Fraction(attention.cache_elements)},
-            reads={TOKENS: Fraction(reads)},
-            writes={TOKENS: Fraction(writes)},
-            window=window,
-            layout="heads",
-        )
-    yield _linear(last, shape.layers)
+    """Attention by how far it attends, with an indexer before it; then layers with a state."""
+    by_part: dict[Attention, list[Spanned]] = {}
+    for each in shape.attentions:
+        by_part.setdefault(each.attention, []).append(each)
+    for attention, spans in by_part.items():
+        suffix = "" if attention == shape.attention else "-window"
+        count = sum(each.layers for each in spans)
+        *before, last = attention.matrices(shape.D, phase)
+        for matrix in before:
+            yield replace(_linear(matrix, count), name=f"{matrix.name}{suffix}")
+        if shape.sparse is not None:
+            yield from _indexer(shape.sparse, shape)
+        flops, reads, writes = attention.core(phase)
+        for each in spans:
+            yield Group(
+                "attention" if each.tokens is None else "attention-window",
+                each.layers,
+                flops={("B", "pairs"): Fraction(flops)},
+                cache={("B", "entries"): Fraction(attention.cache_elements)},
+                reads={TOKENS: Fraction(reads)},
+                writes={TOKENS: Fraction(writes)},
+                window=each.tokens,
+                layout="heads",
+                heads=attention.cache_heads,
+            )
+        yield replace(_linear(last, count), name=f"{last.name}{suffix}")
+    if shape.state is not None:
+        yield from _states(shape.state, shape.D, phase)
+
+
+def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
+    """The indexers of sparse attention: their projections, and their attention to all tokens."""
+    for matrix in sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None)):
+        yield _linear(matrix, sparse.indexed)
+    flops, reads, writes = sparse.core()
+    yield Group(
+        "indexer",
+        sparse.indexed,
+        flops={("B", "pairs"): Fraction(flops)},
+        cache={("B", "entries"): Fraction(sparse.dim)},
+        reads={TOKENS: Fraction(reads)},
+        writes={TOKENS: Fraction(writes)},
+        layout="heads",
+        bits=sparse.bits,
+    )
+
+
+def _states(state: State, width: int, phase: Phase) -> Iterator[Group]:
+    """Layers with a state: read and written once a step; in prefill there is none to read."""
+    into, out = state.matrices(width)
+    yield _linear(into, state.layers)
+    flops, reads, writes = state.core()
+    moved = state.elements * (2 if phase == DECODE else 1)
+    yield Group(
+        "state",
+        state.layers,
+        flops={TOKENS: Fraction(flops)},
+        cache={SEQUENCES: Fraction(moved)},
+        reads={TOKENS: Fraction(reads)},
+        writes={TOKENS: Fraction(writes)},
+        layout="heads",
+        heads=state.heads,
+        bits=state.bits,
+    )
+    yield _linear(out, state.layers)
 
 
 def _mlps(shape: Shape) -> Iterator[Group]:
@@ -305,24 +367,31 @@ def _experts(shape: Shape) -> Iterator[Group]:
         flops={TOKENS: 2 * router},
         reads={TOKENS: width},
     )
+    into, out = moe.latents(shape.D) or (None, None)
+    routed = Fraction(moe.k * moe.width(shape.D))
+    if into is not None:
+        yield _linear(into, shape.moe_layers)
     yield Group(
         "experts",
         shape.moe_layers,
         "experts",
         weights={TOUCHED: expert},
         flops={TOKENS: 2 * moe.k * expert},
-        reads={TOKENS: moe.k * width},
-        writes={TOKENS: moe.k * width},
+        reads={TOKENS: routed},
+        writes={TOKENS: routed},
         moe=moe,
         layout="fused",
     )
+    if out is not None:
+        yield _linear(out, shape.moe_layers)
     if moe.shared:
+        shared = Fraction(moe.shared_experts(shape.D))
         yield Group(
             "shared",
             shape.moe_layers,
             "weights",
-            weights={ONCE: moe.shared * expert},
-            flops={TOKENS: 2 * moe.shared * expert},
+            weights={ONCE: shared},
+            flops={TOKENS: 2 * shared},
             reads={TOKENS: width},
             writes={TOKENS: width},
             layout="fused",

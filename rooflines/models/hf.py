@@ -13,7 +13,8 @@ from typing import Any
 from rooflines.basics.errors import RooflinesError, close_to, placed, printable, quote
 from rooflines.catalogue.forms import checked
 from rooflines.models.dtypes import ModelDtypes, dtypes_of
-from rooflines.models.families import FAMILIES, form_of
+from rooflines.models.families import FAMILIES
+from rooflines.models.family import form_of
 from rooflines.models.hf_dtypes import published_dtypes
 from rooflines.models.keys import ENCODER, VISION, Keys
 from rooflines.models.model import Model
@@ -30,9 +31,14 @@ LARGEST_FILE = 2 * 2**20
 
 TEXT_PARTS = {
     "gemma3": "gemma3_text",
+    "gemma4": "gemma4_text",
     "kimi_k25": "deepseek_v3",
+    "kimi_k3": "kimi_linear",
     "llama4": "llama4_text",
+    "minimax_m3_vl": "minimax_m3",
     "mistral3": "mistral",
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
     "qwen3_vl": "qwen3_vl_text",
     "qwen3_vl_moe": "qwen3_vl_moe_text",
 }
@@ -141,12 +147,12 @@ def _model(
         raise RooflinesError("is_encoder_decoder", f"is true: {ENCODER}", "use another model")
     table = FAMILIES[family]
     keys = Keys(config, family, table.defaults)
-    form, sparse = form_of(keys, table)
+    form, stack = form_of(keys, table)
     shape = checked(Shape, {"family": family, **form})
     dtypes: ModelDtypes | None
     assumed = None
     if given is None:
-        dtypes, assumed = published_dtypes(keys, shape, sparse, beside)
+        dtypes, assumed = published_dtypes(keys, shape, stack, beside)
     else:
         dtypes = None if given is NOT_READ else dtypes_of(given)
         keys.ignore("torch_dtype", "dtype", "quantization_config")
@@ -156,6 +162,7 @@ def _model(
         note,
         MTP_NOTE if any(config.get(key) for key in MTP_KEYS) else None,
         f"defaults of the family: {filled}" if filled else None,
+        *keys.assumed,
         assumed,
     ]
     return Model(_name(config, name), shape, dtypes, "; ".join(filter(None, notes)) or None)

@@ -23,6 +23,7 @@ from rooflines.models.layers import modules_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rooflines.models.hybrids import Stack
     from rooflines.models.keys import Keys
     from rooflines.models.shape import Shape
 
@@ -104,7 +105,7 @@ SAME = (
 )
 """Other names of modules, and those that are used here."""
 
-LAYER = re.compile(r"(?:.*\.)?layers\.(\d+)(\*|(?:\.(.+))?)$")
+LAYER = re.compile(r"(?:model\.)?layers\.(\d+)(\*|(?:\.(.+))?)$")
 """A module of one layer: its number, and what follows."""
 
 HEAD, EMBEDDING = "lm_head", "model.embed_tokens"
@@ -130,14 +131,14 @@ class Quantization:
 
 
 def published_dtypes(
-    keys: Keys, shape: Shape, sparse: Sequence[bool], beside: Mapping[str, Any] | None = None
+    keys: Keys, shape: Shape, stack: Stack, beside: Mapping[str, Any] | None = None
 ) -> tuple[PublishedDtypes, str | None]:
     """The dtypes of a checkpoint, and what was assumed or averaged, if anything.
 
     Args:
         keys: Its config.json.
         shape: Its shape.
-        sparse: Whether each layer has experts.
+        stack: What each layer is.
         beside: Content of its hf_quant_config.json, if there is one.
 
     Raises:
@@ -161,7 +162,7 @@ def published_dtypes(
     base = base or ASSUMED
     if found is None:
         return PublishedDtypes(weights=base), notes[0] if notes else None
-    elements = _elements(found, shape, sparse, base)
+    elements = _elements(found, shape, stack, base)
     dtypes = PublishedDtypes.of_elements(elements, found.cache)
     if found.head and not found.left_out:
         notes.append(NO_LIST_NOTE.format(base=base))
@@ -296,15 +297,15 @@ def _left_out(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _elements(
-    found: Quantization, shape: Shape, sparse: Sequence[bool], base: str
+    found: Quantization, shape: Shape, stack: Stack, base: str
 ) -> dict[str, Counter[str]]:
     """Elements of each format, by class of tensors [1]."""
     names = [pattern for pattern, _ in found.left_out]
     left_out = Patterns(names, shape.layers)
     chosen = [(Patterns([pattern], shape.layers), name) for pattern, name in found.formats]
     sums: dict[str, Counter[str]] = {}
-    for layer, is_sparse in enumerate(sparse):
-        for module, tensors, size in modules_of(shape, sparse=is_sparse):
+    for layer, (mixer, mlp) in enumerate(zip(stack.mixers, stack.mlps, strict=True)):
+        for module, tensors, size in modules_of(shape, mixer, mlp):
             formats = [name for patterns, name in chosen if patterns.match(layer, module)]
             kept = left_out.match(layer, module) or not formats
             sums.setdefault(tensors, Counter())[base if kept else formats[0]] += size

@@ -17,7 +17,7 @@ from rooflines.model.network import ALL_TO_ALL, Route
 from rooflines.model.operation import operation
 from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, Poly, constant, total
 from rooflines.model.sharding import sharding
-from rooflines.models.cache import BY_BATCH, cache_shares, entries_moved, pairs
+from rooflines.models.cache import BY_BATCH, entries_moved, pairs, shares_of
 from rooflines.models.groups import (
     MATMULS,
     TOKENS,
@@ -56,9 +56,14 @@ class Sharing:
     links: tuple[Link, ...]
     routing: str
 
-    def bytes_of(self, tensors: str) -> Fraction:
-        """Bytes per element of a class of tensors [byte]."""
-        return self.bits[tensors] / BITS_PER_BYTE
+    def bytes_of(self, tensors: str, bits: int | None = None) -> Fraction:
+        """Bytes per element of a class of tensors [byte].
+
+        Args:
+            tensors: The class.
+            bits: Bits of tensors that have a dtype of their own; None: that of the class [bit].
+        """
+        return Fraction(bits or self.bits[tensors]) / BITS_PER_BYTE
 
 
 def token_share(split: Split) -> Fraction:
@@ -131,8 +136,8 @@ def _kernel(shape: Shape, group: Group, sharing: Sharing) -> Kernel:
     if group.moe is not None and (sharing.routing != UNIFORM or group.moe.k == group.moe.E):
         used = touched_experts(group.moe.E, group.moe.k, 1, sharing.routing)
         weights = constant(used * next(iter(weights.terms.values())))
-    cache_share = Fraction(1, split.dp * cache_shares(shape, split.shards, sharing.cache_split))
-    cached = amount(group.cache, cache_share * sharing.bytes_of("cache"))
+    parts = split.dp * shares_of(group.heads, split.shards, sharing.cache_split)
+    cached = amount(group.cache, sharing.bytes_of("cache", group.bits) / parts)
     placement = placement_of(group.layout)
     alone, shared = Fraction(1, split.chips if over_all else split.dp), Fraction(1, split.chips)
     size = sharing.bytes_of("activations")
@@ -178,7 +183,7 @@ def _transfers(shape: Shape, group: Group, sharing: Sharing) -> Iterator[Transfe
         choice = group.moe.E, group.moe.k, sharing.routing
         sent = everyone.sent_once(lambda parts: reached(*choice[:2], parts, choice[2]))
         for each in (size, sharing.bytes_of("combine")):
-            tokens = Poly({TOKENS: shape.D * each / split.chips})
+            tokens = Poly({TOKENS: group.moe.width(shape.D) * each / split.chips})
             yield Transfer(ALL_TO_ALL, tokens, everyone, sent, choice=choice)
     if split.shards == 1:
         return

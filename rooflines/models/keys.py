@@ -73,6 +73,7 @@ class Keys:
 
     Attributes:
         filled: The sizes that were taken from the defaults, by key [1].
+        assumed: What else was assumed, in words.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Keys:
         self.config, self.family, self.defaults = config, family, defaults or {}
         self.read: set[str] = set()
         self.filled: dict[str, int] = {}
+        self.assumed: list[str] = []
 
     def get(self, name: str, default: object = None) -> Any:  # noqa: ANN401, any JSON value
         """A value; where it is absent or null, that of the family's classes, or the default."""
@@ -202,6 +204,16 @@ class Keys:
             shown = " or ".join(quote(one) for one in allowed)
             problem = f"is {quote(value)}: counts of {self.family} are known for {shown} alone"
             raise RooflinesError(name, problem, "use a config of a model with it, or write it out")
+
+    def stated(self, name: str) -> bool:
+        """A switch that changes a count: off where it is absent, which is kept to be said."""
+        if self.get(name) is None:
+            self.assumed.append(f"{name} is absent: taken as false")
+        return self.flag(name)
+
+    def derive(self, name: str, value: object) -> None:
+        """Give a key that other keys tell a value, where the config has none."""
+        self.config = {name: value, **self.config}
 
     def ignore(self, *names: str) -> None:
         """Keys that change no count in this family."""

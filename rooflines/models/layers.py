@@ -6,6 +6,7 @@ its own, with the fused ones beside their parts, so that one can compare them.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from rooflines.models.shape import Gqa
@@ -55,46 +56,72 @@ def layers_of(shape: Shape) -> Sizes:
     return {**sizes, "unembed": (shape.D, shape.V)}
 
 
-MODULES = {
-    "q": ("self_attn.q_proj",),
-    "k": ("self_attn.k_proj", "self_attn.v_proj"),
-    "q-a": ("self_attn.q_a_proj",),
-    "q-b": ("self_attn.q_b_proj",),
-    "kv-a": ("self_attn.kv_a_proj_with_mqa",),
-    "kv-b": ("self_attn.kv_b_proj",),
-    "o": ("self_attn.o_proj",),
-    "up": ("mlp.gate_proj", "mlp.up_proj"),
-    "down": ("mlp.down_proj",),
-    "expert-up": ("mlp.experts.0.gate_proj", "mlp.experts.0.up_proj"),
-    "expert-down": ("mlp.experts.0.down_proj",),
-}
-"""The modules of a checkpoint that a layer of `LAYERS` is, as transformers calls them."""
+STATES = {"gated-delta": "linear_attn", "kda": "self_attn", "mamba2": "mixer"}
+"""The module of a layer with a state, as transformers calls it."""
+
+EXPERTS = {"gemma4_text": ("experts.0", "mlp")}
+"""The modules of routed and shared experts, of families that do not call them as DeepSeek does."""
 
 
-def modules_of(shape: Shape, *, sparse: bool) -> Iterator[tuple[str, str, int]]:
+@cache
+def modules_of(shape: Shape, mixer: str, mlp: str) -> tuple[tuple[str, str, int], ...]:
     """The matrices of a layer by module, as files of checkpoints call them.
 
     Args:
         shape: The model.
-        sparse: Whether the layer has experts.
+        mixer: `full`, `window`, `state` or `none`.
+        mlp: `dense`, `moe` or `none`.
 
-    Yields:
-        The module, of all experts the first; its class of tensors; its elements, of all experts
-        together [1].
+    Returns:
+        Modules, of all experts the first, each with its class of tensors and its elements, of all
+        experts together [1].
     """
-    for name, (contracted, width) in layers_of(shape).items():
-        is_expert = name.startswith("expert-")
-        if name.removeprefix("expert-") in ("up", "down") and is_expert != sparse:
-            continue
-        for module in MODULES.get(name, ()):
-            size = contracted * width
-            if not is_expert or shape.moe is None:
-                yield module, "weights", size
-                continue
-            yield module, "experts", shape.moe.E * size
-            if shape.moe.shared:
-                shared = module.replace("experts.0", "shared_experts")
-                yield shared, "weights", shape.moe.shared * size
+    found = [(name, "weights", size) for name, size in _mixer_modules(shape, mixer)]
+    names, width = ("gate_proj", "up_proj", "down_proj"), shape.D
+    if mlp == "dense" and shape.mlp is not None:
+        used = names if shape.mlp.gated else names[1:]
+        found += [(f"mlp.{name}", "weights", width * shape.mlp.F) for name in used]
+    if mlp == "moe" and shape.moe is not None:
+        moe = shape.moe
+        used = names if moe.gated else names[1:]
+        routed, shared = moe.E * moe.width(width) * moe.Fe, moe.shared * width * moe.Fe
+        experts, together = EXPERTS.get(shape.family or "", ("mlp.experts.0", "mlp.shared_experts"))
+        found += [(f"{experts}.{name}", "experts", routed) for name in used]
+        found += [(f"{together}.{name}", "weights", shared) for name in used if shared]
+        found += [(f"mlp.{each.name}", "weights", each.weights) for each in moe.latents(width)]
+    return tuple(found)
+
+
+def _mixer_modules(shape: Shape, mixer: str) -> Iterator[tuple[str, int]]:
+    """The modules of attention or of a state, with their elements [1]."""
+    if mixer == "state" and shape.state is not None:
+        for matrix in shape.state.matrices(shape.D):
+            yield f"{STATES[shape.state.kind]}.{matrix.name}", matrix.weights
+    if mixer not in ("full", "window"):
+        return
+    own = shape.window.attention if mixer == "window" and shape.window is not None else None
+    attention = own or shape.attention
+    matrices = {matrix.name: matrix.weights for matrix in attention.matrices(shape.D)}
+    yield "self_attn.o_proj", matrices["o"]
+    if isinstance(attention, Gqa):
+        queries = attention.N * attention.H + attention.gates
+        keys = attention.K * attention.H
+        yield "self_attn.q_proj", shape.D * queries
+        yield "self_attn.k_proj", shape.D * keys
+        yield "self_attn.v_proj", shape.D * (attention.cache_elements - keys)
+    else:
+        entry = shape.D * attention.cache_elements
+        yield "self_attn.kv_a_proj_with_mqa", entry
+        yield "self_attn.kv_b_proj", matrices["kv-up"]
+        if attention.q_rank is None:
+            yield "self_attn.q_proj", matrices["qkv"] - entry
+        else:
+            yield "self_attn.q_a_proj", matrices["qkv-down"] - entry
+            yield "self_attn.q_b_proj", matrices["q-up"]
+    if shape.sparse is not None:
+        for matrix in shape.sparse.matrices(shape.D, getattr(attention, "q_rank", None)):
+            share = shape.sparse.indexed / shape.sparse.layers
+            yield f"self_attn.indexer.{matrix.name}", round(matrix.weights * share)
 
 
 def _attention(attention: Attention, width: int) -> Sizes:
@@ -103,8 +130,8 @@ def _attention(attention: Attention, width: int) -> Sizes:
         return {
             "q": (width, queries),
             "k": (width, keys),
-            "qkv": (width, queries + 2 * keys),
-            "o": (queries, width),
+            "qkv": (width, queries + attention.cache_elements + attention.gates),
+            "o": (attention.N * attention.value, width),
         }
     queries = attention.N * (attention.nope + attention.rope)
     rank = attention.q_rank

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -76,11 +76,16 @@ class Gqa(Entry):
     N: Size = Field(description="query heads [1]")
     K: Size = Field(description="key-value heads [1]")
     H: Size = Field(description="size of a head, a number of its own: not D / N [1]")
+    v: Size | None = Field(None, description="size of a value head; null: H [1]")
     bias: Literal["qkv", "qkvo"] | None = Field(None, description="projections with a bias")
     qk_norm: Literal["head", "all"] | None = Field(
         None, description="norms of queries and keys: of one head, or of all heads together"
     )
     sinks: bool = Field(default=False, description="whether each query head has a learned sink")
+    gate: Literal["element", "head"] | None = Field(
+        None, description="gates of the outputs: one for each element, or for each query head"
+    )
+    one_tensor: bool = Field(default=False, description="whether keys are the values too")
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:
@@ -93,22 +98,33 @@ class Gqa(Entry):
         return self
 
     @property
+    def value(self) -> int:
+        """Size of a value head [1]."""
+        return self.v or self.H
+
+    @property
     def cache_elements(self) -> int:
         """Cache elements of a token in one layer [1]: a key and a value of every KV head."""
-        return 2 * self.K * self.H
+        return self.K * (self.H + (0 if self.one_tensor else self.value))
 
     @property
     def cache_heads(self) -> int:
         """Parts that the cache of a token can be split into by heads [1]."""
         return self.K
 
+    @property
+    def gates(self) -> int:
+        """Gates of the outputs of a token [1]."""
+        return {None: 0, "element": self.N * self.value, "head": self.N}[self.gate]
+
     def matrices(self, width: int, phase: Phase = DECODE) -> tuple[Matrix, ...]:
         """The projections, for width D [1]."""
         del phase
-        heads, cached = self.N * self.H, 2 * self.K * self.H
+        out = self.N * self.value
+        into = self.N * self.H + self.cache_elements + self.gates
         return (
-            Matrix("qkv", width * (heads + cached), width, heads + cached),
-            Matrix("o", heads * width, heads, width, "row"),
+            Matrix("qkv", width * into, width, into),
+            Matrix("o", out * width, out, width, "row"),
         )
 
     def core(self, phase: Phase) -> tuple[int, int, int]:
@@ -117,12 +133,12 @@ class Gqa(Entry):
         Keys and values come from the cache, or from registers: they are cache traffic.
         """
         del phase
-        heads = self.N * self.H
-        return 4 * heads, heads, heads
+        keys, values = self.N * self.H, self.N * self.value
+        return 2 * (keys + values), keys, values
 
     def biases(self, width: int) -> int:
         """Elements of biases and sinks in one layer [1]."""
-        qkv = (self.N + 2 * self.K) * self.H
+        qkv = self.N * self.H + self.cache_elements
         by_kind = {None: 0, "qkv": qkv, "qkvo": qkv + width}
         return by_kind[self.bias] + (self.N if self.sinks else 0)
 
@@ -147,6 +163,7 @@ class Mla(Entry):
     nope: Size = Field(description="size of a query or key head without position [1]")
     rope: Size = Field(description="size of its rotary part, cached once for all heads [1]")
     v: Size = Field(description="size of a value head [1]")
+    gate: bool = Field(default=False, description="whether each element of the outputs has a gate")
 
     @property
     def cache_elements(self) -> int:
@@ -162,7 +179,7 @@ class Mla(Entry):
         """The projections, for width D [1]."""
         heads = self.N
         query = heads * (self.nope + self.rope)
-        entry = self.kv_rank + self.rope
+        entry = self.kv_rank + self.rope + (heads * self.v if self.gate else 0)
         down = [Matrix("qkv", width * (query + entry), width, query + entry)]
         if self.q_rank is not None:
             compressed = self.q_rank + entry
@@ -209,35 +226,142 @@ def _attention(value: object) -> Attention:
     return kinds[kind].model_validate(value)
 
 
+class Indexer(Entry):
+    """Sparse attention: a light attention over all tokens chooses those that a token attends to.
+
+    Its keys, one of `dim` elements a token for all its heads, are cached beside those of attention.
+
+    Source: DeepSeek-V3.2-Exp, "DeepSeek Sparse Attention".
+    """
+
+    tokens: Size = Field(description="tokens that a token attends to at most [1]")
+    heads: Size = Field(description="heads of the indexer [1]")
+    dim: Size = Field(description="size of such a head, and of the key [1]")
+    layers: Size = Field(description="layers that attend to chosen tokens [1]")
+    own: Size | None = Field(
+        None, description="layers with an indexer; the others use its choice; null: all [1]"
+    )
+    bits: Size | None = Field(None, description="bits of a cached element; null: as the cache")
+    weighted: bool = Field(
+        default=True, description="whether heads are weighted, by a projection of width D"
+    )
+
+    @property
+    def indexed(self) -> int:
+        """Layers with an indexer of their own [1]."""
+        return self.layers if self.own is None else self.own
+
+    def matrices(self, width: int, rank: int | None) -> tuple[Matrix, ...]:
+        """The projections: of queries from their rank or from width D, of the key, of weights.
+
+        Args:
+            width: D [1].
+            rank: Rank of compressed queries; None: they are not compressed [1].
+        """
+        queries, read = self.heads * self.dim, rank or width
+        key = self.dim + (self.heads if self.weighted else 0)
+        return (
+            Matrix("index-q", read * queries, read, queries),
+            Matrix("index-k", width * key, width, key),
+        )
+
+    def core(self) -> tuple[int, int, int]:
+        """FLOP per pair of tokens [FLOP]; elements read and written per token [1]."""
+        return 2 * self.heads * self.dim, self.heads * self.dim, self.tokens
+
+
+class State(Entry):
+    """Layers whose cache is a state of one size: linear attention, or a state-space model.
+
+    Sources: Gated DeltaNet (arXiv 2412.06464), Kimi Linear (arXiv 2510.26692), Mamba-2 (arXiv
+    2405.21060); the classes of transformers under `qwen3_next`, `kimi_linear` and `nemotron_h`.
+    """
+
+    kind: Literal["gated-delta", "kda", "mamba2"]
+    layers: Size = Field(description="layers with it [1]")
+    heads: Size = Field(description="heads, each with a state [1]")
+    key: Size = Field(description="size of a key head; of Mamba-2: of the state [1]")
+    value: Size = Field(description="size of a value head; of Mamba-2: of a head [1]")
+    groups: Size = Field(description="key heads, which value heads share; of Mamba-2: groups [1]")
+    conv: Size = Field(description="tokens of the short convolution [1]")
+    full_gate: bool = Field(default=True, description="of kda: whether gates have full rank")
+    bits: Size = Field(32, description="bits of an element of the state")
+
+    @property
+    def elements(self) -> int:
+        """Elements of the state of one sequence in one layer [1]."""
+        return self.heads * self.key * self.value
+
+    @property
+    def convolved(self) -> int:
+        """Channels of the short convolution [1]."""
+        return 2 * self.groups * self.key + self.heads * self.value
+
+    def matrices(self, width: int) -> tuple[Matrix, ...]:
+        """The projections in and out, for width D [1]; low ranks are part of the first one."""
+        out = self.heads * self.value
+        into, low = self.convolved + out + self.heads, 0
+        if self.kind == "gated-delta":
+            into += self.heads
+        elif self.kind == "kda":
+            low = self.value * (width + self.heads * self.key)
+            if not self.full_gate:
+                into, low = into - out, low + self.value * (width + out)
+        return (
+            Matrix("state-in", width * into + low, width, into),
+            Matrix("state-out", out * width, out, width, "row"),
+        )
+
+    def core(self) -> tuple[int, int, int]:
+        """FLOP per token [FLOP]; elements read and written per token [1].
+
+        The recurrent count, which is the least: three products of the delta rule, two of Mamba-2.
+        Chunked kernels of prefill do more.
+        """
+        products = 2 if self.kind == "mamba2" else 3
+        return 2 * products * self.elements, self.convolved, self.heads * self.value
+
+    def vectors(self) -> int:
+        """Elements of convolutions, decays, steps and norms in one layer [1]."""
+        convolution = self.convolved * self.conv
+        if self.kind == "mamba2":
+            return convolution + self.convolved + 3 * self.heads + self.heads * self.value
+        steps = self.heads * (self.key if self.kind == "kda" else 1)
+        return convolution + self.heads + steps + self.value
+
+
 class Window(Entry):
     """Layers in which a token attends to the last tokens only."""
 
     tokens: Size = Field(description="tokens that a token attends to, itself included [1]")
     layers: Size = Field(description="layers with the window [1]")
+    attention: Gqa | None = Field(None, description="their attention; null: that of the others")
     which: Text | None = Field(None, description="which layers these are")
 
 
 class Mlp(Entry):
-    """A gated MLP: gate, up and down."""
+    """An MLP: up and down, and a gate beside up."""
 
     F: Size = Field(description="width [1]")
     layers: Size | None = Field(None, description="layers with it; null: all without experts [1]")
-    bias: bool = Field(default=False, description="whether the three projections have biases")
+    bias: bool = Field(default=False, description="whether the projections have biases")
+    gated: bool = Field(default=True, description="whether there is a gate")
 
     def matrices(self, width: int) -> tuple[Matrix, ...]:
         """Gate and up in one kernel, then down, for width D [1]."""
+        into = (1 + self.gated) * self.F
         return (
-            Matrix("gate-up", (MATRICES - 1) * width * self.F, width, self.F),
+            Matrix("gate-up", into * width, width, self.F),
             Matrix("down", self.F * width, self.F, width, "row"),
         )
 
     def biases(self, width: int) -> int:
         """Elements of the biases in one layer [1]."""
-        return (MATRICES - 1) * self.F + width if self.bias else 0
+        return (1 + self.gated) * self.F + width if self.bias else 0
 
 
 class Moe(Entry):
-    """Routed experts, each a gated MLP, and shared experts that every token uses."""
+    """Routed experts, each an MLP, and shared experts that every token uses."""
 
     E: Size = Field(description="routed experts [1]")
     k: Size = Field(description="experts per token [1]")
@@ -247,6 +371,11 @@ class Moe(Entry):
     layers: Size | None = Field(None, description="layers with experts; null: all without mlp [1]")
     router_bias: bool = Field(default=False, description="whether each expert has a routing bias")
     expert_bias: bool = Field(default=False, description="whether the experts have biases")
+    gated: bool = Field(default=True, description="whether experts have a gate")
+    latent: Size | None = Field(
+        None, description="width that tokens are projected to for routed experts; null: D [1]"
+    )
+    latent_norm: bool = Field(default=False, description="whether there is a norm of that width")
 
     @model_validator(mode="after")
     def _enough_experts(self) -> Self:
@@ -256,9 +385,30 @@ class Moe(Entry):
             )
         return self
 
+    def width(self, width: int) -> int:
+        """Width of a token in the routed experts, for width D [1]."""
+        return self.latent or width
+
     def expert(self, width: int) -> int:
-        """Elements of the matrices of one expert [1]."""
-        return gated(width, self.Fe)
+        """Elements of the matrices of one routed expert, for width D [1]."""
+        return self._mlp(self.width(width), self.Fe)
+
+    def shared_experts(self, width: int) -> int:
+        """Elements of the matrices of the shared experts together, for width D [1]."""
+        return self.shared * self._mlp(width, self.Fe)
+
+    def latents(self, width: int) -> tuple[Matrix, ...]:
+        """The projections into the width of the experts and out of it; none without one."""
+        if self.latent is None:
+            return ()
+        size = width * self.latent
+        return (
+            Matrix("latent-in", size, width, self.latent),
+            Matrix("latent-out", size, self.latent, width, "row"),
+        )
+
+    def _mlp(self, width: int, hidden: int) -> int:
+        return (MATRICES - (not self.gated)) * width * hidden
 
     def router(self, width: int) -> int:
         """Elements of the router, and of the gate of the shared experts [1]."""
@@ -266,12 +416,7 @@ class Moe(Entry):
 
     def expert_biases(self, width: int) -> int:
         """Elements of the biases of one expert [1]."""
-        return (MATRICES - 1) * self.Fe + width if self.expert_bias else 0
-
-
-def gated(width: int, hidden: int) -> int:
-    """Elements of a gated MLP's three matrices [1]."""
-    return MATRICES * width * hidden
+        return (1 + self.gated) * self.Fe + width if self.expert_bias else 0
 
 
 class Shape(Entry):
@@ -286,6 +431,12 @@ class Shape(Entry):
         description="gqa: {N, K, H}; mla: {kind: mla, N, q_rank, kv_rank, nope, rope, v}"
     )
     window: Window | None = Field(None, description="layers with a window")
+    sparse: Indexer | None = Field(None, description="layers that attend to chosen tokens")
+    state: State | None = Field(None, description="layers with a state in place of attention")
+    single: bool = Field(
+        default=False,
+        description="whether a layer is attention, a state, an MLP or experts, not two of them",
+    )
     mlp: Mlp | None = Field(None, description="layers with an MLP")
     moe: Moe | None = Field(None, description="layers with experts")
     norms_per_layer: Number = Field(2, description="norms of width D in one layer [1]")
@@ -301,19 +452,38 @@ class Shape(Entry):
         if len(both) > 1 and all(part.layers is None for part in both):
             problem = "is not stated, nor is moe.layers: which layers have experts is unknown"
             raise RooflinesError("mlp.layers", problem, "state one of them")
-        if self.window is not None and self.window.layers > self.layers:
-            raise RooflinesError(
-                "window.layers",
-                f"is {self.window.layers}, but the model has {self.layers} layers",
-                f"use 1 to {self.layers}",
-            )
-        if (
-            self.mlp_layers + self.moe_layers != self.layers
-            or min(self.mlp_layers, self.moe_layers) < 0
+        for name in ("window", "sparse", "state"):
+            part = getattr(self, name)
+            if part is not None and part.layers > self.mixed_layers:
+                raise RooflinesError(
+                    f"{name}.layers",
+                    f"is {part.layers}, but the model has {self.mixed_layers} layers",
+                    f"use 1 to {self.mixed_layers}",
+                )
+        if self.sparse is not None and (self.window or self.sparse.indexed > self.sparse.layers):
+            problem = "stands beside a window, or has more indexers than layers"
+            raise RooflinesError("sparse", problem, "correct one of them")
+        if self.attention_layers < (0 if self.window is None else self.window.layers):
+            problem = f"and state.layers are more than the {self.mixed_layers} layers"
+            raise RooflinesError("window.layers", problem, "correct one of them")
+        both_parts = self.mlp_layers + self.moe_layers
+        if min(self.mlp_layers, self.moe_layers) < 0 or (
+            both_parts >= self.layers if self.single else both_parts != self.layers
         ):
             problem = f"and moe.layers do not add up to the {self.layers} layers"
             raise RooflinesError("mlp.layers", problem, "correct one of them, or leave one out")
         return self
+
+    @property
+    def mixed_layers(self) -> int:
+        """Layers with attention or a state [1]."""
+        parts = (self.mlp, self.moe) if self.single else ()
+        return self.layers - sum(part.layers or 0 for part in parts if part is not None)
+
+    @property
+    def attention_layers(self) -> int:
+        """Layers with attention [1]."""
+        return self.mixed_layers - (0 if self.state is None else self.state.layers)
 
     @property
     def mlp_layers(self) -> int:
@@ -336,13 +506,39 @@ class Shape(Entry):
         return self.V * self.D
 
     @property
+    def attentions(self) -> tuple[Spanned, ...]:
+        """Layers with attention by how far they attend; those that attend to all come first."""
+        parts = (self.window, self.sparse)
+        near = sum(part.layers for part in parts if part is not None)
+        found = [Spanned(self.attention_layers - near, self.attention, None)]
+        if self.window is not None:
+            own = self.window.attention or self.attention
+            found.append(Spanned(self.window.layers, own, self.window.tokens))
+        if self.sparse is not None:
+            found.append(Spanned(self.sparse.layers, self.attention, self.sparse.tokens))
+        return tuple(each for each in found if each.layers)
+
+    @property
     def windows(self) -> tuple[tuple[int, int | None], ...]:
-        """Layers by window: (layers, tokens), None without a window; those without come first."""
-        if self.window is None:
-            return ((self.layers, None),)
-        full = self.layers - self.window.layers
-        windowed = (self.window.layers, self.window.tokens)
-        return ((full, None), windowed) if full else (windowed,)
+        """Layers by the tokens that they attend to, None: all; indexers attend to all."""
+        found = [(each.layers, each.tokens) for each in self.attentions]
+        if self.sparse is not None and found[0][1] is not None:
+            found.insert(0, (self.sparse.indexed, None))
+        return tuple(found)
+
+
+class Spanned(NamedTuple):
+    """Layers with one attention.
+
+    Attributes:
+        layers: How many [1].
+        attention: The attention.
+        tokens: Tokens that a token attends to; None: all [1].
+    """
+
+    layers: int
+    attention: Attention
+    tokens: int | None
 
 
 def check_phase(phase: str) -> None:

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from rooflines.sweep.cases import Place, Requested
 
 
-ELEMENTS = "#elements"
-"""The column with the cache elements of a sequence in all layers [1]."""
+ELEMENTS, NEAR = "#elements", "#near_elements"
+"""The columns with the cache elements of a sequence: of layers that keep every token, and of those
+with a window [1]."""
 
 REQUEST = "#request"
 """The index of a row's request in its sweep."""
@@ -239,7 +240,8 @@ def step_axis(
         new_tokens: T [1]; None: one.
 
     Returns:
-        `T`, `S`, `pairs:<window>` and `entries:<window>` of every window, and `ELEMENTS`.
+        `T`, `S`, `pairs:<window>` and `entries:<window>` of every window, `ELEMENTS` and
+        `NEAR`.
     """
     sizes = [(s, s) for s in contexts]
     if phase != PREFILL:
@@ -252,7 +254,13 @@ def step_axis(
         of = window or ""
         columns[f"pairs:{of}"] = [pairs(s, t, window) for t, s in sizes]
         columns[f"entries:{of}"] = [entries_moved(s, t, window) for t, s in sizes]
-    return Axis({**columns, ELEMENTS: [cache_elements(shape, s) for _, s in sizes]})
+    return Axis({**columns, **_held(shape, [s for _, s in sizes])})
+
+
+def _held(shape: Shape, contexts: Sequence[int]) -> dict[str, Sequence[int]]:
+    """Cache elements of a sequence: of layers that keep all tokens, and of those with a window."""
+    near = [cache_elements(shape, s, near=True) for s in contexts]
+    return {ELEMENTS: [cache_elements(shape, s, near=False) for s in contexts], NEAR: near}
 
 
 def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
@@ -264,7 +272,7 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
 
     Returns:
         `REQUEST`, `input`, `output`, `T`, the mean `pairs:<window>` and `entries:<window>` of every
-        window, and `ELEMENTS` after the last step.
+        window, and `ELEMENTS` and `NEAR` after the last step.
     """
     columns: dict[str, Sequence[object]] = {
         REQUEST: range(len(requests)),
@@ -276,8 +284,7 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
         means = [mean_entries(each, window) for each in requests]
         for name in WINDOWED:
             columns[f"{name}:{window or ''}"] = means
-    elements = [cache_elements(shape, each.input + each.output) for each in requests]
-    return Axis({**columns, ELEMENTS: elements})
+    return Axis({**columns, **_held(shape, [each.input + each.output for each in requests])})
 
 
 def mean_entries(request: Request, window: int | None) -> Fraction:
