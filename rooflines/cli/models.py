@@ -120,6 +120,11 @@ def _layers(model: Model) -> str:
     text += f", {shape.attention.kind} {sizes}"
     if shape.window is not None:
         text += f", a window of {shape.window.tokens:,} in {shape.window.layers} layers"
+    if shape.sparse is not None:
+        sparse = shape.sparse
+        text += f", {sparse.tokens:,} chosen tokens in {sparse.layers} layers"
+    if shape.state is not None:
+        text += f", a state of {shape.state.kind} in {shape.state.layers} layers"
     if shape.moe is not None:
         text += f", {shape.moe.E} experts, {shape.moe.k} a token"
     if shape.context is not None:

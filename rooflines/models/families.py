@@ -94,6 +94,7 @@ OLMO2 = Family(bias="qkvo", qk_norm="all")
 LATENT_SPARSE = replace(
     DEEPSEEK_V3,
     types=(FULL, "deepseek_sparse_attention"),
+    only={**DEEPSEEK_V3.only, "mlp_bias": (False,)},
     more=chosen_tokens,
     ignore=(
         *DEEPSEEK_V3.ignore,

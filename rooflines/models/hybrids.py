@@ -174,6 +174,7 @@ def chosen_tokens(keys: Keys, form: Form, stack: Stack) -> None:
     if not types and keys.get("index_topk_freq", 1) != 1:
         problem = "shares indexers among layers, and indexer_types does not say which"
         raise RooflinesError("index_topk_freq", problem, "add indexer_types")
+    keys.only("num_experts", keys.get("n_routed_experts"))
     keys.only("index_topk_pattern")
     keys.ignore("index_topk_freq")
     form["sparse"] = {
