@@ -43,7 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def same(one: pl.Series, other: pl.Series) -> bool:
     """Whether two columns are equal within rounding."""
-    return bool(((one / other - 1).abs() < SAME).all())
+    return bool(((one - other).abs() <= SAME * other.abs()).all())
 
 
 def with_cache(table: pl.DataFrame) -> pl.DataFrame:
@@ -91,3 +91,28 @@ def test_a_resource_has_a_colour_of_its_own(made: Path) -> None:
     drawn: dict[str, Any] = json.loads((made / "resources.json").read_text())
     assert drawn["domains"]["time-split"] == drawn["domains"]["who-binds-split"] == list(RESOURCES)
     assert len(set(drawn["colours"])) == len(drawn["colours"]) == len(RESOURCES) + 1
+
+
+@pytest.mark.parametrize("name", ["steps", "layers", "requests"])
+def test_models_have_the_resource(made: Path, name: str) -> None:
+    """Works and times of steps, of their kernels and of requests; where memory was, it binds."""
+    table = pl.read_parquet(made / f"{name}.parquet")
+    assert same(table["traffic_bytes"], 3 * table["memory_bytes"])
+    assert same(table["t_cache_s"], 3 * table["t_memory_s"])
+    assert "cache" in set(table["bound"])
+    assert (table["t_ops_s"] >= table["t_cache_s"] * (1 - SAME)).all()
+    upper = table.select(pl.sum_horizontal(*RESOURCES.values(), "t_activation_s")).to_series()
+    assert (table["t_upper_s"] >= upper * (1 - SAME)).all()
+    if name != "layers":
+        assert (table["t_lower_s"] >= table["t_cache_s"] * (1 - SAME)).all()
+    if name == "steps":
+        largest = table.select(pl.max_horizontal(*RESOURCES.values())).to_series()
+        assert same(table["t_lower_s"], largest)
+
+
+def test_thresholds_of_models_have_the_resource(made: Path) -> None:
+    """It is what limits batches and contexts."""
+    table = pl.read_parquet(made / "step-thresholds.parquet")
+    assert table.height > 0
+    assert "cache" in set(table["limit"])
+    assert "memory" not in set(table["limit"])

@@ -13,6 +13,7 @@ from rooflines.model.columns import (
     OUTCOMES,
     SPLIT,
     SWEEP,
+    WORK_MEANING,
     Column,
 )
 from rooflines.model.resources import RESOURCES
@@ -47,6 +48,9 @@ REQUEST = (
     Column("output", "1", "tokens of the answer"),
 )
 
+FURTHER = tuple(each for each in RESOURCES if each.name not in ("math", "memory", "network"))
+"""Resources besides compute, memory and network."""
+
 WORKS = (
     Column("flops", "FLOP", "floating-point operations per chip; a multiply-add counts as two"),
     Column("weight_bytes", "byte", "weights read per chip"),
@@ -54,6 +58,7 @@ WORKS = (
     Column("activation_bytes", "byte", "other tensors that kernels read and write, per chip"),
     Column("memory_bytes", "byte", "weight_bytes + cache_bytes"),
     Column("network_bytes", "byte", "bytes sent over the interconnect, per chip"),
+    *(Column(each.work, *WORK_MEANING[each.work]) for each in FURTHER),
 )
 
 FOOTPRINT = (
@@ -83,6 +88,7 @@ TIMES = (
         "time of the collectives if they overlap: on every network the larger of all sends and all "
         "hops; the slowest network counts",
     ),
+    *(Column(f"t_{each.name}_s", "s", f"time of {each.work}") for each in FURTHER),
     Column("t_activation_s", "s", "time of activation_bytes; a fused kernel would not need it"),
 )
 

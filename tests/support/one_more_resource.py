@@ -7,21 +7,33 @@ import json
 import sys
 from pathlib import Path
 
-from rooflines.model import costs as work
-from rooflines.model import resources
+from rooflines.model import costs, resources
 from rooflines.model.resources import Resource, memory_rate
 
 TRAFFIC = 3
 """Bytes through the cache per byte of memory traffic [1]."""
 
-resources.RESOURCES = (*resources.RESOURCES, Resource("cache", "cache_bytes", "cache", memory_rate))
+resources.RESOURCES = (
+    *resources.RESOURCES,
+    Resource(
+        "cache",
+        "traffic_bytes",
+        "cache",
+        memory_rate,
+        lambda kernel: kernel.work("memory_bytes") * TRAFFIC,
+    ),
+)
 resources.OTHERS = resources.RESOURCES[1:]
-work.COSTS = {
-    **work.COSTS,
-    "cache_bytes": lambda workload: [
-        (TRAFFIC * bytes_, dims) for bytes_, dims in work.memory_bytes(workload)
+costs.COSTS = {
+    **costs.COSTS,
+    "traffic_bytes": lambda workload: [
+        (TRAFFIC * bytes_, dims) for bytes_, dims in costs.memory_bytes(workload)
     ],
 }
+
+from rooflines.model import columns  # noqa: E402, after the resource is there
+
+columns.WORK_MEANING["traffic_bytes"] = ("byte", "bytes through the cache, per chip")
 
 import rooflines  # noqa: E402, after the resource is there
 from rooflines import charts  # noqa: E402
@@ -33,6 +45,17 @@ SWEEP = {
     "dtypes": ["bf16", "w8a16"],
     "chips": ["h100-sxm", "tpu-v5e"],
     "thresholds": ["B"],
+}
+STEPS = {
+    "models": ["gpt-oss-120b"],
+    "dtypes": ["bf16"],
+    "chips": ["h100-sxm"],
+    "splits": [{"tp": 8}],
+    "calibration": ["trtllm"],
+}
+MODELS = {
+    "steps": {**STEPS, "grid": {"B": [1, 64], "S": [1000, 8000]}, "thresholds": ["B", "S"]},
+    "requests": {**STEPS, "grid": {"B": 8}, "requests": [{"input": 100, "output": 900}]},
 }
 BATCH = {"from": 1, "to": 65536, "factor": 2}
 SIZES_OF = [256, 1024, 8192]
@@ -46,11 +69,15 @@ def main(folder: Path) -> None:
         "grid": {**SWEEP, "grid": {"B": BATCH, "D": SIZES_OF, "F": SIZES_OF}},
         "split": {**SWEEP, "grid": {"B": BATCH}, **SPLIT},
     }
-    loaded = rooflines.load_config({"sweeps": sweeps})
+    loaded = rooflines.load_config({"sweeps": sweeps, "model-sweeps": MODELS})
     results = charts.of_config(loaded)
     for name in sweeps:
         results.rows(name).collect().write_parquet(folder / f"{name}.parquet")
         results.thresholds(name).collect().write_parquet(folder / f"{name}-thresholds.parquet")
+    for name in MODELS:
+        rooflines.model_rows(loaded, name).collect().write_parquet(folder / f"{name}.parquet")
+    rooflines.model_layers(loaded, "steps").collect().write_parquet(folder / "layers.parquet")
+    rooflines.model_thresholds(loaded, "steps").write_parquet(folder / "step-thresholds.parquet")
     domains = {}
     for chart in loaded.charts:
         view = views_of(results, chart)[0][1]
