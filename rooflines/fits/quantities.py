@@ -63,20 +63,10 @@ def _polynomial(term: Term) -> Polynomial:
     return {dims: coefficient}
 
 
-def whole_tiles(size: int, tile: int) -> int:
-    """A size rounded up to whole tiles [1]."""
-    return -(-size // tile) * tile
-
-
-def whole_rows(size: pl.Expr, tile: int) -> pl.Expr:
-    """The same as an expression."""
-    return (size + (tile - 1)) // tile * tile
-
-
 def whole_size(dim: str, tile: int) -> pl.Expr:
-    """The same as an expression of the column of a size, Float64."""
+    """The column of a size, rounded up to whole tiles, as Float64 [1]."""
     size = pl.col(dim)
-    return (whole_rows(size, tile) if tile > 1 else size).cast(pl.Float64)
+    return ((size + (tile - 1)) // tile * tile if tile > 1 else size).cast(pl.Float64)
 
 
 def nominal_quantities(kernel: Kernel, machine: Machine, tile: int = 1) -> dict[str, Poly]:
