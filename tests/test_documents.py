@@ -24,9 +24,9 @@ CHART_FUNCTIONS = {
     name
     for name in charts.__all__
     if inspect.signature(getattr(charts, name)).return_annotation == "alt.LayerChart"
-    and not name.startswith("measured_")
+    and name != "measured"
 }
-"""Functions that draw a chart of a frame; the default config has no timings to draw."""
+"""Functions that draw a chart; the default config has no timings to draw."""
 
 MOST_BYTES = 500_000
 """Size of all pictures in the repository [byte]."""

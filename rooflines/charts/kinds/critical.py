@@ -230,7 +230,9 @@ def _values(of: Selection, rows: pl.DataFrame, key: str) -> list[Any]:
     if key == "dtypes":
         return [name for name in of.dtypes if name in known]
     if key == "layer":
-        return known[:MOST_COLUMNS]
+        places = {shape.name: place for place, shape in enumerate(of.sweep.config.shapes or ())}
+        shapes = dict(rows.select("layer", "shape").iter_rows())
+        return sorted(known, key=lambda layer: places[shapes[layer]])[:MOST_COLUMNS]
     sizes = frames.apart(sorted(known), MOST_COLUMNS)
     return sizes if key == "shards" or key == pair_of(of.sweep)[0] else sizes[::-1]
 
