@@ -33,7 +33,7 @@ BOUND = Column(
     "bound",
     "",
     f"bottleneck, the resource with the largest time: {', '.join(r.bound for r in RESOURCES)}; "
-    "ties go to the first in this order",
+    "those within 1e-13 of the largest are ties, which go to the first in this order",
 )
 """Columns of several tables."""
 

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import add, mul
 
 import polars as pl
 
@@ -39,63 +36,6 @@ class Factors:
     inner_factors: dict[str, pl.Expr] = field(default_factory=dict)
 
 
-@dataclass
-class FactoredSums:
-    """Sums of products, factored into columns of the outer axes and columns of the inner axes.
-
-    Attributes:
-        outer: The columns of the outer axes.
-        coefficients: A column that varies with the coefficients: shows whether they are outer.
-        outer_factors: Columns to compute once per outer point.
-        inner_factors: Columns to compute once per row of the block.
-    """
-
-    outer: AbstractSet[str]
-    coefficients: str
-    outer_factors: dict[str, pl.Expr] = field(default_factory=dict)
-    inner_factors: dict[str, pl.Expr] = field(default_factory=dict)
-
-    def add(
-        self, name: str, terms: Mapping[tuple[str, ...], str], variables: Mapping[str, pl.Expr]
-    ) -> pl.Expr:
-        """Factors a sum: adds its factors to the columns to compute.
-
-        Products with the same extents on the side without coefficients share one factor there.
-
-        Args:
-            name: A name for the sum's columns.
-            terms: The dimensions of every product, and the column of its coefficient.
-            variables: The extent of every dimension.
-
-        Returns:
-            The sum, as an expression of the factors.
-        """
-        outer = self.coefficients in self.outer
-        here, opposite = (
-            (self.outer_factors, self.inner_factors)
-            if outer
-            else (self.inner_factors, self.outer_factors)
-        )
-        sums: dict[tuple[str, ...], list[pl.Expr]] = {}
-        for dims, coefficient in terms.items():
-            other_side = tuple(dim for dim in dims if (dim in self.outer) != outer)
-            same_side = [variables[dim] for dim in dims if dim not in other_side]
-            product = reduce(mul, [*same_side, pl.col(coefficient)])
-            sums.setdefault(other_side, []).append(product)
-        parts = []
-        for other_side, products in sums.items():
-            column = f"#{name}_per:{','.join(other_side)}"
-            here[column] = reduce(add, products)
-            if not other_side:
-                parts.append(pl.col(column))
-                continue
-            factors = [variables[dim] for dim in other_side]
-            extents = f"#extents:{'*'.join(map(str, factors))}"
-            opposite[extents] = reduce(mul, factors)
-            parts.append(pl.col(extents) * pl.col(column))
-        return reduce(add, parts) if parts else pl.lit(0.0)
-
-
 def block_start(axes: Sequence[AxisColumns]) -> int:
     """The index of the first inner axis, in a list of axes with the slowest first."""
     index, rows = len(axes), 1
@@ -106,7 +46,7 @@ def block_start(axes: Sequence[AxisColumns]) -> int:
 
 
 def blocked_product(
-    axes: Sequence[AxisColumns], split: int, start: int, stop: int, sums: Factors | FactoredSums
+    axes: Sequence[AxisColumns], split: int, start: int, stop: int, sums: Factors
 ) -> pl.LazyFrame:
     """Rows `start` to `stop` of the product of axes, the last axis fastest.
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from rooflines.fits.estimate import estimate_of
-from rooflines.fits.quantities import whole_size
-from rooflines.model.resources import MATH
-from rooflines.sweep.extents import variables
 from rooflines.sweep.fits import fit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflines.fits.estimate import Estimate, Sum
-    from rooflines.sweep.blocked import FactoredSums
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
 
@@ -50,34 +44,6 @@ class EstimateColumns:
     common: Parts
     pieces: tuple[tuple[str, tuple[Parts, ...]], ...]
     columns: Mapping[str, pl.Series]
-
-    @property
-    def bounds(self) -> dict[str, str]:
-        """The bound of every column of `expressions` with a piece."""
-        return {f"#piece_{index}": bound for index, (bound, _) in enumerate(self.pieces)}
-
-    def expressions(self, sweep: Sweep, sums: FactoredSums) -> dict[str, pl.Expr]:
-        """`#common` and `#piece_<index>` [s], by factors that are added to those to compute."""
-        found = {"#common": _total("common", self.common, sweep, sums)}
-        for index, (_, least) in enumerate(self.pieces):
-            totals = [
-                _total(f"piece_{index}_{number}", parts, sweep, sums)
-                for number, parts in enumerate(least)
-            ]
-            found[f"#piece_{index}"] = totals[0] if len(totals) == 1 else pl.min_horizontal(totals)
-        return found
-
-
-def _total(name: str, parts: Parts, sweep: Sweep, sums: FactoredSums) -> pl.Expr:
-    """A sum of products of sizes and of what counts by whole spans [s]."""
-    row = sweep.op.dims[0]
-    totals = []
-    for span, terms in parts.items():
-        extents = {dim: whole_size(dim, max(span, 1) if dim == row else 1) for dim in sweep.op.dims}
-        if span != PLAIN and sweep.tile:
-            extents = variables(sweep, MATH.work)
-        totals.append(sums.add(f"{name}_{span}", terms, extents))
-    return reduce(add, totals) if totals else pl.lit(0.0)
 
 
 def estimates(sweep: Sweep, variants: Sequence[ChipVariant]) -> list[Estimate | None]:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 VARIANT = "#variant"
 """The column with the index of a row's variant. Names with # never leave the package."""
 
-CHIP = "#chip"
-"""The column with the index of a row's chip in its group."""
-
 SMALL_INDEX = 2**32
 
 Coefficients = Mapping[str, Mapping[tuple[str, ...], str]]
@@ -167,41 +164,6 @@ def variant_columns(
         spans = [tile * workload.share(dim) for workload in workloads]
         series[f"#span_{dim}"] = pl.Series(spans, dtype=pl.Int64)
     return coefficients, {**series, **keys_of(sweep, variants)}
-
-
-def split_by_chip(
-    columns: AxisColumns, coefficients: Coefficients, chips: int
-) -> tuple[AxisColumns, AxisColumns, dict[str, pl.Expr]]:
-    """The columns of the variants of several chips that have the same works.
-
-    Args:
-        columns: From `variant_columns`.
-        coefficients: The same.
-        chips: Their number [1].
-
-    Returns:
-        The columns of an axis of chips, those of an axis of their variants, and those of both as
-        expressions: rates, keys and `VARIANT`, the index of the variant among all.
-    """
-    variants = length(columns) // chips
-    works = {name for terms in coefficients.values() for name in terms.values()}
-    of_works = {
-        name: values.head(variants)
-        for name, values in columns.items()
-        if name in works or name.startswith(("#parts_", "#span_"))
-    }
-    index = pl.col(CHIP) * variants + pl.col(VARIANT)
-    return (
-        {CHIP: pl.Series(range(chips), dtype=pl.UInt32)},
-        {**of_works, VARIANT: columns[VARIANT].head(variants)},
-        {
-            name: pl.lit(values[0], dtype=values.dtype)
-            if values.n_unique() == 1
-            else pl.lit(values).gather(index)
-            for name, values in columns.items()
-            if name not in of_works
-        },
-    )
 
 
 def rate_columns(resource: str, rates: Sequence[Rate | None]) -> dict[str, list[float]]:
