@@ -345,7 +345,7 @@ def _sentences(
         reason = {row["limit"] for row in never}
         blames = str(next(iter(reason))) if len(reason) == 1 else None
         why = f": {blames} limits" if blames else ""
-        cases = "layers" if by == SPLITS else "sizes"
+        cases = "cases" if by == SPLITS else "sizes"
         if not needed:
             yield Sentence(
                 text=f"{subject}{on} is never compute-bound in {what}{per}{why}",
@@ -355,7 +355,8 @@ def _sentences(
             )
         elif never:
             some = f"{len(never):,} of {len(rows):,} {cases} shown"
-            text = f"{some} are never compute-bound on {on}{per}"
+            of_expert = f", {lead}{per}," if per else ""
+            text = f"{some}{of_expert} are never compute-bound on {on}"
             whole = f"{text}{why}" if fits(f"{text}{why}", OF_SIZES) else text
             yield Sentence(text=whole, rows=never, chosen=chosen, blames=blames)
         else:

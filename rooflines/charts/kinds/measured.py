@@ -237,7 +237,7 @@ def _sentences(timings: pl.DataFrame, by: str) -> Iterator[Sentence]:
     where = f"{dtypes} on {chip_label(chip)}"
     if by == ROOF:
         share = significant(100 * float((1 / ratio).median()))  # type: ignore[arg-type]
-        text = f"The median {where} timing attains {share} % of its bound"
+        text = f"Median timing: {share} % of the bound, {where}"
         yield Sentence(text=text, rows=rows, chosen=chip)
     elif len(ratio) >= FEWEST:
         low, high = (float(ratio.quantile(q, "linear") or 0) for q in (0.1, 0.9))
