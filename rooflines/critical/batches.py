@@ -19,7 +19,7 @@ from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.critical.solving import ROUNDING, Line, Reach, limit, outcome, reach
 from rooflines.model.columns import ALWAYS
 from rooflines.model.poly import TOUCHED, Poly, total
-from rooflines.model.resources import MATH, OTHERS, RESOURCES
+from rooflines.model.resources import MATH, MEMORY, OTHERS, RESOURCES
 from rooflines.models.cache import entries_moved, pairs
 
 if TYPE_CHECKING:
@@ -150,7 +150,8 @@ def pieces_of(times: Times) -> dict[str, list[Poly]]:
 def _of_kernel(times: Times) -> list[Poly]:
     """Of which the largest is the time of a kernel that runs alone: activations use the memory."""
     found = pieces_of(times)
-    found["memory"] = [total((poly, times.activation)) for poly in found["memory"]]
+    name = MEMORY.name
+    found[name] = [total((poly, times.activation)) for poly in found[name]]
     return [poly for polys in found.values() for poly in polys]
 
 
