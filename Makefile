@@ -47,7 +47,7 @@ docs: .venv/ready-dev  ## the documentation as a site, into site/
 verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hundred killed runs, full disks (half an hour)
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --quiet --timeout 3600 --numprocesses 2 --dist loadfile tests/verify $(RANDOM_SWEEPS)
 
-RANDOM_SWEEPS := tests/test_properties.py tests/test_laws.py tests/test_ranges.py tests/test_space.py tests/test_serving_oracle.py tests/test_serving_properties.py tests/test_serving_requests.py tests/test_serving_thresholds.py tests/test_every_chip.py tests/test_explorer.py tests/test_model_charts.py tests/test_charts_titles.py tests/test_formulas.py
+RANDOM_SWEEPS := tests/test_properties.py tests/test_laws.py tests/test_ranges.py tests/test_space.py tests/test_serving_oracle.py tests/test_serving_properties.py tests/test_serving_requests.py tests/test_serving_thresholds.py tests/test_explorer.py tests/test_charts.py tests/test_charts_any_config.py tests/test_formulas.py
 
 mutate: .venv/ready-mutate  ## mutation test of the formulas; tests/verify/mutants.md explains the survivors (hours)
 	@$(BIN)/python tests/verify/mutate.py
