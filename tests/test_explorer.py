@@ -224,6 +224,15 @@ def test_never_is_a_sentence_in_place_of_a_picture(visit: Visit) -> None:
     assert "H100 SXM: network-bound, at most" in text
 
 
+def test_served_runs_are_those_of_the_software_of_the_estimate(visit: Visit) -> None:
+    """Of several engines the one whose calibration counts; of a chip without runs all runs."""
+    model = {"is": "model", "model": "llama-3.1-70b", "basis": "calibrated"}
+    show(visit.page, model | {"chips": "h100-sxm"})
+    assert "H100 SXM in bf16, TensorRT-LLM" in visit.page.evaluate(WORDS)
+    show(visit.page, model | {"chips": "mi300x"})
+    assert "of other models, chips and engines" in visit.page.evaluate(WORDS)
+
+
 def test_models_open_in_their_published_format(visit: Visit) -> None:
     """And another model returns to its own."""
     show(visit.page, {"is": "model", "model": "gpt-oss-120b"})

@@ -268,7 +268,8 @@ const STATE = (() => {
     const wanted = [what, chip?.id ?? null, , chip ? dtypes.name : null, length ?? null, over];
     const found = now.data.measured.rows.filter((row) =>
       wanted.every((value, i) => value === row[i]));
-    const fit = length ? fitOf(now.data, chip, dtypes.compute)?.software : null;
+    const fit = length
+      ? fitOf(now.data, chip, dtypes.compute)?.software : now.data.steps.calibration[0];
     const best = found.find(([, , software]) => software === fit) ?? found[0];
     if (!best) return null;
     const [, , software, , , , n, low, middle, high] = best;
