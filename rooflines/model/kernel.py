@@ -67,6 +67,7 @@ class Kernel:
             the kernel has tiles of its own, or is no matmul.
         sharers: Chips that share these rows [1].
         count: Layers with it [1].
+        kinds: The collectives of an operation, also where one chip sends nothing.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Kernel:
     rows: Product = ()
     sharers: int = 1
     count: int = 1
+    kinds: tuple[str, ...] = ()
 
     @property
     def is_matmul(self) -> bool:
@@ -115,6 +117,7 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
         {**moved, "depth": _poly(untiled.elements(workload.op.contracted))},
         (row,) if row in workload.op.out and not spans else (),
         workload.share(row),
+        kinds=tuple(kind for _, kind in workload.sharding.transfers),
     )
 
 

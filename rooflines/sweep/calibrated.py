@@ -40,7 +40,7 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
         machine: The chip.
         choice: The calibrations that apply.
     """
-    kinds = [each.kind for each in kernel.transfers for _ in range(each.times)]
+    kinds = kernel.kinds or [each.kind for each in kernel.transfers]
     fit = choice.fit(kernel.compute, kinds[0] if len(kinds) == 1 else None)
     if fit is None:
         return None
