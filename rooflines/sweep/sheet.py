@@ -303,18 +303,15 @@ class Sheet:
     def _least(self, leasts: Sequence[tuple[Poly, ...] | None], count: int) -> Value:
         """The least of a few polynomials in every case; null where there are none."""
         width = max((len(each) for each in leasts if each is not None), default=0)
-        return self.chosen(
-            pl.min_horizontal,
-            [
-                self.poly(
-                    [
-                        None if each is None else each[min(i, len(each) - 1)] * count
-                        for each in leasts
-                    ]
-                )
-                for i in range(width)
-            ],
-        )
+        values = [
+            self.poly(
+                [None if each is None else each[min(i, len(each) - 1)] * count for each in leasts]
+            )
+            for i in range(width)
+        ]
+        if any(value.is_zero for value in values):
+            return Value()  # none is negative
+        return self.chosen(pl.min_horizontal, values)
 
     def _pieces(self, found: Sequence[Pieces | None], count: int) -> Value:
         none = (ZERO,)
