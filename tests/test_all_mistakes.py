@@ -191,7 +191,7 @@ FOLLOWING = {
     ),
     "a chart of a sweep that is refused": (
         SWEEP.replace("matmul", "matmull").replace(
-            "[]", "[{chart: shards, sweep: one, chips: [x]}]"
+            "[]", "[{chart: attained, sweep: one, chips: [x]}]"
         ),
         {(3, "sweeps.one.operation")},
     ),
@@ -261,7 +261,7 @@ def test_what_follows_from_a_mistake_is_none(name: str, tmp_path: Path) -> None:
 
 
 def test_every_mistake_of_a_chart_is_found() -> None:
-    """Mistakes of its form, then mistakes against its sweep."""
+    """Mistakes of its form, then of what it is of, then of its view."""
     config = yaml.safe_load(SWEEP)
     config["charts"] = [
         {
@@ -276,7 +276,9 @@ def test_every_mistake_of_a_chart_is_found() -> None:
     assert [error.where for error in refused(config).errors] == ["charts[0].titel"]
     del config["charts"][0]["titel"]
     wheres = {error.where for error in refused(config).errors}
-    assert wheres == {"charts[0].chips[0]", "charts[0].dtypes[0]", "charts[0].shape"}
+    assert wheres == {"charts[0].chips[0]", "charts[0].dtypes[0]"}
+    del config["charts"][0]["chips"], config["charts"][0]["dtypes"]
+    assert [error.where for error in refused(config).errors] == ["charts[0].shape"]
 
 
 def test_a_mistake_alone_is_said_as_it_is(tmp_path: Path) -> None:

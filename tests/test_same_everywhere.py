@@ -157,7 +157,7 @@ def test_what_a_job_depends_on_is_the_same_everywhere(runs: list[list[list[objec
 def test_no_module_asks_for_the_locale_or_the_time() -> None:
     """Code that computes and writes tables reads no clock, locale, environment or random number."""
     package = Path(rooflines.__file__).parent
-    folders = closure("critical") | closure("serving")
+    folders = closure("critical")
     files = [file for name in folders for file in (package / name).rglob("*.py")]
     assert len(files) > 20
     modules = ("run/jobs.py", "run/plan.py", "run/parts.py", "results/tables.py")

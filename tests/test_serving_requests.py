@@ -173,6 +173,13 @@ def test_requests_to_a_tiny_model(split: Values) -> None:
     check_rows(sweep, MODELS["models"], ALL_CHIPS, FORMATS)
 
 
+def test_a_request_is_listed_once() -> None:
+    """In whatever order its keys are written."""
+    listed = [{"input": 1, "output": 2}, {"output": 2, "input": 1}]
+    with pytest.raises(ValueError, match=r"\[1\] is .*, which is listed twice"):
+        rows_of({**LLAMA, "requests": listed}, OWN)
+
+
 @check(24)
 @given(config=REQUEST_CONFIGS)
 def test_random_requests(config: Values) -> None:

@@ -128,6 +128,8 @@ class Record:
             return f"has {added[0]} in it, which nothing here made"
         if lost := sorted(self.files.keys() - present.keys() - {"."}):
             return f"lacks {lost[0]}"
+        if "." in present.keys() - self.files.keys():
+            return OTHER_CONTENT
         for name, (size, digest) in self.files.items():
             file = present.get(name)
             if file is None or file.stat().st_size != size or digest_of(file) != digest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,8 @@ def unique(values: object) -> object:
         with Mistakes() as mistakes:
             for index, value in enumerate(values):
                 is_number = isinstance(value, int | float) and not isinstance(value, bool)
-                key = value if is_number else repr(value)  # 1 and 1.0 are one number
+                ordered = sorted(value.items()) if isinstance(value, Mapping) else value
+                key = value if is_number else repr(ordered)  # 1 and 1.0 are one number
                 if key in seen:
                     mistakes.add(
                         RooflinesError(

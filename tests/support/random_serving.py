@@ -206,6 +206,7 @@ def request_configs(draw: st.DrawFn) -> dict[str, Any]:
     sweep = config["model-sweeps"]["random"]
     one = st.fixed_dictionaries({"input": st.integers(1, 300), "output": st.integers(1, 20)})
     sweep["grid"] = {"B": draw(sizes(1, 10**4))}
-    sweep["requests"] = draw(st.lists(one, min_size=1, max_size=2, unique_by=str))
+    each_once = st.lists(one, min_size=1, max_size=2, unique_by=lambda r: (r["input"], r["output"]))
+    sweep["requests"] = draw(each_once)
     assume(supported(config))
     return config

@@ -82,7 +82,7 @@ model-sweeps:
     chips: mine-fast
     layers: false
 charts:
-  - {chart: roofline, sweep: again, chips: [mine-fast], dtypes: [bf16], title: Mine, sizes: [1, 64]}
+  - {chart: roofline, sweep: again, chips: [mine-fast], dtypes: [bf16], title: Mine}
 pathvars: {results: here}
 """,
     """\
