@@ -9,6 +9,7 @@ from functools import cache
 
 import polars as pl
 
+from rooflines.basics.table_files import read_csv
 from rooflines.catalogue.chips import CONFIG_DIR
 
 MEASURED_FILE = CONFIG_DIR / "measured.csv"
@@ -43,4 +44,4 @@ def measured_quantiles() -> pl.DataFrame:
         together), `length` (of matmuls: short or long), `over` (bound or estimate), `n`, the number
         of timings, `p10`, `p50`, `p90` [1], `source`, and `date`, when they were computed.
     """
-    return pl.read_csv(MEASURED_FILE, schema=TYPES)
+    return read_csv(MEASURED_FILE, schema=TYPES)

@@ -78,7 +78,7 @@ def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
     table = as_table(("chip", "bf16 peak", "memory", "vendor", "name"), rows, width())
     more = whole["chip"].n_unique() - len(rows)
     rest = f"; {more} variants with --all" if more else ""
-    hint = "`rooflines list chips ID` has every number and its source"
+    hint = "all of one: `rooflines list chips ID`"
     return f"{table}\n\n{len(rows)} chips{rest}; {hint}"
 
 
