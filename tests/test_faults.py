@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,6 +95,29 @@ def test_the_next_run_completes_a_killed_one(
     tables = {name: sha for name, sha in clean.contents.items() if not name.startswith("bundle/")}
     trial = Trial(tmp_path, CONFIG, *TABLES)
     recovers(trial, tables, "snakemake is killed (SIGKILL)", moment_s, chance)
+
+
+WHILE_LOCKED = """
+import os, signal, threading
+from snakemake.scheduling.job_scheduler import JobScheduler
+from rooflines.run.interrupt import handle_sigterm
+
+handle_sigterm()
+scheduler = object.__new__(JobScheduler)
+scheduler._lock, scheduler._open_jobs = threading.Lock(), threading.Semaphore(0)
+signal.signal(signal.SIGTERM, scheduler.exit_gracefully)
+with scheduler._lock:
+    os.kill(os.getpid(), signal.SIGTERM)
+scheduler._open_jobs.acquire()
+print(scheduler._user_kill)
+"""
+
+
+def test_sigterm_ends_a_run_whose_scheduler_is_at_work() -> None:
+    """Snakemake's own handler would wait for the lock that it interrupted, for ever."""
+    command = [sys.executable, "-c", WHILE_LOCKED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "graceful\n"
 
 
 # ---------------------------------------------------------------- files that something else changed

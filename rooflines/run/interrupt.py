@@ -1,8 +1,8 @@
-"""Ctrl-C: a run ends in one line.
+"""Ctrl-C and SIGTERM: a run ends, after Ctrl-C in one line.
 
 A terminal sends SIGINT to the run and to its jobs. The fork server of the jobs ignores it; a job
 ends quietly (see `log.job_log`). The run repeats the signal to its jobs, then terminates those that
-are left, and hides Snakemake's messages of their failure.
+are left, and hides Snakemake's messages of their failure. After SIGTERM its jobs may end.
 """
 
 from __future__ import annotations
@@ -91,3 +91,22 @@ def quiet_interrupts() -> None:
             usual(kind, error, trace)
 
     sys.excepthook = hook
+
+
+def handle_sigterm() -> None:
+    """Let SIGTERM end a run whatever its scheduler is doing: the handler gets a thread.
+
+    Snakemake's handler takes a lock that is not reentrant. In the main thread it waits for ever
+    where the scheduler holds that lock. A Snakemake without this scheduler keeps its own handler.
+    """
+    with suppress(AttributeError, ImportError):
+        from snakemake.scheduling.job_scheduler import JobScheduler  # noqa: PLC0415
+
+        handle = JobScheduler.exit_gracefully
+        if handle.__module__ == __name__:
+            return
+
+        def handled(scheduler: JobScheduler, *received: object) -> None:
+            threading.Thread(target=handle, args=(scheduler, *received), daemon=True).start()
+
+        JobScheduler.exit_gracefully = handled

@@ -28,9 +28,9 @@ rule charts:
     A table that is remade unchanged does not redraw them.
     """
     input:
+        **{name: ancient(files) for name, files in plan.charts_inputs().items()},
         digest="<results>/.made/charts.sha256",
         index=ancient("<results>/tables/index.csv"),
-        **{name: ancient(files) for name, files in plan.charts_inputs().items()},
     output:
         folders=[
             report(
