@@ -114,7 +114,7 @@ print(scheduler._user_kill)
 
 
 def test_sigterm_ends_a_run_whose_scheduler_is_at_work() -> None:
-    """Snakemake's own handler would wait for the lock that it interrupted, for ever."""
+    """Snakemake's own handler would deadlock on the scheduler's lock."""
     command = [sys.executable, "-c", WHILE_LOCKED]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "graceful\n"

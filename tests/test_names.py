@@ -38,8 +38,6 @@ FUNCTIONS: set[str] = {
     "critical:solve",
     "critical:stored",
     "explanation:explained",
-    "sweep:odd_part",
-    "sweep:quotient",
 }
 """Public functions of a sub-package that still share a name; the list only gets shorter."""
 

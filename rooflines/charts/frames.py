@@ -10,7 +10,6 @@ from rooflines.basics.lazy import pl
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.model.network import axes_text
 from rooflines.model.resources import RESOURCES, math_rate, memory_rate
-from rooflines.sweep.fits import fit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -211,7 +210,7 @@ def bases_of(sweep: Sweep, chip: str, dtypes: str) -> tuple[str, ...]:
     """What numbers of a chip can be by; calibrated ones are of sweeps without tiles alone."""
     rows = [rows for rows in sweep.by_chip if rows.chip == chip][:1]
     fitted = not sweep.tile and any(
-        variant.dtypes == dtypes and fit_of(sweep, (of_chip, variant)) is not None
+        variant.dtypes == dtypes and of_chip.case(variant).is_calibrated
         for of_chip in rows
         for variant in of_chip.variants
     )

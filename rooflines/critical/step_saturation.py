@@ -218,7 +218,7 @@ class CaseEstimates:
 
 
 def piece_of(poly: Poly, count: int, extents: Mapping[str, int]) -> Piece:
-    """A polynomial along B, of so many layers, at the extents of one sequence."""
+    """A polynomial along B, times a number of layers, at the extents of one sequence."""
     constant = slope = expert = 0.0
     counted = []
     for product, coefficient in poly.terms.items():

@@ -144,7 +144,7 @@ def cache_bytes(shape: Shape, context: int, dtype: str) -> int | Fraction:
 
 
 def shares_of(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:
-    """Parts into which tp chips split what has so many heads [1]; the rest is replicated."""
+    """Shards of a tensor with this number of heads over tp chips [1]; the rest is replicated."""
     return tp if cache_split == BY_BATCH else min(tp, heads)
 
 

@@ -96,8 +96,8 @@ def quiet_interrupts() -> None:
 def handle_sigterm() -> None:
     """Let SIGTERM end a run whatever its scheduler is doing: the handler gets a thread.
 
-    Snakemake's handler takes a lock that is not reentrant. In the main thread it waits for ever
-    where the scheduler holds that lock. A Snakemake without this scheduler keeps its own handler.
+    Snakemake's handler acquires a lock that is not reentrant. In the main thread it deadlocks where
+    the scheduler holds that lock. A Snakemake without this scheduler keeps its own handler.
     """
     with suppress(AttributeError, ImportError):
         from snakemake.scheduling.job_scheduler import JobScheduler  # noqa: PLC0415

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.fits.estimate import estimate_of
-from rooflines.sweep.fits import fit_of
+from rooflines.sweep.calibrated import BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from rooflines.fits.estimate import Estimate, Sum
     from rooflines.sweep.space import ChipVariant
     from rooflines.sweep.sweep import Sweep
-
-ESTIMATE_BOUNDS = ("compute", "memory", "network", "mixed")
-"""The bounds of an estimate, in the order that decides ties."""
 
 CALIBRATED = "#calibrated"
 """The column that says whether a variant has a calibration."""
@@ -50,7 +47,7 @@ def estimates(sweep: Sweep, variants: Sequence[ChipVariant]) -> list[Estimate | 
     """The estimate of every variant; None without a calibration."""
     found: list[Estimate | None] = []
     for chip_rows, variant in variants:
-        fit = fit_of(sweep, (chip_rows, variant))
+        fit = chip_rows.case(variant).fit
         workload, target = sweep.case(chip_rows, variant), sweep.target(chip_rows, variant)
         found.append(None if fit is None else estimate_of(fit, workload, target))
     return found
@@ -106,7 +103,7 @@ def slots_of(found: Sequence[Estimate | None]) -> list[tuple[str, list[list[Sum 
     for index, estimate in enumerate(found):
         for slot, least in _slots(estimate).items() if estimate else ():
             slots.setdefault(slot, [()] * len(found))[index] = least
-    order = sorted(slots, key=lambda slot: (ESTIMATE_BOUNDS.index(slot[0]), slot[1]))
+    order = sorted(slots, key=lambda slot: (BOUNDS.index(slot[0]), slot[1]))
     return [
         (
             slot[0],
@@ -131,7 +128,7 @@ def _slots(estimate: Estimate) -> dict[tuple[str, int], tuple[Sum, ...]]:
 def band_columns(found: Sequence[Estimate | None]) -> dict[str, pl.Series]:
     """`#low_<bound>` and `#high_<bound>` of estimates [1]; null where one has no band."""
     columns = {}
-    for bound in ESTIMATE_BOUNDS:
+    for bound in BOUNDS:
         if not any(each and any(piece.bound == bound for piece in each.pieces) for each in found):
             continue
         bands = [each.bands.get(bound) if each else None for each in found]

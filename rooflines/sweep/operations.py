@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from rooflines.catalogue.dtypes import StoredDtypes
+    from rooflines.fits.choice import CalibrationFit
     from rooflines.model.operation import Flops, Operation
     from rooflines.model.sharding import Sharding
     from rooflines.sweep.axes import Axis
@@ -155,9 +156,15 @@ class OperationCase(Case):
         return (replace(kernel, transfers=transfers) if transfers else kernel,)
 
     @property
+    def fit(self) -> CalibrationFit | None:
+        """The calibration of its compute dtype and its one collective; None without."""
+        kinds = [kind for _, kind in self.scheme.transfers]
+        return self.choice.fit(self.combination.compute, kinds[0] if len(kinds) == 1 else None)
+
+    @property
     def is_calibrated(self) -> bool:
         """Whether there is a calibration of its compute dtype."""
-        return self.choice.fit(self.combination.compute) is not None
+        return self.fit is not None
 
     @property
     def target(self) -> Target:

@@ -16,7 +16,8 @@ import polars as pl
 
 from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, sizes_of
 from rooflines.sweep.blocked import Factors, block_start, blocked_product
-from rooflines.sweep.space import axis_columns
+from rooflines.sweep.metrics import quotient
+from rooflines.sweep.space import axis_columns, odd_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,22 +53,6 @@ def extent(name: str) -> pl.Expr:
     product = reduce(mul, map(pl.col, sizes.split("*")))
     whole = (product + (int(span) - 1)) // int(span) if span else product
     return whole.cast(pl.Float64)
-
-
-def odd_part(number: int) -> int:
-    """A number without its factors of two."""
-    return number // (number & -number)
-
-
-def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:
-    """The Float64 nearest to a dividend over its divisor, the same in every slice of a table.
-
-    polars divides by a column of one value by multiplying with its reciprocal, which rounds twice:
-    3528 / 49 is then not 72. A slice of one row, or a thread's share of one row, is divided
-    instead, so the last digit would depend on how a table is cut. A divisor that is computed row by
-    row avoids both.
-    """
-    return dividend / (divisor + dividend * 0.0)
 
 
 class Value(NamedTuple):

@@ -45,7 +45,8 @@ FRONT = 2
 """The state of a point on the front; 1 fits, 0 does not."""
 
 ALONG, STEPS, MOST_BENEATH = 0.008, 48, 3
-"""Lines closer than this share of the height hide each other, at one of so many places [1]."""
+"""Share of the height within which lines overlap, number of places compared across the plot, and
+the most lines that count as covered [1]."""
 
 
 def menus(sweep: ModelSweep, _: Mapping[str, Option]) -> list[Menu]:
