@@ -64,7 +64,7 @@ def _fewest(batch: int, fits: Sequence[tuple[int, int | None]], beyond: Solution
 
 def splits_tried(case: StepCase) -> tuple[list[Split], Solution]:
     """Tensor parallelism over 1, 2, 4, ... chips, and what the solution is if none is enough."""
-    links = case.sharing.links
+    links = case.place.links
     published = not links or most_chips(links)[1]
     found: list[Split] = []
     while True:

@@ -6,9 +6,9 @@ equally busy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.model.costs import BITS_PER_BYTE
@@ -45,7 +45,6 @@ class Sharing:
         bits: Bits per element of each class of tensors [bit].
         compute: The compute dtypes of linear kernels and of attention.
         cache_split: `heads` or `batch`.
-        links: The interconnects, inner first; none where nothing is sent.
         routing: Which experts tokens choose.
     """
 
@@ -53,7 +52,6 @@ class Sharing:
     bits: Mapping[str, Fraction]
     compute: tuple[str, str]
     cache_split: str
-    links: tuple[Link, ...]
     routing: str
 
     def bytes_of(self, tensors: str, bits: int | None = None) -> Fraction:
@@ -104,18 +102,42 @@ def placement_of(layout: Layout) -> Placement:
     )
 
 
-def step_kernels(shape: Shape, phase: Phase, sharing: Sharing) -> tuple[Kernel, ...]:
-    """The kernels of a step on one chip, in the order in which they run.
+@dataclass(frozen=True, eq=False)
+class StepKernels:
+    """The kernels of a step, whose works are the same on all chips.
 
-    Args:
+    Attributes:
         shape: The model.
         phase: `decode` or `prefill`.
         sharing: How chips share it; checked by `Split.check`.
     """
-    return tuple(_kernel(shape, group, sharing) for group in groups_of(shape, phase))
+
+    shape: Shape
+    phase: Phase
+    sharing: Sharing
+
+    @cached_property
+    def _alone(self) -> tuple[tuple[Group, Kernel], ...]:
+        """The groups, each with its kernel where nothing is sent."""
+        groups = groups_of(self.shape, self.phase)
+        return tuple((group, _kernel(group, self.sharing)) for group in groups)
+
+    def over(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
+        """The kernels of one chip in the order in which they run, with what it sends.
+
+        Args:
+            links: The interconnects, inner first; none where nothing is sent.
+        """
+        found = []
+        for group, kernel in self._alone:
+            sent = tuple(_transfers(self.shape, group, self.sharing, links))
+            works = {**kernel.works, NETWORK_BYTES: sent_bytes(sent)}
+            found.append(replace(kernel, works=works, transfers=sent) if sent else kernel)
+        return tuple(found)
 
 
-def _kernel(shape: Shape, group: Group, sharing: Sharing) -> Kernel:
+def _kernel(group: Group, sharing: Sharing) -> Kernel:
+    """A group on one chip, before anything is sent."""
     split, over_all = sharing.split, _over_all(group, sharing)
     tokens = Fraction(1) if over_all else Fraction(1, split.dp)
 
@@ -147,21 +169,20 @@ def _kernel(shape: Shape, group: Group, sharing: Sharing) -> Kernel:
     if group.depth is not None:
         depth = group.depth if placement.reads else group.depth / split.shards
         moved["depth"] = constant(depth)
-    transfers = tuple(_transfers(shape, group, sharing))
     works = {
         "flops": amount(group.flops, shared),
         "weight_bytes": weights,
         "cache_bytes": cached,
         "activation_bytes": total((x, out)),
         "memory_bytes": total((weights, cached)),
-        NETWORK_BYTES: sent_bytes(transfers),
+        NETWORK_BYTES: ZERO,
     }
     rows = next(iter(group.flops)) if group.weights and group.layout in MATMULS else ()
     return Kernel(
         group.name,
         sharing.compute[1 if group.cache else 0],
         works,
-        transfers,
+        (),
         moved,
         rows,
         int(1 / tokens),
@@ -174,12 +195,14 @@ def _over_all(group: Group, sharing: Sharing) -> bool:
     return group.moe is not None and sharing.split.ep > 1
 
 
-def _transfers(shape: Shape, group: Group, sharing: Sharing) -> Iterator[Transfer]:
+def _transfers(
+    shape: Shape, group: Group, sharing: Sharing, links: tuple[Link, ...]
+) -> Iterator[Transfer]:
     """What the chips send after a kernel, or for an attention around it."""
     split, size = sharing.split, sharing.bytes_of("activations")
     over_all = _over_all(group, sharing)
     if over_all and group.moe is not None:
-        everyone = Route(sharing.links, (split.ep,))
+        everyone = Route(links, (split.ep,))
         choice = group.moe.E, group.moe.k, sharing.routing
         sent = everyone.sent_once(lambda parts: reached(*choice[:2], parts, choice[2]))
         for each in (size, sharing.bytes_of("combine")):
@@ -187,7 +210,7 @@ def _transfers(shape: Shape, group: Group, sharing: Sharing) -> Iterator[Transfe
             yield Transfer(ALL_TO_ALL, tokens, everyone, sent, choice=choice)
     if split.shards == 1:
         return
-    route = Route(sharing.links, split.axes)
+    route = Route(links, split.axes)
 
     def transfer(kind: str, payload: Terms) -> Transfer:
         return Transfer(kind, Poly(payload), route, route.sent(kind))

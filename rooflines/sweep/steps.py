@@ -14,7 +14,7 @@ from rooflines.catalogue.unsupported import Reason
 from rooflines.model.poly import WINDOWED
 from rooflines.models.cache import BY_BATCH, cache_elements, entries_moved, pairs
 from rooflines.models.groups import Step
-from rooflines.models.kernels import Sharing, StepExtents, step_kernels
+from rooflines.models.kernels import Sharing, StepExtents, StepKernels
 from rooflines.models.shape import PREFILL
 from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, Case, Layout, Skipped
@@ -49,14 +49,19 @@ class StepCase(Case):
         model: The model.
         phase: `decode` or `prefill`.
         dtypes: The dtypes.
-        sharing: How chips share the model and store its tensors.
+        workload: Its kernels, which cases of other chips have as well.
     """
 
     name: str
     model: Model
     phase: Phase
     dtypes: StepDtypes
-    sharing: Sharing
+    workload: StepKernels
+
+    @property
+    def sharing(self) -> Sharing:
+        """How chips share the model and store its tensors."""
+        return self.workload.sharing
 
     @property
     def split(self) -> Split:
@@ -71,7 +76,7 @@ class StepCase(Case):
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
         """What runs in a step, in order."""
-        return step_kernels(self.model.shape, self.phase, self.sharing)
+        return self.workload.over(self.place.links)
 
     @property
     def keys(self) -> Mapping[str, str | int | None]:
@@ -158,6 +163,12 @@ class Stepped:
         joined = (split.axes, (split.ep,)) if split.ep > 1 else (split.axes,)
         return Layout(joined, split.ep > 1 or self.cache_split == BY_BATCH)
 
+    def workload(self, name: str, phase: Phase, split: Split, label: str) -> StepKernels:
+        """The kernels of a model with these dtypes."""
+        computed = self.combinations[label].computed
+        sharing = Sharing(split, self.bits[label], computed, self.cache_split, self.routing)
+        return StepKernels(self.models[name].shape, phase, sharing)
+
     def not_split(self, name: str, split: Split) -> SkippedSteps | None:
         """Why a model cannot be split like that; None where it can."""
         try:
@@ -185,6 +196,7 @@ def step_blocks(
         batches = tuple(batch for batch in of.batches if batch >= split.dp)
         fewer = Reason("sequences", f"fewer sequences than the {split.dp} replicas")
         too_few = SkippedSteps(fewer, model=name, split=split.name)
+        workloads = {label: of.workload(name, phase, split, label) for label in of.combinations}
         cases = []
         for place, label, none in everywhere[split.name]:
             obstacle = none or unsplit
@@ -192,11 +204,8 @@ def step_blocks(
                 rows[obstacle] += points * len(of.batches)
                 continue
             rows[too_few] += points * (len(of.batches) - len(batches))
-            dtypes = of.combinations[label]
-            sharing = Sharing(
-                split, of.bits[label], dtypes.computed, of.cache_split, place.links, of.routing
-            )
-            cases.append(StepCase(place, name, of.models[name], phase, dtypes, sharing))
+            dtypes, workload = of.combinations[label], workloads[label]
+            cases.append(StepCase(place, name, of.models[name], phase, dtypes, workload))
         if cases and batches:
             sizes = Axis({"B": batches}), of.points(of.models[name], phase)
             blocks.append(Block((), tuple(cases), sizes))
