@@ -5,18 +5,13 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-    from visits import Visits
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -43,12 +38,12 @@ IN_BOTH = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=T
 """The mark of a test in Chromium and in Firefox."""
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
+def pytest_runtest_setup(item):
     """Seed the random choices of a test, whatever ran before it."""
     random.seed(f"{SEED} {item.nodeid}")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config, items):
     """Bare `pytest` leaves out what runs the workflow or a browser; `pytest tests` runs all."""
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
@@ -61,25 +56,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in slow]
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter):
     """Say after a failure how to draw the same again."""
     if terminalreporter.stats.get("failed"):
         terminalreporter.write_line(f"ROOFLINES_SEED={SEED} repeats the random choices")
 
 
 @pytest.fixture(scope="session")
-def repository() -> Path:
-    """The repository's root."""
+def repository():
     return REPOSITORY
 
 
 @pytest.fixture(scope="session")
-def snakemake() -> Snakemake:
-    """Run `snakemake --cores 2` in a folder; the output has both streams as text."""
-
-    def run(
-        *arguments: str | Path, cwd: Path, **environment: str
-    ) -> "subprocess.CompletedProcess[str]":
+def snakemake():
+    def run(*arguments, cwd, **environment):
         return subprocess.run(
             [sys.executable, "-m", "snakemake", "--cores", "2", *map(str, arguments)],
             cwd=cwd,
@@ -95,7 +85,7 @@ def snakemake() -> Snakemake:
 
 
 @pytest.fixture(scope="session")
-def browsers() -> "Iterator[Callable[[str], Browser]]":
+def browsers():
     """Start a browser on its first use; it runs as long as the worker.
 
     Without it, tests are skipped; in CI, which sets the variable CI, they fail.
@@ -104,7 +94,7 @@ def browsers() -> "Iterator[Callable[[str], Browser]]":
     from visits import installed, launched  # noqa: PLC0415
 
     @cache
-    def started(name: str) -> "Browser":
+    def started(name):
         if installed(name) is None:
             missing = pytest.fail if os.environ.get("CI") else pytest.skip
             missing(f"no {name}: apt-get install chromium firefox-esr")
@@ -115,18 +105,16 @@ def browsers() -> "Iterator[Callable[[str], Browser]]":
 
 
 @pytest.fixture(scope="session")
-def browser(request: pytest.FixtureRequest, browsers: "Callable[[str], Browser]") -> "Browser":
-    """Chromium, or Firefox in tests of both."""
+def browser(request, browsers):
     return browsers(getattr(request, "param", "chromium"))
 
 
 @pytest.fixture(scope="session")
-def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
-    """Make a folder once per session, by the first worker that asks for its name; read only."""
+def once(tmp_path_factory):
     base = tmp_path_factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
-    def made(name: str, make: Callable[[Path], object]) -> Path:
+    def made(name, make):
         folder = base / name
         folder.mkdir(exist_ok=True)
         with (base / f"{name}.lock").open("a+") as lock:
@@ -141,10 +129,8 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
 
 
 @pytest.fixture(scope="session")
-def default_results(once: Once, repository: Path, snakemake: Snakemake) -> Path:
-    """The results of the default config, read only."""
-
-    def run(folder: Path) -> None:
+def default_results(once, repository, snakemake):
+    def run(folder):
         options = ("--snakefile", repository / "Snakefile", "--directory", folder)
         done = snakemake(*options, cwd=folder)
         assert done.returncode == 0, done.stdout
@@ -153,24 +139,21 @@ def default_results(once: Once, repository: Path, snakemake: Snakemake) -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(once: Once) -> Path:
-    """A small site with every kind of page, read only."""
+def site(once):
     from bundles import made_bundle  # noqa: PLC0415, most tests need no site
 
     return once("small-site", made_bundle) / "bundle"
 
 
 @pytest.fixture(scope="session")
-def visits_in(site: Path) -> "Callable[[Browser], Visits]":
-    """The visits to the small site in a browser, which share a page."""
+def visits_in(site):
     from visits import Visits  # noqa: PLC0415
 
     return cache(lambda browser: Visits(browser, site.as_uri()))
 
 
 @pytest.fixture
-def visit(browser: "Browser", visits_in: "Callable[[Browser], Visits]") -> "Iterator[Visits]":
-    """Start a visit; at the end no visit may have an error or a request to another host."""
+def visit(browser, visits_in):
     visits = visits_in(browser)
     visits.page.faults.clear()
     yield visits

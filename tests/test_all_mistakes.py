@@ -3,19 +3,13 @@
 A mistake that only follows from another is not reported.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 import rooflines
 from rooflines.run.workflow import plan_or_exit
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MIXED = """\
 sweeps:
@@ -90,13 +84,13 @@ MEANT = (
 """The same without mistakes of its form."""
 
 
-def expected(text: str, mark: str) -> list[tuple[int, str]]:
+def expected(text, mark):
     """Line and key path of every line with a mark."""
     lines = enumerate(text.splitlines(), 1)
     return [(line, words.split(mark)[1]) for line, words in lines if mark in words]
 
 
-def refused(source: Path | dict[str, Any]) -> rooflines.RooflinesError:
+def refused(source):
     """The error that a config raises."""
     with pytest.raises(rooflines.RooflinesError) as caught:
         rooflines.load_config(source)
@@ -104,14 +98,13 @@ def refused(source: Path | dict[str, Any]) -> rooflines.RooflinesError:
 
 
 @pytest.fixture(name="path")
-def _path(tmp_path: Path) -> Path:
+def _path(tmp_path):
     path = tmp_path / "my.yaml"
     path.write_text(MIXED, encoding="utf-8")
     return path
 
 
-def test_all_mistakes_are_found_in_one_run_in_the_order_of_their_lines(path: Path) -> None:
-    """Each place once, each on its line, each with a fix."""
+def test_all_mistakes_are_found_in_one_run_in_the_order_of_their_lines(path):
     errors = refused(path).errors
     assert len(errors) == 12
     assert [(error.line, error.where) for error in errors] == expected(MIXED, "# ! ")
@@ -120,16 +113,14 @@ def test_all_mistakes_are_found_in_one_run_in_the_order_of_their_lines(path: Pat
     )
 
 
-def test_what_agrees_with_nothing_is_reported_once_every_key_has_its_form(path: Path) -> None:
-    """All such mistakes at once, in the order of their lines."""
+def test_what_agrees_with_nothing_is_reported_once_every_key_has_its_form(path):
     path.write_text(MEANT, encoding="utf-8")
     found = [(error.line, error.where) for error in refused(path).errors]
     assert found == expected(MEANT, "# ? ")
     assert len(found) == 10
 
 
-def test_a_message_has_twenty_mistakes_and_the_number_of_the_others(path: Path) -> None:
-    """The last line counts the rest; each mistake reads as it does alone."""
+def test_a_message_has_twenty_mistakes_and_the_number_of_the_others(path):
     path.write_text("".join(f"k{number}: 1\n" for number in range(21)) + MIXED, encoding="utf-8")
     error = refused(path)
     *lines, last = str(error).splitlines()
@@ -138,8 +129,7 @@ def test_a_message_has_twenty_mistakes_and_the_number_of_the_others(path: Path) 
     assert lines[0].startswith(f"{path}:1: k0 is no key here; known are sweeps, ")
 
 
-def test_a_mapping_has_the_same_mistakes_without_lines(path: Path) -> None:
-    """The mistakes do not depend on the form of the config."""
+def test_a_mapping_has_the_same_mistakes_without_lines(path):
     of_mapping, of_file = refused(yaml.safe_load(MIXED)), refused(path)
     parts = [
         {(error.where, error.problem, error.fix, error.close) for error in errors.errors}
@@ -149,15 +139,13 @@ def test_a_mapping_has_the_same_mistakes_without_lines(path: Path) -> None:
     assert {(error.file, error.line) for error in of_mapping.errors} == {("config", None)}
 
 
-def test_the_workflow_ends_with_the_same_message(path: Path) -> None:
-    """The printed message is that of the Python interface."""
+def test_the_workflow_ends_with_the_same_message(path):
     with pytest.raises(SystemExit) as caught:
         plan_or_exit(yaml.safe_load(MIXED), [path])
     assert str(caught.value) == str(refused(path))
 
 
-def test_the_mistakes_of_many_lines_are_counted_up_to_a_thousand(tmp_path: Path) -> None:
-    """A file of nothing but mistakes is refused at once."""
+def test_the_mistakes_of_many_lines_are_counted_up_to_a_thousand(tmp_path):
     path = tmp_path / "my.yaml"
     path.write_text(
         "sweeps: {a: 1}\n" + "".join(f"k{number}: 1\n" for number in range(50_000)),
@@ -252,16 +240,14 @@ FOLLOWING = {
 
 
 @pytest.mark.parametrize("name", FOLLOWING)
-def test_what_follows_from_a_mistake_is_none(name: str, tmp_path: Path) -> None:
-    """What depends on a refused value is not reported; the line is that of the wrong text."""
+def test_what_follows_from_a_mistake_is_none(name, tmp_path):
     text, expected = FOLLOWING[name]
     path = tmp_path / "my.yaml"
     path.write_text(text, encoding="utf-8")
     assert {(error.line, error.where) for error in refused(path).errors} == expected
 
 
-def test_every_mistake_of_a_chart_is_found() -> None:
-    """Mistakes of its form, then of what it is of, then of its view."""
+def test_every_mistake_of_a_chart_is_found():
     config = yaml.safe_load(SWEEP)
     config["charts"] = [
         {
@@ -281,8 +267,7 @@ def test_every_mistake_of_a_chart_is_found() -> None:
     assert [error.where for error in refused(config).errors] == ["charts[0].shape"]
 
 
-def test_a_mistake_alone_is_said_as_it_is(tmp_path: Path) -> None:
-    """File, line, key path and problem; what is close to it; how to fix it."""
+def test_a_mistake_alone_is_said_as_it_is(tmp_path):
     path = tmp_path / "my.yaml"
     path.write_text(SWEEP.replace("h100-sxm", "h100"), encoding="utf-8")
     first, close, fix = str(refused(path)).splitlines()
@@ -311,8 +296,7 @@ measurements:
 """
 
 
-def test_a_missing_file_is_a_mistake_of_the_key_that_names_it(tmp_path: Path) -> None:
-    """Every kind of file: the config's line and key, the path, and where relative paths start."""
+def test_a_missing_file_is_a_mistake_of_the_key_that_names_it(tmp_path):
     (tmp_path / "folder").mkdir()
     file = tmp_path / "my.yaml"
     file.write_text(NAMES_FILES)
@@ -333,8 +317,7 @@ def test_a_missing_file_is_a_mistake_of_the_key_that_names_it(tmp_path: Path) ->
     ]
 
 
-def test_a_missing_file_of_a_config_as_a_mapping_has_its_key() -> None:
-    """Relative paths start at the working folder."""
+def test_a_missing_file_of_a_config_as_a_mapping_has_its_key():
     config = yaml.safe_load(NAMES_FILES) | {"calibrations": ["nofit.yaml", "n" * 5000]}
     with pytest.raises(rooflines.RooflinesError) as caught:
         rooflines.load_config(config)

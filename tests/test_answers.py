@@ -1,7 +1,5 @@
 """README's answers and docs/faq.md are current, and their numbers are those worked out by hand."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from answers import critical_batches, with_answers
@@ -12,19 +10,16 @@ PEAK, RATE, WIDTH = Fraction(989 * 10**12), Fraction(3350 * 10**9), 8192
 """An H100 SXM: FLOP/s in bf16, bytes/s of memory; the layer's D and F."""
 
 
-def test_the_answers_of_readme_are_current() -> None:
-    """`python docs/build` would change nothing."""
+def test_the_answers_of_readme_are_current():
     text = README.read_text(encoding="utf-8")
     assert with_answers(text) == text
 
 
-def test_the_faq_is_current() -> None:
-    """`python docs/build` would change nothing."""
+def test_the_faq_is_current():
     assert FAQ.read_text(encoding="utf-8") == faq_page()
 
 
-def test_the_critical_batch_is_the_one_by_hand() -> None:
-    """2 B D F / peak = (2 B D + w D F + 2 B F) / rate, solved for B, w bytes a weight."""
+def test_the_critical_batch_is_the_one_by_hand():
     found = critical_batches()
     for dtypes, weight in (
         ("bf16", Fraction(2)),
@@ -39,8 +34,7 @@ def test_the_critical_batch_is_the_one_by_hand() -> None:
     assert f"From {found['h100-sxm', 'bf16']} tokens on it is compute-bound." in text
 
 
-def test_the_faq_has_the_numbers_by_hand() -> None:
-    """Times of the layer at B = 128, the limit of its intensity, and the share that it allows."""
+def test_the_faq_has_the_numbers_by_hand():
     text = " ".join(faq_page().split())
     flops = 2 * 128 * WIDTH**2
     for weight, dtypes in ((2, "bf16"), (1, "w8a16")):

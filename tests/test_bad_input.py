@@ -9,7 +9,7 @@ import tempfile
 import time
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fuzzing
 import mutations
@@ -25,16 +25,11 @@ from rooflines.run.plan import plan
 from rooflines.run.workflow import check_configfiles
 from rooflines.sweep.rows import OperationTable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(autouse=True)
-def _own_catalogue() -> Iterator[None]:
-    """Restore the real catalogues afterwards."""
+def _own_catalogue():
     with fuzzing.real_catalogues():
         yield
 
@@ -47,24 +42,22 @@ def _own_catalogue() -> Iterator[None]:
     suppress_health_check=list(HealthCheck),
 )
 @given(case=mutations.cases())
-def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(case: mutations.Case) -> None:
+def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(case):
     """No other exception, no hang, at most 2 GiB of memory, no file outside the results."""
     with tempfile.TemporaryDirectory() as folder, fuzzing.little_memory():
         assert fuzzing.outcome(case, Path(folder)) in ("table", "message")
 
 
 @pytest.mark.parametrize("config", valid_files.CONFIGS)
-def test_what_is_mutated_is_valid(config: str, tmp_path: Path) -> None:
-    """The configs and catalogues that are mutated give tables."""
+def test_what_is_mutated_is_valid(config, tmp_path):
     assert fuzzing.outcome(mutations.Case(config.encode()), tmp_path) == "table"
 
 
 @pytest.mark.parametrize("event", ["open", "mkdir", "Popen"])
-def test_a_file_outside_and_a_program_are_noticed(event: str, tmp_path: Path) -> None:
-    """The audit hook notices files and programs."""
+def test_a_file_outside_and_a_program_are_noticed(event, tmp_path):
     (tmp_path / "results").mkdir()
 
-    def trespass() -> None:
+    def trespass():
         with fuzzing.watched(tmp_path / "results"):
             (tmp_path / "results" / "inside").write_text("fine", encoding="utf-8")
             if event == "open":
@@ -78,8 +71,7 @@ def test_a_file_outside_and_a_program_are_noticed(event: str, tmp_path: Path) ->
         trespass()
 
 
-def test_a_hang_and_a_bomb_are_noticed() -> None:
-    """The bounds on time and memory hold."""
+def test_a_hang_and_a_bomb_are_noticed():
     with pytest.raises(TimeoutError), fuzzing.within(0.1):
         time.sleep(5)
     with pytest.raises(TimeoutError), fuzzing.within(0.5):
@@ -96,8 +88,7 @@ def test_a_hang_and_a_bomb_are_noticed() -> None:
     ["../x", "..", "/etc/x", "a/b", "a\\b", ".hidden", "-x", "x\0", "x\n", "~", "x" * 101, "", "é"],
 )
 @pytest.mark.parametrize("place", ["sweep", "chip", "memory", "network", "chart"])
-def test_a_name_cannot_climb_out_of_its_folder(place: str, name: str) -> None:
-    """Names in paths and columns consist of lower-case letters, digits and hyphens."""
+def test_a_name_cannot_climb_out_of_its_folder(place, name):
     sweep: dict[str, Any] = {
         "operation": "matmul",
         "grid": {"B": 1, "D": 1, "F": 1},
@@ -163,8 +154,7 @@ MISFITS = (
 
 
 @pytest.mark.parametrize("value", [*TAGS, *MISFITS])
-def test_yaml_builds_plain_data_alone(value: str, tmp_path: Path) -> None:
-    """Tags of objects, sets or bytes, and tags that do not fit their value, are refused."""
+def test_yaml_builds_plain_data_alone(value, tmp_path):
     message = message_of(VALID.replace("D: 512", f"D: {value}"), tmp_path)
     assert_form(message, FILE)
     assert "line 6" in message
@@ -213,7 +203,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_refused_before_it_goes_off(name: str, tmp_path: Path) -> None:
+def test_a_bomb_is_refused_before_it_goes_off(name, tmp_path):
     """One message within 5 s and 256 MiB."""
     start = time.perf_counter()
     with fuzzing.little_memory(2**28):
@@ -223,8 +213,7 @@ def test_a_bomb_is_refused_before_it_goes_off(name: str, tmp_path: Path) -> None
     assert len(message) < 5000
 
 
-def test_a_config_of_100_megabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
-    """At most the size of the largest config is read."""
+def test_a_config_of_100_megabytes_is_refused_before_it_is_read(tmp_path):
     path = tmp_path / FILE
     with path.open("wb") as file:
         file.truncate(100 * 2**20)
@@ -235,8 +224,7 @@ def test_a_config_of_100_megabytes_is_refused_before_it_is_read(tmp_path: Path) 
         rooflines.load_config(path)
 
 
-def test_a_config_may_have_a_mebibyte(tmp_path: Path) -> None:
-    """The last allowed byte is read, the next one is not."""
+def test_a_config_may_have_a_mebibyte(tmp_path):
     path = tmp_path / FILE
     path.write_text(VALID.ljust(LARGEST_FILE, "#"), encoding="utf-8")
     assert list(rooflines.load_config(path).sweeps) == ["mlp"]
@@ -245,8 +233,7 @@ def test_a_config_may_have_a_mebibyte(tmp_path: Path) -> None:
         rooflines.load_config(path)
 
 
-def test_a_device_without_end_is_refused() -> None:
-    """Its size is unknown; it is read up to the size of the largest config."""
+def test_a_device_without_end_is_refused():
     with (
         pytest.raises(rooflines.RooflinesError, match="/dev/zero has more than 1,048,576 bytes"),
         fuzzing.little_memory(2**25),
@@ -255,8 +242,7 @@ def test_a_device_without_end_is_refused() -> None:
 
 
 @pytest.mark.parametrize("command", [["cat", FILE], ["yes"]], ids=["a config", "without end"])
-def test_a_pipe_is_a_config_if_it_ends(command: list[str], tmp_path: Path) -> None:
-    """As in `python analysis.py <(make-config)`: read like a file, and refused if it has no end."""
+def test_a_pipe_is_a_config_if_it_ends(command, tmp_path):
     (tmp_path / FILE).write_text(VALID, encoding="utf-8")
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -271,8 +257,7 @@ def test_a_pipe_is_a_config_if_it_ends(command: list[str], tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("source", ["pipe", "/dev/zero"])
-def test_a_run_refuses_a_config_that_can_be_read_once_only(source: str, tmp_path: Path) -> None:
-    """Snakemake and its jobs read the config again after the check."""
+def test_a_run_refuses_a_config_that_can_be_read_once_only(source, tmp_path):
     if source == "pipe":
         source = str(tmp_path / source)
         os.mkfifo(source)
@@ -303,10 +288,7 @@ AMBIGUOUS = dict(
 
 @pytest.mark.parametrize("text", AMBIGUOUS)
 @pytest.mark.parametrize("place", ["D: 512", "name: My chip", "  mlp:"])
-def test_a_number_that_yaml_reads_as_another_one_is_refused(
-    text: str, place: str, tmp_path: Path
-) -> None:
-    """In a size, a name or a key: the message has line, column and the number YAML reads."""
+def test_a_number_that_yaml_reads_as_another_one_is_refused(text, place, tmp_path):
     found = f"  {text}:" if place == "  mlp:" else f"{place.partition(':')[0]}: {text}"
     message = message_of(VALID.replace(place, found, 1), tmp_path)
     assert_form(message, FILE)
@@ -319,8 +301,7 @@ def test_a_number_that_yaml_reads_as_another_one_is_refused(
 
 
 @pytest.mark.parametrize("text", AMBIGUOUS)
-def test_text_in_the_form_of_such_a_number_is_text_in_quotes(text: str, tmp_path: Path) -> None:
-    """Quoted, it is a valid name, and an invalid number."""
+def test_text_in_the_form_of_such_a_number_is_text_in_quotes(text, tmp_path):
     (tmp_path / FILE).write_text(VALID.replace("My chip", f"'{text}'"), encoding="utf-8")
     assert rooflines.load_config(tmp_path / FILE).chips["mine"].name == text
     (tmp_path / FILE).unlink()
@@ -332,18 +313,14 @@ def test_text_in_the_form_of_such_a_number_is_text_in_quotes(text: str, tmp_path
     ("text", "size"),
     [("0x10", 16), ("0b11", 3), ("+512", 512), ("5_1_2", 512), ("5.12e02", 512), ("'1_000'", 1000)],
 )
-def test_a_number_that_can_be_read_in_one_way_is_read(text: str, size: int, tmp_path: Path) -> None:
-    """Hexadecimal and binary numbers and single underscores between digits are unambiguous."""
+def test_a_number_that_can_be_read_in_one_way_is_read(text, size, tmp_path):
     (tmp_path / FILE).write_text(VALID.replace("D: 512", f"D: {text}"), encoding="utf-8")
     assert rooflines.rows(rooflines.load_config(tmp_path / FILE), "mlp").collect()[
         "D"
     ].unique().to_list() == [size]
 
 
-def test_the_description_of_parts_is_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each part has the description of its sweep; too many shapes times parts are refused."""
+def test_the_description_of_parts_is_bounded(tmp_path, monkeypatch):
     assert parts.MOST_CHARACTERS <= fuzzing.MEMORY / 8
     monkeypatch.setattr(parts, "MOST_CHARACTERS", 10**6)
     shapes = ", ".join(f"{{name: s{number}, F: {number + 1}}}" for number in range(500))
@@ -355,7 +332,7 @@ def test_the_description_of_parts_is_bounded(
     assert len(plan(rooflines.load_config(tmp_path / FILE)).parts) == 1
 
 
-def test_a_sweep_as_long_as_it_may_be_stays_within_the_memory() -> None:
+def test_a_sweep_as_long_as_it_may_be_stays_within_the_memory():
     """The longest axis, a million sizes, is planned, and its ends computed, in 512 MiB."""
     longest = {"from": 1, "to": 2**20, "step": 1}
     sweep = {

@@ -1,15 +1,12 @@
 """Whole models of How to Scale Your Model: its worked numbers that the model covers."""
 
-from __future__ import annotations
-
 import pytest
 from book_models import System
 from worked import Worked, comes_out
 from worked_models import WORKED_NUMBERS
 
 
-def test_numbers_come_out_or_have_a_reason() -> None:
-    """44 of 61 agree; the others have a reason."""
+def test_numbers_come_out_or_have_a_reason():
     printed = [
         worked
         for chapter in WORKED_NUMBERS.values()
@@ -31,26 +28,22 @@ def test_numbers_come_out_or_have_a_reason() -> None:
         (3, None),
     ],
 )
-def test_a_number_agrees_to_the_printed_digits(here: float, way: str | None) -> None:
-    """Rounded or cut off."""
+def test_a_number_agrees_to_the_printed_digits(here, way):
     assert comes_out(Worked("", "2", lambda: here)) == way
 
 
 @pytest.mark.parametrize(("here", "way"), [(204, "within 2 %"), (196, "within 2 %"), (205, None)])
-def test_or_within_two_percent(here: float, way: str | None) -> None:
-    """On both sides of the printed number."""
+def test_or_within_two_percent(here, way):
     assert comes_out(Worked("", "200", lambda: here)) == way
 
 
-def test_the_model_of_30_billion_parameters_has_the_sizes_that_are_printed() -> None:
-    """30e9 parameters, 100,000 cache elements per token."""
+def test_the_model_of_30_billion_parameters_has_the_sizes_that_are_printed():
     model = System("thirty").case.model
     assert model.parameters().total == pytest.approx(30e9, rel=1e-3)
     assert model.cache_elements(1) == 100_000
 
 
-def test_fewer_heads_are_all_that_differs_from_llama_2() -> None:
-    """A fifth of the cache."""
+def test_fewer_heads_are_all_that_differs_from_llama_2():
     fewer, llama = (System(name).case.model for name in ("fewer-heads", "llama-2-13b"))
     assert 5 * fewer.cache_elements(1) == llama.cache_elements(1)
     assert fewer.parameters().mlp == llama.parameters().mlp

@@ -7,15 +7,12 @@ of the printed one and all of it. docs/networks.md lists them, and those that di
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import rooflines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PAGE = Path(__file__).parents[1] / "docs" / "networks.md"
 
@@ -25,7 +22,7 @@ PRINTED_ROUNDING = 0.02
 ON_TWO = ["nvlink", "infiniband"]
 
 
-def without_latency(base: str, *networks: str, **numbers: float) -> dict[str, Any]:
+def without_latency(base, *networks, **numbers):
     """Return a variant of a chip whose hops take no time."""
     hops = {f"networks.{name}.hop_latency_s": 0 for name in networks}
     return {"base": base, **hops, **numbers, "source": "How to Scale Your Model"}
@@ -42,9 +39,7 @@ CHIPS = {
 }
 
 
-def sweep(
-    chip: str, sharding: object, shards: int | str, sizes: tuple[int, int, int], **more: object
-) -> dict[str, Any]:
+def sweep(chip, sharding, shards, sizes, **more):
     """Return a sweep of one split matmul."""
     return {
         "operation": "matmul",
@@ -58,52 +53,50 @@ def sweep(
     }
 
 
-def config_of(described: dict[str, Any]) -> rooflines.Config:
+def config_of(described):
     """Return the config of one sweep."""
     chips = {name: CHIPS[name] for name in described["chips"]}
     return rooflines.load_config({"sweeps": {"s": described}, "chips": chips, "charts": []})
 
 
-def row(described: dict[str, Any]) -> dict[str, Any]:
+def row(described):
     """Return the only row of a sweep."""
     return rooflines.rows(config_of(described), "s").collect().row(0, named=True)
 
 
-def gathered(
-    chip: str, shards: int | str, batch: int, width: int, **more: object
-) -> dict[str, Any]:
+def gathered(chip, shards, batch, width, **more):
     """Return the row of an all-gather of a bf16 [batch, width]."""
     return row(sweep(chip, "column/gather-x", shards, (batch, width, 8192), **more))
 
 
-def tokens(chip: str, shards: int, **more: object) -> float:
+def tokens(chip, shards, **more):
     """Return the tokens per chip from which on gathered weights take less time than the math."""
     described = sweep(chip, "batch/gather-w", shards, (1, 8192, 8192), thresholds=["B"])
     described |= more
     return float(rooflines.thresholds(config_of(described))["critical_network"].item() / shards)
 
 
-def tokens_of_experts(chip: str, shards: int, experts: int, active: int) -> float:
+def tokens_of_experts(chip, shards, experts, active):
     """Return the same for experts, of which each token uses some."""
     expert = {"operation": "EBD,EDF->EBF", "grid": {"E": experts, "B": 1, "D": 8192, "F": 8192}}
     split = {"split": "B", "first": "all-gather w"}
     return tokens(chip, shards, **expert, network=ON_TWO, sharding=split) * experts / active
 
 
-def columns_of_a_chip(chip: str, shards: int) -> float:
+def columns_of_a_chip(chip, shards):
     """Return the columns per chip from which on gathered activations take less time."""
     described = sweep(chip, "column/gather-x", shards, (8192, 8192, 1), thresholds=["F"])
     return float(rooflines.thresholds(config_of(described))["critical_network"].item() / shards)
 
 
-def most_chips(chip: str, columns: int) -> int:
+def most_chips(chip, columns):
     """Return the most chips that may split the columns of a matrix."""
     described = sweep(chip, "column/gather-x", 1, (10**6, 10**6, columns), network=ON_TWO)
     frame = rooflines.thresholds(config_of({**described, "thresholds": ["shards"]}))
     return int(frame["critical_network"].item())
 
 
-def effective(found: dict[str, Any], payload: float) -> float:
+def effective(found, payload):
     """Return the bytes/s of a payload."""
     return payload / float(found["t_network_s"])
 
@@ -146,16 +139,14 @@ DIFFERENT: dict[int, tuple[float, int, Callable[[], float]]] = {
 
 
 @pytest.mark.parametrize("number", [*COVERED, *DIFFERENT])
-def test_a_worked_number_of_the_book_comes_out_or_is_listed_as_different(number: int) -> None:
-    """Between (N-1)/N of the printed number and all of it; those listed as different are not."""
+def test_a_worked_number_of_the_book_comes_out_or_is_listed_as_different(number):
     printed, chips, find = {**COVERED, **DIFFERENT}[number]
     least = (chips - 1) / chips if chips > 1 else 1
     comes_out = least * (1 - PRINTED_ROUNDING) <= find() / printed <= 1 + PRINTED_ROUNDING
     assert comes_out == (number in COVERED)
 
 
-def test_the_page_has_these_numbers() -> None:
-    """docs/networks.md lists each with the printed number and ours, to three digits."""
+def test_the_page_has_these_numbers():
     listed = {
         int(number): (float(printed), float(ours))
         for number, printed, ours in re.findall(

@@ -28,8 +28,7 @@ FOREIGN = {
 """Addresses that may occur in scripts and charts."""
 
 
-def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site: Path) -> None:
-    """Pictures in both themes, SVG, PDF, specification and data, as the chart's job wrote them."""
+def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site):
     charts = put((site / "assets" / "charts-data.js").read_text())[1]["charts"]
     assert [chart["id"] for chart in charts] == CHARTS
     for chart in charts:
@@ -46,8 +45,7 @@ def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site: Pat
         assert not {"config", "datasets", "layer"} & {*spec["spec"]}
 
 
-def test_every_file_that_a_page_names_is_there(site: Path) -> None:
-    """Links, scripts, styles and pictures exist."""
+def test_every_file_that_a_page_names_is_there(site):
     for name in PAGES:
         for _, attributes in Page(site / name).elements:
             for key in ("href", "src", "data-light", "data-dark"):
@@ -56,8 +54,7 @@ def test_every_file_that_a_page_names_is_there(site: Path) -> None:
                     assert (site / address).is_file(), f"{name}: {address}"
 
 
-def test_two_bundles_are_the_same_byte_for_byte(site: Path, tmp_path: Path) -> None:
-    """The manifest has the digests of all files but PDF."""
+def test_two_bundles_are_the_same_byte_for_byte(site, tmp_path):
     other = made_bundle(tmp_path)
     files = sorted(path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file())
     assert files == sorted(
@@ -74,22 +71,19 @@ def test_two_bundles_are_the_same_byte_for_byte(site: Path, tmp_path: Path) -> N
     }
 
 
-def test_what_was_in_the_folder_before_is_gone(tmp_path: Path) -> None:
-    """A chart that is no longer made does not stay published."""
+def test_what_was_in_the_folder_before_is_gone(tmp_path):
     site = made_bundle(tmp_path)
     write_bundle(site, [tmp_path / "charts" / "roofline"], tmp_path / "thresholds.parquet")
     assert {path.name.split("-")[0] for path in (site / "charts").iterdir()} == {"roofline"}
 
 
-def test_a_bundle_without_charts_has_its_other_pages(tmp_path: Path) -> None:
-    """`charts: []` is a valid config."""
+def test_a_bundle_without_charts_has_its_other_pages(tmp_path):
     made_bundle(tmp_path)
     write_bundle(tmp_path / "none", [], tmp_path / "thresholds.parquet")
     assert [page for page in PAGES if not (tmp_path / "none" / page).is_file()] == []
 
 
-def test_it_says_what_the_config_says_of_it(site: Path) -> None:
-    """Title, author, address and date, escaped, on every page."""
+def test_it_says_what_the_config_says_of_it(site):
     for name in PAGES:
         page = Page(site / name)
         for text in (HOSTILE, "Jane Doe", "2026-11-22", 'https://example.org/"onclick="x'):
@@ -98,8 +92,7 @@ def test_it_says_what_the_config_says_of_it(site: Path) -> None:
         assert all("onclick" not in attributes for _, attributes in page.elements)
 
 
-def test_it_lists_the_tables_that_are_published(site: Path, tmp_path: Path) -> None:
-    """With rows, columns and files as the workflow writes them; the snippet reads one."""
+def test_it_lists_the_tables_that_are_published(site, tmp_path):
     page = Page(site / "method.html")
     config = load_config(CONFIG)
     parts = plan(config).parts_in("tables")
@@ -119,8 +112,7 @@ def test_it_lists_the_tables_that_are_published(site: Path, tmp_path: Path) -> N
     assert_frame_equal(read, rooflines.rows(config, parts[0].sweep).head(5).collect())
 
 
-def test_it_has_the_config(site: Path) -> None:
-    """The same sweeps and chips; the page of the model links it."""
+def test_it_has_the_config(site):
     written = load_config(site / "data" / "config.yaml")
     config = load_config(CONFIG)
     assert written.plain == config.plain
@@ -130,14 +122,12 @@ def test_it_has_the_config(site: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["example.org", "javascript:x", 7])
-def test_an_address_of_the_site_is_one_of_the_web(url: object) -> None:
-    """Others are refused with the place."""
+def test_an_address_of_the_site_is_one_of_the_web(url):
     with pytest.raises(RooflinesError, match=r"(?s)site\.url.*https://"):
         load_config({**CONFIG, "site": {"url": url}})
 
 
-def test_it_has_the_licences_of_others(site: Path) -> None:
-    """It has the licences of Vega, of what Vega contains, and of the font."""
+def test_it_has_the_licences_of_others(site):
     text = (site / "assets" / "LICENSES.txt").read_text()
     for name in (
         "vega 6",
@@ -152,13 +142,12 @@ def test_it_has_the_licences_of_others(site: Path) -> None:
         assert name in text, name
 
 
-def test_it_is_small_but_for_the_charts(site: Path) -> None:
+def test_it_is_small_but_for_the_charts(site):
     """Scripts, styles and the font take 1.2 MB."""
     assert sum(path.stat().st_size for path in (site / "assets").iterdir()) < 1.3e6
 
 
-def test_no_file_loads_from_another_site(site: Path) -> None:
-    """Scripts, charts and data name only formats; pages only link to sources."""
+def test_no_file_loads_from_another_site(site):
     for path in site.rglob("*"):
         described = path.name == "datapackage.json"  # it has the licence's and the site's address
         if path.suffix in (".js", ".css", ".json", ".svg") and path.is_file() and not described:
@@ -177,8 +166,7 @@ def test_no_file_loads_from_another_site(site: Path) -> None:
                 ), f"{name}: {tag} {key}={value}"
 
 
-def test_links_to_other_sites_tell_them_nothing(site: Path) -> None:
-    """No referrer and no opener."""
+def test_links_to_other_sites_tell_them_nothing(site):
     elements = [element for name in PAGES for element in Page(site / name).elements]
     foreign = [
         attributes
@@ -189,8 +177,7 @@ def test_links_to_other_sites_tell_them_nothing(site: Path) -> None:
     assert all(attributes["rel"] == "noopener noreferrer" for attributes in foreign)
 
 
-def test_pages_ask_for_a_strict_policy_and_have_no_script_or_style_of_their_own(site: Path) -> None:
-    """Every script is a file of the folder; no eval, no inline handlers, no inline styles."""
+def test_pages_ask_for_a_strict_policy_and_have_no_script_or_style_of_their_own(site):
     assert "unsafe" not in POLICY
     for name in PAGES:
         elements = Page(site / name).elements
@@ -208,8 +195,7 @@ def test_pages_ask_for_a_strict_policy_and_have_no_script_or_style_of_their_own(
         ]
 
 
-def test_hostile_names_are_text_in_every_page(site: Path) -> None:
-    """No name becomes an element; the reader sees it as it was written."""
+def test_hostile_names_are_text_in_every_page(site):
     for name in PAGES:
         page = Page(site / name)
         assert {a.get("src") for tag, a in page.elements if tag == "img"} <= {
@@ -221,8 +207,7 @@ def test_hostile_names_are_text_in_every_page(site: Path) -> None:
     assert HOSTILE in Page(site / "chips.html").text
 
 
-def test_hostile_names_cannot_end_a_script(site: Path) -> None:
-    """Data files contain no `<`."""
+def test_hostile_names_cannot_end_a_script(site):
     for path in [
         *(site / "charts").glob("*.js"),
         *(site / "data").glob("*.js"),
@@ -231,8 +216,7 @@ def test_hostile_names_cannot_end_a_script(site: Path) -> None:
         assert "<" not in path.read_text(), path.name
 
 
-def test_a_chart_whose_id_is_no_file_name_is_refused(tmp_path: Path) -> None:
-    """Ids become parts of paths and addresses."""
+def test_a_chart_whose_id_is_no_file_name_is_refused(tmp_path):
     made_bundle(tmp_path)
     index = tmp_path / "charts" / "roofline" / "index.json"
     charts = json.loads(index.read_text())
@@ -243,8 +227,7 @@ def test_a_chart_whose_id_is_no_file_name_is_refused(tmp_path: Path) -> None:
             write_bundle(tmp_path / "bundle", [index.parent], tmp_path / "thresholds.parquet")
 
 
-def test_an_id_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    """Two charts cannot share an address."""
+def test_an_id_that_is_there_twice_is_refused(tmp_path):
     made_bundle(tmp_path)
     write_family(tmp_path / "again" / "roofline")
     families = [tmp_path / folder / "roofline" for folder in ("charts", "again")]

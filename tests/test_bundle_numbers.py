@@ -1,7 +1,6 @@
 """The numbers in the files of the site are those of the tables and of the catalogue."""
 
 import gzip
-from pathlib import Path
 
 import polars as pl
 from bundles import CONFIG, unpacked
@@ -15,8 +14,7 @@ from rooflines.results.tables import NO_TEXT, csv_text, write_parquet
 from rooflines.site.downloads import MOST_CSV_ROWS, download_files, downloads_of
 
 
-def test_it_has_all_numbers_of_all_chips(site: Path) -> None:
-    """Those of `rooflines.chips()`, and of the config's own chips."""
+def test_it_has_all_numbers_of_all_chips(site):
     numbers = pl.read_csv(site / "data" / "chips.csv", infer_schema=False)
     own = {"chip": "mine", "path": "memory.hbm.bytes_per_s", "value": "810000000000.0"}
     assert numbers.filter(**own).height == 1
@@ -26,8 +24,7 @@ def test_it_has_all_numbers_of_all_chips(site: Path) -> None:
     assert set(compared) == set(numbers["chip"])
 
 
-def test_the_thresholds_of_the_page_are_those_on_disk(site: Path) -> None:
-    """Of named shapes; integers are exact, real numbers have six digits."""
+def test_the_thresholds_of_the_page_are_those_on_disk(site):
     data = put((site / "data" / "thresholds.js").read_text())[1]
     expected = thresholds(load_config(CONFIG)).with_columns(
         pl.col(pl.Categorical, pl.Enum).cast(pl.String)
@@ -44,8 +41,7 @@ def test_the_thresholds_of_the_page_are_those_on_disk(site: Path) -> None:
     assert {column["name"] for column in data["columns"]} == set(shown.columns)
 
 
-def test_all_thresholds_can_be_downloaded(site: Path) -> None:
-    """As Parquet and as CSV, equal to those on disk."""
+def test_all_thresholds_can_be_downloaded(site):
     assert (site / "data" / "thresholds.parquet").read_bytes() == (
         site.parent / "thresholds.parquet"
     ).read_bytes()
@@ -55,8 +51,7 @@ def test_all_thresholds_can_be_downloaded(site: Path) -> None:
     )
 
 
-def test_a_large_table_is_offered_as_parquet_alone(tmp_path: Path) -> None:
-    """As CSV it would be most of the site."""
+def test_a_large_table_is_offered_as_parquet_alone(tmp_path):
     path = tmp_path / "thresholds.parquet"
     for rows, csv in ((MOST_CSV_ROWS, True), (MOST_CSV_ROWS + 1, False)):
         write_parquet(pl.LazyFrame({"n": range(rows)}), path, {"columns": [{"name": "n"}]})
@@ -66,8 +61,7 @@ def test_a_large_table_is_offered_as_parquet_alone(tmp_path: Path) -> None:
         assert names == ["data/thresholds.parquet", "data/thresholds.csv.gz"][: 1 + csv]
 
 
-def test_every_number_of_every_chip_is_there_with_its_source(site: Path) -> None:
-    """Values are those of the catalogue; every document that is named is listed."""
+def test_every_number_of_every_chip_is_there_with_its_source(site):
     page = Page(site / "chips.html")
     chips = [attributes["data-chip"] for tag, attributes in page.elements if tag == "details"]
     assert chips == ["tpu-v5e", "h100-sxm", "h200-sxm", "b200", "mine"]
@@ -91,8 +85,7 @@ def test_every_number_of_every_chip_is_there_with_its_source(site: Path) -> None
     assert "gcp-v5e-old" in named
 
 
-def test_a_variant_shows_only_what_is_its_own(site: Path) -> None:
-    """One number, and a link to its base."""
+def test_a_variant_shows_only_what_is_its_own(site):
     section = (
         (site / "chips.html")
         .read_text()
@@ -103,8 +96,7 @@ def test_a_variant_shows_only_what_is_its_own(site: Path) -> None:
     assert "A variant of" in section
 
 
-def test_the_model_page_lists_the_sweeps(site: Path) -> None:
-    """It also says what the model ignores."""
+def test_the_model_page_lists_the_sweeps(site):
     text = Page(site / "method.html").text
     assert "What it ignores" in text
     assert all(sweep in text for sweep in CONFIG["sweeps"])

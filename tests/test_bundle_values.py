@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -36,13 +35,11 @@ from rooflines.site.text import as_json, capacity, quantity
         [2**53],
     ],
 )
-def test_a_packed_column_unpacks_to_itself(values: list[Any]) -> None:
-    """In each of the four forms."""
+def test_a_packed_column_unpacks_to_itself(values):
     assert unpacked(json.loads(as_json(packed(values)))) == values
 
 
-def test_a_table_that_is_too_long_for_the_page_is_cut() -> None:
-    """All counts are stated; the download has all rows."""
+def test_a_table_that_is_too_long_for_the_page_is_cut():
     long = pl.DataFrame(
         {
             "sweep": "s",
@@ -77,8 +74,7 @@ def test_a_table_that_is_too_long_for_the_page_is_cut() -> None:
         (16.0, "", "16"),
     ],
 )
-def test_numbers_are_written_with_prefix_and_unit(value: float, unit: str, text: str) -> None:
-    """At most four digits."""
+def test_numbers_are_written_with_prefix_and_unit(value, unit, text):
     assert quantity(value, unit) == text
 
 
@@ -95,13 +91,12 @@ def test_numbers_are_written_with_prefix_and_unit(value: float, unit: str, text:
         (1000.0, "1 kB"),
     ],
 )
-def test_a_capacity_has_the_units_that_it_is_whole_in(size: float, text: str) -> None:
+def test_a_capacity_has_the_units_that_it_is_whole_in(size, text):
     """32 GiB are not printed as 34.4 GB."""
     assert capacity(size) == text
 
 
-def test_only_addresses_of_the_web_become_links() -> None:
-    """Any text may be the address of a source."""
+def test_only_addresses_of_the_web_become_links():
     render = TEMPLATES.from_string(
         '{% from "macros.html" import link %}{{ link(url, text) }}'
     ).render
@@ -115,13 +110,11 @@ def test_only_addresses_of_the_web_become_links() -> None:
 
 
 @pytest.mark.parametrize("page", [*PAGES, "layout.html", "macros.html"])
-def test_no_template_turns_escaping_off(page: str) -> None:
-    """Templates have no `safe` filter and no `autoescape` block."""
+def test_no_template_turns_escaping_off(page):
     source = (Path(pages.__file__).parent / "templates" / page).read_text()
     assert not re.search(r"safe|autoescape|Markup", source)
     assert TEMPLATES.autoescape is True
 
 
-def test_every_template_is_tested() -> None:
-    """Pages, their layout and macros."""
+def test_every_template_is_tested():
     assert set(TEMPLATES.list_templates()) == {*PAGES, "layout.html", "macros.html"}

@@ -2,13 +2,10 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Once
 from hostile import KINDS, MEASURED_KINDS, RESULTS, run_hostile
-from playwright.sync_api import Browser, Page
 from site_data import put
 from visits import Visit, serving
 
@@ -17,25 +14,23 @@ from rooflines.site.pages import PAGES
 
 
 @pytest.fixture(scope="module")
-def hostile(once: Once) -> Path:
-    """The site of a run with hostile names."""
+def hostile(once):
     return once("hostile", run_hostile) / RESULTS / "bundle"
 
 
 @pytest.fixture(scope="module")
-def default(default_results: Path) -> Path:
-    """The site of the default config, which has every kind of chart."""
+def default(default_results):
     return default_results / "bundle"
 
 
-def charts(site: Path) -> list[dict[str, Any]]:
+def charts(site):
     """The charts that a site lists."""
     _, data = put((site / "assets" / "charts-data.js").read_text())
     listed: list[dict[str, Any]] = data["charts"]
     return listed
 
 
-def choices(page: Page) -> list[tuple[str, str]]:
+def choices(page):
     """Parameter and value of the enabled options of menus; every twentieth of long ones."""
     options: list[tuple[str, str]] = page.evaluate(
         "[...document.querySelectorAll('[data-param] :is(select, datalist)')].flatMap((menu) =>"
@@ -47,9 +42,7 @@ def choices(page: Page) -> list[tuple[str, str]]:
     return options
 
 
-def check_every_chart(
-    browser: Browser, site: Path, theme: str, width: int, *, chosen: bool
-) -> None:
+def check_every_chart(browser, site, theme, width, *, chosen):
     """Check that a site draws each chart, and each of a reader's choices if `chosen`.
 
     Marks, text, a title; no error, request or executed name; no page wider than its window.
@@ -97,22 +90,16 @@ BOTH_LOOKS = pytest.mark.parametrize(
 
 
 @LOOKS
-def test_every_chart_of_the_default_config_is_drawn(
-    browser: Browser, default: Path, theme: str, width: int
-) -> None:
-    """All kinds of charts of sweeps; in Chromium and a wide window for every choice of a reader."""
+def test_every_chart_of_the_default_config_is_drawn(browser, default, theme, width):
     families = {name for name, kind in kinds().items() if kind.source != "measurements"}
     assert {chart["family"] for chart in charts(default)} == families
     check_every_chart(browser, default, theme, width, chosen=(theme, width) == ("light", 1400))
 
 
 @BOTH_LOOKS
-def test_every_page_of_the_default_config_is_shown(
-    browser: Browser, default: Path, theme: str, width: int
-) -> None:
-    """Under a strict policy: no error, no request to another host, no page too wide."""
+def test_every_page_of_the_default_config_is_shown(browser, default, theme, width):
     viewport = {"width": width, "height": 900}
-    with serving(default) as base, browser.new_context(viewport=viewport) as context:  # type: ignore[arg-type]
+    with serving(default) as base, browser.new_context(viewport=viewport) as context:
         visit = Visit(context, base)
         for path in sorted(default.glob("*.html")):
             page = visit.open(f"{path.name}#theme={theme}")
@@ -126,16 +113,12 @@ def test_every_page_of_the_default_config_is_shown(
 
 
 @BOTH_LOOKS
-def test_a_hostile_name_is_drawn_as_text(
-    browser: Browser, hostile: Path, theme: str, width: int
-) -> None:
-    """In each chart that has it, for every choice."""
+def test_a_hostile_name_is_drawn_as_text(browser, hostile, theme, width):
     assert len(charts(hostile)) == len(KINDS) + len(MEASURED_KINDS) + 1
     check_every_chart(browser, hostile, theme, width, chosen=True)
 
 
-def test_a_run_with_timings_has_their_page(browser: Browser, hostile: Path) -> None:
-    """On the page of data, with the files of the results."""
+def test_a_run_with_timings_has_their_page(browser, hostile):
     visit = Visit(browser.new_context(), hostile.as_uri())
     page = visit.open("data.html")
     assert page.locator("#sets tbody tr").count() > 0
@@ -146,19 +129,18 @@ def test_a_run_with_timings_has_their_page(browser: Browser, hostile: Path) -> N
         assert published.read_bytes() == made.read_bytes()
 
 
-def test_specifications_are_strict_json(default: Path) -> None:
-    """No NaN and no infinity, which other programs cannot read."""
+def test_specifications_are_strict_json(default):
     for path in (default.parent / "charts").rglob("*.json"):
         assert not re.findall(r"[:,\[](?:NaN|-?Infinity)", path.read_text()), path.name
 
 
-def test_the_site_is_small(default: Path) -> None:
+def test_the_site_is_small(default):
     """20 MB in all."""
     assert sum(path.stat().st_size for path in default.rglob("*") if path.is_file()) < 20e6
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_loads_little_at_first(browser: Browser, default: Path, name: str) -> None:
+def test_a_page_loads_little_at_first(browser, default, name):
     """3 MB, with its scripts, its data and its pictures."""
     with browser.new_context() as context:
         visit = Visit(context, default.as_uri())
@@ -170,8 +152,7 @@ def test_a_page_loads_little_at_first(browser: Browser, default: Path, name: str
         assert sum(file.stat().st_size for file in files if file.exists()) < 3e6
 
 
-def test_the_manifest_lists_every_file(default: Path) -> None:
-    """A copy of the folder can be checked."""
+def test_the_manifest_lists_every_file(default):
     named = set(json.loads((default / "manifest.json").read_text())["sha256"])
     files = {
         path.relative_to(default).as_posix()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -13,9 +13,6 @@ from timed import timings
 
 from rooflines.cli import main as cli
 from rooflines.fits.entries import read_calibrations
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KNOWN = {"math": 0.72, "memory": 0.86, "overhead_s": 4e-6, "mixed_memory": 0.9}
 SWEEP = {
@@ -34,18 +31,16 @@ GOOD = timings({**KNOWN, "mixed_math": 0.8, "mixed_depth_s": 5e-10})
 
 
 @pytest.fixture(autouse=True)
-def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands run in a folder of their own."""
+def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def calibrate(*words: str, chip: str = "h100-sxm") -> int:
+def calibrate(*words, chip="h100-sxm"):
     """The exit status of the command on timings.csv."""
     return cli.run(["calibrate", "timings.csv", "--chip", chip, "--software", "mine", *words])
 
 
-def test_it_prints_errors_and_writes_a_file(capsys: pytest.CaptureFixture[str]) -> None:
-    """Errors by split and region, and the numbers in a file by chip and software."""
+def test_it_prints_errors_and_writes_a_file(capsys):
     GOOD.write_csv("timings.csv")
     assert calibrate("--contents", "scaling of x") == 0
     printed = capsys.readouterr().out
@@ -59,8 +54,7 @@ def test_it_prints_errors_and_writes_a_file(capsys: pytest.CaptureFixture[str]) 
     assert (entry.source, entry.contents) == ("made up", "scaling of x")
 
 
-def test_a_file_is_not_overwritten_unasked(capsys: pytest.CaptureFixture[str]) -> None:
-    """The message says how; `--force` does, `-o` writes elsewhere."""
+def test_a_file_is_not_overwritten_unasked(capsys):
     GOOD.write_csv("timings.csv")
     Path("calibrations").mkdir()
     path = Path("calibrations/h100-sxm-mine.yaml")
@@ -77,8 +71,7 @@ def test_a_file_is_not_overwritten_unasked(capsys: pytest.CaptureFixture[str]) -
     assert "mixed" not in path.read_text().partition("bands")[0]
 
 
-def test_another_fit_and_a_chip_of_a_config(capsys: pytest.CaptureFixture[str]) -> None:
-    """Few timings of a chip that only a config has, with the fit of another as prior."""
+def test_another_fit_and_a_chip_of_a_config(capsys):
     GOOD.write_csv("timings.csv")
     assert calibrate("-o", "prior.yaml") == 0
     GOOD.filter(pl.col("D") == 4096).with_columns(chip=pl.lit("own")).write_csv("timings.csv")
@@ -93,10 +86,10 @@ def test_another_fit_and_a_chip_of_a_config(capsys: pytest.CaptureFixture[str]) 
     assert Path("calibrations/own-mine.yaml").exists()
 
 
-def with_first(column: str, value: object) -> Callable[[], pl.DataFrame]:
+def with_first(column, value):
     """The good table with one value of a column replaced."""
 
-    def table() -> pl.DataFrame:
+    def table():
         kind = pl.Float64 if isinstance(value, float) else GOOD[column].dtype
         column_of = pl.col(column).cast(kind)
         first = pl.int_range(pl.len()) == 0
@@ -172,8 +165,7 @@ WRONG: dict[str, tuple[Callable[[], pl.DataFrame], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_table_gives_one_message(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Status 2, the file, what is wrong, a fix, and no file written."""
+def test_a_wrong_table_gives_one_message(name, capsys):
     table, expected = WRONG[name]
     table().write_csv("timings.csv")
     assert calibrate() == 2
@@ -193,10 +185,7 @@ def test_a_wrong_table_gives_one_message(name: str, capsys: pytest.CaptureFixtur
         ("timings.csv", b"\xff\xfe\x00", "timings.csv "),
     ],
 )
-def test_a_file_that_is_none_gives_one_message(
-    file: str, content: bytes | None, expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Missing, of another kind, empty, or binary."""
+def test_a_file_that_is_none_gives_one_message(file, content, expected, capsys):
     if content is not None:
         Path(file).write_bytes(content)
     assert cli.run(["calibrate", file, "--chip", "h100-sxm", "--software", "mine"]) == 2
@@ -205,8 +194,7 @@ def test_a_file_that_is_none_gives_one_message(
     assert message.count("\n  fix: ") == 1
 
 
-def test_mistakes_of_several_dtypes_come_together(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each with its dtype as its place."""
+def test_mistakes_of_several_dtypes_come_together(capsys):
     few = GOOD[:5].with_columns(pl.lit("fp16").alias("compute"))
     pl.concat([GOOD.filter(pl.col("B") >= 1024), few]).write_csv("timings.csv")
     assert calibrate() == 2
@@ -215,8 +203,7 @@ def test_mistakes_of_several_dtypes_come_together(capsys: pytest.CaptureFixture[
     assert "timings.csv: fp16 has 5 timings to fit" in message
 
 
-def test_an_unknown_chip_or_a_wrong_name(capsys: pytest.CaptureFixture[str]) -> None:
-    """The message lists close names."""
+def test_an_unknown_chip_or_a_wrong_name(capsys):
     GOOD.write_csv("timings.csv")
     assert calibrate(chip="h100") == 2
     assert "close to it: h100-sxm" in capsys.readouterr().err
@@ -224,8 +211,7 @@ def test_an_unknown_chip_or_a_wrong_name(capsys: pytest.CaptureFixture[str]) -> 
     assert "software is 'Mine!', which is no name" in capsys.readouterr().err
 
 
-def test_nothing_but_a_fit_imports_scipy_or_numpy() -> None:
-    """Estimates, thresholds and a chart of a config are made without them."""
+def test_nothing_but_a_fit_imports_scipy_or_numpy():
     code = (
         "import sys, rooflines.config, rooflines.fits.calibrate, rooflines.cli.calibrate\n"
         "from rooflines.fits.entries import shipped_calibrations\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -13,7 +12,7 @@ from timed import SIZES, seconds, timings
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries, dtype_entries
-from rooflines.fits.calibrate import FitReport, FitRequest, calibrate
+from rooflines.fits.calibrate import FitRequest, calibrate
 from rooflines.fits.collective_form import CollectiveNumbers, collective_estimate
 from rooflines.fits.collectives import fit_collective, with_network_times
 from rooflines.fits.entries import (
@@ -28,10 +27,6 @@ from rooflines.fits.folds import held_out, with_folds
 from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
 
-if TYPE_CHECKING:
-    from rooflines.fits.form import Form
-
-
 KNOWN: dict[str, float] = {
     "math": 0.72,
     "memory": 0.86,
@@ -43,9 +38,7 @@ KNOWN: dict[str, float] = {
 }
 
 
-def fitted(
-    tmp_path: Path, frame: pl.DataFrame, form: Form = "pieces", prior: Calibrations | None = None
-) -> FitReport:
+def fitted(tmp_path, frame, form="pieces", prior=None):
     """The fit of a table of bf16 timings on an h100-sxm."""
     path = tmp_path / "timings.parquet"
     frame.write_parquet(path)
@@ -56,7 +49,7 @@ def fitted(
     return result
 
 
-def numbers_of(result: FitReport) -> dict[str, float]:
+def numbers_of(result):
     """The fitted numbers that are not zero."""
     assert isinstance(result.entry, FittedMatmul)
     return {
@@ -64,8 +57,7 @@ def numbers_of(result: FitReport) -> dict[str, float]:
     }
 
 
-def test_the_fit_finds_known_numbers(tmp_path: Path) -> None:
-    """Seven numbers from 250 timings without noise, to the pull of the prior."""
+def test_the_fit_finds_known_numbers(tmp_path):
     result = fitted(tmp_path, timings(KNOWN))
     assert numbers_of(result) == pytest.approx({**KNOWN, "network": 1, "tile": 1}, rel=0.02)
     assert result.entry.held == []
@@ -74,8 +66,7 @@ def test_the_fit_finds_known_numbers(tmp_path: Path) -> None:
     assert result.entry.fitted.n + result.entry.held_out.n == 250
 
 
-def test_noise_becomes_the_band(tmp_path: Path) -> None:
-    """Timings 4 % above and below: the error is 4 %, the bands reach from 0.96 to 1.04."""
+def test_noise_becomes_the_band(tmp_path):
     result = fitted(tmp_path, timings(KNOWN, noise=0.04))
     assert numbers_of(result)["math"] == pytest.approx(KNOWN["math"], rel=0.01)
     assert result.entry.fitted.median == pytest.approx(0.04, abs=0.01)
@@ -95,32 +86,26 @@ def test_noise_becomes_the_band(tmp_path: Path) -> None:
         ("mixed_activations", 3.0, (1, 16, *range(64, 512, 32))),
     ],
 )
-def test_many_timings_find_an_extension(
-    tmp_path: Path, name: str, number: float, batches: tuple[int, ...]
-) -> None:
-    """Rows in whole tiles, a clock that falls, bytes moved again: each is found where it is."""
+def test_many_timings_find_an_extension(tmp_path, name, number, batches):
     frame = timings({**KNOWN, name: number}, sizes=(*SIZES, 3072), batches=batches)
     found = numbers_of(fitted(tmp_path, frame))
     assert found[name] == pytest.approx(number, rel=0.05)
     assert found.keys() == {*KNOWN, "network", "tile", name}
 
 
-def test_few_timings_find_no_extension(tmp_path: Path) -> None:
-    """With fewer than 300 timings seven numbers are fitted and no more."""
+def test_few_timings_find_no_extension(tmp_path):
     result = fitted(tmp_path, timings({**KNOWN, "tile": 128}))
     assert "sustained" not in numbers_of(result)
     assert numbers_of(result)["tile"] == 1
 
 
-def test_the_form_max_has_three_numbers(tmp_path: Path) -> None:
-    """Shares and the overhead of timings that follow it."""
+def test_the_form_max_has_three_numbers(tmp_path):
     known = {"math": 0.6, "memory": 0.9, "overhead_s": 5e-6}
     result = fitted(tmp_path, timings(known), form="max")
     assert numbers_of(result) == pytest.approx({**known, "network": 1, "tile": 1}, rel=5e-3)
 
 
-def test_what_timings_do_not_tell_is_held(tmp_path: Path) -> None:
-    """Two memory-bound timings of many leave the memory share at the prior, and it is said."""
+def test_what_timings_do_not_tell_is_held(tmp_path):
     large = timings(KNOWN, sizes=(4096, 8192), batches=(2048, 4096, 8192, 16384))
     small = timings(KNOWN, sizes=(4096,), batches=(1, 2))
     result = fitted(tmp_path, pl.concat([large, small]))
@@ -129,8 +114,7 @@ def test_what_timings_do_not_tell_is_held(tmp_path: Path) -> None:
     assert "math" not in result.entry.held
 
 
-def test_another_fit_is_a_prior(tmp_path: Path) -> None:
-    """What few timings do not tell comes from the fit of a similar machine."""
+def test_another_fit_is_a_prior(tmp_path):
     other = {"math": 0.7, "memory": 0.84, "overhead_s": 4e-6}
     about = {
         "bands": {},
@@ -147,8 +131,7 @@ def test_another_fit_is_a_prior(tmp_path: Path) -> None:
         prior_of("fp8", prior)
 
 
-def test_held_out_sites_are_not_fitted(tmp_path: Path) -> None:
-    """Nonsense at held-out sites changes the error there, and no number."""
+def test_held_out_sites_are_not_fitted(tmp_path):
     frame = timings(KNOWN)
     sites = frame.select("D", "F").unique()
     clean = fitted(tmp_path, frame)
@@ -176,7 +159,7 @@ ORDINARY = [
 """Sites of layers; the hashes of the first six leave the remainder 0."""
 
 
-def at(sites: list[tuple[int, int]]) -> pl.DataFrame:
+def at(sites):
     """Ten timings of each of these sites."""
     every = timings(KNOWN, sizes=sorted({size for site in sites for size in site}))
     chosen = pl.DataFrame(sites, schema=["D", "F"], orient="row")
@@ -187,10 +170,7 @@ def at(sites: list[tuple[int, int]]) -> pl.DataFrame:
     ("sites", "kept"),
     [(ORDINARY, 2), (ORDINARY[:6], 1), (ORDINARY[2:], 1), (ORDINARY[6:] + ORDINARY[:1], 1)],
 )
-def test_a_quarter_of_few_sites_is_held_out(
-    sites: list[tuple[int, int]], kept: int, tmp_path: Path
-) -> None:
-    """Whatever the remainders of their hashes; the file says which, for the summary of a set."""
+def test_a_quarter_of_few_sites_is_held_out(sites, kept, tmp_path):
     result = fitted(tmp_path, at(sites))
     assert result.entry.held_out is not None
     assert (result.entry.fitted.n, result.entry.held_out.n) == (
@@ -201,16 +181,14 @@ def test_a_quarter_of_few_sites_is_held_out(
     assert folded.select("D", "F").unique().height == kept
 
 
-def test_a_fit_to_little_says_so(tmp_path: Path) -> None:
-    """Twenty timings of two sites for seven numbers; nothing is said of 210 of 21."""
+def test_a_fit_to_little_says_so(tmp_path):
     (two, judged) = fitted(tmp_path, at(ORDINARY[:2])).notes[::-1]
     assert two.startswith("20 timings of 2 sites hardly determine 7 numbers: ")
     assert judged.startswith("no site is held out")
     assert fitted(tmp_path, timings(KNOWN)).notes == ()
 
 
-def test_timings_in_a_cache_and_repeats_are_left_out(tmp_path: Path) -> None:
-    """Notes say how many; the numbers are those of the others."""
+def test_timings_in_a_cache_and_repeats_are_left_out(tmp_path):
     frame = timings(KNOWN)
     cached = (pl.col("B") == 1) & (pl.col("D") <= 2048) & (pl.col("F") <= 2048)
     times = pl.when(cached).then(pl.col("seconds") / 50).otherwise(pl.col("seconds"))
@@ -223,8 +201,7 @@ def test_timings_in_a_cache_and_repeats_are_left_out(tmp_path: Path) -> None:
     assert numbers_of(result)["memory"] == pytest.approx(KNOWN["memory"], rel=5e-3)
 
 
-def test_timings_that_are_no_single_matmul_are_left_out(tmp_path: Path) -> None:
-    """B = 0, batches, and several chips."""
+def test_timings_that_are_no_single_matmul_are_left_out(tmp_path):
     frame = timings(KNOWN).with_columns(batch=pl.lit(1), shards=pl.lit(1))
     odd = [
         frame[:3].with_columns(B=pl.lit(0, dtype=pl.Int64)),
@@ -240,8 +217,7 @@ def test_timings_that_are_no_single_matmul_are_left_out(tmp_path: Path) -> None:
     assert result.entry.fitted.n < 250
 
 
-def test_a_collective_by_hand_and_found_again(tmp_path: Path) -> None:
-    """The faster of two protocols, and N-1 steps for each pass."""
+def test_a_collective_by_hand_and_found_again(tmp_path):
     known = CollectiveNumbers(
         overhead_s=6e-6, low_latency=0.2, bulk_overhead_s=2e-5, bulk=0.7, hop_s=1.2e-6
     )
@@ -277,8 +253,7 @@ def test_a_collective_by_hand_and_found_again(tmp_path: Path) -> None:
     )
 
 
-def test_without_scipy_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the command that installs it, and none that gets a package of this name."""
+def test_without_scipy_one_message(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     with pytest.raises(
         RooflinesError, match=r"needs scipy.*\n.*`make setup`.*`pip install 'scipy'`"
@@ -286,8 +261,7 @@ def test_without_scipy_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         fitted(tmp_path, timings(KNOWN))
 
 
-def test_priors_follow_the_width() -> None:
-    """16 bit and wider, 8 bit, 8 bit with scales of blocks, and narrower."""
+def test_priors_follow_the_width():
     shares = {dtype: float(prior_of(dtype).math) for dtype in dtype_entries().formats}
     assert {dtype: shares[dtype] for dtype in ("fp32", "bf16", "fp8", "mxfp8", "nvfp4")} == {
         "fp32": 0.76,
@@ -298,8 +272,7 @@ def test_priors_follow_the_width() -> None:
     }
 
 
-def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """The shipped file, written again, has the same text below its comment."""
+def test_a_file_is_read_as_it_was_written(tmp_path):
     text = CALIBRATIONS_FILE.read_text(encoding="utf-8")
     assert text.endswith(text_of(shipped_calibrations()))
     path = tmp_path / "again.yaml"
@@ -307,8 +280,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_calibrations(path) == shipped_calibrations()
 
 
-def test_shipped_calibrations_are_of_chips_and_dtypes_that_exist() -> None:
-    """Nine chips; each fit has a source with licence and an error at held-out sites."""
+def test_shipped_calibrations_are_of_chips_and_dtypes_that_exist():
     shipped = shipped_calibrations()
     chips = {key.partition("/")[0] for key in shipped.calibrations}
     assert len(chips) == 9
@@ -330,8 +302,7 @@ DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
 
 
 @pytest.mark.skipif(DATA is None, reason="ROOFLINES_PUBLIC_DATA is not set")
-def test_the_shipped_file_follows_from_the_public_timings() -> None:
-    """The fits of some chips, made again, are those of the file but for the date."""
+def test_the_shipped_file_follows_from_the_public_timings():
     from benchmarks.calibration import DATA as SOURCE  # noqa: PLC0415, only with the data
     from benchmarks.calibration import fits  # noqa: PLC0415, the same
 
@@ -346,8 +317,7 @@ def test_the_shipped_file_follows_from_the_public_timings() -> None:
             assert {k: float(v) for k, v in again.items()} == pytest.approx(floats, rel=1e-3)
 
 
-def test_the_oracle_of_these_tests() -> None:
-    """128 x 4096 x 4096: 4.34 µs of math, 10.6 µs of memory."""
+def test_the_oracle_of_these_tests():
     assert SIZES[0] == 1024
     plain = {"math": 1.0, "memory": 1.0, "overhead_s": 0.0}
     assert seconds(plain, 128, 4096, 4096) == pytest.approx(10.642e-6, rel=1e-3)

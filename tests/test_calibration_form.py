@@ -1,7 +1,5 @@
 """The form of calibrated times in exact numbers, and as expressions."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import polars as pl
@@ -33,8 +31,7 @@ QUANTITIES = {
 """Nominal seconds, and contracted elements."""
 
 
-def test_the_form_by_hand() -> None:
-    """Every piece, what is common, and the sum, in exact numbers."""
+def test_the_form_by_hand():
     values = [(piece.bound, value(piece, QUANTITIES)) for piece in pieces(ALL)]
     assert values == [
         ("compute", Fraction(4)),
@@ -47,8 +44,7 @@ def test_the_form_by_hand() -> None:
     assert estimate(ALL, QUANTITIES, max) == Fraction(31, 100) + Fraction(46, 10)
 
 
-def test_without_its_further_numbers_the_form_is_the_largest_share() -> None:
-    """Form max: overhead + max(math / share, memory / share, network / share)."""
+def test_without_its_further_numbers_the_form_is_the_largest_share():
     plain = Numbers(ALL.math, ALL.memory, ALL.overhead_s, network=Fraction(1, 3))
     assert (plain.form, ALL.form) == ("max", "pieces")
     quantities = {**QUANTITIES, "network": Fraction(7)}
@@ -56,8 +52,7 @@ def test_without_its_further_numbers_the_form_is_the_largest_share() -> None:
     assert estimate(plain, QUANTITIES, max) == Fraction(1, 100) + 4
 
 
-def test_expressions_say_the_same_as_exact_numbers() -> None:
-    """The estimate and its bound at points where each piece is the largest."""
+def test_expressions_say_the_same_as_exact_numbers():
     points = [
         QUANTITIES,
         {**QUANTITIES, "math": Fraction(100)},
@@ -76,8 +71,7 @@ def test_expressions_say_the_same_as_exact_numbers() -> None:
     assert frame["bound"].to_list() == ["mixed", "compute", "memory", "mixed", "network", "mixed"]
 
 
-def test_quantities_are_those_of_a_sweep() -> None:
-    """Nominal times equal the columns of a sweep; rows in whole tiles count as the tile says."""
+def test_quantities_are_those_of_a_sweep():
     config = load_config(
         {
             "sweeps": {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import pytest
 from serving_sweeps import model_sweep
@@ -14,9 +13,7 @@ from rooflines.model import resources
 from rooflines.model.resources import RESOURCES, Resource, memory_rate
 from rooflines.models.groups import work
 from rooflines.models.kernels import StepExtents
-
-if TYPE_CHECKING:
-    from rooflines.sweep.cases import Case
+from rooflines.sweep.cases import Case
 
 SWEEP = {
     "operation": "matmul",
@@ -38,8 +35,7 @@ OPERATION = rooflines.load_config({"sweeps": {"one": SWEEP}}).sweep("one")
 STEPS = model_sweep(STEP)
 
 
-def test_places_have_the_variants_that_they_support() -> None:
-    """One block for each; what is left out is named with its rows."""
+def test_places_have_the_variants_that_they_support():
     (v5e, h100), skipped = OPERATION.supported
     assert [(case.dtypes, case.variant.sharding, case.variant.axes) for case in v5e.cases] == [
         ("bf16", "none", (1,)),
@@ -54,8 +50,7 @@ def test_places_have_the_variants_that_they_support() -> None:
     }
 
 
-def test_an_operation_is_one_kernel() -> None:
-    """Its times are works over rates; what chips send shares its terms with the column."""
+def test_an_operation_is_one_kernel():
     case = OPERATION.blocks[1].cases[2]
     ((count, kernel),) = case.parts
     assert (count, kernel.name, case.shards) == (1, "matmul", 4)
@@ -67,8 +62,7 @@ def test_an_operation_is_one_kernel() -> None:
     assert case.estimate is None
 
 
-def test_a_step_is_a_list_of_kernels_with_counts() -> None:
-    """Works of all chips are those of the model's groups, copies and experts aside."""
+def test_a_step_is_a_list_of_kernels_with_counts():
     for block in STEPS.blocks:
         case = block.cases[0]
         step = case.step(64, 4096)
@@ -78,8 +72,7 @@ def test_a_step_is_a_list_of_kernels_with_counts() -> None:
 
 
 @pytest.mark.parametrize("name", [resource.work for resource in RESOURCES])
-def test_times_are_sums_over_kernels(name: str) -> None:
-    """Of all resources; collectives of a step overlap, so theirs is no more than the sum."""
+def test_times_are_sums_over_kernels(name):
     for case in (*OPERATION.blocks[0].cases, *(block.cases[0] for block in STEPS.blocks)):
         at = {"B": 64, "D": 4096, "F": 8192}
         extents = StepExtents(case.step(64, 4096)) if hasattr(case, "step") else at
@@ -92,8 +85,7 @@ def test_times_are_sums_over_kernels(name: str) -> None:
         assert whole <= summed if bound == "network" else whole == summed
 
 
-def test_one_more_resource_is_in_both_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry with its work and its rate."""
+def test_one_more_resource_is_in_both_kinds(monkeypatch):
     cache = Resource(
         "cache",
         "traffic_bytes",

@@ -1,7 +1,5 @@
 """Labels of charts: numbers with a prefix, shortened text, and places that do not overlap."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations, pairwise
 
@@ -43,15 +41,11 @@ spots = st.lists(st.builds(Spot, em, em, st.sampled_from(["a", "1,234", "H100 SX
         (0.00123, "B", 3, "0.00123 B"),
     ],
 )
-def test_a_quantity_has_a_prefix_and_few_digits(
-    value: float, unit: str, digits: int, text: str
-) -> None:
-    """The prefix fits the rounded number; beyond the largest prefix the number grows."""
+def test_a_quantity_has_a_prefix_and_few_digits(value, unit, digits, text):
     assert si(value, unit, digits) == text
 
 
-def test_times_and_counts() -> None:
-    """Times have prefixes below a second, counts from a million on."""
+def test_times_and_counts():
     assert [seconds(v) for v in (4.13e-5, 0.99996e-3, 1.2, 1234.0, 0.0)] == [
         "41.3 µs",
         "1 ms",
@@ -68,15 +62,13 @@ def test_times_and_counts() -> None:
 
 
 @given(st.floats(1e-9, 1e20), st.integers(1, 6))
-def test_a_number_is_off_by_half_a_digit_at_most(value: float, digits: int) -> None:
-    """Read back, it is the number rounded to its significant digits."""
+def test_a_number_is_off_by_half_a_digit_at_most(value, digits):
     shown = float(significant(value, digits).replace(",", ""))
     last_digit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
     assert abs(shown - value) <= 0.5000001 * max(last_digit, 1.0 if value > 10**digits else 0.0)
 
 
-def test_sizes_and_lists() -> None:
-    """Ranges have every digit; more than three numbers that double are abridged."""
+def test_sizes_and_lists():
     assert sizes_text("B", [1_250_000, 246, 300]) == "B = 246 to 1,250,000"
     assert sizes_text("B", [7, 7]) == "B = 7"
     assert [listed(v) for v in ([1], [8, 2, 4], [2, 4, 8, 16, 64, 32], [1, 2, 3, 4])] == [
@@ -96,8 +88,7 @@ def test_sizes_and_lists() -> None:
         ("H100 SXM", 9.5, "H100 SXM"),
     ],
 )
-def test_a_shortened_name_keeps_its_numbers(name: str, most: float, short: str) -> None:
-    """Letters go, of words without digits; where nothing else is left digits do."""
+def test_a_shortened_name_keeps_its_numbers(name, most, short):
     assert shorten(name, most, tail=True) == short
     assert width_em(short) <= most
     assert "…" in shorten("1234567890 1234567890", 9.5, tail=True)
@@ -108,10 +99,7 @@ def test_a_shortened_name_keeps_its_numbers(name: str, most: float, short: str) 
     most=st.floats(1.0, 30.0),
     tail=st.booleans(),
 )
-def test_shortened_text_fits_and_is_the_longest_that_does(
-    text: str, most: float, *, tail: bool
-) -> None:
-    """Unchanged if it fits; else it has an ellipsis and both keep the text's beginning."""
+def test_shortened_text_fits_and_is_the_longest_that_does(text, most, *, tail):
     short = shorten(text, most, tail=tail)
     assert width_em(short) <= most
     if width_em(text) <= most:
@@ -122,8 +110,7 @@ def test_shortened_text_fits_and_is_the_longest_that_does(
         assert text.endswith(end)
 
 
-def test_a_subtitle_has_at_most_two_lines() -> None:
-    """Words move to the second line, whose end is cut."""
+def test_a_subtitle_has_at_most_two_lines():
     assert wrapped("short enough", 20.0) == ["short enough"]
     first, second = wrapped("several words that take " * 5, 20.0)
     assert max(width_em(first), width_em(second)) <= 20.0
@@ -131,10 +118,7 @@ def test_a_subtitle_has_at_most_two_lines() -> None:
 
 
 @given(st.lists(em, max_size=15), st.floats(0.1, 3.0))
-def test_dodged_positions_keep_apart_in_order_within_bounds(
-    wanted: list[float], gap: float
-) -> None:
-    """Where there is room for all; a position that disturbs nothing stays."""
+def test_dodged_positions_keep_apart_in_order_within_bounds(wanted, gap):
     positions = dodge(wanted, gap, 0.0, 45.0)
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     assert all(positions[b] - positions[a] >= gap - 1e-6 for a, b in pairwise(order))
@@ -145,8 +129,7 @@ def test_dodged_positions_keep_apart_in_order_within_bounds(
 
 
 @given(spots)
-def test_placed_labels_overlap_no_label_and_no_point(spots: list[Spot]) -> None:
-    """They lie inside the plot."""
+def test_placed_labels_overlap_no_label_and_no_point(spots):
     places = Room((40.0, 40.0)).place(spots)
     boxes = [place.box(spot) for spot, place in zip(spots, places, strict=True) if place]
     assert not [pair for pair in combinations(boxes, 2) if pair[0].meets(pair[1])]
@@ -156,8 +139,7 @@ def test_placed_labels_overlap_no_label_and_no_point(spots: list[Spot]) -> None:
         assert place is None or not any(place.box(spot).meets(dot) for dot in others)
 
 
-def test_a_label_prefers_to_cross_no_line() -> None:
-    """The first side without a crossing; with crossings everywhere the fewest, or none at all."""
+def test_a_label_prefers_to_cross_no_line():
     room, spot = Room((20.0, 20.0)), Spot(10.0, 10.0, "label")
     above = (0.0, 8.8, 20.0, 8.8)
     assert room.best(spot) == spot.candidates()[0]
@@ -169,8 +151,7 @@ def test_a_label_prefers_to_cross_no_line() -> None:
     assert room.best(spot, only, segments=[above], fewer_than=1) is None
 
 
-def test_labels_beside_the_plot_need_other_bounds() -> None:
-    """A label right of the plot is outside its bounds; what is taken counts everywhere."""
+def test_labels_beside_the_plot_need_other_bounds():
     room, spot = Room((20.0, 20.0)), Spot(20.0, 10.0, "label")
     right = Place(0.5, 0.0, "left")
     assert room.best(spot, [right]) is None
@@ -178,8 +159,7 @@ def test_labels_beside_the_plot_need_other_bounds() -> None:
     assert room.best(spot, [right], within=ANYWHERE) is None
 
 
-def test_line_ends_are_labelled_as_long_as_there_is_room() -> None:
-    """All in order if they fit; else the first, the last and evenly many between."""
+def test_line_ends_are_labelled_as_long_as_there_is_room():
     assert [p.dy for p in end_places([1.0, 5.0], 20.0) if p] == [0.0, 0.0]
     places = end_places([10.0] * 40, 20.0)
     shown = [10.0 + place.dy for place in places if place]
@@ -189,15 +169,13 @@ def test_line_ends_are_labelled_as_long_as_there_is_room() -> None:
     assert places[-1]
 
 
-def test_a_cell_shows_its_number_if_it_holds_it() -> None:
-    """Too narrow or too low is empty."""
+def test_a_cell_shows_its_number_if_it_holds_it():
     assert in_cell("128", 3.0, 2.0) == Place(0.0, 0.0, "center")
     assert in_cell("128", 1.0, 2.0) is None
     assert in_cell("128", 3.0, 1.0) is None
 
 
-def test_points_of_the_data_are_points_of_the_plot() -> None:
-    """Corners, and the geometric or arithmetic middle; an axis may point downwards."""
+def test_points_of_the_data_are_points_of_the_plot():
     logarithmic, linear = (
         Plane((1.0, 100.0), (1.0, 1e4)),
         Plane((1.0, 100.0), (0.0, 8.0), linear=True),
@@ -210,8 +188,7 @@ def test_points_of_the_data_are_points_of_the_plot() -> None:
     assert downwards.at((30.0, 20.0), 10.0, 0.0) == pytest.approx((15.0, 2.5))
 
 
-def test_both_layouts_are_placed_in_one_call() -> None:
-    """A label without a place in one layout is off in that one alone."""
+def test_both_layouts_are_placed_in_one_call():
     frame = placed(
         Margins(), lambda plot: [Place(0.5, 0.0, "right") if plot[0] > 40 else None, None]
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import charted
 import polars as pl
@@ -18,16 +18,13 @@ from rooflines.charts.registry import kinds
 from rooflines.charts.views import MOST_VIEWS
 from rooflines.explanation.sentences import Sentence, broken
 
-if TYPE_CHECKING:
-    from rooflines.charts.views import Option, Spec, View
-
 SEED, DRAWN = 4, 2
 """Views of each chart that are drawn in a test, at random."""
 
 LISTED = charted.loaded().charts
 
 
-def some(chart: Spec) -> list[tuple[dict[str, Option], View]]:
+def some(chart):
     """The first view of each option of its first menu, and some more at random."""
     every = charted.views(chart)
     first = {str(case.get("by", "")): (case, view) for case, view in reversed(every)}
@@ -35,15 +32,13 @@ def some(chart: Spec) -> list[tuple[dict[str, Option], View]]:
     return [*first.values(), *more]
 
 
-def test_auto_draws_one_chart_of_every_kind() -> None:
-    """Where a config has all that they need."""
+def test_auto_draws_one_chart_of_every_kind():
     assert [chart.chart for chart in LISTED] == list(kinds())
     assert all(chart.auto for chart in LISTED)
 
 
 @pytest.mark.parametrize("chart", LISTED, ids=lambda chart: chart.chart)
-def test_texts_of_a_view_do_not_overlap(chart: Spec) -> None:
-    """In both layouts; axes have labels, and a specification has no address and no theme."""
+def test_texts_of_a_view_do_not_overlap(chart):
     specs = {"|".join(map(str, case.values())): view.spec() for case, view in some(chart)}
     for size in ("slide", "paper"):
         assert misfits(specs, size) == {}
@@ -53,8 +48,7 @@ def test_texts_of_a_view_do_not_overlap(chart: Spec) -> None:
 
 
 @pytest.mark.parametrize("chart", LISTED, ids=lambda chart: chart.chart)
-def test_a_title_keeps_the_rules_and_speaks_of_what_is_chosen(chart: Spec) -> None:
-    """Of the chosen chip; and what is attained is useful work."""
+def test_a_title_keeps_the_rules_and_speaks_of_what_is_chosen(chart):
     for case, view in charted.views(chart):
         assert broken(view.says) is None
         assert view.says.chosen in (None, case.get("chip"))
@@ -64,7 +58,7 @@ def test_a_title_keeps_the_rules_and_speaks_of_what_is_chosen(chart: Spec) -> No
             assert broken(Sentence(text="", rows=alone, attains=True)) is None
 
 
-def table_of(chart: Spec, columns: list[str]) -> pl.DataFrame:
+def table_of(chart, columns):
     """The table that has the rows of a chart."""
     results, kind = charted.results(), kinds()[chart.chart]
     if kind.source == "measurements":
@@ -80,8 +74,7 @@ NOT_JOINED = {"chips": "compares numbers of the catalogue, checked below"}
 @pytest.mark.parametrize(
     "chart", [c for c in LISTED if c.chart not in NOT_JOINED], ids=lambda chart: chart.chart
 )
-def test_a_number_is_that_of_the_table_column_of_its_name(chart: Spec) -> None:
-    """Rows join their table on all columns of the same names, so none of them was changed."""
+def test_a_number_is_that_of_the_table_column_of_its_name(chart):
     joined = 0
     for case, view in charted.views(chart):
         rows = view.rows
@@ -108,8 +101,7 @@ def test_a_number_is_that_of_the_table_column_of_its_name(chart: Spec) -> None:
     assert joined > 0
 
 
-def test_peaks_over_what_a_chip_costs_are_those_of_the_catalogue() -> None:
-    """Each quotient is of the columns beside it."""
+def test_peaks_over_what_a_chip_costs_are_those_of_the_catalogue():
     (chart,) = (chart for chart in LISTED if chart.chart == CHIPS.name)
     for case, view in charted.views(chart):
         peak, rows = pl.col("flops_per_s"), view.rows
@@ -123,8 +115,7 @@ def test_peaks_over_what_a_chip_costs_are_those_of_the_catalogue() -> None:
 
 
 @pytest.mark.parametrize("chart", LISTED, ids=lambda chart: chart.chart)
-def test_the_file_of_views_makes_the_specification_of_each(chart: Spec) -> None:
-    """Layers are there once each; at most some dozens of views."""
+def test_the_file_of_views_makes_the_specification_of_each(chart):
     every = charted.views(chart)
     file = views_file(every)
     assert 1 <= len(file["views"]) == len(every) <= MOST_VIEWS
@@ -143,8 +134,7 @@ def test_the_file_of_views_makes_the_specification_of_each(chart: Spec) -> None:
         )
 
 
-def test_long_and_hostile_names_are_cut_and_never_markup() -> None:
-    """In titles, labels, axes and SVG."""
+def test_long_and_hostile_names_are_cut_and_never_markup():
     config = rooflines.load_config(charted.hostile())
     results = charts.of_config(config)
     assert {chart.chart for chart in config.charts} >= {"roofline", "critical", "time"}
@@ -155,8 +145,7 @@ def test_long_and_hostile_names_are_cut_and_never_markup() -> None:
             assert "<script" not in charts.svg(spec[chart.id])
 
 
-def test_a_function_returns_an_altair_chart_of_one_choice() -> None:
-    """That of the view with the same choices; what cannot be chosen is refused with what can."""
+def test_a_function_returns_an_altair_chart_of_one_choice():
     results = charted.results()
     made = charts.roofline(results, "free", chip="b200", dtypes="w8a8")
     view = charts.view("roofline", results, "free", chip="b200", dtypes="w8a8")

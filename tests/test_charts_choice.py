@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import charted
 import pytest
@@ -19,9 +19,6 @@ from rooflines.charts.results import of_config
 from rooflines.run.plan import plan
 from rooflines.settings.shapes import Shape
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 SWEEP: dict[str, Any] = {
     "operation": "matmul",
     "grid": {"B": {"from": 1, "to": 4096, "factor": 2}, "D": [1024, 4096], "F": "D"},
@@ -30,22 +27,20 @@ SWEEP: dict[str, Any] = {
 }
 
 
-def chosen(**changes: Any) -> list[str]:  # noqa: ANN401, values of a config
+def chosen(**changes):
     """The charts that a sweep gets by itself."""
     config = rooflines.load_config({"sweeps": {"mine": {**SWEEP, **changes}}})
     return [chart.chart for chart in config.charts]
 
 
-def test_every_kind_has_a_place_in_the_schema() -> None:
-    """Eight; the files of no two have one name."""
+def test_every_kind_has_a_place_in_the_schema():
     schema = config_schema()["properties"]["charts"]["anyOf"][1]["items"]
     assert schema["properties"]["chart"]["enum"] == list(kinds())
     assert len(kinds()) == 8
     assert not {*REPLACED} & {*kinds()}
 
 
-def test_reading_and_planning_a_config_imports_no_library_for_charts() -> None:
-    """Not Altair, polars or Pillow: each would take longer than all the rest."""
+def test_reading_and_planning_a_config_imports_no_library_for_charts():
     program = (
         "import rooflines, sys; from rooflines.run.plan import plan; plan(rooflines.load_config());"
         "print([name for name in ('altair.vegalite', 'polars.dataframe', 'PIL', 'vl_convert')"
@@ -55,8 +50,7 @@ def test_reading_and_planning_a_config_imports_no_library_for_charts() -> None:
     assert done.stdout.split() == [b"[]"]
 
 
-def test_auto_draws_at_most_one_chart_of_each_kind() -> None:
-    """Of the sweep that suits it best, however many fit; those that fit none are left out."""
+def test_auto_draws_at_most_one_chart_of_each_kind():
     assert chosen() == ["roofline", "chips", "attained", "critical", "who-binds"]
     assert chosen(chips=["tpu-v5e"]) == ["roofline", "attained"]
     assert "attained" not in chosen(columns=["bound", "utilization"])
@@ -68,8 +62,7 @@ def test_auto_draws_at_most_one_chart_of_each_kind() -> None:
     assert {chart.sweep for chart in charts} == {"wide"}
 
 
-def test_a_chart_of_auto_that_has_nothing_to_say_is_left_out(tmp_path: Path) -> None:
-    """Its title would only describe."""
+def test_a_chart_of_auto_that_has_nothing_to_say_is_left_out(tmp_path):
     sweep = {**SWEEP, "thresholds": [], "grid": {"B": [1, 2], "D": [64, 128, 256, 512], "F": 64}}
     config = rooflines.load_config({"sweeps": {"mine": sweep}})
     assert "who-binds" not in [chart.chart for chart in config.charts]
@@ -81,8 +74,7 @@ def test_a_chart_of_auto_that_has_nothing_to_say_is_left_out(tmp_path: Path) -> 
         assert "says nothing of dot" in entry["left_out"]
 
 
-def test_a_list_is_drawn_as_it_stands_and_an_empty_one_not_at_all() -> None:
-    """In its order, with its ids, chips and options."""
+def test_a_list_is_drawn_as_it_stands_and_an_empty_one_not_at_all():
     charts = [
         {"chart": "chips", "sweep": "mine", "id": "mine-first", "view": {"by": "watt"}},
         {"chart": "roofline", "sweep": "mine", "chips": ["h100-sxm"]},
@@ -148,16 +140,14 @@ class Wrong(NamedTuple):
         ),
     ],
 )
-def test_a_chart_that_makes_no_sense_is_refused(wrong: Wrong) -> None:
-    """Where, what, what is close to it, and how to fix it."""
+def test_a_chart_that_makes_no_sense_is_refused(wrong):
     with pytest.raises(RooflinesError) as caught:
         rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": wrong.charts})
     assert caught.value.where == wrong.where
     assert wrong.says in str(caught.value)
 
 
-def test_every_removed_name_is_told_with_what_shows_the_same() -> None:
-    """The kind that it names is one of the eight."""
+def test_every_removed_name_is_told_with_what_shows_the_same():
     for name, instead in REPLACED.items():
         charts = [{"chart": name, "sweep": "mine"}]
         with pytest.raises(RooflinesError, match="a chart of an earlier version"):
@@ -165,10 +155,8 @@ def test_every_removed_name_is_told_with_what_shows_the_same() -> None:
         assert instead.partition(" ")[0] in kinds()
 
 
-def test_a_kind_depends_on_what_it_draws_and_on_nothing_else() -> None:
-    """An edit of a chip that is drawn changes it, one of another chip does not."""
-
-    def specs(**own: float) -> dict[str, str]:
+def test_a_kind_depends_on_what_it_draws_and_on_nothing_else():
+    def specs(**own):
         rate = "memory.hbm.bytes_per_s"
         chips = {
             name: {"base": "h100-sxm", rate: own.get(name, 3e12), "source": "a test"}
@@ -187,15 +175,13 @@ def test_a_kind_depends_on_what_it_draws_and_on_nothing_else() -> None:
     assert {family for family in before if before[family] != after[family]} == {"chips"}
 
 
-def test_parts_of_fused_layers_are_left_out() -> None:
-    """Those that are in `qkv` and `gate-up` by name and size; `o` is as large as `q`, and stays."""
+def test_parts_of_fused_layers_are_left_out():
     layers = layers_run(charted.loaded().sweeps["split"], "m")
     assert [*layers] == ["qkv", "o", "gate-up", "expert-gate-up", "down"]
     assert layers["gate-up"] == "m-gate-up"
 
 
-def test_layers_of_other_sizes_are_no_parts() -> None:
-    """A gate-up matrix of another size than two of `up` is not of these."""
+def test_layers_of_other_sizes_are_no_parts():
     shapes = [
         {"name": "m-up", "model": "m", "layer": "up", "D": 64, "F": 128},
         {"name": "m-gate-up", "model": "m", "layer": "gate-up", "D": 64, "F": 257},
@@ -207,8 +193,7 @@ def test_layers_of_other_sizes_are_no_parts() -> None:
     assert [*layers_run(one, "n")] == ["up"]
 
 
-def test_models_are_guessed_from_the_names_of_shapes() -> None:
-    """The longest ending that two names share is the layer; `27b` stays with the model."""
+def test_models_are_guessed_from_the_names_of_shapes():
     names = [
         "gemma-2-27b-q",
         "gemma-2-27b-up",
@@ -226,8 +211,7 @@ def test_models_are_guessed_from_the_names_of_shapes() -> None:
     }
 
 
-def test_models_that_shapes_state_are_not_guessed() -> None:
-    """Whatever the names are; without a layer it is the rest of the name."""
+def test_models_that_shapes_state_are_not_guessed():
     shapes = [
         Shape.model_validate({"name": "one-q", "model": "first", "layer": "query"}),
         Shape.model_validate({"name": "two-q", "model": "two"}),

@@ -1,11 +1,8 @@
 """Figures on colour can be read, each chip has a colour of its own, lines on lines are seen."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations, pairwise
 from operator import mul
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -15,10 +12,7 @@ from rooflines.charts.kinds.critical import DARK_FROM
 from rooflines.charts.kit.chip_colours import CHIPS, PLACES, chip_order
 from rooflines.charts.kit.layers import chip_colour
 from rooflines.charts.kit.text import width_em, with_value
-from rooflines.charts.kit.themes import SIZES, Theme, config, theme
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from rooflines.charts.kit.themes import SIZES, config, theme
 
 LEAST, LEAST_LINE = 4.5, 2.98
 """Contrast of small text and of lines by WCAG 2, level AA [1]; a B200's line is at 2.99."""
@@ -82,21 +76,21 @@ Vision Deficiency", 2009, severity 1.
 LOOKS = pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 
 
-def channels(colour: str) -> list[float]:
+def channels(colour):
     """Red, green and blue of `#RRGGBB`, from 0 to 1."""
     return [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
 
 
-def luminance(rgb: list[float]) -> float:
+def luminance(rgb):
     """Relative luminance of sRGB, as WCAG 2 defines it."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def seen(colour: str, sight: Sequence[Sequence[float]]) -> list[float]:
+def seen(colour, sight):
     """A colour in OKLab as a sight has it. Source: Björn Ottosson, "A perceptual color space"."""
 
-    def times(matrix: Sequence[Sequence[float]], vector: Sequence[float]) -> list[float]:
+    def times(matrix, vector):
         return [sum(map(mul, row, vector)) for row in matrix]
 
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels(colour)]
@@ -118,25 +112,25 @@ def seen(colour: str, sight: Sequence[Sequence[float]]) -> list[float]:
     )
 
 
-def differences(one: str, other: str) -> tuple[float, float]:
+def differences(one, other):
     """The distance of two colours in OKLab, and the least as colour-blind readers see them."""
     full, *blind = (math.dist(seen(one, sight), seen(other, sight)) for sight in SIGHTS)
     return full, min(blind)
 
 
-def colours(*, dark: bool, letters: bool = False) -> Mapping[str, str]:
+def colours(*, dark, letters=False):
     """The colours of the catalogue's chips in lines or in letters."""
     shades = config(SIZES["web"], dark=dark)["range"]["diverging" if letters else "category"]
     return dict(zip(PLACES, shades, strict=False))
 
 
-def contrast(one: list[float], other: list[float]) -> float:
+def contrast(one, other):
     """Contrast of two colours [1]."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
-def on_scale(stops: tuple[str, ...], share: float) -> list[float]:
+def on_scale(stops, share):
     """The colour at a share of a scale: a uniform cubic B-spline of its stops, as Vega draws it."""
     index = min(int(share * (len(stops) - 1)), len(stops) - 2)
     t = share * (len(stops) - 1) - index
@@ -163,8 +157,7 @@ def on_scale(stops: tuple[str, ...], share: float) -> list[float]:
 
 
 @pytest.mark.parametrize("look", [theme(dark=False), theme(dark=True)], ids=["light", "dark"])
-def test_figures_on_colour_can_be_read(look: Theme) -> None:
-    """On every colour of the heat map, of the resources, and on the grey of never."""
+def test_figures_on_colour_can_be_read(look):
     shares = [step / 1000 for step in range(1001)]
     on_heat = [
         contrast(on_scale(look.heat, share), channels(look.on_heat[share > DARK_FROM]))
@@ -176,15 +169,13 @@ def test_figures_on_colour_can_be_read(look: Theme) -> None:
     assert contrast(channels(look.never), channels(look.muted)) >= LEAST
 
 
-def test_contrast_is_that_of_wcag() -> None:
-    """Black on white has 21; grey #767676 on white is the lightest with 4.5."""
+def test_contrast_is_that_of_wcag():
     assert contrast(channels("#000000"), channels("#FFFFFF")) == pytest.approx(21)
     assert contrast(channels("#767676"), channels("#FFFFFF")) == pytest.approx(4.54, abs=0.01)
     assert contrast(channels("#777777"), channels("#FFFFFF")) < LEAST
 
 
-def test_a_label_keeps_its_number() -> None:
-    """The name is cut if the room is short, never the number."""
+def test_a_label_keeps_its_number():
     assert with_value("A100 SXM 80GB", "312 TFLOP/s", 20) == "A100 SXM 80GB · 312 TFLOP/s"
     for room in (10.0, 11.0, 12.8):
         label = with_value("A100 SXM 80GB", "312 TFLOP/s", room)
@@ -192,8 +183,7 @@ def test_a_label_keeps_its_number() -> None:
         assert width_em(label, bold=True) <= room
 
 
-def test_every_chip_of_the_catalogue_has_a_colour() -> None:
-    """Those of one vendor in a row; the known ones as they were."""
+def test_every_chip_of_the_catalogue_has_a_colour():
     assert sorted(PLACES) == sorted(base_chips())
     entries = chip_entries()
     assert all(entries[chip].vendor == vendor for vendor, of in CHIPS.items() for chip in of)
@@ -204,8 +194,7 @@ def test_every_chip_of_the_catalogue_has_a_colour() -> None:
 
 
 @LOOKS
-def test_chips_can_be_read_and_seen(*, dark: bool) -> None:
-    """Names in all colours, of variants too, have the contrast of text, lines that of lines."""
+def test_chips_can_be_read_and_seen(*, dark):
     ground = channels(theme(dark=dark).background)
     ranges = config(SIZES["web"], dark=dark)["range"]
     assert len(ranges["category"]) == len(ranges["diverging"]) == 2 * len(PLACES)
@@ -216,8 +205,7 @@ def test_chips_can_be_read_and_seen(*, dark: bool) -> None:
 
 
 @LOOKS
-def test_chips_often_compared_differ_for_every_reader(*, dark: bool) -> None:
-    """In OKLab, where 0.02 is just seen; chips of the known colours, and consecutive ones."""
+def test_chips_often_compared_differ_for_every_reader(*, dark):
     of = colours(dark=dark)
     pairs = {*combinations(KNOWN, 2), *(p for line in GENERATIONS for p in pairwise(line.split()))}
     assert {chip for pair in pairs for chip in pair} <= set(of)
@@ -226,8 +214,7 @@ def test_chips_often_compared_differ_for_every_reader(*, dark: bool) -> None:
 
 
 @LOOKS
-def test_no_two_chips_have_one_colour(*, dark: bool) -> None:
-    """Nor a chip and its variants."""
+def test_no_two_chips_have_one_colour(*, dark):
     of = colours(dark=dark)
     assert min(differences(*pair)[0] for pair in combinations(of.values(), 2)) > 0.03
     both = config(SIZES["web"], dark=dark)["range"]["category"]
@@ -235,10 +222,8 @@ def test_no_two_chips_have_one_colour(*, dark: bool) -> None:
     assert min(differences(*pair)[0] for pair in variants) > 0.03
 
 
-def test_a_chip_has_one_colour_in_the_charts_of_every_config() -> None:
-    """Whichever other chips there are: of the catalogue, variants, own ones of any vendor."""
-
-    def places(*chips: str) -> dict[str, int]:
+def test_a_chip_has_one_colour_in_the_charts_of_every_config():
+    def places(*chips):
         vendors = ["Google" if chip.startswith("tpu") else "NVIDIA" for chip in chips]
         frame = pl.DataFrame({"chip": chips, "vendor": vendors})
         domain = chip_colour(dict(frame.select("chip", "vendor").iter_rows()))["scale"]["domain"]
@@ -255,16 +240,14 @@ def test_a_chip_has_one_colour_in_the_charts_of_every_config() -> None:
     assert chip_order({"mine": "Myself"}).index("mine") >= len(PLACES)
 
 
-def test_variants_of_the_catalogue_have_a_colour_of_their_base() -> None:
-    """Their ids begin with its id: `gh200-144gb-nvl2` is no variant of another GH200."""
+def test_variants_of_the_catalogue_have_a_colour_of_their_base():
     variants = {chip: entry.base for chip, entry in chip_entries().items() if entry.base}
     assert variants
     for chip, base in variants.items():
         assert chip_order({chip: None}).index(chip) == PLACES[base] + len(PLACES)
 
 
-def test_two_variants_of_a_chip_differ_in_one_chart() -> None:
-    """The later one takes the next place."""
+def test_two_variants_of_a_chip_differ_in_one_chart():
     order = chip_order(dict.fromkeys(["h100-sxm-one", "h100-sxm", "h100-sxm-two"], "NVIDIA"))
     place = PLACES["h100-sxm"] + len(PLACES)
     assert order[place : place + 2] == ["h100-sxm-one", "h100-sxm-two"]

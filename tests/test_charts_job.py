@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from rooflines import RooflinesError
 from rooflines.charts import job
 from rooflines.charts.job import write_charts
 from rooflines.results.records import FOLDER, files_in, made_with, record_of
-from rooflines.run.outputs import Plan
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
 
@@ -37,21 +35,20 @@ CONFIG: dict[str, Any] = {
 IDS = ("chips-own", "watts", "critical-own")
 
 
-def planned(**keys: Any) -> Plan:  # noqa: ANN401, handed on to the config
+def planned(**keys):
     """The plan of the config with other values of some keys."""
     return plan(rooflines.load_config({**CONFIG, **keys}))
 
 
 @pytest.fixture
-def results(tmp_path: Path) -> Path:
-    """Results with thresholds, in which files have records."""
+def results(tmp_path):
     folder = tmp_path / "results"
     (folder / FOLDER).mkdir(parents=True)
     write_thresholds(planned().spec("thresholds.parquet"), folder / "thresholds.parquet")
     return folder
 
 
-def draw(results: Path, of: Plan) -> dict[str, int]:
+def draw(results, of):
     """Run the job; the inode of each file of the charts, by its name."""
     write_charts(of.charts_spec(), results, results / "charts", results.parent / "drawn")
     files = (results / "charts").rglob("*")
@@ -62,7 +59,7 @@ def draw(results: Path, of: Plan) -> dict[str, int]:
     }
 
 
-def redrawn(before: dict[str, int], after: dict[str, int]) -> set[str]:
+def redrawn(before, after):
     """The charts of which a file is new."""
     return {
         chart
@@ -72,8 +69,7 @@ def redrawn(before: dict[str, int], after: dict[str, int]) -> set[str]:
     }
 
 
-def test_an_edit_redraws_one_chart_of_a_family(results: Path) -> None:
-    """The others keep their files, and all folders have records of what they show now."""
+def test_an_edit_redraws_one_chart_of_a_family(results):
     first = draw(results, planned())
     assert redrawn({}, first) == set(IDS)
     titled = [{**CONFIG["charts"][0], "title": "Other words"}, *CONFIG["charts"][1:]]
@@ -89,9 +85,8 @@ def test_an_edit_redraws_one_chart_of_a_family(results: Path) -> None:
 
 
 def test_a_drawn_chart_that_was_changed_or_is_of_other_versions_is_not_used_again(
-    results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The published file is a second name of the drawn one, so a change in place alters both."""
+    results, monkeypatch
+):
     first = draw(results, planned())
     picture = results / "charts/chips/chips-own-light.png"
     content = picture.read_bytes()
@@ -105,8 +100,7 @@ def test_a_drawn_chart_that_was_changed_or_is_of_other_versions_is_not_used_agai
     assert redrawn(second, draw(results, planned())) == set(IDS)
 
 
-def test_formats_are_those_of_the_config(results: Path) -> None:
-    """Thumbnails, specification and data are always there."""
+def test_formats_are_those_of_the_config(results):
     always = {"-light-small.png", "-dark-small.png", ".vl.json", "-views.json", ".csv", ".parquet"}
     pictures = {"svg": {".svg"}, "png": {"-light.png", "-dark.png"}, "pdf": {".pdf"}}
     for formats in (["svg"], ["png", "pdf"]):
@@ -128,8 +122,7 @@ write_charts(spec, results, Path(results) / "charts", Path(drawn), 2)
 """
 
 
-def test_several_processes_draw_the_same(results: Path, tmp_path: Path) -> None:
-    """Byte for byte, and an error of one of them ends the job with its message."""
+def test_several_processes_draw_the_same(results, tmp_path):
     draw(results, planned())
     alone = {file: file.read_bytes() for file in results.rglob("charts/*/*") if file.is_file()}
     command = [sys.executable, "-c", SEVERAL]
@@ -150,13 +143,12 @@ def test_several_processes_draw_the_same(results: Path, tmp_path: Path) -> None:
     assert "'none'" in done.stderr
 
 
-def test_a_process_that_draws_ends_with_the_job() -> None:
-    """Also if the job is killed: no process is left waiting for work."""
+def test_a_process_that_draws_ends_with_the_job():
     fork = multiprocessing.get_context("fork")
     read, write = os.pipe()
 
-    def parent() -> None:
-        def child() -> None:
+    def parent():
+        def child():
             job._end_with_parent()  # noqa: SLF001, the start of each process
             multiprocessing.Event().wait()
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import Once, Snakemake
 from damage import unfinished
 
 from rooflines.results.records import OWN as SNAKEMAKES
@@ -41,11 +40,11 @@ class Runs:
         snakemake: The fixture.
     """
 
-    def __init__(self, path: Path, snakefile: Path, snakemake: Snakemake) -> None:
+    def __init__(self, path, snakefile, snakemake):
         self.path, self.snakefile, self.snakemake = path, snakefile, snakemake
         self.config = copy.deepcopy(CONFIG)
 
-    def remade(self, **style: Any) -> set[str]:  # noqa: ANN401, handed on to YAML
+    def remade(self, **style):
         """Write the config in a YAML style and run the workflow; the outputs that are new."""
         (self.path / "my.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False, **style))
         before = self._made()
@@ -55,7 +54,7 @@ class Runs:
         assert done.returncode == 0, done.stdout
         return {name for name, made in self._made().items() if before[name] != made}
 
-    def _made(self) -> dict[str, int]:
+    def _made(self):
         """The time of each output; of a folder, that of its newest file, lists of charts aside."""
         times = {}
         for name in OUTPUTS:
@@ -73,25 +72,22 @@ class Runs:
 
 
 @pytest.fixture(scope="module")
-def first(once: Once, repository: Path, snakemake: Snakemake) -> Runs:
-    """A folder with results; read only."""
+def first(once, repository, snakemake):
     snakefile = repository / "Snakefile"
 
-    def run(folder: Path) -> None:
+    def run(folder):
         assert Runs(folder, snakefile, snakemake).remade() == set(OUTPUTS)
 
     return Runs(once("two-charts", run), snakefile, snakemake)
 
 
 @pytest.fixture
-def runs(first: Runs, tmp_path: Path) -> Runs:
-    """A copy of the results, to be changed."""
+def runs(first, tmp_path):
     shutil.copytree(first.path, tmp_path, dirs_exist_ok=True)
     return Runs(tmp_path, first.snakefile, first.snakemake)
 
 
-def test_charts_are_redrawn_in_the_run_that_changes_their_data(runs: Runs) -> None:
-    """A title or a bandwidth redraws its charts; a remade table or the YAML style does not."""
+def test_charts_are_redrawn_in_the_run_that_changes_their_data(runs):
     results = runs.path / "results"
     (results / OWN).unlink()
     runs.config["charts"][1]["title"] = "Two chips"
@@ -105,8 +101,7 @@ def test_charts_are_redrawn_in_the_run_that_changes_their_data(runs: Runs) -> No
     assert runs.remade() == set()
 
 
-def test_charts_that_are_asked_for_are_drawn_after_a_table_that_is_made_again(runs: Runs) -> None:
-    """Snakemake forgets missing files whose `ancient` inputs are remade."""
+def test_charts_that_are_asked_for_are_drawn_after_a_table_that_is_made_again(runs):
     shutil.rmtree(runs.path / "results" / ROOFLINE)
     unfinished(runs.path, f"results/{CATALOGUE}")
     done = runs.snakemake(
@@ -122,8 +117,7 @@ def test_charts_that_are_asked_for_are_drawn_after_a_table_that_is_made_again(ru
     assert (runs.path / "results" / ROOFLINE / "roofline-catalogue.vl.json").is_file()
 
 
-def test_the_report_has_every_chart_and_the_site(first: Runs) -> None:
-    """`snakemake --report report.zip`, as README has it: a second way to publish, with captions."""
+def test_the_report_has_every_chart_and_the_site(first):
     options = ("--snakefile", first.snakefile, "--configfile", "my.yaml")
     done = first.snakemake(*options, "--report", "report.zip", cwd=first.path)
     assert done.returncode == 0, done.stdout

@@ -17,11 +17,11 @@ WRITTEN: dict[str, Any] = read_yaml(CHIPS_FILE)["chips"]
 REMARKS = {"halved", "estimate", "printed_with_sparsity"}
 
 
-def written_numbers(chip: str) -> dict[str, float]:
+def written_numbers(chip):
     """The numbers of a chip in the file by dotted path; a single link is the default."""
     found: dict[str, float] = {}
 
-    def walk(path: str, value: object) -> None:
+    def walk(path, value):
         if isinstance(value, dict):
             for key, part in value.items():
                 if key not in REMARKS:
@@ -37,8 +37,7 @@ def written_numbers(chip: str) -> dict[str, float]:
     return found
 
 
-def test_the_walk_over_a_chip_finds_every_number_of_the_file() -> None:
-    """Each number that is written, and no other; measured shares are no rows of the frame."""
+def test_the_walk_over_a_chip_finds_every_number_of_the_file():
     frame = rooflines.chips()
     for chip, entry in WRITTEN.items():
         if "base" not in entry:
@@ -55,8 +54,7 @@ def test_the_walk_over_a_chip_finds_every_number_of_the_file() -> None:
             }, chip
 
 
-def test_every_number_has_a_source_in_the_frame() -> None:
-    """Counts of a network have that of its bandwidth, unless they have one of their own."""
+def test_every_number_has_a_source_in_the_frame():
     frame = rooflines.chips()
     assert frame["source"].null_count() == 0
     found = dict(frame.filter(frame["chip"] == "tpu-v4").select("path", "source").iter_rows())
@@ -67,8 +65,7 @@ def test_every_number_has_a_source_in_the_frame() -> None:
     ]
 
 
-def test_a_source_is_that_of_the_part_else_of_the_chip() -> None:
-    """A part without a source has the chip's; a chip without one leaves it empty."""
+def test_a_source_is_that_of_the_part_else_of_the_chip():
     whole: dict[str, Any] = {"units": {}, "memory": {}}
     power = Power.model_validate({"watts": 1})
     assert source_of(Chip.model_validate({**whole, "source": "mine"}), power, "watts") == ["mine"]
@@ -77,8 +74,7 @@ def test_a_source_is_that_of_the_part_else_of_the_chip() -> None:
     assert source_of(Chip.model_validate(whole), own, "watts") == ["a", "b"]
 
 
-def test_the_page_shows_every_number_and_warns_of_boosted_cards() -> None:
-    """One row for each number; the warning stands at boosted cards and nowhere else."""
+def test_the_page_shows_every_number_and_warns_of_boosted_cards():
     bases = {chip: entry for chip, entry in chip_entries().items() if entry.base is None}
     views = chip_views(bases)
     assert {chip: len(view.numbers) for chip, view in views.items()} == {
@@ -93,7 +89,7 @@ def test_the_page_shows_every_number_and_warns_of_boosted_cards() -> None:
         ), chip
 
 
-def test_a_latency_is_shown_as_a_time() -> None:
+def test_a_latency_is_shown_as_a_time():
     """800 ns, not 0.0000008 s; the least and the typical one, and an unlimited network by name."""
     view = dataclasses.asdict(chip_views(chip_entries())["h100-sxm"])
     shown = {(row["part"], row["meaning"]): row["shown"] for row in view["numbers"]}
@@ -102,16 +98,14 @@ def test_a_latency_is_shown_as_a_time() -> None:
     assert shown["network infiniband (switch, unlimited)", "bandwidth"] == "50 GB/s"
 
 
-def test_the_clock_of_a_peak_is_in_the_frame() -> None:
-    """`boost` at the peaks of an RTX 5090 and of its variants, null at its memory."""
+def test_the_clock_of_a_peak_is_in_the_frame():
     frame = rooflines.chips()
     card = frame.filter(frame["chip"] == "rtx-5090")
     assert set(card.filter(card["path"].str.starts_with("units"))["clock"]) == {"boost"}
     assert set(card.filter(~card["path"].str.starts_with("units"))["clock"]) == {None}
 
 
-def test_a_chip_is_described_once() -> None:
-    """Part, meaning, value and unit of the frame are those of the page; links have no unit."""
+def test_a_chip_is_described_once():
     chip = chip_entries()["h100-sxm"]
     frame = rooflines.chips().filter(chip="h100-sxm")
     page = [(n.part, n.meaning, n.value, n.unit) for n in chip_views({"x": chip})["x"].numbers]

@@ -23,7 +23,6 @@ from chip_file import (
     POWERS,
     PRICES,
     VARIANTS,
-    Item,
     each,
     items_of,
     label_of,
@@ -32,8 +31,7 @@ from chip_file import (
 )
 
 
-def test_no_chip_or_variant_was_lost() -> None:
-    """The catalogue has at least 65 chips and 38 variants."""
+def test_no_chip_or_variant_was_lost():
     assert len(CHIPS) >= 65
     assert len(VARIANTS) >= 38
 
@@ -52,26 +50,22 @@ NOT_ENOUGH = (
 
 
 @each(["groq", "apple", "cerebras", "sparse", *NOT_ENOUGH])
-def test_nothing_without_a_dense_peak_is_listed(name: str) -> None:
-    """Chips without a published dense peak are not listed."""
+def test_nothing_without_a_dense_peak_is_listed(name):
     assert [chip for chip in DOCUMENT["chips"] if name in chip] == []
 
 
 @each(DOCUMENT["chips"])
-def test_ids_are_lower_case_letters_digits_and_hyphens(name: str) -> None:
-    """An id is valid in a config, a path and a URL."""
+def test_ids_are_lower_case_letters_digits_and_hyphens(name):
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
 
 
-def test_aliases_are_nobodys_id() -> None:
-    """An alias names one chip."""
+def test_aliases_are_nobodys_id():
     aliases = [alias for chip in CHIPS.values() for alias in chip.get("aliases", [])]
     assert len(aliases) == len(set(aliases))
     assert set(aliases).isdisjoint(DOCUMENT["chips"])
 
 
-def test_a_family_has_one_usual_chip() -> None:
-    """Whose id begins with the family's name, which is no id itself."""
+def test_a_family_has_one_usual_chip():
     usual = {name: chip["usual"] for name, chip in CHIPS.items() if "usual" in chip}
     assert len(set(usual.values())) == len(usual) > 3
     assert all(name.startswith(f"{family}-") for name, family in usual.items())
@@ -79,8 +73,7 @@ def test_a_family_has_one_usual_chip() -> None:
 
 
 @each(CHIPS)
-def test_a_chip_says_who_made_it_and_when(name: str) -> None:
-    """Name, vendor, year and status are given; no key is unknown."""
+def test_a_chip_says_who_made_it_and_when(name):
     chip = CHIPS[name]
     required = {"name", "vendor", "year", "status", "units", "memory"}
     assert required <= set(chip)
@@ -100,8 +93,7 @@ def test_a_chip_says_who_made_it_and_when(name: str) -> None:
 
 
 @each(KEYS)
-def test_no_entry_has_an_unknown_key(section: str) -> None:
-    """A typo in a key would silently drop a number."""
+def test_no_entry_has_an_unknown_key(section):
     unknown = {
         label_of(item): set(item.entry) - KEYS[section] for item in items_of(list(CHIPS), section)
     }
@@ -109,8 +101,7 @@ def test_no_entry_has_an_unknown_key(section: str) -> None:
 
 
 @each([*PEAKS, *LEVELS, *NETWORKS, *POWERS, *PRICES, *MEASURED])
-def test_numbers_are_numbers(item: Item) -> None:
-    """Positive, finite and no text: by the rules of YAML 1.1, 9.89e14 is a string."""
+def test_numbers_are_numbers(item):
     numbers = {
         key: value
         for key, value in item.entry.items()
@@ -123,22 +114,20 @@ def test_numbers_are_numbers(item: Item) -> None:
 
 
 @each(POWERS)
-def test_power_is_in_watts(item: Item) -> None:
+def test_power_is_in_watts(item):
     """Between 50 and 3000 W: neither kilowatts nor milliwatts."""
     assert 50 <= item.entry["watts"] <= 3000
 
 
 @each(PRICES)
-def test_prices_are_dated_and_per_chip_hour(item: Item) -> None:
-    """0.1 to 50 dollars, with a date: the price of a node or a month is outside."""
+def test_prices_are_dated_and_per_chip_hour(item):
     assert 0.1 <= item.entry["usd_per_hour"] <= 50
     assert re.fullmatch(r"20\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?", item.entry["date"])
     assert set(item.entry) == KEYS["prices"]
 
 
 @each(MEASURED)
-def test_a_measured_fraction_is_the_quotient_in_its_note(item: Item) -> None:
-    """Below 1 at the printed clock, and a / b to the printed digit if the note gives `a of b`."""
+def test_a_measured_fraction_is_the_quotient_in_its_note(item):
     fraction = item.entry["fraction_of_peak"]
     assert 0.3 < fraction < (2 if CHIPS[item.chip].get("clock") == "boost" else 1)
     quotient = re.search(r"([\d.]+e\d+) of ([\d.]+e\d+)", item.entry["note"])
@@ -149,7 +138,7 @@ def test_a_measured_fraction_is_the_quotient_in_its_note(item: Item) -> None:
 
 
 @each([("rtx-5090", 1.212), ("h200-nvl", 1.021)])
-def test_cards_above_their_boost_clock_are_marked(name: str, fraction: float) -> None:
+def test_cards_above_their_boost_clock_are_marked(name, fraction):
     """The measured bf16 rate is above the peak, and `clock` and the note say why."""
     assert CHIPS[name]["clock"] == "boost"
     assert "clock" in CHIPS[name]["note"]
@@ -157,16 +146,14 @@ def test_cards_above_their_boost_clock_are_marked(name: str, fraction: float) ->
     assert [entry["fraction_of_peak"] for entry in bf16] == [fraction]
 
 
-def test_cards_for_desks_and_bridges_are_marked_as_boosted() -> None:
-    """Consumer, workstation and NVL cards; the note of each says which clock is meant."""
+def test_cards_for_desks_and_bridges_are_marked_as_boosted():
     boosted = {name for name, chip in CHIPS.items() if "clock" in chip}
     assert boosted >= {"rtx-4090", "rtx-5090", "rtx-pro-6000-ws", "h200-nvl"}
     assert [name for name in boosted if "clock" not in CHIPS[name]["note"]] == []
 
 
 @each(VARIANTS)
-def test_a_variant_is_its_base_with_some_numbers_replaced(name: str) -> None:
-    """The id begins with the base, a chip; each path names one of its numbers; no other keys."""
+def test_a_variant_is_its_base_with_some_numbers_replaced(name):
     variant = VARIANTS[name]
     base = variant["base"]
     assert base in CHIPS
@@ -191,8 +178,7 @@ def test_a_variant_is_its_base_with_some_numbers_replaced(name: str) -> None:
         if not path.endswith(".domain")
     ]
 )
-def test_an_override_changes_its_number_or_confirms_it(name: str, path: str) -> None:
-    """It differs, or the note confirms it; a sparse figure only where it is said to be meant."""
+def test_an_override_changes_its_number_or_confirms_it(name, path):
     base: Any = CHIPS[VARIANTS[name]["base"]]
     for step in path.split("."):
         base = base[step]
@@ -215,22 +201,19 @@ WORKED: dict[str, tuple[float, float, float]] = {
 
 
 @each(WORKED)
-def test_critical_intensities_of_the_book_are_reachable(name: str) -> None:
-    """bf16 peak, main bandwidth and their quotient, to the printed digit."""
+def test_critical_intensities_of_the_book_are_reachable(name):
     rate, bandwidth, intensity = WORKED[name]
     assert (peak(name, "bf16"), main_bandwidth(name)) == (rate, bandwidth)
     assert rate / bandwidth == pytest.approx(intensity, abs=0.06)
 
 
-def test_tpu_v5e_int8_at_the_bandwidth_of_the_books_tables() -> None:
-    """3.94e14 / 8.1e11 = 486.42."""
+def test_tpu_v5e_int8_at_the_bandwidth_of_the_books_tables():
     assert peak("tpu-v5e-book-tables", "int8") / main_bandwidth(
         "tpu-v5e-book-tables"
     ) == pytest.approx(486.42, abs=0.005)
 
 
-def test_tpu_v5p_vector_unit_as_the_book_has_it() -> None:
-    """7e12 / 2.8e12 = 2.5, which the book calls about 3."""
+def test_tpu_v5p_vector_unit_as_the_book_has_it():
     assert peak("tpu-v5p-book-roofline", "fp32", "vector") == 7e12
     assert (
         peak("tpu-v5p-book-roofline", "fp32", "vector") / main_bandwidth("tpu-v5p-book-roofline")
@@ -238,18 +221,16 @@ def test_tpu_v5p_vector_unit_as_the_book_has_it() -> None:
     )
 
 
-def test_fp8_of_the_h100_is_half_of_the_printed_figure() -> None:
+def test_fp8_of_the_h100_is_half_of_the_printed_figure():
     """1.979e15 FLOP/s."""
     assert peak("h100-sxm", "fp8") == 1.979e15
 
 
-def test_two_tpu_v5e_need_a_contraction_of_8756() -> None:
-    """2 * 1.97e14 / 4.5e10 = 8755.56 with one link between two chips."""
+def test_two_tpu_v5e_need_a_contraction_of_8756():
     link = CHIPS["tpu-v5e"]["networks"]["ici"]["bytes_per_s"]
     assert 2 * peak("tpu-v5e", "bf16") / link == pytest.approx(8755.56, abs=0.005)
 
 
 @each([("b100", 0.82), ("tpu-v5p", 0.95)])
-def test_the_achievable_fractions_of_the_book_are_kept(name: str, fraction: float) -> None:
-    """About 82 % of a B100's bf16 peak, about 95 % of a TPU v5p's."""
+def test_the_achievable_fractions_of_the_book_are_kept(name, fraction):
     assert fraction in [entry["fraction_of_peak"] for entry in CHIPS[name]["measured"]]

@@ -12,7 +12,6 @@ from chip_file import (
     LEVELS,
     MAIN_MEMORIES,
     VARIANTS,
-    Item,
     each,
     half_precision,
     main_bandwidth,
@@ -22,8 +21,7 @@ from chip_file import (
 
 
 @each(CHIPS)
-def test_every_chip_has_a_main_memory_with_bandwidth_and_capacity(name: str) -> None:
-    """`hbm` is the main memory of every chip; a note says where the technology is not stated."""
+def test_every_chip_has_a_main_memory_with_bandwidth_and_capacity(name):
     main = CHIPS[name]["memory"]["hbm"]
     assert {"bytes_per_s", "capacity_bytes"} <= set(main)
     technology = main.get("technology")
@@ -37,7 +35,7 @@ PRINTED_IN_GIB = {"trainium1", "inferentia2", "tpu-v5e-gcp-800gib"}
 
 
 @each(MAIN_MEMORIES)
-def test_main_bandwidth_is_decimal_and_plausible(item: Item) -> None:
+def test_main_bandwidth_is_decimal_and_plausible(item):
     """0.1 to 100 TB/s, a multiple of 1e8 bytes/s; of 2^30 only if it is printed in GiB/s."""
     rate = item.entry["bytes_per_s"]
     assert 1e11 <= rate <= 1e14
@@ -51,7 +49,7 @@ def test_main_bandwidth_is_decimal_and_plausible(item: Item) -> None:
 
 
 @each(MAIN_MEMORIES)
-def test_main_capacity_is_a_size_that_is_sold(item: Item) -> None:
+def test_main_capacity_is_a_size_that_is_sold(item):
     """Between 10 GB and 1 TB, a whole number of GiB or of GB, never a rounded binary number."""
     size = item.entry["capacity_bytes"]
     assert 1e10 <= size <= 1e12
@@ -59,8 +57,7 @@ def test_main_capacity_is_a_size_that_is_sold(item: Item) -> None:
 
 
 @each([item for item in LEVELS if item.path == "hbm"])
-def test_a_capacity_is_the_printed_label_to_the_byte(item: Item) -> None:
-    """A binary capacity quotes its label; a quoted label equals the bytes."""
+def test_a_capacity_is_the_printed_label_to_the_byte(item):
     label = re.search(r"printed as (\d+) (GiB|GB)\b", item.entry.get("note", ""))
     if label:
         assert item.entry["capacity_bytes"] == int(label[1]) * {"GiB": GIB, "GB": 10**9}[label[2]]
@@ -69,7 +66,7 @@ def test_a_capacity_is_the_printed_label_to_the_byte(item: Item) -> None:
 
 
 @each([item for item in LEVELS if item.path not in {"hbm", "host"}])
-def test_on_chip_levels_are_smaller_and_faster_than_main_memory(item: Item) -> None:
+def test_on_chip_levels_are_smaller_and_faster_than_main_memory(item):
     """Below 1 GB, in whole KiB (or the 134e6 of Google's code), with more bandwidth, if known."""
     size = item.entry["capacity_bytes"]
     assert 2**18 <= size < 1e9
@@ -78,8 +75,7 @@ def test_on_chip_levels_are_smaller_and_faster_than_main_memory(item: Item) -> N
 
 
 @each([item for item in LEVELS if item.path == "host"])
-def test_host_memory_is_larger_and_slower(item: Item) -> None:
-    """The LPDDR of a Grace CPU holds more than the HBM beside it and delivers less."""
+def test_host_memory_is_larger_and_slower(item):
     assert item.entry["capacity_bytes"] > CHIPS[item.chip]["memory"]["hbm"]["capacity_bytes"]
     assert item.entry["bytes_per_s"] < main_bandwidth(item.chip)
 
@@ -114,20 +110,18 @@ CACHES: dict[str, tuple[str, int]] = {
 
 
 @each(CACHES)
-def test_last_level_caches_are_those_that_devices_report(name: str) -> None:
+def test_last_level_caches_are_those_that_devices_report(name):
     """Not the 50 MiB of the H100 for an H200, whose six stacks of HBM enable 60."""
     level, capacity = CACHES[name]
     assert resolved(name)["memory"][level]["capacity_bytes"] == capacity
 
 
 @each([name for name in CHIPS if re.match("tpu|trainium|inferentia", name)])
-def test_a_chip_without_a_hardware_cache_lists_none(name: str) -> None:
-    """TPUs and NeuronCores have memories that software manages."""
+def test_a_chip_without_a_hardware_cache_lists_none(name):
     assert {"l1", "l2", "infinity-cache"}.isdisjoint(CHIPS[name]["memory"])
 
 
-def test_memory_levels_have_familiar_names() -> None:
-    """All chips use the same names."""
+def test_memory_levels_have_familiar_names():
     names = {item.path for item in LEVELS}
     assert names <= {
         "hbm",
@@ -146,6 +140,5 @@ def test_memory_levels_have_familiar_names() -> None:
 
 
 @each([name for name in CHIPS if name in HALF_PRECISION])
-def test_critical_intensity_is_between_30_and_700(name: str) -> None:
-    """16-bit peak / main bandwidth: an error by 1000 in either number is far outside."""
+def test_critical_intensity_is_between_30_and_700(name):
     assert 30 < peak(name, half_precision(name)) / main_bandwidth(name) < 700

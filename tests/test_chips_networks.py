@@ -9,7 +9,6 @@ from chip_file import (
     CHIPS,
     NETWORKS,
     STRUCTURE,
-    Item,
     each,
     main_bandwidth,
     resolved,
@@ -167,7 +166,7 @@ TYPICAL: dict[tuple[str, str], float] = {
 
 
 @each(KNOWN_LINKS)
-def test_links_are_one_way(name: str, network: str) -> None:
+def test_links_are_one_way(name, network):
     """NVLink 4 sends 4.5e11 per GPU, not the 900 GB/s printed for both directions; others alike."""
     entry = CHIPS[name]["networks"][network]
     per_link, links, total = KNOWN_LINKS[name, network]
@@ -176,22 +175,19 @@ def test_links_are_one_way(name: str, network: str) -> None:
 
 
 @each([item for item in NETWORKS if item.path == "pcie"])
-def test_pcie_is_one_way(item: Item) -> None:
-    """Sixteen lanes of a generation in one direction."""
+def test_pcie_is_one_way(item):
     assert item.entry["bytes_per_s"] in PCIE_GENERATIONS
     assert item.entry["links"] == 1
 
 
 @each(NETWORKS)
-def test_a_network_is_slower_than_main_memory(item: Item) -> None:
-    """All links of a chip together carry less than its memory."""
+def test_a_network_is_slower_than_main_memory(item):
     assert item.entry["bytes_per_s"] >= 1e9
     assert item.entry["bytes_per_s"] * item.entry["links"] < main_bandwidth(item.chip)
 
 
 @each(NETWORKS)
-def test_topology_and_domain_fit_each_other(item: Item) -> None:
-    """A mesh has a link per other chip, only a torus closes into rings, counts are integers."""
+def test_topology_and_domain_fit_each_other(item):
     entry = item.entry
     assert entry["topology"] in TOPOLOGIES.get(item.path, {"switch", "mesh", "torus"})
     assert all(
@@ -211,32 +207,28 @@ def test_topology_and_domain_fit_each_other(item: Item) -> None:
 
 
 @each(NETWORKS)
-def test_a_domain_of_one_leads_to_the_host(item: Item) -> None:
-    """The note says that the links join no chips if and only if the domain is 1."""
+def test_a_domain_of_one_leads_to_the_host(item):
     assert (item.entry.get("domain") == 1) == (item.entry.get("note", "").find("not to other") >= 0)
 
 
 @each(DOMAINS)
-def test_domains_are_those_of_the_systems(name: str, network: str) -> None:
-    """Eight GPUs of a node, 72 of a rack, the longest axis of a TPU pod."""
+def test_domains_are_those_of_the_systems(name, network):
     assert resolved(name)["networks"][network].get("domain") == DOMAINS[name, network]
 
 
 @each(NETWORKS)
-def test_a_network_is_unlimited_if_and_only_if_it_is_routed(item: Item) -> None:
-    """InfiniBand, RoCE between boxes, EFA and DCN are as large as their buyer makes them."""
+def test_a_network_is_unlimited_if_and_only_if_it_is_routed(item):
     assert (item.entry.get("domain") == "unlimited") == (item.path in ROUTED)
 
 
 @each([item for item in NETWORKS if "domain" not in item.entry])
-def test_an_unpublished_domain_has_a_note(item: Item) -> None:
+def test_an_unpublished_domain_has_a_note(item):
     """The note says why nobody knows the size."""
     assert re.search("not fixed|depends on the system|not recorded", item.entry["note"])
 
 
 @each(NETWORKS)
-def test_a_hop_has_a_latency_or_the_note_says_why_not(item: Item) -> None:
-    """The vendor's constant for one hop; without one, no hops (domain 1), or none published."""
+def test_a_hop_has_a_latency_or_the_note_says_why_not(item):
     entry = item.entry
     if "hop_latency_s" in entry:
         latency, document = LATENCIES[item.path.split("-")[0]]
@@ -247,26 +239,22 @@ def test_a_hop_has_a_latency_or_the_note_says_why_not(item: Item) -> None:
 
 
 @each([item for item in NETWORKS if "typical_hop_latency_s" in item.entry])
-def test_a_typical_latency_is_above_the_least(item: Item) -> None:
-    """So the least one is safe in a lower bound; at most five times as long."""
+def test_a_typical_latency_is_above_the_least(item):
     least = item.entry.get("hop_latency_s", 2e-7)
     assert least < item.entry["typical_hop_latency_s"] <= 5 * least
 
 
 @each(TYPICAL)
-def test_typical_latencies_are_the_measured_ones(name: str, network: str) -> None:
-    """Slope per step of the smallest collectives, and the constants of RCCL and of racks."""
+def test_typical_latencies_are_the_measured_ones(name, network):
     assert CHIPS[name]["networks"][network]["typical_hop_latency_s"] == TYPICAL[name, network]
 
 
 @each(["tpu-v4", "tpu-v5p", "tpu-7x"])
-def test_rings_of_reconfigurable_pods_say_what_an_axis_of_4_assumes(name: str) -> None:
-    """In a slice below a cube of 4 x 4 x 4 no axis closes."""
+def test_rings_of_reconfigurable_pods_say_what_an_axis_of_4_assumes(name):
     assert "whole cubes of 4 x 4 x 4" in CHIPS[name]["networks"]["ici"]["note"]
 
 
-def test_only_known_tori_close_into_rings() -> None:
-    """v5e and v6e close at 16, v4, v5p and 7x at multiples of 4, instances of Trainium at 4."""
+def test_only_known_tori_close_into_rings():
     found = {
         item.chip: item.entry["ring_multiple"] for item in NETWORKS if "ring_multiple" in item.entry
     }
@@ -274,7 +262,6 @@ def test_only_known_tori_close_into_rings() -> None:
 
 
 @each([name for name, chip in CHIPS.items() if "networks" in chip])
-def test_the_default_network_is_the_one_between_chips(name: str) -> None:
-    """The first network is the vendor's fabric; another is first only if it is the only one."""
+def test_the_default_network_is_the_one_between_chips(name):
     first, *rest = CHIPS[name]["networks"]
     assert first not in {"pcie", "nvlink-c2c", *ROUTED} or not rest

@@ -12,7 +12,6 @@ from chip_file import (
     HALF_PRECISION,
     PEAKS,
     PEAKS_AND_VARIANTS,
-    Item,
     each,
     half_precision,
     has_half_precision,
@@ -22,7 +21,7 @@ from chip_file import (
 
 
 @each(CHIPS)
-def test_units_are_matrix_and_vector(name: str) -> None:
+def test_units_are_matrix_and_vector(name):
     """A matrix unit with a 16-bit peak, or a note why not; every dtype is a known format."""
     units = CHIPS[name]["units"]
     assert "matrix" in units
@@ -32,20 +31,19 @@ def test_units_are_matrix_and_vector(name: str) -> None:
 
 
 @each(HALF_PRECISION)
-def test_half_precision_peak_has_the_right_prefix(name: str) -> None:
+def test_half_precision_peak_has_the_right_prefix(name):
     """Between 1e12 and 1e16 FLOP/s: a peak in GFLOP/s or EFLOP/s is outside."""
     assert 1e12 <= peak(name, half_precision(name)) <= 1e16
 
 
 @each(PEAKS_AND_VARIANTS)
-def test_every_peak_is_plausible(item: Item) -> None:
+def test_every_peak_is_plausible(item):
     """No unit is below 1 TFLOP/s or above the 4.03e16 of the fastest FP4, as printed."""
     assert 1e12 <= item.entry["flops_per_s"] <= 4.03e16
 
 
 @each([item for item in PEAKS if "printed_with_sparsity" in item.entry])
-def test_a_sparse_figure_is_never_the_dense_peak(item: Item) -> None:
-    """Dense is 1/2 of the figure with sparsity, and 3/4 for the FP4 of Blackwell Ultra."""
+def test_a_sparse_figure_is_never_the_dense_peak(item):
     assert (
         0.45 * item.entry["printed_with_sparsity"]
         <= item.entry["flops_per_s"]
@@ -54,8 +52,7 @@ def test_a_sparse_figure_is_never_the_dense_peak(item: Item) -> None:
 
 
 @each([item for item in PEAKS if {"halved", "printed_with_sparsity"} & set(item.entry)])
-def test_halved_means_half(item: Item) -> None:
-    """With `halved` the printed figure is twice the peak to 0.1 %; no exact half lacks it."""
+def test_halved_means_half(item):
     half = item.entry["printed_with_sparsity"] / 2
     if "halved" in item.entry:
         assert item.entry["halved"] is True
@@ -68,8 +65,7 @@ HOPPER_AND_LATER = [name for name in CHIPS if re.match(r"h[12]00|gh200|g?b[123]0
 
 
 @each(HOPPER_AND_LATER)
-def test_where_nvidia_prints_sparse_rates_the_print_is_kept(name: str) -> None:
-    """Each 16- and 8-bit tensor peak since Hopper also has the sparse figure."""
+def test_where_nvidia_prints_sparse_rates_the_print_is_kept(name):
     peaks = CHIPS[name]["units"]["matrix"]
     assert [
         dtype
@@ -128,8 +124,7 @@ UNUSUAL_RATIOS: dict[tuple[str, str], tuple[float, str]] = {
         if item.path.removeprefix("matrix.") in RATIOS and item.chip in HALF_PRECISION
     ]
 )
-def test_ratio_to_half_precision_is_a_known_one(item: Item) -> None:
-    """Rates of the matrix unit are 1/2, 1, 2 or 4 times the 16-bit rate, with listed exceptions."""
+def test_ratio_to_half_precision_is_a_known_one(item):
     dtype = item.path.removeprefix("matrix.")
     ratio = item.entry["flops_per_s"] / peak(item.chip, half_precision(item.chip))
     if (item.chip, dtype) in UNUSUAL_RATIOS:
@@ -139,21 +134,18 @@ def test_ratio_to_half_precision_is_a_known_one(item: Item) -> None:
 
 
 @each(UNUSUAL_RATIOS)
-def test_an_unusual_ratio_is_one(name: str, dtype: str) -> None:
-    """No exception is within the rule."""
+def test_an_unusual_ratio_is_one(name, dtype):
     ratio = peak(name, dtype) / peak(name, half_precision(name))
     assert not any(math.isclose(ratio, usual, rel_tol=0.03) for usual in RATIOS[dtype])
 
 
 @each([item for item in PEAKS if item.path in {"matrix.fp32", "matrix.fp64"}])
-def test_wide_formats_are_slower(item: Item) -> None:
-    """Matrix fp32 and fp64 run at most at a quarter of the 16-bit rate, up to rounding."""
+def test_wide_formats_are_slower(item):
     assert item.entry["flops_per_s"] <= 0.275 * peak(item.chip, half_precision(item.chip))
 
 
 @each([item for item in PEAKS if item.path in {"matrix.mxfp4", "matrix.mxfp8"}])
-def test_block_scaled_formats_run_at_the_rate_of_their_elements(item: Item) -> None:
-    """mxfp4 equals nvfp4 and mxfp8 equals fp8 on every chip that has both."""
+def test_block_scaled_formats_run_at_the_rate_of_their_elements(item):
     same_rate = {"mxfp4": "nvfp4", "mxfp8": "fp8"}[item.path.removeprefix("matrix.")]
     vendor = CHIPS[item.chip]["vendor"]
     if same_rate == "fp8" or vendor == "NVIDIA":
@@ -163,8 +155,7 @@ def test_block_scaled_formats_run_at_the_rate_of_their_elements(item: Item) -> N
 
 
 @each([item for item in PEAKS_AND_VARIANTS if item.path.startswith("vector.")])
-def test_the_vector_unit_is_no_faster_than_the_matrix_unit(item: Item) -> None:
-    """At most the matrix rate in the same dtype, if there is one, and the 16-bit matrix rate."""
+def test_the_vector_unit_is_no_faster_than_the_matrix_unit(item):
     dtype = item.path.removeprefix("vector.")
     peaks = resolved(item.chip)["units"]["matrix"]
     widest = peaks.get(half_precision(item.chip)) or min(
@@ -188,8 +179,7 @@ SAME_SILICON = [
 
 
 @each(SAME_SILICON)
-def test_the_same_silicon_has_the_same_peaks(one: str, other: str) -> None:
-    """Chips that differ in memory only agree in every rate they both list."""
+def test_the_same_silicon_has_the_same_peaks(one, other):
     pairs = [
         (unit, dtype)
         for unit, peaks in CHIPS[other]["units"].items()

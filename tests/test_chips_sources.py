@@ -1,9 +1,6 @@
 """Numbers of config/chips.yaml have a source and a confidence; read without the package."""
 
-from __future__ import annotations
-
 import re
-from typing import Any
 
 from chip_file import (
     CONFIDENCES,
@@ -17,12 +14,11 @@ from chip_file import (
     SOURCES,
     STRUCTURE,
     VARIANTS,
-    Item,
     each,
 )
 
 
-def _source_lists(entry: dict[str, Any]) -> dict[str, list[str]]:
+def _source_lists(entry):
     """The sources of each number of an entry."""
     source = entry["source"]
     numbers = set(entry) & (NUMBERS - STRUCTURE)
@@ -30,8 +26,7 @@ def _source_lists(entry: dict[str, Any]) -> dict[str, list[str]]:
 
 
 @each([*PEAKS, *LEVELS, *NETWORKS, *POWERS, *PRICES, *MEASURED])
-def test_every_number_has_a_source_that_is_listed(item: Item) -> None:
-    """Each number of the entry, no other key, and no unknown source."""
+def test_every_number_has_a_source_that_is_listed(item):
     lists = _source_lists(item.entry)
     numbers = set(item.entry) & NUMBERS
     assert numbers - STRUCTURE <= set(lists) <= numbers
@@ -42,14 +37,12 @@ def test_every_number_has_a_source_that_is_listed(item: Item) -> None:
 
 
 @each(VARIANTS)
-def test_every_variant_has_a_source_that_is_listed(name: str) -> None:
-    """The source of a variant is in the list of sources."""
+def test_every_variant_has_a_source_that_is_listed(name):
     assert VARIANTS[name]["source"]
     assert set(VARIANTS[name]["source"]) <= set(SOURCES)
 
 
-def test_every_source_is_used() -> None:
-    """No listed source is unused."""
+def test_every_source_is_used():
     entries = [item.entry for item in [*PEAKS, *LEVELS, *NETWORKS, *POWERS, *PRICES, *MEASURED]]
     used = {
         source
@@ -62,8 +55,7 @@ def test_every_source_is_used() -> None:
 
 
 @each(SOURCES)
-def test_a_source_says_what_it_is(name: str) -> None:
-    """Title, kind, date and address; without an address the title says second-hand."""
+def test_a_source_says_what_it_is(name):
     source = SOURCES[name]
     assert {"title", "kind", "date"} <= set(source) <= {"title", "kind", "date", "url"}
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
@@ -75,21 +67,18 @@ def test_a_source_says_what_it_is(name: str) -> None:
 
 
 @each([*PEAKS, *LEVELS, *NETWORKS, *POWERS])
-def test_confidence_is_stated(item: Item) -> None:
-    """One of six words, for every entry."""
+def test_confidence_is_stated(item):
     assert item.entry["confidence"] in CONFIDENCES
 
 
 @each([item for item in [*PEAKS, *LEVELS, *NETWORKS] if "estimate" in item.entry])
-def test_an_estimate_says_where_it_comes_from(item: Item) -> None:
-    """`estimate` is true or absent, and has a note."""
+def test_an_estimate_says_where_it_comes_from(item):
     assert item.entry["estimate"] is True
     assert item.entry["note"]
 
 
 @each([item for item in PEAKS if item.entry["confidence"] == "derived"])
-def test_a_derived_peak_shows_its_arithmetic(item: Item) -> None:
-    """The note of a derived number has its arithmetic."""
+def test_a_derived_peak_shows_its_arithmetic(item):
     assert item.entry["note"]
 
 
@@ -100,6 +89,5 @@ def test_a_derived_peak_shows_its_arithmetic(item: Item) -> None:
         if item.path != "hbm" and "bytes_per_s" in item.entry and item.path != "host"
     ]
 )
-def test_on_chip_bandwidths_are_marked_as_estimates(item: Item) -> None:
-    """No source has a vendor's figure."""
+def test_on_chip_bandwidths_are_marked_as_estimates(item):
     assert item.entry["estimate"] is True

@@ -1,12 +1,9 @@
 """The commands besides `explain` and `run`: what they print, write and refuse."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import re
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -29,9 +26,6 @@ from rooflines.run.ending import (
 )
 from rooflines.run.plan import plan
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 LONG = "x" * 5000
 
 
@@ -47,18 +41,14 @@ chips:
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, with a config."""
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.yaml").write_text(SMALL)
     return tmp_path
 
 
 @pytest.mark.parametrize("path", cli.every_command(), ids=" ".join)
-def test_every_command_has_help_with_an_example(
-    path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`--help` shows how to call it; that of a group lists its commands."""
+def test_every_command_has_help_with_an_example(path, capsys):
     text = said(capsys, *path, "--help")
     if path[0] in cli.GROUPS and len(path) == 1:
         assert all(f"\n  {name} " in text for name in cli.GROUPS[path[0]][0])
@@ -67,10 +57,7 @@ def test_every_command_has_help_with_an_example(
 
 
 @pytest.mark.parametrize("name", cli.SHORT)
-def test_commands_of_groups_work_without_their_group(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As they were called before; help does not list them."""
+def test_commands_of_groups_work_without_their_group(name, capsys):
     assert said(capsys, name, "--help").startswith(f"Usage: rooflines {name} ")
     assert f"\n  {name} " not in said(capsys, "--help")
 
@@ -104,10 +91,7 @@ def test_commands_of_groups_work_without_their_group(
         ("chekc my.yaml", "rooflines has no command 'chekc'.\n  close to it: check"),
     ],
 )
-def test_a_mistake_gives_one_message_and_writes_nothing(
-    words: str, message: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With close names and a fix; exit code 2."""
+def test_a_mistake_gives_one_message_and_writes_nothing(words, message, here, capsys):
     assert cli.run(words.split()) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -116,8 +100,7 @@ def test_a_mistake_gives_one_message_and_writes_nothing(
     assert [path.name for path in here.iterdir()] == ["my.yaml"]
 
 
-def test_check_reports_all_mistakes_at_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two mistakes in one run, each with its line."""
+def test_check_reports_all_mistakes_at_once(here, capsys):
     (here / "my.yaml").write_text(SMALL.replace("tpu-v5e", "tpu-v5").replace("bf16", "bf61"))
     assert cli.run(["check", "my.yaml"]) == 2
     message = capsys.readouterr().err
@@ -125,10 +108,7 @@ def test_check_reports_all_mistakes_at_once(here: Path, capsys: pytest.CaptureFi
     assert "'bf61'" in message
 
 
-def test_run_refuses_a_wrong_config_before_anything_else(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The message and the exit status are those of `check`."""
+def test_run_refuses_a_wrong_config_before_anything_else(here, capsys):
     (here / "my.yaml").write_text(SMALL.replace("tpu-v5e", "tpu-v5"))
     assert cli.run(["check", "my.yaml"]) == 2
     message = capsys.readouterr().err
@@ -137,8 +117,7 @@ def test_run_refuses_a_wrong_config_before_anything_else(
     assert not (here / "results").exists()
 
 
-def test_check_says_what_a_run_will_make(capsys: pytest.CaptureFixture[str]) -> None:
-    """Rows and skipped rows are those of the Python interface."""
+def test_check_says_what_a_run_will_make(capsys):
     config = rooflines.load_config("my.yaml")
     text = said(capsys, "check", "my.yaml")
     rows = rooflines.rows(config, "a").collect().height
@@ -152,10 +131,7 @@ def test_check_says_what_a_run_will_make(capsys: pytest.CaptureFixture[str]) -> 
     ("columns", "size"),
     [("all", "192 MB"), ("core", "70 MB"), (["t_lower_s", "bound"], "10 MB"), (["fits"], "20 kB")],
 )
-def test_check_expects_the_bytes_of_the_columns_that_are_stored(
-    columns: list[str] | str, size: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of ten million rows in one part, which has 20 kB beside its rows."""
+def test_check_expects_the_bytes_of_the_columns_that_are_stored(columns, size, here, capsys):
     steps = {"from": 1, "step": 1}
     sweep = {
         "operation": "matmul",
@@ -171,10 +147,7 @@ def test_check_expects_the_bytes_of_the_columns_that_are_stored(
 
 
 @pytest.mark.parametrize(("columns", "size"), [("all", "142 MB"), ("core", "52 MB")])
-def test_check_expects_the_bytes_of_models(
-    columns: str, size: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of a million rows in one part."""
+def test_check_expects_the_bytes_of_models(columns, size, here, capsys):
     sweep = {
         "models": "llama-3.1-70b",
         "grid": {"B": {"from": 1, "to": 1000, "step": 1}, "S": {"from": 1, "to": 1000, "step": 1}},
@@ -190,9 +163,7 @@ def test_check_expects_the_bytes_of_models(
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_new_config_is_valid_and_answers_its_question(
-    question: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_config_is_valid_and_answers_its_question(question, here, capsys):
     """It has thresholds, comments, and at most 25 lines."""
     assert f"rooflines run {question}.yaml" in said(capsys, "new", question)
     text = (here / f"{question}.yaml").read_text()
@@ -204,8 +175,7 @@ def test_a_new_config_is_valid_and_answers_its_question(
     assert frame["critical"].drop_nulls().len() > 3
 
 
-def test_a_config_about_ones_own_model_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By an id, or by the path of a config.json."""
+def test_a_config_about_ones_own_model_runs(here, capsys):
     said(capsys, "new", "--model", "qwen3-8b", "-o", "one.yaml")
     entry = model_entries()["qwen3-8b"].model_dump(exclude_none=True)
     (here / "config.json").write_text(json.dumps(config_of(entry)))
@@ -216,8 +186,7 @@ def test_a_config_about_ones_own_model_runs(here: Path, capsys: pytest.CaptureFi
     assert frames[0]["critical"].to_list() == frames[1]["critical"].to_list()
 
 
-def test_a_config_of_prices_is_enough(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`explain`, `list chips` and `compare` know them; a chip without a price is said."""
+def test_a_config_of_prices_is_enough(here, capsys):
     (here / "prices.yaml").write_text("prices: {mi300x: 2.5}\n")
     words = ("--config", "prices.yaml")
     row = json.loads(
@@ -244,10 +213,7 @@ def test_a_config_of_prices_is_enough(here: Path, capsys: pytest.CaptureFixture[
         ("a:\n  b: [1, 2\n  c: 3\n", "brackets and quotes are closed"),
     ],
 )
-def test_a_config_that_is_no_yaml_says_what_to_look_at(
-    text: str, fix: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Tabs, indentation, brackets; with line and column."""
+def test_a_config_that_is_no_yaml_says_what_to_look_at(text, fix, here, capsys):
     (here / "bad.yaml").write_text(text)
     assert cli.run(["check", "bad.yaml"]) == 2
     message = capsys.readouterr().err
@@ -255,8 +221,7 @@ def test_a_config_that_is_no_yaml_says_what_to_look_at(
     assert fix in message
 
 
-def test_the_help_has_a_whole_line_for_each_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without an ellipsis, at 80 columns."""
+def test_the_help_has_a_whole_line_for_each_command(capsys):
     listed = said(capsys, "--help").partition("Commands:\n")[2].splitlines()
     for name, line in zip(COMMANDS, listed, strict=False):
         assert line.split()[0] == name
@@ -264,8 +229,7 @@ def test_the_help_has_a_whole_line_for_each_command(capsys: pytest.CaptureFixtur
         assert not line.endswith("...")
 
 
-def test_the_catalogue_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    """CSV and JSON have every row of the Python interface; a table has every chip."""
+def test_the_catalogue_is_printed_whole(capsys):
     frame = rooflines.chips()
     assert pl.read_csv(io.StringIO(said(capsys, "chips", "--csv"))).height == frame.height
     one = json.loads(said(capsys, "chips", "h100-sxm", "--json"))
@@ -279,8 +243,7 @@ def test_the_catalogue_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> N
     assert "989 TFLOP/s" in said(capsys, "chips", "h100-sxm")
 
 
-def test_columns_are_those_of_python(capsys: pytest.CaptureFixture[str]) -> None:
-    """All of them, or those of one kind of table."""
+def test_columns_are_those_of_python(capsys):
     assert json.loads(said(capsys, "list", "columns", "--json")) == rooflines.columns().to_dicts()
     one = said(capsys, "list", "columns", "thresholds").splitlines()
     assert len(one) == rooflines.columns().filter(file="thresholds").height + 1
@@ -290,8 +253,7 @@ def test_columns_are_those_of_python(capsys: pytest.CaptureFixture[str]) -> None
     )
 
 
-def test_keys_are_those_of_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of every place of a config, or of one."""
+def test_keys_are_those_of_the_schema(capsys):
     every = json.loads(said(capsys, "list", "keys", "--json"))
     found = {row["key"] for row in every if row["place"] == "config"}
     assert found == {*config_schema()["properties"]}
@@ -300,16 +262,14 @@ def test_keys_are_those_of_the_schema(capsys: pytest.CaptureFixture[str]) -> Non
     assert "place is 'sweep', which is no place" in refused(capsys, "list", "keys", "sweep")
 
 
-def test_dtypes_have_the_sources_of_their_formats(capsys: pytest.CaptureFixture[str]) -> None:
-    """JSON has a source for each of the four formats of each combination."""
+def test_dtypes_have_the_sources_of_their_formats(capsys):
     rows = json.loads(said(capsys, "dtypes", "--json"))
     assert [row["dtypes"] for row in rows] == rooflines.dtypes()["dtypes"].to_list()
     assert all(row[f"{name}_source"] for row in rows for name in ("x", "w", "out", "compute"))
     assert len(said(capsys, "dtypes").splitlines()) == len(rows) + 1
 
 
-def test_a_table_fits_the_terminal() -> None:
-    """The widest column is cut, and marked; without a limit nothing is."""
+def test_a_table_fits_the_terminal():
     rows = [("a", "b" * 100), ("cc", "d")]
     assert all(len(line) <= 40 for line in as_table(("x", "y"), rows, 40).splitlines())
     assert "b.." in as_table(("x", "y"), rows, 40)
@@ -317,9 +277,7 @@ def test_a_table_fits_the_terminal() -> None:
     assert all(len(line) <= 5 for line in as_table(("x", "y"), rows, 5).splitlines())
 
 
-def test_two_chips_are_compared_by_their_numbers_and_critical_sizes(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_two_chips_are_compared_by_their_numbers_and_critical_sizes(capsys):
     """The h200 is the h100 with a faster memory: that, and nothing else, is why."""
     rows = list(
         csv.DictReader(io.StringIO(said(capsys, "compare", "h100-sxm", "h200-sxm", "--csv")))
@@ -340,11 +298,7 @@ def test_two_chips_are_compared_by_their_numbers_and_critical_sizes(
     assert [float(found["one"]), float(found["other"])] == expected
 
 
-def test_a_config_of_chips_alone_names_chips_for_every_command(
-    here: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Only a run needs sweeps; the date of a price may be unquoted."""
+def test_a_config_of_chips_alone_names_chips_for_every_command(here, capsys):
     (here / "chips.yaml").write_text(CHIPS)
     assert cli.run(["check", "chips.yaml"]) == 2
     assert "has no sweeps, so there is nothing to compute" in capsys.readouterr().err
@@ -370,27 +324,18 @@ def test_a_config_of_chips_alone_names_chips_for_every_command(
         (("run", LONG), "is longer than the name of a file can be"),
     ],
 )
-def test_a_name_of_thousands_of_letters_is_one_message(
-    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Longer than the system allows the name of a file to be, and shortened in the message."""
+def test_a_name_of_thousands_of_letters_is_one_message(words, message, capsys):
     printed = refused(capsys, *words)
     assert message in printed
     assert len(printed) < 400
 
 
-def test_numbers_that_work_against_each_other_are_both_named(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """A TPU v5e has a lower peak, so a lower critical batch, although its memory is slower."""
+def test_numbers_that_work_against_each_other_are_both_named(capsys):
     text = said(capsys, "compare", "h100-sxm", "tpu-v5e", "--csv")
     assert "units.matrix.bf16.flops_per_s; against it memory.hbm.bytes_per_s" in text
 
 
-def test_two_configs_are_compared_by_rows_and_thresholds(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A changed number of a chip is found, with the thresholds that it moves."""
+def test_two_configs_are_compared_by_rows_and_thresholds(here, capsys):
     changed = SMALL.replace("4.0e+12", "5.0e+12").replace("[1, 64, 4096]", "[1, 64]")
     (here / "other.yaml").write_text(changed)
     text = said(capsys, "compare", "my.yaml", "other.yaml", "--csv")
@@ -403,8 +348,7 @@ def test_two_configs_are_compared_by_rows_and_thresholds(
     assert "0 of 4 thresholds in both differ" in said(capsys, "compare", "my.yaml", "my.yaml")
 
 
-def test_findings_of_models_and_timings() -> None:
-    """The median of each phase, and the range of the medians of all timings of a set."""
+def test_findings_of_models_and_timings():
     solved = {"split": "tp8", "phase": "decode", "axis": "B", "critical_median": "2484"}
     solved["never"] = "0.5"
     never = {**solved, "critical_median": "", "never": "1.0"}
@@ -429,8 +373,7 @@ def test_findings_of_models_and_timings() -> None:
     assert not list(measured_findings([]))
 
 
-def test_a_run_without_operations_names_what_it_has(here: Path) -> None:
-    """A summary and thresholds of operations are empty then."""
+def test_a_run_without_operations_names_what_it_has(here):
     (here / "timed.csv").write_text(
         "chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds\n"
         "h100-sxm,trtllm,bf16,bf16,bf16,bf16,1024,8192,8192,2e-4\n"
@@ -445,8 +388,7 @@ def test_a_run_without_operations_names_what_it_has(here: Path) -> None:
     assert last == f"Open {here}/bundle/index.html; in numbers: {here}/measured.csv"
 
 
-def test_findings_count_rows_and_not_lines() -> None:
-    """The share weighs each line of the summary by its rows."""
+def test_findings_count_rows_and_not_lines():
     line = {"rows": "1", "compute_bound": "1.0", "bottleneck": "compute", "never": "0.0"}
     line |= {"axis": "B", "critical_median": "280", "split": "none"}
     other = {**line, "rows": "5", "compute_bound": "0.0", "bottleneck": "memory", "never": "1.0"}

@@ -1,7 +1,5 @@
 """`rooflines run` and `rooflines origin`, on a terminal and piped."""
 
-from __future__ import annotations
-
 import os
 import pty
 import signal
@@ -9,7 +7,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -19,27 +16,22 @@ from small_config import SMALL
 from rooflines.cli import main as cli
 from rooflines.cli.run import snakemake_command
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, with a config."""
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.yaml").write_text(SMALL)
     return tmp_path
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A folder in which `rooflines run` made results on a terminal, and what it printed."""
+def ran(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ran")
     (folder / "my.yaml").write_text(SMALL)
     return folder, on_a_terminal(folder, "run", "my.yaml", "--cores", "2")[1]
 
 
-def on_a_terminal(folder: Path, *words: str, stop_after: str = "") -> tuple[int, str]:
+def on_a_terminal(folder, *words, stop_after=""):
     """The exit status and the output of a command on a terminal of 80 columns.
 
     Args:
@@ -67,8 +59,7 @@ def on_a_terminal(folder: Path, *words: str, stop_after: str = "") -> tuple[int,
         return run.wait(60), shown.decode().replace("\r\n", "\n")
 
 
-def test_run_makes_results_in_this_folder_and_says_what(ran: tuple[Path, str]) -> None:
-    """Its last lines say what was made, skipped and found, and what to open."""
+def test_run_makes_results_in_this_folder_and_says_what(ran):
     folder, text = ran
     assert (folder / "results/bundle/index.html").is_file()
     assert "In results: 12 rows in 1 part, thresholds.parquet, 0 charts\n" in text
@@ -78,8 +69,7 @@ def test_run_makes_results_in_this_folder_and_says_what(ran: tuple[Path, str]) -
     assert "\x1b[3" not in text, "NO_COLOR is set"
 
 
-def test_targets_are_not_read_as_configs(tmp_path: Path) -> None:
-    """An option follows the config file, so that what the user adds begins a list of its own."""
+def test_targets_are_not_read_as_configs(tmp_path):
     (tmp_path / "my.yaml").write_text(SMALL)
     config = str(tmp_path / "my.yaml")
     words = snakemake_command(config, 2, ["summary"], dry_run=False)
@@ -87,10 +77,7 @@ def test_targets_are_not_read_as_configs(tmp_path: Path) -> None:
     assert words[-1] == "summary"
 
 
-def test_origin_says_what_the_old_command_says(
-    ran: tuple[Path, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Unchanged files give 0, others 1."""
+def test_origin_says_what_the_old_command_says(ran, capsys):
     file = str(ran[0] / "results" / "summary.csv")
     assert said(capsys, "origin", file, "--check") == f"{file} is as it was written\n"
     assert "sweeps:" in said(capsys, "origin", file)
@@ -99,8 +86,7 @@ def test_origin_says_what_the_old_command_says(
     assert cli.run(["origin", str(changed)]) == 1
 
 
-def test_origin_ends_quietly_with_its_reader(ran: tuple[Path, str]) -> None:
-    """As after `| head`."""
+def test_origin_ends_quietly_with_its_reader(ran):
     command = f"{sys.executable} -m rooflines origin results | true"
     done = subprocess.run(
         ["/bin/sh", "-c", command], cwd=ran[0], capture_output=True, text=True, check=True
@@ -108,8 +94,7 @@ def test_origin_ends_quietly_with_its_reader(ran: tuple[Path, str]) -> None:
     assert done.stderr == ""
 
 
-def test_a_dry_run_makes_nothing_and_words_after_dashes_go_to_snakemake(here: Path) -> None:
-    """Piped, without colours; the words reach Snakemake."""
+def test_a_dry_run_makes_nothing_and_words_after_dashes_go_to_snakemake(here):
     words = ["run", "my.yaml", "--dry-run", "--", "results/skipped.csv"]
     done = subprocess.run(
         [sys.executable, "-m", "rooflines", *words],
@@ -122,8 +107,7 @@ def test_a_dry_run_makes_nothing_and_words_after_dashes_go_to_snakemake(here: Pa
     assert not (here / "results").exists()
 
 
-def test_ctrl_c_ends_a_run_in_one_line(here: Path) -> None:
-    """No traceback and no block of a failed rule."""
+def test_ctrl_c_ends_a_run_in_one_line(here):
     large = SMALL.replace("[1, 64, 4096]", "{from: 1, to: 1000000, step: 1}")
     (here / "my.yaml").write_text(large)
     status, text = on_a_terminal(here, "run", "my.yaml", "--cores", "2", stop_after="to make")
@@ -135,8 +119,7 @@ def test_ctrl_c_ends_a_run_in_one_line(here: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_a_run_ends_with_its_command(here: Path, number: signal.Signals) -> None:
-    """No process works on, and no later job starts."""
+def test_a_run_ends_with_its_command(here, number):
     large = SMALL.replace("[1, 64, 4096]", "{from: 1, to: 400000, step: 1}")
     (here / "my.yaml").write_text(large)
     ours = [sys.executable, "-m", "rooflines", "run", "my.yaml", "--cores", "1"]
@@ -155,24 +138,19 @@ def test_a_run_ends_with_its_command(here: Path, number: signal.Signals) -> None
 
 
 @pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
-def test_a_run_needs_no_stream(here: Path, closed: str) -> None:
-    """Of a service or a script, standard streams may be closed."""
+def test_a_run_needs_no_stream(here, closed):
     command = f"{sys.executable} -m rooflines run my.yaml --cores 2 -- thresholds {closed}"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=False)
     assert (done.returncode, (here / "results/thresholds.parquet").is_file()) == (0, True)
 
 
-def test_run_without_snakemake_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One message with the command."""
+def test_run_without_snakemake_says_how_to_install_it(monkeypatch, capsys):
     monkeypatch.setattr("rooflines.cli.run.find_spec", lambda _: None)
     assert cli.run(["run", "my.yaml"]) == 2
     assert "`pip install 'snakemake>=9.27,<10'`" in capsys.readouterr().err
 
 
-def test_a_terminal_gets_tables_of_its_width(here: Path) -> None:
-    """No line of a table is wider than 80 columns."""
+def test_a_terminal_gets_tables_of_its_width(here):
     for words in (("chips",), ("dtypes",), ("compare", "h100-sxm", "b200")):
         status, text = on_a_terminal(here, *words)
         assert status == 0

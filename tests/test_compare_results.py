@@ -1,16 +1,9 @@
 """benchmarks/compare_results.py names every difference of two results folders."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 import pytest
 
 from benchmarks.compare_results import differences, main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TABLE = pl.DataFrame(
     {"chip": ["a", "a", "b"], "B": [1, 2, 3], "t_math_s": [1.0, None, 0.1 + 0.2]},
@@ -20,8 +13,7 @@ SKIPPED = "sweep,reason\ns,none\n"
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> list[str]:
-    """Two results folders with the same values."""
+def folders(tmp_path):
     made = [tmp_path / "old", tmp_path / "new"]
     for folder in made:
         (folder / "tables" / "s").mkdir(parents=True)
@@ -31,8 +23,7 @@ def folders(tmp_path: Path) -> list[str]:
     return [str(folder) for folder in made]
 
 
-def test_equal_folders_are_equal(folders: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The last line counts what was compared; the exit status is 0."""
+def test_equal_folders_are_equal(folders, capsys):
     assert main(folders) == 0
     assert capsys.readouterr().out == "3 files with 20 values are equal\n"
 
@@ -52,14 +43,12 @@ def test_equal_folders_are_equal(folders: list[str], capsys: pytest.CaptureFixtu
         (pl.lit(1).alias("more"), "columns added: more"),
     ],
 )
-def test_a_changed_value_is_named(change: pl.Expr, line: str) -> None:
-    """Column, number of rows, and the first values; a last bit and a null count."""
+def test_a_changed_value_is_named(change, line):
     (found,) = differences(TABLE, TABLE.with_columns(change))
     assert found.startswith(line)
 
 
-def test_zeros_of_both_signs_differ() -> None:
-    """Values are compared bit by bit."""
+def test_zeros_of_both_signs_differ():
     zero, negative = (pl.DataFrame({"x": [value]}) for value in (0.0, -0.0))
     assert list(differences(zero, zero)) == []
     assert len(list(differences(zero, negative))) == 1
@@ -73,15 +62,11 @@ def test_zeros_of_both_signs_differ() -> None:
         (TABLE.select("B", "chip", "t_math_s"), ["order of columns differs"]),
     ],
 )
-def test_another_form_is_named(new: pl.DataFrame, lines: list[str]) -> None:
-    """Columns, their order, and the number of rows."""
+def test_another_form_is_named(new, lines):
     assert list(differences(TABLE, new)) == lines
 
 
-def test_files_are_compared_by_name(
-    folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A missing, a new and a changed file are three lines; the exit status is 1."""
+def test_files_are_compared_by_name(folders, tmp_path, capsys):
     (tmp_path / "new" / "thresholds.parquet").rename(tmp_path / "new" / "model-thresholds.parquet")
     (tmp_path / "new" / "skipped.csv").write_text("sweep,reason\ns,other\n", encoding="utf-8")
     assert main(folders) == 1
@@ -92,7 +77,6 @@ def test_files_are_compared_by_name(
     ]
 
 
-def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    """Two empty folders are no proof of equality."""
+def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(SystemExit, match="2"):
         main([str(tmp_path), str(tmp_path)])

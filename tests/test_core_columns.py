@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,9 +13,6 @@ from rooflines.charts.choice import absent
 from rooflines.charts.registry import kinds
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TIMES = ["t_math_s", "t_memory_s", "t_network_s"]
 CORE = ["flops", "memory_bytes", "network_bytes", *TIMES, "t_lower_s", "bound", "fits"]
@@ -42,7 +39,7 @@ WHOLE = {
 }
 
 
-def config_of(columns: object, **more: object) -> rooflines.Config:
+def config_of(columns, **more):
     """A config with a sweep of each kind."""
     content: dict[str, Any] = {
         "sweeps": {"mine": {**OPERATION, "columns": columns, **more}},
@@ -52,8 +49,7 @@ def config_of(columns: object, **more: object) -> rooflines.Config:
     return rooflines.load_config(content)
 
 
-def test_core_tables_store_keys_sizes_and_the_listed_metrics(tmp_path: Path) -> None:
-    """Values are those of all columns; the list written out gives the same."""
+def test_core_tables_store_keys_sizes_and_the_listed_metrics(tmp_path):
     core, listed, whole = (config_of(columns) for columns in ("core", CORE, "all"))
     for part in plan(core).parts:
         write_part(part.spec, tmp_path / part.path)
@@ -75,8 +71,7 @@ def test_core_tables_store_keys_sizes_and_the_listed_metrics(tmp_path: Path) -> 
     assert kernels[-len(without_lower) :] == without_lower
 
 
-def test_a_table_is_read_from_its_folder_or_one_file(tmp_path: Path) -> None:
-    """The folder has all rows, in order; a file has its own."""
+def test_a_table_is_read_from_its_folder_or_one_file(tmp_path):
     config = config_of("core", rows_per_part=20)
     paths = [tmp_path / part.path for part in plan(config).parts_in("tables")]
     for part, path in zip(plan(config).parts_in("tables"), paths, strict=True):
@@ -90,21 +85,18 @@ def test_a_table_is_read_from_its_folder_or_one_file(tmp_path: Path) -> None:
         rooflines.scan(tmp_path)
 
 
-def test_charts_name_the_columns_that_core_lacks() -> None:
-    """A chart that reads only core columns can be drawn."""
+def test_charts_name_the_columns_that_core_lacks():
     sweep = config_of("core").sweep("mine")
     assert absent(kinds()["roofline"], sweep) == ["memory_intensity", "attained_flops_per_s"]
     assert absent(kinds()["time"], sweep) == []
 
 
-def test_a_slip_in_the_name_is_reported() -> None:
-    """The message has the nearest choice."""
+def test_a_slip_in_the_name_is_reported():
     with pytest.raises(rooflines.RooflinesError, match="close to it: core"):
         config_of("cor")
 
 
-def test_the_key_floats_is_reported_as_gone_in_one_line() -> None:
-    """Earlier versions had it."""
+def test_the_key_floats_is_reported_as_gone_in_one_line():
     with pytest.raises(rooflines.RooflinesError) as caught:
         config_of("all", floats="float32")
     assert str(caught.value) == (

@@ -6,13 +6,11 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from bundles import HOSTILE
-from playwright.sync_api import Browser
 
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.measured import measured_quantiles
@@ -37,19 +35,17 @@ OBSERVABLE = """async ([code, files]) => {
 
 
 @pytest.fixture(scope="module")
-def folder(site: Path) -> Path:
-    """The folder of the data."""
+def folder(site):
     return site / "data"
 
 
 @pytest.fixture(scope="module")
-def package(folder: Path) -> dict[str, Any]:
-    """What describes it."""
+def package(folder):
     found: dict[str, Any] = json.loads((folder / "datapackage.json").read_text())
     return found
 
 
-def snippet(folder: Path, language: str, word: str = "") -> str:
+def snippet(folder, language, word=""):
     """A block of code of the README."""
     found: list[str] = re.findall(
         rf"```{language}\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL
@@ -57,8 +53,7 @@ def snippet(folder: Path, language: str, word: str = "") -> str:
     return next(code for code in found if word in code)
 
 
-def test_it_describes_every_table(folder: Path, package: dict[str, Any]) -> None:
-    """Rows, bytes, digest, and each column with its type and meaning."""
+def test_it_describes_every_table(folder, package):
     assert [one["name"] for one in package["resources"]] == [
         *("chips", "models", "layers", "measured", "thresholds", "model-thresholds", "formulas")
     ]
@@ -77,16 +72,14 @@ def test_it_describes_every_table(folder: Path, package: dict[str, Any]) -> None
         assert [field["name"] for field in fields if not field["description"]] == [], one["name"]
 
 
-def test_it_says_where_it_is_from(package: dict[str, Any]) -> None:
-    """Title, version, licence, citation and the config."""
+def test_it_says_where_it_is_from(package):
     assert package["title"] == HOSTILE
     assert package["version"] in package["citation"]
     assert package["licenses"][0]["name"] == "MIT"
     assert package["config"] == "config.yaml"
 
 
-def test_its_numbers_are_those_of_the_catalogue(folder: Path) -> None:
-    """A peak with its dtype, a bandwidth with its level, quantiles of timings."""
+def test_its_numbers_are_those_of_the_catalogue(folder):
     chips = pl.read_parquet(folder / "chips.parquet").filter(chip="h100-sxm")
     entry = chip_entries()["h100-sxm"]
     (peak,) = chips.filter(path="units.matrix.bf16.flops_per_s").to_dicts()
@@ -98,8 +91,7 @@ def test_its_numbers_are_those_of_the_catalogue(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", ["pandas", "polars"])
-def test_a_snippet_in_python_runs(folder: Path, tool: str) -> None:
-    """In the folder of the data; skipped where the tool is not installed."""
+def test_a_snippet_in_python_runs(folder, tool):
     pytest.importorskip(tool)
     code = snippet(folder, "python", f"import {tool}")
     done = subprocess.run(
@@ -109,8 +101,7 @@ def test_a_snippet_in_python_runs(folder: Path, tool: str) -> None:
     assert "tpu-v5e" in done.stdout or "h100-sxm" in done.stdout
 
 
-def test_the_query_of_duckdb_runs(folder: Path) -> None:
-    """Rows in the order of the median; skipped where neither module nor program is installed."""
+def test_the_query_of_duckdb_runs(folder):
     query = snippet(folder, "sql")
     program = shutil.which("duckdb")
     if program:
@@ -124,8 +115,7 @@ def test_the_query_of_duckdb_runs(folder: Path) -> None:
     assert [row[4] for row in rows] == sorted(row[4] for row in rows)
 
 
-def test_the_snippet_of_observable_runs(folder: Path, browser: Browser) -> None:
-    """In a browser, with stand-ins for its file attachments and inputs."""
+def test_the_snippet_of_observable_runs(folder, browser):
     with browser.new_context() as context:
         names = ("chips.csv", "formulas.json")
         files = {name: (folder / name).read_text() for name in names}

@@ -14,20 +14,17 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @pytest.fixture(scope="module")
-def config() -> dict[str, Any]:
-    """The default config."""
+def config():
     return plain_file("config.yaml")
 
 
 @pytest.fixture(scope="module")
-def dtypes() -> dict[str, Any]:
-    """The dtype catalogue."""
+def dtypes():
     return plain_file("dtypes.yaml")
 
 
 @pytest.fixture(scope="module")
-def sweeps(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The sweeps of the default config, by name."""
+def sweeps(config):
     found: dict[str, dict[str, Any]] = config["sweeps"]
     return found
 
@@ -41,8 +38,7 @@ def sweeps(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
         ("config.yaml", ("chips",)),
     ],
 )
-def test_names_are_well_formed(file: str, path: tuple[str, ...]) -> None:
-    """Names consist of lower-case letters, digits and single hyphens."""
+def test_names_are_well_formed(file, path):
     found = plain_file(file)
     for key in path:
         found = found[key]
@@ -50,10 +46,7 @@ def test_names_are_well_formed(file: str, path: tuple[str, ...]) -> None:
     assert [name for name in found if not NAME.fullmatch(name)] == []
 
 
-def test_named_combinations_exist(
-    dtypes: dict[str, Any], sweeps: dict[str, dict[str, Any]]
-) -> None:
-    """Every combination that a sweep names is in the catalogue."""
+def test_named_combinations_exist(dtypes, sweeps):
     asked = {
         (sweep, name)
         for sweep, given in sweeps.items()
@@ -63,10 +56,7 @@ def test_named_combinations_exist(
     assert {(sweep, name) for sweep, name in asked if name not in dtypes["combinations"]} == set()
 
 
-def test_inline_combinations_use_known_formats(
-    dtypes: dict[str, Any], sweeps: dict[str, dict[str, Any]]
-) -> None:
-    """Inline combinations are complete and use existing formats."""
+def test_inline_combinations_use_known_formats(dtypes, sweeps):
     inline = [
         given
         for sweep in sweeps.values()
@@ -79,8 +69,7 @@ def test_inline_combinations_use_known_formats(
         assert set(given.values()) <= set(dtypes["formats"])
 
 
-def test_overrides_are_positive_numbers(config: dict[str, Any]) -> None:
-    """Overrides of chips are positive numbers."""
+def test_overrides_are_positive_numbers(config):
     paths = {
         (chip, path): value
         for chip, given in config["chips"].items()
@@ -93,10 +82,7 @@ def test_overrides_are_positive_numbers(config: dict[str, Any]) -> None:
     } == set()
 
 
-def test_own_chips_are_sourced_and_used(
-    config: dict[str, Any], sweeps: dict[str, dict[str, Any]]
-) -> None:
-    """Every chip of the config has a source and is used by a sweep."""
+def test_own_chips_are_sourced_and_used(config, sweeps):
     used = {chip for given in sweeps.values() if given["chips"] != "all" for chip in given["chips"]}
     assert {
         chip
@@ -105,7 +91,7 @@ def test_own_chips_are_sourced_and_used(
     } == set()
 
 
-def test_chip_of_243_flop_per_byte(config: dict[str, Any]) -> None:
+def test_chip_of_243_flop_per_byte(config):
     """The book's rounded chip has a critical intensity of exactly 243 FLOP/byte."""
     chip = config["chips"]["tpu-v5e-intensity-243"]
     assert (
@@ -114,7 +100,7 @@ def test_chip_of_243_flop_per_byte(config: dict[str, Any]) -> None:
     )
 
 
-def test_vector_unit_intensity(config: dict[str, Any]) -> None:
+def test_vector_unit_intensity(config):
     """The vector unit of the dot product needs 2.5 FLOP/byte."""
     chip = config["chips"]["tpu-v5p-vector-7e12"]
     assert Fraction(chip["units.vector.fp32.flops_per_s"]) / Fraction(
@@ -122,38 +108,33 @@ def test_vector_unit_intensity(config: dict[str, Any]) -> None:
     ) == Fraction(5, 2)
 
 
-def test_timed_matmul(sweeps: dict[str, dict[str, Any]]) -> None:
+def test_timed_matmul(sweeps):
     """The matmul of the timing example is of exactly 1e12 FLOP."""
     grid = sweeps["book-time-of-1e12-flops"]["grid"]
     assert 2 * grid["B"] * grid["D"] * grid["F"] == 10**12
 
 
-def test_batch_in_tokens(sweeps: dict[str, dict[str, Any]]) -> None:
-    """512 sequences of 4096 tokens over 128 replicas are 16384 tokens each."""
+def test_batch_in_tokens(sweeps):
     batch = sweeps["book-batch-in-tokens"]["grid"]["B"]
     assert Fraction(batch["sequences"] * batch["tokens_per_sequence"], batch["replicas"]) == 16384
 
 
-def test_question_3_grid(sweeps: dict[str, dict[str, Any]]) -> None:
-    """The curve of question 3 has every batch size from 1 to 512, at D = F = 1024 and 4096."""
+def test_question_3_grid(sweeps):
     grid = sweeps["book-q3-curve"]["grid"]
     assert grid == {"B": {"from": 1, "to": 512, "step": 1}, "D": [1024, 4096], "F": "D"}
 
 
-def test_shard_counts(sweeps: dict[str, dict[str, Any]]) -> None:
-    """Models are split over 1 to 64 chips, in powers of two."""
+def test_shard_counts(sweeps):
     assert sweeps["sharded-models"]["shards"] == [2**power for power in range(7)]
 
 
-def test_batch_sizes(sweeps: dict[str, dict[str, Any]]) -> None:
-    """The large sweeps take batches in powers of two up to 65,536, on every chip."""
+def test_batch_sizes(sweeps):
     for name in ("common-sizes", "model-shapes", "sharded-models"):
         assert sweeps[name]["grid"]["B"] == {"from": 1, "to": 65536, "factor": 2}
         assert sweeps[name]["chips"] == "all"
 
 
-def test_sweeps_are_explained(sweeps: dict[str, dict[str, Any]]) -> None:
-    """Every sweep is explained by a comment right above it."""
+def test_sweeps_are_explained(sweeps):
     lines = (CONFIG / "config.yaml").read_text(encoding="utf-8").splitlines()
     bare = {name for name in sweeps if not lines[lines.index(f"  {name}:") - 1].startswith("  # ")}
     assert bare == set()

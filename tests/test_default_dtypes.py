@@ -1,10 +1,7 @@
 """config/dtypes.yaml as plain YAML, read without the package."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from plain_files import plain_file
@@ -46,13 +43,11 @@ WORKED_COMBINATIONS = {
 
 
 @pytest.fixture(scope="module")
-def dtypes() -> dict[str, Any]:
-    """The dtype catalogue."""
+def dtypes():
     return plain_file("dtypes.yaml")
 
 
-def test_stored_bits(dtypes: dict[str, Any]) -> None:
-    """Stored bits of every format equal its specification, block scales included."""
+def test_stored_bits(dtypes):
     stored = {
         name: Fraction(form["bits"]) + Fraction(form.get("scale_bits", 0), form.get("block", 1))
         for name, form in dtypes["formats"].items()
@@ -60,8 +55,7 @@ def test_stored_bits(dtypes: dict[str, Any]) -> None:
     assert stored == {name: Fraction(bits) for name, bits in STORED_BITS.items()}
 
 
-def test_scales_have_blocks(dtypes: dict[str, Any]) -> None:
-    """`scale_bits` and `block` are given together."""
+def test_scales_have_blocks(dtypes):
     incomplete = {
         name
         for name, form in dtypes["formats"].items()
@@ -70,8 +64,7 @@ def test_scales_have_blocks(dtypes: dict[str, Any]) -> None:
     assert incomplete == set()
 
 
-def test_formats_have_sources(dtypes: dict[str, Any]) -> None:
-    """Every format says what it is and where it is defined."""
+def test_formats_have_sources(dtypes):
     silent = {
         name
         for name, form in dtypes["formats"].items()
@@ -81,13 +74,11 @@ def test_formats_have_sources(dtypes: dict[str, Any]) -> None:
     assert silent == set()
 
 
-def test_tf32_storage(dtypes: dict[str, Any]) -> None:
-    """The note of tf32 says that it is stored as fp32."""
+def test_tf32_storage(dtypes):
     assert "stored as fp32" in dtypes["formats"]["tf32"]["note"]
 
 
-def test_combination_keys(dtypes: dict[str, Any]) -> None:
-    """A combination has five keys; an unquoted note with a comma would give more."""
+def test_combination_keys(dtypes):
     odd = {
         name: sorted(set(given) ^ COMBINATION_KEYS)
         for name, given in dtypes["combinations"].items()
@@ -96,8 +87,7 @@ def test_combination_keys(dtypes: dict[str, Any]) -> None:
     assert odd == {}
 
 
-def test_combinations_use_known_formats(dtypes: dict[str, Any]) -> None:
-    """Combinations use existing formats."""
+def test_combinations_use_known_formats(dtypes):
     unknown = {
         (name, key, given[key])
         for name, given in dtypes["combinations"].items()
@@ -107,15 +97,13 @@ def test_combinations_use_known_formats(dtypes: dict[str, Any]) -> None:
     assert unknown == set()
 
 
-def test_combinations_have_notes(dtypes: dict[str, Any]) -> None:
-    """The note of every combination says who uses it, in at least two words."""
+def test_combinations_have_notes(dtypes):
     assert {
         name for name, given in dtypes["combinations"].items() if len(given["note"].split()) < 2
     } == set()
 
 
-def test_combinations_differ(dtypes: dict[str, Any]) -> None:
-    """No two names have the same four formats."""
+def test_combinations_differ(dtypes):
     parts = [
         tuple(given[key] for key in (*OPERANDS, "compute"))
         for given in dtypes["combinations"].values()
@@ -124,18 +112,16 @@ def test_combinations_differ(dtypes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", WORKED_COMBINATIONS)
-def test_well_known_combinations(dtypes: dict[str, Any], name: str) -> None:
-    """Well-known combinations have their usual formats."""
+def test_well_known_combinations(dtypes, name):
     given = dtypes["combinations"][name]
     assert tuple(given[key] for key in (*OPERANDS, "compute")) == WORKED_COMBINATIONS[name]
 
 
-def test_combination_names_tell_their_formats(dtypes: dict[str, Any]) -> None:
-    """Names of combinations follow the convention in the file."""
+def test_combination_names_tell_their_formats(dtypes):
     formats, sixteen = dtypes["formats"], {"bf16", "fp16"}
     stored_apart = {"tf32": "fp32"}
 
-    def expected(name: str) -> tuple[str, str, str, str]:
+    def expected(name):
         if integers := re.fullmatch(r"w(\d+)a(\d+)(-g\d+)?", name):
             weights, activations, group = integers.groups()
             x = "bf16" if activations == "16" else f"int{activations}"

@@ -35,8 +35,7 @@ PUBLISHED = {
 
 
 @pytest.fixture(scope="module")
-def sweeps() -> dict[str, list[dict[str, Any]]]:
-    """The shapes of the default config by sweep, as its tables have them."""
+def sweeps():
     config = rooflines.load_config()
     return {
         name: sweep.config_json["shapes"]
@@ -46,13 +45,11 @@ def sweeps() -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.fixture(scope="module")
-def shapes(sweeps: dict[str, list[dict[str, Any]]]) -> dict[str, tuple[int, int]]:
-    """(D, F) of every published matrix, by name."""
+def shapes(sweeps):
     return {shape["name"]: (shape["D"], shape["F"]) for shape in sweeps["model-shapes"]}
 
 
-def test_shapes_are_those_of_the_catalogue(sweeps: dict[str, list[dict[str, Any]]]) -> None:
-    """In the order of models and layers; names are the model and the layer, and are unique."""
+def test_shapes_are_those_of_the_catalogue(sweeps):
     written = plain_file("config.yaml")["sweeps"]
     assert {name for name in written if "shapes" in written[name]} == set(sweeps)
     for name, shapes in sweeps.items():
@@ -64,8 +61,7 @@ def test_shapes_are_those_of_the_catalogue(sweeps: dict[str, list[dict[str, Any]
     assert [len(shapes) for shapes in sweeps.values()] == [124, 34, 2, 1]
 
 
-def test_layers_of_every_model() -> None:
-    """Those that the entry's letters give; each of `LAYERS` is one of some model."""
+def test_layers_of_every_model():
     found = {name: layers_of(entry) for name, entry in model_entries().items()}
     entries = plain_file("models.yaml")["models"]
     assert found == {name: matrices(entry) for name, entry in entries.items()}
@@ -75,18 +71,14 @@ def test_layers_of_every_model() -> None:
     assert {layer for layers in found.values() for layer in layers} == set(LAYERS)
 
 
-def test_shapes_agree_between_sweeps(
-    sweeps: dict[str, list[dict[str, Any]]], shapes: dict[str, tuple[int, int]]
-) -> None:
-    """A shape has the same sizes in every sweep."""
+def test_shapes_agree_between_sweeps(sweeps, shapes):
     for of_sweep in sweeps.values():
         for shape in of_sweep:
             assert shapes[shape["name"]] == (shape["D"], shape["F"])
 
 
 @pytest.mark.parametrize("model", PUBLISHED)
-def test_matrices_of_a_model(shapes: dict[str, tuple[int, int]], model: str) -> None:
-    """The matrices follow from the published width, heads, MLP and vocabulary."""
+def test_matrices_of_a_model(shapes, model):
     width, queries, keys, head, mlp, vocabulary = PUBLISHED[model]
     expert = "expert-" if f"{model}-expert-up" in shapes else ""
     assert {
@@ -105,8 +97,7 @@ def test_matrices_of_a_model(shapes: dict[str, tuple[int, int]], model: str) -> 
     }
 
 
-def test_matrices_of_deepseek_v3(shapes: dict[str, tuple[int, int]]) -> None:
-    """DeepSeek-V3 has low-rank attention: rank 1536 for queries, 512 for keys and values."""
+def test_matrices_of_deepseek_v3(shapes):
     width, heads, plain, rotary, value, q_rank, kv_rank = 7168, 128, 128, 64, 128, 1536, 512
     assert {
         name.removeprefix("deepseek-v3-"): sizes
@@ -128,8 +119,7 @@ def test_matrices_of_deepseek_v3(shapes: dict[str, tuple[int, int]]) -> None:
     }
 
 
-def test_every_model_is_checked(shapes: dict[str, tuple[int, int]]) -> None:
-    """Every shape belongs to a model that is checked here."""
+def test_every_model_is_checked(shapes):
     models = (*PUBLISHED, "deepseek-v3")
     assert [
         name for name in shapes if not name.startswith(tuple(f"{model}-" for model in models))
@@ -149,10 +139,7 @@ def test_every_model_is_checked(shapes: dict[str, tuple[int, int]]) -> None:
         ("mistral-large-2", 88, 0, 122.6),
     ],
 )
-def test_parameter_counts(
-    shapes: dict[str, tuple[int, int]], model: str, layers: int, experts: int, billions: float
-) -> None:
-    """The matrices add up to the published size; norms, routers and biases are below 0.2 %."""
+def test_parameter_counts(shapes, model, layers, experts, billions):
     size = {name.removeprefix(f"{model}-"): d * f for name, (d, f) in shapes.items()}
     mlp = (
         experts * (size["expert-gate-up"] + size["expert-down"])
@@ -166,15 +153,14 @@ def test_parameter_counts(
 SWEEP = {"operation": "matmul", "grid": {"B": 8}, "dtypes": "bf16", "chips": "h100-sxm"}
 
 
-def of(shapes: object, **more: object) -> list[dict[str, Any]]:
+def of(shapes, **more):
     """The shapes of a sweep."""
     config = rooflines.load_config({"sweeps": {"one": {**SWEEP, **more, "shapes": shapes}}})
     found: list[dict[str, Any]] = config.sweep("one").config_json["shapes"]
     return found
 
 
-def test_forms_of_shapes() -> None:
-    """A mapping or a list; one model or several, by id or published name; typed shapes between."""
+def test_forms_of_shapes():
     typed = {"name": "mine", "D": 64, "F": 32}
     down = {"name": "llama-3.1-8b-down", "model": "llama-3.1-8b", "layer": "down"}
     assert of({"models": "meta-llama/llama-3.1-8b", "layers": "down"}) == [
@@ -222,10 +208,7 @@ def test_forms_of_shapes() -> None:
         ({"models": [7]}, {}, "shapes.models[0]", "is 7, which is no text"),
     ],
 )
-def test_mistakes_in_shapes_of_models(
-    shapes: object, more: dict[str, Any], place: str, words: str
-) -> None:
-    """One message each: the place as it is written, and close names or what is there."""
+def test_mistakes_in_shapes_of_models(shapes, more, place, words):
     with pytest.raises(rooflines.RooflinesError) as caught:
         of(shapes, **more)
     message = str(caught.value)

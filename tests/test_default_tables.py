@@ -25,8 +25,7 @@ CONFIG = rooflines.load_config()
 
 
 @pytest.mark.parametrize("name", CONFIG.sweeps)
-def test_rows_of_the_default_config_are_the_exact_ones(name: str) -> None:
-    """All columns of a random chip and a few of its variants; nulls and ranges of all its rows."""
+def test_rows_of_the_default_config_are_the_exact_ones(name):
     whole, sweep = defaults.sweeps()[name], CONFIG.sweep(name)
     start, slices = 0, []
     for level in whole.levels():
@@ -41,8 +40,7 @@ def test_rows_of_the_default_config_are_the_exact_ones(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, sweep in CONFIG.sweeps.items() if sweep.solved])
-def test_thresholds_of_the_default_config_are_the_exact_ones(name: str) -> None:
-    """Random thresholds: compute-bound there, and not one size or chip further."""
+def test_thresholds_of_the_default_config_are_the_exact_ones(name):
     chip = random.choice([chip_rows.chip for chip_rows in CONFIG.sweep(name).by_chip])  # noqa: S311, a choice of what to check
     sweep = {**CONFIG.sweep(name).config_json, "chips": [chip]}
     critical = Critical(defaults.sweeps()[name])
@@ -60,20 +58,19 @@ def test_thresholds_of_the_default_config_are_the_exact_ones(name: str) -> None:
         critical.check(row)
 
 
-def plain(sweep: dict[str, object]) -> dict[str, object]:
+def plain(sweep):
     """Return a sweep's config without keys that are not set."""
     return {key: value for key, value in sweep.items() if value is not None}
 
 
-def own_chips(chip: str) -> dict[str, object]:
+def own_chips(chip):
     """Return the config's own chips that a chip needs."""
     return {
         name: entry for name, entry in plain_file("config.yaml")["chips"].items() if name == chip
     }
 
 
-def test_the_check_of_rows_notices_a_wrong_number() -> None:
-    """A relative error of 1e-11, another bound, another key: each is noticed."""
+def test_the_check_of_rows_notices_a_wrong_number():
     whole, sweep = defaults.sweeps()["book-matmul"], CONFIG.sweep("book-matmul")
     level = next(whole.levels())
     frame = OperationTable(sweep).frame(0, len(whole.points)).collect()
@@ -115,8 +112,7 @@ def test_the_check_of_rows_notices_a_wrong_number() -> None:
 
 
 @pytest.mark.parametrize("name", ["book-matmul", "across-nodes", "book-q2-int8-weights"])
-def test_the_check_of_a_threshold_notices_a_wrong_number(name: str) -> None:
-    """One size or chip more or less, another limit, a missing one: each is noticed."""
+def test_the_check_of_a_threshold_notices_a_wrong_number(name):
     critical = Critical(defaults.sweeps()[name])
     for row in rooflines.thresholds(CONFIG, name).head(40).iter_rows(named=True):
         critical.check(row)
@@ -132,8 +128,7 @@ def test_the_check_of_a_threshold_notices_a_wrong_number(name: str) -> None:
             critical.check({**row, "limit": "memory" if row["limit"] != "memory" else "network"})
 
 
-def test_the_check_of_a_rate_notices_a_wrong_factor() -> None:
-    """A factor that is 1e-9 more or less, none, or another limit: each is noticed."""
+def test_the_check_of_a_rate_notices_a_wrong_factor():
     critical = Critical(defaults.sweeps()["across-nodes"])
     solved = rooflines.thresholds(CONFIG, "across-nodes").filter(
         pl.col("axis").cast(pl.String).is_in(["peak", "memory_rate", "network_rate"])

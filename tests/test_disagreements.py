@@ -1,7 +1,5 @@
 """Disagreements of sources are listed, and have a plausible size."""
 
-from __future__ import annotations
-
 import disagreements
 import pytest
 
@@ -35,8 +33,7 @@ EXPLAINED = {
 }
 
 
-def test_sources_are_close_unless_they_count_differently() -> None:
-    """The larger ratios are exactly the explained ones."""
+def test_sources_are_close_unless_they_count_differently():
     assert len(disagreements.found()) > 60
     wide = {
         (chip, path)
@@ -47,8 +44,7 @@ def test_sources_are_close_unless_they_count_differently() -> None:
 
 
 @pytest.mark.parametrize("chip", ["tpu-v5e", "tpu-v5p", "h100-sxm", "b200"])
-def test_what_is_disputed_can_be_computed_with(chip: str) -> None:
-    """The most disputed chips have variants with the other figures."""
+def test_what_is_disputed_can_be_computed_with(chip):
     chips = rooflines.chips()
     main = chips.filter(chips["path"] == "memory.hbm.bytes_per_s")
     values = main.filter((main["chip"] == chip) | (main["base"] == chip))["value"].to_list()

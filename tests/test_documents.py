@@ -1,11 +1,8 @@
 """Generated documents are current: the JSON Schema, the pictures, config/README.md's keys."""
 
-from __future__ import annotations
-
 import gzip
 import inspect
 import json
-from typing import TYPE_CHECKING
 
 import gallery
 import jsonschema
@@ -16,9 +13,6 @@ from vega import VEGA, vega_script
 from rooflines import charts
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.cli.keys import forms
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CHART_FUNCTIONS = {
     name
@@ -33,20 +27,17 @@ MOST_BYTES = 500_000
 
 
 @pytest.fixture(scope="module")
-def validator() -> jsonschema.Draft202012Validator:
-    """A validator for the schema in the repository."""
+def validator():
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
 
-def test_the_schema_in_the_repository_is_the_one_of_the_types() -> None:
-    """`python docs/build` would change nothing."""
+def test_the_schema_in_the_repository_is_the_one_of_the_types():
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == config_schema()
 
 
-def test_the_pictures_are_those_of_the_snippets(default_results: Path) -> None:
-    """Pages show every chart of their snippets as drawn now; `python docs/build` draws them."""
+def test_the_pictures_are_those_of_the_snippets(default_results):
     specs = gallery.charts_of_pages(default_results)
     assert {function for function, _ in specs.values()} == CHART_FUNCTIONS
     assert json.loads((PICTURES / "digests.json").read_text(encoding="utf-8")) == gallery.digests(
@@ -59,15 +50,11 @@ def test_the_pictures_are_those_of_the_snippets(default_results: Path) -> None:
         assert gallery.with_gallery(text) == text
 
 
-def test_the_script_of_the_site_is_that_of_the_installed_vega() -> None:
-    """It is kept in the package, since making it takes longer than the rest of the site."""
+def test_the_script_of_the_site_is_that_of_the_installed_vega():
     assert gzip.decompress(VEGA.read_bytes()) == gzip.decompress(vega_script())
 
 
-def test_the_default_config_is_valid_by_the_schema(
-    repository: Path, validator: jsonschema.Draft202012Validator
-) -> None:
-    """An editor shows no error in the default config."""
+def test_the_default_config_is_valid_by_the_schema(repository, validator):
     assert not [
         error.message
         for error in validator.iter_errors(read_yaml(repository / "config" / "config.yaml"))
@@ -82,10 +69,7 @@ MODEL_SWEEP = {
 }
 
 
-def test_a_config_of_model_sweeps_alone_is_valid_by_the_schema(
-    validator: jsonschema.Draft202012Validator,
-) -> None:
-    """With single values in place of lists, too."""
+def test_a_config_of_model_sweeps_alone_is_valid_by_the_schema(validator):
     assert validator.is_valid({"model-sweeps": {"a": MODEL_SWEEP}})
     short = {**MODEL_SWEEP, "models": "llama-3.1-8b", "splits": {"tp": "4x4"}, "chips": "h100-sxm"}
     assert validator.is_valid({"model-sweeps": {"a": short}})
@@ -133,15 +117,11 @@ def test_a_config_of_model_sweeps_alone_is_valid_by_the_schema(
         "unknown column of a model sweep",
     ],
 )
-def test_a_wrong_config_is_invalid_by_the_schema(
-    wrong: object, validator: jsonschema.Draft202012Validator
-) -> None:
-    """An editor marks what the package refuses."""
+def test_a_wrong_config_is_invalid_by_the_schema(wrong, validator):
     assert not validator.is_valid(wrong)
 
 
 @pytest.mark.parametrize("place", forms())
-def test_every_key_is_explained(place: str) -> None:
-    """For editors, and for `rooflines list keys`."""
+def test_every_key_is_explained(place):
     fields = forms()[place].model_fields
     assert not [name for name, field in fields.items() if not field.description]

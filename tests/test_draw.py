@@ -6,7 +6,6 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -17,15 +16,11 @@ from rooflines import charts
 from rooflines.charts.kit.render import html
 from rooflines.cli import main as cli
 
-if TYPE_CHECKING:
-    from conftest import Once, Snakemake
-
 HOSTILE = "</script><script>alert(1)</script>"
 
 
 @pytest.fixture(autouse=True)
-def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    """A folder with results that have one chart, to work in; the chart's specification."""
+def spec(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     sweep = {
         "operation": "matmul",
@@ -43,10 +38,8 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
 
 
 @pytest.fixture(scope="session")
-def run_results(once: Once, snakemake: Snakemake, repository: Path) -> Path:
-    """The charts that a run makes of one sweep of many chips; read only."""
-
-    def run(folder: Path) -> None:
+def run_results(once, snakemake, repository):
+    def run(folder):
         sweep = {
             "operation": "matmul",
             "grid": {"B": [1, 64, 4096], "D": [4096], "F": [4096]},
@@ -63,10 +56,7 @@ def run_results(once: Once, snakemake: Snakemake, repository: Path) -> Path:
     return once("drawn", run) / "results"
 
 
-def test_the_charts_of_a_run_are_drawn(
-    run_results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """All of them without a name; and any other view, of a chip that no file has."""
+def test_the_charts_of_a_run_are_drawn(run_results, capsys):
     assert cli.run(["draw", "--results", str(run_results), "--format", "svg"]) == 0
     assert capsys.readouterr().out.split() == [
         "pictures/chips-own.svg",
@@ -85,8 +75,7 @@ def test_the_charts_of_a_run_are_drawn(
         assert re.search(message, capsys.readouterr().err)
 
 
-def test_a_picture_has_the_format_size_theme_and_scale(capsys: pytest.CaptureFixture[str]) -> None:
-    """All charts without a name; the file says whether it is dark."""
+def test_a_picture_has_the_format_size_theme_and_scale(capsys):
     assert cli.run(["draw"]) == 0
     assert capsys.readouterr().out == "pictures/chips-own.pdf\n"
     assert Path("pictures/chips-own.pdf").read_bytes().startswith(b"%PDF")
@@ -99,8 +88,7 @@ def test_a_picture_has_the_format_size_theme_and_scale(capsys: pytest.CaptureFix
     assert max(corner) < 64, "the background is dark"
 
 
-def test_a_page_has_no_script_of_a_text(spec: dict[str, object]) -> None:
-    """No text of a chart, such as a chip's name, ends the script that has the specification."""
+def test_a_page_has_no_script_of_a_text(spec):
     page = html({**spec, "description": HOSTILE})
     assert "alert(1)" in page
     assert "<script>alert" not in page
@@ -108,10 +96,7 @@ def test_a_page_has_no_script_of_a_text(spec: dict[str, object]) -> None:
     assert 'src="http' not in page, "it needs no network"
 
 
-def test_wrong_words_are_one_message(
-    spec: dict[str, object], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With the names that are close; nothing is drawn."""
+def test_wrong_words_are_one_message(spec, capsys):
     words = "draw chip chips-own --format gif --size a4 --scale 9"
     assert cli.run(words.split()) == 2
     message = capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -14,9 +14,6 @@ from rooflines.fits.entries import shipped_calibrations
 from rooflines.sweep.recipes import recipe_of, sweep_of
 from rooflines.sweep.rows import StepTable
 from rooflines.sweep.step_recipes import model_recipe, model_sweep_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIT: dict[str, Any] = {
     "math": 0.5,
@@ -32,7 +29,7 @@ FIT: dict[str, Any] = {
 CHIPS = ["h100-sxm", "a100-sxm-80gb"]
 
 
-def config(**keys: object) -> dict[str, Any]:
+def config(**keys):
     """The config of a small sweep."""
     sweep = {
         "operation": "matmul",
@@ -45,7 +42,7 @@ def config(**keys: object) -> dict[str, Any]:
     return {"sweeps": {"one": {**sweep, **keys}}, "charts": [], **top}
 
 
-def estimates(**keys: object) -> pl.DataFrame:
+def estimates(**keys):
     """The chip, the compute dtype and the estimates of the small sweep."""
     rows = rooflines.rows(rooflines.load_config(config(**keys)), "one")
     texts = pl.col("chip", "dtypes").cast(pl.String)
@@ -53,16 +50,14 @@ def estimates(**keys: object) -> pl.DataFrame:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> str:
-    """A file of calibrations with a bf16 fit of the H100 under a shipped name and a new one."""
+def file(tmp_path):
     path = tmp_path / "own.yaml"
     found = {"h100-sxm/trtllm": {"bf16": FIT}, "h100-sxm/mine": {"bf16": {**FIT, "bands": {}}}}
     path.write_text(yaml.safe_dump({"calibrations": found}))
     return str(path)
 
 
-def test_the_first_software_with_a_calibration_counts() -> None:
-    """bf16 on both chips, by TensorRT-LLM and by SGLang; int8 by neither."""
+def test_the_first_software_with_a_calibration_counts():
     found = estimates()
     assert (found["t_estimate_s"].is_null() == (found["dtypes"] == "int8")).all()
     assert (
@@ -74,23 +69,20 @@ def test_the_first_software_with_a_calibration_counts() -> None:
 
 
 @pytest.mark.parametrize("key", [{"memory": "l2"}, {"unit": "vector", "dtypes": ["bf16"]}])
-def test_calibrations_are_of_the_matrix_unit_and_the_main_memory(key: dict[str, Any]) -> None:
-    """Null elsewhere: no timing was of that."""
+def test_calibrations_are_of_the_matrix_unit_and_the_main_memory(key):
     found = estimates(**key, chips=["h100-sxm"])
     assert found.height
     assert found["t_estimate_s"].is_null().all()
 
 
-def test_the_numbers_of_the_user_win(file: str) -> None:
-    """Over those shipped under the same name; other fits of the file and the package are there."""
+def test_the_numbers_of_the_user_win(file):
     found = estimates(calibrations=[file])
     own = (pl.col("chip") == "h100-sxm") & (pl.col("dtypes") == "bf16")
     assert (found.filter(own)["t_estimate_s"] > 1).all()
     assert (found.filter(~own)["t_estimate_s"].drop_nulls() < 1).all()
 
 
-def test_a_bound_without_a_band_has_none(file: str) -> None:
-    """The band is that of the piece that decides; p10 and p90 are null where it has none."""
+def test_a_bound_without_a_band_has_none(file):
     mine = estimates(calibrations=[file], chips=["h100-sxm"], dtypes=["bf16"])
     assert mine["estimate_bound"].to_list() == ["memory", "memory", "compute"]
     assert mine["t_estimate_p10_s"].is_null().to_list() == [False, False, True]
@@ -100,8 +92,7 @@ def test_a_bound_without_a_band_has_none(file: str) -> None:
     assert without["t_estimate_p10_s"].null_count() == without.height
 
 
-def test_a_job_depends_on_the_numbers_that_it_uses(file: str) -> None:
-    """A recipe has the fits of its chip, software and dtypes, and gives the same table."""
+def test_a_job_depends_on_the_numbers_that_it_uses(file):
     sweep = rooflines.load_config(config(calibrations=[file])).sweep("one")
     recipe = recipe_of(sweep, ["h100-sxm"])
     fits = recipe["calibrations"]["calibrations"]
@@ -113,8 +104,7 @@ def test_a_job_depends_on_the_numbers_that_it_uses(file: str) -> None:
     assert "calibrations" not in recipe_of(plain, CHIPS)
 
 
-def test_collectives_have_their_own_software() -> None:
-    """All-reduce over 8 chips: NCCL's numbers, where named, take the place of nominal times."""
+def test_collectives_have_their_own_software():
     split = {"sharding": "contracting/all-reduce", "shards": [8], "dtypes": ["bf16"]}
     one = {"chips": ["h100-sxm"], **split}
     without, with_them = (
@@ -127,8 +117,7 @@ def test_collectives_have_their_own_software() -> None:
     assert with_them["t_estimate_p10_s"].null_count() == 0
 
 
-def test_unknown_software_and_files_are_refused(tmp_path: Path) -> None:
-    """One message each, with the place; a file that is wrong does not make its software unknown."""
+def test_unknown_software_and_files_are_refused(tmp_path):
     with pytest.raises(rooflines.RooflinesError, match=r"'trtlm'(.|\n)*close to it: trtllm"):
         rooflines.load_config(config(calibration="trtlm"))
     missing = str(tmp_path / "none.yaml")
@@ -146,8 +135,7 @@ STEPS: dict[str, Any] = {
 }
 
 
-def test_a_job_of_a_model_depends_on_the_numbers_that_it_uses(file: str) -> None:
-    """A recipe has the fits of its chips, software and dtypes, and gives the same table."""
+def test_a_job_of_a_model_depends_on_the_numbers_that_it_uses(file):
     form = {"model-sweeps": {"steps": STEPS}, "calibrations": [file], "charts": []}
     sweep = rooflines.load_config(form).model_sweep("steps")
     recipe = model_recipe(sweep, sweep.models, ["h100-sxm"])
@@ -162,8 +150,7 @@ def test_a_job_of_a_model_depends_on_the_numbers_that_it_uses(file: str) -> None
     assert rows["t_estimate_s"][0] > 5 * 32  # seven kernels a layer with an overhead of a second
 
 
-def test_software_of_a_model_sweep_is_known() -> None:
-    """One message with the place and the close name."""
+def test_software_of_a_model_sweep_is_known():
     steps = {**STEPS, "calibration": "trtlm"}
     with pytest.raises(
         rooflines.RooflinesError, match=r"'trtlm'(.|\n)*close to it: trtllm"
@@ -172,8 +159,7 @@ def test_software_of_a_model_sweep_is_known() -> None:
     assert [each.where for each in caught.value.errors] == ["model-sweeps.steps.calibration"]
 
 
-def test_a_missing_file_does_not_make_the_software_of_a_model_sweep_unknown(tmp_path: Path) -> None:
-    """The mistake is that of the file."""
+def test_a_missing_file_does_not_make_the_software_of_a_model_sweep_unknown(tmp_path):
     missing = [str(tmp_path / "none.yaml")]
     with pytest.raises(rooflines.RooflinesError, match=r"none\.yaml") as caught:
         rooflines.load_config({"model-sweeps": {"steps": STEPS}, "calibrations": missing})
@@ -181,10 +167,7 @@ def test_a_missing_file_does_not_make_the_software_of_a_model_sweep_unknown(tmp_
 
 
 @pytest.mark.parametrize("question", ["128x8192x8192", "llama-3.1-8b B=8 S=100"])
-def test_explain_knows_the_calibrations_of_a_config(
-    question: str, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Software of the config's file can be named; without the config it is unknown."""
+def test_explain_knows_the_calibrations_of_a_config(question, file, tmp_path, capsys):
     own = tmp_path / "my.yaml"
     own.write_text(yaml.safe_dump(config(calibrations=[file])))
     words = ["explain", "h100-sxm", *question.split(), "bf16", "--calibration", "mine"]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import oracle
 import polars as pl
@@ -30,12 +30,8 @@ from rooflines.model.costs import COSTS
 from rooflines.sweep import blocked
 from rooflines.sweep.rows import OperationTable
 
-if TYPE_CHECKING:
-    from rooflines.sweep.sweep import Sweep
 
-
-def test_thresholds_are_the_same_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thresholds do not depend on the size of a slice."""
+def test_thresholds_are_the_same_in_slices(monkeypatch):
     monkeypatch.setattr(solving, "ROWS_AT_ONCE", 7)
     for name in ("of a tie", "counted exactly"):
         assert threshold_differences(config_of(SWEEPS[name])) == []
@@ -57,7 +53,7 @@ TIES: list[tuple[str, int, str, dict[str, int]]] = [
 ]
 
 
-def tied_chips(spec: str, shards: int, tied: str, tile: dict[str, int]) -> dict[str, Any]:
+def tied_chips(spec, shards, tied, tile):
     """Return chips on which some times tie at `AT`, or nearly: math longer or shorter by 1.4e-16.
 
     The other times are a hundredth.
@@ -81,10 +77,7 @@ def tied_chips(spec: str, shards: int, tied: str, tile: dict[str, int]) -> dict[
 
 
 @pytest.mark.parametrize(("spec", "shards", "tied", "tile"), TIES)
-def test_near_ties_go_to_the_first_also_in_thresholds(
-    spec: str, shards: int, tied: str, tile: dict[str, int]
-) -> None:
-    """Where Float64 cannot decide: times within 1e-13 of the largest are equal for a bound."""
+def test_near_ties_go_to_the_first_also_in_thresholds(spec, shards, tied, tile):
     chips = tied_chips(spec, shards, tied, tile)
     sweep: dict[str, Any] = {
         "operation": "matmul",
@@ -108,8 +101,7 @@ def test_near_ties_go_to_the_first_also_in_thresholds(
         assert threshold_differences(config_of(solved, {"tied": chips["tied"]})) == []
 
 
-def test_a_latency_that_nearly_ties_is_a_tie() -> None:
-    """Math takes as long as a hop, or 4 * 10^-16 of it more or less."""
+def test_a_latency_that_nearly_ties_is_a_tie():
     chips = {
         f"more-{more}": made_up(
             2**51 + more, 1e15, {"bytes_per_s": 1e15, "topology": "switch", "hop_latency_s": 1}
@@ -128,8 +120,7 @@ def test_a_latency_that_nearly_ties_is_a_tie() -> None:
     check_rows(config_of(sweep, chips))
 
 
-def test_from_two_to_the_62_on_there_is_no_threshold() -> None:
-    """For 2^63, and for more than an Int64 can hold."""
+def test_from_two_to_the_62_on_there_is_no_threshold():
     chips = {
         name: made_up(2**50, 0.25 + more) for name, more in {"just": 2**-13, "far": 2**-24}.items()
     }
@@ -150,8 +141,7 @@ def test_from_two_to_the_62_on_there_is_no_threshold() -> None:
     assert found == [(None, pytest.approx(2.0**63, rel=1e-9)), (None, pytest.approx(2.0**74))]
 
 
-def test_a_threshold_in_tiles_may_be_as_large_as_its_column_holds() -> None:
-    """The last tile starts below 2^62, also when Float64 decides the number of tiles."""
+def test_a_threshold_in_tiles_may_be_as_large_as_its_column_holds():
     size, tile, rate = 2**52, 2**36, 2
     tiles = {f"from-{whole}": Fraction(2 * whole - 1, 2) for whole in range(2**26 - 2, 2**26 + 3)}
     chips = {
@@ -188,16 +178,13 @@ RULES: dict[tuple[str, str], dict[str, float | None]] = {
 
 
 @pytest.mark.parametrize(("operation", "dtypes"), RULES)
-def test_the_rule_of_thumb_is_the_ridge_by_the_bits_of_what_lacks_the_dimension(
-    operation: str, dtypes: str
-) -> None:
+def test_the_rule_of_thumb_is_the_ridge_by_the_bits_of_what_lacks_the_dimension(operation, dtypes):
     """At 250 FLOP/byte; null if all bytes scale with the dimension, or memory outgrows math."""
     rule = RULES[operation, dtypes]
     assert {row["axis"]: row["critical_rule"] for row in rules(operation, dtypes, 2.5e14)} == rule
 
 
-def test_the_rule_of_thumb_counts_tiles_shares_and_exact_flops() -> None:
-    """Values by hand, for memory traffic that partly scales with the dimension."""
+def test_the_rule_of_thumb_counts_tiles_shares_and_exact_flops():
     every = {row["axis"]: row["critical_rule"] for row in rules("per-example-matmul", "int8", 1e12)}
     assert every == {"B": None, "D": 1.0, "F": 1.0}  # 2 n >= n + 1
     exact = {
@@ -233,7 +220,7 @@ def test_the_rule_of_thumb_counts_tiles_shares_and_exact_flops() -> None:
     assert in_two == {"B": 250, "D": 500, "F": 250}  # 250 of D on each of two chips
 
 
-def rules(operation: str, dtypes: str, peak: float, **more: object) -> list[dict[str, Any]]:
+def rules(operation, dtypes, peak, **more):
     """Return the thresholds of a chip with 10^12 byte/s."""
     chip = {
         "source": "made up",
@@ -256,7 +243,7 @@ def rules(operation: str, dtypes: str, peak: float, **more: object) -> list[dict
 # ---------------------------------------------------------------- every row, every threshold
 
 
-def check_rows(config: dict[str, Any]) -> None:
+def check_rows(config):
     """Check the rows of a config's sweep, as scanned and as written; whole works are whole."""
     frame, sweep = table_of(config), rooflines.load_config(config).sweep("case")
     truth = [row.values() for row in expected_rows(config) if row.setting is not None]
@@ -286,7 +273,7 @@ def check_rows(config: dict[str, Any]) -> None:
         )
 
 
-def check_written(frame: pl.DataFrame, sweep: Sweep) -> None:
+def check_written(frame, sweep):
     """Check that written rows equal a frame under filters, slices and selections."""
     rows = OperationTable(sweep).frame(0, sweep.rows, frame.columns, enums=True)
     texts = [name for name in TEXTS if name in frame.columns]
@@ -315,19 +302,16 @@ def check_written(frame: pl.DataFrame, sweep: Sweep) -> None:
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_every_row_is_the_exact_one(name: str) -> None:
-    """Keys, sizes, order, bound and fits are equal, every metric to 1e-12."""
+def test_every_row_is_the_exact_one(name):
     check_rows(config_of(SWEEPS[name]))
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_every_threshold_is_the_exact_one(name: str) -> None:
-    """Equal to the integer, for every axis and resource, with the bottleneck below them."""
+def test_every_threshold_is_the_exact_one(name):
     assert threshold_differences(config_of(SWEEPS[name])) == []
 
 
-def test_thresholds_of_several_sweeps_are_concatenated() -> None:
-    """A missing dimension is null; a sweep without thresholds has no row, but all columns."""
+def test_thresholds_of_several_sweeps_are_concatenated():
     sweeps = {
         "a": SWEEPS["of vectors"],
         "b": {**SWEEPS["on one chip"], "thresholds": []},
@@ -347,7 +331,6 @@ def test_thresholds_of_several_sweeps_are_concatenated() -> None:
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_every_split_ends_where_a_search_ends(link: str) -> None:
-    """The critical number of chips equals that of a search, for every link and collective."""
+def test_every_split_ends_where_a_search_ends(link):
     chips = splitters(LINKS[link])
     assert threshold_differences(config_of(split_sweep(chips), chips)) == []

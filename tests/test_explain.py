@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -20,9 +20,6 @@ from rooflines.critical.rates import rate_factor
 from rooflines.explanation.text import WIDTH
 from rooflines.model.resources import RATES
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 CASES = sorted(FOLDER.glob("*.txt"))
 
 
@@ -31,10 +28,7 @@ MOST_LINES, MOST_MODEL_LINES = 30, 40
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
-def test_an_explanation_is_the_text_that_was_reviewed(
-    case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To the character, in one screen of 80 columns."""
+def test_an_explanation_is_the_text_that_was_reviewed(case, capsys, monkeypatch):
     monkeypatch.chdir(FOLDER)
     command, _, expected = case.read_text(encoding="utf-8").partition("\n")
     assert said(capsys, "explain", *shlex.split(command)[3:]) == expected
@@ -43,7 +37,7 @@ def test_an_explanation_is_the_text_that_was_reviewed(
     assert len(expected.splitlines()) <= most
 
 
-def test_what_is_offered_makes_it_faster() -> None:
+def test_what_is_offered_makes_it_faster():
     """No lower peak, and no dtypes that are compute-bound because they compute more slowly."""
     for case in CASES:
         remedies = case.read_text(encoding="utf-8").partition("all else equal:")[2]
@@ -58,25 +52,20 @@ def test_what_is_offered_makes_it_faster() -> None:
 TEXT = README.read_text(encoding="utf-8")
 
 
-def test_the_first_screen_of_readme_is_what_the_command_prints(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """To the character, before anything else."""
+def test_the_first_screen_of_readme_is_what_the_command_prints(capsys):
     (screen,) = re.findall(r"^```console\n(.*?)^```$", TEXT, flags=re.DOTALL | re.MULTILINE)
     assert TEXT.index(screen) < TEXT.index("make sweep")
     assert screen == f"$ rooflines explain {EXAMPLE}\n" + said(capsys, "explain", *EXAMPLE.split())
 
 
-def test_the_examples_of_the_page_work(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every command of docs/explain.md."""
+def test_the_examples_of_the_page_work(capsys):
     examples = commands(DOCS / "explain.md", "rooflines explain")
     assert len(examples) >= 5
     for example in examples:
         said(capsys, "explain", *shlex.split(example)[2:])
 
 
-def test_the_reviewed_explanations_cover_what_can_be_said() -> None:
-    """Every kind of answer is in one of them."""
+def test_the_reviewed_explanations_cover_what_can_be_said():
     text = " ".join(" ".join(case.read_text(encoding="utf-8").split()) for case in CASES)
     for kind in (
         "compute-bound at every size",
@@ -137,10 +126,7 @@ QUESTIONS: dict[str, tuple[tuple[str, Any, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("question", "asked"), QUESTIONS.values(), ids=QUESTIONS)
-def test_every_number_is_one_of_the_tables(
-    question: tuple[str, Any, Any], asked: dict[str, Any]
-) -> None:
-    """The row, the thresholds, the rates and the chip's numbers, each from its own function."""
+def test_every_number_is_one_of_the_tables(question, asked):
     own = rooflines.load_config(FOLDER / "own.yaml").chips
     answer = rooflines.explain(*question, **asked, chips=own)
     found = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
@@ -174,8 +160,7 @@ def test_every_number_is_one_of_the_tables(
     assert any(path.startswith(f"units.{row['unit']}.") for path in used)
 
 
-def test_the_other_dtypes_are_those_of_the_unit(config_of_all: pl.DataFrame) -> None:
-    """Each with the bound and time that a sweep of all of them has."""
+def test_the_other_dtypes_are_those_of_the_unit(config_of_all):
     answer = rooflines.explain("h100-sxm", "128x8192x8192", "bf16")
     expected = config_of_all.filter(pl.col("dtypes") != "bf16").sort("t_lower_s")
     assert [other["dtypes"] for other in answer.dtypes] == expected["dtypes"].to_list()
@@ -184,8 +169,7 @@ def test_the_other_dtypes_are_those_of_the_unit(config_of_all: pl.DataFrame) -> 
 
 
 @pytest.fixture(scope="module")
-def config_of_all() -> pl.DataFrame:
-    """The example in every dtype combination."""
+def config_of_all():
     sweep = {
         "operation": "matmul",
         "grid": {"B": 128, "D": 8192, "F": 8192},

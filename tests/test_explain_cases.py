@@ -17,7 +17,7 @@ from rooflines.model.sharding import NAMED
 EXAMPLE = ("128x8192x8192", "bf16")
 
 
-def rows_of(capsys: pytest.CaptureFixture[str], words: str) -> list[dict[str, Any]]:
+def rows_of(capsys, words):
     """The rows of the JSON of a question of several cases."""
     rows: list[dict[str, Any]] = json.loads(said(capsys, "explain", *words.split(), "--json"))[
         "rows"
@@ -25,8 +25,7 @@ def rows_of(capsys: pytest.CaptureFixture[str], words: str) -> list[dict[str, An
     return rows
 
 
-def test_every_case_is_the_row_of_its_own_question(capsys: pytest.CaptureFixture[str]) -> None:
-    """Chips in the order of the words, then sizes; critical sizes are those of each chip."""
+def test_every_case_is_the_row_of_its_own_question(capsys):
     rows = rows_of(capsys, "h100 b200 M=64,128 K=8k N=8192 BF16")
     cases = [(row["chip"], row["B"]) for row in rows]
     assert cases == [(chip, B) for chip in ("h100-sxm", "b200") for B in (64, 128)]
@@ -39,8 +38,7 @@ def test_every_case_is_the_row_of_its_own_question(capsys: pytest.CaptureFixture
     assert table.splitlines()[2].split()[:3] == ["chip", "B", "time"]
 
 
-def test_cases_of_a_model_are_rows_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """Batches and formats; kernel after kernel first."""
+def test_cases_of_a_model_are_rows_of_it(capsys):
     rows = rows_of(capsys, "h100 llama-3.1-8b B=1,64 S=8k fp8 bf16")
     assert [(row["dtypes"], row["B"]) for row in rows] == [
         (dtypes, B) for dtypes in ("fp8", "bf16") for B in (1, 64)
@@ -60,22 +58,17 @@ def test_cases_of_a_model_are_rows_of_it(capsys: pytest.CaptureFixture[str]) -> 
         ("1.5k,2M", [1536, 2**21]),
     ],
 )
-def test_sizes_are_lists_and_ranges(
-    written: str, values: list[int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`a..b` doubles, `a..b+c` adds; k is 1,024."""
+def test_sizes_are_lists_and_ranges(written, values, capsys):
     rows = rows_of(capsys, f"h100 B={written} D=64 F=64 bf16")
     assert [row["B"] for row in rows] == values
 
 
-def test_what_a_chip_cannot_do_is_left_out_and_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """The others are answered."""
+def test_what_a_chip_cannot_do_is_left_out_and_said(capsys):
     text = said(capsys, "explain", "a100", "h100", "128x8192x8192", "fp8")
     assert "Left out: a100-sxm-80gb: no fp8 peak of its matrix unit." in text
 
 
-def test_every_memory_level_and_the_one_that_binds(capsys: pytest.CaptureFixture[str]) -> None:
-    """A row a level; levels without a bandwidth are none."""
+def test_every_memory_level_and_the_one_that_binds(capsys):
     rows = rows_of(capsys, "h100 128x8192x8192 bf16 --memory all")
     levels = chip_entries()["h100-sxm"].memory
     assert [row["memory"] for row in rows] == [name for name in levels if levels[name].bytes_per_s]
@@ -85,8 +78,7 @@ def test_every_memory_level_and_the_one_that_binds(capsys: pytest.CaptureFixture
     assert "No memory level binds: compute-bound on each: 556 µs." in text
 
 
-def test_a_layer_goes_up_and_down_with_one_all_reduce(capsys: pytest.CaptureFixture[str]) -> None:
-    """As two matmuls that are split by hand; what tp is not of a layer is refused."""
+def test_a_layer_goes_up_and_down_with_one_all_reduce(capsys):
     words = "h100 128x8192x28672 bf16 --split tp=8"
     up, down = rows_of(capsys, words)
     for row, sizes, sharding in (
@@ -104,8 +96,7 @@ def test_a_layer_goes_up_and_down_with_one_all_reduce(capsys: pytest.CaptureFixt
     assert "stands beside --shards" in refused(capsys, "explain", *words.split(), "--shards", "2")
 
 
-def test_other_numbers_of_a_chip_are_those_of_a_variant(capsys: pytest.CaptureFixture[str]) -> None:
-    """In the answer and in its sources; what is close to a slip is said."""
+def test_other_numbers_of_a_chip_are_those_of_a_variant(capsys):
     words = ["h100", *EXAMPLE, "--set", "memory.hbm.bytes_per_s=4.8e12"]
     shown = json.loads(said(capsys, "explain", *words, "--json"))
     own = {"mine": {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4.8e12, "source": "me"}}
@@ -118,8 +109,7 @@ def test_other_numbers_of_a_chip_are_those_of_a_variant(capsys: pytest.CaptureFi
     assert "reads and writes together" in capsys.readouterr().err
 
 
-def test_a_price_of_ones_own_is_the_only_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """Dollars a token follow from it; a chip without a listed price has one then."""
+def test_a_price_of_ones_own_is_the_only_one(capsys):
     for chip in ("h100", "mi300x"):
         words = [chip, "llama-3.1-8b", "B=8", "S=1k", "--price", "2.5"]
         row = json.loads(said(capsys, "explain", *words, "--json"))["row"]
@@ -127,8 +117,7 @@ def test_a_price_of_ones_own_is_the_only_one(capsys: pytest.CaptureFixture[str])
         assert row["price_provider"] == "your price"
 
 
-def test_each_kernel_has_the_batch_from_which_it_is_compute_bound() -> None:
-    """One less, and the row of that batch has another bottleneck for the kernel."""
+def test_each_kernel_has_the_batch_from_which_it_is_compute_bound():
     answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", B=64, S=1024, split="tp=8")
     found = {group["group"]: group for group in answer.groups}
     assert found["attention"]["outcome"] == "never"
@@ -138,8 +127,7 @@ def test_each_kernel_has_the_batch_from_which_it_is_compute_bound() -> None:
         assert (qkv["bound"] == "compute") == (batch == found["qkv"]["critical_B"])
 
 
-def test_names_are_taken_as_people_type_them(capsys: pytest.CaptureFixture[str]) -> None:
-    """A family, another case, a part of one name: what was taken is said, beside the answer."""
+def test_names_are_taken_as_people_type_them(capsys):
     for words, note in (
         (("h100",), "h100 is taken as h100-sxm, the usual one; others: h100-pcie, h100-nvl"),
         (("MI300X",), ""),
@@ -149,15 +137,13 @@ def test_names_are_taken_as_people_type_them(capsys: pytest.CaptureFixture[str])
         assert capsys.readouterr().err.strip() == note
 
 
-def test_the_help_says_what_each_sharding_is(capsys: pytest.CaptureFixture[str]) -> None:
-    """A line each."""
+def test_the_help_says_what_each_sharding_is(capsys):
     assert set(SHARDINGS) == set(NAMED) - {"none"}
     text = said(capsys, "explain", "-h")
     assert all(f"  {name:<27}{meaning}" in text for name, meaning in SHARDINGS.items())
 
 
-def test_too_many_cases_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """A config has them."""
+def test_too_many_cases_are_refused(capsys):
     words = "h100 B=1..200+1 D=1..20+1 F=64 bf16"
     assert "has 4,000 cases, more than the 500" in refused(capsys, "explain", *words.split())
     with pytest.raises(rooflines.RooflinesError, match="has 2 cases"):

@@ -22,10 +22,7 @@ NEVER: dict[str, tuple[tuple[str, str, str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("question", "asked"), NEVER.values(), ids=NEVER)
-def test_a_hair_above_the_limit_no_size_attains_it_and_a_hair_below_one_does(
-    question: tuple[str, str, str], asked: dict[str, Any]
-) -> None:
-    """The share of the attainable peak that `never` tends to, against thresholds for shares."""
+def test_a_hair_above_the_limit_no_size_attains_it_and_a_hair_below_one_does(question, asked):
     chips = rooflines.load_config(FOLDER / "own.yaml").chips
     answer = rooflines.explain(*question, **asked, chips=chips)
     config = as_config(question[0], answer.sizes, question[2], {"shards": 1, **asked})
@@ -40,8 +37,7 @@ def test_a_hair_above_the_limit_no_size_attains_it_and_a_hair_below_one_does(
         assert below in {"found", "always"}
 
 
-def test_a_limit_of_exactly_the_peak_is_never_reached() -> None:
-    """A ridge of 4, operands of one byte: at D = F = 4 the intensity, 2DF / (D + F), tends to 4."""
+def test_a_limit_of_exactly_the_peak_is_never_reached():
     chip = {
         "units": {"matrix": {"int8": {"flops_per_s": 4e12, "source": "made up"}}},
         "memory": {"hbm": {"bytes_per_s": 1e12, "source": "made up"}},
@@ -54,14 +50,12 @@ def test_a_limit_of_exactly_the_peak_is_never_reached() -> None:
     assert "B  never  memory intensity tends to 4 FLOP/B, but stays below" in str(answer)
 
 
-def test_a_peak_at_boost_clock_says_so() -> None:
-    """Beside the source of the peak."""
+def test_a_peak_at_boost_clock_says_so():
     assert "at boost clock" in str(rooflines.explain("rtx-5090", "128x8192x8192", "bf16"))
     assert "at boost clock" not in str(rooflines.explain("h100-sxm", "128x8192x8192", "bf16"))
 
 
-def test_the_sizes_by_estimate_are_those_of_the_thresholds() -> None:
-    """In text, in JSON and as values; nothing of them without a calibration."""
+def test_the_sizes_by_estimate_are_those_of_the_thresholds():
     options: dict[str, Any] = {"operation": "matmul", "dtypes": ["bf16"], "thresholds": ["B", "D"]}
     options |= {"grid": {"B": 128, "D": 8192, "F": 8192}, "chips": ["h100-sxm", "tpu-v5e"]}
     config = rooflines.load_config({"sweeps": {"s": {**options, "calibration": "trtllm"}}})
@@ -82,8 +76,7 @@ def test_the_sizes_by_estimate_are_those_of_the_thresholds() -> None:
         assert ("by estimate" in text) == fitted
 
 
-def test_a_plateau_without_overheads_is_near() -> None:
-    """A matrix unit that is slow: 90 % of 1 / (2 D F / 0.5 GFLOP/s) from the first rows on."""
+def test_a_plateau_without_overheads_is_near():
     peak = "units.matrix.bf16.flops_per_s"
     chips = {"slow": OWN["calibrated"] | {peak: 1e9, "plausible": [peak]}}
     config = {"sweeps": {"s": {"operation": "matmul", "grid": {"B": 1, "D": 1, "F": 1}}}}
@@ -96,8 +89,7 @@ def test_a_plateau_without_overheads_is_near() -> None:
         assert f"by estimate 90% of its plateau from {size}" in str(answer)
 
 
-def test_an_estimate_names_its_software_and_its_band() -> None:
-    """Of the software that are named, the first with a calibration; refused where none has one."""
+def test_an_estimate_names_its_software_and_its_band():
     question = ("h100-sxm", "128x8192x8192")
     answer = rooflines.explain(*question, "bf16", calibration=["sglang", "trtllm"])
     row = answer.row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from command_line import said
@@ -23,11 +23,7 @@ from rooflines.model.resources import RESOURCES
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.rows import KernelTable, StepTable
-from rooflines.sweep.step_sweep import ModelSweep, checked_model_sweep
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+from rooflines.sweep.step_sweep import checked_model_sweep
 
 MATH, MEMORY, NETWORK = RESOURCES
 MLA = {
@@ -39,8 +35,7 @@ MLA = {
 }
 
 
-def test_the_reviewed_explanations_cover_what_can_be_said() -> None:
-    """Every kind of answer about a model is in one of them."""
+def test_the_reviewed_explanations_cover_what_can_be_said():
     cases = FOLDER.glob("model-*.txt")
     text = " ".join(" ".join(case.read_text(encoding="utf-8").split()) for case in cases)
     for kind in (
@@ -82,7 +77,7 @@ def test_the_reviewed_explanations_cover_what_can_be_said() -> None:
         assert kind in text
 
 
-def sweep_of(chip: str, model: str, **keys: Any) -> ModelSweep:  # noqa: ANN401, keys of a config
+def sweep_of(chip, model, **keys):
     """The same question as a sweep, written by hand."""
     form = {"models": [model], "chips": [chip], "thresholds": ["B", "S", "chips"], **keys}
     config = ModelSweepConfig.model_validate(form)
@@ -118,10 +113,7 @@ QUESTIONS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("chip", "model", "sizes", "asked"), QUESTIONS.values(), ids=QUESTIONS)
-def test_every_number_is_one_of_the_tables(
-    chip: str, model: str, sizes: dict[str, Any], asked: dict[str, Any]
-) -> None:
-    """The row, its kernels, the thresholds and the other formats, each from its own function."""
+def test_every_number_is_one_of_the_tables(chip, model, sizes, asked):
     own = rooflines.load_config(FOLDER / "own.yaml").chips
     answer = rooflines.explain_model(chip, model, **sizes, **asked, chips=own)
     found = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
@@ -157,7 +149,7 @@ def test_every_number_is_one_of_the_tables(
     assert all(number["source"] for number in found["numbers"])
 
 
-def test_a_known_model_on_eight_chips_has_the_numbers_worked_by_hand() -> None:
+def test_a_known_model_on_eight_chips_has_the_numbers_worked_by_hand():
     """Llama 3.1 70B in bf16: 1.02706e13 FLOP, 1.39e11 bytes of weights and 1.718e11 of caches."""
     answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", B=64, S=8192, split={"tp": 8})
     row = answer.row
@@ -177,7 +169,7 @@ def test_a_known_model_on_eight_chips_has_the_numbers_worked_by_hand() -> None:
     assert answer.per_sequence_s["compute"] == pytest.approx(math_s, rel=1e-3)
 
 
-def changed(chip: str, path: str, value: float) -> Mapping[str, Any]:
+def changed(chip, path, value):
     """The chips with a variant, `changed`, that differs in one number."""
     sweep = {"operation": "matmul", "grid": {"B": 1, "D": 1, "F": 1}, "dtypes": "bf16"}
     own = {"changed": {"base": chip, path: value, "source": "made up"}}
@@ -185,8 +177,7 @@ def changed(chip: str, path: str, value: float) -> Mapping[str, Any]:
     return rooflines.load_config(form).chips
 
 
-def test_the_rates_that_are_told_make_it_compute_bound() -> None:
-    """A chip with the memory bandwidth of the answer takes as long to compute as to move."""
+def test_the_rates_that_are_told_make_it_compute_bound():
     question: dict[str, Any] = {"B": 64, "S": 1024}
     answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", **question)
     factors = {change.rate: change.factor for change in answer.changes}
@@ -197,8 +188,7 @@ def test_the_rates_that_are_told_make_it_compute_bound() -> None:
     assert factors["peak"] == pytest.approx(1 / factors["memory_rate"])
 
 
-def test_the_network_that_is_told_makes_it_compute_bound() -> None:
-    """A chip with the links of the answer takes as long to send as to compute."""
+def test_the_network_that_is_told_makes_it_compute_bound():
     question: dict[str, Any] = {
         "B": 1,
         "S": 2048,
@@ -216,11 +206,10 @@ def test_the_network_that_is_told_makes_it_compute_bound() -> None:
     assert row["t_network_s"] == pytest.approx(row["t_math_s"], rel=1e-12)
 
 
-def test_collectives_one_after_another_have_one_factor() -> None:
-    """Worked by hand, for work and hops of 8 and 1, 6 and 5, 1 and 3 seconds."""
+def test_collectives_one_after_another_have_one_factor():
     parts = [(Fraction(work), Fraction(hops)) for work, hops in ((8, 1), (6, 5), (1, 3))]
 
-    def solved(math: int, memory: int = 0) -> tuple[str, float | None]:
+    def solved(math, memory=0):
         times = {MATH: Fraction(math), MEMORY: Fraction(memory), NETWORK: Fraction(17)}
         solution = factor_of(NETWORK, times, parts)
         return solution.outcome, None if solution.factor is None else float(solution.factor)
@@ -236,8 +225,7 @@ def test_collectives_one_after_another_have_one_factor() -> None:
 SECTION = text_of("models.md").partition("\n## A model on chips\n")[2]
 
 
-def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    """To the character, up to `...`; its sentences have the numbers of the answer."""
+def test_the_page_shows_what_the_command_prints(capsys):
     shown = SECTION.partition("```text\n")[2].partition("```")[0]
     command, _, lines = shown.removesuffix("...\n").partition("\n")
     assert command == f"$ rooflines explain {MODEL}"
@@ -253,8 +241,7 @@ def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[st
         assert text in SECTION
 
 
-def test_the_page_has_the_thresholds_by_estimate() -> None:
-    """Of the same question at 1,024 tokens, by the calibrations that it names."""
+def test_the_page_has_the_thresholds_by_estimate():
     calibration = SECTION.partition("`--calibration ")[2].partition("`")[0].split(",")
     question: dict[str, Any] = {"B": 64, "S": 1024, "split": "tp=8", "calibration": calibration}
     answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", **question)
@@ -264,16 +251,14 @@ def test_the_page_has_the_thresholds_by_estimate() -> None:
     assert f"along the context from {context['saturates_estimate']:,} tokens on" in said
 
 
-def test_the_json_is_the_whole_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--json` prints what `to_dict()` returns."""
+def test_the_json_is_the_whole_answer(capsys):
     answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", B=64, S=8192, split="tp=8")
     assert json.loads(said(capsys, "explain", *shlex.split(MODEL), "--json")) == answer.to_dict()
     assert str(answer) == said(capsys, "explain", *shlex.split(MODEL)).rstrip()
     assert as_text(answer.sheet, ascii_only=True).isascii()
 
 
-def test_an_estimate_of_a_model_names_its_software() -> None:
-    """It is that of the table; refused where the software has no calibration of a compute dtype."""
+def test_an_estimate_of_a_model_names_its_software():
     asked: dict[str, Any] = {"B": 64, "S": 8192, "split": "tp=8"}
     softwares = ["sglang", "trtllm", "nccl"]
     answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", calibration=softwares, **asked)

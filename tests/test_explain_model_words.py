@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 from command_line import said
@@ -15,9 +14,6 @@ from rooflines import models
 from rooflines.cli.main import run
 from rooflines.models.library import model_entries
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 SAME = (
     "llama-3.1-70b S=8192 B=64 h100-sxm --split tp=8",
     "h100-sxm meta-llama/Llama-3.1-70B B=64 S=8192 bf16 --split tp=8,dp=1",
@@ -27,13 +23,11 @@ SAME = (
 
 
 @pytest.mark.parametrize("words", SAME)
-def test_the_order_of_words_is_free(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Words may be in any order."""
+def test_the_order_of_words_is_free(words, capsys):
     assert said(capsys, "explain", *words.split()) == said(capsys, "explain", *MODEL.split())
 
 
-def test_a_config_json_is_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file, its folder, or a model that was read; the name is the path."""
+def test_a_config_json_is_a_model(tmp_path, capsys):
     path = tmp_path / "config.json"
     entry = model_entries()["llama-3.1-8b"].model_dump(exclude_none=True)
     path.write_text(json.dumps(config_of(entry)), encoding="utf-8")
@@ -46,10 +40,7 @@ def test_a_config_json_is_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert answer.row["t_lower_s"] == row["t_lower_s"]
 
 
-def test_a_folder_with_the_name_of_a_chip_is_no_model(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor one with the name of a format; nor is a word that is too long for a path."""
+def test_a_folder_with_the_name_of_a_chip_is_no_model(tmp_path, capsys, monkeypatch):
     for name in ("h100-sxm", "bf16", "128x8192x8192"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").touch()
@@ -124,10 +115,7 @@ WRONG: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG.items(), ids=WRONG)
-def test_a_mistake_gives_one_message(
-    words: str, message: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In words of the command line: what is wrong, close names, a fix; no config keys."""
+def test_a_mistake_gives_one_message(words, message, capsys):
     assert run(["explain", *words.split()]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -148,10 +136,7 @@ def test_a_mistake_gives_one_message(
         "mi300x 128x8192x8192 bf16 --shards 16 --sharding batch",
     ],
 )
-def test_networks_that_are_offered_join_the_chips(
-    words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each of them answers the question that was refused."""
+def test_networks_that_are_offered_join_the_chips(words, capsys):
     assert run(["explain", *words.split()]) == 2
     offered = capsys.readouterr().err.partition("choose the network ")[2].strip(".\n")
     assert offered
@@ -159,15 +144,13 @@ def test_networks_that_are_offered_join_the_chips(
         assert run(["explain", *words.split(), "--network", network]) == 0
 
 
-def test_several_mistakes_are_listed_together(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each has a message of its own."""
+def test_several_mistakes_are_listed_together(capsys):
     words = "h100-sxm llama-3.1-70b B=0 S=1.5 --split tp"
     assert run(["explain", *words.split()]) == 2
     assert capsys.readouterr().err.count("fix:") == 3
 
 
-def test_a_wrong_question_from_python_is_a_rooflines_error() -> None:
-    """Wrong types too."""
+def test_a_wrong_question_from_python_is_a_rooflines_error():
     for wrong in (
         {"B": "x"},
         {"S": None},

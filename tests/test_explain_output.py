@@ -20,8 +20,7 @@ from rooflines.cli.main import run
 from rooflines.explanation.text import WIDTH, as_text
 
 
-def test_the_json_is_the_whole_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--json` prints what `to_dict()` returns."""
+def test_the_json_is_the_whole_answer(capsys):
     expected = rooflines.explain("h100-sxm", "128x8192x8192", "bf16").to_dict()
     assert json.loads(said(capsys, "explain", *EXAMPLE.split(), "--json")) == expected
 
@@ -30,10 +29,7 @@ def test_the_json_is_the_whole_answer(capsys: pytest.CaptureFixture[str]) -> Non
     ("words", "extra", "coloured"),
     [(EXAMPLE, {}, True), (MODEL, {}, True), (EXAMPLE, {"NO_COLOR": "1"}, False)],
 )
-def test_a_terminal_has_colour_unless_it_is_unwanted(
-    words: str, extra: dict[str, str], capsys: pytest.CaptureFixture[str], *, coloured: bool
-) -> None:
-    """The text is the same; on a terminal, ANSI codes are added."""
+def test_a_terminal_has_colour_unless_it_is_unwanted(words, extra, capsys, *, coloured):
     outer, inner = pty.openpty()
     run_in = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1", **extra}
     run_in |= {} if extra else {"NO_COLOR": ""}
@@ -49,7 +45,7 @@ def test_a_terminal_has_colour_unless_it_is_unwanted(
     assert (b"\x1b[" in text) == coloured
 
 
-def _read(file: int) -> bytes:
+def _read(file):
     """What a pseudo-terminal has; nothing once the other end is closed."""
     try:
         return os.read(file, 65536)
@@ -57,8 +53,7 @@ def _read(file: int) -> bytes:
         return b""
 
 
-def test_a_pipe_without_utf8_gets_plain_ascii() -> None:
-    """No colour, no blocks, and an early end of the reader is no error."""
+def test_a_pipe_without_utf8_gets_plain_ascii():
     command = [sys.executable, "-m", "rooflines", "explain", *EXAMPLE.split()]
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     piped = subprocess.run(command, env=env, capture_output=True, check=True)
@@ -75,8 +70,7 @@ def test_a_pipe_without_utf8_gets_plain_ascii() -> None:
     assert process.returncode == 0
 
 
-def test_help_is_quick_and_shows_examples_that_work(capsys: pytest.CaptureFixture[str]) -> None:
-    """Help imports neither polars nor pydantic."""
+def test_help_is_quick_and_shows_examples_that_work(capsys):
     code = (
         "import sys; from rooflines.cli.main import run\n"
         "asked = ['-h'], ['explain', '--help'], ['--version']\n"
@@ -93,15 +87,12 @@ def test_help_is_quick_and_shows_examples_that_work(capsys: pytest.CaptureFixtur
         said(capsys, "explain", *shlex.split(example))
 
 
-def test_an_unknown_command_and_ctrl_c_are_one_line_each(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Close names for one; exit status 130 for the other."""
+def test_an_unknown_command_and_ctrl_c_are_one_line_each(capsys, monkeypatch):
     text = refused(capsys, "explian")
     assert "rooflines has no command 'explian'." in text
     assert "close to it: explain" in text
 
-    def interrupted(*_: object, **__: object) -> None:
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rooflines.explanation.of_operation.explained", interrupted)
@@ -112,31 +103,30 @@ def test_an_unknown_command_and_ctrl_c_are_one_line_each(
 class Tags(HTMLParser):
     """The tags of a page, its text, and whether every tag is closed."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.tags: set[str] = set()
         self.attributes: set[str] = set()
         self.text = ""
         self.open: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         """Remember an opening tag."""
         self.tags.add(tag)
         self.attributes.update(name for name, _ in attrs)
         if tag != "br":
             self.open.append(tag)
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         """A closing tag closes the last one that is open."""
         assert self.open.pop() == tag
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         """Collect the text."""
         self.text += data
 
 
-def test_the_card_escapes_what_a_config_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No scripts, no requests; a name with tags stays text."""
+def test_the_card_escapes_what_a_config_says(monkeypatch):
     monkeypatch.chdir(FOLDER)
     chips = rooflines.load_config("own.yaml").chips
     card = Tags()
@@ -162,8 +152,7 @@ def test_the_card_escapes_what_a_config_says(monkeypatch: pytest.MonkeyPatch) ->
         assert shown in model.text
 
 
-def test_the_largest_sizes_still_fit_a_screen() -> None:
-    """Quantities beyond all prefixes have an exponent."""
+def test_the_largest_sizes_still_fit_a_screen():
     sizes = {"A": 2**53, "B": 2**53, "C": 2**53}
     text = str(rooflines.explain("h100-sxm", sizes, "bf16", operation="AB,BC->AC"))
     assert max(map(len, text.splitlines())) <= WIDTH

@@ -10,7 +10,7 @@ from explained import CONFIG_FORM, EXAMPLE
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries, dtype_entries
-from rooflines.catalogue.unsupported import Need, Reason
+from rooflines.catalogue.unsupported import Reason
 from rooflines.model.operation import NAMED
 from rooflines.models.library import model_entries
 from rooflines.sweep import cases
@@ -26,13 +26,11 @@ SAME = (
 
 
 @pytest.mark.parametrize("words", SAME)
-def test_the_order_of_words_is_free(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Chip, sizes and dtypes are recognised by their form or name."""
+def test_the_order_of_words_is_free(words, capsys):
     assert said(capsys, "explain", *words.split()) == said(capsys, "explain", *EXAMPLE.split())
 
 
-def test_no_word_can_be_two_things() -> None:
-    """Chips, dtypes, operations and models have different names, none of which is a size."""
+def test_no_word_can_be_two_things():
     aliases = [alias for entry in model_entries().values() for alias in entry.aliases]
     names = [*chip_entries(), *dtype_entries().combinations, *NAMED, *model_entries(), *aliases]
     assert len(names) == len(set(names))
@@ -175,10 +173,7 @@ FIXED: dict[str, str] = {
 
 
 @pytest.mark.parametrize("words", WRONG, ids=WRONG)
-def test_the_fix_that_is_offered_works_when_typed(
-    words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Names and forms that are new in the corrected words are in the message."""
+def test_the_fix_that_is_offered_works_when_typed(words, capsys):
     message = refused(capsys, "explain", *words.split())
     before, after = words.split(), FIXED[words].split()
     for word in after:
@@ -188,10 +183,7 @@ def test_the_fix_that_is_offered_works_when_typed(
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG.items(), ids=WRONG)
-def test_a_mistake_gives_one_message(
-    words: str, message: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In words of the command line: what is wrong, close names, a fix; no config keys."""
+def test_a_mistake_gives_one_message(words, message, capsys):
     text = refused(capsys, "explain", *words.split())
     first, *rest = text.splitlines()
     assert message[0] in first
@@ -202,8 +194,7 @@ def test_a_mistake_gives_one_message(
     assert not re.search(r"Traceback|sweeps|grid|\[0\]|Usage", text)
 
 
-def test_several_mistakes_are_listed_together(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each size has a message of its own."""
+def test_several_mistakes_are_listed_together(capsys):
     text = refused(capsys, "explain", *["h100-sxm", "0x1.5x8", "bf16"])
     assert text.count("fix:") == 2
     assert "size B" in text
@@ -220,10 +211,7 @@ def test_several_mistakes_are_listed_together(capsys: pytest.CaptureFixture[str]
         ("llama-3.1-70b S=4 --split tp", ["chip is missing", "sizes lack B", "split has 'tp'"]),
     ],
 )
-def test_the_mistakes_of_all_words_are_in_one_message(
-    words: str, wrong: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What is missing and what is wrong: chip, sizes, dtypes, split."""
+def test_the_mistakes_of_all_words_are_in_one_message(words, wrong, capsys):
     text = refused(capsys, "explain", *words.split())
     places = [line for line in text.splitlines() if not line.startswith("  ")]
     assert len(places) == len(wrong)
@@ -231,8 +219,7 @@ def test_the_mistakes_of_all_words_are_in_one_message(
         assert start in line
 
 
-def test_a_wrong_question_from_python_is_a_rooflines_error() -> None:
-    """Wrong types too."""
+def test_a_wrong_question_from_python_is_a_rooflines_error():
     for sizes, options in (
         (5, {}),
         (None, {}),
@@ -258,10 +245,7 @@ def test_a_wrong_question_from_python_is_a_rooflines_error() -> None:
         ("network", "ask for other numbers of chips, such as 8, or choose the network nvlink"),
     ],
 )
-def test_the_fix_follows_from_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch, need: Need, fix: str
-) -> None:
-    """No message is searched for words: the reason says what is missing."""
+def test_the_fix_follows_from_what_is_missing(monkeypatch, need, fix):
     monkeypatch.setattr(cases, "missing_peak_reason", lambda *_: Reason(need, "no luck"))
     with pytest.raises(rooflines.RooflinesError, match="but it has no luck") as caught:
         rooflines.explain("h100-sxm", "8x8x8", "bf16")

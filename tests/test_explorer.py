@@ -3,9 +3,7 @@
 import math
 import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import effort
 import polars as pl
@@ -22,9 +20,9 @@ from explorer import (
     random_step,
     show,
 )
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from shown import rounds_to
-from visits import Visit, visiting
+from visits import visiting
 
 import rooflines.site
 from rooflines import load_config, thresholds
@@ -41,13 +39,12 @@ FORMS = {"time": "s", "share": "%"}
 
 
 @pytest.fixture(scope="module")
-def visit(browser: Browser, site: Path) -> Iterator[Visit]:
-    """The page, without errors or requests to other hosts."""
+def visit(browser, site):
     with visiting(browser, site.as_uri(), "index.html") as one:
         yield one
 
 
-def close(seen: object, value: object) -> bool:
+def close(seen, value):
     """Whether a number of the page is that of Python; whole numbers and texts are the same."""
     if isinstance(value, list) and isinstance(seen, list):
         return all(close(a, b) for a, b in zip(seen, value, strict=True))
@@ -56,7 +53,7 @@ def close(seen: object, value: object) -> bool:
     return seen == value
 
 
-def wrong_numbers(seen: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+def wrong_numbers(seen, value):
     """The numbers that differ."""
     return {
         name: (seen[name], each)
@@ -65,12 +62,12 @@ def wrong_numbers(seen: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def whole(value: float) -> float:
+def whole(value):
     """All of a peak, where Float64 misses it by a last digit."""
     return 1.0 if math.isclose(value, 1, rel_tol=1e-12) else value
 
 
-def wrong_cells(cells: dict[str, str], value: dict[str, Any]) -> dict[str, Any]:
+def wrong_cells(cells, value):
     """The texts of the table that are not these numbers."""
     wrong = {
         name: (cells[name], value[name])
@@ -86,8 +83,7 @@ def wrong_cells(cells: dict[str, str], value: dict[str, Any]) -> dict[str, Any]:
 
 
 @IN_BOTH
-def test_every_shown_number_is_that_of_python(visit: Visit) -> None:
-    """Random states of both subjects: times, bounds, shares, thresholds, footprints and bands."""
+def test_every_shown_number_is_that_of_python(visit):
     drawn = random.Random(SEED)  # noqa: S311, not for secrets
     answered = {"matmul": 0, "model": 0}
     estimated = 0
@@ -122,7 +118,7 @@ CRITICAL = """([asked]) => {
 """Critical sizes of cases."""
 
 
-def random_sweep(drawn: random.Random) -> dict[str, Any]:
+def random_sweep(drawn):
     """A sweep of random sizes, chips, dtypes and splits, and its thresholds along every size."""
     every = [chip for chip in base_chips() if "bf16" in chip_entries()[chip].units.get(MATRIX, {})]
     own = [random_size(drawn, 16) for _ in range(3)]
@@ -138,8 +134,7 @@ def random_sweep(drawn: random.Random) -> dict[str, Any]:
     }
 
 
-def test_thresholds_are_those_of_the_tables_to_the_integer(visit: Visit) -> None:
-    """Ten thousand random cases, along every size."""
+def test_thresholds_are_those_of_the_tables_to_the_integer(visit):
     drawn = random.Random(SEED)  # noqa: S311, not for secrets
     wanted, seen, outcomes = effort.cases(40_000), 0, set[str]()
     while seen < wanted:
@@ -166,7 +161,7 @@ WORDS = """() => ["off", "lead", "rest"].map((id) => document.getElementById(id)
   .join(" ").trim()"""
 
 
-def test_a_verdict_names_chips_and_says_nothing_of_what_is_not_there(visit: Visit) -> None:
+def test_a_verdict_names_chips_and_says_nothing_of_what_is_not_there(visit):
     """Random states: sentences end, have no missing value, and name each chosen chip or its lack.
 
     A network is only named where bytes move over it.
@@ -184,7 +179,7 @@ def test_a_verdict_names_chips_and_says_nothing_of_what_is_not_there(visit: Visi
             assert sends or " over " not in text.replace("with full overlap", ""), state
 
 
-def test_a_lead_is_larger_than_timings_differ(visit: Visit) -> None:
+def test_a_lead_is_larger_than_timings_differ(visit):
     """Two data sheets with 7.7 and 8.0 TB/s are no ranking; nor are bounds close to each other."""
     for chips, said in (
         ("b200,gb200", "too close to call"),
@@ -196,8 +191,7 @@ def test_a_lead_is_larger_than_timings_differ(visit: Visit) -> None:
         assert said in visit.page.evaluate(WORDS), chips
 
 
-def test_what_cannot_run_is_said_first(visit: Visit) -> None:
-    """With the bytes that do not fit, or the number that is not published."""
+def test_what_cannot_run_is_said_first(visit):
     model = {"is": "model", "model": "llama-3.1-70b", "split": "tp1"}
     for state, said in (
         (
@@ -215,8 +209,7 @@ def test_what_cannot_run_is_said_first(visit: Visit) -> None:
         assert visit.page.evaluate(WORDS).startswith(said), state
 
 
-def test_never_is_a_sentence_in_place_of_a_picture(visit: Visit) -> None:
-    """With its reason, and the share of peak that each chip tends to."""
+def test_never_is_a_sentence_in_place_of_a_picture(visit):
     show(visit.page, {"sharding": "contracting/all-reduce", "n": 8, "D": 1024, "B": 4096})
     text = visit.page.locator("#right .instead").inner_text()
     assert "No B makes any of these compute-bound with D = 1,024" in text
@@ -224,8 +217,7 @@ def test_never_is_a_sentence_in_place_of_a_picture(visit: Visit) -> None:
     assert "H100 SXM: network-bound, at most" in text
 
 
-def test_served_runs_are_those_of_the_software_of_the_estimate(visit: Visit) -> None:
-    """Of several engines the one whose calibration counts; of a chip without runs all runs."""
+def test_served_runs_are_those_of_the_software_of_the_estimate(visit):
     model = {"is": "model", "model": "llama-3.1-70b", "basis": "calibrated"}
     show(visit.page, model | {"chips": "h100-sxm"})
     assert "H100 SXM in bf16, TensorRT-LLM" in visit.page.evaluate(WORDS)
@@ -233,8 +225,7 @@ def test_served_runs_are_those_of_the_software_of_the_estimate(visit: Visit) -> 
     assert "of other models, chips and engines" in visit.page.evaluate(WORDS)
 
 
-def test_models_open_in_their_published_format(visit: Visit) -> None:
-    """And another model returns to its own."""
+def test_models_open_in_their_published_format(visit):
     show(visit.page, {"is": "model", "model": "gpt-oss-120b"})
     assert visit.page.locator("#format").input_value() == "mxfp4-experts"
     visit.page.locator("#model").select_option("deepseek-v3")
@@ -242,8 +233,7 @@ def test_models_open_in_their_published_format(visit: Visit) -> None:
 
 
 @IN_BOTH
-def test_the_keyboard_is_enough(visit: Visit) -> None:
-    """A chip is typed and removed, a size entered, a tab chosen; the answer is read out."""
+def test_the_keyboard_is_enough(visit):
     page = visit.open("index.html")
     page.locator("#add").focus()
     page.keyboard.type("h200 sx")
@@ -269,8 +259,7 @@ def test_the_keyboard_is_enough(visit: Visit) -> None:
     assert "own=h100-sxm.memory:4800000000000" in page.url
 
 
-def test_back_undoes_a_choice_and_keeps_what_a_slider_did(visit: Visit) -> None:
-    """Menus and chips are steps of the history; sliders replace the last one."""
+def test_back_undoes_a_choice_and_keeps_what_a_slider_did(visit):
     page = visit.open("index.html#B=128")
     page.locator("#dtypes").select_option("w8a16")
     expect(page.locator("body")).to_have_attribute("data-drawn", re.compile("dtypes=w8a16"))
@@ -281,8 +270,7 @@ def test_back_undoes_a_choice_and_keeps_what_a_slider_did(visit: Visit) -> None:
     expect(page.locator("body")).to_have_attribute("data-drawn", "#B=128")
 
 
-def test_the_command_of_the_page_is_one(visit: Visit) -> None:
-    """It runs, on the first chip that can do it."""
+def test_the_command_of_the_page_is_one(visit):
     for state in (
         {"chips": "b200", "sharding": "batch/gather-w", "n": 8, "basis": "calibrated"},
         {"is": "model", "chips": "h100-sxm", "model": "deepseek-v3", "split": "tp1-dp8-ep8"},
@@ -299,8 +287,7 @@ PURE = ("numbers", "answers", "state", "sentences")
 """Scripts that need no page."""
 
 
-def test_answers_and_sentences_need_no_page(visit: Visit) -> None:
-    """Without a document and a window they give the sentence that the page shows."""
+def test_answers_and_sentences_need_no_page(visit):
     folder = Path(rooflines.site.__file__).parent / "assets"
     scripts = [(folder / f"{name}.js").read_text() for name in PURE]
     code = "\n".join(script.replace('"use strict";', "") for script in scripts)
@@ -322,8 +309,7 @@ SIZE = 400_000
 """Limit of what the page loads before a picture is asked for [byte]."""
 
 
-def test_the_page_is_small(site: Path) -> None:
-    """With its data, scripts and styles."""
+def test_the_page_is_small(site):
     text = (site / "index.html").read_text()
     named = re.findall(r'(?:src|href)="((?:assets|data)/[^"]+\.(?:js|css|svg))"', text)
     files = {"index.html", "data/explorer.js", "data/steps.js", *named}

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -29,8 +28,7 @@ class Clean(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def clean(tmp_path_factory: pytest.TempPathFactory) -> Clean:
-    """A run without a network, with its own home and temporary folder; read only."""
+def clean(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clean")
     trial = Trial(folder / "run")
     before = os.times()
@@ -44,8 +42,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Clean:
 
 
 @pytest.fixture
-def made(clean: Clean, tmp_path: Path) -> Trial:
-    """A copy of the whole folder, to be changed."""
+def made(clean, tmp_path):
     shutil.copytree(clean.trial.path, tmp_path / "made", symlinks=True)
     return Trial(tmp_path / "made")
 
@@ -53,8 +50,7 @@ def made(clean: Clean, tmp_path: Path) -> Trial:
 # ---------------------------------------------------------------- a run by itself
 
 
-def test_a_run_needs_no_network(clean: Clean) -> None:
-    """It had no network, if the machine allows that, and made everything."""
+def test_a_run_needs_no_network(clean):
     assert {
         "tables/index.csv",
         "summary.csv",
@@ -65,8 +61,7 @@ def test_a_run_needs_no_network(clean: Clean) -> None:
         pytest.skip("the system does not let a process leave the network (unshare --net)")
 
 
-def test_a_run_writes_nothing_elsewhere(clean: Clean) -> None:
-    """Results and `.snakemake` are where it was started; home and temporary folder stay empty."""
+def test_a_run_writes_nothing_elsewhere(clean):
     assert clean.elsewhere == []
     assert {path.name for path in clean.trial.path.iterdir()} == {
         "my.yaml",
@@ -78,9 +73,7 @@ def test_a_run_writes_nothing_elsewhere(clean: Clean) -> None:
 # ---------------------------------------------------------------- killed runs
 
 
-def test_the_next_run_completes_a_killed_one(
-    clean: Clean, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_next_run_completes_a_killed_one(clean, tmp_path, capsys):
     """The next run takes over while jobs of the dead one still work; no partial file is seen.
 
     Of all but the site, which `make verify` has too: it takes a third of the whole run.
@@ -113,8 +106,7 @@ print(scheduler._user_kill)
 """
 
 
-def test_sigterm_ends_a_run_whose_scheduler_is_at_work() -> None:
-    """Snakemake's own handler would deadlock on the scheduler's lock."""
+def test_sigterm_ends_a_run_whose_scheduler_is_at_work():
     command = [sys.executable, "-c", WHILE_LOCKED]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "graceful\n"
@@ -133,10 +125,7 @@ DAMAGES = {
 }
 
 
-def test_an_index_that_is_asked_for_is_made_after_a_table_that_outlived_its_run(
-    made: Trial, clean: Clean
-) -> None:
-    """Snakemake forgets a missing file whose `ancient` inputs are remade."""
+def test_an_index_that_is_asked_for_is_made_after_a_table_that_outlived_its_run(made, clean):
     marker = unfinished(made.path, "results/tables/grid/part-00001.parquet")
     (made.results / "tables/index.csv").unlink()
     done = Trial(made.path, CONFIG, "results/tables/index.csv").run()
@@ -145,10 +134,7 @@ def test_an_index_that_is_asked_for_is_made_after_a_table_that_outlived_its_run(
     made.whole(clean.contents)
 
 
-def test_an_index_that_is_asked_for_is_made_after_a_table_of_another_config(
-    made: Trial, clean: Clean
-) -> None:
-    """The same where the config was edited."""
+def test_an_index_that_is_asked_for_is_made_after_a_table_of_another_config(made, clean):
     sweeps = CONFIG["sweeps"]
     edited = {**sweeps["shapes"], "efficiency": {"math": 0.5}}
     config = {**CONFIG, "sweeps": {**sweeps, "shapes": edited}}
@@ -158,8 +144,7 @@ def test_an_index_that_is_asked_for_is_made_after_a_table_of_another_config(
     assert made.contents().keys() == clean.contents.keys()
 
 
-def test_damaged_files_are_named_and_made_again(made: Trial, clean: Clean) -> None:
-    """Truncated, emptied, changed or replaced, with the old times: each is named and remade."""
+def test_damaged_files_are_named_and_made_again(made, clean):
     kept = made.finished()
     for name, (damage, _) in DAMAGES.items():
         path = made.results / name
@@ -189,8 +174,7 @@ def test_damaged_files_are_named_and_made_again(made: Trial, clean: Clean) -> No
 # ---------------------------------------------------------------- files of others
 
 
-def test_a_run_leaves_files_of_others_as_they_are(made: Trial) -> None:
-    """A dry run and a run give the same message before any job, although the site is stale."""
+def test_a_run_leaves_files_of_others_as_they_are(made):
     (made.results / "bundle/thesis.tex").write_text("a year of work")
     made.write({**CONFIG, "sweeps": {"shapes": CONFIG["sweeps"]["shapes"]}})
     before = stats(made.results)
@@ -214,8 +198,7 @@ def test_a_run_leaves_files_of_others_as_they_are(made: Trial) -> None:
     assert stats(made.results) == before
 
 
-def test_a_first_run_overwrites_no_log_of_others(tmp_path: Path) -> None:
-    """Before the first run, a file with the name of a log is a user's."""
+def test_a_first_run_overwrites_no_log_of_others(tmp_path):
     trial = Trial(tmp_path)
     written_to("results/logs/bundle.log")(tmp_path)
     done = trial.run()
@@ -227,8 +210,7 @@ def test_a_first_run_overwrites_no_log_of_others(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_where_a_folder_is_needed_ends_a_run_with_one_message(tmp_path: Path) -> None:
-    """The file does not change."""
+def test_a_file_where_a_folder_is_needed_ends_a_run_with_one_message(tmp_path):
     trial = Trial(tmp_path)
     written_to("results")(tmp_path)
     done = trial.run()

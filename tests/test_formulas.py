@@ -32,7 +32,7 @@ from rooflines.model.target import MemoryLevel, Target
 HALF, ZERO = Fraction(1, 2), Fraction(0)
 
 
-def check(examples: int) -> settings:
+def check(examples):
     """The settings of one property: the same examples every time.
 
     They are not shrunk, which takes long where many fail.
@@ -46,7 +46,7 @@ def check(examples: int) -> settings:
     )
 
 
-def message(call: Any, *arguments: Any, **options: Any) -> str:  # noqa: ANN401, any function of the package
+def message(call, *arguments, **options):
     """The message of the error that a call raises."""
     with pytest.raises(RooflinesError) as caught:
         call(*arguments, **options)
@@ -122,16 +122,14 @@ NO_NUMBERS = (
 
 
 @pytest.mark.parametrize(("written", "meant"), SPELT)
-def test_a_number_is_the_one_that_was_meant(written: object, meant: float) -> None:
-    """Also as text; a whole number stays one."""
+def test_a_number_is_the_one_that_was_meant(written, meant):
     assert number(written) == meant
     assert type(number(written)) is type(meant)
     assert exact(written) == Fraction(str(meant))
 
 
 @pytest.mark.parametrize("written", NO_NUMBERS, ids=lambda value: str(value)[:20])
-def test_what_is_no_number_is_refused(written: object) -> None:
-    """The message names the value and what to write instead."""
+def test_what_is_no_number_is_refused(written):
     shown = (
         {True: "true", False: "false", None: "null"}.get(written, repr(written))
         if isinstance(written, bool | None)
@@ -142,8 +140,7 @@ def test_what_is_no_number_is_refused(written: object) -> None:
     assert message(number, written) == f"is {shown}, which is no number.\n  fix: {fix}."
 
 
-def test_a_decimal_is_exactly_what_was_written() -> None:
-    """Not the binary number next to it."""
+def test_a_decimal_is_exactly_what_was_written():
     assert [exact(value) for value in (0.95, "0.1", 8.19e11, 3)] == [
         Fraction(19, 20),
         Fraction(1, 10),
@@ -157,8 +154,7 @@ def test_a_decimal_is_exactly_what_was_written() -> None:
     ("written", "meant"),
     [(1, 1), ("4096", 4096), (4.096e3, 4096), (2**53, 2**53), ("1e3", 1000), (1.0, 1)],
 )
-def test_a_whole_number_is_one(written: object, meant: int) -> None:
-    """In any spelling, and from one to 2^53 unless said otherwise."""
+def test_a_whole_number_is_one(written, meant):
     assert whole(written) == meant
     assert type(whole(written)) is int
 
@@ -193,8 +189,7 @@ ANY = "write a whole number from 1 to 9,007,199,254,740,992"
         ),
     ],
 )
-def test_a_whole_number_has_bounds(written: object, bounds: dict[str, int], says: str) -> None:
-    """Both bounds are accepted; beyond them the message names the bound."""
+def test_a_whole_number_has_bounds(written, bounds, says):
     assert message(whole, written, **bounds) == says
     assert whole(bounds.get("least", 1), **bounds) == bounds.get("least", 1)
     assert whole(bounds.get("largest", 2**53), **bounds) == bounds.get("largest", 2**53)
@@ -230,8 +225,7 @@ NO_OPERATIONS = {
 
 
 @pytest.mark.parametrize("text", NO_OPERATIONS)
-def test_an_einsum_that_makes_no_sense_is_refused(text: str) -> None:
-    """To the letter."""
+def test_an_einsum_that_makes_no_sense_is_refused(text):
     assert message(operation, text) == NO_OPERATIONS[text]
 
 
@@ -247,8 +241,7 @@ def test_an_einsum_that_makes_no_sense_is_refused(text: str) -> None:
         "BDF,BD->BF",
     ],
 )
-def test_an_operation_has_the_letters_of_its_einsum(text: str) -> None:
-    """Name, operands, dimensions, what is contracted, and what it runs on."""
+def test_an_operation_has_the_letters_of_its_einsum(text):
     op, truth = operation(text), oracle.operation_of(text)
     assert (op.name, op.x, op.w, op.out) == (truth.name, truth.x, truth.w, truth.out)
     assert op.dims == tuple(truth.dims)
@@ -363,15 +356,13 @@ NO_SHARDINGS: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("text", "given_form", "says"), NO_SHARDINGS)
-def test_a_sharding_that_makes_no_sense_is_refused(text: str, given_form: Any, says: str) -> None:  # noqa: ANN401, a name or a mapping
-    """To the letter."""
+def test_a_sharding_that_makes_no_sense_is_refused(text, given_form, says):
     assert message(sharding, given_form, operation(text)) == says
 
 
 @check(60)
 @given(text=operations())
-def test_a_sharding_is_what_its_name_says(text: str) -> None:
-    """Split, gather and reduction of every sharding of any operation, by name and in long form."""
+def test_a_sharding_is_what_its_name_says(text):
     truth = oracle.operation_of(text)
     for form in shardings_of(truth):
         expected = oracle.sharding_of(truth, form)
@@ -384,8 +375,7 @@ def test_a_sharding_is_what_its_name_says(text: str) -> None:
         )
 
 
-def test_a_batch_of_every_operand_is_the_last_choice() -> None:
-    """The batch is a dimension of x and the result only; without one, a dimension of all three."""
+def test_a_batch_of_every_operand_is_the_last_choice():
     assert sharding("batch", operation("per-example-matmul")).split == "B"
     assert sharding("batch", operation("HBD,HDF->HBF")).split == "B"
     assert (
@@ -399,7 +389,7 @@ SWITCH, MESH = Link(RATE, "switch", 18), Link(RATE, "mesh", 7)
 LINE, RING, ANY_RING, EVEN_RING = (Link(RATE, "torus", 6, ring_multiple=n) for n in (None, 4, 1, 2))
 
 
-def test_what_collectives_send() -> None:
+def test_what_collectives_send():
     """(N-1)/N of the payload for a gather or a scatter, twice that for an all-reduce.
 
     An all-to-all of a chip's share sends (N-1)/N of it over direct links; on a torus chips forward.
@@ -417,8 +407,7 @@ def test_what_collectives_send() -> None:
     assert by_line == {2: HALF, 3: Fraction(2, 3), 4: 1, 5: Fraction(6, 5)}
 
 
-def test_what_two_levels_send() -> None:
-    """A reduction sends all of the payload inside and 1/d of it outside."""
+def test_what_two_levels_send():
     inner = Link(RATE, "switch", 18, domain=8)
     route = Route((inner, SWITCH), (16,))
     assert [level.chips for level in route.levels] == [8, 2]
@@ -428,10 +417,8 @@ def test_what_two_levels_send() -> None:
     assert Route((inner, SWITCH), (4,)).sent("all-gather") == (Fraction(3, 4), ZERO)
 
 
-def test_how_many_hops_a_collective_takes() -> None:
-    """1 to any chip over a switch or a mesh, N-1 along a line, half way around a ring."""
-
-    def hops(link: Link, *axes: int) -> int:
+def test_how_many_hops_a_collective_takes():
+    def hops(link, *axes):
         return NetworkLevel(link, axes).hops
 
     assert [hops(SWITCH, n) for n in (1, 2, 72)] == [0, 1, 1]
@@ -446,13 +433,13 @@ def test_how_many_hops_a_collective_takes() -> None:
     assert Route((slow,), (8,)).latencies_s("all-gather", typical=True) == (Fraction(28),)
 
 
-def test_how_many_chips_an_interconnect_joins() -> None:
+def test_how_many_chips_an_interconnect_joins():
     """A mesh: links + 1, unless `domain` says otherwise; unlimited: any number.
 
     A domain that nobody published is a pair, and says so.
     """
 
-    def link(**entry: Any) -> tuple[int | None, bool]:  # noqa: ANN401, values of an entry
+    def link(**entry):
         exactly = Network.model_validate({"bytes_per_s": 1, **entry}).exact
         return exactly.domain, exactly.published
 
@@ -463,8 +450,7 @@ def test_how_many_chips_an_interconnect_joins() -> None:
     assert link(topology="torus", domain=64) == (64, True)
 
 
-def test_how_many_chips_two_levels_join() -> None:
-    """Whole groups; at least one, however small the outer switch is."""
+def test_how_many_chips_two_levels_join():
     inner = Link(RATE, "switch", 18, domain=8)
     outers = {n: Link(RATE, "switch", 1, domain=n) for n in (4, 12, 16, 40, None)}
     most = {n: most_chips((inner, outer)) for n, outer in outers.items()}
@@ -473,13 +459,13 @@ def test_how_many_chips_two_levels_join() -> None:
     assert most_chips((inner, Link(RATE, "switch", domain=2, published=False))) == (8, False)
 
 
-def test_how_many_links_a_collective_uses() -> None:
+def test_how_many_links_a_collective_uses():
     """Links used: all on a switch, one to each other chip in a mesh.
 
     One direction along a line, two around a ring of three or more; those of all axes add up.
     """
 
-    def used(link: Link, *axes: int) -> int:
+    def used(link, *axes):
         return NetworkLevel(link, axes).links_used
 
     assert [used(SWITCH, n) for n in (1, 2, 8, 100)] == [18] * 4
@@ -495,9 +481,7 @@ def test_how_many_links_a_collective_uses() -> None:
 
 
 @st.composite
-def settings_and_cases(
-    draw: st.DrawFn,
-) -> tuple[oracle.Setting, Workload, Target, int, dict[str, int]]:
+def settings_and_cases(draw):
     """Draw an operation split over chips, for the exact model and for the package; with sizes."""
     text = draw(operations())
     truth = oracle.operation_of(text)
@@ -561,19 +545,19 @@ def settings_and_cases(
 
 
 @st.composite
-def axes_of(draw: st.DrawFn, shards: int) -> tuple[int, ...]:
+def axes_of(draw, shards):
     """Draw one or two axes whose product is `shards`."""
     first = draw(st.sampled_from([n for n in range(1, shards + 1) if shards % n == 0]))
     return (shards,) if first in (1, shards) else (first, shards // first)
 
 
-def named_combinations() -> dict[str, Any]:
+def named_combinations():
     """Return the combinations that `combinations` may name."""
     same = {name: dict.fromkeys(("x", "w", "out", "compute"), name) for name in ("bf16", "int8")}
     return {**same, "w8a16": {"x": "bf16", "w": "int8", "out": "bf16", "compute": "bf16"}}
 
 
-def total(case: Workload, name: str, at: dict[str, int]) -> Fraction:
+def total(case, name, at):
     """A cost at some sizes, from its terms."""
     for _, dims in COSTS[name](case):
         assert dims == case.op.in_order(set(dims))
@@ -582,10 +566,7 @@ def total(case: Workload, name: str, at: dict[str, int]) -> Fraction:
 
 @check(120)
 @given(drawn=settings_and_cases())
-def test_work_rates_and_times_are_exactly_the_models(
-    drawn: tuple[oracle.Setting, Workload, Target, int, dict[str, int]],
-) -> None:
-    """FLOPs, bytes and seconds of any operation with any split, tile and count, as fractions."""
+def test_work_rates_and_times_are_exactly_the_models(drawn):
     setting, case, target, shards, at = drawn
     truth = setting.work(at, shards)
     names = {"flops": "math", "memory_bytes": "memory", "network_bytes": "network"}
@@ -608,10 +589,7 @@ def test_work_rates_and_times_are_exactly_the_models(
 
 @check(40)
 @given(drawn=settings_and_cases())
-def test_what_an_extent_holds(
-    drawn: tuple[oracle.Setting, Workload, Target, int, dict[str, int]],
-) -> None:
-    """A tile, or a chip's share of one element; extents times this cover the size on a chip."""
+def test_what_an_extent_holds(drawn):
     setting, case, _, shards, at = drawn
     held, sizes_held = extents(case, "flops", at), extents(case, "network_bytes", at)
     assert sizes_held == at
@@ -623,8 +601,7 @@ def test_what_an_extent_holds(
         assert case.share(dim) == (shards if dim == setting.sharding.split else 1)
 
 
-def test_the_resources_are_math_memory_and_network() -> None:
-    """In this order, which decides ties; each with its work and the name of its bound."""
+def test_the_resources_are_math_memory_and_network():
     assert [(r.name, r.work, r.bound) for r in RESOURCES] == [
         ("math", "flops", "compute"),
         ("memory", "memory_bytes", "memory"),
@@ -635,8 +612,7 @@ def test_the_resources_are_math_memory_and_network() -> None:
 
 
 @pytest.mark.parametrize(("network", "shards"), list(product([None, "fabric"], [1, 2])))
-def test_no_network_and_no_other_chip_are_no_rate(network: str | None, shards: int) -> None:
-    """The other rates do not change; defaults of a network: one link, no latency."""
+def test_no_network_and_no_other_chip_are_no_rate(network, shards):
     chip = Chip.model_validate(
         {
             "units": {"matrix": {"bf16": {"flops_per_s": "1e14"}}},
@@ -661,8 +637,7 @@ def test_no_network_and_no_other_chip_are_no_rate(network: str | None, shards: i
     assert link is None or (link.per_s, link.latency_s) == (Fraction(15 * 10**8), ZERO)
 
 
-def test_a_sum_of_products_is_evaluated_exactly() -> None:
-    """Also where a float would overflow or round."""
+def test_a_sum_of_products_is_evaluated_exactly():
     terms = {("B", "D"): Fraction(1, 3), ("B",): Fraction(2), (): Fraction(5)}
     assert evaluate(terms, {"B": 10**30, "D": 7}) == Fraction(7 * 10**30, 3) + 2 * 10**30 + 5
     assert evaluate({}, {"B": 1}) == 0

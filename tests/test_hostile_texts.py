@@ -1,13 +1,10 @@
 """Texts of a config in Snakemake, its report, HTML and spreadsheets: they stay text."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import fuzzing
 import polars as pl
@@ -20,9 +17,6 @@ import rooflines
 from rooflines.basics.spreadsheet import is_formula
 from rooflines.results.table_index import write_index
 from rooflines.results.tables import csv_text, write_csv
-
-if TYPE_CHECKING:
-    from conftest import Once, Snakemake
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,8 +38,7 @@ HARMLESS = ["a=1", "1-2", "llama-3-8b", "a+b", "me@there", "", "x;y", "7b"]
 
 
 @pytest.mark.parametrize("text", FORMULAS)
-def test_no_cell_of_a_csv_file_starts_a_formula(text: str) -> None:
-    """Formulas get an apostrophe in every type of column, and are read back as text."""
+def test_no_cell_of_a_csv_file_starts_a_formula(text):
     assert is_formula(text)
     for dtype in (pl.String, pl.Categorical, pl.Enum([text, "x"])):
         written = csv_text(
@@ -59,8 +52,7 @@ def test_no_cell_of_a_csv_file_starts_a_formula(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_other_text_stands_in_a_csv_file_as_it_is(text: str) -> None:
-    """A hyphen or a plus inside a name changes nothing."""
+def test_other_text_stands_in_a_csv_file_as_it_is(text):
     assert not is_formula(text)
     assert pl.read_csv(io.StringIO(csv_text(pl.DataFrame({"a": [text], "b": [1]}))))[
         "a"
@@ -68,15 +60,13 @@ def test_other_text_stands_in_a_csv_file_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [text for text in FORMULAS if text.isprintable()])
-def test_a_shape_that_is_a_formula_is_refused(text: str) -> None:
-    """The name of a shape can be any text but a formula."""
+def test_a_shape_that_is_a_formula_is_refused(text):
     sweep = {**FULL["sweeps"]["mlp"], "shapes": [{"name": text, "F": 512}]}
     with pytest.raises(rooflines.RooflinesError, match="spreadsheet would run"):
         rooflines.load_config({**FULL, "sweeps": {"mlp": sweep}})
 
 
-def test_csv_files_are_written_in_one_place() -> None:
-    """One function writes all CSV files, and it escapes formulas."""
+def test_csv_files_are_written_in_one_place():
     package = ROOT / "rooflines"
     writers = {
         path.relative_to(package).as_posix()
@@ -90,29 +80,25 @@ def test_csv_files_are_written_in_one_place() -> None:
     assert writers == {"results/tables.py"}
 
 
-def test_the_list_of_tables_is_safe(tmp_path: Path) -> None:
-    """Even for a list that no config can produce."""
+def test_the_list_of_tables_is_safe(tmp_path):
     write_index('[{"sweep": "=1", "part": -1, "rows": 3, "path": "@x"}]', tmp_path / "index.csv")
     assert (tmp_path / "index.csv").read_text(
         encoding="utf-8"
     ) == "sweep,part,rows,path\n'=1,-1,3,'@x\n"
 
 
-def test_a_csv_file_appears_whole(tmp_path: Path) -> None:
-    """The value of a number is that of its text."""
+def test_a_csv_file_appears_whole(tmp_path):
     frame = pl.DataFrame({"a": ["x", "-y"], "b": [1, -2]})
     write_csv(frame, tmp_path / "new" / "file.csv")
     assert (tmp_path / "new" / "file.csv").read_text(encoding="utf-8") == "a,b\nx,1\n'-y,-2\n"
 
 
 @pytest.fixture(scope="module")
-def hostile(once: Once) -> Path:
-    """A run of a config whose texts are special in Snakemake and HTML; do not modify."""
+def hostile(once):
     return once("hostile", run_hostile)
 
 
-def test_names_notes_and_sources_pass_through_snakemake_unchanged(hostile: Path) -> None:
-    """Special characters and tags stay text in tables, records and titles."""
+def test_names_notes_and_sources_pass_through_snakemake_unchanged(hostile):
     config = hostile_config()
     names = {shape["name"] for shape in config["sweeps"]["texts"]["shapes"]}
     results = hostile / RESULTS
@@ -127,10 +113,7 @@ def test_names_notes_and_sources_pass_through_snakemake_unchanged(hostile: Path)
     assert drawn["title"][:40] == config["charts"][0]["title"][:40]
 
 
-def test_a_report_runs_no_script_of_a_config(
-    hostile: Path, tmp_path: Path, snakemake: Snakemake
-) -> None:
-    """The report has the title of the chart, with every `<` escaped."""
+def test_a_report_runs_no_script_of_a_config(hostile, tmp_path, snakemake):
     done = snakemake(
         "--snakefile",
         ROOT / "Snakefile",

@@ -1,16 +1,9 @@
 """The structure of the package: sub-packages in the order data flow, imported one way."""
 
-from __future__ import annotations
-
 import ast
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 FLOORS = (
     "basics",
@@ -54,7 +47,7 @@ FACES = {"__init__", "__main__", "provenance", "tables"}
 """Modules that only re-export names, or start a command."""
 
 
-def imports(path: Path) -> Iterator[str]:
+def imports(path):
     """Imports of a module from the package, including those for types only."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if (
@@ -73,7 +66,7 @@ def imports(path: Path) -> Iterator[str]:
             )
 
 
-def too_long(path: Path, module: str) -> Iterator[str]:
+def too_long(path, module):
     """The module, if it is longer than the limit, and its functions that are."""
     text = path.read_text(encoding="utf-8")
     if len(text.splitlines()) > LONGEST_FILE:
@@ -86,8 +79,7 @@ def too_long(path: Path, module: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def edges(repository: Path) -> list[tuple[str, str]]:
-    """Every import within the package, as two paths such as `charts/kit/drawing`."""
+def edges(repository):
     root = repository / "rooflines"
     found = []
     for path in sorted(root.rglob("*.py")):
@@ -99,8 +91,7 @@ def edges(repository: Path) -> list[tuple[str, str]]:
     return found
 
 
-def test_nothing_imports_upward(edges: list[tuple[str, str]]) -> None:
-    """A module imports from its own floor and from those below it."""
+def test_nothing_imports_upward(edges):
     below = [(one, other) for one, other in edges if one not in FACES]
     assert len(below) > 100
     floor = {name: index for index, name in enumerate(FLOORS)}
@@ -111,15 +102,13 @@ def test_nothing_imports_upward(edges: list[tuple[str, str]]) -> None:
     ] == []
 
 
-def test_every_floor_is_used(edges: list[tuple[str, str]]) -> None:
-    """Every name in `FLOORS` exists, and no two in a row are equal."""
+def test_every_floor_is_used(edges):
     used = {path.split("/")[0] for edge in edges for path in edge}
     assert set(FLOORS) <= used
     assert all(one != other for one, other in pairwise(FLOORS))
 
 
-def test_modules_do_not_import_in_circles(edges: list[tuple[str, str]]) -> None:
-    """There are no import cycles, not even within a floor."""
+def test_modules_do_not_import_in_circles(edges):
     waiting = {one: {other for start, other in edges if start == one} for one, _ in edges}
     while ready := [
         name for name, needed in waiting.items() if not needed & waiting.keys() - {name}
@@ -129,8 +118,7 @@ def test_modules_do_not_import_in_circles(edges: list[tuple[str, str]]) -> None:
     assert sorted(waiting) == []
 
 
-def test_only_public_modules_list_their_names(repository: Path) -> None:
-    """`__all__` stands where users import, and in the file of a chart."""
+def test_only_public_modules_list_their_names(repository):
     root = repository / "rooflines"
     listed = {
         path.relative_to(root).with_suffix("").as_posix()
@@ -140,7 +128,7 @@ def test_only_public_modules_list_their_names(repository: Path) -> None:
     assert {name for name in listed if not name.startswith("charts/kinds/")} == PUBLIC
 
 
-def test_modules_and_functions_are_short(repository: Path) -> None:
+def test_modules_and_functions_are_short(repository):
     """No module has more than 600 lines, no function more than 60, but for the exceptions."""
     root = repository / "rooflines"
     long = [
@@ -151,8 +139,7 @@ def test_modules_and_functions_are_short(repository: Path) -> None:
     assert sorted(long) == sorted(EXCEPTIONS)
 
 
-def test_a_long_module_and_a_long_function_are_noticed(tmp_path: Path) -> None:
-    """The limits themselves are allowed, one line more is not."""
+def test_a_long_module_and_a_long_function_are_noticed(tmp_path):
     path = tmp_path / "module.py"
     for lines, expected in ((60, []), (61, ["module:f"])):
         path.write_text("def f():\n" + "    pass\n" * (lines - 1))

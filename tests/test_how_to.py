@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 from importlib import resources
-from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -19,9 +18,6 @@ from pages import FENCED, PAGES, blocks, code, every_command
 
 from benchmarks.first_steps import CLONE, PAGE, TIMES, steps
 from rooflines.cli.main import COMMANDS, GROUPS, commands, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 IN_TEST_README = ("python -m rooflines.provenance ", "snakemake --cores 4 --configfile my.yaml ")
 """Commands that tests/test_readme.py runs begin with one of these."""
@@ -43,10 +39,7 @@ LANGUAGES = {"python", "yaml", "shell", "console", "text", "dockerfile", "snakem
 
 
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
-def test_the_commands_of_a_page_run(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default_results: Path
-) -> None:
-    """Runs of the workflow are dry runs, beside other results; `make verify` has them in full."""
+def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch, default_results):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").symlink_to(default_results)
     prepare(tmp_path)
@@ -54,15 +47,14 @@ def test_the_commands_of_a_page_run(
         assert status(words) == 0, words
 
 
-def status(words: list[str]) -> int:
+def status(words):
     """The exit status of a command; a run is a process of its own, as its event loop is."""
     if words[0] != "run":
         return run(words)
     return subprocess.call([sys.executable, "-m", "rooflines", *words, "--dry-run"])
 
 
-def test_no_command_is_left_out() -> None:
-    """`rooflines` and `make` in full; others are run elsewhere, or the list says what they need."""
+def test_no_command_is_left_out():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     reasons = set()
     for page in PAGES:
@@ -78,8 +70,7 @@ def test_no_command_is_left_out() -> None:
     assert reasons == {*NEEDS_MORE}
 
 
-def test_commands_within_a_sentence_exist_with_their_options() -> None:
-    """Each `rooflines ...` in a line of text names a command, and only options that it has."""
+def test_commands_within_a_sentence_exist_with_their_options():
     inline = re.compile(r"`(rooflines (?!\[)[^`]+)`")
     found = [
         shlex.split(command)[1:]
@@ -103,8 +94,7 @@ def test_commands_within_a_sentence_exist_with_their_options() -> None:
         assert named <= options | {"--help"}, (name, named - options)
 
 
-def test_every_block_has_a_language_that_is_tested() -> None:
-    """A fence says what it has; text has no command without `$`."""
+def test_every_block_has_a_language_that_is_tested():
     for page in PAGES:
         for block in code(page):
             assert block.language in LANGUAGES, f"{page}: {block}"
@@ -113,10 +103,7 @@ def test_every_block_has_a_language_that_is_tested() -> None:
                 assert first not in ("rooflines", "make", "snakemake", "python", "pip"), page
 
 
-def test_every_config_of_the_reference_is_valid(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The examples of config/README.md as one config, with the files that they name."""
+def test_every_config_of_the_reference_is_valid(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     prepare(tmp_path)
     (tmp_path / "models/mine").mkdir(parents=True)
@@ -136,8 +123,7 @@ def test_every_config_of_the_reference_is_valid(
     assert run(["check", "config.yaml"]) == 0
 
 
-def test_the_module_of_another_workflow_is_that_of_the_tests() -> None:
-    """tests/test_workflow.py imports the workflow by the statements of the page."""
+def test_the_module_of_another_workflow_is_that_of_the_tests():
     (snippet,) = (text for page in PAGES for text in blocks(page, "snakemake"))
     tested = (ROOT / "tests/test_workflow.py").read_text(encoding="utf-8")
     statements = ("module rooflines:", "snakefile:", "config:", "use rule * from rooflines as")
@@ -145,13 +131,12 @@ def test_the_module_of_another_workflow_is_that_of_the_tests() -> None:
 
 
 @pytest.mark.parametrize(("page", "example"), [("own-chip", "own-chip"), ("models", "model")])
-def test_a_page_has_the_config_that_new_writes(page: str, example: str) -> None:
-    """To the character."""
+def test_a_page_has_the_config_that_new_writes(page, example):
     written = resources.files("rooflines.cli") / "examples" / f"{example}.yaml"
     assert written.read_text("utf-8") in blocks(DOCS / f"{page}.md", "yaml")
 
 
-def test_every_step_of_the_first_ones_is_timed() -> None:
+def test_every_step_of_the_first_ones_is_timed():
     """The table has the clone and each section with commands, and it adds up."""
     page = PAGE.read_text("utf-8")
     table = TIMES.search(page)

@@ -8,8 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,8 +25,7 @@ READ = "basics.yaml_file.read_yaml"
 
 
 @pytest.fixture
-def waiting(tmp_path: Path) -> Iterator["Future[None]"]:
-    """A job that runs until it is killed, in a thread as Snakemake starts it."""
+def waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with ThreadPoolExecutor() as pool:
         job = pool.submit(run_job, READ, tmp_path / "waiting.log", 1, tmp_path / "pipe")
@@ -37,7 +35,7 @@ def waiting(tmp_path: Path) -> Iterator["Future[None]"]:
             os.close(os.open(tmp_path / "pipe", os.O_WRONLY | os.O_NONBLOCK))
 
 
-def until(condition: Callable[[], bool]) -> None:
+def until(condition):
     """Wait for a condition, a minute at most."""
     for _ in range(6000):
         if condition():
@@ -46,7 +44,7 @@ def until(condition: Callable[[], bool]) -> None:
     raise TimeoutError
 
 
-def server() -> psutil.Process:
+def server():
     """The fork server of this process for jobs of one thread."""
     (found,) = (
         process
@@ -57,23 +55,20 @@ def server() -> psutil.Process:
     return found
 
 
-def read(folder: Path) -> str:
+def read(folder):
     """Run a job that reads a file; its log."""
     (folder / "good.yaml").write_text("a: 1\n")
     run_job(READ, folder / "good.log", 1, folder / "good.yaml")
     return (folder / "good.log").read_text()
 
 
-def test_a_job_is_a_process_with_a_log(tmp_path: Path) -> None:
-    """It ends with the time that it took; it leaves no process besides the server."""
+def test_a_job_is_a_process_with_a_log(tmp_path):
     assert re.fullmatch(r"done in \d\.\d\d s\n", read(tmp_path))
     assert server().children() == []
 
 
-def test_a_job_fails_with_its_message(tmp_path: Path) -> None:
-    """The message is printed as it is; an unexpected error has its traceback in the log."""
-
-    def failed(call: str) -> list[str]:
+def test_a_job_fails_with_its_message(tmp_path):
+    def failed(call):
         code = f"from rooflines.run.start import run_job; run_job({call})"
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -90,8 +85,7 @@ def test_a_job_fails_with_its_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_polars_computes_on_the_threads_of_the_job(threads: int, tmp_path: Path) -> None:
-    """Also after a job with another number of them."""
+def test_polars_computes_on_the_threads_of_the_job(threads, tmp_path):
     grid = {"B": 1, "D": 1, "F": 1}
     sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["tpu-v5e"]}
     (part,) = plan(load_config({"sweeps": {"one": sweep}})).parts_in("tables")
@@ -100,8 +94,7 @@ def test_polars_computes_on_the_threads_of_the_job(threads: int, tmp_path: Path)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of threads come from /proc")
-def test_the_server_has_no_threads_of_polars(tmp_path: Path) -> None:
-    """They would be lost in the processes that it forks: only jobs compute."""
+def test_the_server_has_no_threads_of_polars(tmp_path):
     with pytest.raises(JobError):
         run_job("run.jobs.write_part", tmp_path / "log", 1, "no spec", tmp_path / "file")
     maps = Path(f"/proc/{server().pid}/maps").read_text()
@@ -112,10 +105,7 @@ def test_the_server_has_no_threads_of_polars(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_job_fails_alone(
-    number: signal.Signals, waiting: "Future[None]", tmp_path: Path
-) -> None:
-    """A job beside it finishes, and so does one after it."""
+def test_a_killed_job_fails_alone(number, waiting, tmp_path):
     assert read(tmp_path)
     assert not waiting.done()
     (job,) = server().children()
@@ -125,8 +115,7 @@ def test_a_killed_job_fails_alone(
     assert read(tmp_path)
 
 
-def test_a_killed_server_is_replaced(waiting: "Future[None]", tmp_path: Path) -> None:
-    """Its job counts as failed when its process has ended, and not before; the next one works."""
+def test_a_killed_server_is_replaced(waiting, tmp_path):
     (job,), killed = server().children(), server().pid
     os.kill(killed, signal.SIGKILL)
     os.waitid(os.P_PID, killed, os.WEXITED | os.WNOWAIT)
@@ -138,8 +127,7 @@ def test_a_killed_server_is_replaced(waiting: "Future[None]", tmp_path: Path) ->
         waiting.result(60)
 
 
-def test_the_jobs_of_a_killed_run_are_terminated(tmp_path: Path) -> None:
-    """They would compute for nothing: the next run makes their outputs."""
+def test_the_jobs_of_a_killed_run_are_terminated(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     code = f"from rooflines.run.start import run_job; run_job({READ!r}, 'log', 1, 'pipe')"
     with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as run:
@@ -150,8 +138,7 @@ def test_the_jobs_of_a_killed_run_are_terminated(tmp_path: Path) -> None:
     until(lambda: not any(process.is_running() for process in below))
 
 
-def test_a_killed_job_is_not_waited_for_until_its_own_processes_end(tmp_path: Path) -> None:
-    """A stopped one, as a process that draws charts may be, has the job's socket too."""
+def test_a_killed_job_is_not_waited_for_until_its_own_processes_end(tmp_path):
     code = (
         "import os, pathlib, signal\n"
         f"if child := os.fork(): pathlib.Path({str(tmp_path / 'child')!r}).write_text(str(child))\n"
@@ -167,8 +154,7 @@ def test_a_killed_job_is_not_waited_for_until_its_own_processes_end(tmp_path: Pa
             os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
 
 
-def test_the_end_of_a_run_waits_for_no_timer() -> None:
-    """Snakemake's timers are no daemons: its process would end with the last one."""
+def test_the_end_of_a_run_waits_for_no_timer():
     timer = threading.Timer(3600, lambda: None)
     timer.start()
     end_timers()

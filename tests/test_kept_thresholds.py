@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,10 +13,6 @@ import rooflines
 from rooflines.results.tables import metadata_of
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_model_thresholds, write_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 OWN = {"base": "h100-sxm", "source": "a test"}
 CONFIG: dict[str, Any] = {
@@ -49,30 +45,30 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def with_chip(config: dict[str, Any]) -> None:
+def with_chip(config):
     """Another number of one chip."""
     config["chips"]["own"] = {**OWN, "memory.hbm.bytes_per_s": 2.0e12}
 
 
-def with_fewer(config: dict[str, Any]) -> None:
+def with_fewer(config):
     """A chip less, and the others in another order."""
     config["sweeps"]["split"]["chips"] = ["h100-sxm", "own", "tpu-v5e"]
     config["model-sweeps"]["serve"]["chips"] = ["own", "h100-sxm"]
 
 
-def with_more(config: dict[str, Any]) -> None:
+def with_more(config):
     """A chip more, between the others, that has no rows of a dtype."""
     config["sweeps"]["split"]["chips"].insert(1, "v100-sxm2-32gb")
     config["model-sweeps"]["serve"]["chips"].insert(0, "a100-sxm-80gb")
 
 
-def with_size(config: dict[str, Any]) -> None:
+def with_size(config):
     """Another size."""
     config["sweeps"]["split"]["grid"]["D"] = [2048]
     config["model-sweeps"]["serve"]["grid"]["S"] = [1024]
 
 
-def with_sweep(config: dict[str, Any]) -> None:
+def with_sweep(config):
     """Another sweep, of an operation with other dimensions."""
     config["sweeps"]["scores"] = {
         **config["sweeps"]["dot"],
@@ -90,10 +86,7 @@ SOLVERS = {
 
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("edit", [with_chip, with_fewer, with_more, with_size, with_sweep])
-def test_after_an_edit_thresholds_are_those_of_a_run_from_nothing(
-    edit: Callable[[dict[str, Any]], None], name: str, tmp_path: Path
-) -> None:
-    """Values, types, and the order of rows."""
+def test_after_an_edit_thresholds_are_those_of_a_run_from_nothing(edit, name, tmp_path):
     changed = copy.deepcopy(CONFIG)
     edit(changed)
     before, after = (plan(rooflines.load_config(each)) for each in (CONFIG, changed))
@@ -106,10 +99,7 @@ def test_after_an_edit_thresholds_are_those_of_a_run_from_nothing(
 
 
 @pytest.mark.parametrize("damage", ["changed", "digest lost", "of other code"])
-def test_only_the_edited_chip_is_solved_for_and_nothing_damaged_is_kept(
-    damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The job's log names the chips."""
+def test_only_the_edited_chip_is_solved_for_and_nothing_damaged_is_kept(damage, tmp_path, capsys):
     changed = copy.deepcopy(CONFIG)
     with_chip(changed)
     before, after = (plan(rooflines.load_config(each)) for each in (CONFIG, changed))

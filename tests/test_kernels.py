@@ -1,10 +1,7 @@
 """Profiles of Nsight Compute: what is read, the share of the roofline, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -15,9 +12,6 @@ from rooflines.fits.nsight import read_launches
 from rooflines.model.measured_columns import KERNELS
 from rooflines.tables import metadata_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 TIME, READ, WRITTEN = "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum"
 BF16 = "sm__ops_path_tensor_src_bf16_dst_fp32.sum"
 FFMA = "sm__sass_thread_inst_executed_op_ffma_pred_on.sum"
@@ -25,7 +19,7 @@ ONE = {TIME: ("usecond", "1"), READ: ("byte", "64"), WRITTEN: ("byte", "0"), BF1
 """The metrics of a launch: unit and value."""
 
 
-def raw(*launches: dict[str, tuple[str, str]], cc: str = "9.0") -> str:
+def raw(*launches, cc="9.0"):
     """A page `raw`: names, units and a row for each launch of the kernel `k`."""
     names = list(dict.fromkeys(name for launch in launches for name in launch))
     units = [next(launch[name][0] for launch in launches if name in launch) for name in names]
@@ -36,22 +30,19 @@ def raw(*launches: dict[str, tuple[str, str]], cc: str = "9.0") -> str:
 
 
 @pytest.fixture
-def profile(tmp_path: Path) -> Path:
-    """Where a test writes its profile."""
+def profile(tmp_path):
     return tmp_path / "kernels.csv"
 
 
 @pytest.fixture
-def example(repository: Path) -> Path:
-    """A profile of two kernels, one of them launched twice."""
+def example(repository):
     return repository / "tests/cases/nsight/raw.csv"
 
 
 # ---------------------------------------------------------------- what is read
 
 
-def test_values_have_separators_units_and_weights(example: Path) -> None:
-    """By hand: 2^37 operations of tensor cores once, a fused multiply-add counts as two."""
+def test_values_have_separators_units_and_weights(example):
     gemm, add, again = read_launches(example)
     assert gemm.flops == {("vector", "fp32"): 2000, ("matrix", "bf16"): 2**37}
     assert gemm.memory_bytes == 2**27 + 2**25
@@ -61,8 +52,7 @@ def test_values_have_separators_units_and_weights(example: Path) -> None:
     assert add.device == "9.0"
 
 
-def test_the_page_details_says_the_same(example: Path, profile: Path) -> None:
-    """A row for each metric of a launch, in other units."""
+def test_the_page_details_says_the_same(example, profile):
     head = "ID,Process ID,Kernel Name,CC,Section Name,Metric Name,Metric Unit,Metric Value"
     metrics = [
         (TIME, "ns", "200,000"),
@@ -88,10 +78,7 @@ def test_the_page_details_says_the_same(example: Path, profile: Path) -> None:
         (["src_fp8", "src_int8", "src_fp64"], {"fp8": 1, "int8": 1, "fp64": 1}),
     ],
 )
-def test_a_counter_within_another_counts_once(
-    counters: list[str], expected: dict[str, int], profile: Path
-) -> None:
-    """By source, result, sparsity and instruction."""
+def test_a_counter_within_another_counts_once(counters, expected, profile):
     more = {f"sm__ops_path_tensor_{name}.sum": ("", "1") for name in counters}
     metrics = {name: cell for name, cell in ONE.items() if name != BF16}
     profile.write_text(raw(metrics | more))
@@ -99,8 +86,7 @@ def test_a_counter_within_another_counts_once(
     assert launch.flops == {("matrix", source): count for source, count in expected.items()}
 
 
-def test_one_instruction_counts_once_under_both_names(profile: Path) -> None:
-    """`sm__` and `smsp__` count the same; halves and doubles are dtypes of their own."""
+def test_one_instruction_counts_once_under_both_names(profile):
     of = "__sass_thread_inst_executed_op_"
     names = (f"sm{of}ffma", f"smsp{of}ffma", f"smsp{of}hadd", f"smsp{of}dmul")
     profile.write_text(raw(ONE | {f"{name}_pred_on.sum": ("inst", "3") for name in names}))
@@ -112,7 +98,7 @@ def test_one_instruction_counts_once_under_both_names(profile: Path) -> None:
 # ---------------------------------------------------------------- the roofline
 
 
-def test_the_share_is_the_least_time_over_the_measured_one(example: Path) -> None:
+def test_the_share_is_the_least_time_over_the_measured_one(example):
     """By hand, with 989 TFLOP/s of bf16, 66.9 of fp32 and 3.35 TB/s."""
     frame = rooflines.kernels(example, "h100-sxm")
     assert frame.columns == [column.name for column in KERNELS]
@@ -128,16 +114,14 @@ def test_the_share_is_the_least_time_over_the_measured_one(example: Path) -> Non
     assert (add["bound"], add["unit"], add["compute"]) == ("memory", "vector", "fp32")
 
 
-def test_the_dtype_of_tensor_cores_can_be_given(example: Path) -> None:
-    """Twice the peak: half the share; kernels of threads keep theirs."""
+def test_the_dtype_of_tensor_cores_can_be_given(example):
     bf16, fp8 = (rooflines.kernels(example, "h100-sxm", dtype) for dtype in (None, "fp8"))
     assert fp8["compute"].to_list() == ["fp8", "fp32"]
     assert fp8["roof_share"][0] / bf16["roof_share"][0] == pytest.approx(989 / 1979, rel=1e-15)
     assert fp8["roof_share"][1] == bf16["roof_share"][1]
 
 
-def test_a_copy_has_a_share_too(profile: Path) -> None:
-    """Without operations the bandwidth is the roof; without traffic there is no intensity."""
+def test_a_copy_has_a_share_too(profile):
     nothing = ONE | {READ: ("byte", "0")}
     profile.write_text(raw(ONE | {READ: ("Mbyte", "1.675")}))
     (copy,) = rooflines.kernels(profile, "h100-sxm").to_dicts()
@@ -151,20 +135,14 @@ def test_a_copy_has_a_share_too(profile: Path) -> None:
 # ---------------------------------------------------------------- the command
 
 
-def test_the_page_shows_what_the_command_prints(
-    example: Path, repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The table and the sum below it."""
+def test_the_page_shows_what_the_command_prints(example, repository, capsys):
     assert cli.run(["kernels", str(example), "--chip", "h100-sxm"]) == 0
     assert capsys.readouterr().out in (repository / "docs" / "kernels.md").read_text(
         encoding="utf-8"
     )
 
 
-def test_the_frame_is_written_with_its_columns(
-    example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As Parquet, with the chip in its metadata."""
+def test_the_frame_is_written_with_its_columns(example, tmp_path, capsys):
     out = tmp_path / "kernels.parquet"
     assert cli.run(["kernels", str(example), "--chip", "h100-sxm", "--out", str(out)]) == 0
     assert pl.read_parquet(out).equals(rooflines.kernels(example, "h100-sxm"))
@@ -173,10 +151,7 @@ def test_the_frame_is_written_with_its_columns(
 
 
 @pytest.mark.parametrize("form", [[], ["--csv"], ["--json"]])
-def test_a_name_writes_nothing_to_the_terminal(
-    form: list[str], profile: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Escape sequences, also those of one character, and directions are shown, not obeyed."""
+def test_a_name_writes_nothing_to_the_terminal(form, profile, capsys):
     name = "\x1b[31m\x9b31m\u202ek\u2066\x7f"
     profile.write_text(raw(ONE).replace('"k"', f'"{name}"'))
     assert cli.run(["kernels", str(profile), "--chip", "h100-sxm", *form]) == 0
@@ -186,10 +161,7 @@ def test_a_name_writes_nothing_to_the_terminal(
         assert json.loads(printed)[0]["kernel"] == name
 
 
-def test_a_file_is_overwritten_only_if_that_is_wanted(
-    example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A table and a picture, whatever made what is there."""
+def test_a_file_is_overwritten_only_if_that_is_wanted(example, tmp_path, capsys):
     for suffix in ("parquet", "svg"):
         out = tmp_path / f"kernels.{suffix}"
         out.write_text("mine")
@@ -201,9 +173,7 @@ def test_a_file_is_overwritten_only_if_that_is_wanted(
         assert out.read_bytes() != b"mine"
 
 
-def test_a_kernel_above_the_roof_is_noticed(
-    profile: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_kernel_above_the_roof_is_noticed(profile, capsys):
     """A megabyte in a hundred nanoseconds is more than 3.35 TB/s."""
     profile.write_text(raw(ONE | {READ: ("Mbyte", "1"), TIME: ("nsecond", "100")}))
     assert cli.run(["kernels", str(profile), "--chip", "h100-sxm"]) == 0
@@ -252,10 +222,7 @@ def test_a_kernel_above_the_roof_is_noticed(
         ),
     ],
 )
-def test_a_wrong_profile_gives_one_message(
-    text: str, message: str, profile: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Where, what, and how to fix it; the exit status is 2."""
+def test_a_wrong_profile_gives_one_message(text, message, profile, capsys):
     profile.write_text(text)
     assert cli.run(["kernels", str(profile), "--chip", "b200"]) == 2
     error = capsys.readouterr().err
@@ -264,10 +231,7 @@ def test_a_wrong_profile_gives_one_message(
     assert error.count("fix: ") == 1
 
 
-def test_a_missing_file_and_chip_give_one_message(
-    tmp_path: Path, example: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The chip, the file, the dtype, and bytes that are no text."""
+def test_a_missing_file_and_chip_give_one_message(tmp_path, example, capsys):
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     for words, message in (
         ([str(example), "--chip", "h100"], "chip is 'h100', which is no chip"),

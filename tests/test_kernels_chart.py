@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -19,11 +18,7 @@ from rooflines.charts.profiled import MOST_DOTS
 from rooflines.cli import main as cli
 from rooflines.fits.nsight import Launch, read_launches
 from rooflines.measured.kernels import kernel_frame
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflines.model.operation import Unit
+from rooflines.model.operation import Unit
 
 PEAKS: dict[tuple[Unit, str], float] = {("matrix", "bf16"): 989e12, ("vector", "fp32"): 67e12}
 RATE = 3.35e12
@@ -32,17 +27,16 @@ FLOPS = 2**37 + 2000
 
 
 @pytest.fixture
-def example(repository: Path) -> Path:
-    """A profile of two kernels, one of them launched twice."""
+def example(repository):
     return repository / "tests/cases/nsight/raw.csv"
 
 
-def drawn(kernels: pl.DataFrame, chip: str = "h100-sxm") -> dict[str, Any]:
+def drawn(kernels, chip="h100-sxm"):
     """The specification of the chart of kernels."""
     return charts.spec_of(charts.kernels(kernels, chip), "kernels")
 
 
-def profile(number: int, seed: int) -> pl.DataFrame:
+def profile(number, seed):
     """Random kernels of both units, a few of them with a long or hostile name."""
     drawn = random.Random(seed)  # noqa: S311, not for secrets
     names = [HOSTILE, "void at::native::vectorized_elementwise_kernel<4, at::Functor<float>>"]
@@ -58,12 +52,12 @@ def profile(number: int, seed: int) -> pl.DataFrame:
     return kernel_frame(launches, chip_entries()["h100-sxm"])
 
 
-def dots(spec: dict[str, Any]) -> list[dict[str, Any]]:
+def dots(spec):
     """The rows of the dots."""
     return list(spec["datasets"]["dots"])
 
 
-def finding(spec: dict[str, Any]) -> tuple[str, str]:
+def finding(spec):
     """Title and subtitle."""
     params = {param["name"]: param["value"] for param in spec["params"]}
     return params["headline"], " ".join(params["subline"])
@@ -72,7 +66,7 @@ def finding(spec: dict[str, Any]) -> tuple[str, str]:
 # ---------------------------------------------------------------- numbers by hand
 
 
-def test_the_roofs_and_the_title_are_those_of_the_kernels(example: Path) -> None:
+def test_the_roofs_and_the_title_are_those_of_the_kernels(example):
     """989 TFLOP/s of bf16, 67 of fp32, 3.35 TB/s; the share is of the sums of times."""
     spec = drawn(rooflines.kernels(example, "h100-sxm"))
     roofs = {row["roof"]: row for row in spec["datasets"]["roofs"]}
@@ -84,8 +78,7 @@ def test_the_roofs_and_the_title_are_those_of_the_kernels(example: Path) -> None
     assert finding(spec)[0] == f"2 kernels at {100 * share:.3g} % of the roofline of H100 SXM"
 
 
-def test_a_dot_is_as_far_below_its_roof_as_its_share_says(example: Path) -> None:
-    """The dashed line ends at min(peak, intensity * rate); areas are as times."""
+def test_a_dot_is_as_far_below_its_roof_as_its_share_says(example):
     gemm, add = dots(drawn(rooflines.kernels(example, "h100-sxm")))
     assert gemm["attainable"] == pytest.approx(989e12, rel=1e-6)
     assert add["attainable"] == pytest.approx(2e7 / 240e6 * RATE, rel=1e-6)
@@ -97,8 +90,7 @@ def test_a_dot_is_as_far_below_its_roof_as_its_share_says(example: Path) -> None
         assert row["flops_per_s"] / row["attainable"] == pytest.approx(row["roof_share"], rel=1e-6)
 
 
-def test_what_is_not_drawn_is_said(example: Path) -> None:
-    """A copy has no place on the axis; of many kernels those with most time are drawn."""
+def test_what_is_not_drawn_is_said(example):
     kernels = rooflines.kernels(example, "h100-sxm")
     copy = kernels.tail(1).with_columns(
         kernel=pl.lit("copy"), memory_intensity=0.0, flops=0.0, flops_per_s=0.0
@@ -113,8 +105,7 @@ def test_what_is_not_drawn_is_said(example: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_label_overlaps_another(seed: int) -> None:
-    """In all sizes; the kernel with most time has its name and its share."""
+def test_no_label_overlaps_another(seed):
     kernels = profile((2, 7, 40, 300)[seed], seed)
     spec = drawn(kernels)
     assert invalid({"kernels": spec}) == {}
@@ -127,16 +118,14 @@ def test_no_label_overlaps_another(seed: int) -> None:
     assert any(text.endswith(f" · {100 * shares[0]:.3g} %") for text in shown)
 
 
-def test_intensities_below_one_are_plain_numbers(example: Path) -> None:
-    """A tenth of a FLOP per byte is 0.1: with a prefix it would read like millions."""
+def test_intensities_below_one_are_plain_numbers(example):
     spec = drawn(rooflines.kernels(example, "h100-sxm"))
     shown = {text.text for text in texts(spec, "slide")}
     assert {"0.1", "1", "1k", "100 G", "1 P"} <= shown
     assert "100m" not in shown
 
 
-def test_a_kernel_above_the_roof_is_in_the_picture(tmp_path: Path) -> None:
-    """Its dashed line goes down."""
+def test_a_kernel_above_the_roof_is_in_the_picture(tmp_path):
     path = tmp_path / "kernels.csv"
     above = ONE | {READ: ("Mbyte", "1"), TIME: ("nsecond", "100"), BF16: ("", "1,000,000")}
     path.write_text(raw(above))
@@ -147,10 +136,7 @@ def test_a_kernel_above_the_roof_is_in_the_picture(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the command
 
 
-def test_the_command_writes_a_picture_by_the_suffix(
-    example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """And prints the table as without."""
+def test_the_command_writes_a_picture_by_the_suffix(example, tmp_path, capsys):
     starts = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
     for form, start in starts.items():
         out = tmp_path / f"kernels.{form}"
@@ -160,8 +146,7 @@ def test_the_command_writes_a_picture_by_the_suffix(
         assert "70.2% of it" in capsys.readouterr().out
 
 
-def test_a_name_does_not_run_in_a_page(tmp_path: Path) -> None:
-    """A kernel's name is text."""
+def test_a_name_does_not_run_in_a_page(tmp_path):
     path, page = tmp_path / "kernels.csv", tmp_path / "kernels.html"
     cell = HOSTILE.replace('"', '""')
     path.write_text(raw(ONE | {BF16: ("", "999")}).replace('"k"', f'"{cell}"'))
@@ -181,14 +166,7 @@ def test_a_name_does_not_run_in_a_page(tmp_path: Path) -> None:
         (["--out", "k.svg"], "has no kernel with both operations and memory traffic."),
     ],
 )
-def test_a_wrong_picture_gives_one_message(
-    words: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Where, what, and how to fix it; nothing is written."""
+def test_a_wrong_picture_gives_one_message(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "copy.csv").write_text(raw(ONE))
     assert cli.run(["kernels", "copy.csv", "--chip", "h100-sxm", *words]) == 2
@@ -198,8 +176,7 @@ def test_a_wrong_picture_gives_one_message(
     assert [path.name for path in tmp_path.iterdir()] == ["copy.csv"]
 
 
-def test_launches_are_read_one_by_one(example: Path, tmp_path: Path) -> None:
-    """The first ones are there before a mistake further down."""
+def test_launches_are_read_one_by_one(example, tmp_path):
     path = tmp_path / "kernels.csv"
     path.write_text(example.read_text() + '"7","1"\n')
     launches = read_launches(path)

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import oracle
 import polars as pl
@@ -20,54 +21,51 @@ from random_sweeps import check, configs
 import rooflines
 from rooflines.model.resources import RATES
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 ULPS = 1e-15
 """A few roundings."""
 
 
-def sweep_of(config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def sweep_of(config):
     """Return the name and the config of the one sweep."""
     ((name, sweep),) = config["sweeps"].items()
     return name, sweep
 
 
-def with_sweep(config: dict[str, Any], **changed: object) -> dict[str, Any]:
+def with_sweep(config, **changed):
     """Return the config with some keys of its one sweep replaced."""
     name, sweep = sweep_of(config)
     return {**config, "sweeps": {name: {**sweep, **changed}}}
 
 
-def thresholds_of(config: dict[str, Any]) -> pl.DataFrame:
+def thresholds_of(config):
     """Return the thresholds of a config's one sweep."""
     return rooflines.thresholds(rooflines.load_config(config))
 
 
-def plain(frame: pl.DataFrame) -> pl.DataFrame:
+def plain(frame):
     """Return a frame whose names are text, so that frames with other categories compare."""
     return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
 
 
-def assert_same_rows(one: pl.DataFrame, other: pl.DataFrame) -> None:
+def assert_same_rows(one, other):
     """Check that two frames have the same rows to the last bit, in any order."""
     assert_frame_equal(plain(one), plain(other), check_row_order=False, check_exact=True)
 
 
-def assert_same_thresholds(one: pl.DataFrame, other: pl.DataFrame) -> None:
+def assert_same_thresholds(one, other):
     """Check that two frames have the same thresholds in any order, real ones to 1e-12."""
     assert_frame_equal(
         plain(one), plain(other), check_row_order=False, check_exact=False, rel_tol=1e-12, abs_tol=0
     )
 
 
-def assert_close(one: pl.Series, other: pl.Series) -> None:
+def assert_close(one, other):
     """Check that two columns are equal up to a few roundings, with nulls in the same rows."""
     assert one.is_null().equals(other.is_null())
     assert ((one - other).abs() <= other.abs() * ULPS).all()
 
 
-def cuttable(sweep: Mapping[str, Any], *kept: str) -> dict[str, list[Any]]:
+def cuttable(sweep, *kept):
     """Return the lists of alternatives of a sweep; two networks of one route are none."""
     return {
         key: value
@@ -78,17 +76,17 @@ def cuttable(sweep: Mapping[str, Any], *kept: str) -> dict[str, list[Any]]:
     }
 
 
-def times(value: float | str, factor: str) -> str:
+def times(value, factor):
     """Return a number of a config times a factor, as its decimal digits."""
     return f"{Decimal(str(value).replace('_', '')) * Decimal(factor):e}"
 
 
-def rates_times(config: dict[str, Any], factor: str) -> dict[str, Any]:
+def rates_times(config, factor):
     """Return a config with all rates of chips times a factor, and all times divided by it."""
     scaled = copy.deepcopy(config)
     inverse = format(1 / Decimal(factor), "f")
 
-    def scale(entry: dict[str, Any]) -> None:
+    def scale(entry):
         for key, value in entry.items():
             last = key.split(".")[-1]
             if isinstance(value, dict):
@@ -104,10 +102,7 @@ def rates_times(config: dict[str, Any], factor: str) -> dict[str, Any]:
 
 @check(25)
 @given(config=configs(), data=st.data())
-def test_a_doubled_bandwidth_halves_its_time_and_nothing_else(
-    config: dict[str, Any], data: st.DataObject
-) -> None:
-    """Of a memory level or interconnect: other levels, works and times do not change."""
+def test_a_doubled_bandwidth_halves_its_time_and_nothing_else(config, data):
     own = {name: chip for name, chip in config["chips"].items() if "base" not in chip}
     chip = data.draw(st.sampled_from(sorted(own)))
     places = [("memory", level) for level in own[chip]["memory"]]
@@ -167,9 +162,7 @@ def test_a_doubled_bandwidth_halves_its_time_and_nothing_else(
         {r: st.sampled_from([0.31, 0.5, 0.83, 1]) for r in oracle.RESOURCES}
     ),
 )
-def test_a_calibration_gives_an_estimate_and_nothing_else(
-    config: dict[str, Any], shares: dict[str, float]
-) -> None:
+def test_a_calibration_gives_an_estimate_and_nothing_else(config, shares):
     """Times, bounds and thresholds do not change; the estimate ignores efficiency.
 
     It is at least the nominal lower bound plus the overhead.
@@ -198,10 +191,7 @@ def test_a_calibration_gives_an_estimate_and_nothing_else(
 
 @check(25)
 @given(config=configs(), data=st.data())
-def test_the_order_of_lists_decides_the_order_of_rows_and_nothing_else(
-    config: dict[str, Any], data: st.DataObject
-) -> None:
-    """For chips, dtypes, shardings, shards, levels, shapes, sizes, and dimensions of the grid."""
+def test_the_order_of_lists_decides_the_order_of_rows_and_nothing_else(config, data):
     _, sweep = sweep_of(config)
     shuffled = {key: data.draw(st.permutations(value)) for key, value in cuttable(sweep).items()}
     grid = {
@@ -215,8 +205,7 @@ def test_the_order_of_lists_decides_the_order_of_rows_and_nothing_else(
 
 @check(25)
 @given(config=configs(), data=st.data())
-def test_the_order_of_the_grid_does_not_matter(config: dict[str, Any], data: st.DataObject) -> None:
-    """Rows are in the order of the operation's letters, for any order of the keys."""
+def test_the_order_of_the_grid_does_not_matter(config, data):
     _, sweep = sweep_of(config)
     grid = dict(data.draw(st.permutations(list((sweep.get("grid") or {}).items()))))
     turned = dict(
@@ -227,8 +216,7 @@ def test_the_order_of_the_grid_does_not_matter(config: dict[str, Any], data: st.
 
 @check(25)
 @given(config=configs(), data=st.data())
-def test_a_sweep_cut_in_two_has_the_same_rows(config: dict[str, Any], data: st.DataObject) -> None:
-    """Any list may be cut: the rows of both sweeps are those of the whole, to the last bit."""
+def test_a_sweep_cut_in_two_has_the_same_rows(config, data):
     _, sweep = sweep_of(config)
     lists: dict[tuple[str, ...], list[Any]] = {
         (key,): value for key, value in cuttable(sweep, "thresholds", "shards", "sharding").items()
@@ -272,8 +260,7 @@ def test_a_sweep_cut_in_two_has_the_same_rows(config: dict[str, Any], data: st.D
 
 @check(25)
 @given(config=configs(), factor=st.sampled_from(["1000", "0.001", "1000000"]))
-def test_units_scale(config: dict[str, Any], factor: str) -> None:
-    """With rates times a factor, times are divided by it; ratios, bounds and thresholds stay."""
+def test_units_scale(config, factor):
     before, after = table_of(config), table_of(rates_times(config, factor))
     for name in before.columns:
         if name.startswith("t_"):
@@ -295,8 +282,7 @@ def test_units_scale(config: dict[str, Any], factor: str) -> None:
 
 @check(25)
 @given(config=configs())
-def test_more_chips_never_take_longer_to_multiply(config: dict[str, Any]) -> None:
-    """Rows that differ only in more chips have at most the same t_math, works and footprint."""
+def test_more_chips_never_take_longer_to_multiply(config):
     table = plain(table_of(config))
     _, sweep = sweep_of(config)
     fixed = [
@@ -311,9 +297,7 @@ def test_more_chips_never_take_longer_to_multiply(config: dict[str, Any]) -> Non
         assert grows.is_empty(), (name, grows.head(1).to_dicts())
 
 
-def disagreements(
-    table: pl.DataFrame, thresholds: pl.DataFrame, axis: str, dims: list[str]
-) -> pl.DataFrame:
+def disagreements(table, thresholds, axis, dims):
     """Return the rows of a table whose bound contradicts the thresholds along an axis."""
     axes = [name for name in ("axes",) if name in table.columns]
     fixed = [name for name in (*KEYS, *axes, *dims) if name != axis]
@@ -344,8 +328,7 @@ def disagreements(
 
 @check(40)
 @given(config=configs())
-def test_thresholds_agree_with_the_rows_of_the_table(config: dict[str, Any]) -> None:
-    """A row is compute-bound exactly from the critical size on, and up to the critical chips."""
+def test_thresholds_agree_with_the_rows_of_the_table(config):
     _, sweep = sweep_of(config)
     table, thresholds = table_of(config), thresholds_of(config)
     assume(1 in oracle.as_list(sweep.get("shares", 1)))
@@ -356,10 +339,7 @@ def test_thresholds_agree_with_the_rows_of_the_table(config: dict[str, Any]) -> 
 
 @check(40)
 @given(config=configs())
-def test_a_null_means_what_the_dictionary_says_and_numbers_are_finite(
-    config: dict[str, Any],
-) -> None:
-    """No NaN, infinity or negative zero; nulls exactly where the dictionary says."""
+def test_a_null_means_what_the_dictionary_says_and_numbers_are_finite(config):
     read = rooflines.load_config(config)
     predicates.check_table(table_of(config), read.sweep("random"))
     predicates.check_thresholds(rooflines.thresholds(read), read.sweep("random"))
@@ -372,8 +352,7 @@ def test_a_null_means_what_the_dictionary_says_and_numbers_are_finite(
     )
 
 
-def test_a_wrong_number_is_noticed() -> None:
-    """The predicates refuse every kind of wrong number."""
+def test_a_wrong_number_is_noticed():
     config = rooflines.load_config(LAWFUL)
     table, thresholds = rooflines.rows(config, "one").collect(), rooflines.thresholds(config)
     predicates.check_table(table, config.sweep("one"))
@@ -414,7 +393,7 @@ def test_a_wrong_number_is_noticed() -> None:
         assert refused(with_error, config, rows=False), changed
 
 
-def refused(frame: pl.DataFrame, config: rooflines.Config, *, rows: bool) -> bool:
+def refused(frame, config, *, rows):
     """Say whether the predicates refuse a frame."""
     try:
         (predicates.check_table if rows else predicates.check_thresholds)(

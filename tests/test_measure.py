@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -20,9 +19,6 @@ from rooflines.measured.machine import Host, this_machine
 from rooflines.measured.session import REFERENCE, Session
 from rooflines.measured.shapes import MatmulSizes, chosen_shapes, read_shapes
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 MACHINE = Host("Example CPU (R) 9000 @ 3.00GHz", 2, 2**20, 2**34, "openblas", "openblas 1, numpy 2")
 
 FLOPS_PER_S, BYTES_PER_S = 1e11, 2e10
@@ -32,13 +28,13 @@ FLOPS_PER_S, BYTES_PER_S = 1e11, 2e10
 class Known(Blas):
     """A multiplication that takes known times: the first run of a shape is the slowest."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.dtype = "fp32"
         self.ring_bytes = 2**30
         self.calls: list[MatmulSizes] = []
         self.stop_after: int | None = None
 
-    def seconds(self, shape: MatmulSizes) -> float:
+    def seconds(self, shape):
         """A time in proportion to the work, longer by the number of the run modulo three."""
         self.calls.append(shape)
         if self.stop_after is not None and len(self.calls) > self.stop_after:
@@ -46,7 +42,7 @@ class Known(Blas):
         run = self.calls.count(shape)
         return 2 * shape.B * shape.D * shape.F / FLOPS_PER_S * (1 + 0.1 * (run % 3))
 
-    def bytes_per_s(self) -> float:
+    def bytes_per_s(self):
         """A known rate."""
         return BYTES_PER_S
 
@@ -55,13 +51,12 @@ SHAPES = [MatmulSizes(B, 2048, 1024) for B in range(2, 32)]
 """Thirty shapes: a block of twenty, and one of ten."""
 
 
-def session(path: Path, machine: Host = MACHINE) -> Session:
+def session(path, machine=MACHINE):
     """A session in a file."""
     return Session.opened(path, machine, {"date": "2026-01-01"})
 
 
-def test_shapes_fill_the_ranges() -> None:
-    """The requested number, the same every time, a third of B from 65 to 1,024."""
+def test_shapes_fill_the_ranges():
     shapes = chosen_shapes(90, [], 1e12, "fp32")
     assert shapes == chosen_shapes(90, [], 1e12, "fp32")
     assert len(set(shapes)) == 90
@@ -73,22 +68,19 @@ def test_shapes_fill_the_ranges() -> None:
     assert len({(shape.D, shape.F) for shape in shapes}) > 40
 
 
-def test_shapes_stay_within_the_work() -> None:
-    """2 B D F at most; fewer shapes where no more are within it."""
+def test_shapes_stay_within_the_work():
     shapes = chosen_shapes(20, [], 1e9, "fp32")
     assert len(shapes) == 20
     assert all(2 * shape.B * shape.D * shape.F <= 1e9 for shape in shapes)
     assert chosen_shapes(20, [(8192, 8192)], 3e8, "fp32") == [MatmulSizes(2, 8192, 8192)]
 
 
-def test_given_sites_are_taken_in_turn() -> None:
-    """D and F of the sites, B as ever."""
+def test_given_sites_are_taken_in_turn():
     shapes = chosen_shapes(9, [(1000, 3000), (512, 70)], 1e12, "fp32")
     assert {(shape.D, shape.F) for shape in shapes} == {(1000, 3000), (512, 70)}
 
 
-def test_shapes_are_read(tmp_path: Path) -> None:
-    """With B they are shapes, without it sites, each once."""
+def test_shapes_are_read(tmp_path):
     (tmp_path / "s.csv").write_text("F,D,B\n3000,1000,7\n70,512,9\n", encoding="utf-8")
     assert read_shapes(tmp_path / "s.csv") == (
         [MatmulSizes(7, 1000, 3000), MatmulSizes(9, 512, 70)],
@@ -108,8 +100,7 @@ def test_shapes_are_read(tmp_path: Path) -> None:
         ("", "s.csv cannot be read"),
     ],
 )
-def test_wrong_shapes_are_told(tmp_path: Path, text: str, message: str) -> None:
-    """The file, and the row."""
+def test_wrong_shapes_are_told(tmp_path, text, message):
     path = tmp_path / "s.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(RooflinesError) as raised:
@@ -117,8 +108,7 @@ def test_wrong_shapes_are_told(tmp_path: Path, text: str, message: str) -> None:
     assert message in str(raised.value).replace(str(tmp_path) + "/", "")
 
 
-def test_timings_are_medians_of_interleaved_runs(tmp_path: Path) -> None:
-    """Seven rounds of a block; times of 1.0, 1.1 and 1.2 have the median 1.1."""
+def test_timings_are_medians_of_interleaved_runs(tmp_path):
     blas = Known()
     session(tmp_path / "t.parquet").time(blas, SHAPES[:2], lambda _: None)
     frame = read_timings(tmp_path / "t.parquet").frame
@@ -134,8 +124,7 @@ def test_timings_are_medians_of_interleaved_runs(tmp_path: Path) -> None:
     assert visits.count(SHAPES[0]) >= 7
 
 
-def test_a_session_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
-    """After Ctrl-C in the second block the first is kept, and only the others are timed."""
+def test_a_session_goes_on_where_it_was_interrupted(tmp_path):
     path = tmp_path / "t.parquet"
     blas = Known()
     done: list[int] = []
@@ -153,8 +142,7 @@ def test_a_session_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     assert sizes == [tuple(shape) for shape in SHAPES]
 
 
-def test_a_session_of_another_machine_is_refused(tmp_path: Path) -> None:
-    """Another processor, or other software, needs another file."""
+def test_a_session_of_another_machine_is_refused(tmp_path):
     path = tmp_path / "t.parquet"
     session(path).time(Known(), SHAPES[:1], lambda _: None)
     for other in (replace(MACHINE, threads=1), replace(MACHINE, version="mkl 2")):
@@ -165,8 +153,7 @@ def test_a_session_of_another_machine_is_refused(tmp_path: Path) -> None:
         session(path)
 
 
-def test_the_machine_becomes_a_chip(tmp_path: Path) -> None:
-    """The fastest run is the peak; the config with it can be loaded and has its sweep."""
+def test_the_machine_becomes_a_chip(tmp_path):
     one = session(tmp_path / "t.parquet")
     one.time(Known(), SHAPES[:1], lambda _: None)
     chip = chip_of(one.about)
@@ -191,20 +178,18 @@ def test_the_machine_becomes_a_chip(tmp_path: Path) -> None:
         ("x" * 99, f"{'x' * 60}-2-threads"),
     ],
 )
-def test_an_id_is_a_name(name: str, expected: str) -> None:
-    """Lower-case letters, digits and hyphens."""
+def test_an_id_is_a_name(name, expected):
     assert replace(MACHINE, name=name).id == expected
 
 
 @pytest.fixture
-def pieces(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """The ends of the operands that matmuls read, in bytes from the start of their array."""
+def pieces(monkeypatch):
     import numpy as np  # noqa: PLC0415, an extra
 
     found: list[tuple[int, int]] = []
     matmul = np.matmul
 
-    def seen(x: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
+    def seen(x, w, out):
         for operand in (x, w):
             start = operand.__array_interface__["data"][0]
             found.append((start, start + operand.nbytes))
@@ -217,8 +202,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     "shape", [MatmulSizes(2, 64, 64), MatmulSizes(64, 300, 500), MatmulSizes(3, 700, 900)]
 )
-def test_operands_have_left_the_cache(shape: MatmulSizes, pieces: list[tuple[int, int]]) -> None:
-    """Between two uses of a byte at least as many bytes as the cache holds are read."""
+def test_operands_have_left_the_cache(shape, pieces):
     machine = replace(MACHINE, cache_bytes=2**20)
     blas = Blas("fp32", machine, [shape])
     for _ in range(400):
@@ -232,15 +216,13 @@ def test_operands_have_left_the_cache(shape: MatmulSizes, pieces: list[tuple[int
     assert len(pieces) > len(last)  # some were used again
 
 
-def test_arrays_beyond_the_memory_are_refused() -> None:
-    """A machine with little memory cannot hold operands larger than its cache twice."""
+def test_arrays_beyond_the_memory_are_refused():
     machine = replace(MACHINE, cache_bytes=2**30, memory_bytes=2**32)
     with pytest.raises(RooflinesError, match=r"would need 4\.\d+ GB of the 4\.29 GB of memory"):
         Blas("fp64", machine, [REFERENCE])
 
 
-def test_this_machine_is_known() -> None:
-    """A name, threads, memory and a library; the rates of its memory are above zero."""
+def test_this_machine_is_known():
     machine = this_machine()
     import scipy.linalg  # noqa: F401, PLC0415, brings a BLAS library of its own
 
@@ -262,23 +244,13 @@ def test_this_machine_is_known() -> None:
         (("--shapes", "none.csv"), "none.csv cannot be read"),
     ],
 )
-def test_wrong_words_are_told(
-    words: tuple[str, ...],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """One message, exit status 2."""
+def test_wrong_words_are_told(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.run(["measure", *words]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_numpy_may_be_missing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One message with the command that installs it."""
+def test_numpy_may_be_missing(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)
     assert cli.run(["measure"]) == 2
     error = capsys.readouterr().err

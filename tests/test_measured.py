@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -20,11 +19,6 @@ from rooflines.fits.timings import Timings
 from rooflines.measured.join import joined
 from rooflines.measured.summary import summary
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflines.measured.join import JoinedTimings
-
 DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
 """The folder above that of public timings, which are not in the repository."""
 
@@ -32,7 +26,7 @@ Row = tuple[str, int, int, int, float]
 """Chip, B, D, F, seconds."""
 
 
-def bf16(rows: Sequence[Row], dtype: str = "bf16", software: str | None = None) -> JoinedTimings:
+def bf16(rows, dtype="bf16", software=None):
     """Timings in one dtype, joined."""
     frame = pl.DataFrame(
         rows, schema=["chip", "B", "D", "F", "seconds"], orient="row"
@@ -43,7 +37,7 @@ def bf16(rows: Sequence[Row], dtype: str = "bf16", software: str | None = None) 
     return joined(Timings("t.csv", frame), shipped())
 
 
-def test_a_timing_has_the_bound_of_its_row() -> None:
+def test_a_timing_has_the_bound_of_its_row():
     """An H100 in bf16: 989 TFLOP/s, 3.35 TB/s, worked by hand."""
     found = bf16([("h100-sxm", 1024, 8192, 8192, 2e-4)]).frame.row(0, named=True)
     flops = 2 * 1024 * 8192 * 8192
@@ -82,17 +76,13 @@ SMALL, LARGE = (1, 4096, 4096), (1, 8192, 4096)
         ("h100-nvl", (1, 64, 64), 1e-9, "memory", "unexplained"),  # no cache in its entry
     ],
 )
-def test_a_time_below_the_bound_has_a_reason(
-    chip: str, sizes: tuple[int, int, int], seconds: float, bound: str, reason: str | None
-) -> None:
-    """By the last-level cache, the clock of the peak, or none."""
+def test_a_time_below_the_bound_has_a_reason(chip, sizes, seconds, bound, reason):
     usual = [(chip, 8192, 8192, 8192, 2 * 8192**3 / 1e14)] * 3  # tells the unit of time
     found = bf16([(chip, *sizes, seconds), *usual]).frame.row(0, named=True)
     assert (found["bound"], found["reason"]) == (bound, reason)
 
 
-def test_rows_are_those_of_explain() -> None:
-    """Sizes drawn at random on several chips: the same numbers to the last bit."""
+def test_rows_are_those_of_explain():
     draw = random.Random(9)  # noqa: S311, no secret
     chips = ("h100-sxm", "tpu-v5e", "a100-sxm-80gb", "mi300x")
     drawn = [
@@ -110,8 +100,7 @@ def test_rows_are_those_of_explain() -> None:
             assert found[name] == row[name], (row["chip"], name)
 
 
-def test_a_tie_is_compute_bound() -> None:
-    """Equal times, which rounded ones do not tell: compute comes first."""
+def test_a_tie_is_compute_bound():
     config = load_config(
         {
             "sweeps": {
@@ -145,8 +134,7 @@ def test_a_tie_is_compute_bound() -> None:
     assert joined(Timings("t", frame), catalogues).frame["bound"].to_list() == ["compute", "memory"]
 
 
-def test_the_order_of_timings_is_kept() -> None:
-    """Chips and software mixed, each with the calibration of its own."""
+def test_the_order_of_timings_is_kept():
     chips = ["h100-sxm", "b200", "h100-sxm", "a100-sxm-80gb"]
     frame = bf16([(chip, 2048, 4096, 4096, 1e-3) for chip in chips], software="trtllm").frame
     assert frame["chip"].to_list() == chips
@@ -154,8 +142,7 @@ def test_the_order_of_timings_is_kept() -> None:
     assert frame["calibration"].to_list() == keys
 
 
-def test_an_estimate_is_that_of_the_form() -> None:
-    """The shipped numbers of an H100 with TensorRT-LLM, in the form written out."""
+def test_an_estimate_is_that_of_the_form():
     fitted = shipped().fits.calibrations["h100-sxm/trtllm"]["bf16"]
     numbers = {name: float(number) for name, number in vars(fitted.numbers).items()}
     sizes = [(2, 1024, 8192), (100, 4096, 4096), (3000, 8192, 8192), (16384, 16384, 16384)]
@@ -170,8 +157,7 @@ def test_an_estimate_is_that_of_the_form() -> None:
     assert last["t_estimate_p90_s"] == pytest.approx(last["t_estimate_s"] * high)
 
 
-def test_the_calibration_of_a_chip_stands_in() -> None:
-    """Of a chip with `calibration:` and a software without one: no band."""
+def test_the_calibration_of_a_chip_stands_in():
     chips = load_config().chips
     frame = pl.DataFrame(
         {"chip": ["h100-sxm-calibrated"], "B": [4096], "D": [4096], "F": [4096], "seconds": [2e-4]}
@@ -182,8 +168,7 @@ def test_the_calibration_of_a_chip_stands_in() -> None:
     assert row["t_estimate_p10_s"] is None
 
 
-def test_an_efficiency_does_not_enter() -> None:
-    """A chip at 82 % of its peak has the bound of the nominal peak."""
+def test_an_efficiency_does_not_enter():
     frame = pl.DataFrame(
         {"chip": ["b100-at-82-percent"], "B": [8192], "D": [8192], "F": [8192], "seconds": [1e-3]}
     ).with_columns(**dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), pl.lit("bf16")))
@@ -193,8 +178,7 @@ def test_an_efficiency_does_not_enter() -> None:
     assert row["t_lower_s"] == pytest.approx(2 * 8192**3 / peak)
 
 
-def test_timings_without_a_row_are_counted() -> None:
-    """A V100 has no bf16: skipped, with the reason; without any row left it is a mistake."""
+def test_timings_without_a_row_are_counted():
     rows = [("v100-sxm2-32gb", 16, 64, 64, 1e-5), ("h100-sxm", 16, 64, 64, 1e-5)]
     found = bf16([rows[0], *rows])
     assert found.frame["chip"].to_list() == ["h100-sxm"]
@@ -207,14 +191,12 @@ def test_timings_without_a_row_are_counted() -> None:
         bf16(rows[:1])
 
 
-def test_a_collective_on_one_chip_has_no_row() -> None:
-    """It sends nothing."""
+def test_a_collective_on_one_chip_has_no_row():
     with pytest.raises(RooflinesError, match="h100-sxm has no collective on one chip"):
         collective("all-gather", 1, 2**30, 1e-2)
 
 
-def test_unknown_chips_and_dtypes_are_told() -> None:
-    """All unknown values of a column in one message, with close names."""
+def test_unknown_chips_and_dtypes_are_told():
     with pytest.raises(RooflinesError) as raised:
         bf16([("h100", 1, 1, 1, 1e-5), ("b20", 1, 1, 1, 1e-5)])
     assert "t.csv: chip has 'b20', 'h100', which is no chip." in str(raised.value)
@@ -230,8 +212,7 @@ def test_unknown_chips_and_dtypes_are_told() -> None:
 
 
 @pytest.mark.parametrize(("factor", "fix"), [(1e3, "1e-3"), (1e6, "1e-6"), (1e-3, "1e3")])
-def test_a_slip_of_units_is_told(factor: float, fix: str) -> None:
-    """Milliseconds, microseconds, and kiloseconds: noticed by the bound, chip by chip."""
+def test_a_slip_of_units_is_told(factor, fix):
     right: list[Row] = [("b200", 2**n, 4096, 4096, 1e-3) for n in range(8)]
     rows: list[Row] = [
         ("h100-sxm", B, 8192, 8192, 1.3 * 2 * B * 8192**2 / 989e12 * factor)
@@ -242,15 +223,12 @@ def test_a_slip_of_units_is_told(factor: float, fix: str) -> None:
     assert f"times {fix}" in str(e.value)
 
 
-def test_small_matmuls_may_be_all_overhead() -> None:
-    """5 µs for what memory needs 8 ns for is no slip of units."""
+def test_small_matmuls_may_be_all_overhead():
     ratios = bf16([("h100-sxm", 1, 64, 64, 5e-6)] * 9).frame["ratio_lower"]
     assert ratios.to_list() == pytest.approx([5e-6 / (2 * (64 + 64**2 + 64) / 3.35e12)] * 9)
 
 
-def collective(
-    name: str, shards: int, size: int, seconds: float, chip: str = "h100-sxm"
-) -> JoinedTimings:
+def collective(name, shards, size, seconds, chip="h100-sxm"):
     """One timing of a collective, joined."""
     frame = pl.DataFrame(
         {
@@ -269,7 +247,7 @@ def collective(
     ("name", "shards", "share"),
     [("all-reduce", 8, 2 * 7 / 8), ("all-gather", 4, 3 / 4), ("reduce-scatter", 2, 1 / 2)],
 )
-def test_a_collective_has_its_bound(name: str, shards: int, share: float) -> None:
+def test_a_collective_has_its_bound(name, shards, share):
     """18 links of 25 GB/s; for a small payload the latency of the hops, 0.6 µs a pass."""
     row = collective(name, shards, 2**30, 1e-2).frame.row(0, named=True)
     assert row["network_bytes"] == share * 2**30
@@ -280,8 +258,7 @@ def test_a_collective_has_its_bound(name: str, shards: int, share: float) -> Non
     assert small["t_lower_s"] == pytest.approx(passes * 0.6e-6)
 
 
-def test_the_estimate_of_a_collective() -> None:
-    """The shipped numbers of a GB200: the faster of two protocols, plus the steps of a ring."""
+def test_the_estimate_of_a_collective():
     numbers = shipped().fits.collectives["gb200/nccl"]["all-gather"]
     network = shipped().chips["gb200"].networks["nvlink"]
     for size in (2**12, 2**28):
@@ -294,19 +271,17 @@ def test_the_estimate_of_a_collective() -> None:
         assert row["calibration"] == "gb200/nccl"
 
 
-def test_more_chips_than_an_interconnect_joins_are_skipped() -> None:
-    """16 H100 are two domains of NVLink: no row."""
+def test_more_chips_than_an_interconnect_joins_are_skipped():
     with pytest.raises(RooflinesError, match="8 chips at most on one nvlink"):
         collective("all-gather", 16, 2**20, 1e-4)
 
 
-def sites(count: int) -> list[tuple[int, int]]:
+def sites(count):
     """As many sites, D and F."""
     return [(1024 + 64 * index, 2048) for index in range(count)]
 
 
-def test_the_summary_counts_and_judges() -> None:
-    """Errors by hand: times of twice the bound are 50 % off it; two of sixteen are in cache."""
+def test_the_summary_counts_and_judges():
     rows: list[Row] = []
     for index, (d, f) in enumerate(sites(8)):
         factor = 0.5 if index < 2 else 2.0
@@ -329,8 +304,7 @@ def test_the_summary_counts_and_judges() -> None:
         assert by_region["all"][name] is None
 
 
-def test_the_summary_splits_by_site() -> None:
-    """About a quarter of the sites is kept back, all timings of a site together."""
+def test_the_summary_splits_by_site():
     rows: list[Row] = [("h100-sxm", B, D, F, 1e-3) for D, F in sites(60) for B in (4096, 8192)]
     found = summary(bf16(rows, software="trtllm").frame, shipped().fits).filter(region="all")
     counts = dict(found.select("split", "n").iter_rows())
@@ -341,8 +315,7 @@ def test_the_summary_splits_by_site() -> None:
     assert set(found["calibration"]) == {"h100-sxm/trtllm"}
 
 
-def test_the_summary_splits_as_the_fit_did() -> None:
-    """A fit to few sites says which it held out."""
+def test_the_summary_splits_as_the_fit_did():
     rows: list[Row] = [("h100-sxm", B, D, F, 1e-3) for D, F in sites(60) for B in (4096, 8192)]
     fits = shipped().fits.model_copy(deep=True)
     fits.calibrations["h100-sxm/trtllm"]["bf16"].__dict__["held_out_below"] = 1
@@ -350,8 +323,7 @@ def test_the_summary_splits_as_the_fit_did() -> None:
     assert found.select("split", "n").rows() == [("sites", 120)]
 
 
-def test_the_summary_knows_bands() -> None:
-    """Times on the estimate are within the band; times of twice it are not."""
+def test_the_summary_knows_bands():
     sizes = [(4096, 4096, 4096 + 64 * index) for index in range(4)]
     at: list[Row] = [("h100-sxm", *each, 1e-3) for each in sizes]
     estimates = bf16(at, software="trtllm").frame["t_estimate_s"].to_list()
@@ -370,8 +342,7 @@ def test_the_summary_knows_bands() -> None:
     assert ratios == pytest.approx([1, 1, 1.7])
 
 
-def test_the_summary_of_collectives_has_no_regions() -> None:
-    """One row for each collective and split, and one for each number of chips."""
+def test_the_summary_of_collectives_has_no_regions():
     timed = [collective("all-gather", chips, 2**30, 1e-2).frame for chips in (8, 2)]
     found = summary(pl.concat(timed), shipped().fits, never_fitted=True)
     assert found.select("collective", "dtypes", "shards", "region", "n").rows() == [
@@ -382,8 +353,7 @@ def test_the_summary_of_collectives_has_no_regions() -> None:
 
 
 @pytest.mark.skipif(DATA is None, reason="ROOFLINES_PUBLIC_DATA is not set")
-def test_public_timings_below_the_bound_are_explained() -> None:
-    """Of 30,800 matmuls those below the bound are, at least partly, in cache."""
+def test_public_timings_below_the_bound_are_explained():
     found = joined(read_timings(f"{DATA}/measured/aic-llm-grid-9-chips.parquet"), shipped())
     assert found.frame.height == 30_800
     reasons = found.frame.drop_nulls("reason")

@@ -1,7 +1,5 @@
 """docs/performance.md and docs/scaling.md have the figures of benchmarks/RESULTS.md."""
 
-from __future__ import annotations
-
 import re
 
 import measured
@@ -39,8 +37,7 @@ Written by `make bench`. 4 cores, x86_64.
 """
 
 
-def test_the_pages_are_current() -> None:
-    """`python docs/build` would change nothing."""
+def test_the_pages_are_current():
     assert PERFORMANCE.read_text(encoding="utf-8") == performance_page()
     pages = ((SCALING, with_measured), (README, with_run_time), (CONFIG, with_rows))
     for page, current in pages:
@@ -48,8 +45,7 @@ def test_the_pages_are_current() -> None:
         assert current(text) == text
 
 
-def test_the_rows_of_the_default_config_are_one_number() -> None:
-    """README, the config and the pages have that of the plan; the measured run, about as many."""
+def test_the_rows_of_the_default_config_are_one_number():
     texts = (page.read_text(encoding="utf-8") for page in (README, CONFIG, PERFORMANCE))
     said = [re.findall(r"([\d.]+ million) rows(?:,| t)", text)[0] for text in texts]
     assert said == [f"{default_rows() / 1e6:.2f} million"] * 3
@@ -61,8 +57,7 @@ def test_the_rows_of_the_default_config_are_one_number() -> None:
     ("seconds", "words"),
     [("31.26", "30 seconds"), ("57.9", "a minute"), ("1,100", "18.5 minutes")],
 )
-def test_results_are_read_by_section(seconds: str, words: str) -> None:
-    """Goals have no number; a run's time is rounded to ten seconds, a long one to half minutes."""
+def test_results_are_read_by_section(seconds, words):
     found = measured.results_of(RESULTS.replace("SECONDS", seconds))
     assert [*found.tables] == [9]
     assert found.row(9, CPU_s="50.66")["wall s"] == seconds
@@ -70,7 +65,7 @@ def test_results_are_read_by_section(seconds: str, words: str) -> None:
     assert measured.about(measured.number(seconds)) == words
 
 
-def test_a_sentence_follows_from_the_results() -> None:
+def test_a_sentence_follows_from_the_results():
     """By hand from sections 2 and 3: the writer's share, and core columns against all."""
     found, text = measured.results(), " ".join(performance_page().split())
     by_name = {row["who"]: row for row in found.tables[2]}

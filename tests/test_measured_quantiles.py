@@ -14,8 +14,7 @@ from rooflines.catalogue.measured import BOUND, LONG, MATMUL, SHORT, STEP, measu
 TABLES = ("aic-llm-grid-9-chips.parquet", "aic-engines-half.parquet")
 
 
-def test_rows_name_chips_and_dtypes_of_the_catalogue() -> None:
-    """No row has another chip; matmuls have dtypes and a class of length."""
+def test_rows_name_chips_and_dtypes_of_the_catalogue():
     found = measured_quantiles()
     of = {str(what): rows for (what,), rows in found.group_by("of")}
     assert of.keys() == {MATMUL, STEP}
@@ -25,8 +24,7 @@ def test_rows_name_chips_and_dtypes_of_the_catalogue() -> None:
     assert of[STEP]["length"].null_count() == of[STEP].height
 
 
-def test_numbers_are_quantiles_with_their_source() -> None:
-    """They grow from p10 to p90, are of enough timings, and each row is there once."""
+def test_numbers_are_quantiles_with_their_source():
     found = measured_quantiles()
     assert found.select((pl.col("p10") <= pl.col("p50")).all()).item()
     assert found.select((pl.col("p50") <= pl.col("p90")).all()).item()
@@ -35,15 +33,13 @@ def test_numbers_are_quantiles_with_their_source() -> None:
     assert not found.select("of", *KEYS, "length", "over").is_duplicated().any()
 
 
-def test_all_served_runs_have_a_row_of_their_own() -> None:
-    """Without chip, software and dtypes; it counts every run."""
+def test_all_served_runs_have_a_row_of_their_own():
     steps = measured_quantiles().filter(of=STEP, over=BOUND)
     (whole,) = steps.filter(pl.col("chip").is_null())["n"]
     assert steps["n"].sum() - whole <= whole
 
 
-def test_they_follow_from_public_timings() -> None:
-    """The bounds' quantiles are those of the tables that they were computed from."""
+def test_they_follow_from_public_timings():
     folder = os.environ.get("ROOFLINES_PUBLIC_DATA")
     if folder is None:
         pytest.skip("ROOFLINES_PUBLIC_DATA names no folder of public timings")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -21,11 +21,6 @@ from rooflines.model.measured_columns import (
     MEASURED_SUMMARY,
     measured_columns,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conftest import Once, Snakemake
 
 HEAD = "chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds\n"
 BF16 = "trtllm,bf16,bf16,bf16,bf16"
@@ -58,16 +53,16 @@ LISTS = {"measured.csv", "measured-skipped.csv"}
 class Folder(RunFolder):
     """A folder with a config, timings and the results made from them."""
 
-    def targets(self) -> set[str]:
+    def targets(self):
         """The list of parts and what is made from timings."""
         return {"tables/index.csv"} | (LISTS if self.config["measurements"] else set())
 
-    def times(self) -> dict[str, int]:
+    def times(self):
         """The time of each file made from timings."""
         return {name: time for name, time in super().times().items() if name.startswith("measured")}
 
 
-def write_timings(path: Path) -> None:
+def write_timings(path):
     """Write the timings into a folder."""
     folder = path / "timed"
     folder.mkdir()
@@ -77,10 +72,8 @@ def write_timings(path: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def first_run(once: Once, repository: Path, snakemake: Snakemake) -> Folder:
-    """A folder with results; read only."""
-
-    def make(path: Path) -> None:
+def first_run(once, repository, snakemake):
+    def make(path):
         write_timings(path)
         done = Folder(path, repository, snakemake, copy.deepcopy(CONFIG)).run()
         assert done.returncode == 0, done.stdout
@@ -89,15 +82,13 @@ def first_run(once: Once, repository: Path, snakemake: Snakemake) -> Folder:
 
 
 @pytest.fixture
-def made(first_run: Folder, tmp_path: Path) -> Folder:
-    """A copy of the results, to be changed."""
+def made(first_run, tmp_path):
     shutil.copytree(first_run.path, tmp_path, dirs_exist_ok=True)
     return Folder(tmp_path, first_run.repository, first_run.snakemake, copy.deepcopy(CONFIG))
 
 
 @pytest.fixture
-def folder(tmp_path: Path, repository: Path, snakemake: Snakemake) -> Folder:
-    """A folder with timings and no results."""
+def folder(tmp_path, repository, snakemake):
     write_timings(tmp_path)
     return Folder(tmp_path, repository, snakemake, copy.deepcopy(CONFIG))
 
@@ -105,7 +96,7 @@ def folder(tmp_path: Path, repository: Path, snakemake: Snakemake) -> Folder:
 # ---------------------------------------------------------------- what a run makes
 
 
-def test_timings_have_their_bound_and_reason(first_run: Folder) -> None:
+def test_timings_have_their_bound_and_reason(first_run):
     """Worked by hand: 989 TFLOP/s and 3.35 TB/s of an H100, 197 TFLOP/s of a TPU v5e."""
     table = pl.read_parquet(first_run.results / "measured/grid.parquet")
     flops = 2 * 1024 * 8192 * 8192
@@ -120,8 +111,7 @@ def test_timings_have_their_bound_and_reason(first_run: Folder) -> None:
     assert gathered["t_lower_s"] == pytest.approx(2**30 * 7 / 8 / 450e9)
 
 
-def test_timings_without_a_row_are_counted(first_run: Folder) -> None:
-    """One of a dtype that the chip lacks, one of no rows; one has a row, but no calibration."""
+def test_timings_without_a_row_are_counted(first_run):
     skipped = pl.read_csv(first_run.results / "measured-skipped.csv")
     assert skipped.columns == [column.name for column in MEASURED_SKIPPED]
     assert skipped.select("set", "chip", "lacks", "reason", "timings").rows() == [
@@ -131,8 +121,7 @@ def test_timings_without_a_row_are_counted(first_run: Folder) -> None:
     ]
 
 
-def test_the_summary_has_errors_by_set(first_run: Folder) -> None:
-    """The bound of one compute-bound timing is 31 % off; a held-out set says so."""
+def test_the_summary_has_errors_by_set(first_run):
     found = pl.read_csv(first_run.results / "measured.csv")
     assert found.columns == [column.name for column in MEASURED_SUMMARY]
     row = found.filter(set="grid", chip="h100-sxm", region="compute-bound").row(0, named=True)
@@ -145,8 +134,7 @@ def test_the_summary_has_errors_by_set(first_run: Folder) -> None:
     ]
 
 
-def test_tables_are_those_of_the_python_interface(first_run: Folder) -> None:
-    """And their columns are in the dictionary, with nulls where it allows them."""
+def test_tables_are_those_of_the_python_interface(first_run):
     config = rooflines.load_config(first_run.write())
     for name in ("grid", "nccl"):
         table = pl.read_parquet(first_run.results / f"measured/{name}.parquet")
@@ -164,8 +152,7 @@ def test_tables_are_those_of_the_python_interface(first_run: Folder) -> None:
 
 
 @pytest.mark.parametrize("name", ["measured/grid.parquet", "measured.csv"])
-def test_an_output_says_which_timings_made_it(first_run: Folder, name: str) -> None:
-    """The digest of the file, how the timings were made, and the chips with their sources."""
+def test_an_output_says_which_timings_made_it(first_run, name):
     found = rooflines.origin(first_run.results / name)
     assert found.whole
     grid = found.measurements["grid"]
@@ -176,8 +163,7 @@ def test_an_output_says_which_timings_made_it(first_run: Folder, name: str) -> N
     assert "timer: graph" in found.text()
 
 
-def test_a_copy_still_says_it(first_run: Folder, tmp_path: Path) -> None:
-    """The metadata of the table do, without a record."""
+def test_a_copy_still_says_it(first_run, tmp_path):
     copied = shutil.copy(first_run.results / "measured/grid.parquet", tmp_path / "copy.parquet")
     assert rooflines.origin(copied).measurements["grid"]["about"]["licence"] == "MIT"
 
@@ -185,8 +171,7 @@ def test_a_copy_still_says_it(first_run: Folder, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- what a further run makes
 
 
-def test_a_further_run_makes_what_depends_on_an_edit(made: Folder) -> None:
-    """Nothing without one; then edits of the chip, of a table and of a set, one after another."""
+def test_a_further_run_makes_what_depends_on_an_edit(made):
     assert made.remade() == set()
     made.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.0e11
     assert made.remade() == {"measured/grid.parquet"} | LISTS
@@ -198,8 +183,7 @@ def test_a_further_run_makes_what_depends_on_an_edit(made: Folder) -> None:
     assert set(made.times()) == {"measured/grid.parquet", "measured/other.parquet"} | LISTS
 
 
-def test_files_of_no_set_are_removed(made: Folder) -> None:
-    """The tables and the lists, where the config has no timings any more; a user's file stays."""
+def test_files_of_no_set_are_removed(made):
     (made.results / "measured/own.parquet").write_bytes(b"mine")
     made.config["measurements"] = {}
     made.config["sweeps"] = {
@@ -210,8 +194,7 @@ def test_files_of_no_set_are_removed(made: Folder) -> None:
     assert set(made.times()) == {"measured/own.parquet"}
 
 
-def test_estimates_are_by_the_calibrations_of_the_config(made: Folder) -> None:
-    """A millisecond more of overhead; only timings of that software are joined again."""
+def test_estimates_are_by_the_calibrations_of_the_config(made):
     before = pl.read_parquet(made.results / "measured/grid.parquet")
     shipped = shipped_calibrations()
     fit = shipped.calibrations["h100-sxm/trtllm"]["bf16"]
@@ -228,7 +211,7 @@ def test_estimates_are_by_the_calibrations_of_the_config(made: Folder) -> None:
 # ---------------------------------------------------------------- what is refused
 
 
-def wrong(folder: Folder) -> str:
+def wrong(folder):
     """The message on a wrong config."""
     with pytest.raises(rooflines.RooflinesError) as refused:
         rooflines.load_config(folder.write())
@@ -249,18 +232,14 @@ def wrong(folder: Folder) -> str:
         ("x", {"file": "timed/nccl.csv", "where": {"chip": "h100-sxm"}}, "as that of nccl"),
     ],
 )
-def test_a_wrong_set_is_refused(
-    folder: Folder, key: str, entry: dict[str, Any], problem: str
-) -> None:
-    """Before anything runs, with the place and a fix."""
+def test_a_wrong_set_is_refused(folder, key, entry, problem):
     folder.config["measurements"][key] = entry
     message = wrong(folder)
     assert problem in message
     assert "fix:" in message
 
 
-def test_other_rows_of_one_file_are_another_set(folder: Folder) -> None:
-    """A set for each chip."""
+def test_other_rows_of_one_file_are_another_set(folder):
     folder.config["measurements"] = {
         chip: {"file": "timed/grid.csv", "where": {"chip": chip}} for chip in ("h100-sxm", "mine")
     }
@@ -268,8 +247,7 @@ def test_other_rows_of_one_file_are_another_set(folder: Folder) -> None:
     assert rooflines.measurements(config, "mine")["chip"].to_list() == ["mine"]
 
 
-def test_an_unknown_chip_and_wrong_metadata_are_refused_together(folder: Folder) -> None:
-    """All mistakes at once."""
+def test_an_unknown_chip_and_wrong_metadata_are_refused_together(folder):
     del folder.config["chips"]
     (folder.path / "timed/nccl.csv.yaml").write_text("timer: sundial\n", encoding="utf-8")
     message = wrong(folder)
@@ -277,9 +255,7 @@ def test_an_unknown_chip_and_wrong_metadata_are_refused_together(folder: Folder)
     assert "sundial" in message
 
 
-def test_unexplained_timings_can_stop_a_run(
-    folder: Folder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unexplained_timings_can_stop_a_run(folder, capsys):
     """550 GFLOP take 556 us at 989 TFLOP/s; a timing says 500 us."""
     text = f"{HEAD}h100-sxm,{BF16},4096,8192,8192,5e-4\n"
     (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
@@ -300,9 +276,7 @@ def test_unexplained_timings_can_stop_a_run(
     assert "the least is 0.899 of it" in message
 
 
-def test_a_slip_of_units_is_told_by_check(
-    folder: Folder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_slip_of_units_is_told_by_check(folder, capsys):
     """The 278 us of 2,048 rows at 989 TFLOP/s, as 0.4 ms."""
     text = f"{HEAD}h100-sxm,{BF16},2048,8192,8192,0.4\n"
     (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -14,9 +14,6 @@ import rooflines
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.models.library import MODELS_FILE
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 SWEEP: dict[str, Any] = {
     "models": ["llama-3.1-8b"],
     "grid": {"B": [1, 8], "S": 1024},
@@ -25,12 +22,12 @@ SWEEP: dict[str, Any] = {
 }
 
 
-def loaded(**changes: Any) -> rooflines.Config:  # noqa: ANN401, keys of a sweep
+def loaded(**changes):
     """A config of one sweep with these changes."""
     return rooflines.load_config({"model-sweeps": {"s": {**SWEEP, **changes}}})
 
 
-def mistakes(**changes: Any) -> list[str]:  # noqa: ANN401, the same
+def mistakes(**changes):
     """Place and problem of each mistake, below the sweep."""
     with pytest.raises(rooflines.RooflinesError) as refused:
         loaded(**changes)
@@ -120,8 +117,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_mistake_is_refused_with_its_place(case: str) -> None:
-    """Every mistake of a sweep at once, and no other message follows from it."""
+def test_a_mistake_is_refused_with_its_place(case):
     changes, expected = WRONG[case]
     found = mistakes(**changes)
     assert len(found) == len(expected)
@@ -129,8 +125,7 @@ def test_a_mistake_is_refused_with_its_place(case: str) -> None:
         assert message.startswith(start)
 
 
-def test_a_config_has_a_sweep_and_names_are_unique() -> None:
-    """Sweeps of either kind will do; both kinds have folders by name."""
+def test_a_config_has_a_sweep_and_names_are_unique():
     for empty in ([], ["sweeps"], ["model-sweeps"], ["sweeps", "model-sweeps"]):
         with pytest.raises(rooflines.RooflinesError, match="has no sweeps"):
             rooflines.load_config({key: {} for key in empty})
@@ -150,8 +145,7 @@ def test_a_config_has_a_sweep_and_names_are_unique() -> None:
         rooflines.model_rows(loaded(), "s2")
 
 
-def test_a_mistake_has_its_line(tmp_path: Path) -> None:
-    """Of the config's own file."""
+def test_a_mistake_has_its_line(tmp_path):
     file = tmp_path / "my.yaml"
     file.write_text(yaml.safe_dump({"model-sweeps": {"s": {**SWEEP, "chips": ["h100"]}}}))
     (line,) = (n for n, text in enumerate(file.read_text().splitlines(), 1) if "h100" in text)
@@ -171,8 +165,7 @@ HF: dict[str, tuple[dict[str, Any] | str, str]] = {
 
 
 @pytest.mark.parametrize("case", HF)
-def test_a_config_json_that_is_not_understood_is_refused(case: str, tmp_path: Path) -> None:
-    """With its own file, from the folder of the config."""
+def test_a_config_json_that_is_not_understood_is_refused(case, tmp_path):
     content, message = HF[case]
     text = content if isinstance(content, str) else json.dumps(content)
     (tmp_path / "models").mkdir()
@@ -191,10 +184,7 @@ def test_a_config_json_that_is_not_understood_is_refused(case: str, tmp_path: Pa
         ({"grid": {"B": 1, "S": [8, 4096]}}, None),
     ],
 )
-def test_contexts_beyond_the_trained_one_are_computed_with_a_warning(
-    changes: dict[str, Any], place: str | None, tmp_path: Path
-) -> None:
-    """A config.json gives it; a model that does not say accepts any."""
+def test_contexts_beyond_the_trained_one_are_computed_with_a_warning(changes, place, tmp_path):
     file = tmp_path / "config.json"
     file.write_text(json.dumps({**LLAMA, "max_position_embeddings": 4096}))
     models = [{"name": "mine", "hf": str(file)}, {"name": "other", **SHAPE}]
@@ -207,8 +197,7 @@ def test_contexts_beyond_the_trained_one_are_computed_with_a_warning(
     assert all(each.category is rooflines.PlausibilityWarning for each in caught)
 
 
-def test_models_of_the_catalogue_have_a_trained_context() -> None:
-    """Of two models, the one that is trained for less is named."""
+def test_models_of_the_catalogue_have_a_trained_context():
     with pytest.warns(rooflines.PlausibilityWarning) as caught:
         loaded(models=["olmo-2-7b", "llama-3.1-8b"], grid={"B": 1, "S": [4096, 131072]})
     (warning,) = caught
@@ -256,8 +245,7 @@ SKIPPED: dict[str, tuple[dict[str, Any], dict[str, object]]] = {
 
 
 @pytest.mark.parametrize("case", SKIPPED)
-def test_what_cannot_be_is_skipped_with_the_reason(case: str) -> None:
-    """The rest of the sweep is there."""
+def test_what_cannot_be_is_skipped_with_the_reason(case):
     changes, expected = SKIPPED[case]
     config = loaded(**changes)
     (row,) = rooflines.skipped(config).to_dicts()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,18 +16,13 @@ from rooflines.run.plan import plan
 from rooflines.sweep.rows import KernelTable, StepTable
 from rooflines.sweep.step_recipes import model_sweep_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflines.run.outputs import Output
-
 TINY = {"layers": 2, "D": 64, "V": 128, "attention": {"N": 4, "K": 2, "H": 16}, "mlp": {"F": 96}}
 
 
 def config(
     rows_per_part: int = 20_000_000,
     rate: float = 1e12,
-    **changes: Any,  # noqa: ANN401, keys of a sweep
+    **changes: Any,
 ) -> rooflines.Config:
     """A dense model and one with experts, in two phases on two chips.
 
@@ -47,14 +42,13 @@ def config(
     return rooflines.load_config({"model-sweeps": {"serve": sweep}, "chips": {"own": own}})
 
 
-def of_recipe(part: Output, table: type[StepTable | KernelTable]) -> pl.DataFrame:
+def of_recipe(part, table):
     """The rows that the spec of a part describes."""
     recipe = json.loads(part.spec)
     return table(model_sweep_of(recipe)).frame(recipe["start"], recipe["stop"]).collect()
 
 
-def test_slices_begin_where_units_begin_and_a_long_unit_is_cut_evenly() -> None:
-    """At most 10 rows each, and units share a slice of at most 6."""
+def test_slices_begin_where_units_begin_and_a_long_unit_is_cut_evenly():
     assert list(cuts([2, 3, 3, 25, 1], most=10, together=6)) == [
         (0, 5, range(2)),
         (5, 8, range(2, 3)),
@@ -66,8 +60,7 @@ def test_slices_begin_where_units_begin_and_a_long_unit_is_cut_evenly() -> None:
 
 
 @pytest.mark.parametrize("rows_per_part", [1000, 40, 14, 4, 3])
-def test_parts_together_are_the_tables(rows_per_part: int) -> None:
-    """For any size of a part; kernels follow the rows of the sweep that they are of."""
+def test_parts_together_are_the_tables(rows_per_part):
     given = config(rows_per_part)
     planned = plan(given)
     steps = [of_recipe(part, StepTable) for part in planned.parts_in("models")]
@@ -82,8 +75,7 @@ def test_parts_together_are_the_tables(rows_per_part: int) -> None:
     assert pl.concat(kernels).sort(every.columns).rows() == every.sort(every.columns).rows()
 
 
-def test_parts_of_kernels_have_as_many_rows_as_other_parts() -> None:
-    """A step has at most eight kernels here, so five rows of the sweep have at most 40."""
+def test_parts_of_kernels_have_as_many_rows_as_other_parts():
     planned = plan(config(40))
     assert [part.rows for part in planned.parts_in("models")] == [40, 40]
     kernels = rooflines.model_layers(config(), "serve").collect().height
@@ -95,7 +87,7 @@ def test_parts_of_kernels_have_as_many_rows_as_other_parts() -> None:
     assert plan(config(layers=False)).parts_in("layers") == ()
 
 
-def depends(part: Output) -> tuple[str, ...]:
+def depends(part):
     """The models and chips that a part depends on."""
     recipe = json.loads(part.spec)
     return (*recipe["models"], *recipe["chips"])
@@ -112,10 +104,7 @@ def depends(part: Output) -> tuple[str, ...]:
     ],
     ids=["of a chip", "of a model"],
 )
-def test_an_edit_changes_the_parts_that_depend_on_it_and_no_other(
-    changes: dict[str, Any], wanted: set[tuple[str, str]]
-) -> None:
-    """Parts small enough depend on one model and one chip each."""
+def test_an_edit_changes_the_parts_that_depend_on_it_and_no_other(changes, wanted):
     before, after = plan(config(3)), plan(config(3, **changes))
     every = {depends(part) for part in before.parts_in("models")}
     assert every == {(m, c) for m in ("tiny", "gpt-oss-20b") for c in ("h100-sxm", "own")}
@@ -127,8 +116,7 @@ def test_an_edit_changes_the_parts_that_depend_on_it_and_no_other(
         assert {depends(one) for one, other in pairs if one.spec != other.spec} == wanted
 
 
-def test_thresholds_are_counted_before_they_are_solved() -> None:
-    """Two models, two phases, three splits, two chips; contexts of decode only; chips once."""
+def test_thresholds_are_counted_before_they_are_solved():
     given = config(thresholds=["B", "S", "chips"], targets={"t_step_s": [0.01, 0.1, 1]})
     cases = 2 * 2 * 3 * 2
     assert given.model_sweep("serve").solutions() == cases * (2 * 3 + 1 + 2 * 2)
@@ -140,8 +128,7 @@ def test_thresholds_are_counted_before_they_are_solved() -> None:
         config(grid=grid, thresholds=["chips"])
 
 
-def test_a_written_part_stores_what_its_config_asks_for(tmp_path: Path) -> None:
-    """Chosen metrics, and the recipe in the metadata."""
+def test_a_written_part_stores_what_its_config_asks_for(tmp_path):
     given = config(columns=["flops", "t_ops_s"], phase="decode")
     planned = plan(given)
     write_part(planned.parts_in("models")[0].spec, tmp_path / "models.parquet")

@@ -6,7 +6,7 @@ import copy
 import gzip
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,11 +16,6 @@ from run_folder import RunFolder
 import rooflines
 from rooflines.results.folders import FOLDERS, LAYERS, MODEL_THRESHOLDS, MODELS
 from rooflines.site.site import write_bundle
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conftest import Once, Snakemake
 
 CONFIG: dict[str, Any] = {
     "model-sweeps": {
@@ -71,21 +66,19 @@ SHAPES = {"model-shapes.csv"}
 class Folder(RunFolder):
     """A folder with a config of whole models and the results made from it."""
 
-    def targets(self) -> set[str]:
+    def targets(self):
         """All but the site."""
         files = INDEXES | SUMMARIES | SHAPES | {"skipped.csv"}
         return files | {MODEL_THRESHOLDS} if self.config.get("model-sweeps") else files
 
-    def loaded(self) -> rooflines.Config:
+    def loaded(self):
         """The config, loaded."""
         return rooflines.load_config(self.path / "my.yaml")
 
 
 @pytest.fixture(scope="session")
-def first_run(once: Once, repository: Path, snakemake: Snakemake) -> Folder:
-    """A folder with results; read only."""
-
-    def make(path: Path) -> None:
+def first_run(once, repository, snakemake):
+    def make(path):
         (path / "config.json").write_text(json.dumps(LLAMA))
         done = Folder(path, repository, snakemake, copy.deepcopy(CONFIG)).run()
         assert done.returncode == 0, done.stdout
@@ -94,8 +87,7 @@ def first_run(once: Once, repository: Path, snakemake: Snakemake) -> Folder:
 
 
 @pytest.fixture
-def made(first_run: Folder, tmp_path: Path) -> Folder:
-    """A copy of the results, to be changed."""
+def made(first_run, tmp_path):
     shutil.copytree(first_run.path, tmp_path, dirs_exist_ok=True)
     return Folder(tmp_path, first_run.repository, first_run.snakemake, copy.deepcopy(CONFIG))
 
@@ -103,8 +95,7 @@ def made(first_run: Folder, tmp_path: Path) -> Folder:
 # ---------------------------------------------------------------- what a run makes
 
 
-def test_a_config_needs_no_sweeps_of_operations(first_run: Folder) -> None:
-    """A run makes every table, list and threshold; those of operations are empty."""
+def test_a_config_needs_no_sweeps_of_operations(first_run):
     assert set(first_run.times()) == TABLES | INDEXES | SUMMARIES | SHAPES | OF_MODELS
     text = (first_run.results / "tables/index.csv").read_text(encoding="utf-8")
     assert text.startswith("sweep,")
@@ -112,8 +103,7 @@ def test_a_config_needs_no_sweeps_of_operations(first_run: Folder) -> None:
     assert pl.read_parquet(first_run.results / "thresholds.parquet").height == 0
 
 
-def test_tables_are_those_of_the_python_interface(first_run: Folder) -> None:
-    """Rows, kernels and thresholds; `scan` finds the tables."""
+def test_tables_are_those_of_the_python_interface(first_run):
     config = first_run.loaded()
     for sweep in ("apart", "whole"):
         expected = rooflines.model_rows(config, sweep).collect()
@@ -128,8 +118,7 @@ def test_tables_are_those_of_the_python_interface(first_run: Folder) -> None:
     assert refused.value.fix == "use one of whole"
 
 
-def test_lists_name_every_part_with_its_rows(first_run: Folder) -> None:
-    """One list beside the sweeps of each folder."""
+def test_lists_name_every_part_with_its_rows(first_run):
     for folder in (MODELS, LAYERS):
         index = pl.read_csv(first_run.results / folder / "index.csv")
         assert {f"{folder}/{path}" for path in index["path"]} == {
@@ -139,8 +128,7 @@ def test_lists_name_every_part_with_its_rows(first_run: Folder) -> None:
         assert index["rows"].to_list() == heights
 
 
-def test_what_cannot_be_is_listed_with_model_and_split(first_run: Folder) -> None:
-    """No MXFP4 unit, for both splits; three chips do not share 64 heads. Four sizes, two phases."""
+def test_what_cannot_be_is_listed_with_model_and_split(first_run):
     skipped = pl.read_csv(first_run.results / "skipped.csv")
     assert skipped.select("sweep", "unit", "chip", "dtypes", "model", "split", "rows").rows() == [
         ("whole", "matrix", "h100-sxm", "mxfp4", None, None, 2 * 2 * 4),
@@ -161,8 +149,7 @@ def test_what_cannot_be_is_listed_with_model_and_split(first_run: Folder) -> Non
         "skipped.csv",
     ],
 )
-def test_an_output_says_what_made_it(first_run: Folder, name: str) -> None:
-    """The config, the shape of the model with its document, and the chip with its sources."""
+def test_an_output_says_what_made_it(first_run, name):
     result = rooflines.origin(first_run.results / name)
     assert result.whole
     sweep = result.sweeps["whole"]
@@ -177,8 +164,7 @@ def test_an_output_says_what_made_it(first_run: Folder, name: str) -> None:
         assert result.sweeps["apart"]["config"]["chips"] == ["h100-sxm", "mine"]
 
 
-def test_a_site_offers_the_tables_and_has_their_chips(first_run: Folder, tmp_path: Path) -> None:
-    """Each file as it is and as CSV, linked; chips that only whole models use are explained."""
+def test_a_site_offers_the_tables_and_has_their_chips(first_run, tmp_path):
     names = ["model-thresholds.parquet", APART[0], APART[1]]
     paths = [first_run.results / name for name in names]
     write_bundle(tmp_path / "site", [], first_run.results / "thresholds.parquet", paths)
@@ -200,8 +186,7 @@ def test_a_site_offers_the_tables_and_has_their_chips(first_run: Folder, tmp_pat
 # ---------------------------------------------------------------- what a further run makes
 
 
-def test_a_second_run_does_nothing(made: Folder) -> None:
-    """No file is touched, even where the config.json has moved with its config."""
+def test_a_second_run_does_nothing(made):
     before = made.times()
     done = made.run()
     assert done.returncode == 0
@@ -209,8 +194,7 @@ def test_a_second_run_does_nothing(made: Folder) -> None:
     assert made.times() == before
 
 
-def test_an_edited_chip_remakes_what_depends_on_it(made: Folder) -> None:
-    """Its parts, the lists, the thresholds, the summary and what is skipped; no other part."""
+def test_an_edited_chip_remakes_what_depends_on_it(made):
     before = pl.read_parquet(made.results / APART[1])
     made.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.0e11
     assert made.remade() == {APART[1], APART[3]} | INDEXES | OF_MODELS
@@ -218,16 +202,14 @@ def test_an_edited_chip_remakes_what_depends_on_it(made: Folder) -> None:
     assert (after["t_memory_s"] / before["t_memory_s"]).to_list() == [2.0, 2.0]
 
 
-def test_an_edited_config_json_remakes_what_depends_on_it(made: Folder) -> None:
-    """The parts of its model on both chips; a deleted part comes back too."""
+def test_an_edited_config_json_remakes_what_depends_on_it(made):
     (made.path / "config.json").write_text(json.dumps({**LLAMA, "intermediate_size": 192}))
     (made.results / "layers/whole/part-00000.parquet").unlink()
     parts = {APART[2], APART[3], "layers/whole/part-00000.parquet"}
     assert made.remade() == parts | INDEXES | OF_MODELS
 
 
-def test_tables_and_thresholds_that_nothing_asks_for_go(made: Folder) -> None:
-    """A sweep without kernels, then no sweeps of models; their parts leave no trace."""
+def test_tables_and_thresholds_that_nothing_asks_for_go(made):
     made.config["model-sweeps"]["whole"]["layers"] = False
     made.remade()
     assert not (made.results / "layers/whole").exists()

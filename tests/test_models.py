@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import model_oracle as oracle
 import pytest
@@ -27,14 +28,11 @@ from rooflines.models.library import CONVENTIONS, model_entries, read
 from rooflines.models.shape import Shape
 from rooflines.models.split import Split
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 ENTRIES: dict[str, dict[str, Any]] = plain_file("models.yaml")["models"]
 H100_BYTES = 80e9
 
 
-def rounds_to(count: int, printed: str) -> bool:
+def rounds_to(count, printed):
     """Whether a count rounds to a printed one; zeros before its suffix say nothing."""
     digits = printed[:-1] if printed[-1] in "BM" else printed
     scale = Decimal({"B": 10**9, "M": 10**6}.get(printed[-1], 1))
@@ -43,8 +41,7 @@ def rounds_to(count: int, printed: str) -> bool:
     return abs(count - Decimal(digits) * scale) <= unit / 2
 
 
-def test_printed_digits_are_compared_as_printed() -> None:
-    """Decimals count, zeros of a whole number do not; half a unit is the limit."""
+def test_printed_digits_are_compared_as_printed():
     assert rounds_to(352_797_829_024, "352.80B")
     assert not rounds_to(352_797_829_024, "352.81B")
     assert rounds_to(400_711_848_960, "400B")
@@ -55,8 +52,7 @@ def test_printed_digits_are_compared_as_printed() -> None:
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_the_published_counts_follow_from_the_shape(name: str) -> None:
-    """The total to the last parameter, or to its printed digits; the active one by convention."""
+def test_the_published_counts_follow_from_the_shape(name):
     counts, published = models.load(name).parameters(), model_entries()[name].published
     total = counts.total + published.surplus
     if published.match == "rounded":
@@ -70,14 +66,12 @@ def test_the_published_counts_follow_from_the_shape(name: str) -> None:
         assert (published.convention in fits) if published.convention else not fits
 
 
-def test_23_published_counts_are_met_to_the_last_parameter() -> None:
-    """More or fewer would be a change of the catalogue."""
+def test_23_published_counts_are_met_to_the_last_parameter():
     exact = [name for name, entry in model_entries().items() if entry.published.match == "exact"]
     assert len(exact) == 23
 
 
-def test_every_model_has_the_context_of_its_source() -> None:
-    """A default of litgpt, an own key of it, a config.json, and a corrected one."""
+def test_every_model_has_the_context_of_its_source():
     contexts = {name: entry.context for name, entry in model_entries().items()}
     assert all(contexts.values())
     known = {
@@ -92,8 +86,7 @@ def test_every_model_has_the_context_of_its_source() -> None:
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_counts_caches_and_work_are_those_of_the_oracle(name: str) -> None:
-    """Parameters by every convention, the cache at three contexts, FLOP of a decode step."""
+def test_counts_caches_and_work_are_those_of_the_oracle(name):
     entry, model = ENTRIES[name], models.load(name)
     counts = model.parameters()
     assert counts.total == oracle.parameters(entry)
@@ -109,7 +102,7 @@ SIZES = st.integers(1, 7)
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> dict[str, Any]:
+def shapes(draw):
     """Shapes with every part that a shape can have."""
     layers, groups = draw(SIZES), draw(SIZES)
     if draw(st.booleans()):
@@ -156,10 +149,7 @@ def shapes(draw: st.DrawFn) -> dict[str, Any]:
 
 @settings(max_examples=150, deadline=None)
 @given(shape=shapes(), context=st.integers(1, 20), sequences=SIZES)
-def test_any_shape_has_the_counts_cache_and_work_of_the_oracle(
-    shape: dict[str, Any], context: int, sequences: int
-) -> None:
-    """Also: the groups hold every parameter but tables, norms and biases, once."""
+def test_any_shape_has_the_counts_cache_and_work_of_the_oracle(shape, context, sequences):
     model = models.Model("any", checked(Shape, shape))
     counts = model.parameters()
     assert counts.total == oracle.parameters(shape)
@@ -174,10 +164,7 @@ def test_any_shape_has_the_counts_cache_and_work_of_the_oracle(
 
 @settings(max_examples=200, deadline=None)
 @given(context=st.integers(1, 30), new=st.integers(1, 30), window=st.none() | st.integers(1, 40))
-def test_pairs_and_entries_are_those_counted_one_by_one(
-    context: int, new: int, window: int | None
-) -> None:
-    """Pairs: min(position, w) for each new token; entries: all that any new token attends to."""
+def test_pairs_and_entries_are_those_counted_one_by_one(context, new, window):
     new = min(new, context)
     positions = range(context - new + 1, context + 1)
     assert pairs(context, new, window) == sum(oracle.attended(p, window) for p in positions)
@@ -187,8 +174,7 @@ def test_pairs_and_entries_are_those_counted_one_by_one(
 # ---------------------------------------------------------------- mistakes of the field
 
 
-def test_a_head_has_a_size_of_its_own() -> None:
-    """Qwen3 235B: with D / N in place of H, half of the attention and of the cache is missing."""
+def test_a_head_has_a_size_of_its_own():
     model = models.load("qwen3-235b-a22b")
     shape = model.shape
     wrong = {**ENTRIES["qwen3-235b-a22b"], "attention": {"N": 64, "K": 4, "H": shape.D // 64}}
@@ -197,7 +183,7 @@ def test_a_head_has_a_size_of_its_own() -> None:
     assert model.parameters().attention == by_hand
 
 
-def test_layers_with_a_window_keep_only_their_window() -> None:
+def test_layers_with_a_window_keep_only_their_window():
     """gpt-oss 120B at 32k: 37.0 KB a token on average, not the 73.7 KB of a first token."""
     model = models.load("gpt-oss-120b")
     assert f"{model.cache_bytes(32768, 'bf16') / 32768 / 1e3:.1f}" == "37.0"
@@ -206,7 +192,7 @@ def test_layers_with_a_window_keep_only_their_window() -> None:
     assert names == ["attention", "attention-window"]
 
 
-def test_latent_attention_caches_one_entry_for_all_heads() -> None:
+def test_latent_attention_caches_one_entry_for_all_heads():
     """DeepSeek-V3: 70 kB a token, not the 1.7 to 4.0 MB of keys and values of 128 heads."""
     model = models.load("deepseek-v3")
     assert model.cache_bytes(1, "bf16") == 61 * 576 * 2 == 70_272
@@ -214,12 +200,11 @@ def test_latent_attention_caches_one_entry_for_all_heads() -> None:
     assert [f"{size / 1e6:.1f}" for size in by_head_size.values()] == ["1.7", "4.0"]
 
 
-def test_chips_beyond_the_key_value_heads_replicate_the_cache() -> None:
-    """8 heads on 16 chips: each chip has an eighth, so all have it twice; latent: all whole."""
+def test_chips_beyond_the_key_value_heads_replicate_the_cache():
     shape = models.load("llama-3.1-70b").shape
     whole = models.load("llama-3.1-70b").cache_bytes(8192, "int8")
 
-    def share(tp: int, cache_split: str = "heads") -> Fraction:
+    def share(tp, cache_split="heads"):
         bits = {"cache": Fraction(8)}
         return cache_on_chip(shape, 8192, bits, Split.model_validate({"tp": tp}), cache_split)
 
@@ -230,8 +215,7 @@ def test_chips_beyond_the_key_value_heads_replicate_the_cache() -> None:
     assert (cache_shares(latent, 16), cache_shares(latent, 16, "batch")) == (1, 16)
 
 
-def test_latent_attention_is_absorbed_in_decode_and_expanded_in_prefill() -> None:
-    """The work of a pair differs, the weights that are read do not."""
+def test_latent_attention_is_absorbed_in_decode_and_expanded_in_prefill():
     sizes = {"N": 2, "q_rank": 3, "kv_rank": 5, "nope": 7, "rope": 11, "v": 13}
     model = models.Model("small", checked(Shape, {**LLAMA, "attention": {"kind": "mla", **sizes}}))
     decode, prefill = model.groups("decode"), model.groups("prefill")
@@ -246,8 +230,7 @@ def test_latent_attention_is_absorbed_in_decode_and_expanded_in_prefill() -> Non
     assert models.work(decode, "weights", step) == models.work(prefill, "weights", step)
 
 
-def test_groups_move_the_activations_that_a_kernel_reads_and_writes() -> None:
-    """In the order in which they run; D=8, N=4, K=2, H=4, F=16, V=16; 3 sequences, 5 tokens."""
+def test_groups_move_the_activations_that_a_kernel_reads_and_writes():
     moe = {"E": 4, "k": 2, "Fe": 6, "shared": 1, "layers": 1}
     model = models.Model("small", checked(Shape, {**LLAMA, "mlp": {"F": 16}, "moe": moe}))
     step = models.Step.prefill(3, 5)
@@ -269,8 +252,7 @@ def test_groups_move_the_activations_that_a_kernel_reads_and_writes() -> None:
     ]
 
 
-def test_one_sequence_reads_the_experts_of_one_token() -> None:
-    """DeepSeek-V3 at batch 1: 37e9 parameters are read, not 671e9; at batch 4096 nearly all."""
+def test_one_sequence_reads_the_experts_of_one_token():
     groups = models.load("deepseek-v3").groups("decode")
     one = models.work(groups, "weights", models.Step(1, 4096))
     assert f"{float(one):.2g}" == "3.7e+10"
@@ -279,16 +261,14 @@ def test_one_sequence_reads_the_experts_of_one_token() -> None:
     assert models.work(groups, "weights", models.Step(4096, 4096, routing="same")) == one
 
 
-def test_some_layers_of_a_model_with_experts_are_dense() -> None:
-    """DeepSeek-V3 has an MLP in 3 of 61 layers, Llama 4 Maverick in every other one."""
+def test_some_layers_of_a_model_with_experts_are_dense():
     for name, dense in (("deepseek-v3", 3), ("llama-4-maverick", 24)):
         counts = {group.name: group.count for group in models.load(name).groups("decode")}
         layers = models.load(name).shape.layers
         assert (counts["gate-up"], counts["experts"]) == (dense, layers - dense)
 
 
-def test_tied_embeddings_count_once_and_are_multiplied_by() -> None:
-    """Llama 3.2 1B: 1.24e9 parameters, not 1.50e9; the unembedding is read all the same."""
+def test_tied_embeddings_count_once_and_are_multiplied_by():
     model = models.load("llama-3.2-1b")
     counts = model.parameters()
     assert counts.total == 1_235_814_400
@@ -298,8 +278,7 @@ def test_tied_embeddings_count_once_and_are_multiplied_by() -> None:
     assert read == counts.total - counts.norms
 
 
-def test_touched_experts_are_the_expectation_of_random_choices() -> None:
-    """Two of four experts, for two tokens: 4 (1 - 1/4) = 3; bounds are k and E."""
+def test_touched_experts_are_the_expectation_of_random_choices():
     assert touched_experts(4, 2, 2) == 3
     assert touched_experts(4, 2, 1) == 2
     assert touched_experts(4, 2, 9, "same") == 2
@@ -309,8 +288,7 @@ def test_touched_experts_are_the_expectation_of_random_choices() -> None:
 # ---------------------------------------------------------------- worked values
 
 
-def test_a_decode_step_of_llama_3_1_70b() -> None:
-    """Weights W and work A per token of context; FLOP, weights and cache traffic of a step."""
+def test_a_decode_step_of_llama_3_1_70b():
     model = models.load("llama-3.1-70b")
     groups, step = model.groups("decode"), models.Step(64, 8192)
     weights = models.work(groups, "weights", step)
@@ -328,15 +306,14 @@ def test_a_decode_step_of_llama_3_1_70b() -> None:
     assert cache / 2 == 42_949_672_960
 
 
-def test_a_prefill_of_llama_3_1_70b() -> None:
+def test_a_prefill_of_llama_3_1_70b():
     """8,192 tokens: 1.20948e15 FLOP, the unembedding for one row."""
     groups = models.load("llama-3.1-70b").groups("prefill")
     flops = models.work(groups, "flops", models.Step.prefill(1, 8192))
     assert f"{float(flops):.5e}" == "1.20948e+15"
 
 
-def test_the_largest_batch_that_fits() -> None:
-    """185 on 8 H100 in bf16; 138 or 69 on 16 TPU v5e in int8, by the split of the cache."""
+def test_the_largest_batch_that_fits():
     model = models.load("meta-llama/Llama-3.1-70B")
     assert model.max_batch(H100_BYTES, 8192, "bf16", tp=8) == 185
     assert model.max_batch(16e9, 8192, "int8", tp=16, cache_split="batch") == 138
@@ -347,8 +324,7 @@ def test_the_largest_batch_that_fits() -> None:
     assert f"{float(on_a_chip) / 1e9:.2f}" == "39.11"
 
 
-def test_experts_are_shared_by_all_chips_of_expert_parallelism() -> None:
-    """Mixtral in 8 bit: a chip of two replicas holds half of the experts and all of the rest."""
+def test_experts_are_shared_by_all_chips_of_expert_parallelism():
     shape = models.load("mixtral-8x7b").shape
     total, experts = 46_702_792_704, 32 * 8 * 3 * 4096 * 14336
     bits = dict.fromkeys(("weights", "experts", "head"), Fraction(8))
@@ -360,7 +336,7 @@ def test_experts_are_shared_by_all_chips_of_expert_parallelism() -> None:
         assert weights_on_chip(shape, bits, Split.model_validate(split)) == size
 
 
-def test_a_decode_step_of_deepseek_v3_on_128_chips() -> None:
+def test_a_decode_step_of_deepseek_v3_on_128_chips():
     """Experts shared by 128 chips, the rest on each: 11.857 ms of memory, 13.745 ms of math.
 
     128 sequences a chip with 4,096 tokens; fp8, products of attention in bf16, rates of an H100.
@@ -377,7 +353,7 @@ def test_a_decode_step_of_deepseek_v3_on_128_chips() -> None:
     assert f"{(float(attention) / 9.89e14 + float(linear) / 1.979e15) * 1e3:.3f}" == "13.745"
 
 
-def test_gpt_oss_is_as_large_as_its_download() -> None:
+def test_gpt_oss_is_as_large_as_its_download():
     """Experts in MXFP4 with scales, the rest in bf16: 65.2 GB, and 13.8 GB of the small one."""
     assert f"{models.load('gpt-oss-120b').weights_bytes() / 1e9:.1f}" == "65.2"
     assert f"{models.load('gpt-oss-20b').weights_bytes() / 1e9:.1f}" == "13.8"
@@ -408,8 +384,7 @@ BOOK: dict[str, tuple[dict[str, Any], Callable[[models.Model], tuple[float | Fra
 
 
 @pytest.mark.parametrize("case", BOOK)
-def test_models_that_the_book_works_out(case: str) -> None:
-    """How to Scale Your Model: transformers and inference, to six digits; norms are a millionth."""
+def test_models_that_the_book_works_out(case):
     sizes, value = BOOK[case]
     shape = {
         "layers": sizes["layers"],
@@ -423,8 +398,7 @@ def test_models_that_the_book_works_out(case: str) -> None:
     assert float(found) == pytest.approx(book, rel=3.1e-5)
 
 
-def test_published_models_that_the_book_works_out() -> None:
-    """Parameters and caches of Llama 2 13B and Llama 3 70B, to the printed digits."""
+def test_published_models_that_the_book_works_out():
     small, large = models.load("llama-2-13b"), models.load("llama-3.1-70b")
     parts, larger = small.parameters(), large.parameters()
     assert f"{parts.mlp / 1e9:.1f}" == "8.5"
@@ -443,8 +417,7 @@ def test_published_models_that_the_book_works_out() -> None:
 # ---------------------------------------------------------------- the interface
 
 
-def test_a_model_has_the_names_that_it_is_published_under() -> None:
-    """In upper or lower case; a `repr` is one line."""
+def test_a_model_has_the_names_that_it_is_published_under():
     for name in ("llama-3.1-70b", "meta-llama/Llama-3.1-70B", "META-LLAMA/llama-3.1-70b-instruct"):
         assert models.load(name).name == "llama-3.1-70b"
     shown = repr(models.load("llama-3.1-70b"))
@@ -453,8 +426,7 @@ def test_a_model_has_the_names_that_it_is_published_under() -> None:
     )
 
 
-def test_models_are_there_without_polars() -> None:
-    """`import rooflines` alone gives `rooflines.models`, and no model needs polars."""
+def test_models_are_there_without_polars():
     code = (
         "import sys, rooflines; rooflines.models.load('phi-4').max_batch(8e10, 8192, 'bf16');"
         "print('polars' in sys.modules)"
@@ -463,8 +435,7 @@ def test_models_are_there_without_polars() -> None:
     assert done.stdout == "False\n"
 
 
-def test_every_source_names_a_document() -> None:
-    """A repository with a file, and what it is a copy of or cites."""
+def test_every_source_names_a_document():
     for entry in model_entries().values():
         assert re.search(r"^[\w-]+/[\w-]+(@[0-9a-f]{12})? on GitHub, \S+", entry.source)
         assert "publisher's" in entry.source
@@ -510,8 +481,7 @@ WRONG_SHAPES: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG_SHAPES)
-def test_a_wrong_entry_is_refused_in_one_message(case: str) -> None:
-    """It says where, what was found, and what to do."""
+def test_a_wrong_entry_is_refused_in_one_message(case):
     change, problem, fix = WRONG_SHAPES[case]
     with pytest.raises(RooflinesError) as refused:
         read({"small": {**ENTRY, **change}})
@@ -522,8 +492,7 @@ def test_a_wrong_entry_is_refused_in_one_message(case: str) -> None:
     assert text.count("fix:") == 1
 
 
-def test_two_models_cannot_share_a_name() -> None:
-    """Neither an id nor an alias, in any case."""
+def test_two_models_cannot_share_a_name():
     with pytest.raises(RooflinesError, match=r"two.aliases has 'ONE', a name of one"):
         read({"one": ENTRY, "two": {**ENTRY, "aliases": ["ONE"]}})
     with pytest.raises(RooflinesError, match="'A_b', which is no name of a model"):
@@ -567,15 +536,13 @@ WRONG_CALLS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG_CALLS)
-def test_a_wrong_argument_is_refused_in_one_message(case: str) -> None:
-    """Never a traceback of something else."""
+def test_a_wrong_argument_is_refused_in_one_message(case):
     call, message = WRONG_CALLS[case]
     with pytest.raises(RooflinesError, match=message) as refused:
         call(models.load("llama-3.1-70b"))
     assert str(refused.value).count("fix:") == 1
 
 
-def test_parameters_are_exact_beyond_what_a_float_holds() -> None:
-    """Counts are Python integers."""
+def test_parameters_are_exact_beyond_what_a_float_holds():
     shape = checked(Shape, {**LLAMA, "D": 2**33, "V": 2**33 + 1})
     assert parameters_of(shape).embedding == 2**33 * (2**33 + 1)

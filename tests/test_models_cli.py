@@ -1,12 +1,9 @@
 """`rooflines models`, model-shapes.csv, and what docs/models.md says of them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import re
-from typing import TYPE_CHECKING
 
 from command_line import said
 from hf_configs import config_of
@@ -23,16 +20,10 @@ from rooflines.results.model_shapes import write_model_shapes
 from rooflines.results.records import FOLDER, record_file
 from rooflines.run.plan import plan
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-
 SECTION = text_of("models.md").partition("\n## ")[0]
 
 
-def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    """Line by line; `...` stands for lines left out."""
+def test_the_page_shows_what_the_command_prints(capsys):
     (block,) = re.findall(
         r"^```text\n\$ rooflines (.*?)\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE
     )
@@ -44,8 +35,7 @@ def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[st
     assert len(after.splitlines()) == 1
 
 
-def test_the_page_counts_models_and_families_truly() -> None:
-    """The number of models, of exact counts, of families, and a batch."""
+def test_the_page_counts_models_and_families_truly():
     entries = model_entries()
     exact = [entry for entry in entries.values() if entry.published.match == "exact"]
     assert f"lists {len(entries)} published models" in SECTION
@@ -55,8 +45,7 @@ def test_the_page_counts_models_and_families_truly() -> None:
     assert f"# {batch} sequences of 8,192 tokens on 8 chips of 80 GB" in SECTION
 
 
-def test_the_list_has_every_model(capsys: pytest.CaptureFixture[str]) -> None:
-    """As text, CSV and JSON; numbers are those of the models."""
+def test_the_list_has_every_model(capsys):
     lines = said(capsys, "models").splitlines()
     assert [line.split()[0] for line in lines[1:-2]] == list(model_entries())
     rows = list(csv.DictReader(io.StringIO(said(capsys, "models", "--csv"))))
@@ -67,8 +56,7 @@ def test_the_list_has_every_model(capsys: pytest.CaptureFixture[str]) -> None:
         assert row["cache_bytes_per_token_bf16"] == model.cache_bytes(1, "bf16")
 
 
-def test_a_sheet_has_the_numbers_of_its_model(capsys: pytest.CaptureFixture[str]) -> None:
-    """A published name is as good as an id; CSV and JSON have every number."""
+def test_a_sheet_has_the_numbers_of_its_model(capsys):
     model = rooflines.models.load("gpt-oss-120b")
     rows = json.loads(said(capsys, "models", "openai/gpt-oss-120b", "--json"))
     values = {row["path"]: row["value"] for row in rows}
@@ -86,7 +74,7 @@ def test_a_sheet_has_the_numbers_of_its_model(capsys: pytest.CaptureFixture[str]
     assert ", context 131,072\n" in said(capsys, "models", "gpt-oss-120b")
 
 
-def test_a_chip_holds_a_model_if_weights_and_one_cache_fit() -> None:
+def test_a_chip_holds_a_model_if_weights_and_one_cache_fit():
     """H100 with 80 GB hold 70.6 GB in fp8 and not 141 GB in bf16; none holds DeepSeek-V3."""
     held = {
         chip: batches
@@ -100,10 +88,7 @@ def test_a_chip_holds_a_model_if_weights_and_one_cache_fit() -> None:
     ]
 
 
-def test_the_config_of_a_model_can_be_given(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The path of a config.json, or of its folder; a mistake is one message on stderr."""
+def test_the_config_of_a_model_can_be_given(tmp_path, capsys):
     entry = model_entries()["deepseek-v3"].model_dump(exclude_none=True)
     file = tmp_path / "config.json"
     file.write_text(json.dumps(config_of(entry)), encoding="utf-8")
@@ -118,8 +103,7 @@ def test_the_config_of_a_model_can_be_given(
     assert capsys.readouterr().err.startswith(f"{file}: model_type is 'mamba', which is no family")
 
 
-def test_the_file_of_the_workflow_has_the_models(tmp_path: Path) -> None:
-    """The columns of the dictionary, a record, no formula, and no empty required cell."""
+def test_the_file_of_the_workflow_has_the_models(tmp_path):
     (tmp_path / FOLDER).mkdir()
     config = {
         "sweeps": {

@@ -388,14 +388,13 @@ CASES: dict[str, tuple[Config, Config]] = {
 part."""
 
 
-def shape_of(config: Config) -> Config:
+def shape_of(config):
     """The shape of a config, without what is at its default."""
     return models.from_hf(config).shape.model_dump(exclude_defaults=True)
 
 
 @pytest.mark.parametrize("family", CASES)
-def test_a_small_config_gives_the_shape_of_its_family(family: str) -> None:
-    """Every size under the family's own key."""
+def test_a_small_config_gives_the_shape_of_its_family(family):
     keys, parts = CASES[family]
     plain = {"layers": 8, "D": 64, "V": 100, "attention": GQA, "mlp": MLP, "context": 4096}
     expected = {key: value for key, value in {**plain, **parts}.items() if value is not None}
@@ -406,8 +405,7 @@ def test_a_small_config_gives_the_shape_of_its_family(family: str) -> None:
     assert found == {"family": family, **expected}
 
 
-def test_every_family_is_tried() -> None:
-    """Here, or by a model of the catalogue; families of text parts are those of text models."""
+def test_every_family_is_tried():
     tried = {config_of(entry)["model_type"] for entry in ENTRIES.values()}
     tried = {TEXT_PARTS.get(family, family) for family in tried} | set(CASES)
     same = {
@@ -420,8 +418,7 @@ def test_every_family_is_tried() -> None:
 
 
 @pytest.mark.parametrize("family", TEXT_PARTS)
-def test_the_text_part_of_a_model_with_encoders_is_the_model(family: str) -> None:
-    """Also where the text part does not say its family; the note says what is left out."""
+def test_the_text_part_of_a_model_with_encoders_is_the_model(family):
     known = {"deepseek_v3": LATENT, "qwen3_vl_moe_text": QWEN_EXPERTS}
     experts = {"num_local_experts": 4, "num_experts_per_tok": 1, "intermediate_size_mlp": 8}
     keys = CASES.get(TEXT_PARTS[family], (known.get(TEXT_PARTS[family], {}),))[0]
@@ -434,8 +431,7 @@ def test_the_text_part_of_a_model_with_encoders_is_the_model(family: str) -> Non
     assert (model.note or "").startswith("the text part; encoders are not counted")
 
 
-def test_sizes_that_a_file_leaves_out_are_those_of_its_class_and_said() -> None:
-    """The heads of Gemma 3 4B, and the key-value heads of Mistral."""
+def test_sizes_that_a_file_leaves_out_are_those_of_its_class_and_said():
     text = {"hidden_size": 2560, "num_hidden_layers": 34, "intermediate_size": 10240}
     model = models.from_hf({"model_type": "gemma3", "text_config": {**text, "dtype": "bfloat16"}})
     assert model.shape.attention.model_dump(include={"N", "K", "H"}) == {"N": 8, "K": 4, "H": 256}
@@ -445,8 +441,7 @@ def test_sizes_that_a_file_leaves_out_are_those_of_its_class_and_said() -> None:
     assert mistral.shape.attention.model_dump()["K"] == 8
 
 
-def test_shared_experts_of_another_width_are_refused() -> None:
-    """That are no whole number of routed ones."""
+def test_shared_experts_of_another_width_are_refused():
     keys, _ = CASES["granitemoeshared"]
     config = {**SMALL, "model_type": "granitemoeshared", **keys, "shared_intermediate_size": 100}
     with pytest.raises(RooflinesError, match="shared_intermediate_size is 100, no multiple of"):
@@ -519,8 +514,7 @@ HYBRID_REFUSALS: dict[str, tuple[str, Config, str]] = {
 
 
 @pytest.mark.parametrize("case", HYBRID_REFUSALS)
-def test_layers_that_do_not_add_up_are_refused(case: str) -> None:
-    """By name, with the reason and one fix."""
+def test_layers_that_do_not_add_up_are_refused(case):
     family, changes, message = HYBRID_REFUSALS[case]
     config = {**SMALL, "model_type": family, **CASES[family][0], **changes}
     with pytest.raises(RooflinesError, match=message) as refused:
@@ -528,8 +522,7 @@ def test_layers_that_do_not_add_up_are_refused(case: str) -> None:
     assert str(refused.value).count("fix:") == 1
 
 
-def test_what_a_file_of_step_leaves_out_is_said() -> None:
-    """Gates of heads, and the heads of layers with a window: both change the count."""
+def test_what_a_file_of_step_leaves_out_is_said():
     keys, _ = CASES["step3p7"]
     dropped = ("use_head_wise_attn_gate", "attention_other_setting")
     config = {key: value for key, value in keys.items() if key not in dropped}

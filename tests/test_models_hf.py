@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hf_configs import config_of
@@ -13,16 +13,13 @@ from plain_files import plain_file
 from rooflines import RooflinesError, models
 from rooflines.models.shape import Shape
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 ENTRIES: dict[str, dict[str, Any]] = plain_file("models.yaml")["models"]
 
 
-def same_shape(one: Shape, other: Shape) -> bool:
+def same_shape(one, other):
     """Whether two shapes have the same sizes in the same layers."""
 
-    def sizes(shape: Shape) -> object:
+    def sizes(shape):
         apart = {"attention", "mlp", "moe", "window"}
         fields = set(Shape.model_fields) - apart - {"family"}
         mlp, moe = shape.mlp, shape.moe
@@ -38,8 +35,7 @@ def same_shape(one: Shape, other: Shape) -> bool:
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_a_config_gives_the_shape_of_the_catalogue(name: str) -> None:
-    """Of every model of the catalogue, with the keys that its family writes."""
+def test_a_config_gives_the_shape_of_the_catalogue(name):
     known, found = models.load(name), models.from_hf(config_of(ENTRIES[name]))
     assert same_shape(known.shape, found.shape)
     assert found.parameters() == known.parameters()
@@ -48,14 +44,13 @@ def test_a_config_gives_the_shape_of_the_catalogue(name: str) -> None:
 LLAMA = config_of(ENTRIES["llama-3.1-8b"])
 
 
-def of(name: str, **changes: object) -> dict[str, Any]:
+def of(name, **changes):
     """The config of a model with changed keys; a key set to `...` is removed."""
     config = {**copy.deepcopy(config_of(ENTRIES[name])), **changes}
     return {key: value for key, value in config.items() if value is not ...}
 
 
-def test_a_path_a_folder_and_a_mapping_are_read(tmp_path: Path) -> None:
-    """The model is named after the file, or after what the config calls itself."""
+def test_a_path_a_folder_and_a_mapping_are_read(tmp_path):
     file = tmp_path / "config.json"
     file.write_text(json.dumps(LLAMA), encoding="utf-8")
     shapes = [models.from_hf(source).shape for source in (file, str(file), tmp_path, LLAMA)]
@@ -64,8 +59,7 @@ def test_a_path_a_folder_and_a_mapping_are_read(tmp_path: Path) -> None:
     assert models.from_hf({**LLAMA, "_name_or_path": "me/mine"}).name == "me/mine"
 
 
-def test_stated_dtypes_are_the_defaults() -> None:
-    """torch_dtype for all; fp8 but for the head; mxfp4 for experts alone; none where unstated."""
+def test_stated_dtypes_are_the_defaults():
     stated = {
         "llama-3.1-8b": {"weights": "bf16"},
         "deepseek-v3": {"weights": "fp8", "experts": "fp8", "head": "bf16"},
@@ -81,8 +75,7 @@ def test_stated_dtypes_are_the_defaults() -> None:
     assert large.weights_bytes() == models.load("gpt-oss-120b").weights_bytes()
 
 
-def test_what_is_left_out_is_noted() -> None:
-    """Encoders of images and layers for multi-token prediction."""
+def test_what_is_left_out_is_noted():
     notes = {
         "llama-4-scout": "the text part; encoders are not counted",
         "deepseek-v3": "without the layers for multi-token prediction",
@@ -92,8 +85,7 @@ def test_what_is_left_out_is_noted() -> None:
         assert models.from_hf(config_of(ENTRIES[name])).note == note
 
 
-def test_a_quantization_without_torch_dtype_leaves_the_others_in_bf16() -> None:
-    """As of the publisher's own files of gpt-oss; the note says so, beside what else it says."""
+def test_a_quantization_without_torch_dtype_leaves_the_others_in_bf16():
     stated = models.from_hf(of("gpt-oss-120b", torch_dtype="bfloat16"))
     assumed = models.from_hf(of("gpt-oss-120b", torch_dtype=...))
     said = "torch_dtype is missing: what is not quantized is taken to be bf16"
@@ -103,15 +95,13 @@ def test_a_quantization_without_torch_dtype_leaves_the_others_in_bf16() -> None:
     assert both.note == f"without the layers for multi-token prediction; {said}"
 
 
-def test_a_missing_torch_dtype_is_bf16_and_said() -> None:
-    """In files without a quantization too."""
+def test_a_missing_torch_dtype_is_bf16_and_said():
     model = models.from_hf(of("llama-3.1-8b", torch_dtype=...))
     assert model.weights_bytes() == 2 * model.parameters().total
     assert model.note == "torch_dtype is missing: what is not quantized is taken to be bf16"
 
 
-def test_given_dtypes_win_and_what_the_file_says_is_not_read() -> None:
-    """A format, or dtypes by class; also where the file's quantization is not known."""
+def test_given_dtypes_win_and_what_the_file_says_is_not_read():
     unknown = of("llama-3.1-8b", quantization_config={"quant_method": "quark"})
     model = models.from_hf(unknown, dtypes={"weights": "fp8", "head": "bf16"})
     counts = model.parameters()
@@ -120,8 +110,7 @@ def test_given_dtypes_win_and_what_the_file_says_is_not_read() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "nvidia--Llama-3.1-70B-Instruct-FP8_"])
-def test_dtypes_in_a_file_beside_the_config_are_read(prefix: str, tmp_path: Path) -> None:
-    """hf_quant_config.json, with or without a prefix; one that says nothing is refused."""
+def test_dtypes_in_a_file_beside_the_config_are_read(prefix, tmp_path):
     file, beside = (tmp_path / f"{prefix}{name}config.json" for name in ("", "hf_quant_"))
     file.write_text(json.dumps(LLAMA), encoding="utf-8")
     said = {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}
@@ -209,8 +198,7 @@ QUANTIZATIONS: dict[str, tuple[str, dict[str, Any], dict[str, float]]] = {
 
 
 @pytest.mark.parametrize("case", QUANTIZATIONS)
-def test_bits_of_a_class_are_those_of_its_matrices(case: str) -> None:
-    """Where matrices of a class have several formats, their average, by hand."""
+def test_bits_of_a_class_are_those_of_its_matrices(case):
     name, quantization, bits = QUANTIZATIONS[case]
     model = models.from_hf(of(name, quantization_config=quantization))
     assert model.dtypes is not None
@@ -220,14 +208,12 @@ def test_bits_of_a_class_are_those_of_its_matrices(case: str) -> None:
     assert all(f"{tensors} are" in (model.note or "") for tensors in mixed)
 
 
-def test_a_quantization_without_a_list_says_what_is_assumed() -> None:
-    """Files of ModelOpt without exceptions; two files that disagree are refused."""
+def test_a_quantization_without_a_list_says_what_is_assumed():
     model = models.from_hf(of("llama-3.1-8b", quantization_config={"quant_algo": "NVFP4"}))
     assert model.note == "the quantization lists no exceptions: token tables are taken to be bf16"
 
 
-def test_files_that_disagree_are_refused(tmp_path: Path) -> None:
-    """The config.json says FP8, the file beside it NVFP4."""
+def test_files_that_disagree_are_refused(tmp_path):
     config = {**LLAMA, "quantization_config": {"quant_method": "fp8"}}
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     beside = tmp_path / "hf_quant_config.json"
@@ -256,16 +242,13 @@ VARIANTS: dict[str, tuple[dict[str, Any], tuple[tuple[int, int | None], ...]]] =
 
 
 @pytest.mark.parametrize("case", VARIANTS)
-def test_windows_are_in_the_layers_that_the_family_has_them_in(case: str) -> None:
-    """A window in every layer, from a layer on, by `layer_types`, or in every other layer."""
+def test_windows_are_in_the_layers_that_the_family_has_them_in(case):
     config, windows = VARIANTS[case]
     assert models.from_hf(config).shape.windows == windows
 
 
-def test_what_changes_a_count_is_counted() -> None:
-    """Biases, dense layers among experts, no compressed queries, tied embeddings, head sizes."""
-
-    def total(name: str, **changes: object) -> int:
+def test_what_changes_a_count_is_counted():
+    def total(name, **changes):
         return models.from_hf(of(name, **changes)).parameters().total
 
     llama = total("llama-3.1-8b")
@@ -399,8 +382,7 @@ REFUSALS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_what_could_give_a_wrong_count_is_refused(case: str) -> None:
-    """One message with the place, the reason and a fix."""
+def test_what_could_give_a_wrong_count_is_refused(case):
     config, message = REFUSALS[case]
     with pytest.raises(RooflinesError, match=message) as refused:
         models.from_hf(config)
@@ -424,8 +406,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_file_that_cannot_be_read_is_refused_with_its_name(case: str, tmp_path: Path) -> None:
-    """Truncated downloads, lists, weights in place of a config."""
+def test_a_file_that_cannot_be_read_is_refused_with_its_name(case, tmp_path):
     content, message = BROKEN[case]
     file = tmp_path / "config.json"
     file.write_bytes(content)
@@ -434,8 +415,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_name(case: str, tmp_path
     assert str(refused.value).startswith(f"{file} ")
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """A folder without config.json, a path that cannot be."""
+def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(RooflinesError, match=r"config\.json does not exist"):
         models.from_hf(tmp_path)
     with pytest.raises(RooflinesError, match="fix:"):

@@ -37,20 +37,19 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-def model(name: str) -> models.Model:
+def model(name):
     """A model of `SHAPES`."""
     return models.Model(name, checked(Shape, SHAPES[name]))
 
 
-def read(one: models.Model, context: int) -> int:
+def read(one, context):
     """Bytes of the cache that a decode step moves, at one byte an element [byte]."""
     step = models.Step(1, context)
     groups = (group for group in one.groups("decode") if group.cache)
     return int(sum(g.count * g.of("cache", step) * (g.bits or 8) for g in groups) / 8)
 
 
-def test_a_sparse_model_reads_what_latent_attention_reads_and_the_indexer() -> None:
-    """Up to the tokens that it chooses; beyond, the indexer alone grows."""
+def test_a_sparse_model_reads_what_latent_attention_reads_and_the_indexer():
     plain = models.Model("mla", checked(Shape, {**PLAIN, "attention": MLA}))
     sparse = model("sparse")
     for context in (1, 511, 512):
@@ -60,8 +59,7 @@ def test_a_sparse_model_reads_what_latent_attention_reads_and_the_indexer() -> N
 
 
 @pytest.mark.parametrize("name", ["delta", "kda"])
-def test_layers_with_a_state_have_no_cache_that_grows(name: str) -> None:
-    """Two of eight layers have attention; the state is read and written once a step."""
+def test_layers_with_a_state_have_no_cache_that_grows(name):
     hybrid = model(name)
     own = {key: value for key, value in SHAPES[name].items() if key != "state"}
     full = models.Model("full", checked(Shape, {**own, "layers": 2}))
@@ -74,8 +72,7 @@ def test_layers_with_a_state_have_no_cache_that_grows(name: str) -> None:
     assert flops == {("B", "T"): 6 * 8 * 32 * 32}
 
 
-def test_parameters_of_a_published_hybrid() -> None:
-    """Qwen3-Next 80B-A3B to the last parameter, as its publisher counts it."""
+def test_parameters_of_a_published_hybrid():
     config = {
         "model_type": "qwen3_next",
         "hidden_size": 2048,
@@ -97,7 +94,7 @@ def test_parameters_of_a_published_hybrid() -> None:
     assert models.from_hf(config).parameters().total == 79_674_391_296
 
 
-def sweep(name: str, **keys: object) -> rooflines.Config:
+def sweep(name, **keys):
     """A config with one sweep of a shape, on two chips."""
     asked = {
         "models": [{"name": "m", **SHAPES[name]}],
@@ -110,8 +107,7 @@ def sweep(name: str, **keys: object) -> rooflines.Config:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_rows_have_the_footprints_and_batches_of_the_model(name: str) -> None:
-    """Exact batches on a split whose chips share some heads and replicate others."""
+def test_rows_have_the_footprints_and_batches_of_the_model(name):
     rows = rooflines.model_rows(
         sweep(name, grid={"B": [1, 64], "S": [100, 300, 9000]}), "s"
     ).collect()
@@ -121,8 +117,7 @@ def test_rows_have_the_footprints_and_batches_of_the_model(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_critical_batches_are_where_rows_change_their_bound(name: str) -> None:
-    """At the critical batch the math takes as long as the memory, one below it does not."""
+def test_critical_batches_are_where_rows_change_their_bound(name):
     contexts = [64, 300, 600, 9000]
     config = sweep(name, grid={"B": 1, "S": contexts}, thresholds=["B"], splits=[{}])
     solved = rooflines.model_thresholds(config, "s").to_dicts()

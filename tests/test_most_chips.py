@@ -1,7 +1,5 @@
 """The most chips on which a split operation is compute-bound, at the edges of their segments."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 from cases import config_of, made_up
@@ -14,8 +12,7 @@ import rooflines
     ("ring", "critical", "real"),
     [(None, 2, 2.25), (1, 3, 3.5), (2, 2, 2.25), (3, 3, 3.5), (4, 2, 2.25)],
 )
-def test_a_pair_is_not_a_ring(ring: int | None, critical: int, real: float) -> None:
-    """Two chips are a line, even if all even numbers close rings, with the line's real number."""
+def test_a_pair_is_not_a_ring(ring, critical, real):
     link = {"bytes_per_s": 1e9, "topology": "torus", **({"ring_multiple": ring} if ring else {})}
     chip = made_up(1e12, 1e15, link)
     grid = {
@@ -40,8 +37,7 @@ def test_a_pair_is_not_a_ring(ring: int | None, critical: int, real: float) -> N
     assert row == (critical, pytest.approx(real), critical, "network")
 
 
-def test_hops_outgrow_exact_flops_on_more_chips() -> None:
-    """N times the exact FLOPs of a contraction shrink with N, N times the latency grows as N^2."""
+def test_hops_outgrow_exact_flops_on_more_chips():
     chip = made_up(
         2**20 * 10**8, 1e18, {"bytes_per_s": 1e18, "topology": "torus", "hop_latency_s": 1e-8}
     )
@@ -62,8 +58,7 @@ def test_hops_outgrow_exact_flops_on_more_chips() -> None:
 
 
 @pytest.mark.parametrize("hop", [1e-12, 1e-18, 1e-30])
-def test_a_tiny_latency_moves_no_threshold(hop: float) -> None:
-    """Per chip, N times the FLOPs lose a second, and N times the latency gains next to nothing."""
+def test_a_tiny_latency_moves_no_threshold(hop):
     chip = made_up(1e12, 1e15, {"bytes_per_s": 1e15, "topology": "switch", "hop_latency_s": hop})
     sweep = {
         "operation": "matmul",
@@ -87,8 +82,7 @@ def test_a_tiny_latency_moves_no_threshold(hop: float) -> None:
     assert row == (127, pytest.approx((128 * 1000 + 4) / (1000 + 4)), "network")
 
 
-def test_a_split_beside_tiles_counts_whole_tiles() -> None:
-    """Outputs are written once for any number of contracted tiles, so tiles move the threshold."""
+def test_a_split_beside_tiles_counts_whole_tiles():
     chip = made_up(1e14, 1e12, {"bytes_per_s": 1e18, "topology": "switch"})
     grid = {"B": 4096, "D": [100, 1000], "F": 4096}
     sweep = {
@@ -111,8 +105,7 @@ def test_a_split_beside_tiles_counts_whole_tiles() -> None:
     assert found == pytest.approx([4096 / 100 - 1 - 4096 / 128, 4096 / 100 - 1 - 4096 / 1024])
 
 
-def test_a_tie_on_every_number_has_no_largest_one() -> None:
-    """If math ties with memory on any number of chips, there is no largest, whole or real."""
+def test_a_tie_on_every_number_has_no_largest_one():
     chip = made_up(1e12, 2e12, {"bytes_per_s": 1e9, "topology": "switch"})
     grid = {"B": 1, "D": 2, "F": 2}  # 8 FLOPs, 16 bytes
     sweep = {

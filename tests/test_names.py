@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 EVERYWHERE = {"cli:command"}
 """Functions that every module of a sub-package has."""
@@ -42,16 +37,16 @@ FUNCTIONS: set[str] = {
 """Public functions of a sub-package that still share a name; the list only gets shorter."""
 
 
-def named(path: Path, kinds: tuple[type[ast.stmt], ...]) -> Iterator[str]:
+def named(path, kinds):
     """The public names of a module's classes or functions."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, kinds):
-            name: str = node.name  # type: ignore[attr-defined]  # classes and functions have one
+            name: str = node.name
             if not name.startswith("_"):
                 yield name
 
 
-def shared(root: Path) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def shared(root):
     """The modules of every class name, and of every function `<sub-package>:<name>`, of several."""
     classes, functions = defaultdict(list), defaultdict(list)
     for path in sorted(root.rglob("*.py")):
@@ -68,15 +63,13 @@ def shared(root: Path) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     return first, second
 
 
-def test_no_two_classes_share_a_name(repository: Path) -> None:
-    """Those listed do, and no others."""
+def test_no_two_classes_share_a_name(repository):
     classes, _ = shared(repository / "rooflines")
     assert {name: modules for name, modules in classes.items() if name not in CLASSES} == {}
     assert CLASSES - classes.keys() == set(), "take these off the list"
 
 
-def test_no_two_public_functions_of_a_sub_package_share_a_name(repository: Path) -> None:
-    """Those listed do, and no others; `command` is the function of every command."""
+def test_no_two_public_functions_of_a_sub_package_share_a_name(repository):
     _, functions = shared(repository / "rooflines")
     known = FUNCTIONS | EVERYWHERE
     assert {name: modules for name, modules in functions.items() if name not in known} == {}
@@ -92,10 +85,7 @@ def test_no_two_public_functions_of_a_sub_package_share_a_name(repository: Path)
         ("def f(): ...", "async def g(): ...", ([], [])),
     ],
 )
-def test_shared_names_are_noticed(
-    tmp_path: Path, one: str, other: str, expected: tuple[list[str], list[str]]
-) -> None:
-    """Public classes and functions are; private ones may share a name."""
+def test_shared_names_are_noticed(tmp_path, one, other, expected):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "one.py").write_text(one)
     (tmp_path / "sub" / "other.py").write_text(other)

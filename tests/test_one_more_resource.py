@@ -23,7 +23,7 @@ KEYS = ["chip", "dtypes"]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory):
     """A folder with tables, thresholds and frames of a model that also has a cache.
 
     Three times the memory's bytes go through it.
@@ -41,18 +41,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def same(one: pl.Series, other: pl.Series) -> bool:
+def same(one, other):
     """Whether two columns are equal within rounding."""
     return bool(((one - other).abs() <= SAME * other.abs()).all())
 
 
-def with_cache(table: pl.DataFrame) -> pl.DataFrame:
+def with_cache(table):
     """The table with the time of the cache, computed independently."""
     return table.with_columns(t_cache_s=3 * pl.col("t_memory_s"))
 
 
-def test_tables_and_thresholds_have_the_resource(made: Path) -> None:
-    """It is the bottleneck where memory was; from the critical sizes on, compute is."""
+def test_tables_and_thresholds_have_the_resource(made):
     table = with_cache(pl.read_parquet(made / "grid.parquet").drop("t_cache_s"))
     assert same(
         table["t_lower_s"], table.select(pl.max_horizontal(*RESOURCES.values())).to_series()
@@ -66,8 +65,7 @@ def test_tables_and_thresholds_have_the_resource(made: Path) -> None:
     ).all()
 
 
-def test_charts_show_what_tables_say(made: Path) -> None:
-    """Rows of charts join the tables on all columns that both have; cells have the thresholds."""
+def test_charts_show_what_tables_say(made):
     tables = {
         "attained": "grid",
         "critical": "grid-thresholds",
@@ -86,16 +84,14 @@ def test_charts_show_what_tables_say(made: Path) -> None:
     assert set(times["bound"].cast(pl.String)) <= set(RESOURCES)
 
 
-def test_a_resource_has_a_colour_of_its_own(made: Path) -> None:
-    """Bars and cells have it; no two resources share one."""
+def test_a_resource_has_a_colour_of_its_own(made):
     drawn: dict[str, Any] = json.loads((made / "resources.json").read_text())
     assert drawn["domains"]["time-split"] == drawn["domains"]["who-binds-split"] == list(RESOURCES)
     assert len(set(drawn["colours"])) == len(drawn["colours"]) == len(RESOURCES) + 1
 
 
 @pytest.mark.parametrize("name", ["steps", "layers", "requests"])
-def test_models_have_the_resource(made: Path, name: str) -> None:
-    """Works and times of steps, of their kernels and of requests; where memory was, it binds."""
+def test_models_have_the_resource(made, name):
     table = pl.read_parquet(made / f"{name}.parquet")
     assert same(table["traffic_bytes"], 3 * table["memory_bytes"])
     assert same(table["t_cache_s"], 3 * table["t_memory_s"])
@@ -110,8 +106,7 @@ def test_models_have_the_resource(made: Path, name: str) -> None:
         assert same(table["t_lower_s"], largest)
 
 
-def test_thresholds_of_models_have_the_resource(made: Path) -> None:
-    """It is what limits batches and contexts."""
+def test_thresholds_of_models_have_the_resource(made):
     table = pl.read_parquet(made / "step-thresholds.parquet")
     assert table.height > 0
     assert "cache" in set(table["limit"])

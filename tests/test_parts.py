@@ -1,11 +1,8 @@
 """How a config is cut into parts, and what each depends on."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,13 +12,8 @@ from rooflines.run.plan import plan
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import OperationTable
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    from rooflines.run.outputs import Output
-
-
-def config(rows_per_part: int, **chips: float) -> rooflines.Config:
+def config(rows_per_part, **chips):
     """A sweep of three chips with 12, 24 and 12 rows."""
     sweep = {
         "operation": "matmul",
@@ -44,20 +36,17 @@ def config(rows_per_part: int, **chips: float) -> rooflines.Config:
         (10, [(0, 6), (6, 12), (12, 20), (20, 28), (28, 36), (36, 42), (42, 48)]),
     ],
 )
-def test_a_part_begins_where_a_chip_begins(
-    rows_per_part: int, expected: list[tuple[int, int]]
-) -> None:
-    """Parts hold whole chips, as many as fit; a chip with more rows than a part is cut evenly."""
+def test_a_part_begins_where_a_chip_begins(rows_per_part, expected):
     assert [place_of(part) for part in plan(config(rows_per_part)).parts] == expected
 
 
-def place_of(part: Output) -> tuple[int, int]:
+def place_of(part):
     """The first row of a part, and the row after its last."""
     first = json.loads(part.spec)["row"]
     return first, first + part.rows
 
 
-def large(chips: int, sizes: int) -> rooflines.Config:
+def large(chips, sizes):
     """A sweep with a thousand rows per chip and size."""
     grid = {
         "B": {"from": 1, "to": 1000, "step": 1},
@@ -78,14 +67,11 @@ def large(chips: int, sizes: int) -> rooflines.Config:
         (2, 25_000, [12_500_000] * 4),
     ],
 )
-def test_chips_share_a_part_only_while_it_is_small(
-    chips: int, sizes: int, expected: list[int]
-) -> None:
-    """An edit of one large chip costs that chip's part; a very large chip is cut evenly."""
+def test_chips_share_a_part_only_while_it_is_small(chips, sizes, expected):
     assert [part.rows for part in plan(large(chips, sizes)).parts] == expected
 
 
-def asked_for(sizes: int) -> list[tuple[int, int]]:
+def asked_for(sizes):
     """Threads and memory of the jobs of one chip with `sizes` thousand rows."""
     work = plan(large(1, sizes))
     rule = work.rule("tables/{sweep}/part-{part}.parquet")
@@ -95,8 +81,7 @@ def asked_for(sizes: int) -> list[tuple[int, int]]:
     return [(int(rule.threads(job)), int(rule.memory_mb(job))) for job in jobs]
 
 
-def test_a_job_asks_for_what_its_rows_need() -> None:
-    """More rows need more memory, up to the limit of a part: no job of any sweep needs more."""
+def test_a_job_asks_for_what_its_rows_need():
     (small,), (middle,), (most,), beyond = (
         asked_for(sizes) for sizes in (1, 3_000, 20_000, 1_000_000)
     )
@@ -105,40 +90,36 @@ def test_a_job_asks_for_what_its_rows_need() -> None:
     assert max(memory for _, memory in beyond) < most[1]
 
 
-def test_few_large_parts_have_two_threads_each_and_many_have_one() -> None:
-    """Two large parts fill the cores with two threads each; four fill them with one each."""
+def test_few_large_parts_have_two_threads_each_and_many_have_one():
     assert [
         [threads for threads, _ in asked_for(sizes)] for sizes in (1, 3_000, 20_000, 40_000)
     ] == [[1], [1], [2], [2, 2]]
     assert {threads for threads, _ in asked_for(80_000)} == {1}
 
 
-def test_parts_together_are_the_table() -> None:
-    """The specs of parts describe the sweep, for any size of a part."""
+def test_parts_together_are_the_table():
     whole = rooflines.rows(config(100), "three").collect()
     for size in (40, 24, 10, 7):
         rows = [row for part in plan(config(size)).parts for row in part_rows(part.spec)]
         assert rows == whole.rows()
 
 
-def part_rows(spec: str) -> list[tuple[Any, ...]]:
+def part_rows(spec):
     """The rows that a spec describes."""
     recipe = json.loads(spec)
     return OperationTable(sweep_of(recipe)).frame(recipe["start"], recipe["stop"]).collect().rows()
 
 
-def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other() -> None:
-    """A number of a chip belongs to one part."""
+def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other():
     before = plan(config(24)).parts
     after = plan(config(24, **{"memory.hbm.bytes_per_s": 1e12})).parts
     assert [b.spec == a.spec for b, a in zip(before, after, strict=True)] == [True, True, False]
 
 
-def test_an_edited_sweep_changes_its_own_parts_and_no_other() -> None:
-    """Parts of another sweep keep their specs."""
+def test_an_edited_sweep_changes_its_own_parts_and_no_other():
     sweep = {"operation": "matmul", "dtypes": ["bf16"], "chips": ["a100-sxm-80gb"]}
 
-    def specs(size: int) -> list[str]:
+    def specs(size):
         grids = {"one": {"B": 1, "D": 512, "F": 512}, "two": {"B": size, "D": 512, "F": 512}}
         sweeps = {name: {**sweep, "grid": grid} for name, grid in grids.items()}
         return [part.spec for part in plan(rooflines.load_config({"sweeps": sweeps})).parts]
@@ -156,25 +137,21 @@ def test_an_edited_sweep_changes_its_own_parts_and_no_other() -> None:
     ],
 )
 def test_code_behind_an_output_is_a_sub_package_and_those_below_that_it_imports(
-    package: str, within: set[str], without: set[str]
-) -> None:
-    """Faces, and what starts and shows a run, are behind no number."""
+    package, within, without
+):
     found = code.closure(package)
     assert found >= within
     assert not found & (without | {"run", "cli", "api", "config"})
 
 
-def test_an_edit_of_code_changes_the_digests_of_what_it_is_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A formula, a script of the site, the module of a job; not the file of another chart."""
+def test_an_edit_of_code_changes_the_digests_of_what_it_is_behind(tmp_path, monkeypatch):
     shutil.copytree(code.ROOT, tmp_path / "rooflines", ignore=shutil.ignore_patterns("*.pyc"))
 
-    def forget() -> None:
+    def forget():
         for cached in (code.code_digest, code.closure, code.imported, code.files_of, code.content):
             cached.cache_clear()
 
-    def digests() -> list[str]:
+    def digests():
         forget()
         return [
             code.code_digest("run.jobs.write_part"),
@@ -183,7 +160,7 @@ def test_an_edit_of_code_changes_the_digests_of_what_it_is_behind(
             code.code_digest("charts.job.write_charts", but="charts/kinds"),
         ]
 
-    def changed(name: str) -> list[bool]:
+    def changed(name):
         before = digests()
         with (tmp_path / "rooflines" / name).open("a", encoding="utf-8") as file:
             file.write("\n")

@@ -28,7 +28,7 @@ PEAK, BANDWIDTH, LINK = (
 )
 
 
-def config_of(chip: dict[str, Any]) -> dict[str, Any]:
+def config_of(chip):
     """A config with one chip of its own."""
     sweep = {
         "operation": "matmul",
@@ -39,7 +39,7 @@ def config_of(chip: dict[str, Any]) -> dict[str, Any]:
     return {"sweeps": {"one": sweep}, "charts": [], "chips": {"mine": {"source": "me", **chip}}}
 
 
-def warnings_of(chip: dict[str, Any]) -> list[str]:
+def warnings_of(chip):
     """The warnings for a config with one chip of its own."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -48,7 +48,7 @@ def warnings_of(chip: dict[str, Any]) -> list[str]:
     return [str(warning.message) for warning in caught]
 
 
-def whole(**parts: Any) -> dict[str, Any]:  # noqa: ANN401, parts of a chip
+def whole(**parts):
     """A chip of one's own, like an H100."""
     chip = {
         "units": {"matrix": {"bf16": {"flops_per_s": 9.89e14}}},
@@ -138,10 +138,7 @@ FAR: dict[tuple[str, float], str] = {
 
 
 @pytest.mark.parametrize(("path", "value"), FAR)
-def test_a_variant_far_from_its_base_is_refused_with_the_likely_unit(
-    path: str, value: float
-) -> None:
-    """A number out of the range of chips, or a hundred times its base's; not if it is meant."""
+def test_a_variant_far_from_its_base_is_refused_with_the_likely_unit(path, value):
     chip = {"base": "h100-sxm", path: value}
     with pytest.raises(rooflines.RooflinesError) as caught:
         rooflines.load_config(config_of(chip))
@@ -154,8 +151,7 @@ def test_a_variant_far_from_its_base_is_refused_with_the_likely_unit(
 
 
 @pytest.mark.parametrize("name", SLIPS)
-def test_a_slip_brings_one_warning_with_its_cause(name: str) -> None:
-    """The warning names key path and likely cause, and how to silence it."""
+def test_a_slip_brings_one_warning_with_its_cause(name):
     chip, path, cause = SLIPS[name]
     (message,) = warnings_of(chip)
     assert message.startswith(f"config: chips.mine.{path} is ")
@@ -166,8 +162,7 @@ def test_a_slip_brings_one_warning_with_its_cause(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SLIPS)
-def test_what_is_meant_brings_no_warning(name: str) -> None:
-    """A number listed under `plausible` brings no warning, and the entry is as without the key."""
+def test_what_is_meant_brings_no_warning(name):
     chip, path, _ = SLIPS[name]
     assert warnings_of({**chip, "plausible": [path]}) == []
     loaded = [
@@ -187,13 +182,11 @@ def test_what_is_meant_brings_no_warning(name: str) -> None:
         {"base": "h100-sxm", "networks.nvlink.links": 36},
     ],
 )
-def test_other_numbers_bring_no_warning(chip: dict[str, Any]) -> None:
-    """A difference that no slip explains brings no warning."""
+def test_other_numbers_bring_no_warning(chip):
     assert warnings_of(chip) == []
 
 
-def test_no_chip_of_the_catalogue_and_of_the_default_config_brings_a_warning() -> None:
-    """No entry brings a warning as a config's own chip, nor any variant written as a whole chip."""
+def test_no_chip_of_the_catalogue_and_of_the_default_config_brings_a_warning():
     written, known = read_yaml(CHIPS_FILE)["chips"], chip_entries()
     assert set(written) == set(known)
     assert sum("base" in entry for entry in written.values()) > 30
@@ -207,8 +200,7 @@ def test_no_chip_of_the_catalogue_and_of_the_default_config_brings_a_warning() -
         rooflines.load_config()
 
 
-def test_a_path_that_is_no_number_of_the_chip_is_refused() -> None:
-    """A misspelt path under `plausible` is an error and silences nothing."""
+def test_a_path_that_is_no_number_of_the_chip_is_refused():
     with pytest.raises(rooflines.RooflinesError) as caught:
         rooflines.load_config(
             config_of({"base": "h100-sxm", "plausible": ["memory.hbm.bytes_per_sec", BANDWIDTH]})
@@ -218,8 +210,7 @@ def test_a_path_that_is_no_number_of_the_chip_is_refused() -> None:
     assert BANDWIDTH in error.close
 
 
-def test_a_run_prints_the_warning_once_with_its_line(tmp_path: Path) -> None:
-    """The run prints it as it begins; its jobs, which read the config again, do not."""
+def test_a_run_prints_the_warning_once_with_its_line(tmp_path):
     text = yaml.safe_dump(config_of({"base": "h100-sxm", PEAK: 1.979e15}), sort_keys=False)
     (tmp_path / "my.yaml").write_text(text, encoding="utf-8")
     line = text.splitlines().index("    units.matrix.bf16.flops_per_s: 1979000000000000.0") + 1
@@ -249,8 +240,7 @@ def test_a_run_prints_the_warning_once_with_its_line(tmp_path: Path) -> None:
     )
 
 
-def test_a_job_does_not_print_the_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    """Planning inside a job does not print it."""
+def test_a_job_does_not_print_the_warning(capsys):
     config = config_of({"base": "h100-sxm", PEAK: 1.979e15})
     plan_or_exit(config, [], warn=False)
     assert capsys.readouterr().err == ""

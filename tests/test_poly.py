@@ -1,7 +1,5 @@
 """Polynomials of named extents, and times as sums of maxima of minima of them."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest
@@ -22,10 +20,7 @@ POLYS = st.dictionaries(
 
 @check(100)
 @given(one=POLYS, other=POLYS, factor=st.integers(1, 9))
-def test_values_of_sums_and_multiples_are_sums_and_multiples(
-    one: Poly, other: Poly, factor: int
-) -> None:
-    """Exactly, with scales kept apart from terms."""
+def test_values_of_sums_and_multiples_are_sums_and_multiples(one, other, factor):
     assert (one + other).at(AT) == one.at(AT) + other.at(AT)
     assert (one * factor).at(AT) == factor * one.at(AT)
     assert (one / factor * factor).coefficients == one.coefficients
@@ -35,15 +30,13 @@ def test_values_of_sums_and_multiples_are_sums_and_multiples(
 
 @check(100)
 @given(poly=POLYS, size=st.integers(1, 99))
-def test_a_polynomial_along_a_size_is_a_line(poly: Poly, size: int) -> None:
-    """Slope times the size plus constant."""
+def test_a_polynomial_along_a_size_is_a_line(poly, size):
     line = poly.along("B")
     assert line.slope.at(AT) * size + line.constant.at(AT) == poly.at({**AT, "B": size})
     assert not line.expert
 
 
-def test_spans_count_elements_in_whole_ones() -> None:
-    """Along the number of spans too; a count of other spans is no line."""
+def test_spans_count_elements_in_whole_ones():
     work = Poly({("B", "T", "D"): Fraction(7), ("D",): Fraction(2)})
     spans = work.in_spans(("B", "T"), 4)
     assert spans.at({"D": 5, "B*T/4": 2}) == 7 * 5 * 8 + 10
@@ -55,8 +48,7 @@ def test_spans_count_elements_in_whole_ones() -> None:
         tiled.along("B", 2)
 
 
-def test_a_sum_of_one_shares_its_terms() -> None:
-    """So that tables compute a work and what is proportional to it once."""
+def test_a_sum_of_one_shares_its_terms():
     work = Poly({("B",): Fraction(3)})
     assert total((ZERO, work)) is work
     assert not total(())
@@ -65,8 +57,7 @@ def test_a_sum_of_one_shares_its_terms() -> None:
 
 @check(100)
 @given(parts=st.lists(st.tuples(st.integers(1, 3), st.lists(POLYS, min_size=1)), max_size=3))
-def test_a_sum_of_times_is_the_sum_of_their_values(parts: list[tuple[int, list[Poly]]]) -> None:
-    """As summands, and as one maximum of minima."""
+def test_a_sum_of_times_is_the_sum_of_their_values(parts):
     times = [(count, Time.of(*polys)) for count, polys in parts]
     found = Time.total(times)
     wanted = sum(count * max(poly.at(AT) for poly in polys) for count, polys in parts)
@@ -74,16 +65,14 @@ def test_a_sum_of_times_is_the_sum_of_their_values(parts: list[tuple[int, list[P
     assert max(min(poly.at(AT) for poly in least) for least in found.pieces) == wanted
 
 
-def test_what_is_never_the_largest_is_left_out() -> None:
-    """Times of networks that send less than another one."""
+def test_what_is_never_the_largest_is_left_out():
     more, less = Poly({("B",): Fraction(3)}), Poly({("B",): Fraction(2)})
     for polys in ((more, less), (less, more), (more, ZERO)):
         assert Time.of(*polys).pieces == ((more,),)
     assert len(Time.of(less, constant(1)).pieces) == 2
 
 
-def test_times_of_several_kernels_are_summed_by_bound() -> None:
-    """Bounds that one of them lacks are zero there."""
+def test_times_of_several_kernels_are_summed_by_bound():
     one = Times({"compute": Time.of(constant(1))}, constant(5))
     other = Times({"compute": Time.of(constant(2)), "mixed": Time.of(constant(7))})
     found = Times.total([(2, one), (3, other)])

@@ -27,14 +27,14 @@ from rooflines.run.progress import (
 from rooflines.run.screen import CLEAR, Screen
 
 
-def record(event: str | None, **extra: object) -> logging.LogRecord:
+def record(event, **extra):
     """A record such as Snakemake logs."""
     made = logging.LogRecord("snakemake", logging.INFO, __file__, 1, "a message", None, None)
     made.__dict__.update(extra, event=event)
     return made
 
 
-def workflow(*parts: str, dryrun: bool = False) -> SimpleNamespace:
+def workflow(*parts, dryrun=False):
     """A stub of Snakemake's workflow object: the jobs to run, numbered from 1."""
     jobs = [
         SimpleNamespace(jobid=i, output=[f"results/tables/{part}.parquet"])
@@ -45,14 +45,13 @@ def workflow(*parts: str, dryrun: bool = False) -> SimpleNamespace:
     )
 
 
-def progress_of(made: SimpleNamespace, stream: io.StringIO, rows: dict[str, int]) -> Progress:
+def progress_of(made, stream, rows):
     """The progress of a workflow whose parts have these rows."""
     by_path = {f"tables/{name}.parquet": count for name, count in rows.items()}
     return Progress(made, by_path, stream)
 
 
-def test_rows_are_counted_of_the_parts_that_this_run_makes() -> None:
-    """An existing part counts as neither to make nor done."""
+def test_rows_are_counted_of_the_parts_that_this_run_makes():
     stream = io.StringIO()
     progress = progress_of(
         workflow("a/part-00000", "a/part-00001"),
@@ -68,8 +67,7 @@ def test_rows_are_counted_of_the_parts_that_this_run_makes() -> None:
     assert stream.getvalue() == "40 rows to make in 2 parts\n", "nothing of what takes no time"
 
 
-def test_a_dry_run_has_no_progress() -> None:
-    """Nothing is made, so nothing is announced."""
+def test_a_dry_run_has_no_progress():
     stream = io.StringIO()
     progress = progress_of(workflow("a/part-00000", dryrun=True), stream, {"a/part-00000": 10})
     progress.emit(record("run_info"))
@@ -80,13 +78,11 @@ def test_a_dry_run_has_no_progress() -> None:
     "event",
     [record("job_finished"), record("run_info"), record(None), record("job_finished", job_id="x")],
 )
-def test_progress_never_stops_a_run(event: logging.LogRecord) -> None:
-    """Unreadable records and unknown workflow objects are ignored."""
+def test_progress_never_stops_a_run(event):
     Progress(object(), {}).emit(event)
 
 
-def test_a_thousand_parts_do_not_make_a_thousand_lines() -> None:
-    """Parts that finish together share a line."""
+def test_a_thousand_parts_do_not_make_a_thousand_lines():
     names = [f"a/part-{i:05d}" for i in range(1000)]
     stream = io.StringIO()
     progress = progress_of(workflow(*names), stream, dict.fromkeys(names, 5))
@@ -96,8 +92,7 @@ def test_a_thousand_parts_do_not_make_a_thousand_lines() -> None:
     assert stream.getvalue() == "5,000 rows to make in 1,000 parts\n"
 
 
-def test_a_file_gets_few_lines_however_long_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand parts of a minute each: one line for every tenth of the rows."""
+def test_a_file_gets_few_lines_however_long_the_run(monkeypatch):
     clock = iter(range(0, 10**9, 60))
     monkeypatch.setattr(
         "rooflines.run.progress.time", SimpleNamespace(monotonic=lambda: float(next(clock)))
@@ -114,8 +109,7 @@ def test_a_file_gets_few_lines_however_long_the_run(monkeypatch: pytest.MonkeyPa
     assert lines[-1].startswith("5,000 of 5,000 rows (100 %)")
 
 
-def test_a_terminal_shows_running_parts_with_their_rows(tmp_path: Path) -> None:
-    """Rows of a running part are estimated by file size, once bytes per row are known."""
+def test_a_terminal_shows_running_parts_with_their_rows(tmp_path):
     parts = [
         RunningJob(f"a/part-{i:05d}", 1000, tmp_path / f"part-{i:05d}.parquet") for i in range(3)
     ]
@@ -133,8 +127,7 @@ def test_a_terminal_shows_running_parts_with_their_rows(tmp_path: Path) -> None:
     assert tally.line(now_s) == "1,000 of 3,000 rows (33 %), 50 rows/s"
 
 
-def test_text_is_written_above_the_status_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line is cleared first, and is never wider than the screen."""
+def test_text_is_written_above_the_status_line(monkeypatch):
     monkeypatch.setenv("COLUMNS", "10")
     stream = io.StringIO()
     screen = Screen(stream)
@@ -145,7 +138,7 @@ def test_text_is_written_above_the_status_line(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture
-def on_a_terminal(repository: Path, tmp_path: Path) -> str:
+def on_a_terminal(repository, tmp_path):
     """The terminal output of a run of two parts, one larger than a file may be.
 
     The status line is updated often, for a run of less than a second.
@@ -185,10 +178,7 @@ def on_a_terminal(repository: Path, tmp_path: Path) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
-def test_a_terminal_gets_a_status_line_and_errors_on_lines_of_their_own(
-    on_a_terminal: str,
-) -> None:
-    """The status line never precedes a message, and is gone at the end."""
+def test_a_terminal_gets_a_status_line_and_errors_on_lines_of_their_own(on_a_terminal):
     assert re.search(r"^100,000 rows to make in 2 parts$", on_a_terminal, re.MULTILINE)
     assert re.search(
         r"\d of 100,000 rows \(\d+ %\)[^\n]*(large|small)/part-00000[^\n]*" + re.escape(CLEAR),
@@ -205,8 +195,7 @@ def test_a_terminal_gets_a_status_line_and_errors_on_lines_of_their_own(
     assert fix.startswith("  fix: make room")
 
 
-def test_single_jobs_are_left_out_but_errors_and_dry_runs_are_shown() -> None:
-    """The screen shows what a user acts on."""
+def test_single_jobs_are_left_out_but_errors_and_dry_runs_are_shown():
     shown = WithoutSteps(workflow())
     assert not shown.filter(record("job_info"))
     assert not shown.filter(record("job_finished"))
@@ -215,8 +204,7 @@ def test_single_jobs_are_left_out_but_errors_and_dry_runs_are_shown() -> None:
     assert WithoutSteps(workflow(dryrun=True)).filter(record("job_info"))
 
 
-def test_jobs_are_counted_once_all_rows_are_made() -> None:
-    """Charts and the site have no rows."""
+def test_jobs_are_counted_once_all_rows_are_made():
     jobs = {0: RunningJob("a/part-00000", 10, Path("none"))}
     jobs |= {job: RunningJob(f"charts/{job}", 0, Path("none")) for job in (1, 2)}
     tally = Tally(jobs, total=10)
@@ -225,16 +213,14 @@ def test_jobs_are_counted_once_all_rows_are_made() -> None:
     assert tally.summary(2.0) == "1 of 3 jobs"
 
 
-def test_a_job_is_known_by_its_output_wherever_the_results_are() -> None:
-    """Also where another workflow imports this one."""
+def test_a_job_is_known_by_its_output_wherever_the_results_are():
     outputs = {"charts/critical", "bundle"}
     assert output_at("theirs/rooflines/charts/critical", outputs) == "charts/critical"
     assert output_at("results/bundle", outputs) == "bundle"
     assert output_at("results/.made/charts.sha256", outputs) is None
 
 
-def test_a_line_of_progress_says_how_far_how_fast_and_how_long() -> None:
-    """Rows done, rows to make, and the rate to two digits."""
+def test_a_line_of_progress_says_how_far_how_fast_and_how_long():
     assert (
         progress_line(12_000_000, 45_000_000, 3.0)
         == "12,000,000 of 45,000,000 rows (26 %), 4,000,000 rows/s"
@@ -243,8 +229,7 @@ def test_a_line_of_progress_says_how_far_how_fast_and_how_long() -> None:
     assert progress_line(100, 100, 2.0) == "100 of 100 rows (100 %), 50 rows/s, 2.0 s"
 
 
-def test_durations_have_the_unit_of_their_length() -> None:
-    """Seconds up to two minutes, minutes up to two hours."""
+def test_durations_have_the_unit_of_their_length():
     assert [duration(seconds) for seconds in (42, 119, 420, 12_600)] == [
         "42 s",
         "119 s",
@@ -253,12 +238,8 @@ def test_durations_have_the_unit_of_their_length() -> None:
     ]
 
 
-def test_a_failed_job_has_its_traceback_in_the_log_and_one_line_on_the_screen(
-    tmp_path: Path,
-) -> None:
-    """The log also has what the job printed before."""
-
-    def job() -> None:
+def test_a_failed_job_has_its_traceback_in_the_log_and_one_line_on_the_screen(tmp_path):
+    def job():
         with job_log(tmp_path / "job.log"):
             print("begun")
             raise OSError(28, "No space left on device")

@@ -19,15 +19,14 @@ COMMANDS_NEED = ("workflow", "measure", "calibrate")
 LOCKS = ("build", "run", "dev", "mutate", "engines", "engines-dev")
 
 
-def locked(repository: Path, *names: str) -> dict[str, str]:
+def locked(repository, *names):
     """The versions in lock files, by package."""
     text = "\n".join((repository / "requirements" / f"{name}.lock").read_text() for name in names)
     return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_has_a_hash_for_every_package_and_no_address(repository: Path, name: str) -> None:
-    """It has versions and hashes only; the user chooses the package index."""
+def test_a_lock_has_a_hash_for_every_package_and_no_address(repository, name):
     text = (repository / "requirements" / f"{name}.lock").read_text()
     requirements = re.split(r"\n(?=\S)", text.strip())
     assert all(
@@ -38,15 +37,14 @@ def test_a_lock_has_a_hash_for_every_package_and_no_address(repository: Path, na
     assert not re.search(r"^\s*-(?!-hash=)", text, re.MULTILINE), "an option"
 
 
-def test_the_locks_agree(repository: Path) -> None:
-    """A package has one version in all locks, so development packages change no run."""
+def test_the_locks_agree(repository):
     for first, second in combinations([locked(repository, name) for name in LOCKS], 2):
         assert {name: first[name] for name in first.keys() & second} == {
             name: second[name] for name in first.keys() & second
         }
 
 
-def project(repository: Path) -> dict[str, list[str]]:
+def project(repository):
     """The project table of pyproject.toml."""
     table: dict[str, list[str]] = tomllib.loads((repository / "pyproject.toml").read_text())[
         "project"
@@ -54,8 +52,7 @@ def project(repository: Path) -> dict[str, list[str]]:
     return table
 
 
-def test_the_setup_has_what_every_command_needs(repository: Path) -> None:
-    """`make setup` installs run.lock alone: the workflow, fits and measuring need no more."""
+def test_the_setup_has_what_every_command_needs(repository):
     table = project(repository)
     extras = tomllib.loads((repository / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
@@ -69,8 +66,7 @@ def test_the_setup_has_what_every_command_needs(repository: Path) -> None:
     assert SNAKEMAKE in extras["workflow"]
 
 
-def test_nothing_installs_a_package_of_this_name(repository: Path) -> None:
-    """No index has this package: one of its name there would be another's."""
+def test_nothing_installs_a_package_of_this_name(repository):
     files = [*repository.glob("rooflines/**/*.py"), *repository.glob("docs/**/*.md")]
     assert [
         path.name
@@ -79,8 +75,7 @@ def test_nothing_installs_a_package_of_this_name(repository: Path) -> None:
     ] == []
 
 
-def test_every_dependency_says_what_it_is_for(repository: Path) -> None:
-    """Every line of a package in pyproject.toml ends in its reason."""
+def test_every_dependency_says_what_it_is_for(repository):
     lines = [
         line
         for line in (repository / "pyproject.toml").read_text().splitlines()
@@ -90,8 +85,7 @@ def test_every_dependency_says_what_it_is_for(repository: Path) -> None:
     assert all("# " in line for line in lines)
 
 
-def test_the_built_package_works_without_the_repository(repository: Path, tmp_path: Path) -> None:
-    """The wheel contains the default config, the catalogues, and the workflow with its profile."""
+def test_the_built_package_works_without_the_repository(repository, tmp_path):
     wheel: list[str | Path] = [
         sys.executable,
         "-m",
@@ -138,15 +132,14 @@ def test_the_built_package_works_without_the_repository(repository: Path, tmp_pa
     assert (tmp_path / "results" / "skipped.csv").is_file()
 
 
-def unpacked(wheel: Path) -> Path:
+def unpacked(wheel):
     """Unpack a wheel, as an installation does."""
     folder = wheel.with_suffix("")
     subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, folder], check=True)
     return folder
 
 
-def test_guarantees_name_tests_that_there_are(repository: Path) -> None:
-    """Every test file in docs/guarantees.md exists."""
+def test_guarantees_name_tests_that_there_are(repository):
     named = set(
         re.findall(r"`((?:tests)/[^`]+\.py)`", (repository / "docs" / "guarantees.md").read_text())
     )

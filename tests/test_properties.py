@@ -39,8 +39,7 @@ import rooflines
 
 @check(60)
 @given(config=configs())
-def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
-    """Keys, sizes, order, bound and fits are equal, metrics to 1e-12; the rest is skipped."""
+def test_every_row_of_a_random_sweep_is_the_exact_one(config):
     truth = expected_rows(config)
     table = table_of(config)
     assert (
@@ -53,8 +52,7 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) ->
 
 @check(40)
 @given(config=configs())
-def test_whole_numbers_below_two_to_the_53_are_whole(config: dict[str, Any]) -> None:
-    """FLOPs and bytes that are whole numbers on one chip are exact."""
+def test_whole_numbers_below_two_to_the_53_are_whole(config):
     truth = [row for row in expected_rows(config) if row.setting is not None]
     for row, found in zip(truth, table_of(config).iter_rows(named=True), strict=True):
         exact = row.values()
@@ -69,16 +67,14 @@ def test_whole_numbers_below_two_to_the_53_are_whole(config: dict[str, Any]) -> 
 
 @check(60)
 @given(config=configs())
-def test_every_threshold_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
-    """Equal to the integer, for every axis and resource, with the bottleneck below them."""
+def test_every_threshold_of_a_random_sweep_is_the_exact_one(config):
     assume(config["sweeps"]["random"]["thresholds"])
     assert threshold_differences(config) == []
 
 
 @check(60)
 @given(config=calibrated_configs())
-def test_every_estimate_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
-    """Of drawn calibrations of software: the time, its band, its bound, and critical sizes."""
+def test_every_estimate_of_a_random_sweep_is_the_exact_one(config):
     rows = [row.values() for row in expected_rows(config) if row.setting is not None]
     assert differences(table_of(config).to_dicts(), rows) == []
     assert threshold_differences(config) == []
@@ -86,10 +82,7 @@ def test_every_estimate_of_a_random_sweep_is_the_exact_one(config: dict[str, Any
 
 @check(25)
 @given(config=configs(), data=st.data())
-def test_critical_is_compute_bound_and_the_size_before_is_not(
-    config: dict[str, Any], data: st.DataObject
-) -> None:
-    """A table over the two sizes around a threshold changes its bound exactly there."""
+def test_critical_is_compute_bound_and_the_size_before_is_not(config, data):
     ((name, sweep),) = config["sweeps"].items()
     operation = oracle.operation_of(sweep["operation"])
     axis = data.draw(st.sampled_from(operation.dims))
@@ -124,7 +117,7 @@ def test_critical_is_compute_bound_and_the_size_before_is_not(
 
 
 @st.composite
-def ties(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
+def ties(draw):
     """Draw a config in which two or three times tie at one size, and the bound there."""
     text = draw(st.sampled_from(["matmul", "sequence-matmul", "per-example-matmul", "BD,DF->BF"]))
     operation = oracle.operation_of(text)
@@ -182,8 +175,7 @@ def ties(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
 
 @check(80)
 @given(tie=ties())
-def test_an_exact_tie_goes_to_compute_and_then_to_memory(tie: tuple[dict[str, Any], str]) -> None:
-    """At a tie the rule gives the bound; one size before and after it, the larger time."""
+def test_an_exact_tie_goes_to_compute_and_then_to_memory(tie):
     config, expected = tie
     truth = [row.values() for row in expected_rows(config)]
     assert truth[1]["bound"] == expected
@@ -192,8 +184,7 @@ def test_an_exact_tie_goes_to_compute_and_then_to_memory(tie: tuple[dict[str, An
 
 @check(60)
 @given(tie=ties())
-def test_a_threshold_that_is_a_whole_number_is_that_number(tie: tuple[dict[str, Any], str]) -> None:
-    """Where compute ties with a bottleneck, the critical size is that of the tie, not the next."""
+def test_a_threshold_that_is_a_whole_number_is_that_number(tie):
     config, _ = tie
     sweep = config["sweeps"]["tie"]
     sweep["grid"] = {
@@ -203,7 +194,7 @@ def test_a_threshold_that_is_a_whole_number_is_that_number(tie: tuple[dict[str, 
 
 
 @st.composite
-def reaches(draw: st.DrawFn, topology: str, ring_multiple: int | None) -> dict[str, Any]:
+def reaches(draw, topology, ring_multiple):
     """Draw a split matmul on a chip whose memory and network end the split at drawn numbers."""
     spec = draw(
         st.sampled_from(
@@ -271,16 +262,12 @@ FABRICS = [
 @pytest.mark.parametrize(("topology", "ring_multiple"), FABRICS)
 @check(30)
 @given(data=st.data())
-def test_the_most_chips_of_a_split_are_those_of_a_search(
-    topology: str, ring_multiple: int | None, data: st.DataObject
-) -> None:
-    """The critical number of chips equals that of a search, for any ring, domain and latency."""
+def test_the_most_chips_of_a_split_are_those_of_a_search(topology, ring_multiple, data):
     assert threshold_differences(data.draw(reaches(topology, ring_multiple))) == []
 
 
 @pytest.mark.parametrize("sizes_of_all", [(512, 1000, 65536), (65536, 1000, 512)])
-def test_a_tie_on_one_chip_is_one_chip(sizes_of_all: tuple[int, int, int]) -> None:
-    """If math and memory tie on one chip, critical is 1, even if rounding gives none."""
+def test_a_tie_on_one_chip_is_one_chip(sizes_of_all):
     link = {"bytes_per_s": 2e11, "links": 7, "topology": "switch"}
     chip = made_up(1e14, 296838378906.25, link)
     sweep = {
@@ -299,10 +286,7 @@ def test_a_tie_on_one_chip_is_one_chip(sizes_of_all: tuple[int, int, int]) -> No
 @pytest.mark.parametrize(("topology", "ring_multiple"), FABRICS)
 @check(8)
 @given(data=st.data())
-def test_the_next_number_of_chips_is_not_compute_bound(
-    topology: str, ring_multiple: int | None, data: st.DataObject
-) -> None:
-    """From the critical number of chips to the next, the bound changes to `limit`, ties aside."""
+def test_the_next_number_of_chips_is_not_compute_bound(topology, ring_multiple, data):
     config = data.draw(reaches(topology, ring_multiple))
     frame = rooflines.thresholds(rooflines.load_config(config))
     critical, limit = frame["critical"].item(), frame["limit"].item()
@@ -315,13 +299,10 @@ def test_the_next_number_of_chips_is_not_compute_bound(
 
 
 @check(30)
-@given(config=configs(), rates_of=st.tuples(rates(12, 16), rates(10, 13)))
-def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(
-    config: dict[str, Any], rates_of: tuple[Any, Any]
-) -> None:
-    """For a matmul it is bits/16 of the operand without the dimension times critical intensity."""
+@given(config=configs(), peak=rates(12, 16), memory=rates(10, 13))
+def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(config, peak, memory):
     ((name, sweep),) = config["sweeps"].items()
-    chip = made_up(*rates_of, dtypes=COMPUTE)
+    chip = made_up(peak, memory, dtypes=COMPUTE)
     requested = {
         "operation": "matmul",
         "grid": {"B": 64, "D": 512, "F": 2048},
@@ -335,11 +316,7 @@ def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(
     )
     lacks = {"B": "w", "D": "out", "F": "x"}
     efficiency = {r: oracle.exact(requested["efficiency"].get(r, 1)) for r in oracle.RESOURCES}
-    ridge = (
-        oracle.exact(rates_of[0])
-        * efficiency["math"]
-        / (oracle.exact(rates_of[1]) * efficiency["memory"])
-    )
+    ridge = oracle.exact(peak) * efficiency["math"] / (oracle.exact(memory) * efficiency["memory"])
     assert frame.height == 3 * len(sweep["dtypes"])
     for row in frame.iter_rows(named=True):
         combination = next(c for c in sweep["dtypes"] if named(c) == row["dtypes"])
@@ -352,8 +329,8 @@ def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(
             bits={
                 operand: oracle.stored_bits(BITS, dtypes[operand]) for operand in ("x", "w", "out")
             },
-            peak=oracle.exact(rates_of[0]),
-            memory_rate=oracle.exact(rates_of[1]),
+            peak=oracle.exact(peak),
+            memory_rate=oracle.exact(memory),
             capacity=None,
             links=(),
             efficiency=efficiency,
@@ -363,8 +340,7 @@ def test_rule_of_thumb_is_the_exact_threshold_of_endless_other_dimensions(
 
 
 @pytest.mark.parametrize("exponent", [40, 45, 53])
-def test_sizes_far_past_an_integer_product_keep_their_bound_and_threshold(exponent: int) -> None:
-    """Sizes whose FLOPs pass 2^62 many times over give the numbers that exact arithmetic gives."""
+def test_sizes_far_past_an_integer_product_keep_their_bound_and_threshold(exponent):
     chip = made_up(2e15, 1e12)
     size = 2**exponent
     sweep = {

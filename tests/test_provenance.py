@@ -1,7 +1,5 @@
 """Provenance of tables, charts and CSV, and whether they changed."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -48,8 +46,7 @@ CONFIG = {
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A results folder as the workflow's jobs write it, without its site; not to be changed."""
+def written(tmp_path_factory):
     results = tmp_path_factory.mktemp("written") / "results"
     (results / FOLDER).mkdir(parents=True)
     planned = plan(rooflines.load_config(CONFIG))
@@ -72,13 +69,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def results(written: Path, tmp_path: Path) -> Path:
-    """A copy of the results folder that may be changed."""
+def results(written, tmp_path):
     return Path(shutil.copytree(written, tmp_path / "results"))
 
 
-def test_every_output_of_a_plan_has_a_record(written: Path) -> None:
-    """The workflow checks what its jobs write; the site has its own tests."""
+def test_every_output_of_a_plan_has_a_record(written):
     planned = plan(rooflines.load_config(CONFIG)).by_path
     assert {
         path.relative_to(written).as_posix() for path in recorded_outputs(written)
@@ -98,8 +93,7 @@ def test_every_output_of_a_plan_has_a_record(written: Path) -> None:
         "charts/chips",
     ],
 )
-def test_an_output_says_what_made_it(written: Path, name: str) -> None:
-    """Versions, the config of each sweep, and catalogue entries with sources; also of a CSV."""
+def test_an_output_says_what_made_it(written, name):
     result = rooflines.origin(written / name)
     assert result.whole
     assert result.verdict == "is as it was written"
@@ -115,16 +109,14 @@ def test_an_output_says_what_made_it(written: Path, name: str) -> None:
     )
 
 
-def test_the_models_say_where_their_shapes_are_from(written: Path) -> None:
-    """They depend on no sweep; each has its document."""
+def test_the_models_say_where_their_shapes_are_from(written):
     result = rooflines.origin(written / "model-shapes.csv")
     assert result.whole
     assert result.sweeps == {}
     assert "litgpt" in yaml.safe_load(result.text())["models"]["phi-4"]
 
 
-def test_what_is_said_of_a_sweep_is_all_its_parts(written: Path) -> None:
-    """A part has its own chips; the index of parts has those of all parts."""
+def test_what_is_said_of_a_sweep_is_all_its_parts(written):
     assert list(
         rooflines.origin(written / "tables/small/part-00000.parquet").sweeps["small"]["chips"]
     ) == ["tpu-v5e"]
@@ -133,8 +125,7 @@ def test_what_is_said_of_a_sweep_is_all_its_parts(written: Path) -> None:
     assert whole["chips"]["own"]["memory"]["hbm"]["source"]["bytes_per_s"] == "a measurement"
 
 
-def test_a_chart_says_what_made_it(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each of its files: one command prints it as YAML, and ends with 0."""
+def test_a_chart_says_what_made_it(written, capsys):
     files = sorted((written / "charts/chips").glob("chips-small*"))
     endings = {file.name.removeprefix("chips-small") for file in files}
     assert endings > {"-light-small.png", "-dark.png", ".svg", ".csv"}
@@ -147,8 +138,7 @@ def test_a_chart_says_what_made_it(written: Path, capsys: pytest.CaptureFixture[
         assert said["sweeps"]["small"]["chips"]["own"]["memory"]["hbm"]["bytes_per_s"] == 4e12
 
 
-def test_a_changed_file_is_reported(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With its recipes, and exit status 1."""
+def test_a_changed_file_is_reported(results, capsys):
     table = results / "summary.csv"
     table.write_text(table.read_text().replace("tpu", "TPU", 1))
     assert main([str(table), "--check"]) == 1
@@ -156,8 +146,7 @@ def test_a_changed_file_is_reported(results: Path, capsys: pytest.CaptureFixture
     assert rooflines.origin(table).sweeps.keys() == {"small", "other"}
 
 
-def test_a_folder_is_checked_whole(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every byte of every output: damaged, missing, and foreign files among tables and charts."""
+def test_a_folder_is_checked_whole(results, capsys):
     assert main([str(results)]) == 0
     assert "all as they were written" in capsys.readouterr().out
     part = results / "tables/small/part-00001.parquet"
@@ -175,8 +164,7 @@ def test_a_folder_is_checked_whole(results: Path, capsys: pytest.CaptureFixture[
     assert "4 of them not as they were written" in said
 
 
-def test_a_copy_of_a_part_is_not_removed_with_the_parts_of_old_sweeps(results: Path) -> None:
-    """Stale parts are removed; a copy under another name is the user's."""
+def test_a_copy_of_a_part_is_not_removed_with_the_parts_of_old_sweeps(results):
     backup = results / "tables/backup/part-00000.parquet"
     shutil.copytree(results / "tables/small", backup.parent)
     write_index("[]", results / "tables/index.csv")
@@ -186,8 +174,7 @@ def test_a_copy_of_a_part_is_not_removed_with_the_parts_of_old_sweeps(results: P
     ]
 
 
-def test_a_table_without_a_record_still_says_what_made_it(results: Path) -> None:
-    """From its metadata; since nothing says whether it is whole, it is not called whole."""
+def test_a_table_without_a_record_still_says_what_made_it(results):
     table = results / "tables/small/part-00000.parquet"
     record_file(results, table).unlink()
     result = rooflines.origin(table)
@@ -197,14 +184,12 @@ def test_a_table_without_a_record_still_says_what_made_it(results: Path) -> None
     assert result.made_with == {"rooflines": rooflines.__version__}
 
 
-def test_a_missing_file_gives_one_message(capsys: pytest.CaptureFixture[str]) -> None:
-    """And exit status 2."""
+def test_a_missing_file_gives_one_message(capsys):
     assert main(["nowhere.csv"]) == 2
     assert "nowhere.csv does not exist.\n  fix: " in capsys.readouterr().err
 
 
-def test_a_closed_pipe_is_no_error(written: Path) -> None:
-    """`| head -1` prints a line, and nothing on stderr."""
+def test_a_closed_pipe_is_no_error(written):
     index = f"'{written}/tables/index.csv'"
     command = f"'{sys.executable}' -m rooflines.provenance {index} {index} | head -1"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True)

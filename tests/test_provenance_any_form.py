@@ -1,9 +1,6 @@
 """Provenance of any file: records, metadata and Parquet files of wrong forms, hostile names."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import polars as pl
@@ -13,10 +10,6 @@ from rooflines.results import provenance
 from rooflines.results.provenance_command import main
 from rooflines.results.records import FOLDER, record_file, recording
 from rooflines.results.tables import METADATA_KEY, write_parquet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 RECORDS = [
     "",
@@ -29,7 +22,7 @@ RECORDS = [
 """Records that are empty, truncated, or of another form or version."""
 
 
-def status(arguments: Sequence[object], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+def status(arguments, capsys):
     """The exit status of the command, and its output, which has no control characters."""
     code = main([str(argument) for argument in arguments])
     printed = "".join(capsys.readouterr())
@@ -38,10 +31,7 @@ def status(arguments: Sequence[object], capsys: pytest.CaptureFixture[str]) -> t
 
 
 @pytest.mark.parametrize("text", RECORDS, ids=range(len(RECORDS)))
-def test_a_record_of_any_form_is_answered(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """For a file and for the folder: the status is 1, and nothing else is raised."""
+def test_a_record_of_any_form_is_answered(text, tmp_path, capsys):
     home = tmp_path / "results"
     (home / FOLDER).mkdir(parents=True)
     for name in ("summary.csv", "bundle"):
@@ -58,23 +48,20 @@ def test_a_record_of_any_form_is_answered(
 
 
 @pytest.mark.parametrize("text", ["{", "7", "{}", '{"version": "0", "made_from": [{}]}'])
-def test_metadata_of_any_form_are_answered(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A Parquet file without a record has an unknown origin."""
+def test_metadata_of_any_form_are_answered(text, tmp_path, capsys):
     pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "x.parquet", metadata={METADATA_KEY: text})
     code, printed = status([tmp_path / "x.parquet"], capsys)
     assert code == 1
     assert "has no record of what made it" in printed
 
 
-def piped(path: Path) -> Path:
+def piped(path):
     """A pipe without a writer: opening it blocks."""
     os.mkfifo(path)
     return path
 
 
-def damaged(written: bytes) -> dict[str, bytes]:
+def damaged(written):
     """Damaged forms of a Parquet file."""
     foot = len(written) - 12
     return {
@@ -90,10 +77,7 @@ def damaged(written: bytes) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("kind", damaged(bytes(1000)))
-def test_a_damaged_table_is_answered(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its origin is unknown."""
+def test_a_damaged_table_is_answered(kind, tmp_path, capsys):
     home, path = tmp_path / "results", tmp_path / "x.parquet"
     (home / FOLDER).mkdir(parents=True)
     with recording(spec={}):
@@ -137,14 +121,7 @@ def test_a_damaged_table_is_answered(
         "a record as a pipe",
     ],
 )
-def test_what_is_no_file_is_answered(
-    make: Callable[[Path], object],
-    expected: int,
-    said: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Nothing blocks, and nothing endless is read."""
+def test_what_is_no_file_is_answered(make, expected, said, tmp_path, capsys):
     path = tmp_path / "x.parquet"
     make(path)
     code, printed = status([path], capsys)
@@ -153,17 +130,11 @@ def test_what_is_no_file_is_answered(
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "a/" * 3000])
-def test_an_impossible_path_is_answered(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Too long, or with a null byte."""
+def test_an_impossible_path_is_answered(name, tmp_path, capsys):
     assert status([tmp_path / name], capsys)[0] == 2
 
 
-def test_a_file_that_may_not_be_read_is_answered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With the reason of the system."""
+def test_a_file_that_may_not_be_read_is_answered(tmp_path, monkeypatch, capsys):
     (tmp_path / "x.csv").write_text("a\n")
     monkeypatch.setattr(
         provenance, "digest_of", Mock(side_effect=PermissionError(13, "Permission denied"))
@@ -175,10 +146,7 @@ def test_a_file_that_may_not_be_read_is_answered(
 @pytest.mark.parametrize(
     "name", [b"\x1b[2J\x1b]0;title\x07.csv", b"\xff\xfe.csv", "a\u202eb.csv".encode(), b"a\nb.csv"]
 )
-def test_names_are_printed_with_escapes(
-    name: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Control characters and invalid bytes, for a file, a folder and wrong arguments."""
+def test_names_are_printed_with_escapes(name, tmp_path, capsys):
     home = tmp_path / "results"
     (home / FOLDER).mkdir(parents=True)
     (home / "tables").mkdir()

@@ -53,15 +53,14 @@ TABLE: dict[str, tuple[float, float, int, float, float, float]] = {
 }
 
 
-def config(name: str) -> Path:
+def config(name):
     """The file of a checkpoint."""
     assert FOLDER is not None
     return FOLDER / "models" / "configs" / f"{name}_config.json"
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_counts_caches_and_reads_of_late_models(name: str) -> None:
-    """Parameters, cache elements, fixed bytes and bytes read, to the digits of the table."""
+def test_counts_caches_and_reads_of_late_models(name):
     total, close, per_token, fixed, read, weights = TABLE[name]
     model = models.from_hf(config(name))
     assert model.parameters().total / 1e9 == pytest.approx(total, abs=close)
@@ -77,8 +76,7 @@ def test_counts_caches_and_reads_of_late_models(name: str) -> None:
     assert float(model.weights_bytes()) / 1e9 == pytest.approx(weights, abs=0.051)
 
 
-def test_all_but_four_are_read() -> None:
-    """58 of 62; the others are refused by their model_type."""
+def test_all_but_four_are_read():
     assert FOLDER is not None
     files = (FOLDER / "models" / "configs").glob("*_config.json")
     names = {
@@ -93,8 +91,7 @@ def test_all_but_four_are_read() -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_the_others_are_refused_by_name(name: str) -> None:
-    """With one fix."""
+def test_the_others_are_refused_by_name(name):
     assert FOLDER is not None
     with pytest.raises(RooflinesError, match=REFUSED[name]) as refused:
         models.from_hf(config(name))

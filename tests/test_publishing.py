@@ -4,37 +4,29 @@ from __future__ import annotations
 
 import json
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
 import pytest
 import yaml
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.fixture
-def schema(repository: Path) -> dict[str, Any]:
-    """The syntax of workflows of GitHub Actions."""
+def schema(repository):
     text = (repository / "tests/support/actions.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
 
 
 @pytest.fixture
-def pages(repository: Path) -> dict[str, Any]:
-    """The workflow that publishes the bundle."""
+def pages(repository):
     text = (repository / ".github/workflows/pages.yml").read_text(encoding="utf-8")
     loaded: dict[str, Any] = yaml.safe_load(text)
     return loaded
 
 
 @pytest.mark.parametrize("name", ["pages", "tests", "weekly"])
-def test_a_workflow_follows_the_schema_and_runs_what_exists(
-    name: str, schema: dict[str, Any], repository: Path
-) -> None:
-    """Its jobs run targets of the Makefile, files of the repository, or install packages."""
+def test_a_workflow_follows_the_schema_and_runs_what_exists(name, schema, repository):
     text = (repository / f".github/workflows/{name}.yml").read_text(encoding="utf-8")
     jobs = yaml.safe_load(text)["jobs"]
     jsonschema.validate(yaml.safe_load(text), schema)
@@ -51,8 +43,7 @@ def test_a_workflow_follows_the_schema_and_runs_what_exists(
             assert command in ("sudo", ".venv/bin/pytest") or (repository / command).is_file()
 
 
-def test_the_pages_workflow_uploads_the_bundle(pages: dict[str, Any], repository: Path) -> None:
-    """The folder that a run makes."""
+def test_the_pages_workflow_uploads_the_bundle(pages, repository):
     jobs = pages["jobs"]
     steps = [step for job in jobs.values() for step in job["steps"]]
     (uploaded,) = (step["with"]["path"] for step in steps if "path" in step.get("with", {}))
@@ -73,16 +64,12 @@ def test_the_pages_workflow_uploads_the_bundle(pages: dict[str, Any], repository
         {"permissions": {"contents": "all"}},
     ],
 )
-def test_a_wrong_workflow_is_refused(
-    schema: dict[str, Any], pages: dict[str, Any], change: dict[str, Any]
-) -> None:
-    """The schema notices a missing trigger, runner, command, and an unknown permission."""
+def test_a_wrong_workflow_is_refused(schema, pages, change):
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(pages | change, schema)
 
 
-def test_the_catalog_of_workflows_finds_what_it_needs(repository: Path) -> None:
-    """A workflow at its usual place, a page about the config, and the entry."""
+def test_the_catalog_of_workflows_finds_what_it_needs(repository):
     assert (repository / "workflow/Snakefile").is_file()
     assert (repository / "config/README.md").is_file()
     entry = yaml.safe_load((repository / ".snakemake-workflow-catalog.yml").read_text())
@@ -95,8 +82,7 @@ def test_the_catalog_of_workflows_finds_what_it_needs(repository: Path) -> None:
     assert usage["report"] == ("report(" in rules)
 
 
-def test_the_citation_has_the_metadata_of_the_package(repository: Path) -> None:
-    """Name, version, license, abstract, authors and keywords of pyproject.toml."""
+def test_the_citation_has_the_metadata_of_the_package(repository):
     cited = yaml.safe_load((repository / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert (cited["cff-version"], cited["type"]) == ("1.2.0", "software")

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import rooflines
 from rooflines import RooflinesError, charts
 
-if TYPE_CHECKING:
-    from rooflines.charts.results import Selection
-
 SHORT = 1_500
 """The most characters of a `repr` [1]."""
 
 
 @pytest.fixture(scope="module")
-def config() -> rooflines.Config:
-    """The default config."""
+def config():
     return rooflines.load_config()
 
 
 @pytest.fixture(scope="module")
-def split(config: rooflines.Config) -> Selection:
-    """A chip and a combination of a sweep with shapes and splits."""
+def split(config):
     return charts.of_config(config).of("sharded-models", ["h100-sxm"], ["bf16"])
 
 
-def test_a_config_and_its_results_are_shown_in_a_few_lines(
-    config: rooflines.Config, split: Selection
-) -> None:
-    """The default config prints ten of its sweeps; one sweep or selection is one line."""
+def test_a_config_and_its_results_are_shown_in_a_few_lines(config, split):
     shown = repr(config)
     number = len(config.sweeps) + len(config.model_sweeps)
     rows = sum(sweep.rows for sweep in config.sweeps.values())
@@ -58,18 +50,14 @@ SELECTIONS: dict[str, tuple[tuple[str, list[str], list[str]], str]] = {
 
 
 @pytest.mark.parametrize(("asked", "close"), SELECTIONS.values(), ids=SELECTIONS)
-def test_a_selection_of_what_is_not_there_is_refused(
-    config: rooflines.Config, asked: tuple[str, list[str], list[str]], close: str
-) -> None:
-    """With the usual message: where, what is close, how to fix it."""
+def test_a_selection_of_what_is_not_there_is_refused(config, asked, close):
     with pytest.raises(RooflinesError, match=r"which is no |has no ") as refusal:
         charts.of_config(config).of(*asked)
     assert close in refusal.value.close
     assert "fix: use one of" in str(refusal.value)
 
 
-def test_a_selection_that_no_chip_can_do_is_refused(config: rooflines.Config) -> None:
-    """A chip without fp8, asked for fp8."""
+def test_a_selection_that_no_chip_can_do_is_refused(config):
     with pytest.raises(RooflinesError, match="of which tpu-v5e can do none"):
         charts.of_config(config).of("model-shapes", ["tpu-v5e"], ["fp8-out-bf16"])
 
@@ -85,17 +73,13 @@ VIEWS: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("kind", "choices", "message"), VIEWS.values(), ids=VIEWS)
-def test_a_chart_refuses_what_its_sweep_lacks(
-    config: rooflines.Config, kind: str, choices: dict[str, Any], message: str
-) -> None:
-    """An option, a menu, a kind, and what a kind needs."""
+def test_a_chart_refuses_what_its_sweep_lacks(config, kind, choices, message):
     sweep = "all-gather-of-weights" if kind == "attained" else "sharded-models"
     with pytest.raises(RooflinesError, match=message):
         charts.view(kind, charts.of_config(config), sweep, **choices)
 
 
-def test_the_model_and_layer_of_a_shape_are_no_columns_and_no_sizes() -> None:
-    """Charts read them; the table is the same without them, and a job's recipe keeps them."""
+def test_the_model_and_layer_of_a_shape_are_no_columns_and_no_sizes():
     shape = {"name": "up", "D": 4096, "F": 14336}
     about = {"model": "llama-3-8b", "layer": "up"}
     sweep = {"operation": "matmul", "grid": {"B": 1}, "dtypes": "bf16", "chips": "h100-sxm"}

@@ -10,8 +10,7 @@ from test_wrong_input import FULL
 import rooflines
 
 
-def test_a_config_is_left_as_it_was_given() -> None:
-    """Loading a mapping does not modify it."""
+def test_a_config_is_left_as_it_was_given():
     given = {**FULL, "sweeps": {"mlp": {**FULL["sweeps"]["mlp"], "shards": ["1", 2.0]}}}
     rooflines.load_config(given)
     assert given["sweeps"]["mlp"]["shards"] == ["1", 2.0]
@@ -21,15 +20,13 @@ def test_a_config_is_left_as_it_was_given() -> None:
 @pytest.mark.parametrize(
     "value", [b"abc", bytearray(b"abc"), memoryview(b"abc"), range(1, 4), {1, 2}, object(), 1 + 2j]
 )
-def test_sizes_are_no_bytes(value: object) -> None:
-    """Only a list is a list of sizes, not any other sequence."""
+def test_sizes_are_no_bytes(value):
     grid = {**FULL["sweeps"]["mlp"]["grid"], "D": value}
     with pytest.raises(rooflines.RooflinesError, match=r"sweeps\.mlp\.grid\.D"):
         rooflines.load_config({**FULL, "sweeps": {"mlp": {**FULL["sweeps"]["mlp"], "grid": grid}}})
 
 
-def test_nesting_without_end_is_refused_in_python_too() -> None:
-    """A mapping from Python can nest deeper than any file."""
+def test_nesting_without_end_is_refused_in_python_too():
     deep: Any = 1
     for _ in range(50_000):
         deep = [deep]
@@ -40,8 +37,7 @@ def test_nesting_without_end_is_refused_in_python_too() -> None:
 
 
 @pytest.mark.parametrize("value", [{"from": 1}, ["roofline"], {1}, None, 7])
-def test_a_chart_that_is_no_name_is_refused(value: object) -> None:
-    """A mapping or a list in place of a name gives the usual message."""
+def test_a_chart_that_is_no_name_is_refused(value):
     with pytest.raises(
         rooflines.RooflinesError, match=r"charts\[0\]\.chart is .*, which is no chart"
     ):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import oracle
 import pytest
@@ -24,15 +23,13 @@ from rooflines.settings.sizes import Sizes
     steps=st.integers(0, 40),
 )
 @check(60)
-def test_a_range_ends_where_exact_arithmetic_ends(start: int, factor: str, steps: int) -> None:
-    """A range by factor reaches its end if the end is a power of the factor, after any steps."""
+def test_a_range_ends_where_exact_arithmetic_ends(start, factor, steps):
     last = min(math.floor(start * Fraction(factor) ** steps), EXACT_INTEGER)
     assert_sizes({"from": start, "to": last, "factor": float(factor)})
 
 
 @pytest.mark.parametrize("end", [1024, 1024 * (1 + 2e-10), 1024 * (1 - 2e-10)])
-def test_a_geometric_range_keeps_its_end(end: float) -> None:
-    """A factor is rounded, so its last power misses the end slightly; the end is still a size."""
+def test_a_geometric_range_keeps_its_end(end):
     root = {"from": 1, "to": end, "factor": 1.4142135623730951}
     assert Sizes(root).values()[-3:] == (512, 724, 1024)
     assert Sizes({**root, "to": 1023.9}).values()[-2:] == (512, 724)
@@ -42,15 +39,11 @@ def test_a_geometric_range_keeps_its_end(end: float) -> None:
 @pytest.mark.parametrize(
     ("lowest", "sizes"), [(1, (1, 2, 4, 8, 16, 32)), (32, (32,)), (1.5, (2, 3, 5, 9, 17, 32))]
 )
-def test_a_range_by_count_has_both_ends_and_equal_factors_between(
-    lowest: float, sizes: tuple[int, ...]
-) -> None:
-    """Six sizes are requested; equal ones after rounding are kept once."""
+def test_a_range_by_count_has_both_ends_and_equal_factors_between(lowest, sizes):
     assert Sizes({"from": lowest, "to": 32, "count": 6}).values() == sizes
 
 
-def test_a_range_by_count_rounds_a_half_up_and_keeps_a_size_once() -> None:
-    """3.5 is the middle of 1 and 12.25; from 1 to 3 there are three sizes, for any count."""
+def test_a_range_by_count_rounds_a_half_up_and_keeps_a_size_once():
     assert Sizes({"from": 1, "to": 12.25, "count": 3}).values() == (1, 4, 12)
     assert Sizes({"from": 1, "to": 3, "count": 100}).values() == (1, 2, 3)
     assert Sizes({"from": 7, "to": 7, "count": 1}).values() == (7,)
@@ -58,14 +51,12 @@ def test_a_range_by_count_rounds_a_half_up_and_keeps_a_size_once() -> None:
 
 @pytest.mark.parametrize("last", [600, 3000])
 @pytest.mark.parametrize("factor", [1.01, 1.013, 1.0125])
-def test_a_long_range_has_the_sizes_of_exact_arithmetic(factor: float, last: int) -> None:
-    """Hundreds or thousands of terms are rounded like the exact powers, up to the largest."""
+def test_a_long_range_has_the_sizes_of_exact_arithmetic(factor, last):
     spec = {"from": 1, "to": min(factor**last, 2.0**53), "factor": factor}
     assert list(Sizes(spec).values()) == oracle.sizes_of(spec)
 
 
-def test_a_range_by_count_is_the_range_by_its_factor() -> None:
-    """Equivalent forms give the same sizes, even if the factor has no exact decimal."""
+def test_a_range_by_count_is_the_range_by_its_factor():
     by_count = Sizes({"from": 1, "to": 2**20, "count": 601}).values()
     assert by_count == Sizes({"from": 1, "to": 2**20, "factor": 2 ** (1 / 30)}).values()
     assert list(by_count) == oracle.sizes_of({"from": 1, "to": 2**20, "count": 601})
@@ -75,14 +66,13 @@ def test_a_range_by_count_is_the_range_by_its_factor() -> None:
     ("last", "factor"),
     [(10**9, 1.5), (10**9 + 1, 1.0000001), (10**12, 1.00000000001), (2**53, 1.1)],
 )
-def test_only_the_end_of_a_range_is_moved(last: int, factor: float) -> None:
-    """Sizes within the tolerance of the end are not moved."""
+def test_only_the_end_of_a_range_is_moved(last, factor):
     spec = {"from": last - 700, "to": last, "factor": factor}
     assert list(Sizes(spec).values()) == oracle.sizes_of(spec)
     assert len(Sizes(spec).values()) <= Sizes(spec).count
 
 
-def assert_sizes(spec: dict[str, Any]) -> None:
+def assert_sizes(spec):
     """Check that a table has the sizes of exact arithmetic."""
     sweep = {
         "operation": "matmul",
@@ -97,12 +87,11 @@ def assert_sizes(spec: dict[str, Any]) -> None:
     assert table["B"].to_list() == oracle.sizes_of(spec)
 
 
-def test_a_config_s_sizes_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the types of the config, for all that reads them; in JSON they are as written."""
+def test_a_config_s_sizes_are_parsed_once(monkeypatch):
     parsed: list[object] = []
     init = Sizes.__init__
 
-    def counted(self: Sizes, written: object) -> None:
+    def counted(self, written):
         parsed.append(written)
         init(self, written)
 

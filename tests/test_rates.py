@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from cases import SWEEPS, config_of, made_up
@@ -15,15 +16,9 @@ from rooflines.basics.numbers import exact
 from rooflines.critical.rates import RateSolution, needed_intensity, rate_factor
 from rooflines.model.network import axes_text
 from rooflines.model.resources import MATH, RATES, RESOURCES
+from rooflines.sweep.space import ChipVariant
 from rooflines.sweep.sweep import Sweep
 from rooflines.sweep.ties import exact_parts, exact_time
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflines.model.target import Target
-    from rooflines.sweep.operations import OperationBlock, Variant
-    from rooflines.sweep.space import ChipVariant
 
 HAIR = Fraction(1, 10**30)
 
@@ -48,7 +43,7 @@ class Scaled(Sweep):
 
     factors: Mapping[str, Fraction] = field(default_factory=dict)
 
-    def target(self, chip_rows: OperationBlock, variant: Variant) -> Target:
+    def target(self, chip_rows, variant):
         """The target, each rate with its factor."""
         target = super().target(chip_rows, variant)
         shares = target.efficiency
@@ -58,7 +53,7 @@ class Scaled(Sweep):
         )
 
 
-def sweep_of(chip: str, sizes: Mapping[str, int], split: Mapping[str, Any]) -> Sweep:
+def sweep_of(chip, sizes, split):
     """A sweep of one row."""
     sweep = {"operation": "matmul", "grid": dict(sizes), "dtypes": "bf16", "chips": chip, **split}
     return rooflines.load_config({"sweeps": {"one": sweep}, "chips": CHIPS}).sweep("one")
@@ -70,9 +65,7 @@ def own(sweep: Sweep) -> ChipVariant:
     return chip_rows, chip_rows.variants[0]
 
 
-def is_compute_bound(
-    sweep: Sweep, sizes: Mapping[str, int], resource: str, factor: Fraction
-) -> bool:
+def is_compute_bound(sweep, sizes, resource, factor):
     """Whether the row is compute-bound where one rate is multiplied."""
     parts = sweep.name, sweep.config, sweep.chips, sweep.dtypes, sweep.calibrations
     scaled = Scaled(*parts, {resource: factor})
@@ -80,7 +73,7 @@ def is_compute_bound(
     return times[RESOURCES.index(MATH)] == max(times)
 
 
-def rows() -> list[tuple[str, dict[str, int], dict[str, Any]]]:
+def rows():
     """Random sizes on several chips and splits, the same in every run."""
     draw = random.Random(20)  # noqa: S311, no secrets
     return [
@@ -91,8 +84,7 @@ def rows() -> list[tuple[str, dict[str, int], dict[str, Any]]]:
     ]
 
 
-def test_the_factor_makes_a_row_compute_bound_and_a_hair_less_does_not() -> None:
-    """A higher peak than the largest, or a lower bandwidth than the smallest, is not enough."""
+def test_the_factor_makes_a_row_compute_bound_and_a_hair_less_does_not():
     outcomes = []
     for chip, sizes, split in rows():
         sweep = sweep_of(chip, sizes, split)
@@ -117,8 +109,7 @@ def test_the_factor_makes_a_row_compute_bound_and_a_hair_less_does_not() -> None
     assert ("network_rate", "latency") in outcomes
 
 
-def test_a_tie_is_compute_bound_as_it_is() -> None:
-    """B = D = F = 3 at one FLOP per byte of bandwidth is a tie; one FLOP/s more is not."""
+def test_a_tie_is_compute_bound_as_it_is():
     sizes = dict.fromkeys("BDF", 3)
     sweep = sweep_of("tied", sizes, {})
     assert exact_time(sweep, *own(sweep), RATES["peak"], sizes) == Fraction(54, 10**14)
@@ -131,15 +122,14 @@ def test_a_tie_is_compute_bound_as_it_is() -> None:
     ("resource", "outcome", "limit"),
     [("peak", "found", "network"), ("memory_rate", "other", "network")],
 )
-def test_the_limit_is_what_stands_in_the_way(resource: str, outcome: str, limit: str) -> None:
-    """Above the largest peak the network binds; a faster memory leaves the network as it is."""
+def test_the_limit_is_what_stands_in_the_way(resource, outcome, limit):
     sizes = {"B": 64, "D": 1024, "F": 8192}
     sweep = sweep_of("h100-sxm", sizes, SPLITS[2])
     solution = rate_factor(sweep, own(sweep), RATES[resource], sizes)
     assert (solution.outcome, solution.limit) == (outcome, limit)
 
 
-def test_known_factors() -> None:
+def test_known_factors():
     """B=128, D=F=8192 in bf16 on an H100: 138,412,032 byte / 3.35e12 over 2^34 FLOP / 9.89e14."""
     sizes = {"B": 128, "D": 8192, "F": 8192}
     sweep = sweep_of("h100-sxm", sizes, {})
@@ -151,7 +141,7 @@ def test_known_factors() -> None:
     assert needed_intensity(target, RATES["network_rate"]) is None
 
 
-def test_a_time_is_the_larger_of_work_and_latency() -> None:
+def test_a_time_is_the_larger_of_work_and_latency():
     """8 chips on a switch with hops of 2 us: an all-reduce takes at least its hops."""
     sizes = {"B": 1, "D": 8, "F": 1}
     sweep = sweep_of("hops", sizes, {"sharding": "contracting/all-reduce", "shards": 8})
@@ -162,14 +152,14 @@ def test_a_time_is_the_larger_of_work_and_latency() -> None:
 # ---------------------------------------------------------------- as columns of the thresholds
 
 
-def asked(sweep: Mapping[str, Any], **more: object) -> dict[str, Any]:
+def asked(sweep, **more):
     """A config of a sweep that solves for every rate."""
     split = sweep.get("sharding", "none") != "none"
     axes = [rate for rate in RATES if split or rate != "network_rate"]
     return config_of({**sweep, "thresholds": axes, **more})
 
 
-def factors_of(config: Mapping[str, Any]) -> list[tuple[dict[str, Any], RateSolution]]:
+def factors_of(config):
     """Every row of the thresholds, with the exact factor of its row of the table."""
     loaded = rooflines.load_config(config)
     sweep = loaded.sweep("case")
@@ -196,8 +186,7 @@ def factors_of(config: Mapping[str, Any]) -> list[tuple[dict[str, Any], RateSolu
 
 @pytest.mark.filterwarnings("ignore::rooflines.PlausibilityWarning")
 @pytest.mark.parametrize("name", SWEEPS)
-def test_every_factor_of_the_table_is_the_exact_one(name: str) -> None:
-    """Outcome and limit are equal, the factor to 1e-13, in every fixed sweep."""
+def test_every_factor_of_the_table_is_the_exact_one(name):
     for row, exact_one in factors_of(asked(SWEEPS[name])):
         factor, found = exact_one.factor, row["critical_exact"]
         assert row["outcome"] == ("never" if factor is None else exact_one.outcome)
@@ -207,8 +196,7 @@ def test_every_factor_of_the_table_is_the_exact_one(name: str) -> None:
         assert [row[column] for column in (*empty, "limit_intensity")] == [None] * 5
 
 
-def test_times_that_are_equal_but_for_roundings_tie() -> None:
-    """Equal times, and times that differ by a part in 10^16; one in 10^12 is a difference."""
+def test_times_that_are_equal_but_for_roundings_tie():
     size, rate = 3**15, 43
     chips = {
         name: made_up(rate * size**2 + more, rate * 3 * size)
@@ -243,10 +231,7 @@ PATHS = {
         ("peak", {"B": 4096, "D": 4096, "F": 8192}, SPLITS[1]),
     ],
 )
-def test_a_chip_with_the_factor_is_compute_bound_in_the_table(
-    rate: str, sizes: dict[str, int], split: dict[str, Any]
-) -> None:
-    """And one with a hair less is not; for a share, the utilization is that share."""
+def test_a_chip_with_the_factor_is_compute_bound_in_the_table(rate, sizes, split):
     sweep = {"operation": "matmul", "grid": sizes, "dtypes": "bf16", **split}
     base = rooflines.load_config().chips["h100-sxm"]
     nominal = {
@@ -279,8 +264,7 @@ def test_a_chip_with_the_factor_is_compute_bound_in_the_table(
             assert [bound == "compute" for bound in table["bound"]] == [True, False]
 
 
-def test_only_what_is_split_can_be_solved_for_the_networks_rate() -> None:
-    """As for shards: with the fix."""
+def test_only_what_is_split_can_be_solved_for_the_networks_rate():
     sweep = {"operation": "matmul", "grid": dict.fromkeys("BDF", 64), "dtypes": "bf16"}
     sweep |= {"chips": "h100-sxm", "thresholds": ["network_rate"]}
     with pytest.raises(rooflines.RooflinesError) as error:

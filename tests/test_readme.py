@@ -1,13 +1,10 @@
 """The commands and snippets of README and docs run unchanged."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 from documents import DOCS, README
@@ -18,18 +15,13 @@ from pages import PAGES, blocks, commands
 
 import rooflines
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 TEXT = README.read_text(encoding="utf-8")
 WITH_SNIPPETS = [page for page in PAGES if blocks(page, "python")]
 LOADING = blocks(DOCS / "load-tables.md", "python")[:4]
 
 
 @pytest.fixture(scope="session")
-def swept(tmp_path_factory: pytest.TempPathFactory, default_results: Path) -> Path:
-    """A folder with the results of the default config, from the command that README names."""
+def swept(tmp_path_factory, default_results):
     assert re.search(r"plain `snakemake (--cores 4)`", TEXT)
     folder = tmp_path_factory.mktemp("swept")
     (folder / "results").symlink_to(default_results)
@@ -46,7 +38,7 @@ for title, code in json.load(sys.stdin):
 
 
 @pytest.mark.parametrize("page", WITH_SNIPPETS, ids=lambda page: page.stem)
-def test_the_snippets_of_a_page_run_on_what_the_workflow_made(page: Path, swept: Path) -> None:
+def test_the_snippets_of_a_page_run_on_what_the_workflow_made(page, swept):
     """Every Python snippet runs unchanged beside the results.
 
     Each of the four ways to load a table gives rows.
@@ -68,8 +60,7 @@ def test_the_snippets_of_a_page_run_on_what_the_workflow_made(page: Path, swept:
     assert run.returncode == 0, run.stderr
 
 
-def test_the_results_are_those_that_are_listed(swept: Path) -> None:
-    """The default config makes what the rules declare, but for `measurements`, which it has not."""
+def test_the_results_are_those_that_are_listed(swept):
     made = {path.name for path in (swept / "results").iterdir()}
     listed = {name.split("/")[0] for outputs, _ in declared() for name in outputs}
     of_measurements = {name for name in listed if name.startswith("measured")}
@@ -77,8 +68,7 @@ def test_the_results_are_those_that_are_listed(swept: Path) -> None:
     assert made == (listed | {"logs", ".made"}) - of_measurements
 
 
-def test_the_table_of_outputs_is_that_of_the_rules() -> None:
-    """`python docs/build` would change nothing; paths have wildcards, folders a slash."""
+def test_the_table_of_outputs_is_that_of_the_rules():
     text = OUTPUTS.read_text(encoding="utf-8")
     assert with_outputs(text) == text
     assert "| `tables/<sweep>/part-<part>.parquet` | one row per combination of sizes" in text
@@ -86,8 +76,7 @@ def test_the_table_of_outputs_is_that_of_the_rules() -> None:
     assert "| `charts/<family>/` |" in text
 
 
-def test_the_commands_that_say_where_a_file_comes_from_run(swept: Path) -> None:
-    """They run on the named files."""
+def test_the_commands_that_say_where_a_file_comes_from_run(swept):
     named = commands(DOCS / "provenance.md", "python -m rooflines.provenance")
     assert len(named) == 2
     for command in named:
@@ -103,10 +92,7 @@ def test_the_commands_that_say_where_a_file_comes_from_run(swept: Path) -> None:
         assert "as it was written" in run.stdout or "all as they were written" in run.stdout
 
 
-def test_the_example_config_runs_with_the_command_below_it(
-    tmp_path: Path, repository: Path, snakemake: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    """The config and the command of "Your own sweep" give a table and thresholds."""
+def test_the_example_config_runs_with_the_command_below_it(tmp_path, repository, snakemake):
     arguments = example(tmp_path, repository)
     tables = ("results/tables/index.csv", "results/thresholds.parquet")
     run = snakemake(*tables, *arguments, cwd=tmp_path)
@@ -117,10 +103,7 @@ def test_the_example_config_runs_with_the_command_below_it(
     assert set(frame["shape"]) == shapes
 
 
-def test_the_example_config_has_charts_and_a_site(
-    tmp_path: Path, repository: Path, snakemake: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    """A dry run of the same command; `make verify` runs it."""
+def test_the_example_config_has_charts_and_a_site(tmp_path, repository, snakemake):
     run = snakemake(*example(tmp_path, repository), "--dry-run", cwd=tmp_path)
     assert run.returncode == 0, run.stdout
     assert {"roofline", "bundle"} <= set(re.findall(r"\w+", run.stdout))
@@ -134,8 +117,7 @@ CHIP_BLOCKS = re.findall(
 
 
 @pytest.mark.parametrize("example", CHIP_BLOCKS, ids=lambda code: code.splitlines()[1].strip(" :"))
-def test_the_chips_that_config_readme_describes_can_be_swept(example: str, tmp_path: Path) -> None:
-    """Every chip in config/README.md gives rows: variant, new chip, calibrated chip."""
+def test_the_chips_that_config_readme_describes_can_be_swept(example, tmp_path):
     (chip,) = re.findall(r"^  ([a-z0-9-]+):$", example, flags=re.MULTILINE)
     sweep = (
         "sweeps:\n  shown:\n    operation: matmul\n    grid: {B: 64, D: 1024, F: D}\n"

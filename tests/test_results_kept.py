@@ -24,15 +24,14 @@ charts: []
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, with two configs."""
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.yaml").write_text(SMALL)
     (tmp_path / "other.yaml").write_text(SMALL.replace("64", "32"))
     return tmp_path
 
 
-def made(folder: Path, config: Path | None) -> Path:
+def made(folder, config):
     """A folder of results that are recorded as those of a config."""
     (folder / "tables").mkdir(parents=True)
     (folder / FOLDER).mkdir()
@@ -40,13 +39,12 @@ def made(folder: Path, config: Path | None) -> Path:
     return folder
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
+def run(*words):
     """A finished command."""
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
 
 
-def test_a_run_of_another_config_needs_replace(here: Path) -> None:
-    """The first config may be run again; what is made is that of the last one."""
+def test_a_run_of_another_config_needs_replace(here):
     first = run("-m", "rooflines", "run", "my.yaml", "--cores", "1", "--", "summary")
     assert first.returncode == 0, first.stderr
     table = here / "results/summary.csv"
@@ -70,7 +68,7 @@ def test_a_run_of_another_config_needs_replace(here: Path) -> None:
 class Terminal(io.StringIO):
     """Standard input that a person types."""
 
-    def isatty(self) -> bool:
+    def isatty(self):
         """It is one."""
         return True
 
@@ -83,7 +81,6 @@ def test_a_terminal_is_asked(
     answer: str,
     replaced: bool,  # noqa: FBT001, of the cases
 ) -> None:
-    """No answer is a no; y replaces."""
     results = made(here / "results", here / "my.yaml")
     monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
     assert cli.run(["run", "other.yaml", "--cores", "1", "--", "--version"]) == 2 * (not replaced)
@@ -92,23 +89,20 @@ def test_a_terminal_is_asked(
     assert ("would replace them" in said) != replaced
 
 
-def test_results_keep_their_config_when_both_are_moved(here: Path) -> None:
-    """The path of the config starts at the results."""
+def test_results_keep_their_config_when_both_are_moved(here):
     (here / "one").mkdir()
     made(here / "one/results", here / "one/my.yaml")
     (here / "one").rename(here / "two")
     assert config_of_results(here / "two/results") == here / "two/my.yaml"
 
 
-def test_a_damaged_record_needs_replace_too(here: Path) -> None:
-    """It is no path that a config has."""
+def test_a_damaged_record_needs_replace_too(here):
     results = made(here / "results", here / "my.yaml")
     (results / FOLDER / "config").write_bytes(b"\xff\x00")
     assert cli.run(["run", "my.yaml"]) == 2
 
 
-def test_results_without_a_config_may_be_replaced(here: Path) -> None:
-    """Those of several files or of an earlier version, and a folder with nothing but records."""
+def test_results_without_a_config_may_be_replaced(here):
     results = made(here / "results", None)
     assert config_of_results(results) is None
     record_config(results, here / "my.yaml")
@@ -128,15 +122,11 @@ def test_results_without_a_config_may_be_replaced(here: Path) -> None:
         ({"sweeps": {}}, [], None),
     ],
 )
-def test_the_config_file_of_a_run(
-    config: dict[str, object], files: list[Path], found: Path | None
-) -> None:
-    """The default one without any, and none of `--config` alone."""
+def test_the_config_file_of_a_run(config, files, found):
     assert config_file(config, files) == found
 
 
-def test_results_are_where_the_config_and_snakemake_put_them(here: Path) -> None:
-    """As `pathvars` and `--directory` have it."""
+def test_results_are_where_the_config_and_snakemake_put_them(here):
     assert results_of(None, []) == Path("results")
     assert results_of("my.yaml", ["--directory", "there"]) == Path("there/results")
     (here / "put.yaml").write_text(f"{SMALL}pathvars: {{results: elsewhere}}\n")

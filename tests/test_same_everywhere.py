@@ -1,7 +1,5 @@
 """Results do not depend on threads, the size of parts, locale, time zone, or hash seed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -103,8 +101,7 @@ ENVIRONMENTS = [
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> list[list[list[object]]]:
-    """The same config in several environments, each with several sizes of parts."""
+def runs(tmp_path_factory):
     outputs = []
     for environment in ENVIRONMENTS + [{"LC_ALL": name} for name in comma_locales()]:
         folder = tmp_path_factory.mktemp("environment")
@@ -124,7 +121,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[list[list[object]]]:
     return outputs
 
 
-def comma_locales() -> list[str]:
+def comma_locales():
     """Locales of this machine with a decimal comma; there may be none."""
     names = subprocess.run(
         ["locale", "-a"],  # noqa: S607
@@ -135,27 +132,23 @@ def comma_locales() -> list[str]:
     return [name for name in names if name.startswith(("de_DE", "fr_FR", "tr_TR"))][:2]
 
 
-def test_the_environments_differ(runs: list[list[list[object]]]) -> None:
-    """Threads, hashes and parts were really varied."""
+def test_the_environments_differ(runs):
     assert len({str(run[0][3]) for run in runs}) >= 4
     assert len({str(run[0][4]) for run in runs}) >= 3
     parts = [part[2] for part in runs[0]]
-    assert parts == sorted(set(parts))  # type: ignore[type-var]
+    assert parts == sorted(set(parts))
 
 
-def test_every_number_is_the_same_everywhere(runs: list[list[list[object]]]) -> None:
-    """Rows, thresholds and skipped rows have the same digits in every environment."""
+def test_every_number_is_the_same_everywhere(runs):
     assert len({str(part[0]) for run in runs for part in run}) == 1
 
 
-def test_what_a_job_depends_on_is_the_same_everywhere(runs: list[list[list[object]]]) -> None:
-    """The spec of a part is the same text in every environment, or jobs would run needlessly."""
+def test_what_a_job_depends_on_is_the_same_everywhere(runs):
     for of_one_size in zip(*runs, strict=True):
         assert len({str(part[1]) for part in of_one_size}) == 1
 
 
-def test_no_module_asks_for_the_locale_or_the_time() -> None:
-    """Code that computes and writes tables reads no clock, locale, environment or random number."""
+def test_no_module_asks_for_the_locale_or_the_time():
     package = Path(rooflines.__file__).parent
     folders = closure("critical")
     files = [file for name in folders for file in (package / name).rglob("*.py")]

@@ -7,7 +7,7 @@ import pytest
 from rooflines.explanation.sentences import Ranking, Sentence, broken, first_true
 
 
-def rows(**columns: object) -> list[dict[str, object]]:
+def rows(**columns):
     """One row."""
     return [columns]
 
@@ -163,26 +163,22 @@ DEFECTS: dict[str, tuple[Sentence, Sentence]] = {
 
 
 @pytest.mark.parametrize("name", DEFECTS)
-def test_a_wrong_sentence_is_refused_and_its_mended_form_said(name: str) -> None:
-    """The wrong one breaks a rule; the next is said in its place."""
+def test_a_wrong_sentence_is_refused_and_its_mended_form_said(name):
     wrong, mended = DEFECTS[name]
     assert broken(wrong) is not None
     assert broken(mended) is None
     assert first_true([wrong, mended]) is mended
 
 
-def test_all_fifteen_are_there() -> None:
-    """As many as were found."""
+def test_all_fifteen_are_there():
     assert len(DEFECTS) == 15
 
 
-def test_a_ranking_of_bounds_says_so() -> None:
-    """Without timings a chip is first by its bound alone."""
+def test_a_ranking_of_bounds_says_so():
     assert broken(Sentence(text="B200 gives most", ranks=Ranking(2.0, 1.0))) is not None
     assert broken(Sentence(text="B200 gives most by its bound", ranks=Ranking(2.0, 1.0))) is None
 
 
-def test_with_nothing_true_to_say_it_fails() -> None:
-    """The last sentence has to describe only."""
+def test_with_nothing_true_to_say_it_fails():
     with pytest.raises(ValueError, match="slower chip"):
         first_true([Sentence(text="peak x 0.42", factor=0.42)])

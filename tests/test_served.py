@@ -3,10 +3,7 @@
 The measurements are not part of the repository: `ROOFLINES_PUBLIC_DATA` names their folder.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -14,9 +11,6 @@ from served import DATA, compared, served_csv
 from served_estimates import Steps, fitted, judged, steps_of
 
 import rooflines
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEAD = (
     "model,checkpoint,chip,engine,engine_version,precision,linear,experts,tp,pp,attention_dp,"
@@ -33,20 +27,19 @@ CACHED = 163_840
 """Its cache elements per token of context [1]."""
 
 
-def made_up(folder: Path, *rows: str) -> pl.DataFrame:
+def made_up(folder, *rows):
     """Return runs that were never measured, compared."""
     path = folder / "served.csv"
     path.write_text(HEAD + "".join(f"{row}{number}\n" for number, row in enumerate(rows)))
     return compared(path)
 
 
-def llama(tp: int, concurrency: int, ttft: float, tpot: float) -> str:
+def llama(tp, concurrency, ttft, tpot):
     """Return the row of a run of Llama 3.1 70B in fp8 on H200, without its id."""
     return LLAMA.format(tp=tp, c=concurrency, ttft=ttft, tpot=tpot)
 
 
-def test_the_bounds_of_a_run_are_those_worked_out_by_hand(tmp_path: Path) -> None:
-    """Eight clients, a third of the time in the queue: five in decode, at 819 + 410 tokens."""
+def test_the_bounds_of_a_run_are_those_worked_out_by_hand(tmp_path):
     row = made_up(tmp_path, llama(1, 8, 0.5 * 819 * 0.02, 0.02)).row(0, named=True)
     assert (row["B"], row["S"], row["chips"], row["fits"]) == (5, 819 + 410, 1, True)
     assert row["tokens_per_s_per_chip"] == pytest.approx(8 / 1.5 / 0.02)
@@ -60,16 +53,14 @@ def test_the_bounds_of_a_run_are_those_worked_out_by_hand(tmp_path: Path) -> Non
     assert row["experts_s"] == 0
 
 
-def test_more_chips_share_the_work_and_a_lone_sequence_counts_as_one(tmp_path: Path) -> None:
-    """Four chips take a quarter of the time; a batch below one is rounded up."""
+def test_more_chips_share_the_work_and_a_lone_sequence_counts_as_one(tmp_path):
     frame = made_up(tmp_path, llama(1, 1, 99, 0.02), llama(4, 1, 99, 0.02))
     one, four = frame["tpot_bound_s"]
     assert frame["B"].to_list() == [1, 1]
     assert four == pytest.approx(one / 4, rel=1e-12)
 
 
-def test_runs_are_left_out_with_a_reason(tmp_path: Path) -> None:
-    """Caches beyond the memory, a split that is not recorded, and the copy of a measurement."""
+def test_runs_are_left_out_with_a_reason(tmp_path):
     rows = (llama(1, 500, 0.01, 0.02), llama(16, 4, 0.1, 0.02), *[llama(1, 4, 0.1, 0.02)] * 2)
     frame = made_up(tmp_path, *rows).sort("id")
     why = [reason and reason.split()[0] for reason in frame["left_out"]]
@@ -79,8 +70,7 @@ def test_runs_are_left_out_with_a_reason(tmp_path: Path) -> None:
 NUMBERS = {"math": 0.4, "memory": 0.6, "network": 0.3, "overhead_s": 2e-5}
 
 
-def test_the_estimate_of_a_run_is_that_of_explain(tmp_path: Path) -> None:
-    """Nominal lengths, the format of the run, caches in fp8; B by Little's law, to the nearest."""
+def test_the_estimate_of_a_run_is_that_of_explain(tmp_path):
     steps = steps_of(made_up(tmp_path, llama(2, 24, 0.5 * 1024 * 0.02, 0.02)))
     (run,) = steps.runs.to_dicts()
     assert (run["B"], run["S"], run["tp"], run["dp"], run["ep"]) == (16, 1024 + 512, 2, 1, 1)
@@ -101,8 +91,7 @@ def test_the_estimate_of_a_run_is_that_of_explain(tmp_path: Path) -> None:
     assert sums.row(0) == pytest.approx((row["t_math_s"], moved, row["t_network_s"]))
 
 
-def test_a_fit_recovers_the_numbers_of_made_up_runs(tmp_path: Path) -> None:
-    """Of the configurations that it sees; the others then have no error."""
+def test_a_fit_recovers_the_numbers_of_made_up_runs(tmp_path):
     sizes = [(tp, clients) for tp in (1, 2, 4, 8) for clients in (1, 4, 16, 64, 256, 1024)]
     runs = made_up(tmp_path, *(llama(tp, clients, 1e-9, 1.0) for tp, clients in sizes))
     steps = steps_of(runs)
@@ -120,16 +109,14 @@ def test_a_fit_recovers_the_numbers_of_made_up_runs(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def measured() -> pl.DataFrame:
-    """The public measurements; tests that use them are skipped without."""
+def measured():
     path = served_csv()
     if path is None:
         pytest.skip(f"no public measurements: {DATA} names no folder")
     return compared(path)
 
 
-def test_no_measurement_is_below_the_bound(measured: pl.DataFrame) -> None:
-    """Times of all runs whose weights and caches fit; few do not fit."""
+def test_no_measurement_is_below_the_bound(measured):
     fit = measured.filter("fits")
     below = fit.filter(
         (pl.col("tpot_s") < pl.col("tpot_bound_s")) | (pl.col("ttft_s") < pl.col("ttft_bound_s"))

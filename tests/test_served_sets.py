@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -20,9 +19,6 @@ from rooflines.fits.layouts import SAME_RUN
 from rooflines.fits.read import read_timings
 from rooflines.measured.served import missing_step_reason
 from rooflines.measured.sets import measured_recipe, measured_set_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEAD = "model,chip,software,linear,experts,tp,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
 LLAMA = "llama-3.1-70b,h200-sxm,vllm,fp8,fp8"
@@ -49,15 +45,14 @@ RATE = Fraction("4.8e12")
 """The bandwidth of an H200 [byte/s]."""
 
 
-def config(folder: Path, *runs: str, head: str = HEAD, **more: object) -> rooflines.Config:
+def config(folder, *runs, head=HEAD, **more):
     """A config with a set of runs."""
     (folder / "runs.csv").write_text("\n".join([head, *runs]) + "\n", encoding="utf-8")
     sets = {"runs": {"file": str(folder / "runs.csv")}}
     return rooflines.load_config({"measurements": sets, **more})
 
 
-def test_runs_have_the_bound_of_their_step(tmp_path: Path) -> None:
-    """Worked by hand, at 819 + 410 tokens; four chips take a quarter of the time."""
+def test_runs_have_the_bound_of_their_step(tmp_path):
     found = rooflines.measurements(config(tmp_path, *RUNS), "runs")
     assert found.select("B", "S", "shards", "dtypes").rows() == [
         (5, 1229, 1, "fp8"),
@@ -76,8 +71,7 @@ def test_runs_have_the_bound_of_their_step(tmp_path: Path) -> None:
     assert found["reason"].null_count() == found.height
 
 
-def test_runs_without_a_row_have_a_reason(tmp_path: Path) -> None:
-    """What the chip lacks, and what does not fit it."""
+def test_runs_without_a_row_have_a_reason(tmp_path):
     one = config(tmp_path, *RUNS).measurement("runs")
     counted = [(row["chip"], row["lacks"], row["reason"]) for row in one.skipped(one.joined())]
     assert counted == [
@@ -86,8 +80,7 @@ def test_runs_without_a_row_have_a_reason(tmp_path: Path) -> None:
     ]
 
 
-def test_the_estimate_of_a_run_is_that_of_explain(tmp_path: Path) -> None:
-    """Nominal lengths, to the nearest sequence; weights and cache in fp8, the rest in bf16."""
+def test_the_estimate_of_a_run_is_that_of_explain(tmp_path):
     waiting = 0.5 * 1024 * 0.02
     runs = config(tmp_path, f"{LLAMA},2,1024,1024,25,{waiting},0.02")
     (run,) = rooflines.measurements(runs, "runs").to_dicts()
@@ -146,10 +139,7 @@ PARALLEL = "model,chip,software,linear,experts,input_tokens,output_tokens,concur
         (f"{ALL_TO_ALL.replace('h200-sxm', 'partly')},8,,8,1", None, "no calibration in bf16"),
     ],
 )
-def test_an_estimate_has_the_split_of_the_run(
-    run: str, split: str | None, lacks: str | None, tmp_path: Path
-) -> None:
-    """Replicas are data parallelism; a run without an estimate keeps its bound, and is counted."""
+def test_an_estimate_has_the_split_of_the_run(run, split, lacks, tmp_path):
     head = f"{PARALLEL},tp,attention_dp,moe_tp,moe_ep"
     (tmp_path / "fits.yaml").write_text(json.dumps({"calibrations": {"partly/mine": {"fp8": FIT}}}))
     more = {
@@ -167,15 +157,13 @@ def test_an_estimate_has_the_split_of_the_run(
     assert counted == ([("estimate", lacks, 1)] if lacks else [])
 
 
-def test_every_replica_has_a_sequence(tmp_path: Path) -> None:
-    """One request on eight replicas is a step of eight sequences."""
+def test_every_replica_has_a_sequence(tmp_path):
     run = f"{ALL_TO_ALL.replace(',16,1,', ',1,1,')},1,8,1,8"
     runs = config(tmp_path, run, head=f"{PARALLEL},tp,attention_dp,moe_tp,moe_ep")
     assert rooflines.measurements(runs, "runs")["estimate_B"].to_list() == [8]
 
 
-def test_the_calibration_of_the_engine_counts_first(tmp_path: Path) -> None:
-    """Then that of other software of the chip, or else the chip's own."""
+def test_the_calibration_of_the_engine_counts_first(tmp_path):
     (tmp_path / "runs.csv").write_text(f"{HEAD}\n{LLAMA},1,1024,1024,8,1,0.02\n")
     sets = {"runs": {"file": str(tmp_path / "runs.csv")}}
     calibrated = tmp_path / "mine.yaml"
@@ -200,8 +188,7 @@ def test_the_calibration_of_the_engine_counts_first(tmp_path: Path) -> None:
     assert row["t_estimate_s"] > 2 * row["t_lower_s"]
 
 
-def test_a_chip_without_a_capacity_has_no_row() -> None:
-    """Whether weights and caches fit is then not known."""
+def test_a_chip_without_a_capacity_has_no_row():
     plain = copy.deepcopy(chip_entries()["h200-sxm"].plain)
     assert missing_step_reason(Chip.model_validate(plain), "fp8_block") is None
     del plain["memory"]["hbm"]["capacity_bytes"]
@@ -209,8 +196,7 @@ def test_a_chip_without_a_capacity_has_no_row() -> None:
     assert reason == "no published capacity of memory level hbm"
 
 
-def test_an_efficiency_does_not_move_the_bound(tmp_path: Path) -> None:
-    """It is nominal, as that of all timings."""
+def test_an_efficiency_does_not_move_the_bound(tmp_path):
     slow = {"base": "h200-sxm", "efficiency": {"memory": 0.5}, "source": "a guess"}
     (tmp_path / "runs.csv").write_text(f"{HEAD}\n{RUNS[0].replace('h200-sxm', 'slow')}\n")
     sets = {"runs": {"file": str(tmp_path / "runs.csv")}}
@@ -219,8 +205,7 @@ def test_an_efficiency_does_not_move_the_bound(tmp_path: Path) -> None:
     assert rooflines.measurements(found, "runs")["t_lower_s"][0] == pytest.approx(bound, rel=1e-12)
 
 
-def test_the_summary_has_a_row_for_each_model_and_format(tmp_path: Path) -> None:
-    """The split is `held_out`: no fit is to served models."""
+def test_the_summary_has_a_row_for_each_model_and_format(tmp_path):
     every = rooflines.measured_summary(config(tmp_path, *RUNS)).filter(region="all")
     found = every.filter(pl.col("shards").is_null())
     assert found.select("model", "software", "dtypes", "split", "n").rows() == [
@@ -235,8 +220,7 @@ def test_the_summary_has_a_row_for_each_model_and_format(tmp_path: Path) -> None
     assert first["ratio_lower_median"].to_list()[1:] == runs["ratio_lower"].to_list()[:2]
 
 
-def test_the_summary_counts_the_runs_with_an_estimate(tmp_path: Path) -> None:
-    """One row for runs with and without: the ratios to the estimate are of those that have one."""
+def test_the_summary_counts_the_runs_with_an_estimate(tmp_path):
     head = f"{PARALLEL},tp,attention_dp,moe_tp,moe_ep"
     runs = config(tmp_path, f"{ALL_TO_ALL},8,,8,1", f"{ALL_TO_ALL},8,,1,1", head=head)
     row = rooflines.measured_summary(runs).filter(region="all", shards=8).to_dicts()[0]
@@ -246,22 +230,20 @@ def test_the_summary_counts_the_runs_with_an_estimate(tmp_path: Path) -> None:
     assert row["band_coverage"] is None
 
 
-def test_a_run_below_the_bound_is_unexplained(tmp_path: Path) -> None:
+def test_a_run_below_the_bound_is_unexplained(tmp_path):
     """70 GB at 4.8 TB/s take 14.5 ms."""
     found = rooflines.measurements(config(tmp_path, f"{LLAMA},1,1024,1024,1,1,0.012"), "runs")
     assert found["reason"].to_list() == ["unexplained"]
 
 
-def test_columns_that_are_missing_are_one_chip_and_bf16(tmp_path: Path) -> None:
-    """Formats, engine and split are optional."""
+def test_columns_that_are_missing_are_one_chip_and_bf16(tmp_path):
     head = "model,chip,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
     runs = config(tmp_path, "llama-3.1-8b,h200-sxm,1024,1024,1,99,0.01", head=head)
     (row,) = rooflines.measurements(runs, "runs").to_dicts()
     assert (row["shards"], row["dtypes"], row["software"]) == (1, "bf16", None)
 
 
-def test_the_recipe_has_the_shapes_of_the_models(tmp_path: Path) -> None:
-    """With their sources, so that a change of one remakes the table; a job needs no more."""
+def test_the_recipe_has_the_shapes_of_the_models(tmp_path):
     one = config(tmp_path, *RUNS).measurement("runs")
     recipe = json.loads(json.dumps(measured_recipe(one)))
     assert_frame_equal(measured_set_of(recipe).joined().frame, one.joined().frame)
@@ -270,8 +252,7 @@ def test_the_recipe_has_the_shapes_of_the_models(tmp_path: Path) -> None:
     assert "Llama-3.1-8B" in recipe["models"]["llama-3.1-8b"]["source"]
 
 
-def test_a_public_layout_is_read_without_copies(tmp_path: Path) -> None:
-    """A measurement counts once; of many chips the split is not recorded; requests are filled."""
+def test_a_public_layout_is_read_without_copies(tmp_path):
     names = "linear,experts,tp,attention_dp,moe_tp,moe_ep,concurrency,batch"
     path = tmp_path / "sample.csv"
     same = "llama-3.1-70b,h200-sxm,trtllm,1024,1024,0.1,0.02"
@@ -298,8 +279,7 @@ def test_a_public_layout_is_read_without_copies(tmp_path: Path) -> None:
         (f"{LLAMA},1,1024,1024,500,0.01,0.02", "has no timing that the model has a row for"),
     ],
 )
-def test_wrong_runs_are_refused(run: str, message: str, tmp_path: Path) -> None:
-    """Before a run, with the place and a fix."""
+def test_wrong_runs_are_refused(run, message, tmp_path):
     with pytest.raises(RooflinesError) as refusal:
         rooflines.measurements(config(tmp_path, run), "runs")
     assert message in str(refusal.value)
@@ -310,7 +290,7 @@ LOADS = ((1, 0.09, 0.018), (4, 0.15, 0.02), (16, 0.4, 0.024), (64, 1.2, 0.04))
 """Requests at the same time, and the times to the first token and per output token [s]."""
 
 
-def loads(ttft: float = 1.0, tpot: float = 1.0) -> list[str]:
+def loads(ttft=1.0, tpot=1.0):
     """Runs of `LOADS` with times that are multiplied."""
     return [f"{LLAMA},1,1024,1024,{n},{ttft * a},{tpot * b}" for n, a, b in LOADS]
 
@@ -326,10 +306,7 @@ def loads(ttft: float = 1.0, tpot: float = 1.0) -> list[str]:
         (1.0, 1e-3, {"tpot_s": "1e3"}),
     ],
 )
-def test_times_in_other_units_are_refused(
-    ttft: float, tpot: float, fixes: dict[str, str], tmp_path: Path
-) -> None:
-    """Each column by itself, with the factor that makes seconds of it."""
+def test_times_in_other_units_are_refused(ttft, tpot, fixes, tmp_path):
     with pytest.raises(RooflinesError) as refusal:
         rooflines.measurements(config(tmp_path, *loads(ttft, tpot)), "runs")
     message = str(refusal.value)
@@ -339,8 +316,7 @@ def test_times_in_other_units_are_refused(
         assert f"fix: write seconds: times {factor}" in message
 
 
-def test_the_longest_wait_is_that_of_requests_one_after_another(tmp_path: Path) -> None:
-    """One request alone reads its prompt within a second and 300 times the bound."""
+def test_the_longest_wait_is_that_of_requests_one_after_another(tmp_path):
     found = rooflines.measurements(config(tmp_path, *loads()), "runs")
     over = 90 / (1 + 300 * found["ttft_lower_s"][0])
     with pytest.raises(RooflinesError, match=f"is {over:.3g} times as long as all requests"):
@@ -356,31 +332,25 @@ def test_the_longest_wait_is_that_of_requests_one_after_another(tmp_path: Path) 
         (1, 1e-3),  # all but the last of its tokens in a cache
     ],
 )
-def test_honest_times_to_the_first_token_are_kept(
-    requests: int, ttft_s: float, tmp_path: Path
-) -> None:
-    """However long or short, as long as they are possible."""
+def test_honest_times_to_the_first_token_are_kept(requests, ttft_s, tmp_path):
     run = f"{LLAMA},1,1024,1024,{requests},{ttft_s},0.04"
     assert rooflines.measurements(config(tmp_path, *loads(), run), "runs").height == 5
     assert rooflines.measurements(config(tmp_path, run), "runs").height == 1
 
 
-def test_a_table_that_lacks_columns_is_refused(tmp_path: Path) -> None:
-    """The message names those of runs."""
+def test_a_table_that_lacks_columns_is_refused(tmp_path):
     with pytest.raises(RooflinesError, match="lacks the columns chip, concurrency"):
         config(tmp_path, "a,1,1,1,1", head="model,input_tokens,output_tokens,ttft_s,tpot_s")
 
 
-def test_runs_are_not_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A fit is of matmuls or collectives."""
+def test_runs_are_not_calibrated(tmp_path, capsys):
     config(tmp_path, *RUNS)
     words = ["calibrate", str(tmp_path / "runs.csv"), "--chip", "h200-sxm", "--software", "vllm"]
     assert cli.run(words) == 2
     assert "has runs of served models, which are not fitted" in capsys.readouterr().err
 
 
-def test_a_run_has_its_columns_in_the_dictionary(tmp_path: Path) -> None:
-    """With nulls only where it allows them."""
+def test_a_run_has_its_columns_in_the_dictionary(tmp_path):
     table = rooflines.measurements(config(tmp_path, *RUNS), "runs")
     columns = rooflines.columns().filter(file="measured")
     known = columns.filter(pl.col("column").is_in(table.columns))

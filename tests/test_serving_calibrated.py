@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
 
 import polars as pl
 import random_serving
@@ -22,11 +22,6 @@ import rooflines
 from rooflines.critical.steps import step_thresholds
 from rooflines.sweep.rows import StepTable
 
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    import serving_kernels
-
 KEYS = ("model", "phase", "chip", "memory", "network", "dtypes", "split")
 """Keys that name a case."""
 
@@ -37,7 +32,7 @@ MANY = limits.FAR_TILES
 """A batch so large that only what grows with it counts, of whole tiles."""
 
 
-def time(case: serving_kernels.Case, batch: int, new: int, context: int) -> Fraction:
+def time(case, batch, new, context):
     """The estimate of a step [s], exact."""
     step = Step(batch, new, context)
     total: Fraction = sum(
@@ -46,7 +41,7 @@ def time(case: serving_kernels.Case, batch: int, new: int, context: int) -> Frac
     return total
 
 
-def check_row(case: serving_kernels.Case, row: dict[str, Any]) -> None:
+def check_row(case, row):
     """Whether a size is the first that attains 90 % of the plateau."""
     found = row["saturates_estimate"]
     if None in case.fits.kernels.values() or row["axis"] == "S":
@@ -55,7 +50,7 @@ def check_row(case: serving_kernels.Case, row: dict[str, Any]) -> None:
     context, new = row["S"], row["S"] if case.phase == "prefill" else row.get("T") or 1
     slope = (time(case, 2 * MANY, new, context) - time(case, MANY, new, context)) / MANY
 
-    def attains(batch: int) -> bool:
+    def attains(batch):
         return 9 * time(case, batch, new, context) <= 10 * slope * batch
 
     assert found is not None
@@ -67,7 +62,7 @@ def check_row(case: serving_kernels.Case, row: dict[str, Any]) -> None:
 
 @check(60)
 @given(config=CALIBRATED)
-def test_batches_are_those_found_by_trying(config: dict[str, Any]) -> None:
+def test_batches_are_those_found_by_trying(config):
     """The batches just below the one that is found, and the smallest, by an oracle.
 
     Null where a kernel has no calibration.
@@ -82,8 +77,7 @@ def test_batches_are_those_found_by_trying(config: dict[str, Any]) -> None:
         check_row(cases[tuple(row[key] for key in KEYS)], row)
 
 
-def test_batches_of_the_default_config_are_those_found_by_trying() -> None:
-    """Some of those with estimates, of models with windows and experts, by shipped calibrations."""
+def test_batches_of_the_default_config_are_those_found_by_trying():
     sweep = plain_file("config.yaml")["model-sweeps"]["serving"]
     catalogues = plain_file("models.yaml")["models"], plain_file("chips.yaml")["chips"]
     found = serving_oracle.cases(
@@ -98,7 +92,7 @@ def test_batches_of_the_default_config_are_those_found_by_trying() -> None:
         check_row(case, row)
 
 
-def test_sizes_are_those_of_the_rows() -> None:
+def test_sizes_are_those_of_the_rows():
     """The first batch of one layer whose time is within 90 % of what large ones take.
 
     Without a calibration, and along chips, there is none.
@@ -116,7 +110,7 @@ def test_sizes_are_those_of_the_rows() -> None:
         ("fitted", "S"),
     ]
 
-    def times(grid: dict[str, list[int]]) -> list[float]:
+    def times(grid):
         asked = {**ON_TINY, "chips": ["fitted"], "grid": grid, "thresholds": []}
         return StepTable(model_sweep(asked, chips)).frame().collect()["t_estimate_s"].to_list()
 

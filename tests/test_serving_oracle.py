@@ -1,9 +1,6 @@
 """The oracle of whole models agrees with plain counting, on random sweeps."""
 
-from __future__ import annotations
-
 from fractions import Fraction
-from typing import Any
 
 import model_oracle
 import random_serving
@@ -12,16 +9,13 @@ import serving_oracle
 from hypothesis import given
 from hypothesis import strategies as st
 from random_sweeps import BITS, check
-from serving_kernels import Case, Step, entries_held, entries_moved, pairs, touched
-from serving_values import Values, bound_of, model_values, times
+from serving_kernels import Step, entries_held, entries_moved, pairs, touched
+from serving_values import bound_of, model_values, times
 
 
 @check(200)
 @given(context=st.integers(1, 30), new=st.integers(1, 30), window=st.none() | st.integers(1, 40))
-def test_pairs_and_entries_are_those_counted_one_by_one(
-    context: int, new: int, window: int | None
-) -> None:
-    """The oracle of shapes counts positions, that of serving has formulas."""
+def test_pairs_and_entries_are_those_counted_one_by_one(context, new, window):
     new = min(new, context)
     positions = range(context - new + 1, context + 1)
     assert pairs(context, new, window) == sum(model_oracle.attended(p, window) for p in positions)
@@ -31,16 +25,13 @@ def test_pairs_and_entries_are_those_counted_one_by_one(
 
 @check(200)
 @given(chosen=st.integers(1, 8), tokens=st.fractions(0, 50, max_denominator=16))
-def test_touched_experts_of_a_fraction_of_tokens_have_sixty_digits(
-    chosen: int, tokens: Fraction
-) -> None:
-    """The untouched share to the power of the denominator is a rational number."""
+def test_touched_experts_of_a_fraction_of_tokens_have_sixty_digits(chosen, tokens):
     untouched = 1 - touched(8, chosen, tokens, "uniform") / 8
     power = Fraction(8 - chosen, 8) ** tokens.numerator
     assert abs(untouched**tokens.denominator - power) <= power / 10**55
 
 
-def supported(config: dict[str, Any]) -> list[tuple[Values, Case]]:
+def supported(config):
     """The cases of a random config that its chips support."""
     sweep = config["model-sweeps"]["random"]
     found = serving_oracle.cases(sweep, {}, config["chips"], BITS)
@@ -49,10 +40,7 @@ def supported(config: dict[str, Any]) -> list[tuple[Values, Case]]:
 
 @check(60)
 @given(config=random_serving.configs(), context=st.integers(8, 400))
-def test_thresholds_of_batches_are_those_found_by_trying(
-    config: dict[str, Any], context: int
-) -> None:
-    """Critical batches, batches within a time and batches that fit: every B up to 60."""
+def test_thresholds_of_batches_are_those_found_by_trying(config, context):
     for _, case in supported(config)[:2]:
         least, most = case.dp, case.dp + 60
         steps = {b: model_values(case, Step(b, 1, context)) for b in range(least, most)}
@@ -71,8 +59,7 @@ def test_thresholds_of_batches_are_those_found_by_trying(
 
 @check(60)
 @given(config=random_serving.configs(), new=st.integers(1, 6))
-def test_context_ceilings_are_those_found_by_trying(config: dict[str, Any], new: int) -> None:
-    """The last of all contexts up to the end of the window and 60 more."""
+def test_context_ceilings_are_those_found_by_trying(config, new):
     for keys, case in supported(config)[:2]:
         if keys["phase"] == "prefill":
             continue
@@ -91,8 +78,7 @@ def test_context_ceilings_are_those_found_by_trying(config: dict[str, Any], new:
 
 @check(100)
 @given(config=random_serving.configs())
-def test_bounds_of_random_rows_are_in_order(config: dict[str, Any]) -> None:
-    """Lower, one after another, upper; sums of the groups' rows; shares of peaks up to 1."""
+def test_bounds_of_random_rows_are_in_order(config):
     sweep = config["model-sweeps"]["random"]
     rows = list(serving_oracle.model_rows(sweep, {}, config["chips"], BITS))
     layers = list(serving_oracle.layer_rows(sweep, {}, config["chips"], BITS))
@@ -111,10 +97,7 @@ def test_bounds_of_random_rows_are_in_order(config: dict[str, Any]) -> None:
 
 @check(30)
 @given(config=random_serving.request_configs())
-def test_tokens_of_random_requests_take_as_long_as_steps_between_first_and_last(
-    config: dict[str, Any],
-) -> None:
-    """A step with a longer context takes at least as long."""
+def test_tokens_of_random_requests_take_as_long_as_steps_between_first_and_last(config):
     sweep = config["model-sweeps"]["random"]
     rows = list(serving_oracle.request_rows(sweep, {}, config["chips"], BITS))
     for keys, case in supported(config):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -24,11 +24,6 @@ from rooflines.model.resources import RESOURCES
 from rooflines.sweep.rows import KernelTable, StepTable
 from rooflines.sweep.sheet import key_columns
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rooflines.model.columns import Column
-
 ULPS = 1e-12
 CONFIGS = random_serving.configs() | random_serving.calibrated(random_serving.configs())
 """With the calibrations of chips, and of software."""
@@ -45,8 +40,7 @@ SUMMED = (
 
 @check(150)
 @given(config=CONFIGS)
-def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
-    """Keys, order, bound, fits and largest batch are equal, amounts and times to 1e-12."""
+def test_every_row_of_a_random_sweep_is_the_exact_one(config):
     truth = [row for row in expected_rows(config) if row.values is not None]
     table = StepTable(sweep_of(config)).frame().collect()
     assert table.height == len(truth)
@@ -58,8 +52,7 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) ->
 
 @check(100)
 @given(config=CONFIGS)
-def test_every_kernel_of_a_random_sweep_is_the_exact_one(config: dict[str, Any]) -> None:
-    """Every kernel of every row is there, with its amounts, times and bound."""
+def test_every_kernel_of_a_random_sweep_is_the_exact_one(config):
     (sweep,) = config["model-sweeps"].values()
     table = KernelTable(sweep_of(config)).frame().collect()
     keys = [*keys_of(table), "group"]
@@ -75,15 +68,14 @@ def test_every_kernel_of_a_random_sweep_is_the_exact_one(config: dict[str, Any])
         assert differences(row, truth[key]) == [], key
 
 
-def keys_of(kernels: pl.DataFrame) -> list[str]:
+def keys_of(kernels):
     """The columns before `group`: what names a row of the sweep."""
     return kernels.columns[: kernels.columns.index("group")]
 
 
 @check(150)
 @given(config=random_serving.configs())
-def test_rows_without_a_place_are_skipped_with_a_reason(config: dict[str, Any]) -> None:
-    """All rows that are not in the table; each reason holds for the rows that it counts."""
+def test_rows_without_a_place_are_skipped_with_a_reason(config):
     truth = [row for row in expected_rows(config) if row.values is None]
     skipped = sweep_of(config).skipped
     assert sum(each.rows for each in skipped) == len(truth)
@@ -103,8 +95,7 @@ def test_rows_without_a_place_are_skipped_with_a_reason(config: dict[str, Any]) 
 
 @check(50)
 @given(config=CONFIGS, data=st.data())
-def test_slices_in_order_are_the_whole(config: dict[str, Any], data: st.DataObject) -> None:
-    """Of steps, of their kernels, and of both as they are written."""
+def test_slices_in_order_are_the_whole(config, data):
     sweep = sweep_of(config)
     cuts = data.draw(st.lists(st.integers(0, sweep.rows), max_size=4))
     edges = [0, *sorted(cuts), sweep.rows]
@@ -125,20 +116,19 @@ def test_slices_in_order_are_the_whole(config: dict[str, Any], data: st.DataObje
         assert_same(parts.sort(order), plain(kernels.lazy()).sort(order))
 
 
-def plain(frame: pl.LazyFrame) -> pl.DataFrame:
+def plain(frame):
     """A table with its texts as String."""
     return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String)).collect()
 
 
-def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
+def assert_same(found, expected):
     """Demand equal rows, to the last bit."""
     assert_frame_equal(plain(found.lazy()), plain(expected.lazy()), check_exact=True)
 
 
 @check(100)
 @given(config=CONFIGS)
-def test_laws_of_random_rows(config: dict[str, Any]) -> None:
-    """Lower <= ops <= upper; finite; null only where the column says so; shares up to 1."""
+def test_laws_of_random_rows(config):
     sweep = sweep_of(config)
     table, kernels = StepTable(sweep).frame().collect(), KernelTable(sweep).frame().collect()
     assert (table["t_lower_s"] <= table["t_ops_s"] * (1 + ULPS)).all()
@@ -150,7 +140,7 @@ def test_laws_of_random_rows(config: dict[str, Any]) -> None:
     check_values(kernels, sweep.layer_columns)
 
 
-def check_values(table: pl.DataFrame, columns: Iterable[Column]) -> None:
+def check_values(table, columns):
     """Demand the documented columns in order, finite numbers, and documented nulls only."""
     columns = list(columns)
     assert table.columns == [column.name for column in columns]
@@ -163,8 +153,7 @@ def check_values(table: pl.DataFrame, columns: Iterable[Column]) -> None:
 
 @check(100)
 @given(config=CONFIGS)
-def test_a_row_is_the_sum_of_its_kernels(config: dict[str, Any]) -> None:
-    """Of each, as many as the model has layers of it."""
+def test_a_row_is_the_sum_of_its_kernels(config):
     sweep = sweep_of(config)
     table, kernels = plain(StepTable(sweep).frame()), plain(KernelTable(sweep).frame())
     keys = keys_of(kernels)
@@ -186,8 +175,7 @@ def test_a_row_is_the_sum_of_its_kernels(config: dict[str, Any]) -> None:
 
 @check(60)
 @given(config=random_serving.configs())
-def test_exact_times_are_those_of_the_oracle(config: dict[str, Any]) -> None:
-    """What resolves ties, to forty digits: touched experts have sixty."""
+def test_exact_times_are_those_of_the_oracle(config):
     (form,) = config["model-sweeps"].values()
     truth = {
         tuple(keys[name] for name in NAMING): case
@@ -212,7 +200,7 @@ def test_exact_times_are_those_of_the_oracle(config: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("batch", [6, 10, 98])
 @pytest.mark.parametrize("model", [TINY, LATENT], ids=["experts", "latent"])
-def test_an_exact_tie_goes_to_compute(model: dict[str, Any], batch: int) -> None:
+def test_an_exact_tie_goes_to_compute(model, batch):
     """Rates in proportion to the work of a step: rounded times differ in the last digit, if at all.
 
     One sequence of each replica fewer and it is memory-bound, one more and it is compute-bound.

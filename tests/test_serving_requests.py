@@ -40,19 +40,18 @@ MEANS = (
 )
 
 
-def rows_of(sweep: Values, chips: Values, fits: Values | None = None) -> list[Values]:
+def rows_of(sweep, chips, fits=None):
     """The rows of a sweep."""
     given = None if fits is None else Calibrations.model_validate(fits)
     return StepTable(model_sweep(sweep, chips, given)).frame().collect().to_dicts()
 
 
-def close(value: float, exact: object) -> bool:
+def close(value, exact):
     """Whether a stored value is an exact one, but for rounding."""
-    return value == pytest.approx(float(exact), rel=1e-12)  # type: ignore[arg-type]
+    return value == pytest.approx(float(exact), rel=1e-12)
 
 
-def test_a_request_to_llama_on_eight_h100() -> None:
-    """Memory-bound steps are affine in the context: their mean is that of the middle one."""
+def test_a_request_to_llama_on_eight_h100():
     row = rows_of({**LLAMA, "grid": {"B": 64}}, OWN)[0]
     (middle,) = rows_of({**ON_H100, "grid": {"B": 64, "S": 1024 + 5}}, OWN)
     (prefill,) = rows_of({**ON_H100, "phase": "prefill", "grid": {"B": 1, "S": 1024}}, OWN)
@@ -65,15 +64,13 @@ def test_a_request_to_llama_on_eight_h100() -> None:
     assert row["max_B"] == rows_of({**ON_H100, "grid": {"B": 64, "S": 1033}}, OWN)[0]["max_B"]
 
 
-def test_the_bound_of_a_request_changes_between_its_steps() -> None:
-    """B = 1,500 at S = 1,029 is compute-bound, at 1,600 memory-bound: tpot is above either mean."""
+def test_the_bound_of_a_request_changes_between_its_steps():
     request = {"input": 1000, "output": 700}
     (row,) = rows_of({**ON_H100, "grid": {"B": 1500}, "requests": request}, OWN)
     assert row["tpot_s"] > max(row["t_math_s"], row["t_memory_s"]) * (1 + 1e-6)
 
 
-def test_slices_of_rows_are_the_whole_table() -> None:
-    """The order is case, B, request."""
+def test_slices_of_rows_are_the_whole_table():
     sweep = model_sweep({**LLAMA, "dtypes": ["bf16", "fp8"]}, OWN)
     whole = StepTable(sweep).frame().collect()
     assert sweep.rows == len(whole) == 8
@@ -87,14 +84,12 @@ def test_slices_of_rows_are_the_whole_table() -> None:
         assert piece.rows() == whole[start : start + 1].rows()
 
 
-def test_thresholds_of_requests_are_those_of_their_last_token() -> None:
-    """Contexts are input and output together."""
+def test_thresholds_of_requests_are_those_of_their_last_token():
     frame = step_thresholds(model_sweep(LLAMA, OWN))
     assert frame["S"].to_list() == [101, 1033]
 
 
-def test_an_unknown_capacity_leaves_the_largest_batch_unknown() -> None:
-    """Null, not zero."""
+def test_an_unknown_capacity_leaves_the_largest_batch_unknown():
     tiny = {**OWN["tiny"], "memory": {"hbm": {"bytes_per_s": 10}}}
     (row,) = rows_of({**TINY, "splits": [{"tp": 1}]}, {"tiny": tiny})
     assert (row["max_B"], row["fits"]) == (None, None)
@@ -109,16 +104,13 @@ MISTAKES: dict[str, tuple[Values, str]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_requests_set_phases_and_tokens(mistake: str) -> None:
-    """Mistakes that only requests allow."""
+def test_requests_set_phases_and_tokens(mistake):
     more, message = MISTAKES[mistake]
     with pytest.raises(RooflinesError, match=message):
         model_sweep({**LLAMA, **more}, OWN)
 
 
-def check_rows(
-    sweep: Values, models: Values, chips: Values, formats: Values, fits: Values | None = None
-) -> None:
+def check_rows(sweep, models, chips, formats, fits=None):
     """Compare every row with the oracle's."""
     cases = {
         tuple(keys.values()): case
@@ -164,8 +156,7 @@ KEYS = (
 
 
 @pytest.mark.parametrize("split", [{"tp": 2, "dp": 2, "ep": 4}, {"tp": 2}, {"dp": 3}])
-def test_requests_to_a_tiny_model(split: Values) -> None:
-    """Windows and experts, latencies and calibration: every value is the oracle's."""
+def test_requests_to_a_tiny_model(split):
     model = {**TINY["models"][0], "layers": 3, "window": {"tokens": 5, "layers": 2}}
     requests = [{"input": i, "output": o} for i, o in ((1, 1), (1, 9), (4, 1), (5, 3), (3, 2))]
     sweep = {"models": [model], "dtypes": ["fp8"], "splits": [split], "requests": requests}
@@ -173,8 +164,7 @@ def test_requests_to_a_tiny_model(split: Values) -> None:
     check_rows(sweep, MODELS["models"], ALL_CHIPS, FORMATS)
 
 
-def test_a_request_is_listed_once() -> None:
-    """In whatever order its keys are written."""
+def test_a_request_is_listed_once():
     listed = [{"input": 1, "output": 2}, {"output": 2, "input": 1}]
     with pytest.raises(ValueError, match=r"\[1\] is .*, which is listed twice"):
         rows_of({**LLAMA, "requests": listed}, OWN)
@@ -182,8 +172,7 @@ def test_a_request_is_listed_once() -> None:
 
 @check(24)
 @given(config=REQUEST_CONFIGS)
-def test_random_requests(config: Values) -> None:
-    """Every value of every row is the oracle's."""
+def test_random_requests(config):
     sweep = config["model-sweeps"]["random"]
     sweep["grid"]["B"] = sorted({8, *sweep["grid"]["B"]})
     check_rows(sweep, {}, config["chips"], BITS, config.get("fits"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import random_serving
@@ -21,18 +21,15 @@ from rooflines.basics.numbers import exact
 from rooflines.critical.steps import all_step_thresholds, step_thresholds
 from rooflines.model.step_columns import step_threshold_columns
 
-if TYPE_CHECKING:
-    import serving_kernels
-
 Row = dict[str, Any]
 
 
-def rows_of(sweep: dict[str, Any], **more: object) -> list[Row]:
+def rows_of(sweep, **more):
     """The thresholds of a sweep on chips of the worked values."""
     return step_thresholds(model_sweep({**sweep, **more}, OWN)).to_dicts()
 
 
-def column(rows: list[Row], name: str) -> list[Any]:
+def column(rows, name):
     """The values of a column."""
     return [row[name] for row in rows]
 
@@ -40,8 +37,7 @@ def column(rows: list[Row], name: str) -> list[Any]:
 # ---------------------------------------------------------------- worked values
 
 
-def test_critical_batches_of_llama() -> None:
-    """324, 963, 5,669, 477,356 by context; never from 1,477 tokens on, the ceiling is 1,476.9."""
+def test_critical_batches_of_llama():
     grid = {"B": 1, "S": [128, 1024, 1400, 1476, 1477, 8192]}
     rows = rows_of(ON_H100, grid=grid, thresholds=["B", "S"])
     assert column(rows, "axis") == ["B"] * 6 + ["S"]
@@ -54,14 +50,13 @@ def test_critical_batches_of_llama() -> None:
     assert rows[-1]["S"] is None
 
 
-def test_the_rule_of_thumb_is_a_context_of_no_tokens() -> None:
-    """Peak over bandwidth is 295.2: one token of context takes 0.2 sequences more."""
+def test_the_rule_of_thumb_is_a_context_of_no_tokens():
     (row,) = rows_of(ON_H100, grid={"B": 1, "S": 1})
     assert 295.2 < row["critical_exact"] < 295.5
     assert row["critical"] == 296
 
 
-def test_batches_of_llama_within_a_time_and_a_memory() -> None:
+def test_batches_of_llama_within_a_time_and_a_memory():
     """97 within 15 ms at 8,192 tokens, 185 fit; 1 ms is too short for the weights."""
     targets = {"t_step_s": [0.015, 0.001]}
     rows = rows_of(ON_H100, targets=targets, thresholds=[])
@@ -72,16 +67,14 @@ def test_batches_of_llama_within_a_time_and_a_memory() -> None:
     assert column(rows, "outcome") == ["never"] * 2
 
 
-def test_caches_of_sixteen_v5e() -> None:
-    """138 sequences fit by batch, 69 by heads."""
+def test_caches_of_sixteen_v5e():
     by_batch = rows_of(ON_V5E, splits=[{"tp": 16}], cache_split="batch")
     by_heads = rows_of(ON_V5E, splits=[{"tp": 16}])
     assert column(by_batch + by_heads, "max_B_fit") == [138, 69]
 
 
 @pytest.mark.parametrize("routing", ["uniform", "all"])
-def test_critical_batches_of_gpt_oss(routing: str) -> None:
-    """One H200, experts in MXFP4: 1,572, 7,122 and never; on eight the network forbids it."""
+def test_critical_batches_of_gpt_oss(routing):
     grid = {"B": 1, "S": [128, 1024, 8192]}
     splits = [{"tp": 1}, {"tp": 8}]
     sweep = {"models": ["gpt-oss-120b"], "chips": ["h200"], "dtypes": [MXFP4], "routing": routing}
@@ -92,14 +85,14 @@ def test_critical_batches_of_gpt_oss(routing: str) -> None:
     assert ceiling["critical"] == 1277
 
 
-def test_latent_attention_has_compute_bound_batches_at_any_context() -> None:
+def test_latent_attention_has_compute_bound_batches_at_any_context():
     """DeepSeek-V3 in fp8 on one H200: 278 FLOP for a byte of cache are more than its ridge."""
     sweep = {"models": ["deepseek-v3"], "chips": ["h200"], "dtypes": ["fp8"]}
     (row,) = rows_of(sweep, grid={"B": 1, "S": 1}, thresholds=["S"])
     assert (row["outcome"], row["critical"], row["limit"]) == ("without-end", None, None)
 
 
-def test_fewest_chips_of_llama() -> None:
+def test_fewest_chips_of_llama():
     """Two H100 hold 141 GB, four also 64 caches of 8,192 tokens; eight are too few for 186."""
     rows = rows_of(ON_H100, grid={"B": [1, 64, 186], "S": [128, 8192]}, thresholds=["chips"])
     assert column(rows, "critical") == [2, 2, 2, 4, 2, None]
@@ -123,14 +116,14 @@ ON_TINY = {"models": [DENSE], "chips": ["tiny"], "dtypes": ["fp8"], "grid": {"B"
 """120 weights: 48 of qkv, 16 of o, 24 of the MLP, 32 of the unembedding."""
 
 
-def test_a_critical_batch_worked_out_by_hand() -> None:
+def test_a_critical_batch_worked_out_by_hand():
     """At S = 1 a sequence takes 2.56 s of math and 0.8 s of cache, the weights 12 s: 6.8."""
     (row,) = rows_of(ON_TINY)
     assert row["critical"] == 7
     assert row["critical_exact"] == pytest.approx(12 / (2.56 - 0.8), rel=1e-15)
 
 
-def test_latencies_and_slopes_of_collectives_worked_out_by_hand() -> None:
+def test_latencies_and_slopes_of_collectives_worked_out_by_hand():
     """Two chips: o and down each sum 4 B bytes, 0.8 B seconds but 4 at least.
 
     Math takes 1.28 B, so that it never overtakes 1.6 B; at a tenth of the peak 12.8 B is 8 from
@@ -147,8 +140,7 @@ def test_latencies_and_slopes_of_collectives_worked_out_by_hand() -> None:
     assert column(rows, "max_B_latency") == [0, 0, 1, 3]
 
 
-def test_batches_are_at_least_a_sequence_for_every_replica() -> None:
-    """Three replicas: always from 3 on; no batch within a time is 0."""
+def test_batches_are_at_least_a_sequence_for_every_replica():
     fast = {"splits": [{"dp": 3}], "efficiency": {"math": 0.01}}
     (row,) = rows_of(ON_TINY, **fast, grid={"B": 3, "S": 1})
     assert (row["outcome"], row["critical"]) == ("always", 3)
@@ -158,8 +150,7 @@ def test_batches_are_at_least_a_sequence_for_every_replica() -> None:
     assert column(rows, "max_B_latency") == [0, 3, 7]
 
 
-def test_reasons_why_no_number_of_chips_is_enough() -> None:
-    """Heads, the network, a domain that is not published, and a capacity that is not."""
+def test_reasons_why_no_number_of_chips_is_enough():
     chips = {
         **dict.fromkeys(("tiny",), OWN["tiny"]),
         "roomy": {"base": "tiny", "networks.a.domain": "unlimited"},
@@ -178,8 +169,7 @@ def test_reasons_why_no_number_of_chips_is_enough() -> None:
     ]
 
 
-def test_frames_of_sweeps_have_their_columns_in_order() -> None:
-    """T is there if any grid has it; a sweep without thresholds has no rows."""
+def test_frames_of_sweeps_have_their_columns_in_order():
     plain = model_sweep(ON_TINY, OWN)
     drafts = model_sweep({**ON_TINY, "grid": {"B": 1, "T": [1, 2], "S": 2}}, OWN)
     nothing = model_sweep({**ON_TINY, "thresholds": []}, OWN)
@@ -200,7 +190,7 @@ MANY = [8]
 """Sequences enough for the replicas of every split."""
 
 
-def oracle_cases(config: dict[str, Any]) -> dict[tuple[Any, ...], serving_kernels.Case]:
+def oracle_cases(config):
     """The supported cases of a config by their keys."""
     sweep = config["model-sweeps"]["random"]
     found = serving_oracle.cases(sweep, {}, config["chips"], BITS)
@@ -228,8 +218,7 @@ NEARLY = Fraction(1, 10**13)
 
 @check(60)
 @given(config=random_serving.configs(), target=st.integers(1, 40), share=st.fractions(0, 1))
-def test_thresholds_of_random_sweeps(config: dict[str, Any], target: int, share: Fraction) -> None:
-    """As the oracle finds by evaluation: batches, contexts, and batches within a time."""
+def test_thresholds_of_random_sweeps(config, target, share):
     sweep = config["model-sweeps"]["random"]
     sweep["thresholds"] = ["B", "S"]
     sweep["grid"]["B"] = MANY
@@ -269,7 +258,7 @@ def test_thresholds_of_random_sweeps(config: dict[str, Any], target: int, share:
         assert row["max_B_fit"] == limits.largest_batch_that_fits(case, row["S"])
 
 
-def check_real(case: serving_kernels.Case, row: Row, new: int) -> None:
+def check_real(case, row, new):
     """The real batch lies below the whole one; below that is the bottleneck `limit`."""
     if row["critical"] is None:
         return
@@ -282,8 +271,7 @@ def check_real(case: serving_kernels.Case, row: Row, new: int) -> None:
 
 @check(60)
 @given(config=random_serving.configs())
-def test_fewest_chips_of_random_sweeps(config: dict[str, Any]) -> None:
-    """As the oracle finds by trying 1, 2, 4, ... chips."""
+def test_fewest_chips_of_random_sweeps(config):
     sweep = config["model-sweeps"]["random"]
     sweep["thresholds"] = ["chips"]
     sweep["grid"]["B"] = sorted({*sweep["grid"]["B"], *MANY})

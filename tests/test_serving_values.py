@@ -23,24 +23,24 @@ from rooflines.fits.entries import shipped_calibrations
 from rooflines.sweep.rows import KernelTable, StepTable
 
 
-def rows_of(sweep: dict[str, Any]) -> list[dict[str, Any]]:
+def rows_of(sweep):
     """The rows of a sweep."""
     config = {"model-sweeps": {"worked": sweep}, "chips": OWN}
     return StepTable(sweep_of(config)).frame().collect().to_dicts()
 
 
-def row_of(sweep: dict[str, Any]) -> dict[str, Any]:
+def row_of(sweep):
     """The only row of a sweep."""
     (row,) = rows_of(sweep)
     return row
 
 
-def bounds_of(sweep: dict[str, Any], context: int, *batches: int) -> list[str]:
+def bounds_of(sweep, context, *batches):
     """The bounds of batches of one context."""
     return [row["bound"] for row in rows_of({**sweep, "grid": {"B": batches, "S": context}})]
 
 
-def ms(row: dict[str, Any], *names: str, digits: int = 4) -> list[str]:
+def ms(row, *names, digits=4):
     """Times of a row in milliseconds."""
     return [f"{row[name] * 1e3:.{digits}f}" for name in names]
 
@@ -48,8 +48,7 @@ def ms(row: dict[str, Any], *names: str, digits: int = 4) -> list[str]:
 RESOURCES = ("t_math_s", "t_memory_s", "t_network_s")
 
 
-def test_decode_of_llama_on_eight_h100() -> None:
-    """Llama 3.1 70B in bf16, tp 8, 64 sequences of 8,192 tokens: work, times, footprint."""
+def test_decode_of_llama_on_eight_h100():
     row = row_of(ON_H100)
     assert f"{8 * row['flops']:.5e}" == "1.02706e+13"
     assert 8 * row["weight_bytes"] == 139_003_428_864
@@ -63,14 +62,12 @@ def test_decode_of_llama_on_eight_h100() -> None:
     assert (row["fits"], row["max_B"]) == (True, 185)
 
 
-def test_the_largest_batch_of_llama_within_15_ms() -> None:
-    """97 sequences on eight H100."""
+def test_the_largest_batch_of_llama_within_15_ms():
     rows = rows_of({**ON_H100, "grid": {"B": [97, 98], "S": 8192}})
     assert [row["t_lower_s"] <= 0.015 for row in rows] == [True, False]
 
 
-def test_the_last_batch_that_fits_is_the_largest_one() -> None:
-    """185 sequences of 8,192 tokens on eight H100; what does not fit has no price."""
+def test_the_last_batch_that_fits_is_the_largest_one():
     rows = rows_of({**ON_H100, "grid": {"B": [185, 186], "S": 8192}})
     assert [row["fits"] for row in rows] == [True, False]
     for name in ("usd_per_mtok", "usd_per_mtok_ops"):
@@ -78,8 +75,7 @@ def test_the_last_batch_that_fits_is_the_largest_one() -> None:
     assert all(row["j_per_token"] for row in rows)
 
 
-def test_decode_of_llama_on_sixteen_v5e() -> None:
-    """The cache spread over all 16 chips; the network as by heads, without the all-to-alls."""
+def test_decode_of_llama_on_sixteen_v5e():
     row = row_of({**ON_V5E, "splits": [{"tp": 16}], "cache_split": "batch"})
     assert f"{16 * row['flops']:.4e}" == "5.1353e+12"
     assert 16 * row["weight_bytes"] == 69_501_714_432
@@ -101,27 +97,24 @@ def test_decode_of_llama_on_sixteen_v5e() -> None:
 @pytest.mark.parametrize(
     ("context", "critical"), [(128, 324), (1024, 963), (1400, 5669), (1476, 477_356)]
 )
-def test_critical_batches_of_llama(context: int, critical: int) -> None:
-    """The bound changes from memory to compute exactly there."""
+def test_critical_batches_of_llama(context, critical):
     assert bounds_of(ON_H100, context, critical - 1, critical) == ["memory", "compute"]
 
 
-def test_no_batch_of_long_contexts_is_compute_bound() -> None:
-    """Llama 3.1 70B: from 1,477 tokens on; 295.2 sequences is the rule without contexts."""
+def test_no_batch_of_long_contexts_is_compute_bound():
     assert bounds_of(ON_H100, 1477, 10**9) == bounds_of(ON_H100, 8192, 10**9) == ["memory"]
     row = row_of({**ON_H100, "grid": {"B": 1, "S": 1}})
     assert f"{row['t_memory_s'] / row['t_math_s']:.1f}" == "295.2"
 
 
 @pytest.mark.parametrize(("context", "critical"), [(128, 1572), (1024, 7122)])
-def test_critical_batches_of_gpt_oss(context: int, critical: int) -> None:
-    """One H200, experts in MXFP4; never at 8,192 tokens."""
+def test_critical_batches_of_gpt_oss(context, critical):
     sweep = {"models": ["gpt-oss-120b"], "chips": ["h200"], "dtypes": [MXFP4]}
     assert bounds_of(sweep, context, critical - 1, critical) == ["memory", "compute"]
     assert bounds_of(sweep, 8192, 10**9) == ["memory"]
 
 
-def test_prefill_of_llama() -> None:
+def test_prefill_of_llama():
     """8,192 tokens on eight H100: 152.9 ms of math, 83.5 ms of network, compute-bound."""
     row = row_of({**ON_H100, "phase": "prefill", "grid": {"B": 1, "S": 8192}})
     assert f"{8 * row['flops']:.5e}" == "1.20948e+15"
@@ -129,8 +122,7 @@ def test_prefill_of_llama() -> None:
     assert row["bound"] == "compute"
 
 
-def test_decode_of_deepseek_on_128_chips() -> None:
-    """Experts shared by all, the rest replicated: the all-to-all binds, 5,121 tokens/s per chip."""
+def test_decode_of_deepseek_on_128_chips():
     splits = [{"tp": 1, "dp": 128, "ep": 128}]
     row = row_of({**DEEPSEEK, "splits": splits, "grid": {"B": 128 * 128, "S": 4096}})
     assert ms(row, *RESOURCES, digits=3) == ["13.745", "11.857", "24.996"]
@@ -148,8 +140,7 @@ def test_decode_of_deepseek_on_128_chips() -> None:
         {"grid": {"B": 2**53, "S": 128}, "splits": [{"tp": 8, "dp": 2**30}]},
     ],
 )
-def test_the_largest_sizes_are_right(sweep: dict[str, Any]) -> None:
-    """Pairs of tokens, caches and the capacity of all replicas beyond 64 bits."""
+def test_the_largest_sizes_are_right(sweep):
     whole, large = {**ON_H100, **sweep}, 2**62
     config = {"model-sweeps": {"worked": {**whole, "thresholds": ["B"]}}, "chips": OWN}
     exact = exact_row_of(whole)
@@ -158,7 +149,7 @@ def test_the_largest_sizes_are_right(sweep: dict[str, Any]) -> None:
     assert found["max_B_fit"] == (exact["max_B"] if exact["max_B"] <= large else None)
 
 
-def test_prefill_of_deepseek_on_two_nodes() -> None:
+def test_prefill_of_deepseek_on_two_nodes():
     """Tokens go once to each node, and over both networks at once: 169 ms of math bind, not 272."""
     splits = [{"tp": 1, "dp": 16, "ep": 16}]
     sweep = {**DEEPSEEK, "chips": ["h200-sxm"], "dtypes": ["fp8"], "phase": "prefill"}
@@ -173,8 +164,7 @@ def test_prefill_of_deepseek_on_two_nodes() -> None:
     assert abs(row["t_network_s"] * 5e10 / float(once * to_node) - 1) < 1e-12
 
 
-def test_few_tokens_touch_their_experts_to_the_last_digit() -> None:
-    """One token of a million experts touches exactly one, two touch 2 - 1e-6: no cancellation."""
+def test_few_tokens_touch_their_experts_to_the_last_digit():
     moe = {"E": 10**6, "k": 1, "Fe": 1}
     model = {"name": "sparse", "layers": 1, "D": 1, "V": 1, "moe": moe}
     model["attention"] = {"N": 1, "K": 1, "H": 1}
@@ -186,8 +176,7 @@ def test_few_tokens_touch_their_experts_to_the_last_digit() -> None:
     assert abs(Fraction(two) / 3 - 2 + Fraction(1, 10**6)) < Fraction(1, 10**15)
 
 
-def test_kernels_have_estimates_where_their_dtype_has_a_calibration() -> None:
-    """Attention in bf16 has none on a chip calibrated in fp8, so the step has none."""
+def test_kernels_have_estimates_where_their_dtype_has_a_calibration():
     calibration = {"fp8": {"math": 0.7, "memory": 0.8, "network": 0.6}}
     chips = {"fitted": {"base": "h100-sxm", "calibration": calibration}}
     sweep = {**LLAMA, "chips": ["fitted"], "dtypes": [FP8], "grid": {"B": 8, "S": 100}}
@@ -197,8 +186,7 @@ def test_kernels_have_estimates_where_their_dtype_has_a_calibration() -> None:
     assert StepTable(checked).frame().collect()["t_estimate_s"].to_list() == [None]
 
 
-def test_a_row_alone_is_that_of_the_whole_to_the_last_bit() -> None:
-    """Quotients do not depend on how a table is cut."""
+def test_a_row_alone_is_that_of_the_whole_to_the_last_bit():
     sizes = {"B": 49, "S": {"from": 100, "to": 2000, "step": 100}}
     sweep = sweep_of({"model-sweeps": {"one": {**ON_H100, "grid": sizes}}, "chips": OWN})
     alone = [StepTable(sweep).frame(row, row + 1).collect() for row in range(sweep.rows)]
@@ -232,10 +220,7 @@ SPLITS = [("hops", 2), ("hops", 8), ("torus", 4), ("torus", 16), ("torus", "4x4"
 @pytest.mark.parametrize(("chip", "dtype"), [("h100-sxm", "fp8"), ("b200", "bf16")])
 @pytest.mark.parametrize("tp", [1, 8])
 @pytest.mark.parametrize("group", SHAPES)
-def test_estimates_of_matrices_are_those_of_matmuls(
-    group: str, chip: str, dtype: str, tp: int
-) -> None:
-    """By the numbers of TensorRT-LLM and NCCL: the same time, band and bound for every batch."""
+def test_estimates_of_matrices_are_those_of_matmuls(group, chip, dtype, tp):
     named = {"chips": [chip], "calibration": ["trtllm", "nccl"], "dtypes": [dtype]}
     batches = [1, 48, 100, 129, 5000]
     steps = {**LLAMA, **named, "splits": [{"tp": tp}], "grid": {"B": batches, "S": 100}}
@@ -259,8 +244,7 @@ def test_estimates_of_matrices_are_those_of_matmuls(
         assert found[name].to_list() == pytest.approx(expected[name].to_list(), rel=1e-12), name
 
 
-def test_kernels_that_are_no_matmuls_have_the_shares_and_the_overhead_of_the_fit() -> None:
-    """Attention of one sequence: its cache at the share of the bandwidth; no band."""
+def test_kernels_that_are_no_matmuls_have_the_shares_and_the_overhead_of_the_fit():
     steps = {**LLAMA, "chips": ["h100-sxm"], "calibration": "trtllm", "dtypes": ["bf16"]}
     config = {"model-sweeps": {"one": {**steps, "grid": {"B": 1, "S": 8192}}}, "chips": {}}
     layers = KernelTable(sweep_of(config)).frame().filter(pl.col("group") == "attention")
@@ -272,8 +256,7 @@ def test_kernels_that_are_no_matmuls_have_the_shares_and_the_overhead_of_the_fit
     assert row["t_estimate_p10_s"] is None
 
 
-def test_shipped_calibrations_beat_no_bound() -> None:
-    """Every estimate of a step of the default config takes as long as its kernels at least."""
+def test_shipped_calibrations_beat_no_bound():
     sweep = rooflines.load_config().model_sweep("serving")
     estimated = StepTable(sweep).frame().filter(pl.col("t_estimate_s").is_not_null())
     rows = estimated.select("chip", "t_ops_s", "t_estimate_s").collect()
@@ -284,10 +267,7 @@ def test_shipped_calibrations_beat_no_bound() -> None:
 @pytest.mark.parametrize("weights", ["bf16", "int8"])
 @pytest.mark.parametrize(("chip", "tp"), SPLITS)
 @pytest.mark.parametrize("group", SHAPES)
-def test_kernels_of_matrices_are_matmuls(
-    group: str, chip: str, tp: int | str, weights: str
-) -> None:
-    """The same bytes, times and estimates, for every batch, as of a split matmul."""
+def test_kernels_of_matrices_are_matmuls(group, chip, tp, weights):
     batches, same_for_both = [1, 48, 5000], {"chips": [chip], "efficiency": EFFICIENCY}
     steps: dict[str, Any] = {
         **LLAMA,

@@ -12,7 +12,7 @@ import pytest
 import serving_limits as limits
 import serving_oracle
 from plain_files import plain_file
-from serving_kernels import Case, Step
+from serving_kernels import Step
 from serving_values import times
 
 MODELS, CHIPS, DTYPES = (plain_file(f"{name}.yaml") for name in ("models", "chips", "dtypes"))
@@ -63,21 +63,21 @@ FP8 = {**dict.fromkeys(REQUIRED, "fp8"), "combine": "bf16", "attention": "bf16"}
 DEEPSEEK = {"models": ["deepseek-v3"], "chips": ["flat"], "network": "flat", "dtypes": [FP8]}
 
 
-def case_of(sweep: dict[str, Any]) -> Case:
+def case_of(sweep):
     """The first case of a sweep."""
     _, case, reasons = next(serving_oracle.cases(sweep, MODELS["models"], ALL_CHIPS, FORMATS))
     assert case is not None, reasons
     return case
 
 
-def row_of(sweep: dict[str, Any]) -> dict[str, Any]:
+def row_of(sweep):
     """The values of a sweep's only row."""
     (row,) = serving_oracle.model_rows(sweep, MODELS["models"], ALL_CHIPS, FORMATS)
     assert row.values is not None, row.reasons
     return row.values
 
 
-def ms(seconds: Fraction, digits: int = 3) -> str:
+def ms(seconds, digits=3):
     """A time in milliseconds."""
     return f"{float(seconds) * 1e3:.{digits}f}"
 
@@ -85,8 +85,7 @@ def ms(seconds: Fraction, digits: int = 3) -> str:
 # ---------------------------------------------------------------- worked values
 
 
-def test_decode_of_llama_on_eight_h100() -> None:
-    """Llama 3.1 70B in bf16, tp 8, 64 sequences of 8,192 tokens: work, times, footprint."""
+def test_decode_of_llama_on_eight_h100():
     row = row_of(ON_H100)
     assert f"{float(8 * row['flops']):.5e}" == "1.02706e+13"
     assert 8 * row["weight_bytes"] == 139_003_428_864
@@ -101,8 +100,7 @@ def test_decode_of_llama_on_eight_h100() -> None:
     assert limits.largest_batch_within(case_of(ON_H100), 8192, Fraction(15, 1000)) == 97
 
 
-def test_decode_of_llama_on_sixteen_v5e() -> None:
-    """The cache spread over all 16 chips, without its all-to-alls; 4x4 and a ring send as fast."""
+def test_decode_of_llama_on_sixteen_v5e():
     split = {**ON_V5E, "splits": [{"tp": 16}], "cache_split": "batch"}
     row, case = row_of(split), case_of(split)
     assert f"{float(16 * row['flops']):.4e}" == "5.1353e+12"
@@ -121,7 +119,7 @@ def test_decode_of_llama_on_sixteen_v5e() -> None:
     assert row["network_bytes"] - heads["network_bytes"] == exchanged
 
 
-def test_heads_keep_every_cache_twice_on_sixteen_v5e() -> None:
+def test_heads_keep_every_cache_twice_on_sixteen_v5e():
     """Eight key-value heads on 16 chips: 11.86 ms of memory, 9.78 GB, 69 sequences."""
     row = row_of({**ON_V5E, "splits": [{"tp": "4x4"}]})
     assert ms(row["t_memory_s"], 2) == "11.86"
@@ -129,8 +127,7 @@ def test_heads_keep_every_cache_twice_on_sixteen_v5e() -> None:
     assert row["max_B"] == 69
 
 
-def test_critical_batches_of_llama() -> None:
-    """295.2 by rule; 324, 963, 5,669, 477,356 by context; never from 1,477 tokens on."""
+def test_critical_batches_of_llama():
     case = case_of(ON_H100)
     one = times(case, Step(1, 1, 1))
     assert f"{float(one['t_memory_s'] / one['t_math_s']):.1f}" == "295.2"
@@ -144,7 +141,7 @@ def test_critical_batches_of_llama() -> None:
 
 
 @pytest.mark.parametrize("routing", ["uniform", "all"])
-def test_critical_batches_of_gpt_oss(routing: str) -> None:
+def test_critical_batches_of_gpt_oss(routing):
     """One H200, experts in MXFP4: 1,572 at 128 tokens, 7,122 at 1,024, never at 8,192.
 
     So many tokens touch all experts; on eight chips the all-reduces never end.
@@ -157,7 +154,7 @@ def test_critical_batches_of_gpt_oss(routing: str) -> None:
     assert limits.critical_batch(split, 128) is None
 
 
-def test_prefill_of_llama() -> None:
+def test_prefill_of_llama():
     """8,192 tokens on eight H100: 152.9 ms of math, 83.5 ms of network, compute-bound."""
     row = row_of({**ON_H100, "phase": "prefill", "grid": {"B": 1, "S": 8192}})
     assert f"{float(8 * row['flops']):.5e}" == "1.20948e+15"
@@ -165,8 +162,7 @@ def test_prefill_of_llama() -> None:
     assert row["bound"] == "compute"
 
 
-def test_decode_of_deepseek_on_128_chips() -> None:
-    """Experts shared by all, the rest replicated: the all-to-all binds, 5,121 tokens/s per chip."""
+def test_decode_of_deepseek_on_128_chips():
     split = [{"tp": 1, "dp": 128, "ep": 128}]
     sweep = {**DEEPSEEK, "splits": split}
     row = row_of({**sweep, "grid": {"B": 128 * 128, "S": 4096}})
@@ -198,14 +194,14 @@ TINY: dict[str, Any] = {
 }
 
 
-def groups_of(sweep: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+def groups_of(sweep):
     """FLOP, bytes of weights, cache and activations, and bytes sent, of each group."""
     names = ("flops", "weight_bytes", "cache_bytes", "activation_bytes", "network_bytes")
     rows = serving_oracle.layer_rows(sweep, {}, ALL_CHIPS, FORMATS)
     return {row["group"]: tuple(row[name] for name in names) for row in rows}
 
 
-def test_a_step_worked_out_by_hand() -> None:
+def test_a_step_worked_out_by_hand():
     """Two replicas of two chips, four experts on four chips, one byte an element; every group.
 
     A token of four elements uses two of the four experts: each other chip needs it by 1/2. Of four
@@ -267,8 +263,7 @@ LATENT: dict[str, Any] = {
 }
 
 
-def test_a_step_of_latent_attention_worked_out_by_hand() -> None:
-    """Two chips, every cache on both; absorbed in decode, expanded in prefill; one table, bf16."""
+def test_a_step_of_latent_attention_worked_out_by_hand():
     decode = {**LATENT, "grid": {"B": 2, "S": 3}}
     assert groups_of(decode) == {
         "embed": (0, 0, 0, 8, 0),
@@ -289,7 +284,7 @@ def test_a_step_of_latent_attention_worked_out_by_hand() -> None:
     assert prefill["unembed"] == (32, 32, 0, 4 + 4, 0)
 
 
-def test_hops_take_their_least_time_and_in_estimates_their_usual_one() -> None:
+def test_hops_take_their_least_time_and_in_estimates_their_usual_one():
     """An all-reduce is two hops of 2 s; two of 3 s in an estimate; efficiency is of rates."""
     efficiency = {"math": 0.5, "memory": 0.8, "network": 0.1}
     sweep = {**TINY, "chips": ["slow-tiny"], "efficiency": efficiency}
@@ -305,7 +300,7 @@ def test_hops_take_their_least_time_and_in_estimates_their_usual_one() -> None:
     assert row["mbu"] == row["memory_bytes"] / (10 * row["t_lower_s"])
 
 
-def test_experts_split_by_tp_have_one_all_reduce_with_the_shared_ones() -> None:
+def test_experts_split_by_tp_have_one_all_reduce_with_the_shared_ones():
     """A replica's two tokens touch 4 (1 - 1/4) = 3 experts; 8 bytes are sent once."""
     sweep = {**TINY, "splits": [{"tp": 2, "dp": 2}]}
     groups = groups_of(sweep)
@@ -313,13 +308,11 @@ def test_experts_split_by_tp_have_one_all_reduce_with_the_shared_ones() -> None:
     assert groups["shared"][-1] == 0
 
 
-def test_caches_split_by_batch_exchange_the_activations_of_attention() -> None:
-    """Two all-to-alls over two chips of half the replica's two tokens of four elements."""
+def test_caches_split_by_batch_exchange_the_activations_of_attention():
     assert groups_of({**TINY, "cache_split": "batch"})["attention"][-1] == 2 * Fraction(4, 2)
 
 
-def test_a_request_is_a_prefill_and_its_steps() -> None:
-    """Memory-bound steps are affine in the context: their mean is that of the middle one."""
+def test_a_request_is_a_prefill_and_its_steps():
     requests = [{"input": 1024, "output": 9}]
     sweep = {**ON_H100, "grid": {"B": 64}, "requests": requests}
     (row,) = serving_oracle.request_rows(sweep, MODELS["models"], ALL_CHIPS, FORMATS)
@@ -333,7 +326,7 @@ def test_a_request_is_a_prefill_and_its_steps() -> None:
     assert row.values["max_B"] == limits.largest_batch_that_fits(case_of(ON_H100), 1033)
 
 
-def test_fewest_chips_are_tried_in_powers_of_two() -> None:
+def test_fewest_chips_are_tried_in_powers_of_two():
     """Llama 3.1 70B in bf16 is 141 GB: two chips hold it, four a cache of 64 x 8,192 tokens."""
     case = case_of(ON_H100)
     assert limits.fewest_chips(case, 1, 128) == 2
@@ -355,8 +348,7 @@ SKIPPED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("reason", SKIPPED)
-def test_what_no_chip_can_do_is_skipped_with_its_reason(reason: str) -> None:
-    """Each reason, from the step that is worked out by hand."""
+def test_what_no_chip_can_do_is_skipped_with_its_reason(reason):
     sweep = {**TINY, **SKIPPED[reason]}
     (row,) = serving_oracle.model_rows(sweep, MODELS["models"], ALL_CHIPS, FORMATS)
     assert row.values is None

@@ -1,14 +1,13 @@
 """Every page of the site for all readers: narrow windows, keys, focus, screen readers, colours."""
 
 import re
-from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bundles import CHARTS
 from conftest import IN_BOTH
-from playwright.sync_api import Browser, expect
-from visits import PHONE, Visit, Visits, drawn
+from playwright.sync_api import expect
+from visits import PHONE, Visit, drawn
 
 from rooflines.site.pages import PAGES
 
@@ -22,8 +21,7 @@ WINDOWS = {
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_no_page_is_wider_than_the_window(visit: Visits, address: str) -> None:
-    """Only tables and charts scroll sideways, on their own: loaded on a phone, and resized."""
+def test_no_page_is_wider_than_the_window(visit, address):
     page = visit(PHONE).open(address)
     for name, window in WINDOWS.items():
         if address in ("index.html", "charts.html"):  # a resize redraws its chart asynchronously
@@ -50,7 +48,7 @@ STATES = [
     ],
     indirect=["browser"],
 )
-def test_axe_finds_nothing_serious(visit: Visits, address: str, theme: str) -> None:
+def test_axe_finds_nothing_serious(visit, address, theme):
     """Names, roles, contrast and order: each page in both themes, one of them in each browser.
 
     A chart is one image. In its SVG Vega gives marks without items a role and no name, as here.
@@ -77,8 +75,7 @@ def test_axe_finds_nothing_serious(visit: Visits, address: str, theme: str) -> N
 
 
 @IN_BOTH
-def test_the_skip_link_comes_first_and_leads_to_the_content(visit: Visits) -> None:
-    """And leaves the state alone."""
+def test_the_skip_link_comes_first_and_leads_to_the_content(visit):
     page = visit().open(f"charts.html#chart={CHARTS[1]}")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -88,8 +85,7 @@ def test_the_skip_link_comes_first_and_leads_to_the_content(visit: Visits) -> No
 
 
 @IN_BOTH
-def test_arrow_keys_go_through_the_charts(visit: Visits) -> None:
-    """Right and left anywhere, up and down in the list; in a menu they are the menu's."""
+def test_arrow_keys_go_through_the_charts(visit):
     page = visit().open("charts.html")
     page.keyboard.press("ArrowRight")
     drawn(page, CHARTS[1])
@@ -112,8 +108,7 @@ def test_arrow_keys_go_through_the_charts(visit: Visits) -> None:
 
 
 @IN_BOTH
-def test_the_focus_goes_through_the_page_in_reading_order(visit: Visits) -> None:
-    """Top, list, pager, menus, chart, files."""
+def test_the_focus_goes_through_the_page_in_reading_order(visit):
     page = visit().open("charts.html")
     areas = ".skip, .top, #charts, .pager, #controls, #plot, .files, .behind, footer"
     area = f"document.activeElement.closest('{areas}') ?? document.body"
@@ -127,8 +122,7 @@ def test_the_focus_goes_through_the_page_in_reading_order(visit: Visits) -> None
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_what_has_the_focus_is_seen(visit: Visits, address: str) -> None:
-    """It has an outline and a name, and is neither outside the window nor below the bar at top."""
+def test_what_has_the_focus_is_seen(visit, address):
     page = visit().open(address)
     hidden, steps = [], 0
     while steps < 45:
@@ -161,8 +155,7 @@ FOCUSED = """() => {
 """Of what has the focus: its outline, its name, whether it is in the window, and not covered."""
 
 
-def test_colours_that_mean_something_stay_in_forced_colours(browser: Browser, site: Path) -> None:
-    """Bars and pictures keep theirs; the page in the list of pages is underlined."""
+def test_colours_that_mean_something_stay_in_forced_colours(browser, site):
     with browser.new_context(forced_colors="active", reduced_motion="reduce") as context:
         one = Visit(context, site.as_uri())
         page = one.open("index.html#tab=binds")

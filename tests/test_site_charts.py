@@ -3,20 +3,18 @@
 import html
 import json
 import re
-from pathlib import Path
 
 import polars as pl
 import pytest
 from bundles import CHARTS, HOSTILE, filtered_chart
 from conftest import IN_BOTH
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from polars.testing import assert_frame_equal
-from visits import PHONE, Visit, Visits, drawn, line, point_at
+from visits import PHONE, Visit, drawn, line, point_at
 
 
 @IN_BOTH
-def test_a_visit_notices_errors_and_requests(browser: Browser, tmp_path: Path) -> None:
-    """Of a page that has them: a message of the console, an exception, a picture from elsewhere."""
+def test_a_visit_notices_errors_and_requests(browser, tmp_path):
     (tmp_path / "faulty.html").write_text(
         "<script>console.error('said')</script><script>throw new Error('thrown')</script>"
         "<img src='https://example.invalid/picture.png'>"
@@ -31,8 +29,7 @@ def test_a_visit_notices_errors_and_requests(browser: Browser, tmp_path: Path) -
 
 
 @IN_BOTH
-def test_every_chart_is_drawn(visit: Visits) -> None:
-    """Each with marks and text, its finding as title and its setting below, and all its files."""
+def test_every_chart_is_drawn(visit):
     one = visit()
     for chart in CHARTS:
         page = one.open(f"charts.html#chart={chart}")
@@ -45,8 +42,7 @@ def test_every_chart_is_drawn(visit: Visits) -> None:
         assert page.locator(f"#charts a[data-chart={chart}][aria-current=true]").count() == 1
 
 
-def test_the_first_chart_is_shown_without_a_state(visit: Visits) -> None:
-    """The list has all charts, and their pictures are loaded."""
+def test_the_first_chart_is_shown_without_a_state(visit):
     page = visit().open("charts.html")
     drawn(page, CHARTS[0])
     assert page.locator("#charts a").count() == len(CHARTS)
@@ -56,8 +52,7 @@ def test_the_first_chart_is_shown_without_a_state(visit: Visits) -> None:
 
 
 @IN_BOTH
-def test_the_menus_filter_the_chart(visit: Visits) -> None:
-    """Another chip draws another line, and the finding says so."""
+def test_the_menus_filter_the_chart(visit):
     page = visit().open(f"charts.html#chart={CHARTS[0]}")
     first = line(page)
     page.get_by_label("Chip").select_option("h100-sxm")
@@ -71,8 +66,7 @@ def test_the_menus_filter_the_chart(visit: Visits) -> None:
     assert line(page) == first
 
 
-def test_what_a_chip_lacks_cannot_be_chosen(visit: Visits) -> None:
-    """Missing formats are disabled; a chip without the chosen one falls back with a note."""
+def test_what_a_chip_lacks_cannot_be_chosen(visit):
     page = visit().open(f"charts.html#chart={CHARTS[0]}&chip=h100-sxm&dtypes=fp8")
     assert page.locator("[data-param=dtypes] option[disabled]").all_inner_texts() == ["int8"]
     page.get_by_label("Chip").select_option("tpu-v5e")
@@ -80,8 +74,7 @@ def test_what_a_chip_lacks_cannot_be_chosen(visit: Visits) -> None:
     assert "fp8 is not in this chart" in page.locator("#note").inner_text()
 
 
-def test_the_choice_goes_along_to_the_next_chart(visit: Visits) -> None:
-    """One pair of menus drives all charts."""
+def test_the_choice_goes_along_to_the_next_chart(visit):
     page = visit().open(f"charts.html#chart={CHARTS[0]}&chip=h100-sxm")
     page.get_by_role("button", name="Next chart").click()
     drawn(page, CHARTS[1])
@@ -93,8 +86,7 @@ def test_the_choice_goes_along_to_the_next_chart(visit: Visits) -> None:
 
 
 @IN_BOTH
-def test_a_link_brings_the_state_back(visit: Visits) -> None:
-    """Chart, chip, format and theme; and the history goes back to the chart before."""
+def test_a_link_brings_the_state_back(visit):
     page = visit().open(f"charts.html#chart={CHARTS[1]}&chip=h100-sxm&dtypes=fp8&theme=dark")
     drawn(page, CHARTS[1], "dark")
     assert page.get_by_label("Chip").input_value() == "h100-sxm"
@@ -115,14 +107,12 @@ def test_a_link_brings_the_state_back(visit: Visits) -> None:
         "%",
     ],
 )
-def test_a_state_that_makes_no_sense_shows_the_first_chart(visit: Visits, state: str) -> None:
-    """A link from an older site does not break the page."""
+def test_a_state_that_makes_no_sense_shows_the_first_chart(visit, state):
     drawn(visit().open(f"charts.html#{state}"), CHARTS[0])
 
 
 @IN_BOTH
-def test_tooltips_have_text_and_no_markup(visit: Visits) -> None:
-    """A hostile name is shown as text."""
+def test_tooltips_have_text_and_no_markup(visit):
     page = visit().open("charts.html")
     point_at(page, 1)
     assert "FLOP/s" in page.locator("#vg-tooltip-element").inner_text()
@@ -131,8 +121,7 @@ def test_tooltips_have_text_and_no_markup(visit: Visits) -> None:
 
 
 @IN_BOTH
-def test_a_tooltip_stays_in_a_narrow_window(visit: Visits) -> None:
-    """Wherever the pointer is."""
+def test_a_tooltip_stays_in_a_narrow_window(visit):
     page = visit(PHONE).open("charts.html")
     for number in range(page.locator("#plot .mark-symbol path").count()):
         point_at(page, number)
@@ -142,8 +131,7 @@ def test_a_tooltip_stays_in_a_narrow_window(visit: Visits) -> None:
 
 
 @IN_BOTH
-def test_the_chart_fills_the_room_it_has(visit: Visits) -> None:
-    """A wide window draws it larger, a narrow one in its narrow layout."""
+def test_the_chart_fills_the_room_it_has(visit):
     one = visit()
     page = one.open("charts.html")
     wide = page.locator("#plot svg").bounding_box()
@@ -156,8 +144,7 @@ def test_the_chart_fills_the_room_it_has(visit: Visits) -> None:
     assert narrow["width"] <= 390
 
 
-def test_the_rows_behind_a_chart_are_shown_as_a_table(visit: Visits) -> None:
-    """For readers who cannot see the picture."""
+def test_the_rows_behind_a_chart_are_shown_as_a_table(visit):
     page = visit().open("charts.html")
     page.locator("#behind summary").click()
     rows = page.locator("#rows tbody tr")
@@ -169,8 +156,7 @@ def test_the_rows_behind_a_chart_are_shown_as_a_table(visit: Visits) -> None:
 
 
 @IN_BOTH
-def test_the_view_can_be_saved_as_it_is(visit: Visits, tmp_path: Path) -> None:
-    """With its title and setting, as PNG, SVG, CSV and specification; the name has the choices."""
+def test_the_view_can_be_saved_as_it_is(visit, tmp_path):
     page = visit().open("charts.html#chip=h100-sxm")
     saved = {}
     for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg"), ("csv", b"chip,"), ("json", b'{"')):
@@ -192,8 +178,7 @@ def test_the_view_can_be_saved_as_it_is(visit: Visits, tmp_path: Path) -> None:
     assert_frame_equal(frame, filtered_chart()[2].filter(chip="h100-sxm", dtypes="bf16"))
 
 
-def test_the_theme_follows_the_system_until_one_is_chosen(visit: Visits) -> None:
-    """The button switches it, the address keeps it, other pages, charts and pictures follow it."""
+def test_the_theme_follows_the_system_until_one_is_chosen(visit):
     page = visit(theme="dark").open("charts.html")
     drawn(page, CHARTS[0], "dark")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -1,8 +1,6 @@
 """The coefficients of the page "What if" against the formulas of the package, at many sizes."""
 
-from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any
 
 import pytest
 
@@ -11,7 +9,7 @@ from rooflines.catalogue.entries import Chip, shares_of
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.costs import COSTS, Workload, exact_cost
 from rooflines.model.network import Route, most_chips
-from rooflines.model.operation import OPERANDS, Operation, operation
+from rooflines.model.operation import OPERANDS, operation
 from rooflines.model.resources import collective_rate
 from rooflines.model.sharding import sharding
 from rooflines.site.fits import OWN, fits
@@ -41,19 +39,18 @@ ODD = {
 
 
 @pytest.fixture(scope="module")
-def data() -> Mapping[str, Any]:
-    """The coefficients for the catalogue and one more chip and operation."""
+def data():
     chips = {**chip_entries(), "odd": Chip.model_validate(ODD)}
     return formulas(chips, dtype_entries(), [BATCHED])
 
 
-def value(coefficients: list[int | str], n: int) -> Fraction:
+def value(coefficients, n):
     """A polynomial at n, divided by n."""
     powers = enumerate(map(Fraction, coefficients))
     return sum((one * n**power for power, one in powers), Fraction(0)) / n
 
 
-def work_at(terms: list[list[Any]], n: int, sizes: Mapping[str, int]) -> Fraction:
+def work_at(terms, n, sizes):
     """A work from its terms."""
     total = Fraction(0)
     for operand, dims, coefficients in terms:
@@ -64,15 +61,14 @@ def work_at(terms: list[list[Any]], n: int, sizes: Mapping[str, int]) -> Fractio
     return total
 
 
-def workloads(op: Operation, name: str) -> Iterator[Workload]:
+def workloads(op, name):
     """The workload of a sharding on several numbers of chips; a payload is sent once."""
     for n in (1, 2, 5, 48):
         scheme = sharding(name, op)
         yield Workload(op, BITS, scheme, n, (Fraction(1),), {}, op.flops)
 
 
-def test_works_are_those_of_the_model(data: Mapping[str, Any]) -> None:
-    """Of every operation and sharding, on several numbers of chips."""
+def test_works_are_those_of_the_model(data):
     assert set(WORKS) <= set(COSTS)
     seen = set()
     for entry in data["operations"]:
@@ -91,7 +87,7 @@ def test_works_are_those_of_the_model(data: Mapping[str, Any]) -> None:
     assert ("dot", "column") not in seen
 
 
-def piece_of(network: Mapping[str, Any], n: int) -> Mapping[str, Any]:
+def piece_of(network, n):
     """The first piece that has a number of chips."""
     return next(
         piece
@@ -100,8 +96,7 @@ def piece_of(network: Mapping[str, Any], n: int) -> Mapping[str, Any]:
     )
 
 
-def test_networks_are_those_of_the_model(data: Mapping[str, Any]) -> None:
-    """Bytes sent, seconds per byte and latency of every network, on every number of chips."""
+def test_networks_are_those_of_the_model(data):
     entries = {**chip_entries(), "odd": Chip.model_validate(ODD)}
     rings = groups = 0
     for chip in data["chips"]:
@@ -131,8 +126,7 @@ def test_networks_are_those_of_the_model(data: Mapping[str, Any]) -> None:
     assert min(rings, groups) > 30
 
 
-def test_rates_and_dtypes_are_those_of_the_catalogue(data: Mapping[str, Any]) -> None:
-    """Nominal and reached rates, capacities, and bytes per element with the scales of blocks."""
+def test_rates_and_dtypes_are_those_of_the_catalogue(data):
     chips = {chip["id"]: chip for chip in data["chips"]}
     h100, odd = chips["h100-sxm"], chips["odd"]
     assert set(chips) == {*chip_entries(), "odd"}
@@ -154,8 +148,7 @@ def test_rates_and_dtypes_are_those_of_the_catalogue(data: Mapping[str, Any]) ->
     assert forms["w4a16-g128"]["bytes"]["w"] == "33/64"
 
 
-def test_calibrations_are_those_of_the_chip_and_of_software() -> None:
-    """The shares of a chip's own, the pieces and collectives of software, and no other chips."""
+def test_calibrations_are_those_of_the_chip_and_of_software():
     own = {"bf16": {"math": 0.8, "memory": 0.5, "overhead_s": 2e-6}}
     odd = Chip.model_validate({**ODD, "calibration": own, "source": "a test", "estimate": True})
     found = fits({"odd": odd, "h100-sxm": chip_entries()["h100-sxm"]}, shipped_calibrations())

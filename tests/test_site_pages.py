@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
 
 import pytest
 from documents import config_schema
@@ -17,21 +16,13 @@ import rooflines
 from rooflines import charts, models
 from rooflines.cli.main import every_command
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conftest import Once
-    from playwright.sync_api import Browser
-
 LOADED = {"script": "src", "img": "src", "source": "srcset", "iframe": "src", "link": "href"}
 """Elements whose address a browser loads."""
 
 
 @pytest.fixture(scope="module")
-def site(once: Once, repository: Path) -> Path:
-    """The site as `make docs` builds it."""
-
-    def build(folder: Path) -> None:
+def site(once, repository):
+    def build(folder):
         command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
         done = subprocess.run(
             command,
@@ -49,23 +40,22 @@ def site(once: Once, repository: Path) -> Path:
 class Loaded(HTMLParser):
     """The addresses that a page loads."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page):
         super().__init__()
         self.found: list[str] = []
         self.feed(page)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         """Collect the address of an element."""
         self.found += [value or "" for name, value in attrs if name == LOADED.get(tag)]
 
 
-def text_of(site: Path, page: str) -> str:
+def text_of(site, page):
     """A page of the site."""
     return (site / page).read_text(encoding="utf-8")
 
 
-def test_every_page_is_built_and_loads_only_files_of_the_site(site: Path, repository: Path) -> None:
-    """Scripts, styles and pictures; those of README included."""
+def test_every_page_is_built_and_loads_only_files_of_the_site(site, repository):
     names = {path.stem for path in (repository / "docs").glob("*.md")}
     pages = sorted(site.rglob("*.html"))
     assert names <= {path.stem for path in pages}
@@ -78,8 +68,7 @@ def test_every_page_is_built_and_loads_only_files_of_the_site(site: Path, reposi
     assert "pictures/hero-dark.png" in text_of(site, "index.html")
 
 
-def test_the_reference_has_every_key_command_and_name(site: Path) -> None:
-    """From the schema, click and docstrings."""
+def test_the_reference_has_every_key_command_and_name(site):
     keys, schema = text_of(site, "keys.html"), config_schema()
     for form in (schema, *schema["$defs"].values()):
         assert [
@@ -99,8 +88,7 @@ def test_the_reference_has_every_key_command_and_name(site: Path) -> None:
         assert [name for name in names if f'id="{module.__name__}.{name}"' not in api] == []
 
 
-def test_pages_fit_a_phone_and_request_nothing_from_elsewhere(site: Path, browser: Browser) -> None:
-    """No page scrolls sideways, none has an error; the search finds a page."""
+def test_pages_fit_a_phone_and_request_nothing_from_elsewhere(site, browser):
     context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
     with serving(site, Plain) as base:
         visit = Visit(context, base)

@@ -1,21 +1,18 @@
 """Thresholds, chips and models of the site in a browser: tables, links, hostile names."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from bundles import CHARTS, HOSTILE
 from conftest import IN_BOTH
-from playwright.sync_api import Browser, Page, expect
-from visits import Visit, Visits, drawn, point_at, serving
+from playwright.sync_api import expect
+from visits import Visit, drawn, point_at, serving
 
 from rooflines.site.pages import PAGES
 
 
 @IN_BOTH
-def test_the_table_is_sorted_filtered_and_found_in(visit: Visits) -> None:
-    """A click sorts a column ascending, a second one descending; menus and words filter."""
+def test_the_table_is_sorted_filtered_and_found_in(visit):
     page = visit().open("data.html")
     assert page.locator("#count").inner_text() == "8 of 8 rows."
     assert page.locator("#page").inner_text() == "Page 1 of 1"
@@ -60,16 +57,14 @@ def test_the_table_is_sorted_filtered_and_found_in(visit: Visits) -> None:
         ("chips.html#left=__proto__", "chip __proto__: not in the catalogue"),
     ],
 )
-def test_a_link_to_what_is_not_there_says_so(visit: Visits, address: str, lost: str) -> None:
-    """And a valid one says nothing."""
+def test_a_link_to_what_is_not_there_says_so(visit, address, lost):
     one = visit()
     assert lost in one.open(address).locator("#unknown").inner_text()
     assert one.open(address.partition("#")[0]).locator("#unknown").is_hidden()
 
 
 @pytest.mark.parametrize("address", [page for page in PAGES if page != "method.html"])
-def test_what_no_page_uses_is_reported_by_every_page(visit: Visits, address: str) -> None:
-    """Unknown names, a second value, an empty one, another theme, bad encoding, a long address."""
+def test_what_no_page_uses_is_reported_by_every_page(visit, address):
     one = visit()
     state = "chp=h100&chip=h100-sxm&chip=b200&dtypes=&theme=blue&%zz=%ff&=&%3Cb%3E=" + 70 * "x"
     page = one.open(f"{address}#{state}")
@@ -91,8 +86,7 @@ def test_what_no_page_uses_is_reported_by_every_page(visit: Visits, address: str
 
 
 @IN_BOTH
-def test_two_chips_are_side_by_side(visit: Visits) -> None:
-    """Any two of the catalogue: shared numbers with their ratio first, capacities as printed."""
+def test_two_chips_are_side_by_side(visit):
     page = visit().open("chips.html")
     for label, chip in (("A chip of the catalogue", "b200"), ("Another one", "tpu-v5p")):
         page.get_by_label(label).fill(chip)
@@ -112,15 +106,13 @@ def test_two_chips_are_side_by_side(visit: Visits) -> None:
     assert page.locator("#chosen li").all_inner_texts() == ["B200\n×", "TPU v5p\n×"]
 
 
-def test_never_is_said_and_names_are_text(visit: Visits) -> None:
-    """A small matrix is never compute-bound; it comes last however the table is sorted."""
+def test_never_is_said_and_names_are_text(visit):
     page = visit().open("data.html#share=1.0&sort=critical.down")
     assert page.locator("#body .answer").all_inner_texts()[-1] == "never"
     assert HOSTILE in page.locator("#body").inner_text()
 
 
-def test_the_chip_of_the_charts_is_the_chip_of_the_first_page(visit: Visits) -> None:
-    """The state goes from page to page."""
+def test_the_chip_of_the_charts_is_the_chip_of_the_first_page(visit):
     page = visit().open("charts.html#chip=tpu-v5p")
     page.get_by_role("link", name="Explorer", exact=True).click()
     page.wait_for_selector("body[data-drawn]")
@@ -128,8 +120,7 @@ def test_the_chip_of_the_charts_is_the_chip_of_the_first_page(visit: Visits) -> 
 
 
 @IN_BOTH
-def test_chips_are_found_sorted_and_opened(visit: Visits) -> None:
-    """A link leads to the chip's numbers, a source's to the document."""
+def test_chips_are_found_sorted_and_opened(visit):
     page = visit().open("chips.html")
     page.get_by_label("Find").fill("nvidia")
     expect(page.locator("#count")).to_have_text("3 of 5 chips")
@@ -147,15 +138,13 @@ def test_chips_are_found_sorted_and_opened(visit: Visits) -> None:
 
 
 @pytest.fixture
-def served(browser: Browser, site: Path) -> Iterator[Visit]:
-    """A visit to a web server with a strict policy that serves the site."""
+def served(browser, site):
     with serving(site) as address, browser.new_context(reduced_motion="reduce") as context:
         yield Visit(context, address)
 
 
 @IN_BOTH
-def test_a_strict_policy_of_a_web_server_holds(served: Visit) -> None:
-    """Everything is drawn, filtered and sorted without eval, inline scripts or inline styles."""
+def test_a_strict_policy_of_a_web_server_holds(served):
     page = served.open("charts.html")
     for chart in CHARTS:
         page.evaluate("(chart) => { location.hash = `chart=${chart}`; }", chart)
@@ -172,15 +161,14 @@ def test_a_strict_policy_of_a_web_server_holds(served: Visit) -> None:
     assert served.faults == []
 
 
-def not_run(page: Page) -> None:
+def not_run(page):
     """Neither a script nor a picture of a name is there."""
     assert page.title() != "ran"
     assert page.locator("img[src=x]").count() == 0
 
 
 @IN_BOTH
-def test_names_of_a_config_run_nowhere(visit: Visits) -> None:
-    """Not in a page, a chart, a table or a title."""
+def test_names_of_a_config_run_nowhere(visit):
     one = visit()
     page = one.open("charts.html")
     for chart in CHARTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -19,9 +19,6 @@ from rooflines.sweep import blocked
 from rooflines.sweep.blocked import _pieces
 from rooflines.sweep.rows import OperationTable, block_groups
 from rooflines.sweep.space import decode
-
-if TYPE_CHECKING:
-    from rooflines.sweep.sweep import Sweep
 
 CONFIG = {
     "sweeps": {
@@ -44,21 +41,19 @@ SWEEP = rooflines.load_config(CONFIG).sweep("mixed")
 
 
 @pytest.fixture(scope="module", name="whole")
-def _whole() -> pl.DataFrame:
+def _whole():
     return OperationTable(SWEEP).frame().collect()
 
 
 @check(50)
 @given(cuts=st.lists(st.integers(0, SWEEP.rows), max_size=4))
-def test_slices_add_up_to_the_whole(whole: pl.DataFrame, cuts: list[int]) -> None:
-    """For any cuts, the parts concatenated are the whole, row for row."""
+def test_slices_add_up_to_the_whole(whole, cuts):
     edges = sorted({0, SWEEP.rows, *cuts})
     parts = [OperationTable(SWEEP).frame(start, stop).collect() for start, stop in pairwise(edges)]
     assert_frame_equal(pl.concat(parts), whole)
 
 
-def test_rows_are_in_the_documented_order(whole: pl.DataFrame) -> None:
-    """Slowest first: chip, memory, first size, dtypes, sharding, shards, shape, other sizes."""
+def test_rows_are_in_the_documented_order(whole):
     order = ["chip", "memory", "B", "dtypes", "sharding", "shards", "shape", "S"]
     lists = {
         "chip": ["tpu-v5e", "a100-sxm-80gb", "h100-sxm"],
@@ -77,13 +72,12 @@ def test_rows_are_in_the_documented_order(whole: pl.DataFrame) -> None:
     assert keys.is_unique().all()
 
 
-def test_a_config_gives_the_same_rows_every_time(whole: pl.DataFrame) -> None:
-    """The same config gives the same table."""
+def test_a_config_gives_the_same_rows_every_time(whole):
     again = OperationTable(rooflines.load_config(CONFIG).sweep("mixed")).frame().collect()
     assert_frame_equal(again, whole)
 
 
-def sweep_of(chips: int, **more: object) -> Sweep:
+def sweep_of(chips, **more):
     """A sweep of chips that differ in their rates and capacities, some with a hop latency."""
     entry: dict[str, Any] = {"vendor": "Nobody", "source": "this test", "efficiency": {"math": 0.7}}
     entry |= {"units": {"matrix": {"bf16": {"flops_per_s": 1e14}, "fp8": {"flops_per_s": 3e14}}}}
@@ -105,8 +99,7 @@ def sweep_of(chips: int, **more: object) -> Sweep:
 
 
 @pytest.mark.parametrize("tile", [None, {"B": 16, "D": 64}])
-def test_chips_computed_at_once_have_the_rows_of_each(tile: dict[str, int] | None) -> None:
-    """To the last bit, with the ties of bounds, in all slices."""
+def test_chips_computed_at_once_have_the_rows_of_each(tile):
     split = {"sharding": ["none", "contracting/all-reduce"], "shards": [1, 2, 3]}
     sweep = sweep_of(7, dtypes=["bf16", "fp8"], tile=tile, **split)
     assert [len(group) for group in block_groups(sweep.blocks)] == [7]
@@ -123,8 +116,7 @@ def test_chips_computed_at_once_have_the_rows_of_each(tile: dict[str, int] | Non
     assert_frame_equal(whole, pl.concat(pieces), check_exact=True)
 
 
-def test_ten_thousand_chips_are_computed_in_one_frame() -> None:
-    """Of two rows each: a frame for every chip took a minute for two thousand."""
+def test_ten_thousand_chips_are_computed_in_one_frame():
     sweep = sweep_of(1, grid={"B": [1, 2], "D": 1000, "F": 7})
     names = [f"c{index}" for index in range(10_000)]
     config = sweep.config.model_copy(update={"chips": names})
@@ -134,8 +126,7 @@ def test_ten_thousand_chips_are_computed_in_one_frame() -> None:
     assert table["chip"].to_list() == [name for name in names for _ in range(2)]
 
 
-def test_unsupported_rows_are_counted() -> None:
-    """Rows in the table plus rows skipped are the rows requested."""
+def test_unsupported_rows_are_counted():
     skipped = rooflines.skipped(rooflines.load_config(CONFIG))
     requested = 3 * 2 * SWEEP.points * 2 * (1 + 3)
     assert skipped["rows"].sum() + SWEEP.rows == requested
@@ -146,8 +137,7 @@ def test_unsupported_rows_are_counted() -> None:
 
 
 @pytest.mark.parametrize("start", [0, 2**32 - 10, 2**32 - 5, 2**40 - 10])
-def test_an_index_beyond_32_bits_is_decoded(start: int) -> None:
-    """Row i is i in the mixed base of the axes, for any i."""
+def test_an_index_beyond_32_bits_is_decoded(start):
     axes = [
         {name: pl.Series(range(count))} for name, count in (("a", 2**10), ("b", 1000), ("c", 2**21))
     ]
@@ -157,10 +147,7 @@ def test_an_index_beyond_32_bits_is_decoded(start: int) -> None:
     ].to_list() == list(range(start, start + 10))
 
 
-def test_blocked_evaluation_does_not_depend_on_the_block(
-    whole: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The table is the same for every size of a block, with variants inside or outside of it."""
+def test_blocked_evaluation_does_not_depend_on_the_block(whole, monkeypatch):
     texts = [name for name in TEXTS if name in whole.columns]
     for rows in (1, 4, 10, 10**6):
         monkeypatch.setattr(blocked, "BLOCK_ROWS", rows)
@@ -173,8 +160,7 @@ def test_blocked_evaluation_does_not_depend_on_the_block(
         )
 
 
-def test_a_slice_is_at_most_three_products() -> None:
-    """Of outer points and rows of the block: none empty, and together the slice, in order."""
+def test_a_slice_is_at_most_three_products():
     for rows, start in product(range(1, 6), range(12)):
         for stop in range(start + 1, 13):
             pieces = list(_pieces(start, stop, rows))
@@ -188,8 +174,7 @@ def test_a_slice_is_at_most_three_products() -> None:
             assert all(first < last and low < high for first, last, low, high in pieces)
 
 
-def test_a_quotient_of_a_column_and_a_constant_is_rounded_once() -> None:
-    """A column times the reciprocal of a constant, as polars divides them, is rounded twice."""
+def test_a_quotient_of_a_column_and_a_constant_is_rounded_once():
     sweep = {
         "operation": "matmul",
         "grid": {"B": {"from": 1, "to": 500, "step": 1}, "D": 7, "F": 11},

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -28,7 +27,7 @@ from rooflines.run.outputs import Output
 from rooflines.run.stale import FileCache, stale_outputs
 
 
-def recorded_file(folder: Path, name: str = "skipped.csv") -> tuple[Path, str]:
+def recorded_file(folder, name="skipped.csv"):
     """A file with a record, in a folder of results, and its spec."""
     (folder / records.FOLDER).mkdir(exist_ok=True)
     spec = json.dumps({"rows": [], "sweeps": []})
@@ -36,7 +35,7 @@ def recorded_file(folder: Path, name: str = "skipped.csv") -> tuple[Path, str]:
     return folder / name, spec
 
 
-def stale(folder: Path, specs: dict[str, str], cache: FileCache | None = None) -> list[str]:
+def stale(folder, specs, cache=None):
     """The stale outputs, each with the reason."""
     cache = cache or FileCache(folder / "known")
     planned = {
@@ -47,15 +46,12 @@ def stale(folder: Path, specs: dict[str, str], cache: FileCache | None = None) -
     return [f"{output.path.name} {output.reason}" for output in outputs]
 
 
-def test_a_file_that_nobody_touched_is_not_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Read once, then cached, for the next process too; touched, it is read again."""
+def test_a_file_that_nobody_touched_is_not_read_again(tmp_path, monkeypatch):
     path, spec = recorded_file(tmp_path)
     read: list[Path] = []
     digest = records.digest_of
 
-    def reading(file: Path) -> str:
+    def reading(file):
         read.append(file)
         return digest(file)
 
@@ -68,8 +64,7 @@ def test_a_file_that_nobody_touched_is_not_read_again(
     assert len(read) == 2
 
 
-def test_a_changed_bit_shows_although_size_and_time_are_as_before(tmp_path: Path) -> None:
-    """The time of the change cannot be put back."""
+def test_a_changed_bit_shows_although_size_and_time_are_as_before(tmp_path):
     path, spec = recorded_file(tmp_path)
     assert stale(tmp_path, {path.name: spec}) == []
     times = path.stat()
@@ -78,8 +73,7 @@ def test_a_changed_bit_shows_although_size_and_time_are_as_before(tmp_path: Path
     assert stale(tmp_path, {path.name: spec}) == ["skipped.csv has other content than was written"]
 
 
-def test_an_output_of_another_config_is_stale(tmp_path: Path) -> None:
-    """An intact file that is not what the plan has."""
+def test_an_output_of_another_config_is_stale(tmp_path):
     path, _ = recorded_file(tmp_path)
     assert stale(tmp_path, {path.name: '{"sweeps": [1]}'}) == [
         "skipped.csv was made from another config or by another version"
@@ -105,17 +99,14 @@ def test_an_output_of_another_config_is_stale(tmp_path: Path) -> None:
         "file edited",
     ],
 )
-def test_a_file_or_record_that_was_changed_is_stale(
-    tmp_path: Path, change: Callable[[Path, Path], object], reason: str
-) -> None:
-    """A file with other content than recorded, or with an unreadable record."""
+def test_a_file_or_record_that_was_changed_is_stale(tmp_path, change, reason):
     path, spec = recorded_file(tmp_path)
     change(tmp_path, path)
     (message,) = stale(tmp_path, {path.name: spec})
     assert reason in message
 
 
-def results_of_others(home: Path) -> dict[str, str]:
+def results_of_others(home):
     """A folder with a file and two folders of ours, and harmless files of others; the specs."""
     _, spec = recorded_file(home)
     for name in ("bundle", "charts/roofline"):
@@ -174,10 +165,7 @@ def results_of_others(home: Path) -> dict[str, str]:
         ),
     ],
 )
-def test_files_of_others_are_never_deleted_or_overwritten(
-    tmp_path: Path, change: Callable[[Path], object], named: str
-) -> None:
-    """One message names the file that is in the way, and nothing in the folder changes."""
+def test_files_of_others_are_never_deleted_or_overwritten(tmp_path, change, named):
     expected = results_of_others(tmp_path)
     change(tmp_path)
     before = stats(tmp_path)
@@ -190,8 +178,7 @@ def test_files_of_others_are_never_deleted_or_overwritten(
     assert stats(tmp_path) == before
 
 
-def test_files_of_others_beside_outputs_are_left_alone(tmp_path: Path) -> None:
-    """They stop no run; temporary files are removed only if they are an output's."""
+def test_files_of_others_beside_outputs_are_left_alone(tmp_path):
     expected = results_of_others(tmp_path)
     assert stale(tmp_path, expected) == []
     left = [
@@ -207,8 +194,7 @@ def test_files_of_others_beside_outputs_are_left_alone(tmp_path: Path) -> None:
     assert set(foreign.temporary_outputs(tmp_path, expected)) == set(left[1:])
 
 
-def test_a_table_whose_record_was_lost_is_made_again(tmp_path: Path) -> None:
-    """Its metadata says that it is ours."""
+def test_a_table_whose_record_was_lost_is_made_again(tmp_path):
     (tmp_path / records.FOLDER).mkdir()
     write_parquet(pl.LazyFrame({"a": [1]}), tmp_path / "thresholds.parquet", {"version": "0"})
     assert stale(tmp_path, {"thresholds.parquet": "{}"}) == [
@@ -219,8 +205,7 @@ def test_a_table_whose_record_was_lost_is_made_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["results", "results/tables", "results/tables/t", "results/.made", "results/charts"]
 )
-def test_every_folder_of_results_is_looked_at(name: str, tmp_path: Path) -> None:
-    """A file in place of any of them would end a run halfway."""
+def test_every_folder_of_results_is_looked_at(name, tmp_path):
     written_to(name)(tmp_path)
     outputs = [
         tmp_path / "results" / output
@@ -230,16 +215,14 @@ def test_every_folder_of_results_is_looked_at(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", [".snakemake", ".snakemake/rooflines"])
-def test_a_file_in_place_of_the_state_folder_is_explained(name: str, tmp_path: Path) -> None:
-    """The message names the file in the way, not the folder to be made in it."""
+def test_a_file_in_place_of_the_state_folder_is_explained(name, tmp_path):
     written_to(name)(tmp_path)
     message = "is not a folder, and a run needs one there.\n  fix: move it away"
     with pytest.raises(SystemExit, match=re.escape(f"{tmp_path}/{name} {message}")):
         guard.require_writable(tmp_path / STATE)
 
 
-def test_a_damaged_journal_only_costs_reading(tmp_path: Path) -> None:
-    """What it lacks is read from the records."""
+def test_a_damaged_journal_only_costs_reading(tmp_path):
     path, spec = recorded_file(tmp_path)
     (tmp_path / "known").write_bytes(b"\xff\xfe 1234 \n\nabc")
     assert stale(tmp_path, {path.name: spec}) == []
@@ -247,7 +230,7 @@ def test_a_damaged_journal_only_costs_reading(tmp_path: Path) -> None:
     assert stale(tmp_path, {path.name: spec}) == []
 
 
-def test_the_check_of_a_hundred_cached_files_takes_no_time(tmp_path: Path) -> None:
+def test_the_check_of_a_hundred_cached_files_takes_no_time(tmp_path):
     """Less than 20 ms of CPU time, so that an idle run stays fast."""
     paths = [recorded_file(tmp_path, f"{number}.csv") for number in range(100)]
     expected = {path.name: spec for path, spec in paths}
@@ -258,10 +241,7 @@ def test_the_check_of_a_hundred_cached_files_takes_no_time(tmp_path: Path) -> No
     assert time.process_time() - started_s < 0.02
 
 
-def test_a_job_that_outlives_its_run_does_not_publish(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once another run has taken over, a job of the old one changes and leaves no file."""
+def test_a_job_that_outlives_its_run_does_not_publish(tmp_path, monkeypatch):
     path, _ = recorded_file(tmp_path)
     before = path.read_bytes()
     run = tmp_path / "run"
@@ -275,8 +255,7 @@ def test_a_job_that_outlives_its_run_does_not_publish(
     write_skipped('{"rows": [], "sweeps": []}', path)
 
 
-def test_only_one_run_holds_the_lock(tmp_path: Path) -> None:
-    """The lock excludes others, and ends with its process."""
+def test_only_one_run_holds_the_lock(tmp_path):
     first = RunLock(tmp_path)
     assert (first.exclusive, first.local) == (True, True)
     second = RunLock(tmp_path)
@@ -298,8 +277,7 @@ def test_only_one_run_holds_the_lock(tmp_path: Path) -> None:
     fifth.close()
 
 
-def test_the_advice_ends_a_run_that_is_suspended() -> None:
-    """The command as printed ends a run and the job it waits for, both stopped as by Ctrl-Z."""
+def test_the_advice_ends_a_run_that_is_suspended():
     with subprocess.Popen(
         ["/bin/sh", "-c", "trap 'wait; exit 3' TERM; sleep 1 & wait"], start_new_session=True
     ) as run:
@@ -316,8 +294,7 @@ def test_the_advice_ends_a_run_that_is_suspended() -> None:
             run.kill()
 
 
-def test_a_file_that_may_not_grow_is_explained(tmp_path: Path) -> None:
-    """One message, for writes of Python and of polars; no temporary file stays."""
+def test_a_file_that_may_not_grow_is_explained(tmp_path):
     code = (
         "import resource, sys, polars as pl; from rooflines.results.tables import write_parquet\n"
         "from rooflines.results.atomic import atomic_file\n"
@@ -341,7 +318,6 @@ def test_a_file_that_may_not_grow_is_explained(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_errors_are_not_taken_for_a_full_disk() -> None:
-    """Only errors that the user can fix are explained."""
+def test_other_errors_are_not_taken_for_a_full_disk():
     assert unwritable("x", FileNotFoundError(2, "No such file")) is None
     assert unwritable("x", ValueError("wrong")) is None

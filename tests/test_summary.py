@@ -1,9 +1,6 @@
 """summary.csv counts exactly what the tables and the thresholds say."""
 
-from __future__ import annotations
-
 import warnings
-from typing import TYPE_CHECKING
 
 import pandas as pd
 import polars as pl
@@ -17,9 +14,6 @@ from rooflines.results.tables import NO_TEXT, write_csv
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_model_thresholds, write_thresholds
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONFIG = {
     "sweeps": {
@@ -47,8 +41,7 @@ CONFIG = {
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tables, thresholds and the summary of the config."""
+def results(tmp_path_factory):
     results = tmp_path_factory.mktemp("summarized")
     (results / FOLDER).mkdir()
     planned = plan(rooflines.load_config(CONFIG))
@@ -59,8 +52,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return results
 
 
-def test_every_number_is_what_a_count_in_python_gives(results: Path) -> None:
-    """Rows, shares, bottleneck and critical sizes; on one chip once, for all shardings."""
+def test_every_number_is_what_a_count_in_python_gives(results):
     rows = rooflines.scan(results, "split").collect().to_dicts()
     sizes = pl.read_parquet(results / "thresholds.parquet").to_dicts()
     summary = pl.read_csv(results / "summary.csv").filter(sweep="split").to_dicts()
@@ -93,8 +85,7 @@ def test_every_number_is_what_a_count_in_python_gives(results: Path) -> None:
         }
 
 
-def test_a_sweep_without_bounds_and_thresholds_has_its_rows(results: Path) -> None:
-    """Nothing is made up for a table without `bound`, or where nothing is solved for."""
+def test_a_sweep_without_bounds_and_thresholds_has_its_rows(results):
     row = pl.read_csv(results / "summary.csv").row(-1, named=True)
     assert list(row) == [column.name for column in SUMMARY]
     assert {name: value for name, value in row.items() if value not in (None, NO_TEXT)} == {
@@ -106,8 +97,7 @@ def test_a_sweep_without_bounds_and_thresholds_has_its_rows(results: Path) -> No
     }
 
 
-def test_sizes_beyond_the_integers_of_float64_are_exact(results: Path, tmp_path: Path) -> None:
-    """2^53 + 1 is no Float64: medians and extremes are picked, not computed."""
+def test_sizes_beyond_the_integers_of_float64_are_exact(results, tmp_path):
     planned = plan(rooflines.load_config(CONFIG))
     (tmp_path / "tables").symlink_to(results / "tables")
     pl.read_parquet(results / "thresholds.parquet").with_columns(
@@ -131,8 +121,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("axis", ["B", "S", "chips"])
-def test_whole_models_are_counted_by_model_phase_and_split(axis: str, tmp_path: Path) -> None:
-    """As counted in Python; the fewest chips are of all splits."""
+def test_whole_models_are_counted_by_model_phase_and_split(axis, tmp_path):
     sweep = {**STEPS, "thresholds": [axis]}
     planned = plan(rooflines.load_config({"model-sweeps": {"serve": sweep}, "charts": []}))
     for part in planned.parts:
@@ -162,10 +151,7 @@ def test_whole_models_are_counted_by_model_phase_and_split(axis: str, tmp_path: 
 
 
 @pytest.mark.parametrize(("no_text", "warned"), [("", 1), (NO_TEXT, 0)])
-def test_pandas_reads_a_large_csv_without_a_warning(
-    no_text: str, warned: int, tmp_path: Path
-) -> None:
-    """Text between long stretches without any, as in a column of sweeps with and without shapes."""
+def test_pandas_reads_a_large_csv_without_a_warning(no_text, warned, tmp_path):
     texts = [None] * 100_000 + ["llama"] * 100_000 + [None] * 100_000
     write_csv(
         pl.DataFrame({"shape": texts, "critical": range(300_000)}), tmp_path / "a.csv", no_text
@@ -176,8 +162,7 @@ def test_pandas_reads_a_large_csv_without_a_warning(
     assert len(caught) == warned
 
 
-def test_the_summary_has_a_word_in_place_of_missing_text(results: Path) -> None:
-    """Operations have no split, and a sweep may solve for nothing."""
+def test_the_summary_has_a_word_in_place_of_missing_text(results):
     frame = pl.read_csv(results / "summary.csv")
     assert set(frame["split"]) == {NO_TEXT}
     assert frame["axis"].null_count() == 0

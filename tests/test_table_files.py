@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -19,9 +19,6 @@ from rooflines.fits.read import read_timings
 from rooflines.measured.shapes import read_shapes
 from rooflines.results.tables import metadata_of, scan, write_parquet
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 PATTERNS = {"f[1]": "f1", "f*": "f1", "f?": "f1", "f{a,b}": "fa", "~f": "f", "s3:": "s3"}
 """Names that are a pattern, a home or an address elsewhere, each with a name that it would mean."""
 
@@ -32,13 +29,11 @@ ABOUT = {"columns": [{"name": "B"}]}
 
 
 @pytest.fixture(autouse=True)
-def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder of its own."""
+def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_one_module_calls_readers_of_polars(repository: Path) -> None:
-    """All others read files with it."""
+def test_one_module_calls_readers_of_polars(repository):
     found = {
         path.relative_to(repository / "rooflines").as_posix()
         for path in (repository / "rooflines").rglob("*.py")
@@ -52,8 +47,7 @@ def test_one_module_calls_readers_of_polars(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PATTERNS)
-def test_a_name_is_no_pattern(name: str) -> None:
-    """Tables in a folder and timings in a file of such a name, beside those that it would mean."""
+def test_a_name_is_no_pattern(name):
     for place, rows in ((name, TIMINGS), (PATTERNS[name], TIMINGS.with_columns(B=77))):
         folder = Path(place) / "tables" / "mlp"
         folder.mkdir(parents=True)
@@ -67,8 +61,7 @@ def test_a_name_is_no_pattern(name: str) -> None:
     assert [shape.B for shape in read_shapes(folder / f"{name}.csv")[0]] == [16]
 
 
-def test_a_folder_of_results_has_no_braces(capsys: pytest.CaptureFixture[str]) -> None:
-    """Snakemake would take them for a wildcard."""
+def test_a_folder_of_results_has_no_braces(capsys):
     Path("my.yaml").write_text(f"{SMALL}pathvars: {{results: 'o{{a,b}}'}}\n")
     assert cli.run(["check", "my.yaml"]) == 2
     assert "pathvars.results is 'o{a,b}', which has braces" in capsys.readouterr().err
@@ -83,8 +76,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("kind", READERS)
-def test_pipes_and_devices_are_refused(kind: str, suffix: str) -> None:
-    """At once: a device is endless, and nobody writes to the pipe."""
+def test_pipes_and_devices_are_refused(kind, suffix):
     os.mkfifo(f"pipe{suffix}")
     Path(f"zeros{suffix}").symlink_to("/dev/zero")
     for name in (f"pipe{suffix}", f"zeros{suffix}"):
@@ -95,8 +87,7 @@ def test_pipes_and_devices_are_refused(kind: str, suffix: str) -> None:
         metadata_of(f"pipe{suffix}")
 
 
-def test_sizes_and_lines_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of holes have any size; Parquet has any number of rows in a few bytes."""
+def test_sizes_and_lines_are_bounded(monkeypatch):
     with Path("holes.csv").open("wb") as file:
         file.truncate(table_files.LARGEST_TABLE)
     with pytest.raises(RooflinesError, match="has a line of more than 1,048,576 bytes"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -17,9 +17,6 @@ from rooflines.results.atomic import atomic_file
 from rooflines.results.tables import METADATA_KEY, metadata_of
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONFIG: dict[str, Any] = {
     "sweeps": {
@@ -37,15 +34,14 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def test_a_file_is_written_atomically(tmp_path: Path) -> None:
-    """No file under its name before; after a failure no temporary file."""
+def test_a_file_is_written_atomically(tmp_path):
     target = tmp_path / "new" / "file.txt"
     with atomic_file(target) as temporary:
         temporary.write_text("half", encoding="utf-8")
         assert not target.exists()
     assert target.read_text(encoding="utf-8") == "half"
 
-    def fail() -> None:
+    def fail():
         with atomic_file(target) as broken:
             broken.write_text("broken", encoding="utf-8")
             raise OSError("the disk is full")
@@ -57,16 +53,14 @@ def test_a_file_is_written_atomically(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def part(tmp_path: Path) -> Path:
-    """The one part of a small sweep."""
+def part(tmp_path):
     (only,) = plan(rooflines.load_config(CONFIG)).parts
     path = tmp_path / only.path
     write_part(only.spec, path)
     return path
 
 
-def test_a_table_says_what_made_it(part: Path) -> None:
-    """Version, sweep, config, chips with sources, dtypes and columns are in its metadata."""
+def test_a_table_says_what_made_it(part):
     about = metadata_of(part)
     (recipe,) = about["made_from"]
     assert about["version"] == rooflines.__version__
@@ -81,8 +75,7 @@ def test_a_table_says_what_made_it(part: Path) -> None:
     assert json.loads(pl.read_parquet_metadata(part)[METADATA_KEY]) == about
 
 
-def test_a_table_stores_the_configured_columns(part: Path) -> None:
-    """All keys and dimensions, and the metrics of `columns:`, in the order of the dictionary."""
+def test_a_table_stores_the_configured_columns(part):
     names = pl.read_parquet(part).columns
     assert names[-2:] == ["t_lower_s", "bound"]
     assert names[:9] == [
@@ -99,21 +92,18 @@ def test_a_table_stores_the_configured_columns(part: Path) -> None:
     assert names[9:12] == ["B", "D", "F"]
 
 
-def test_a_table_on_disk_is_the_one_of_the_config(part: Path) -> None:
-    """The workflow writes what Python computes."""
+def test_a_table_on_disk_is_the_one_of_the_config(part):
     config = rooflines.load_config(CONFIG)
     on_disk = rooflines.scan(part.parent.parent.parent, "small").collect()
     assert on_disk.equals(rooflines.rows(config, "small").collect())
 
 
-def test_a_missing_table_is_named(part: Path) -> None:
-    """The error lists the tables there are."""
+def test_a_missing_table_is_named(part):
     with pytest.raises(rooflines.RooflinesError, match="close to it: small"):
         rooflines.scan(part.parent.parent.parent, "smal")
 
 
-def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
-    """A Parquet file without our metadata, and a file that is not Parquet."""
+def test_a_foreign_file_is_refused(tmp_path):
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "foreign.parquet")
     (tmp_path / "none.parquet").write_bytes(b"PAR1")
     with pytest.raises(rooflines.RooflinesError, match="does not say what made it"):
@@ -123,8 +113,7 @@ def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
-def test_a_table_has_the_configured_compression(compression: str, tmp_path: Path) -> None:
-    """The rows do not depend on it."""
+def test_a_table_has_the_configured_compression(compression, tmp_path):
     sweep = {**CONFIG["sweeps"]["small"], "compression": compression}
     config = rooflines.load_config({**CONFIG, "sweeps": {"small": sweep}})
     (part,) = plan(config).parts
@@ -137,8 +126,7 @@ def test_a_table_has_the_configured_compression(compression: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(("flops", "hop"), [("leading", 1e30), ("exact", 1e-30)])
-def test_the_limits_of_a_config_are_in_the_range_of_floats(flops: str, hop: float) -> None:
-    """No metric and no threshold is infinite, NaN or negative at the limits of all inputs."""
+def test_the_limits_of_a_config_are_in_the_range_of_floats(flops, hop):
     chips = {
         f"chip-{number}": {
             "source": "none",
@@ -187,10 +175,7 @@ def test_the_limits_of_a_config_are_in_the_range_of_floats(flops: str, hop: floa
     assert times.select((pl.all() > 0).all()).row(0) == (True,) * times.width
 
 
-def test_parts_that_hold_different_names_are_read_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Text is Categorical in every part, over row groups with other names."""
+def test_parts_that_hold_different_names_are_read_together(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "ROW_GROUP_ROWS", 300)
     chips = {f"chip-{number:03}": {"base": "h100-sxm"} for number in range(150)}
     sweep = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -11,10 +11,6 @@ from polars.testing import assert_frame_equal
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.fits.read import read_timings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 H100 = {"chip": "h100-sxm"}
 
@@ -48,7 +44,7 @@ OLD_NCCL = """\
 """Without the column `root`."""
 
 
-def aiconfigurator() -> pl.DataFrame:
+def aiconfigurator():
     """Three rows of its `gemm_perf.parquet`, and one in a dtype of unknown storage."""
     return pl.DataFrame(
         {
@@ -66,7 +62,7 @@ def aiconfigurator() -> pl.DataFrame:
     )
 
 
-def vidur() -> pl.DataFrame:
+def vidur():
     """One row of its `mlp.csv`: 512 tokens of a model split over two chips."""
     medians = {
         "attn_pre_proj": 0.066,
@@ -93,7 +89,7 @@ def vidur() -> pl.DataFrame:
     )
 
 
-def tidy(**columns: object) -> pl.DataFrame:
+def tidy(**columns):
     """A table of three timings, with some columns replaced."""
     rows: dict[str, object] = {
         "chip": ["h100-sxm", "h100-sxm", "b200"],
@@ -108,8 +104,7 @@ def tidy(**columns: object) -> pl.DataFrame:
     return pl.DataFrame({**rows, **columns})
 
 
-def test_the_tidy_form_is_read_from_csv_and_parquet(tmp_path: Path) -> None:
-    """The same rows, with the columns of the form and no others."""
+def test_the_tidy_form_is_read_from_csv_and_parquet(tmp_path):
     frame = tidy().with_columns(mood=pl.lit("good"))
     frame.write_csv(tmp_path / "t.csv")
     frame.write_parquet(tmp_path / "t.parquet")
@@ -120,8 +115,7 @@ def test_the_tidy_form_is_read_from_csv_and_parquet(tmp_path: Path) -> None:
     assert read[1]["note"].to_list() == ["", "warm", None]
 
 
-def test_where_chooses_numbers_too(tmp_path: Path) -> None:
-    """As text; of many values a few are named."""
+def test_where_chooses_numbers_too(tmp_path):
     path = tmp_path / "t.parquet"
     tidy().write_parquet(path)
     assert read_timings(path, {"B": "64"}).frame["B"].to_list() == [64]
@@ -133,8 +127,7 @@ def test_where_chooses_numbers_too(tmp_path: Path) -> None:
         read_timings(path, {"B": "900"})
 
 
-def test_a_message_writes_nothing_to_the_terminal(tmp_path: Path) -> None:
-    """Names of a file in a fix and in what is close are shown, not obeyed."""
+def test_a_message_writes_nothing_to_the_terminal(tmp_path):
     tidy(chip=["\x1b[31mb200", "\x9bb200", "\u202eb200"]).write_parquet(tmp_path / "t.parquet")
     with pytest.raises(RooflinesError) as raised:
         read_timings(tmp_path / "t.parquet", {"chip": "b200"})
@@ -144,8 +137,7 @@ def test_a_message_writes_nothing_to_the_terminal(tmp_path: Path) -> None:
     assert all(letter.isprintable() for letter in message.replace("\n", ""))
 
 
-def test_where_chooses_rows_or_adds_a_column(tmp_path: Path) -> None:
-    """A column that a table has is filtered; one that it lacks has the value everywhere."""
+def test_where_chooses_rows_or_adds_a_column(tmp_path):
     path = tmp_path / "t.parquet"
     tidy().write_parquet(path)
     assert read_timings(path, {"chip": "b200"}).frame["B"].to_list() == [1024]
@@ -157,8 +149,7 @@ def test_where_chooses_rows_or_adds_a_column(tmp_path: Path) -> None:
         read_timings(path, {**H100, "chips": "b200"})
 
 
-def test_aiconfigurator_is_read(tmp_path: Path) -> None:
-    """m, n, k are B, F, D; latencies are in milliseconds; a dtype of unknown storage is out."""
+def test_aiconfigurator_is_read(tmp_path):
     path = tmp_path / "gemm_perf.parquet"
     aiconfigurator().write_parquet(path)
     timings = read_timings(path, H100)
@@ -178,8 +169,7 @@ def test_aiconfigurator_is_read(tmp_path: Path) -> None:
     assert timings.left_out == {"are in fp8_block, whose storage is not certain": 1}
 
 
-def test_vidur_is_read(tmp_path: Path) -> None:
-    """The four matmuls of a layer on one of two chips, in milliseconds."""
+def test_vidur_is_read(tmp_path):
     path = tmp_path / "mlp.csv"
     vidur().write_csv(path)
     frame = read_timings(path, {"chip": "a100-sxm-80gb"}).frame
@@ -194,8 +184,7 @@ def test_vidur_is_read(tmp_path: Path) -> None:
     assert frame["seconds_min"].to_list() == pytest.approx([65e-6, 30e-6, 216e-6, 106e-6])
 
 
-def test_a_dense_mlp_has_one_projection_up(tmp_path: Path) -> None:
-    """Without a gate the output is the hidden size once."""
+def test_a_dense_mlp_has_one_projection_up(tmp_path):
     path = tmp_path / "mlp.csv"
     vidur().with_columns(use_gated_mlp=pl.lit(value=False)).write_csv(path)
     up = read_timings(path, H100).frame.filter(note="mlp_up_proj")
@@ -223,10 +212,7 @@ def test_a_dense_mlp_has_one_projection_up(tmp_path: Path) -> None:
         ("reduce_scatter.txt", OLD_NCCL, [("reduce-scatter", 2, 2**30, 79531e-6)]),
     ],
 )
-def test_text_of_nccl_tests_is_read(
-    tmp_path: Path, name: str, text: str, expected: list[tuple[str, int, int, float]]
-) -> None:
-    """Payloads in bytes, times of the run out of place, ranks counted."""
+def test_text_of_nccl_tests_is_read(tmp_path, name, text, expected):
     (tmp_path / name).write_text(text, encoding="utf-8")
     frame = read_timings(tmp_path / name, H100).frame
     found = frame.select("collective", "shards", "bytes", "seconds").rows()
@@ -255,10 +241,7 @@ def test_text_of_nccl_tests_is_read(
         ),
     ],
 )
-def test_text_of_nccl_tests_with_a_mistake(
-    tmp_path: Path, name: str, text: str, message: str
-) -> None:
-    """What is missing is named."""
+def test_text_of_nccl_tests_with_a_mistake(tmp_path, name, text, message):
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(RooflinesError) as raised:
         read_timings(tmp_path / name, H100)
@@ -279,10 +262,7 @@ def test_text_of_nccl_tests_with_a_mistake(
     ],
 )
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_wrong_values_are_told(
-    tmp_path: Path, suffix: str, column: str, values: list[object], message: str
-) -> None:
-    """The column, how many, and the first."""
+def test_wrong_values_are_told(tmp_path, suffix, column, values, message):
     path = tmp_path / f"t{suffix}"
     frame = tidy(**{column: values})
     _ = frame.write_csv(path) if suffix == ".csv" else frame.write_parquet(path)
@@ -307,10 +287,7 @@ def test_wrong_values_are_told(
         ("seconds_iqr", [0.0, float("nan"), -1.0], "a number of at least zero, the first in row 3"),
     ],
 )
-def test_values_of_another_type_are_told_as_they_are(
-    tmp_path: Path, column: str, values: list[object], message: str
-) -> None:
-    """Also those of optional columns, which may be missing or zero."""
+def test_values_of_another_type_are_told_as_they_are(tmp_path, column, values, message):
     path = tmp_path / "t.parquet"
     tidy(**{column: values}).write_parquet(path)
     with pytest.raises(RooflinesError) as raised:
@@ -331,10 +308,7 @@ def test_values_of_another_type_are_told_as_they_are(
         (lambda text: text.partition("\n")[0], "has no timings"),
     ],
 )
-def test_a_table_that_is_no_csv_says_why(
-    tmp_path: Path, change: Callable[[str], str], message: str
-) -> None:
-    """Other separators, rows that are too long, and no rows."""
+def test_a_table_that_is_no_csv_says_why(tmp_path, change, message):
     path = tmp_path / "t.csv"
     path.write_text(change(tidy().drop("note").write_csv()), encoding="utf-8")
     with pytest.raises(RooflinesError) as raised:
@@ -342,8 +316,7 @@ def test_a_table_that_is_no_csv_says_why(
     assert message in str(raised.value)
 
 
-def test_a_table_in_another_encoding_says_so(tmp_path: Path) -> None:
-    """UTF-16 begins with two bytes that UTF-8 has nowhere."""
+def test_a_table_in_another_encoding_says_so(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(tidy().write_csv(), encoding="utf-16")
     with pytest.raises(RooflinesError, match="is no text in UTF-8: byte 1 is no part of it"):
@@ -358,32 +331,28 @@ def test_a_table_in_another_encoding_says_so(tmp_path: Path) -> None:
         lambda text: text.replace(",", " , "),
     ],
 )
-def test_a_csv_of_a_spreadsheet_is_read(tmp_path: Path, change: Callable[[str], str]) -> None:
-    """A mark of the byte order, other ends of lines, and spaces around values."""
+def test_a_csv_of_a_spreadsheet_is_read(tmp_path, change):
     path = tmp_path / "t.csv"
     frame = tidy().drop("note")
     path.write_text(change(frame.write_csv()), encoding="utf-8", newline="")
     assert_frame_equal(read_timings(path).frame, frame, check_column_order=False)
 
 
-def test_other_types_of_parquet_are_read(tmp_path: Path) -> None:
-    """Narrow and unsigned numbers, decimals, categories and numbers as text."""
+def test_other_types_of_parquet_are_read(tmp_path):
     path = tmp_path / "t.parquet"
     frame = tidy().cast({"B": pl.Int32, "D": pl.UInt64, "F": pl.Float64})
     frame.cast({"chip": pl.Categorical, "seconds": pl.String}).write_parquet(path)
     assert_frame_equal(read_timings(path).frame, tidy(), check_column_order=False)
 
 
-def test_copies_are_counted(tmp_path: Path) -> None:
-    """Rows that agree in all columns; they are not removed."""
+def test_copies_are_counted(tmp_path):
     path = tmp_path / "t.parquet"
     pl.concat([tidy(), tidy()]).write_parquet(path)
     timings = read_timings(path)
     assert (timings.frame.height, timings.copies) == (6, 6 - tidy().n_unique())
 
 
-def test_all_wrong_columns_are_told_at_once(tmp_path: Path) -> None:
-    """One message with a mistake for each column."""
+def test_all_wrong_columns_are_told_at_once(tmp_path):
     path = tmp_path / "t.parquet"
     tidy(D=[0, 1, 1], seconds=[0.0, 1.0, 1.0]).write_parquet(path)
     with pytest.raises(RooflinesError) as raised:
@@ -391,8 +360,7 @@ def test_all_wrong_columns_are_told_at_once(tmp_path: Path) -> None:
     assert [error.where for error in raised.value.errors] == ["D", "seconds"]
 
 
-def test_timings_of_no_single_matmul_are_counted(tmp_path: Path) -> None:
-    """B = 0, batches and several chips are left out, each with its reason."""
+def test_timings_of_no_single_matmul_are_counted(tmp_path):
     path = tmp_path / "t.parquet"
     frame = pl.concat(
         [tidy(batch=[1, 2, 1], shards=[1, 1, 8]), tidy(B=[0, 4, 4], batch=[1] * 3, shards=[1] * 3)]
@@ -437,10 +405,7 @@ LAYOUTS: list[tuple[str, Callable[[], pl.DataFrame], str]] = [
 @pytest.mark.parametrize(
     ("table", "message"), [case[1:] for case in LAYOUTS], ids=[case[0] for case in LAYOUTS]
 )
-def test_a_layout_with_another_type_is_refused(
-    tmp_path: Path, table: Callable[[], pl.DataFrame], message: str
-) -> None:
-    """The message names its column."""
+def test_a_layout_with_another_type_is_refused(tmp_path, table, message):
     path = tmp_path / "t.parquet"
     table().write_parquet(path)
     with pytest.raises(RooflinesError) as raised:
@@ -448,8 +413,7 @@ def test_a_layout_with_another_type_is_refused(
     assert message in str(raised.value)
 
 
-def test_columns_of_a_layout_that_may_lack(tmp_path: Path) -> None:
-    """Vidur's fastest times, and a name that is a number or a category."""
+def test_columns_of_a_layout_that_may_lack(tmp_path):
     path = tmp_path / "t.parquet"
     vidur().select(pl.exclude("^.*min$")).write_parquet(path)
     assert read_timings(path, H100).frame["seconds_min"].to_list() == [None] * 4
@@ -459,8 +423,7 @@ def test_columns_of_a_layout_that_may_lack(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", [vidur, aiconfigurator])
-def test_a_layout_may_have_no_rows(tmp_path: Path, table: Callable[[], pl.DataFrame]) -> None:
-    """Or a column without values, which in CSV has no type."""
+def test_a_layout_may_have_no_rows(tmp_path, table):
     path = tmp_path / "t.csv"
     table().clear().write_csv(path)
     with pytest.raises(RooflinesError, match="has no timings"):
@@ -472,8 +435,7 @@ def test_a_layout_may_have_no_rows(tmp_path: Path, table: Callable[[], pl.DataFr
         read_timings(path, H100)
 
 
-def test_a_column_may_have_any_name(tmp_path: Path) -> None:
-    """Also the name that the numbers of rows have while a table is read."""
+def test_a_column_may_have_any_name(tmp_path):
     tidy().with_row_index("#").write_parquet(tmp_path / "t.parquet")
     assert read_timings(tmp_path / "t.parquet").frame.equals(
         tidy().select(read_timings(tmp_path / "t.parquet").frame.columns)
@@ -481,8 +443,7 @@ def test_a_column_may_have_any_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [2**54, 2**63 - 1, 2**63, 10**30])
-def test_sizes_have_a_bound(tmp_path: Path, size: int) -> None:
-    """The message has it, of matmuls and of collectives."""
+def test_sizes_have_a_bound(tmp_path, size):
     (tmp_path / "t.csv").write_text(tidy(B=[str(size)] * 3).drop("note").write_csv())
     (tmp_path / "all_reduce.txt").write_text(NCCL.replace("1048576 ", f"{size} "))
     for name in ("t.csv", "all_reduce.txt"):
@@ -490,8 +451,7 @@ def test_sizes_have_a_bound(tmp_path: Path, size: int) -> None:
             read_timings(tmp_path / name, H100)
 
 
-def test_a_collective_is_on_a_chip_at_least(tmp_path: Path) -> None:
-    """Of matmuls the number of chips may be missing, of collectives it decides the time."""
+def test_a_collective_is_on_a_chip_at_least(tmp_path):
     row = {"chip": "h100-sxm", "collective": "all-reduce", "bytes": 2**20, "seconds": 1e-4}
     for shards in (0, None):
         pl.DataFrame([row | {"shards": n} for n in (8, shards)]).write_parquet(
@@ -501,8 +461,7 @@ def test_a_collective_is_on_a_chip_at_least(tmp_path: Path) -> None:
             read_timings(tmp_path / "t.parquet")
 
 
-def test_a_layout_without_a_chip_asks_for_it(tmp_path: Path) -> None:
-    """Aiconfigurator's table does not name chips of the catalogue."""
+def test_a_layout_without_a_chip_asks_for_it(tmp_path):
     path = tmp_path / "gemm_perf.parquet"
     aiconfigurator().write_parquet(path)
     with pytest.raises(RooflinesError, match="lacks the columns chip"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fuzzing
 import polars as pl
@@ -17,20 +17,14 @@ from rooflines.catalogue.entries import Level, Network, Peak, Power
 from rooflines.catalogue.forms import numbers_of
 from rooflines.catalogue.parts import source_in
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 @pytest.fixture(autouse=True)
-def _own_catalogue() -> Iterator[None]:
-    """Restore the real catalogues afterwards."""
+def _own_catalogue():
     with fuzzing.real_catalogues():
         yield
 
 
-def test_the_numbers_of_a_chip_whose_sources_stand_apart_are_listed() -> None:
-    """A chip can name sources for some of its numbers; the others have none."""
+def test_the_numbers_of_a_chip_whose_sources_stand_apart_are_listed():
     peaks = {"matrix": {"bf16": {"flops_per_s": 1e14}}}
     mine = {
         "source": {"bytes_per_s": "notes"},
@@ -68,8 +62,7 @@ SETTABLE: dict[str, float] = {
 
 
 @pytest.mark.parametrize("path", SETTABLE)
-def test_a_variant_may_set_a_number_that_its_base_lacks(path: str) -> None:
-    """The number gets the source of the variant; the others keep theirs."""
+def test_a_variant_may_set_a_number_that_its_base_lacks(path):
     variant = {"base": "bare", "source": "measured", path: SETTABLE[path]}
     config = rooflines.load_config(
         {**FULL, "chips": {**FULL["chips"], "bare": BARE, "variant": variant}}
@@ -89,15 +82,13 @@ def test_a_variant_may_set_a_number_that_its_base_lacks(path: str) -> None:
     assert numbers[0] == numbers[1]
 
 
-def test_every_number_of_a_part_can_be_set() -> None:
-    """The list above has all optional numbers of the entry types."""
+def test_every_number_of_a_part_can_be_set():
     assert {path.rpartition(".")[2] for path in SETTABLE} == {
         name for part in (Peak, Level, Network, Power) for name in numbers_of(part)
     }
 
 
-def test_a_variant_may_say_that_a_hop_takes_no_time() -> None:
-    """Zero is a valid value, and nothing else changes."""
+def test_a_variant_may_say_that_a_hop_takes_no_time():
     config = rooflines.load_config(
         {
             **FULL,
@@ -117,8 +108,7 @@ def test_a_variant_may_say_that_a_hop_takes_no_time() -> None:
     assert ours.model_copy(update=same) == base.model_copy(update=same)
 
 
-def test_a_variant_may_have_parts_that_its_base_lacks() -> None:
-    """A new memory level or network is complete, with the variant's source or its own."""
+def test_a_variant_may_have_parts_that_its_base_lacks():
     parts = {
         "memory.l3": {"bytes_per_s": 1e13},
         "memory.l3.capacity_bytes": 1e9,
@@ -145,8 +135,7 @@ def test_a_variant_may_have_parts_that_its_base_lacks() -> None:
     assert list(config.chips["variant"].networks) == ["ici", "net"]
 
 
-def test_what_a_variant_says_of_sparsity_is_kept() -> None:
-    """A new peak drops the printed figures of the base's peak, but keeps the variant's own."""
+def test_what_a_variant_says_of_sparsity_is_kept():
     base = {
         **BARE,
         "units": {
@@ -165,8 +154,7 @@ def test_what_a_variant_says_of_sparsity_is_kept() -> None:
     assert resolved["both"].units["matrix"]["bf16"].printed_with_sparsity == 6e14
 
 
-def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None:
-    """Dtypes are read during the check of a chip; their mistakes name the dtypes file."""
+def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path):
     (tmp_path / "dtypes.yaml").write_text(
         valid_files.DTYPES.replace("{bits: 16", "{bits: many"), encoding="utf-8"
     )
@@ -178,8 +166,7 @@ def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("sources", ["2", "notes", "[notes]"])
-def test_the_sources_of_a_catalogue_have_ids(sources: str, tmp_path: Path) -> None:
-    """They are refused when the file is read, not when a run records them."""
+def test_the_sources_of_a_catalogue_have_ids(sources, tmp_path):
     chips = tmp_path / "chips.yaml"
     chips.write_text(f"sources: {sources}\nchips: {{}}\n", encoding="utf-8")
     fuzzing.use_catalogues(chips, catalogue.DTYPES_FILE)
@@ -188,8 +175,7 @@ def test_the_sources_of_a_catalogue_have_ids(sources: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("bits", ["1.0e+30", "1.0e-30", "0"])
-def test_an_element_has_a_sensible_number_of_bits(bits: str, tmp_path: Path) -> None:
-    """Other numbers would overflow floats for realistic sizes and rates."""
+def test_an_element_has_a_sensible_number_of_bits(bits, tmp_path):
     (tmp_path / "dtypes.yaml").write_text(
         valid_files.DTYPES.replace("bits: 16", f"bits: {bits}"), encoding="utf-8"
     )

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis.strategies import one_of
 from random_sweeps import check
 from sheets import Cell, read_workbook, table_of
-from spreadsheet import METRICS, QUESTIONS, Question, computed, same, written
+from spreadsheet import METRICS, QUESTIONS, computed, same, written
 from xlsxwriter.utility import xl_cell_to_rowcol
 
 import rooflines
@@ -83,26 +83,23 @@ MODELS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The workbook of sweeps of operations."""
+def path(tmp_path_factory):
     return written(tmp_path_factory.mktemp("workbook") / "results", CONFIG)
 
 
 @pytest.fixture(scope="module")
-def book(path: Path) -> Sheets:
-    """Its cells."""
+def book(path):
     return read_workbook(path)
 
 
-def test_the_sheets_are_in_order(book: Sheets) -> None:
-    """What people come for first, explanations last."""
+def test_the_sheets_are_in_order(book):
     assert list(book) == ["What-if", "Summary", "Thresholds", "Columns", "About"]
 
 
 # ---------------------------------------------------------------- Summary
 
 
-def lines_of(cells: dict[str, Cell]) -> dict[tuple[Any, ...], dict[Any, Any]]:
+def lines_of(cells):
     """Critical sizes by chip, of each column by what stands above it."""
     columns: dict[int, dict[int, str | float]] = {}
     for address, cell in cells.items():
@@ -118,18 +115,17 @@ def lines_of(cells: dict[str, Cell]) -> dict[tuple[Any, ...], dict[Any, Any]]:
     }
 
 
-def having(rows: list[dict[str, Any]], values: dict[str, Any]) -> list[dict[str, Any]]:
+def having(rows, values):
     """The rows with these values."""
     return [row for row in rows if values.items() <= row.items()]
 
 
-def shown_as(value: object, cell: object) -> bool:
+def shown_as(value, cell):
     """Whether a cell shows a value; a workbook keeps sixteen digits of a number."""
     return same(cell, value, 1e-15)
 
 
-def test_the_summary_has_the_numbers_of_thresholds(book: Sheets) -> None:
-    """A row a chip; a column for each shape and dtypes."""
+def test_the_summary_has_the_numbers_of_thresholds(book):
     config = rooflines.load_config(CONFIG)
     critical = rooflines.thresholds(config, "layers").filter(axis="B").to_dicts()
     lines = {key: row for key, row in lines_of(book["Summary"]).items() if key[0] == "layers"}
@@ -145,8 +141,7 @@ def test_the_summary_has_the_numbers_of_thresholds(book: Sheets) -> None:
     assert "never" in {value for values in lines.values() for value in values.values()}
 
 
-def test_the_summary_has_at_most_thirty_columns(tmp_path: Path) -> None:
-    """Of several sweeps each has its part, and the note says which cases are left out."""
+def test_the_summary_has_at_most_thirty_columns(tmp_path):
     wide = {**CONFIG["sweeps"]["layers"], "grid": {"B": 1, "D": [*range(1, 41)], "F": [64]}}
     del wide["shapes"]
     config = {**CONFIG, "sweeps": {"wide": wide, "split": CONFIG["sweeps"]["split"]}}
@@ -157,8 +152,7 @@ def test_the_summary_has_at_most_thirty_columns(tmp_path: Path) -> None:
     assert cells["A1"].value == "wide: the first 14 of 80 cases"
 
 
-def test_what_if_has_a_chart_of_its_shares(path: Path) -> None:
-    """Of the cells with formulas, so it follows what is typed."""
+def test_what_if_has_a_chart_of_its_shares(path):
     with zipfile.ZipFile(path) as file:
         (chart,) = [name for name in file.namelist() if name.startswith("xl/charts/chart")]
         text = file.read(chart).decode()
@@ -166,8 +160,7 @@ def test_what_if_has_a_chart_of_its_shares(path: Path) -> None:
     assert "'What-if'!$A$9:$B$" in text
 
 
-def test_headers_stay_in_view_and_on_printed_pages(path: Path) -> None:
-    """Every table: frozen panes, filters, and rows that repeat; all created on one day."""
+def test_headers_stay_in_view_and_on_printed_pages(path):
     with zipfile.ZipFile(path) as file:
         workbook, properties = (
             file.read(name).decode() for name in ("xl/workbook.xml", "docProps/core.xml")
@@ -181,8 +174,7 @@ def test_headers_stay_in_view_and_on_printed_pages(path: Path) -> None:
     assert all('orientation="landscape"' in text for text in texts)
 
 
-def test_columns_are_as_wide_as_their_numbers(tmp_path: Path) -> None:
-    """Separators and exponents included; a longest width, and wrapped text in higher rows."""
+def test_columns_are_as_wide_as_their_numbers(tmp_path):
     with Book(tmp_path / "a.xlsx") as book:
         sheet = book.sheet("Sheet")
         sheet.put(0, 0, 10**12)
@@ -196,8 +188,7 @@ def test_columns_are_as_wide_as_their_numbers(tmp_path: Path) -> None:
     assert 'r="2" spans="1:3" ht="30" customHeight="1"' in xml
 
 
-def test_a_split_is_a_line_of_its_own(book: Sheets) -> None:
-    """One chip, and each sharding over four; one chip is listed for each sharding once."""
+def test_a_split_is_a_line_of_its_own(book):
     lines = [key for key in lines_of(book["Summary"]) if key[0] == "split"]
     assert [key[4] for key in lines] == [
         "one chip",
@@ -207,8 +198,7 @@ def test_a_split_is_a_line_of_its_own(book: Sheets) -> None:
     assert [key[2] for key in lines] == ["D=8192 F=8192"] * 3
 
 
-def test_whole_models_are_lines_too(tmp_path: Path) -> None:
-    """Their critical batches."""
+def test_whole_models_are_lines_too(tmp_path):
     cells = read_workbook(written(tmp_path / "results", MODELS))
     critical = rooflines.model_thresholds(rooflines.load_config(MODELS)).filter(axis="B").to_dicts()
     lines = lines_of(cells["Summary"])
@@ -223,10 +213,7 @@ def test_whole_models_are_lines_too(tmp_path: Path) -> None:
     assert {row["model"] for row in table_of(cells["Thresholds"], 3)} == {"llama-3.1-8b"}
 
 
-def test_large_sweeps_are_left_out_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Above a limit; the note says which."""
+def test_large_sweeps_are_left_out_and_named(tmp_path, monkeypatch):
     monkeypatch.setattr(summary, "MOST_SOLVED", 5)
     frame = rooflines.thresholds(rooflines.load_config(CONFIG))
     rows_of = dict(frame["sweep"].cast(pl.String).value_counts().iter_rows())
@@ -245,8 +232,7 @@ def test_large_sweeps_are_left_out_and_named(
 # ---------------------------------------------------------------- the other tables
 
 
-def test_the_thresholds_are_those_of_the_file(book: Sheets, path: Path) -> None:
-    """Every value of every row; `critical` is the outcome where there is no size."""
+def test_the_thresholds_are_those_of_the_file(book, path):
     frame = pl.read_parquet(path.with_name("thresholds.parquet"))
     frame = frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     shown = table_of(book["Thresholds"], 3)
@@ -262,8 +248,7 @@ def test_the_thresholds_are_those_of_the_file(book: Sheets, path: Path) -> None:
     assert any(row["axis"] == "peak" and row["critical"] is None for row in shown)
 
 
-def test_columns_are_those_of_python(book: Sheets) -> None:
-    """The column dictionary."""
+def test_columns_are_those_of_python(book):
     meanings = [row["meaning"] for row in table_of(book["Columns"], 3)]
     assert meanings == rooflines.columns()["meaning"].to_list()
 
@@ -271,21 +256,18 @@ def test_columns_are_those_of_python(book: Sheets) -> None:
 # ---------------------------------------------------------------- safety
 
 
-def test_only_the_sheet_what_if_has_formulas(book: Sheets, path: Path) -> None:
-    """Text that begins like a formula is text; there are no macros and no external links."""
+def test_only_the_sheet_what_if_has_formulas(book, path):
     for name, cells in book.items():
         assert any(cell.formula for cell in cells.values()) == (name == "What-if")
     with zipfile.ZipFile(path) as file:
         assert not [name for name in file.namelist() if "vba" in name or "externalLink" in name]
 
 
-def test_equal_results_are_equal_files(path: Path, tmp_path: Path) -> None:
-    """Every byte, in another folder and at another time."""
+def test_equal_results_are_equal_files(path, tmp_path):
     assert written(tmp_path / "again", CONFIG).read_bytes() == path.read_bytes()
 
 
-def test_text_and_large_integers_keep_their_value(tmp_path: Path) -> None:
-    """A spreadsheet keeps fifteen digits of a number, and 32,767 characters of a text."""
+def test_text_and_large_integers_keep_their_value(tmp_path):
     with Book(tmp_path / "a.xlsx") as book:
         sheet = book.sheet("Sheet")
         values: tuple[str | int, ...] = (
@@ -313,8 +295,7 @@ def test_text_and_large_integers_keep_their_value(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- What-if
 
 
-def test_what_if_begins_with_the_numbers_of_the_table(book: Sheets) -> None:
-    """A row per chip and dtypes at sizes of the table; the stored values are the computed ones."""
+def test_what_if_begins_with_the_numbers_of_the_table(book):
     cells = book["What-if"]
     shown = table_of(cells, 8)
     table = rooflines.rows(rooflines.load_config(CONFIG), "layers").collect()
@@ -328,10 +309,7 @@ def test_what_if_begins_with_the_numbers_of_the_table(book: Sheets) -> None:
         assert same(value, cells[address].plain)
 
 
-def test_what_if_has_every_chip_where_it_has_not_every_dtypes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of the sweep with most chips; each chip with its first dtypes, which the note says."""
+def test_what_if_has_every_chip_where_it_has_not_every_dtypes(tmp_path, monkeypatch):
     monkeypatch.setattr(what_if, "MOST_ROWS", 5)
     cells = read_workbook(written(tmp_path / "results", CONFIG))["What-if"]
     shown = [(row["chip"], row["dtypes"]) for row in table_of(cells, 8)]
@@ -342,8 +320,7 @@ def test_what_if_has_every_chip_where_it_has_not_every_dtypes(
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.operation)
-def test_what_if_computes_other_sizes_and_rates(question: Question, tmp_path: Path) -> None:
-    """The formulas, with every input changed, against a config with the same numbers."""
+def test_what_if_computes_other_sizes_and_rates(question, tmp_path):
     cells = read_workbook(written(tmp_path / "results", question.config()))["What-if"]
     values = computed(cells, question.changed(cells))
     assert question.differences(cells, values) == []
@@ -354,8 +331,7 @@ def test_what_if_computes_other_sizes_and_rates(question: Question, tmp_path: Pa
 
 @check(12)
 @given(random_sweeps.configs())
-def test_any_config_has_a_workbook(config: dict[str, Any]) -> None:
-    """Its formulas give the stored values, and critical sizes are those of the thresholds."""
+def test_any_config_has_a_workbook(config):
     with TemporaryDirectory() as folder:
         cells = read_workbook(written(Path(folder) / "results", config))
     for address, value in computed(cells["What-if"], {}).items():
@@ -367,8 +343,7 @@ def test_any_config_has_a_workbook(config: dict[str, Any]) -> None:
 
 @check(6)
 @given(one_of(random_serving.configs(), random_serving.request_configs()))
-def test_any_config_of_models_has_a_workbook(config: dict[str, Any]) -> None:
-    """Each of its sweeps is in the summary."""
+def test_any_config_of_models_has_a_workbook(config):
     with TemporaryDirectory() as folder:
         cells = read_workbook(written(Path(folder) / "results", config))
     shown = {key[0] for key in lines_of(cells["Summary"])}

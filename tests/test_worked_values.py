@@ -7,7 +7,7 @@ second was worked out by hand with the same formulas.
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
 import pytest
 from written import Written, run_cases
@@ -15,21 +15,15 @@ from written import Written, run_cases
 import rooflines
 from rooflines.model.columns import METRICS
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from conftest import Once
-
 SWEEPS = {"v5e-82": "v5e", "v5e-243": "v5e-243", "h100-sxm": "h100"}
 
 
 @pytest.fixture(scope="session", name="files")
-def _files(once: Once) -> Written:
+def _files(once):
     return Written(once("worked-values", run_cases) / "results")
 
 
-def ridge(row: dict[str, Any]) -> float:
+def ridge(row):
     """Return the critical intensity of the chip [FLOP/byte], from the work and times of a row."""
     return float(row["flops"] / row["t_math_s"] / (row["memory_bytes"] / row["t_memory_s"]))
 
@@ -38,7 +32,7 @@ def ridge(row: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize(("chip", "milliseconds"), [("h100-sxm", "1.011"), ("v6e-91", "1.099")])
-def test_1e12_flops_take_about_a_millisecond(files: Written, chip: str, milliseconds: str) -> None:
+def test_1e12_flops_take_about_a_millisecond(files, chip, milliseconds):
     """1e12 FLOP take 1.011 ms on an H100 and 1.099 ms on a TPU v6e."""
     row = files.row("time-of-1e12-flops", chip=chip)
     assert row["flops"] == 1e12
@@ -49,8 +43,7 @@ def test_1e12_flops_take_about_a_millisecond(files: Written, chip: str, millisec
     ("chip", "dtypes", "value"),
     [("v5e-82", "bf16", "240.24"), ("v5e-81", "bf16", "243.21"), ("v5e-81", "int8", "486.42")],
 )
-def test_critical_intensity_of_tpu_v5e(files: Written, chip: str, dtypes: str, value: str) -> None:
-    """The ridge is 240.24 or 243.21 in bf16, by the bandwidth, and 486.42 in int8."""
+def test_critical_intensity_of_tpu_v5e(files, chip, dtypes, value):
     assert f"{ridge(files.row('v5e', chip=chip, dtypes=dtypes, D=4096)):.2f}" == value
 
 
@@ -63,8 +56,7 @@ def test_critical_intensity_of_tpu_v5e(files: Written, chip: str, dtypes: str, v
         ("w8a16", "v5e-81", "121.60"),
     ],
 )
-def test_rule_of_thumb_for_b(files: Written, dtypes: str, chip: str, rule: str) -> None:
-    """The bits of the weights set the rule for B: 240.24 in bf16, half of it with int8 weights."""
+def test_rule_of_thumb_for_b(files, dtypes, chip, rule):
     assert (
         f"{files.threshold('v5e', dtypes=dtypes, chip=chip, axis='B', D=4096)['critical_rule']:.2f}"
         == rule
@@ -82,10 +74,7 @@ def test_rule_of_thumb_for_b(files: Written, dtypes: str, chip: str, rule: str) 
         ("v5e-82", "bf16", 1024, ("452.6297", 453)),
     ],
 )
-def test_critical_b_counts_every_byte(
-    files: Written, chip: str, dtypes: str, size: int, value: tuple[str, int]
-) -> None:
-    """With exact bytes the critical B is above the rule of thumb, more so for small matrices."""
+def test_critical_b_counts_every_byte(files, chip, dtypes, size, value):
     row = files.threshold(SWEEPS[chip], dtypes=dtypes, chip=chip, axis="B", D=size, F=size)
     assert (f"{row['critical_exact']:.4f}", row["critical"]) == value
     assert row["critical_memory"] == row["critical"]
@@ -93,16 +82,14 @@ def test_critical_b_counts_every_byte(
     assert row["limit"] == "memory"
 
 
-def test_a_small_matrix_with_int8_weights_is_never_compute_bound(files: Written) -> None:
-    """At D=F=128 the intensity tends to 64, below the ridge, so there is no critical B."""
+def test_a_small_matrix_with_int8_weights_is_never_compute_bound(files):
     row = files.threshold("v5e", dtypes="w8a16", chip="v5e-82", axis="B", D=128)
     assert (row["critical"], row["critical_exact"], row["critical_memory"]) == (None, None, None)
     assert row["limit"] == "memory"
     assert row["limit_intensity"] == 64
 
 
-def test_two_chips_are_compute_bound_from_d_8756_on(files: Written) -> None:
-    """An all-reduce over one link takes as long as math at D = 2 * 1.97e14 / 4.5e10 = 8755.56."""
+def test_two_chips_are_compute_bound_from_d_8756_on(files):
     row = files.threshold("two-chips", axis="D")
     assert f"{row['critical_exact']:.2f}" == "8755.56"
     assert (row["critical"], row["critical_network"]) == (8756, 8756)
@@ -112,24 +99,21 @@ def test_two_chips_are_compute_bound_from_d_8756_on(files: Written) -> None:
 
 
 @pytest.mark.parametrize("axis", ["B", "D", "F"])
-def test_a_matrix_for_every_example_is_never_compute_bound(files: Written, axis: str) -> None:
-    """In int8 no size along any dimension makes a per-example matmul compute-bound."""
+def test_a_matrix_for_every_example_is_never_compute_bound(files, axis):
     thresholds = files.thresholds().filter(sweep="per-example", axis=axis)
     assert thresholds.height >= 1
     assert thresholds["critical"].null_count() == thresholds.height
     assert set(thresholds["limit"]) == {"memory"}
 
 
-def test_a_matrix_for_every_example_has_an_intensity_of_two(files: Written) -> None:
-    """The intensity of a per-example matmul in int8 tends to 2, at any batch."""
+def test_a_matrix_for_every_example_has_an_intensity_of_two(files):
     intensity = files.table("per-example")["memory_intensity"].to_list()
     assert [f"{value:.4f}" for value in intensity] == ["2.0000", "2.0000"]
     assert max(intensity) < 2
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 10, 1000, 2**20, 10**9])
-def test_intensity_of_a_dot_product(files: Written, size: int) -> None:
-    """A bf16 dot product of N elements has the intensity (2N-1)/(4N+2)."""
+def test_intensity_of_a_dot_product(files, size):
     assert files.row("dot", D=size)["memory_intensity"] == pytest.approx(
         (2 * size - 1) / (4 * size + 2), rel=1e-15
     )
@@ -138,28 +122,26 @@ def test_intensity_of_a_dot_product(files: Written, size: int) -> None:
 @pytest.mark.parametrize(
     ("chip", "value"), [("h100-1e15", "298.5"), ("h100-sxm", "295.2"), ("h100-nvl-835", "214.1")]
 )
-def test_critical_intensity_of_h100(files: Written, chip: str, value: str) -> None:
+def test_critical_intensity_of_h100(files, chip, value):
     """An H100 SXM has 298.5 FLOP/byte with the rounded 1e15, 295.2 with 9.89e14; an NVL 214.1."""
     assert f"{ridge(files.row('ridges', chip=chip)):.1f}" == value
 
 
-def test_critical_intensity_of_a_vector_unit(files: Written) -> None:
+def test_critical_intensity_of_a_vector_unit(files):
     """The vector unit of a TPU v5p has 2.5 FLOP/byte, and a dot product never reaches it."""
     assert f"{ridge(files.row('dot', D=1000)):.1f}" == "2.5"
     assert files.threshold("dot", axis="D")["critical"] is None
     assert files.threshold("dot", axis="D")["limit_intensity"] == 0.5
 
 
-def test_tokens_of_a_replica(files: Written) -> None:
-    """512 sequences of 4096 tokens on 128 chips are 16384 tokens each."""
+def test_tokens_of_a_replica(files):
     assert files.table("tokens")["B"].to_list() == [16384]
 
 
 # ---------------------------------------------------------------- worked out by the same formulas
 
 
-def test_the_reference_case(files: Written) -> None:
-    """Every number of bf16, B=128, D=F=8192 on an H100 SXM."""
+def test_the_reference_case(files):
     row = files.row("h100", dtypes="bf16", B=128, D=8192)
     assert f"{row['flops']:,.0f}" == "17,179,869,184"
     assert f"{row['memory_bytes']:,.0f}" == "138,412,032"
@@ -195,22 +177,18 @@ def test_the_reference_case(files: Written) -> None:
         ("v5e-82", "w8a8", 8192, ("263.4", 264)),
     ],
 )
-def test_critical_b_by_dtypes(
-    files: Written, chip: str, dtypes: str, size: int, value: tuple[str | None, int | None]
-) -> None:
-    """The critical B depends on each dtype of x, w and out; small matrices have none."""
+def test_critical_b_by_dtypes(files, chip, dtypes, size, value):
     row = files.threshold(SWEEPS[chip], chip=chip, dtypes=dtypes, axis="B", D=size)
     exact = None if row["critical_exact"] is None else f"{row['critical_exact']:.1f}"
     assert (exact, row["critical"]) == value
 
 
 @pytest.mark.parametrize(("shards", "sent"), [(2, 2_097_152), (4, 3_145_728), (8, 3_670_016)])
-def test_bytes_of_an_all_reduce(files: Written, shards: int, sent: int) -> None:
-    """Each of N chips sends 2 (N-1)/N times the bf16 [128, 8192] that they sum."""
+def test_bytes_of_an_all_reduce(files, shards, sent):
     assert files.row("all-reduce", shards=shards)["network_bytes"] == sent
 
 
-def test_time_of_an_all_gather(files: Written) -> None:
+def test_time_of_an_all_gather(files):
     """A bf16 [2048, 8192] on four TPU v5e in a line: 3/4 * 33,554,432 / 4.5e10 s = 559.2 us."""
     row = files.row("all-gather", chip="v5e-82")
     assert row["network_bytes"] == 3 / 4 * 33_554_432
@@ -229,9 +207,7 @@ def test_time_of_an_all_gather(files: Written) -> None:
         ("hops-of-a-ring", {}, "8.00"),
     ],
 )
-def test_time_of_a_collective(
-    files: Written, sweep: str, keys: dict[str, str | int], microseconds: str
-) -> None:
+def test_time_of_a_collective(files, sweep, keys, microseconds):
     """(N-1)/N of the payload over the links of all axes; the links double where an axis closes.
 
     A tiny payload takes the time of its hops: twice 4 of 1 us around a ring of 8.
@@ -239,8 +215,7 @@ def test_time_of_a_collective(
     assert f"{files.row(sweep, **keys)['t_network_s'] * 1e6:.2f}" == microseconds
 
 
-def test_a_collective_on_two_levels(files: Written) -> None:
-    """Two nodes of 8 H100 reduce a bf16 [128, 8192]: 7/4 of it inside, 1/8 of it between them."""
+def test_a_collective_on_two_levels(files):
     row = files.row("all-reduce-on-two-levels", shards=16)
     assert row["network"] == "nvlink+infiniband"
     inner, outer = row["network_inner_bytes"], row["network_outer_bytes"]
@@ -262,7 +237,7 @@ SIZES_SCANNED = 6000
 
 
 @pytest.mark.parametrize("sharding", SCANNED)
-def test_a_threshold_along_tiles_is_that_of_a_scan(sharding: str) -> None:
+def test_a_threshold_along_tiles_is_that_of_a_scan(sharding):
     """Every size from `critical` on is compute-bound, and the one before is not.
 
     Without `critical` the sizes at the end are not, even if the first ones are: math goes in steps
@@ -299,7 +274,7 @@ def test_a_threshold_along_tiles_is_that_of_a_scan(sharding: str) -> None:
         assert critical == last + 1
 
 
-def test_time_of_a_calibrated_chip() -> None:
+def test_time_of_a_calibrated_chip():
     """The reference case at 90 % of the bandwidth plus 3 us: 3 + 41.317 / 0.9 = 48.908 us."""
     chip = {
         "base": "h100-sxm",
@@ -339,8 +314,7 @@ calibrations:
 """
 
 
-def test_padding_of_tiles_is_work_of_no_use() -> None:
-    """One row in tiles of 512 attains 1/512 of the peak; 513 rows are two tiles, half of it."""
+def test_padding_of_tiles_is_work_of_no_use():
     chip = {
         "vendor": "Nobody",
         "source": "this test",
@@ -367,7 +341,7 @@ def test_padding_of_tiles_is_work_of_no_use() -> None:
     )
 
 
-def test_time_of_a_calibrated_software(tmp_path: Path) -> None:
+def test_time_of_a_calibrated_software(tmp_path):
     """100 x 1000 x 2000 in bf16 at 100 TFLOP/s and 1 TB/s, in tiles of 64 rows.
 
     Math of 128 rows: 5.12 us, over 0.5 10.24 us. Memory: 0.2 + 4 + 0.4 MB in 4.6 us, over 0.8
@@ -443,8 +417,7 @@ CLAIMS: dict[str, Callable[..., None]] = {
 """Test with a worked value of each metric."""
 
 
-def test_every_metric_has_a_worked_value() -> None:
-    """A new metric needs an entry in `CLAIMS`, of a test that reads it."""
+def test_every_metric_has_a_worked_value():
     assert set(CLAIMS) == {column.name for column in METRICS}
     assert [
         name

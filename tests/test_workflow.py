@@ -8,13 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 import yaml
-from conftest import Snakemake
 from run_folder import RunFolder
 
 from rooflines.results.folders import FOLDERS
@@ -55,46 +53,39 @@ ALL_BUT_SITE = tuple(f"results/{name}" for name in sorted(INDEXES | SUMMARIES))
 class Folder(RunFolder):
     """A folder with the config of this module."""
 
-    def remade(self, *arguments: str | Path, **environment: str) -> set[str]:
+    def remade(self, *arguments, **environment):
         """Run the workflow, by default without the site, which takes longest; the new files."""
         return super().remade(*(arguments or ("--", *ALL_BUT_SITE)), **environment)
 
 
 @pytest.fixture(scope="session")
-def first_run(
-    tmp_path_factory: pytest.TempPathFactory, repository: Path, snakemake: Snakemake
-) -> tuple[Folder, "subprocess.CompletedProcess[str]"]:
-    """A folder with results and the run that made them; read only."""
+def first_run(tmp_path_factory, repository, snakemake):
     folder = Folder(tmp_path_factory.mktemp("first"), repository, snakemake, copy.deepcopy(CONFIG))
     return folder, folder.run()
 
 
 @pytest.fixture
-def made(first_run: tuple[Folder, Any], tmp_path: Path) -> Folder:
-    """A copy of the results, to be changed."""
+def made(first_run, tmp_path):
     first = first_run[0]
     shutil.copytree(first.path, tmp_path, dirs_exist_ok=True)
     return Folder(tmp_path, first.repository, first.snakemake, copy.deepcopy(CONFIG))
 
 
 @pytest.fixture
-def empty(tmp_path: Path, repository: Path, snakemake: Snakemake) -> Folder:
-    """A folder without results."""
+def empty(tmp_path, repository, snakemake):
     return Folder(tmp_path, repository, snakemake, copy.deepcopy(CONFIG))
 
 
 # ---------------------------------------------------------------- what a run makes
 
 
-def test_a_run_makes_every_published_file_and_nothing_else(first_run: tuple[Folder, Any]) -> None:
-    """One file per part, their list, thresholds in both formats, what was skipped; no more."""
+def test_a_run_makes_every_published_file_and_nothing_else(first_run):
     folder, done = first_run
     assert done.returncode == 0, done.stdout
     assert set(folder.times()) == TABLES | SUMMARIES | INDEXES
 
 
-def test_the_list_of_tables_names_each_part_with_its_rows(first_run: tuple[Folder, Any]) -> None:
-    """The list agrees with the files."""
+def test_the_list_of_tables_names_each_part_with_its_rows(first_run):
     tables = first_run[0].results / "tables"
     index = pl.read_csv(tables / "index.csv")
     assert index.columns == ["sweep", "part", "rows", "path"]
@@ -104,8 +95,7 @@ def test_the_list_of_tables_names_each_part_with_its_rows(first_run: tuple[Folde
     ]
 
 
-def test_every_job_leaves_a_log(first_run: tuple[Folder, Any]) -> None:
-    """Logs are in results/logs, one per job, and end with the time of the job."""
+def test_every_job_leaves_a_log(first_run):
     logs = first_run[0].results / "logs"
     names = {path.relative_to(logs).as_posix() for path in logs.rglob("*.log")}
     assert names == {f"sweep_table/{part}.log" for part in PARTS} | {
@@ -123,10 +113,7 @@ def test_every_job_leaves_a_log(first_run: tuple[Folder, Any]) -> None:
     )
 
 
-def test_a_run_shows_rows_done_of_rows_to_do_and_no_single_jobs(
-    first_run: tuple[Folder, Any],
-) -> None:
-    """The screen has the rows to make, and no block of lines per job."""
+def test_a_run_shows_rows_done_of_rows_to_do_and_no_single_jobs(first_run):
     shown = first_run[1].stdout
     assert "30 rows to make in 3 parts" in shown
     assert "rule sweep_table:" not in shown
@@ -136,8 +123,7 @@ def test_a_run_shows_rows_done_of_rows_to_do_and_no_single_jobs(
 # ---------------------------------------------------------------- what a further run makes
 
 
-def test_a_second_run_does_nothing_and_says_so(made: Folder) -> None:
-    """No file is touched."""
+def test_a_second_run_does_nothing_and_says_so(made):
     before = made.times()
     done = made.run()
     assert done.returncode == 0
@@ -145,15 +131,14 @@ def test_a_second_run_does_nothing_and_says_so(made: Folder) -> None:
     assert made.times() == before
 
 
-def test_a_deleted_file_comes_back(made: Folder) -> None:
-    """A deleted table is remade, with what counts tables; so is a deleted list; the rest stays."""
+def test_a_deleted_file_comes_back(made):
     gone = {"tables/catalogue/part-00001.parquet", "skipped.csv"}
     for name in gone:
         (made.results / name).unlink()
     assert made.remade("--", "all") == gone | INDEXES | {"summary.csv"}
 
 
-def test_an_edited_chip_or_sweep_remakes_only_its_own_tables(made: Folder) -> None:
+def test_an_edited_chip_or_sweep_remakes_only_its_own_tables(made):
     """A bandwidth and a grid change the rows of their sweep and the summaries, and no other rows.
 
     That each of them alone changes the spec of a part is tested in `test_parts`.
@@ -169,8 +154,7 @@ def test_an_edited_chip_or_sweep_remakes_only_its_own_tables(made: Folder) -> No
     assert slower.to_list() == [2.0] * len(slower)
 
 
-def test_a_job_computes_on_the_threads_that_it_was_given(first_run: tuple[Folder, Any]) -> None:
-    """`--cores` means cores: a job of one thread uses one on any machine."""
+def test_a_job_computes_on_the_threads_that_it_was_given(first_run):
     logs = sorted((first_run[0].results / "logs" / "sweep_table").rglob("*.log"))
     assert [log.read_text().splitlines()[0] for log in logs] == [
         "14 rows, 1 thread",
@@ -179,10 +163,7 @@ def test_a_job_computes_on_the_threads_that_it_was_given(first_run: tuple[Folder
     ]
 
 
-def test_an_edited_formula_remakes_everything_that_is_computed(
-    made: Folder, tmp_path_factory: pytest.TempPathFactory, repository: Path
-) -> None:
-    """Tables depend on the code, although no rule has it as an input."""
+def test_an_edited_formula_remakes_everything_that_is_computed(made, tmp_path_factory, repository):
     clone = tmp_path_factory.mktemp("clone")
     for name in ("Snakefile", "workflow", "profiles", "rooflines", "config"):
         source = repository / name
@@ -195,8 +176,7 @@ def test_an_edited_formula_remakes_everything_that_is_computed(
     assert made.remade(PYTHONPATH=str(clone)) == TABLES | SUMMARIES | INDEXES
 
 
-def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made: Folder) -> None:
-    """A sweep that shrinks or is renamed leaves no stale parts; the other sweep stays."""
+def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made):
     tables = made.results / "tables"
     foreign = tables / "own" / "part-00007.parquet"
     pl.DataFrame({"x": [1]}).write_parquet(foreign)
@@ -212,8 +192,7 @@ def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made: Fold
     assert "removed " in (made.results / "logs" / "table_index.log").read_text()
 
 
-def test_an_interrupted_run_goes_on_where_it_was(empty: Folder) -> None:
-    """Finished outputs are not remade, and the next run makes the rest."""
+def test_an_interrupted_run_goes_on_where_it_was(empty):
     empty.write()
     command = [
         sys.executable,
@@ -274,10 +253,7 @@ def test_an_interrupted_run_goes_on_where_it_was(empty: Folder) -> None:
     ],
     ids=["broken", "wrong", "empty", "missing"],
 )
-def test_a_wrong_config_stops_the_run_with_one_message(
-    made: Folder, text: str | None, message: str
-) -> None:
-    """One message, no traceback, a non-zero exit code, and no change of the results."""
+def test_a_wrong_config_stops_the_run_with_one_message(made, text, message):
     if text is not None:
         (made.path / "bad.yaml").write_text(text)
     before = made.times()
@@ -291,10 +267,7 @@ def test_a_wrong_config_stops_the_run_with_one_message(
     assert made.times() == before
 
 
-def test_config_and_results_may_be_anywhere(
-    tmp_path: Path, repository: Path, snakemake: Snakemake
-) -> None:
-    """The config is relative to the working folder, the results to --directory."""
+def test_config_and_results_may_be_anywhere(tmp_path, repository, snakemake):
     started, there = tmp_path / "started", tmp_path / "there"
     started.mkdir()
     sweeps = {"own": CONFIG["sweeps"]["own"]}
@@ -310,10 +283,7 @@ def test_config_and_results_may_be_anywhere(
     assert {path.name for path in started.iterdir()} == {"my.yaml"}
 
 
-def test_the_default_config_is_taken_where_none_is_given(
-    repository: Path, snakemake: Snakemake, tmp_path: Path
-) -> None:
-    """A dry run from elsewhere lists every sweep of config/config.yaml, and makes nothing."""
+def test_the_default_config_is_taken_where_none_is_given(repository, snakemake, tmp_path):
     done = snakemake(
         "--snakefile",
         repository / "Snakefile",
@@ -332,10 +302,7 @@ def test_the_default_config_is_taken_where_none_is_given(
     assert not (tmp_path / "results").exists()
 
 
-def test_another_workflow_imports_this_one_as_a_module(
-    tmp_path: Path, repository: Path, snakemake: Snakemake
-) -> None:
-    """With a config and a results folder of its choice, beside its own rules and config."""
+def test_another_workflow_imports_this_one_as_a_module(tmp_path, repository, snakemake):
     config = {**CONFIG, "sweeps": {"own": CONFIG["sweeps"]["own"]}}
     (tmp_path / "theirs.yaml").write_text(yaml.safe_dump({"question": 42, "rooflines": config}))
     (tmp_path / "Snakefile").write_text(
@@ -363,9 +330,6 @@ rule report:
     assert "Finished jobid" in done.stdout, "their own screen is left as it is"
 
 
-def test_the_workflow_is_clean_by_snakemakes_own_standard(
-    repository: Path, snakemake: Snakemake
-) -> None:
-    """`snakemake --lint` finds nothing."""
+def test_the_workflow_is_clean_by_snakemakes_own_standard(repository, snakemake):
     done = snakemake("--lint", cwd=repository)
     assert done.returncode == 0, done.stdout

@@ -16,7 +16,6 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -84,7 +83,7 @@ class Wrong:
     close: tuple[str, ...] = ()
     mistakes: int = 1
 
-    def text(self) -> str:
+    def text(self):
         """Return the wrong config."""
         assert VALID.count(self.old) == 1, f"{self.old!r} is not once in the valid config"
         return VALID.replace(self.old, self.new)
@@ -970,7 +969,7 @@ WHOLE_FILES = [
 ]
 
 
-def message_of(text: str, folder: Path) -> str:
+def message_of(text, folder):
     """The message for a wrong config; checks that no file was written."""
     path = folder / FILE
     path.write_text(text, encoding="utf-8")
@@ -980,7 +979,7 @@ def message_of(text: str, folder: Path) -> str:
     return str(caught.value)
 
 
-def assert_form(message: str, file: str, mistakes: int | None = 1) -> None:
+def assert_form(message, file, mistakes=1):
     """Check the form of a message.
 
     For each mistake: file, place and problem, then indented lines, one of which says how to fix it.
@@ -998,8 +997,7 @@ def assert_form(message: str, file: str, mistakes: int | None = 1) -> None:
     assert "Traceback" not in message
 
 
-def test_the_config_that_every_case_starts_from_is_valid(tmp_path: Path) -> None:
-    """The unchanged config is planned as three rows; below, only the change can be refused."""
+def test_the_config_that_every_case_starts_from_is_valid(tmp_path):
     path = tmp_path / FILE
     path.write_text(VALID, encoding="utf-8")
     config = rooflines.load_config(path)
@@ -1030,10 +1028,7 @@ UNJOINED = [
 
 
 @pytest.mark.parametrize(("shards", "network", "reason"), UNJOINED)
-def test_chips_that_no_network_joins_are_skipped_with_the_reason(
-    shards: str, network: str, reason: str
-) -> None:
-    """The rows are in skipped.csv and not in the table; rows of one chip stay."""
+def test_chips_that_no_network_joins_are_skipped_with_the_reason(shards, network, reason):
     text = VALID.replace("    networks:\n", FABRICS).replace(
         SPLIT, f"sharding: column\n    shards: [1, {shards}]\n    network: {network}"
     )
@@ -1043,8 +1038,7 @@ def test_chips_that_no_network_joins_are_skipped_with_the_reason(
     assert (row["axes"], row["rows"], row["reason"]) == (shards, 3, reason)
 
 
-def test_an_all_to_all_along_several_axes_is_skipped_with_the_reason() -> None:
-    """It has no formula; along one axis of the torus it has."""
+def test_an_all_to_all_along_several_axes_is_skipped_with_the_reason():
     text = VALID.replace(SPLIT, SPLIT_B % "then: all-to-all").replace("[1]", "[4, 4x4]")
     config = rooflines.load_config(yaml.safe_load(text))
     assert rooflines.rows(config, "mlp").collect()["axes"].to_list() == ["4"] * 3
@@ -1052,8 +1046,7 @@ def test_an_all_to_all_along_several_axes_is_skipped_with_the_reason() -> None:
     assert reasons == ["no formula for an all-to-all along the axes of 4x4"]
 
 
-def test_shards_over_two_networks_with_an_outer_torus_are_refused() -> None:
-    """Solving for them has no closed form; the message names the torus and its chip."""
+def test_shards_over_two_networks_with_an_outer_torus_are_refused():
     text = VALID.replace("    networks:\n", FABRICS).replace(
         SPLIT, "sharding: column\n    shards: [1]\n    network: [fabric, ici]"
     )
@@ -1063,8 +1056,7 @@ def test_shards_over_two_networks_with_an_outer_torus_are_refused() -> None:
 
 
 @pytest.mark.parametrize("wrong", ONE_LINE, ids=lambda wrong: wrong.name)
-def test_a_wrong_line_is_refused_with_its_place_and_a_fix(wrong: Wrong, tmp_path: Path) -> None:
-    """The message names key and value, offers close names, and says how to fix it."""
+def test_a_wrong_line_is_refused_with_its_place_and_a_fix(wrong, tmp_path):
     message = message_of(wrong.text(), tmp_path)
     assert_form(message, FILE, wrong.mistakes)
     assert not [word for word in NOT_THE_USERS_WORDS if word in message], message
@@ -1078,10 +1070,7 @@ def test_a_wrong_line_is_refused_with_its_place_and_a_fix(wrong: Wrong, tmp_path
 @pytest.mark.parametrize(
     ("text", "says"), [case[1:] for case in WHOLE_FILES], ids=[case[0] for case in WHOLE_FILES]
 )
-def test_a_wrong_file_is_refused_with_its_place_and_a_fix(
-    text: str, says: tuple[str, ...], tmp_path: Path
-) -> None:
-    """The message names line and column of broken YAML, and the wrong key of valid YAML."""
+def test_a_wrong_file_is_refused_with_its_place_and_a_fix(text, says, tmp_path):
     message = message_of(text, tmp_path)
     assert_form(message, FILE)
     assert not [word for word in NOT_THE_USERS_WORDS if word in message], message
@@ -1089,22 +1078,19 @@ def test_a_wrong_file_is_refused_with_its_place_and_a_fix(
     assert not missing, f"{missing} not in:\n{message}"
 
 
-def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
-    """A path where nothing is gets a message that names it."""
+def test_a_missing_file_is_refused_by_name(tmp_path):
     with pytest.raises(rooflines.RooflinesError) as caught:
         rooflines.load_config(tmp_path / "nowhere.yaml")
     assert_form(str(caught.value), "nowhere.yaml")
 
 
-def test_a_folder_is_no_config(tmp_path: Path) -> None:
-    """A folder in place of a file gets a message that names it."""
+def test_a_folder_is_no_config(tmp_path):
     with pytest.raises(rooflines.RooflinesError) as caught:
         rooflines.load_config(tmp_path)
     assert_form(str(caught.value), tmp_path.name)
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8 get a message instead of a decoding error."""
+def test_a_file_that_is_no_text_is_refused(tmp_path):
     path = tmp_path / FILE
     path.write_bytes(b"sweeps: \xff\xfe\x00\n")
     with pytest.raises(rooflines.RooflinesError) as caught:
@@ -1142,10 +1128,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     ],
     ids=["a quintillion rows", "one endless range", "2^106 rows"],
 )
-def test_a_grid_beyond_a_table_is_refused_at_once_with_its_number_of_rows(
-    sizes: dict[str, str], rows: int, tmp_path: Path
-) -> None:
-    """The number of rows is computed and named without making them, within seconds."""
+def test_a_grid_beyond_a_table_is_refused_at_once_with_its_number_of_rows(sizes, rows, tmp_path):
     text = (
         VALID.replace("[1, 2, 4]", sizes["B"])
         .replace("D: 512", f"D: {sizes['D']}")
@@ -1159,8 +1142,7 @@ def test_a_grid_beyond_a_table_is_refused_at_once_with_its_number_of_rows(
     assert str(rows) in re.sub(r"(?<=\d)[,_ ](?=\d)", "", message), message
 
 
-def test_a_fine_range_does_not_take_the_memory(tmp_path: Path) -> None:
-    """A factor just above one, which would give billions of sizes, is refused within seconds."""
+def test_a_fine_range_does_not_take_the_memory(tmp_path):
     start = time.perf_counter()
     message = message_of(
         VALID.replace("[1, 2, 4]", "{from: 1, to: 1000000000000, factor: 1.000000001}"), tmp_path
@@ -1181,8 +1163,7 @@ def test_a_fine_range_does_not_take_the_memory(tmp_path: Path) -> None:
         "'197000000000000'",
     ],
 )
-def test_a_number_in_any_spelling_is_that_number(text: str, tmp_path: Path) -> None:
-    """A peak may be written with or without a sign in the exponent, as text, or in full."""
+def test_a_number_in_any_spelling_is_that_number(text, tmp_path):
     path = tmp_path / FILE
     path.write_text(VALID.replace(PEAK, text), encoding="utf-8")
     row = rooflines.rows(rooflines.load_config(path), "mlp").collect().row(0, named=True)
@@ -1190,8 +1171,7 @@ def test_a_number_in_any_spelling_is_that_number(text: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("text", ["4096", "'4096'", "4.096e3", "4096.0", "4_096"])
-def test_a_size_in_any_spelling_is_that_size(text: str, tmp_path: Path) -> None:
-    """A whole number may be written as text or with an exponent."""
+def test_a_size_in_any_spelling_is_that_size(text, tmp_path):
     path = tmp_path / FILE
     path.write_text(VALID.replace(GRID_D, f"D: {text}"), encoding="utf-8")
     assert rooflines.rows(rooflines.load_config(path), "mlp").collect()["D"].unique().to_list() == [
@@ -1199,8 +1179,7 @@ def test_a_size_in_any_spelling_is_that_size(text: str, tmp_path: Path) -> None:
     ]
 
 
-def test_an_alias_is_the_value_it_stands_for(tmp_path: Path) -> None:
-    """YAML's anchors, aliases and merge keys work as in any YAML file."""
+def test_an_alias_is_the_value_it_stands_for(tmp_path):
     path = tmp_path / FILE
     path.write_text(
         VALID.replace("  mlp:\n", "  mlp: &mlp\n").replace(
@@ -1213,15 +1192,13 @@ def test_an_alias_is_the_value_it_stands_for(tmp_path: Path) -> None:
     assert rooflines.rows(config, "again").collect()["dtypes"].unique().to_list() == ["w8a16"]
 
 
-def test_a_mapping_that_merges_itself_is_refused(tmp_path: Path) -> None:
-    """Its mistakes get one message, each with its line."""
+def test_a_mapping_that_merges_itself_is_refused(tmp_path):
     message = message_of("sweeps:\n  mlp: &mlp\n    <<: *mlp\n    operation: 7\n", tmp_path)
     assert_form(message, FILE, mistakes=2)
     assert "wrong.yaml:4: sweeps.mlp.operation is 7" in message
 
 
-def test_a_mapping_is_refused_in_the_same_words() -> None:
-    """A config given as a mapping is checked like a file."""
+def test_a_mapping_is_refused_in_the_same_words():
     grid = {"B": 1, "D": 512, "F": "D"}
     sweep = {"operation": "matmull", "grid": grid, "dtypes": ["bf16"], "chips": ["h100-sxm"]}
     with pytest.raises(rooflines.RooflinesError) as caught:
@@ -1232,8 +1209,7 @@ def test_a_mapping_is_refused_in_the_same_words() -> None:
     assert "\n  fix: " in message
 
 
-def test_a_sweep_that_is_not_in_the_config_is_refused(tmp_path: Path) -> None:
-    """Asking for the rows of an unknown sweep names the known ones."""
+def test_a_sweep_that_is_not_in_the_config_is_refused(tmp_path):
     path = tmp_path / FILE
     path.write_text(VALID, encoding="utf-8")
     with pytest.raises(rooflines.RooflinesError) as caught:
@@ -1242,7 +1218,7 @@ def test_a_sweep_that_is_not_in_the_config_is_refused(tmp_path: Path) -> None:
     assert "mlp" in str(caught.value).replace("'mpl'", "")
 
 
-def places(node: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+def places(node, path=()):
     """The path of every value in JSON, and of one missing key in every mapping."""
     found = [path] if path else []
     if isinstance(node, dict):
@@ -1327,10 +1303,7 @@ ODD: list[object] = [
 
 @settings(max_examples=300, deadline=None, print_blob=True, database=None)
 @given(place=st.sampled_from(places(FULL)), value=st.sampled_from(ODD))
-def test_any_value_in_any_place_is_accepted_or_refused_in_words(
-    place: tuple[Any, ...], value: object
-) -> None:
-    """A config with any value at any place is planned or refused; nothing else is raised."""
+def test_any_value_in_any_place_is_accepted_or_refused_in_words(place, value):
     config = copy.deepcopy(FULL)
     *path, last = place
     node = config
@@ -1343,8 +1316,7 @@ def test_any_value_in_any_place_is_accepted_or_refused_in_words(
         assert_form(str(error), "config", mistakes=None)
 
 
-def test_the_config_whose_every_value_is_replaced_is_valid() -> None:
-    """The full config has every key of a sweep and is planned; only a replaced value is refused."""
+def test_the_config_whose_every_value_is_replaced_is_valid():
     assert [part.rows for part in plan(rooflines.load_config(FULL)).parts] == [4 * 2 * 2 * 2]
 
 
@@ -1371,10 +1343,7 @@ COMMAND_LINE = [
 @pytest.mark.parametrize(
     ("text", "says"), [case[1:] for case in COMMAND_LINE], ids=[case[0] for case in COMMAND_LINE]
 )
-def test_snakemake_stops_before_any_job_with_that_one_message(
-    text: str, says: tuple[str, ...], tmp_path: Path
-) -> None:
-    """The command fails and prints the message once; no traceback, no results."""
+def test_snakemake_stops_before_any_job_with_that_one_message(text, says, tmp_path):
     (tmp_path / FILE).write_text(text, encoding="utf-8")
     run = snakemake(tmp_path, FILE)
     assert run.returncode != 0
@@ -1386,8 +1355,7 @@ def test_snakemake_stops_before_any_job_with_that_one_message(
     assert {entry.name for entry in tmp_path.iterdir()} <= {FILE, ".snakemake"}
 
 
-def test_snakemake_names_a_missing_config(tmp_path: Path) -> None:
-    """A config that does not exist is named, without a traceback."""
+def test_snakemake_names_a_missing_config(tmp_path):
     run = snakemake(tmp_path, "nowhere.yaml")
     assert run.returncode != 0
     assert "nowhere.yaml" in run.stdout + run.stderr
@@ -1395,7 +1363,7 @@ def test_snakemake_names_a_missing_config(tmp_path: Path) -> None:
     assert {entry.name for entry in tmp_path.iterdir()} <= {".snakemake"}
 
 
-def snakemake(folder: Path, config: str) -> subprocess.CompletedProcess[str]:
+def snakemake(folder, config):
     """Run the workflow in a folder with a config of its own."""
     return subprocess.run(
         [

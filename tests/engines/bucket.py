@@ -69,7 +69,7 @@ class Server:
         """All objects of a bucket by key."""
         return {item.key: item.get()["Body"].read() for item in self._bucket(bucket).objects.all()}
 
-    def _bucket(self, bucket: str) -> Any:  # noqa: ANN401 - boto3 makes its classes as it runs
+    def _bucket(self, bucket: str) -> Any:
         return boto3.resource(
             "s3", endpoint_url=self.address, region_name="us-east-1", **KEYS
         ).Bucket(bucket)

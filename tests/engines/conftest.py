@@ -1,7 +1,6 @@
 """The servers of the engine tests, on this machine, and a local run to compare with."""
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,7 @@ from engines.runs import WITHOUT_SITE, Run
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """A SLURM cluster of three nodes."""
+def cluster():
     if missing := missing_programs():
         pytest.fail(f"{', '.join(missing)} missing: apt-get install slurm-wlm munge")
     with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as folder:
@@ -26,8 +24,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """An S3 server."""
+def server():
     with tempfile.TemporaryDirectory(prefix="s3-") as folder:
         found = Server(Path(folder))
         try:
@@ -38,8 +35,7 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A local run of the config, without an engine."""
+def local(tmp_path_factory):
     run = Run(tmp_path_factory.mktemp("local"))
     done = run("--cores", "2", *WITHOUT_SITE)
     assert done.returncode == 0, done.stdout

@@ -1,7 +1,6 @@
 """Results in an S3 bucket: a real server, on this machine."""
 
 import copy
-from pathlib import Path
 
 import duckdb
 import polars as pl
@@ -9,12 +8,12 @@ import pyarrow.dataset
 import pyarrow.fs
 import pytest
 
-from engines.bucket import KEYS, Server
-from engines.cluster import QUICKLY, Cluster
+from engines.bucket import KEYS
+from engines.cluster import QUICKLY
 from engines.runs import CONFIG, PARTS, REPOSITORY, TABLE_FOLDERS, Run, assert_same, contents
 
 
-def profile(name: str, bucket: str) -> tuple[str | Path, ...]:
+def profile(name, bucket):
     """Options of a profile with results in a bucket."""
     return (
         "--profile",
@@ -24,7 +23,7 @@ def profile(name: str, bucket: str) -> tuple[str | Path, ...]:
     )
 
 
-def brought(server: Server, bucket: str, folder: Path) -> Path:
+def brought(server, bucket, folder):
     """Copy the results from a bucket into a folder."""
     for key, content in server.objects(bucket).items():
         path = folder / key
@@ -34,8 +33,7 @@ def brought(server: Server, bucket: str, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def stored(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with results in the bucket `mine`, and charts of a small sweep."""
+def stored(server, tmp_path_factory):
     config = copy.deepcopy(CONFIG)
     config["charts"] = [{"chart": "attained", "sweep": "own", "id": "first"}]
     run = Run(tmp_path_factory.mktemp("stored"), server.environment, config)
@@ -45,10 +43,7 @@ def stored(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-def test_a_bucket_gets_the_tables_of_a_local_run(
-    stored: Run, server: Server, local: Run, tmp_path: Path
-) -> None:
-    """The bucket has tables, thresholds, lists, logs and site; the working directory none."""
+def test_a_bucket_gets_the_tables_of_a_local_run(stored, server, local, tmp_path):
     results = brought(server, "mine", tmp_path)
     found = contents(results)
     assert_same(
@@ -64,8 +59,7 @@ def test_a_bucket_gets_the_tables_of_a_local_run(
 
 
 @pytest.mark.usefixtures("stored")
-def test_polars_and_duckdb_read_the_tables_in_the_bucket(server: Server, local: Run) -> None:
-    """Both read the rows of the local run; DuckDB reads through pyarrow, without its extension."""
+def test_polars_and_duckdb_read_the_tables_in_the_bucket(server, local):
     table = "mine/some/where/results/tables/catalogue"
     expected = pl.concat(
         [pl.read_parquet(local.folder / "results/tables" / f"{part}.parquet") for part in PARTS[:2]]
@@ -92,10 +86,7 @@ def test_polars_and_duckdb_read_the_tables_in_the_bucket(server: Server, local: 
     assert bounds.rows() == counted.rows()
 
 
-def test_a_further_run_makes_what_has_changed_and_removes_nothing(
-    stored: Run, server: Server
-) -> None:
-    """Unread tables are not fetched; parts of removed sweeps stay, and the index lacks them."""
+def test_a_further_run_makes_what_has_changed_and_removes_nothing(stored, server):
     config = copy.deepcopy(CONFIG)
     config["sweeps"]["renamed"] = config["sweeps"].pop("own")
     config["charts"] = [{"chart": "attained", "sweep": "renamed", "id": "second"}]
@@ -118,7 +109,7 @@ def test_a_further_run_makes_what_has_changed_and_removes_nothing(
     assert "s3://mine/some/where/results/tables/catalogue" not in fetched(stored)
 
 
-def fetched(run: Run) -> str:
+def fetched(run):
     """The fetch messages in the log of the last run."""
     *_, log = sorted((run.folder / ".snakemake/log").iterdir())
     return "".join(
@@ -128,8 +119,7 @@ def fetched(run: Run) -> str:
     )
 
 
-def test_the_untested_profile_is_at_least_understood(server: Server, tmp_path: Path) -> None:
-    """Snakemake and its plugin accept every option of the profile; a dry run needs no cluster."""
+def test_the_untested_profile_is_at_least_understood(server, tmp_path):
     done = Run(tmp_path, server.environment)(
         "--dry-run", *profile("kubernetes", "pods"), "results/skipped.csv"
     )
@@ -137,10 +127,7 @@ def test_the_untested_profile_is_at_least_understood(server: Server, tmp_path: P
     assert "s3://pods/some/where/results/skipped.csv" in done.stdout
 
 
-def test_nodes_that_share_no_files_make_the_tables_of_a_local_run(
-    cluster: Cluster, server: Server, local: Run, tmp_path: Path
-) -> None:
-    """Workflow, config and results go through the bucket; no output is left on this machine."""
+def test_nodes_that_share_no_files_make_the_tables_of_a_local_run(cluster, server, local, tmp_path):
     run = Run(tmp_path, {**server.environment, **cluster.environment})
     done = run(*profile("slurm-s3", "far"), *QUICKLY, "results/tables/index.csv")
     assert done.returncode == 0, done.stdout

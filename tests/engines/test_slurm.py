@@ -2,15 +2,14 @@
 
 import re
 import time
-from pathlib import Path
 
-from engines.cluster import QUICKLY, Cluster
+from engines.cluster import QUICKLY
 from engines.runs import REPOSITORY, TABLE_FOLDERS, Run, assert_same, contents
 
 PROFILE = ("--profile", REPOSITORY / "profiles/slurm")
 
 
-def running(cluster: Cluster, rule: str, number: int) -> dict[str, str]:
+def running(cluster, rule, number):
     """Nodes of a rule's jobs by job number, once this many of them run the inner step."""
     deadline_s = time.monotonic() + 120
     while time.monotonic() < deadline_s:
@@ -22,9 +21,8 @@ def running(cluster: Cluster, rule: str, number: int) -> dict[str, str]:
 
 
 def test_a_cluster_makes_the_tables_of_a_local_run_although_jobs_are_lost_on_it(
-    cluster: Cluster, local: Run, tmp_path: Path
-) -> None:
-    """A cancelled job, a killed job and a job on a lost node are rerun."""
+    cluster, local, tmp_path
+):
     run = Run(tmp_path, cluster.environment)
     with run.started(*PROFILE, *QUICKLY, "results/tables/index.csv") as process:
         with cluster.steps_held():

@@ -9,19 +9,15 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="session")
-def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the source distribution, as an index gets both."""
+def wheel(repository, tmp_path_factory):
     folder = tmp_path_factory.mktemp("dist")
     build = [sys.executable, "-m", "uv", "build", "--quiet", "--no-build-isolation"]
     subprocess.run([*build, "--out-dir", folder, repository], check=True)
@@ -30,8 +26,7 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def environment(repository: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a new environment with the wheel and the locked packages of `workflow`."""
+def environment(repository, wheel, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fresh") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin/python"
@@ -46,10 +41,8 @@ def environment(repository: Path, wheel: Path, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture
-def run(environment: Path, tmp_path: Path) -> Command:
-    """Run `rooflines` of the new environment in an empty folder."""
-
-    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run(environment, tmp_path):
+    def command(*arguments):
         return subprocess.run(
             [environment / "rooflines", *arguments],
             cwd=tmp_path,
@@ -63,8 +56,7 @@ def run(environment: Path, tmp_path: Path) -> Command:
     return command
 
 
-def test_the_metadata_are_ready_for_an_index(wheel: Path) -> None:
-    """License, readme, versions of Python, extras; no address of a file or of a machine."""
+def test_the_metadata_are_ready_for_an_index(wheel):
     with zipfile.ZipFile(wheel) as file:
         (name,) = (name for name in file.namelist() if name.endswith(".dist-info/METADATA"))
         text = file.read(name).decode()
@@ -79,8 +71,7 @@ def test_the_metadata_are_ready_for_an_index(wheel: Path) -> None:
     assert not re.search(r"file:|localhost|@ ", header)
 
 
-def test_the_wheel_has_types_catalogues_and_the_workflow(wheel: Path) -> None:
-    """And no tests, benchmarks or results."""
+def test_the_wheel_has_types_catalogues_and_the_workflow(wheel):
     with zipfile.ZipFile(wheel) as file:
         names = set(file.namelist())
     assert names >= {
@@ -97,8 +88,7 @@ def test_the_wheel_has_types_catalogues_and_the_workflow(wheel: Path) -> None:
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"rooflines"}
 
 
-def test_the_first_commands_answer(run: Command, repository: Path) -> None:
-    """`explain` says what README shows, `chips` lists the catalogue."""
+def test_the_first_commands_answer(run, repository):
     explained = run("explain", "h100-sxm", "128x8192x8192", "bf16")
     assert explained.returncode == 0, explained.stderr
     first = explained.stdout.splitlines()[0]
@@ -109,8 +99,7 @@ def test_the_first_commands_answer(run: Command, repository: Path) -> None:
     assert "h100-sxm" in listed.stdout
 
 
-def test_a_run_makes_results(run: Command, tmp_path: Path) -> None:
-    """A config that `rooflines new` writes, from tables to the workbook."""
+def test_a_run_makes_results(run, tmp_path):
     written = run("new", "matmul", "-o", "matmul.yaml")
     assert written.returncode == 0, written.stderr
     done = run("run", "matmul.yaml", "--cores", "2", "--", "workbook", "summary")

@@ -7,23 +7,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING
 
 from rooflines.basics.numbers import exact
-from rooflines.models import Step, load, work
+from rooflines.model.times import Seconds
+from rooflines.models import Model, Step, load, work
 from rooflines.models.kernels import StepExtents
 from rooflines.models.resolve import models_of
 from rooflines.sweep.one_chip import case_on
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from rooflines.model.times import Seconds
-    from rooflines.models import Model
-    from rooflines.sweep.steps import StepCase as Case
+from rooflines.sweep.steps import StepCase as Case
 
 CAPACITY = 16 * 10**9
 """Memory of a TPU v5e [byte]."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 from PIL import Image
@@ -17,9 +18,6 @@ from rooflines.run.measured_jobs import write_measured, write_measured_summary
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_model_thresholds, write_thresholds
 from rooflines.site.site import write_bundle
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOSTILE = (
     '</script><script>document.title="ran"</script>'

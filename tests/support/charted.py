@@ -7,16 +7,14 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import timed
 
 import rooflines
 from rooflines import charts
 from rooflines.charts.files import views_of
-
-if TYPE_CHECKING:
-    from rooflines.charts.views import Option, Spec, View
+from rooflines.charts.views import Option, Spec, View
 
 SHAPES = [
     {"name": f"m-{layer}", "model": "m", "layer": layer, "D": width, "F": output}

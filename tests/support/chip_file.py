@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
 
 from plain_files import plain_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
 
 GIB = 2**30
 DOCUMENT: dict[str, Any] = plain_file("chips.yaml")

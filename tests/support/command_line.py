@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
 from rooflines.cli.main import run
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import oracle
+import polars as pl
 import yaml
 from random_sweeps import DTYPES
 
 import rooflines
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
 
 ROW_TOLERANCE = Fraction(1, 10**12)
 EXACT_INTEGER = 2**53

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pages import text_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def example(folder: Path, repository: Path) -> list[str]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 FOLDER = Path(__file__).parents[1] / "cases" / "explained"
 
@@ -23,7 +20,7 @@ CONFIG_FORM = re.compile(r"[{}]|\w:(?=,|\.$| \d)|rooflines\.\w")
 MODEL = "h100-sxm llama-3.1-70b B=64 S=8192 --split tp=8"
 
 
-def as_config(chip: str, sizes: Mapping[str, int], dtypes: Any, asked: Mapping[str, Any]) -> Any:  # noqa: ANN401, a name or a mapping
+def as_config(chip: str, sizes: Mapping[str, int], dtypes: Any, asked: Mapping[str, Any]) -> Any:
     """A config that asks the same, written by hand."""
     x, w, out, compute = re.split(r",|->|@", dtypes) if "@" in dtypes else [""] * 4
     split = asked.get("sharding", "none")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import random
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
@@ -13,10 +15,6 @@ from rooflines.catalogue.entries import MAIN_MEMORY, Chip
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.operation import MATRIX
 from rooflines.site.explorer import FORMATS, MATCHED, MODELS, SERVING, SPLITS
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Mapping
 
 State = dict[str, Any]
 

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
 import resource
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import predicates
+from mutations import Case
 from valid_files import CHIPS, DTYPES
 
 import rooflines
@@ -29,14 +32,7 @@ from rooflines.run.jobs import write_part, write_skipped
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_model_thresholds, write_thresholds
 from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator
-
-    from mutations import Case
-
-    from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.step_sweep import ModelSweep
 
 SECONDS = 20
 """Time limit of a case [s]."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from documents import DOCS, ROOT
 from hf_configs import config_of
@@ -13,9 +13,6 @@ from pages import PAGES, blocks, commands
 from timed import timings
 
 from rooflines.models.library import model_entries
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TIMINGS = timings({"math": 0.72, "memory": 0.86, "overhead_s": 4e-6})
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from oracle import as_list
 from plain_files import plain_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 def written_out(shapes: object) -> list[Mapping[str, Any]]:

@@ -31,7 +31,7 @@ def places(node: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [place for key, value in inner for place in ((*path, key), *places(value, (*path, key)))]
 
 
-def at(document: Any, path: tuple[Any, ...]) -> Any:  # noqa: ANN401, plain data
+def at(document: Any, path: tuple[Any, ...]) -> Any:
     """Return the value at a path."""
     for step in path:
         document = document[step]
@@ -46,7 +46,7 @@ def renamed(mapping: dict[Any, Any], key: object, new: object) -> None:
 
 
 @st.composite
-def mutated(draw: st.DrawFn, text: str) -> Any:  # noqa: ANN401, plain data
+def mutated(draw: st.DrawFn, text: str) -> Any:
     """Draw plain data that differs from a valid document in a few values."""
     document = copy.deepcopy(parsed(text))
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 4]))):
@@ -56,7 +56,7 @@ def mutated(draw: st.DrawFn, text: str) -> Any:  # noqa: ANN401, plain data
     return document
 
 
-def mutate(draw: st.DrawFn, document: Any, known: list[tuple[Any, ...]]) -> None:  # noqa: ANN401, plain data
+def mutate(draw: st.DrawFn, document: Any, known: list[tuple[Any, ...]]) -> None:
     """Change one value of a document."""
     path = draw(st.sampled_from(known))
     parent, last = at(document, path[:-1]), path[-1]
@@ -80,7 +80,7 @@ def mutate(draw: st.DrawFn, document: Any, known: list[tuple[Any, ...]]) -> None
         parent[last] = copy.deepcopy(draw(values))
 
 
-def changed(draw: st.DrawFn, value: Any) -> Any:  # noqa: ANN401, plain data
+def changed(draw: st.DrawFn, value: Any) -> Any:
     """Return a larger, smaller or nested form of a value."""
     if isinstance(value, int | float) and draw(st.booleans()):
         factor = draw(st.sampled_from([0, -1, 1e-18, 1e18, 10**30, 0.5, 3]))
@@ -191,7 +191,7 @@ def garbled(draw: st.DrawFn, text: str) -> bytes:
 
 
 @cache
-def parsed(text: str) -> Any:  # noqa: ANN401, plain data
+def parsed(text: str) -> Any:
     """Return plain data with merge keys resolved and no shared objects."""
     return json.loads(json.dumps(yaml.safe_load(text), default=str))
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from documents import DOCS, README
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROOT = README.parent
 PAGES = (

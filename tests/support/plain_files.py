@@ -15,10 +15,10 @@ CONFIG = Path(__file__).parents[2] / "config"
 Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(Base):  # type: ignore[misc]
+class _Loader(Base):
     """YAML with the numbers of YAML 1.2 (9.89e14), and without duplicate keys."""
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: ANN401, FBT001, FBT002
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
         """A mapping with unique keys."""
         keys = [key.value for key, _ in node.value]
         twice = sorted({key for key in keys if keys.count(key) > 1})

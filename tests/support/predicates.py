@@ -5,18 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import polars as pl
 
-from rooflines.model.columns import threshold_columns
+from rooflines.model.columns import Column, threshold_columns
 from rooflines.model.resources import RATES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflines.model.columns import Column
-    from rooflines.sweep.sweep import Sweep
+from rooflines.sweep.sweep import Sweep
 
 ROUNDINGS = 1e-12
 """Relative tolerance of sums that are rounded in another order [1]."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import effort
 import oracle
 from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BITS: dict[str, Any] = {
     "fp32": {"bits": 32},

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import yaml
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from conftest import Snakemake
+from conftest import Snakemake
 
 APART = {"logs", "bundle", ".made"}
 """Folders of the results whose files are no tables or summaries."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
 import vl_convert as vlc
@@ -19,9 +20,6 @@ from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.render import MOST_BYTES, MOST_ROWS, dumps, register_fonts
 from rooflines.charts.kit.text import width_em
 from rooflines.charts.kit.themes import SIZES, theme, themed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 EVIL = "</script><script>alert(1)</script>"
 LONG = (

@@ -11,16 +11,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import oracle
 from oracle import ESTIMATES, NEARLY_TIED, bands_of, exact, numbers_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from serving_kernels import Case, Collective, Kernel
+from serving_kernels import Case, Collective, Kernel
 
 SHARES = ("math", "memory", "network", "overhead_s")
 

@@ -8,17 +8,14 @@ Along S it is affine but for the few contexts around the end of a window.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from fractions import Fraction
 
 import oracle
 from serving_estimates import bound_times
 from serving_kernels import Case, Step, kernels
 from serving_values import bound_of, footprints, times
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from fractions import Fraction
 
 FAR = 2**400
 """A batch so large that only what grows with it counts [1]."""

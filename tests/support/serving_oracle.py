@@ -21,10 +21,11 @@ Conventions, where the model leaves a choice:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import oracle
 from oracle import exact
@@ -39,9 +40,6 @@ from serving_values import (
     price_and_power,
     times,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 UNITS = ("compute", "attention")
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from rooflines.catalogue.chips import chip_entries, dtype_entries, resolve_chips
 from rooflines.fits.entries import Calibrations, shipped_calibrations
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.step_sweep import ModelSweep, checked_model_sweep
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def model_sweep(

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import serving_oracle
 from comparison import same
 from random_sweeps import BITS
+from serving_oracle import Row
 from serving_sweeps import model_sweep
+from serving_values import Values
 
 from rooflines.fits.entries import Calibrations
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from serving_oracle import Row
-    from serving_values import Values
-
-    from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.step_sweep import ModelSweep
 
 KINDS = {
     "compute dtype": "^no .* peak of its",
@@ -74,6 +70,6 @@ def differences(found: Mapping[str, Any], exact: Values) -> list[str]:
     ]
 
 
-def equal(found: Any, exact: Any) -> bool:  # noqa: ANN401, a value of any column
+def equal(found: Any, exact: Any) -> bool:
     """Whether a value is the exact one; of floats to a relative 1e-12."""
     return same(found, exact) if isinstance(exact, Fraction) else found == exact

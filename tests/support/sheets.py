@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 import zipfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 from xml.etree import ElementTree as ET
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def inflated(text: str) -> Any:  # noqa: ANN401, any JSON
+def inflated(text: str) -> Any:
     """JSON as a page loads it: compressed with zlib, in Base64."""
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
@@ -21,7 +21,7 @@ def put(text: str) -> tuple[str, Any]:
     return name, inflated(data)
 
 
-def part_of(parts: Mapping[str, Any], choice: Mapping[str, Any]) -> Any:  # noqa: ANN401, any JSON
+def part_of(parts: Mapping[str, Any], choice: Mapping[str, Any]) -> Any:
     """What a page loads of a chart of every chip for a choice; without rows where it has all."""
     packed = parts["parts"].get("|".join(str(choice.get(name, "")) for name in parts["by"]))
     return {"params": {}} if packed is None else inflated(packed)

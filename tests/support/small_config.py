@@ -1,7 +1,5 @@
 """A config of 24 rows, of which 12 are supported."""
 
-from __future__ import annotations
-
 SMALL = """
 sweeps:
   a:

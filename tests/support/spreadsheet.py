@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from sheets import table_of
+from sheets import Cell, table_of
 
 import rooflines
 from rooflines.results.records import FOLDER
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_model_thresholds, write_thresholds
 from rooflines.workbook.workbook import write_workbook
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from sheets import Cell
 
 METRICS = (
     "flops",
@@ -57,7 +53,7 @@ def computed(cells: Mapping[str, Cell], changed: Mapping[str, float]) -> dict[st
     """
     values: dict[str, Any] = {}
 
-    def value(address: str) -> Any:  # noqa: ANN401, a number or text
+    def value(address: str) -> Any:
         if address in changed:
             return changed[address]
         if address not in values:
@@ -65,7 +61,7 @@ def computed(cells: Mapping[str, Cell], changed: Mapping[str, float]) -> dict[st
             values[address] = evaluated(cell.formula) if cell.formula else cell.plain
         return values[address]
 
-    def evaluated(formula: str) -> Any:  # noqa: ANN401
+    def evaluated(formula: str) -> Any:
         code = ADDRESS.sub(lambda match: f'cell("{match[1]}{match[2]}")', formula)
         if "ISNUMBER" in code:  # both branches are computed below, and text has no product
             exact = value(ADDRESS.search(formula)[0])  # type: ignore[index]

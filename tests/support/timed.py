@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PEAK, BANDWIDTH = 989e12, 3350e9
 """h100-sxm in bf16, as its data sheet has it [FLOP/s], [byte/s]."""

@@ -1,7 +1,5 @@
 """Valid configs and catalogues with every key, for mutations."""
 
-from __future__ import annotations
-
 CONFIGS = (
     """\
 sweeps:

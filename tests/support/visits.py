@@ -7,16 +7,13 @@ import http.server
 import re
 import shutil
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Route, ViewportSize
 
 from rooflines.site.pages import POLICY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Route, ViewportSize
 
 NAMES = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import oracle
 import polars as pl
 from comparison import EXACT_INTEGER, KEYS, ROW_TOLERANCE, same
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 Level = tuple[str, str, list[str] | None]  # chip, memory level, networks
 Ints = Any  # an array of Python's whole numbers
@@ -240,7 +238,7 @@ def whole_numbers(values: list[int]) -> Ints:
     return array
 
 
-def column_of(series: pl.Series) -> Any:  # noqa: ANN401, an array of numbers, or of objects where there may be nulls
+def column_of(series: pl.Series) -> Any:
     """Return a column as an array: of numbers if it has no nulls, else of objects with None."""
     if series.dtype in (pl.Float64, pl.Int64) and not series.null_count():
         return series.to_numpy()
@@ -317,7 +315,7 @@ def exact_columns(works: Works, setting: oracle.Setting) -> dict[str, Any]:
     }
 
 
-def differing(found: Any, truth: Any) -> Any:  # noqa: ANN401, arrays
+def differing(found: Any, truth: Any) -> Any:
     """Return where a column differs from the exact one; numbers may differ by 1e-12."""
     if truth is None:
         return np.array([value is not None for value in found])
@@ -338,7 +336,7 @@ def check_whole(found: Mapping[str, Any], works: Works) -> None:
             assert (found[column][small] == works.work[name][small].astype(float)).all(), column
 
 
-def difference(name: str, found: Mapping[str, Any], truth: Any, wrong: Any, where: object) -> str:  # noqa: ANN401, arrays
+def difference(name: str, found: Mapping[str, Any], truth: Any, wrong: Any, where: object) -> str:
     """Describe the first difference."""
     index = int(np.argmax(wrong))
     row = {column: values[index] for column, values in found.items()}

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import oracle
 from comparison import close
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from whole import Whole
-
+from whole import Whole
 
 RATES = {"peak": "math", "memory_rate": "memory", "network_rate": "network"}
 """The resource of every rate that can be solved for."""
@@ -59,7 +55,7 @@ class Critical:
         assert setting is not None
         return setting
 
-    def _name(self, spec: Any) -> str:  # noqa: ANN401, a name or a mapping
+    def _name(self, spec: Any) -> str:
         return oracle.combination_of(spec, self.whole.dtypes["combinations"])[0]
 
     def check(self, row: Mapping[str, Any]) -> None:
@@ -248,7 +244,7 @@ def root(line: Line) -> Fraction:
     return 1 - line.one / line.slope if line.slope else Fraction(0)
 
 
-def last(links: tuple[oracle.Link, ...], chips: int | None, good: Any) -> bool:  # noqa: ANN401, a condition on a number of chips
+def last(links: tuple[oracle.Link, ...], chips: int | None, good: Any) -> bool:
     """Say whether a number of chips is the last good one, looking at the next of every family.
 
     None: not even one chip is good, there is no last one, or the domain is not published.
@@ -273,7 +269,7 @@ def last(links: tuple[oracle.Link, ...], chips: int | None, good: Any) -> bool: 
     )
 
 
-def after(member: Any, chips: int) -> int:  # noqa: ANN401, the members of a family
+def after(member: Any, chips: int) -> int:
     """Return the first member of a family that is larger than a number of chips."""
     low, high = 0, 1
     while member(high) <= chips:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING
 
 from book_models import (
     ANSWER,
@@ -23,12 +23,7 @@ from book_models import (
 )
 from worked import Worked
 
-from rooflines.models import Step, work
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflines.models import Model
+from rooflines.models import Model, Step, work
 
 NOT_READ = "a step does not read the embedding table; the book rounds the cache"
 ROUNDED = "the book rounds the parameters or the cache before"

@@ -28,18 +28,14 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Generator, Iterator
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from _pytest.runner import runtestprotocol
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from mutmut.mutation.data import SourceFileMutationData
+from mutmut.mutation.data import SourceFileMutationData
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "mutants"

@@ -7,7 +7,6 @@ import random
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import fuzzing
 import mutations
@@ -16,9 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from trials import Trial
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 CASES = 20_000
 RUNS = 10
 BATCHES = 20
@@ -26,15 +22,13 @@ SEED = int(os.environ["ROOFLINES_SEED"])
 
 
 @pytest.fixture(autouse=True)
-def _own_catalogue() -> Iterator[None]:
+def _own_catalogue():
     with fuzzing.real_catalogues():
         yield
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(
-    batch: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(batch, capsys):
     """No other exception, no hang, at most 2 GiB of memory, no file outside the results."""
     ends: Counter[str] = Counter()
 
@@ -47,7 +41,7 @@ def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(
         suppress_health_check=list(HealthCheck),
     )
     @given(case=mutations.cases())
-    def check(case: mutations.Case) -> None:
+    def check(case):
         with tempfile.TemporaryDirectory() as folder:
             ends[fuzzing.outcome(case, Path(folder))] += 1
 
@@ -63,8 +57,7 @@ def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(
 
 
 @pytest.mark.parametrize("number", range(RUNS))
-def test_any_valid_texts_pass_through_snakemake(number: int, tmp_path: Path) -> None:
-    """Names, notes, sources and titles of random pieces; tables have the exact names."""
+def test_any_valid_texts_pass_through_snakemake(number, tmp_path):
     config = fuzzing.config_of_texts(random.Random(SEED + number))  # noqa: S311, no secret
     done = Trial(tmp_path, config).run()
     assert done.returncode == 0, f"ROOFLINES_SEED={SEED} repeats this\n{done.stdout}"

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 from damage import flipped, truncated
@@ -30,8 +29,7 @@ CHARTED = {name: value for name, value in CONFIG.items() if name != "charts"}
 
 
 @pytest.fixture(scope="module")
-def sealed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trial, list[str]]:
-    """A run with charts, without a network, and the files it left elsewhere; read only."""
+def sealed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sealed")
     trial = Trial(folder / "run", CHARTED)
     done = trial.sealed(folder)
@@ -40,19 +38,17 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trial, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def contents(sealed: tuple[Trial, list[str]]) -> dict[str, str]:
-    """The digests of the results."""
+def contents(sealed):
     return sealed[0].contents()
 
 
 @pytest.fixture
-def made(sealed: tuple[Trial, list[str]], tmp_path: Path) -> Trial:
-    """A copy of the results, to be changed."""
+def made(sealed, tmp_path):
     shutil.copytree(sealed[0].path, tmp_path / "made", symlinks=True)
     return Trial(tmp_path / "made", CHARTED)
 
 
-def with_mounts(script: str) -> "subprocess.CompletedProcess[str]":
+def with_mounts(script):
     """Run a script whose mounts nobody else sees, and that end with it."""
     return subprocess.run(
         ["unshare", "--mount", "bash", "-c", script],  # noqa: S607
@@ -62,7 +58,7 @@ def with_mounts(script: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def messages(output: str) -> list[str]:
+def messages(output):
     """The fixes that a run printed."""
     return [line for line in output.splitlines() if line.startswith("  fix: ")]
 
@@ -73,26 +69,22 @@ def messages(output: str) -> list[str]:
 @pytest.mark.skipif(
     not may_unshare(), reason="the system does not let a process leave the network (unshare --net)"
 )
-def test_charts_and_bundle_need_no_network(contents: dict[str, str]) -> None:
-    """The run had no network, and drew everything."""
+def test_charts_and_bundle_need_no_network(contents):
     assert sum(name.endswith("-light.png") and name.startswith("charts/") for name in contents) >= 3
     assert "bundle/assets/vega.js" in contents
 
 
-def test_charts_and_bundle_leave_nothing_elsewhere(sealed: tuple[Trial, list[str]]) -> None:
-    """No cache of fonts, no file in the home, none in the folder for temporary files."""
+def test_charts_and_bundle_leave_nothing_elsewhere(sealed):
     assert sealed[1] == []
 
 
-def test_two_runs_make_the_same_bytes(tmp_path: Path, contents: dict[str, str]) -> None:
-    """All but PDFs are reproducible, so a difference is damage."""
+def test_two_runs_make_the_same_bytes(tmp_path, contents):
     trial = Trial(tmp_path, CHARTED)
     trial.finish()
     assert trial.contents() == contents
 
 
-def test_one_run_is_enough_after_an_edit(made: Trial) -> None:
-    """Tables, index and charts are those of the new config; a second run has nothing to do."""
+def test_one_run_is_enough_after_an_edit(made):
     config = copy.deepcopy(CHARTED)
     config["sweeps"]["grid"]["grid"]["B"] = {"from": 1, "to": 128, "factor": 2}
     made.write(config)
@@ -109,10 +101,7 @@ def test_one_run_is_enough_after_an_edit(made: Trial) -> None:
 
 @mounts
 @pytest.mark.parametrize("room", ["64k", "300k", "1000k", "3000k"])
-def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(
-    room: str, tmp_path: Path, contents: dict[str, str]
-) -> None:
-    """The same message at any stage of a run; with room, the next run completes."""
+def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(room, tmp_path, contents):
     disk = tmp_path / "disk"
     trial = Trial(disk, CHARTED)
     shutil.copy(disk / "my.yaml", tmp_path / "my.yaml")
@@ -137,10 +126,7 @@ def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(
 
 @mounts
 @pytest.mark.parametrize("where", ["results", ".", "results/tables"])
-def test_a_folder_that_is_read_only_stops_a_run_with_a_message(
-    where: str, made: Trial, contents: dict[str, str]
-) -> None:
-    """Results, a part of them, or the working folder; writable again, the next run completes."""
+def test_a_folder_that_is_read_only_stops_a_run_with_a_message(where, made, contents):
     gone = made.results / "tables/grid/part-00001.parquet"
     gone.unlink()
     folder = made.path / where
@@ -158,10 +144,7 @@ def test_a_folder_that_is_read_only_stops_a_run_with_a_message(
     made.whole(contents)
 
 
-def test_a_job_without_memory_fails_and_the_next_run_finishes(
-    tmp_path: Path, contents: dict[str, str]
-) -> None:
-    """Enough memory for Snakemake and too little for polars: no partial file, no trace later."""
+def test_a_job_without_memory_fails_and_the_next_run_finishes(tmp_path, contents):
     trial = Trial(tmp_path, CHARTED)
     done = trial.run("prlimit", f"--as={700 << 20}")
     assert done.returncode == 1, done.stdout
@@ -172,10 +155,7 @@ def test_a_job_without_memory_fails_and_the_next_run_finishes(
 # ---------------------------------------------------------------- runs that cross
 
 
-def test_a_second_run_in_the_same_folder_stops_and_says_what_to_do(
-    made: Trial, contents: dict[str, str]
-) -> None:
-    """It names the active run, which completes undisturbed."""
+def test_a_second_run_in_the_same_folder_stops_and_says_what_to_do(made, contents):
     shutil.rmtree(made.results)
     with made.running() as first:
         while not list(made.path.glob(".snakemake/locks/*.lock")):
@@ -191,8 +171,7 @@ def test_a_second_run_in_the_same_folder_stops_and_says_what_to_do(
     made.whole(contents)
 
 
-def test_the_advice_ends_a_run_that_is_suspended(made: Trial, contents: dict[str, str]) -> None:
-    """With its jobs, as by Ctrl-Z; the next run completes."""
+def test_the_advice_ends_a_run_that_is_suspended(made, contents):
     shutil.rmtree(made.results)
     with made.running() as first:
         while not (list(made.path.glob(".snakemake/locks/*.lock")) and jobs_of(first.pid)):
@@ -206,10 +185,7 @@ def test_the_advice_ends_a_run_that_is_suspended(made: Trial, contents: dict[str
     made.whole(contents)
 
 
-def test_two_runs_started_at_once_make_one_set_of_results(
-    tmp_path: Path, contents: dict[str, str]
-) -> None:
-    """One makes everything, the other stops or finds it done; a third has nothing to do."""
+def test_two_runs_started_at_once_make_one_set_of_results(tmp_path, contents):
     trials = [Trial(tmp_path, CHARTED) for _ in range(2)]
     with trials[0].running() as first, trials[1].running() as second:
         ends = sorted([first.wait(300), second.wait(300)])
@@ -218,8 +194,7 @@ def test_two_runs_started_at_once_make_one_set_of_results(
     trials[0].whole(contents)
 
 
-def test_a_lock_of_another_machine_is_left_alone(made: Trial) -> None:
-    """Whether its run is alive is unknown here: Snakemake's own message says what to do."""
+def test_a_lock_of_another_machine_is_left_alone(made):
     (made.results / "skipped.csv").unlink()
     locks = made.path / ".snakemake" / "locks"
     locks.mkdir(exist_ok=True)
@@ -243,10 +218,7 @@ def test_a_lock_of_another_machine_is_left_alone(made: Trial) -> None:
 # ---------------------------------------------------------------- other configs
 
 
-def test_a_bundle_follows_what_it_shows_whatever_times_say(
-    made: Trial, contents: dict[str, str]
-) -> None:
-    """A chart restored with an old time, as from a backup, is in the next run's bundle."""
+def test_a_bundle_follows_what_it_shows_whatever_times_say(made, contents):
     other = Trial(
         made.path.parent / "other",
         {**CHARTED, "charts": [{"chart": "roofline", "sweep": "grid", "chips": ["h100-sxm"]}]},
@@ -264,8 +236,7 @@ def test_a_bundle_follows_what_it_shows_whatever_times_say(
     made.whole(contents)
 
 
-def test_results_of_another_config_are_told_and_not_mixed_in(made: Trial) -> None:
-    """Results copied without Snakemake's metadata: outputs of another config are remade."""
+def test_results_of_another_config_are_told_and_not_mixed_in(made):
     shutil.rmtree(made.path / ".snakemake")
     config = copy.deepcopy(CHARTED)
     config["sweeps"]["shapes"]["grid"]["B"] = [128, 512]
@@ -289,8 +260,7 @@ def test_results_of_another_config_are_told_and_not_mixed_in(made: Trial) -> Non
     assert made.contents() == fresh.contents()
 
 
-def test_results_that_snakemake_knows_as_others_are_told_and_not_mixed_in(made: Trial) -> None:
-    """Results of another config copied over these: Snakemake alone would see nothing to do."""
+def test_results_that_snakemake_knows_as_others_are_told_and_not_mixed_in(made):
     config = copy.deepcopy(CHARTED)
     config["sweeps"]["shapes"]["grid"]["B"] = [128, 512]
     other = Trial(made.path.parent / "other", config)
@@ -304,10 +274,7 @@ def test_results_that_snakemake_knows_as_others_are_told_and_not_mixed_in(made: 
     made.whole(expected)
 
 
-def test_damaged_charts_are_made_again_with_the_bundle_of_them(
-    made: Trial, contents: dict[str, str]
-) -> None:
-    """A table is remade in the same run; Snakemake alone would then ignore its charts."""
+def test_damaged_charts_are_made_again_with_the_bundle_of_them(made, contents):
     picture = next(path for path in sorted((made.results / "charts").rglob("*-light.png")))
     flipped(picture)
     truncated(made.results / "tables/grid/part-00000.parquet")

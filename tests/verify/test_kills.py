@@ -2,8 +2,6 @@
 
 import random
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -22,8 +20,7 @@ class Clean(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def cleans(tmp_path_factory: pytest.TempPathFactory) -> list[Clean]:
-    """Runs of tables alone, and of everything, which every fifth trial makes."""
+def cleans(tmp_path_factory):
     cleans = []
     for targets in (TABLES, ()):
         trial = Trial(tmp_path_factory.mktemp("clean"), CONFIG, *targets)
@@ -33,8 +30,7 @@ def cleans(tmp_path_factory: pytest.TempPathFactory) -> list[Clean]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def tally(request: pytest.FixtureRequest) -> Iterator[list[bool]]:
-    """Which runs were killed while they worked: most of them, or the times are useless."""
+def tally(request):
     hits: list[bool] = []
     yield hits
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
@@ -47,10 +43,7 @@ def tally(request: pytest.FixtureRequest) -> Iterator[list[bool]]:
 
 @pytest.mark.parametrize("number", range(MOMENTS))
 @pytest.mark.parametrize("kind", SIGNALS)
-def test_the_next_run_completes_a_killed_one(
-    kind: str, number: int, cleans: list[Clean], tally: list[bool], tmp_path: Path
-) -> None:
-    """The next run completes; no partial file was visible, no finished one is remade."""
+def test_the_next_run_completes_a_killed_one(kind, number, cleans, tally, tmp_path):
     clean = cleans[number % 5 == 0]
     chance = random.Random(f"{SEED} {kind} {number}")  # noqa: S311 - no secret
     work_s = clean.work.jobs_s if SIGNALS[kind][0] == "job" else clean.work.all_s

@@ -1,9 +1,6 @@
 """The processor of this machine is measured and calibrated, for real."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 from catalogues import shipped
@@ -14,16 +11,8 @@ from rooflines.fits.entries import read_calibrations
 from rooflines.fits.read import read_timings
 from rooflines.measured.join import joined
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    import pytest
-
-
-def test_this_machine_is_measured_and_calibrated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """100 shapes in two dtypes: a table, a chip, a fit; no time is asserted but those of bounds."""
+def test_this_machine_is_measured_and_calibrated(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.run(["measure", "--out", "cpu.parquet"]) == 0
     said = capsys.readouterr().out

@@ -1,21 +1,13 @@
 """The notebooks run from the first cell to the last, and show what they keep as outputs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import nbformat
 import pytest
 
 from notebooks import NOTEBOOKS, executed, texts
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_and_its_outputs_are_current(path: Path) -> None:
-    """In an empty folder: a card, tables and a chart; `python docs/build` would keep the same."""
+def test_a_notebook_runs_and_its_outputs_are_current(path):
     again = executed(path)
     shown = texts(again)
     for part in ("Numbers of", "shape: ("):
@@ -23,4 +15,4 @@ def test_a_notebook_runs_and_its_outputs_are_current(path: Path) -> None:
     outputs = [output for cell in again.cells for output in cell.get("outputs", ())]
     assert any("image/png" in output.get("data", {}) for output in outputs)
     assert not [output for output in outputs if output["output_type"] == "stream"]
-    assert shown == texts(nbformat.read(path, as_version=4))  # type: ignore[no-untyped-call]
+    assert shown == texts(nbformat.read(path, as_version=4))

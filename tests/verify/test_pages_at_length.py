@@ -1,10 +1,7 @@
 """The example of docs/own-sweep.md with its charts and its site; the how-to pages in full."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 from example import example
@@ -13,16 +10,8 @@ from how_to import HOW_TO, arguments, prepare
 from rooflines.cli import main as cli
 from rooflines.results.provenance import check_results
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    from conftest import Snakemake
-
-
-def test_the_example_config_makes_everything(
-    tmp_path: Path, repository: Path, snakemake: Snakemake
-) -> None:
-    """The command as printed draws the charts of `auto` and writes the site."""
+def test_the_example_config_makes_everything(tmp_path, repository, snakemake):
     run = snakemake(*example(tmp_path, repository), cwd=tmp_path)
     assert run.returncode == 0, run.stdout
     results = tmp_path / "elsewhere" / "results"
@@ -32,10 +21,7 @@ def test_the_example_config_makes_everything(
 
 
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
-def test_the_commands_of_a_page_make_what_they_name(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every command in order, runs of the workflow included, in an empty folder."""
+def test_the_commands_of_a_page_make_what_they_name(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     prepare(tmp_path)
     for words in arguments(page):

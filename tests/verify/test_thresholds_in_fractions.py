@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -21,15 +22,6 @@ from rooflines.model.resources import MATH, OTHERS, RATES, RESOURCES
 from rooflines.models.groups import touched_experts
 from rooflines.sweep.estimates import estimates
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from rooflines.fits.estimate import Estimate, Sum
-    from rooflines.model.times import Time
-    from rooflines.sweep.space import ChipVariant
-    from rooflines.sweep.steps import StepCase
-    from rooflines.sweep.sweep import Sweep
-
 HUGE = 2**240
 """A size at which only the fastest growing terms count."""
 
@@ -43,12 +35,12 @@ LINKS: list[dict[str, Any]] = [
 ]
 
 
-def drawn(low: float, high: float, dice: random.Random) -> float:
+def drawn(low, high, dice):
     """A number of four digits."""
     return float(f"{low * (high / low) ** dice.random():.4g}")
 
 
-def made_up(dice: random.Random) -> dict[str, Any]:
+def made_up(dice):
     """A chip."""
     peak = drawn(3e13, 3e15, dice)
     return {
@@ -70,7 +62,7 @@ def made_up(dice: random.Random) -> dict[str, Any]:
     }
 
 
-def config_of(seed: int, **more: object) -> rooflines.Config:
+def config_of(seed, **more):
     """A sweep of a matmul on made-up chips."""
     dice = random.Random(seed)  # noqa: S311, examples
     sizes = {dim: sorted({dice.randint(100, 20_000) for _ in range(12)}) for dim in "BDF"}
@@ -86,7 +78,7 @@ def config_of(seed: int, **more: object) -> rooflines.Config:
     return rooflines.load_config({"sweeps": {"s": sweep}, "chips": chips, "charts": []})
 
 
-def by_key(sweep: Sweep) -> dict[tuple[Any, ...], ChipVariant]:
+def by_key(sweep):
     """Chips and variants by their keys in the table."""
     return {
         (chip.chip, variant.dtypes, variant.sharding, variant.shards): (chip, variant)
@@ -94,7 +86,7 @@ def by_key(sweep: Sweep) -> dict[tuple[Any, ...], ChipVariant]:
     }
 
 
-def smallest(found: int | None, good: Callable[[int], bool], least: int = 1) -> bool:
+def smallest(found, good, least=1):
     """Whether a size is the smallest good one; None: none is."""
     if found is None:
         return not good(HUGE)
@@ -104,11 +96,11 @@ def smallest(found: int | None, good: Callable[[int], bool], least: int = 1) -> 
 class Exact:
     """The exact times of a sweep."""
 
-    def __init__(self, sweep: Sweep) -> None:
+    def __init__(self, sweep):
         self.sweep = sweep
         self.parts = cache(self._parts)
 
-    def _parts(self, one: ChipVariant) -> dict[Any, tuple[Any, Fraction, Fraction]]:
+    def _parts(self, one):
         workload, target = self.sweep.case(*one), self.sweep.target(*one)
         found = {}
         for each in RESOURCES:
@@ -119,31 +111,24 @@ class Exact:
             )
         return found
 
-    def times(self, one: ChipVariant, sizes: Mapping[str, int]) -> dict[Any, Fraction]:
+    def times(self, one, sizes):
         """The time of every resource [s]."""
         return {
             each: max(evaluate(terms, sizes) / per_s, latency_s)
             for each, (terms, per_s, latency_s) in self.parts(one).items()
         }
 
-    def is_bound(self, one: ChipVariant, sizes: Mapping[str, int], *others: Any) -> bool:  # noqa: ANN401
+    def is_bound(self, one, sizes, *others):
         """Whether math takes as long as all of some other resources."""
         times = self.times(one, sizes)
         return all(times[MATH] >= times[each] for each in others)
 
-    def is_bound_at(
-        self,
-        one: ChipVariant,
-        sizes: Mapping[str, int],
-        axis: str,
-        others: Iterable[Any],
-        size: int,
-    ) -> bool:
+    def is_bound_at(self, one, sizes, axis, others, size):
         """The same at a size along an axis."""
         return self.is_bound(one, {**sizes, axis: size}, *others)
 
 
-def wrong_sizes(seed: int) -> tuple[int, list[Any]]:
+def wrong_sizes(seed):
     """The thresholds along sizes that are not the exact ones."""
     config = config_of(
         seed, sharding=["none", *SPLITS], shards=[1, 2, 3, 8], thresholds=["B", "D", "F"]
@@ -162,7 +147,7 @@ def wrong_sizes(seed: int) -> tuple[int, list[Any]]:
     return len(rows), wrong
 
 
-def wrong_chips(seed: int) -> tuple[int, list[Any]]:
+def wrong_chips(seed):
     """The largest numbers of chips that are not the exact ones."""
     config = config_of(seed, sharding=SPLITS, shards=[2], thresholds=["shards"])
     sweep = config.sweep("s")
@@ -179,7 +164,7 @@ def wrong_chips(seed: int) -> tuple[int, list[Any]]:
     return len(rows), wrong
 
 
-def wrong_rates(seed: int) -> tuple[int, list[Any]]:
+def wrong_rates(seed):
     """The factors on rates that are off by 1e-12, or of which the outcome or limit is not exact."""
     config = config_of(seed, sharding=SPLITS, shards=[2, 3, 8], thresholds=[*RATES])
     sweep = config.sweep("s")
@@ -201,16 +186,16 @@ def wrong_rates(seed: int) -> tuple[int, list[Any]]:
     return len(rows), wrong
 
 
-def time_of(estimate: Estimate, axis: str, others: Mapping[str, int]) -> Callable[[int], Fraction]:
+def time_of(estimate, axis, others):
     """The estimate along an axis [s]."""
 
-    def time(size: int) -> Fraction:
+    def time(size):
         at = {**others, axis: size}
         whole = dict(at)
         if estimate.row:
             whole[estimate.row] = -(-at[estimate.row] // estimate.span) * estimate.span
 
-        def total(each: Sum) -> Fraction:
+        def total(each):
             return evaluate(each.plain, at) + evaluate(each.counted, whole)
 
         largest = max(min(map(total, piece.least)) for piece in estimate.pieces)
@@ -219,12 +204,12 @@ def time_of(estimate: Estimate, axis: str, others: Mapping[str, int]) -> Callabl
     return time
 
 
-def saturated(time: Callable[[int], Fraction], slope: Fraction, size: int) -> bool:
+def saturated(time, slope, size):
     """Whether a size attains 90 % of the plateau."""
     return 9 * time(size) <= 10 * slope * size
 
 
-def wrong_estimates(seed: int) -> tuple[int, list[Any]]:
+def wrong_estimates(seed):
     """The sizes at which estimates saturate that are not the exact ones."""
     chips = ["h100-sxm", "h200-sxm", "b200"]
     more = {"chips": chips, "calibration": ["trtllm", "nccl"], "efficiency": None}
@@ -258,7 +243,7 @@ def wrong_estimates(seed: int) -> tuple[int, list[Any]]:
     return len(rows), wrong
 
 
-def wrong_steps(seed: int) -> tuple[int, list[Any]]:
+def wrong_steps(seed):
     """The critical batches and contexts of steps that are not the exact ones."""
     dice = random.Random(seed)  # noqa: S311, examples
     models = ["llama-3.1-8b", "llama-3.1-70b", "gemma-3-27b", "gpt-oss-120b", "deepseek-v3"]
@@ -299,7 +284,7 @@ def wrong_steps(seed: int) -> tuple[int, list[Any]]:
     return len(rows), wrong
 
 
-def is_bound(case: StepCase, batch: int, context: int, new: int, *, strict: bool = False) -> bool:
+def is_bound(case, batch, context, new, *, strict=False):
     """Whether a step is compute-bound, in exact arithmetic; a tie is not where `strict`."""
     extents: dict[str, Fraction | int] = {
         **extents_at(case.model.shape, context, new),
@@ -312,7 +297,7 @@ def is_bound(case: StepCase, batch: int, context: int, new: int, *, strict: bool
             tokens = min(Fraction(share) * batch * new, Fraction(10**6))
             extents[name] = touched_experts(int(experts), int(per_token), tokens)
 
-    def at(time: Time) -> Fraction:
+    def at(time):
         return time.at(extents) if time.summands else Fraction(0)
 
     math_s = at(case.times.by[MATH.bound])
@@ -333,10 +318,7 @@ KINDS: dict[str, tuple[Callable[[int], tuple[int, list[Any]]], int]] = {
 @pytest.mark.parametrize(
     ("kind", "seed"), [(kind, seed) for kind, (_, many) in KINDS.items() for seed in range(many)]
 )
-def test_whole_thresholds_are_those_of_fractions(
-    kind: str, seed: int, record_property: Callable[[str, object], None]
-) -> None:
-    """None differs."""
+def test_whole_thresholds_are_those_of_fractions(kind, seed, record_property):
     compared, wrong = KINDS[kind][0](seed)
     assert wrong == []
     record_property("checked", f"{compared:,} thresholds along {kind}")

@@ -1,9 +1,5 @@
 """All rows and thresholds of the default config, against exact arithmetic and each other."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import defaults
 import polars as pl
 import predicates
@@ -14,17 +10,11 @@ from whole_thresholds import Critical
 
 import rooflines
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 CONFIG = rooflines.load_config()
 
 
 @pytest.mark.parametrize("name", CONFIG.sweeps)
-def test_every_row_and_every_threshold_is_the_exact_one(
-    name: str, record_property: Callable[[str, object], None]
-) -> None:
-    """Floats to 1e-12, integers and bounds exactly; nulls as in the column dictionary."""
+def test_every_row_and_every_threshold_is_the_exact_one(name, record_property):
     whole, sweep = defaults.sweeps()[name], CONFIG.sweep(name)
     table = rooflines.rows(CONFIG, name).collect()
     predicates.check_table(table, sweep)
@@ -51,8 +41,7 @@ SIDES = 3_000
 """Number of thresholds whose neighbouring rows are computed."""
 
 
-def test_rows_on_both_sides_of_a_threshold_are_computed() -> None:
-    """The row at a critical size is compute-bound, the row one size below is not."""
+def test_rows_on_both_sides_of_a_threshold_are_computed():
     checked = 0
     for name, sweep in CONFIG.sweeps.items():
         for axis in sweep.solved:
@@ -69,7 +58,7 @@ def test_rows_on_both_sides_of_a_threshold_are_computed() -> None:
     assert checked >= SIDES / 3
 
 
-def check_sides(name: str, axis: str, row: dict[str, object]) -> None:
+def check_sides(name, axis, row):
     """Check the rows on both sides of a threshold."""
     sweep = CONFIG.sweep(name)
     at = {dim: row[dim] for dim in sweep.op.dims if dim != axis}

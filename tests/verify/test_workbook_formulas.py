@@ -7,16 +7,12 @@ import re
 import shutil
 import subprocess
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from sheets import read_workbook
-from spreadsheet import QUESTIONS, Question, written
+from spreadsheet import QUESTIONS, written
 from xlsxwriter.utility import xl_rowcol_to_cell
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 OFFICE = shutil.which("soffice") or shutil.which("libreoffice")
 
@@ -34,7 +30,7 @@ ALL_SHEETS = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,fa
 WHAT_IF = "xl/worksheets/sheet1.xml"
 
 
-def with_changes(path: Path, target: Path, changed: Mapping[str, float]) -> None:
+def with_changes(path, target, changed):
     """Copy a workbook with other numbers in some cells of What-if."""
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
         for name in old.namelist():
@@ -49,7 +45,7 @@ def with_changes(path: Path, target: Path, changed: Mapping[str, float]) -> None
             new.writestr(name, text)
 
 
-def computed_by_libreoffice(path: Path, folder: Path) -> dict[str, str | float]:
+def computed_by_libreoffice(path, folder):
     """The values of What-if by address, as LibreOffice computes them."""
     assert OFFICE
     settings = folder / "profile" / "user" / "registrymodifications.xcu"
@@ -75,7 +71,7 @@ def computed_by_libreoffice(path: Path, folder: Path) -> dict[str, str | float]:
         }
 
 
-def number_or_text(value: str) -> str | float:
+def number_or_text(value):
     """A number, also one shown as a percentage; else the text itself."""
     try:
         return float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
@@ -85,8 +81,7 @@ def number_or_text(value: str) -> str | float:
 
 @pytest.mark.skipif(OFFICE is None, reason="no LibreOffice: apt-get install libreoffice-calc")
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.operation)
-def test_libreoffice_computes_the_numbers_of_the_tables(question: Question, tmp_path: Path) -> None:
-    """Every input is changed, and every formula gives what a config with these numbers gives."""
+def test_libreoffice_computes_the_numbers_of_the_tables(question, tmp_path):
     path = written(tmp_path / "results", question.config())
     cells = read_workbook(path)["What-if"]
     changed = tmp_path / "changed.xlsx"

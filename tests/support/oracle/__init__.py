@@ -50,8 +50,6 @@ Conventions, where the model leaves a choice:
 - A share q of the peak: t_math counts 1/q times.
 """
 
-from __future__ import annotations
-
 from oracle.critical import thresholds
 from oracle.critical_chips import last_good
 from oracle.critical_sizes import NO_ESTIMATE, first_saturated, thresholds_along

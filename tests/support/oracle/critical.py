@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oracle.critical_chips import most_chips
 from oracle.critical_sizes import (
@@ -22,9 +23,6 @@ from oracle.setting import (
     at_share,
 )
 from oracle.table import Fits, rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 RATES = {"peak": "math", "memory_rate": "memory", "network_rate": "network"}
 """The resource of every rate that can be solved for."""

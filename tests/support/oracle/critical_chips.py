@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oracle.network import (
     families,
@@ -17,9 +18,6 @@ from oracle.setting import (
     RESOURCES,
     Setting,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 def most_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Any]:

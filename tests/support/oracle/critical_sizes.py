@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oracle.quantities import (
     stored_size,
@@ -13,9 +14,6 @@ from oracle.setting import (
     RESOURCES,
     Setting,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 FAR = 2**400  # a size so large that only the fastest growing term counts
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oracle.network import (
     Link,
@@ -14,9 +15,6 @@ from oracle.network import (
     tiers,
 )
 from oracle.operations import Operation, Sharding, operation_of, sharding_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RESOURCES = ("math", "memory", "network")
 LABEL = {"math": "compute", "memory": "memory", "network": "network"}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
+from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oracle.operations import Sharding, operation_of, sharding_of
 from oracle.quantities import (
@@ -13,10 +15,6 @@ from oracle.quantities import (
     sizes_of,
     whole,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from fractions import Fraction
 
 ABOUT_SHAPE = ("name", "model", "layer")
 
