@@ -20,7 +20,7 @@ def same_shape(one, other):
     """Whether two shapes have the same sizes in the same layers."""
 
     def sizes(shape):
-        apart = {"attention", "mlp", "moe", "window"}
+        apart = {"attention", "mlp", "moe", "window", "sparse"}
         fields = set(Shape.model_fields) - apart - {"family"}
         mlp, moe = shape.mlp, shape.moe
         return (
@@ -29,6 +29,7 @@ def same_shape(one, other):
             mlp and (mlp.F, mlp.bias, shape.mlp_layers),
             moe and (moe.model_copy(update={"layers": shape.moe_layers})),
             shape.windows,
+            shape.sparse and {**shape.sparse.model_dump(), "own": shape.sparse.indexed},
         )
 
     return sizes(one) == sizes(other)

@@ -258,7 +258,8 @@ MODEL_SHAPES = (
         "match",
         "",
         "how `parameters` agrees with `published_total`: exact, to the last parameter; surplus, "
-        "with the parameters named in `note`; rounded, to the printed digits",
+        "with the parameters named in `note`; rounded, to the printed digits; near, within one "
+        "per cent, with the reason in `note`",
     ),
     Column("cache_elements_per_token", "1", "cache elements of a token in all layers"),
     Column("window", "1", "tokens that layers with a window attend to", null="no such layers"),

@@ -55,7 +55,7 @@ ALGORITHMS = {
 }
 """Formats of weights by the algorithms of ModelOpt."""
 
-GROUPS = {"int4-g128": 128, "mxfp4": 32, "mxfp8": 32, "nvfp4": 16}
+GROUPS = {"int4-g32": 32, "int4-g128": 128, "mxfp4": 32, "mxfp8": 32, "nvfp4": 16}
 """Elements that share a scale, by format [1]."""
 
 SCHEMES: dict[tuple[object, object, object], str] = {
@@ -65,6 +65,7 @@ SCHEMES: dict[tuple[object, object, object], str] = {
     ("float", 4, 32): "mxfp4",
     ("int", 8, None): "int8",
     ("int", 4, None): "int4",
+    ("int", 4, 32): "int4-g32",
     ("int", 4, 128): "int4-g128",
 }
 """Formats by type, bits and group size of compressed-tensors."""

@@ -30,7 +30,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
 
 def _printed(value: object) -> int | str:
     """A count: a whole number, or as it is printed, such as 1026.41B."""
-    if isinstance(value, str) and value[-1:] in ("B", "M"):
+    if isinstance(value, str) and value[-1:] in ("T", "B", "M"):
         try:
             float(value[:-1])
         except ValueError:
@@ -59,10 +59,11 @@ class PublishedCounts(Entry):
     convention: Convention | None = Field(
         None, description="what `active` includes; null: none of the three conventions gives it"
     )
-    match: Literal["exact", "surplus", "rounded"] = Field(
+    match: Literal["exact", "surplus", "rounded", "near"] = Field(
         description=(
             "exact: the shape gives `total` to the last parameter; surplus: with `surplus` it "
-            "does; rounded: with `surplus`, if any, it rounds to `total`"
+            "does; rounded: with `surplus`, if any, it rounds to `total`; near: within one per "
+            "cent, and `note` says what else `total` counts"
         )
     )
     surplus: Annotated[int, BeforeValidator(_integer)] = Field(

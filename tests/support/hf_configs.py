@@ -203,7 +203,165 @@ def _llama(entry: Config) -> Config:
     return {**_common(entry), **_dense(entry), "attention_bias": False, "mlp_bias": False}
 
 
+def _experts_of(entry: Config, experts: str) -> Config:
+    """Routed experts with a shared one; nothing for a dense model."""
+    if "moe" not in entry:
+        return _dense(entry)
+    shared = entry["moe"]["shared"] * entry["moe"]["Fe"]
+    moe = _moe(entry, experts, "moe_intermediate_size")
+    return {**moe, "shared_expert_intermediate_size": shared}
+
+
+def _text(entry: Config, config: Config) -> Config:
+    """A model with an encoder: its text part."""
+    return {"model_type": entry["family"], "text_config": config, "vision_config": {"depth": 27}}
+
+
+def _qwen3_5(entry: Config) -> Config:
+    state = entry["state"]
+    config = {
+        **_common(entry),
+        **_own_heads(entry),
+        **_experts_of(entry, "num_experts"),
+        "model_type": f"{entry['family']}_text",
+        "attn_output_gate": True,
+        "full_attention_interval": 4,
+        "linear_num_value_heads": state["heads"],
+        "linear_num_key_heads": state["groups"],
+        "linear_key_head_dim": state["key"],
+        "linear_value_head_dim": state["value"],
+        "linear_conv_kernel_dim": state["conv"],
+        "mamba_ssm_dtype": "float32",
+        "mtp_num_hidden_layers": 1,
+    }
+    return _text(entry, config)
+
+
+def _latent_sparse(entry: Config) -> Config:
+    sparse = entry["sparse"]
+    own = sparse.get("own", entry["layers"])
+    types = ["full"] * own + ["shared"] * (entry["layers"] - own)
+    chosen = {} if own == entry["layers"] else {"indexer_types": types}
+    indexer = {"index_topk": sparse["tokens"], "index_n_heads": sparse["heads"]}
+    return {**_latent(entry), **indexer, "index_head_dim": sparse["dim"], **chosen}
+
+
+def _kimi_k25(entry: Config) -> Config:
+    config = {**_latent(entry), "model_type": "kimi_k2"}
+    weights = {"type": "int", "num_bits": 4, "group_size": 32, "strategy": "group"}
+    config["quantization_config"] = {
+        "quant_method": "compressed-tensors",
+        "config_groups": {"group_0": {"weights": weights, "targets": ["Linear"]}},
+        "ignore": [
+            "lm_head",
+            "re:.*self_attn.*",
+            "re:.*shared_experts.*",
+            "re:.*mlp.(gate|up|down)",
+        ],
+    }
+    return _text(entry, config)
+
+
+def _kimi_k3(entry: Config) -> Config:
+    moe, state, layers = entry["moe"], entry["state"], range(1, entry["layers"] + 1)
+    config = {
+        **_latent(entry),
+        "model_type": "kimi_linear",
+        "num_experts": moe["E"],
+        "num_experts_per_token": moe["k"],
+        "num_shared_experts": moe["shared"],
+        "routed_expert_hidden_size": moe["latent"],
+        "latent_moe_use_norm": moe["latent_norm"],
+        "attn_res_block_size": 12,
+        "mla_use_output_gate": True,
+        "linear_attn_config": {
+            "kda_layers": list(layers[: state["layers"]]),
+            "full_attn_layers": list(layers[state["layers"] :]),
+            "num_heads": state["heads"],
+            "head_dim": state["key"],
+            "short_conv_kernel_size": state["conv"],
+            "use_full_rank_gate": True,
+        },
+    }
+    for key in ("n_routed_experts", "num_experts_per_tok", "n_shared_experts", "n_group"):
+        del config[key]
+    del config["quantization_config"], config["scoring_func"], config["attention_bias"]
+    return _text(entry, config)
+
+
+def _nemotron(entry: Config) -> Config:
+    moe, state = entry["moe"], entry["state"]
+    full = entry["layers"] - state["layers"] - moe["layers"]
+    return {
+        **_common(entry),
+        **_own_heads(entry),
+        **_moe(entry, "n_routed_experts", "moe_intermediate_size"),
+        "hybrid_override_pattern": "M" * state["layers"] + "E" * moe["layers"] + "*" * full,
+        "moe_shared_expert_intermediate_size": moe["shared"] * moe["Fe"],
+        "moe_latent_size": moe.get("latent"),
+        "mamba_num_heads": state["heads"],
+        "mamba_head_dim": state["value"],
+        "n_groups": state["groups"],
+        "ssm_state_size": state["key"],
+        "conv_kernel": state["conv"],
+        "mamba_ssm_cache_dtype": "float32",
+        "mlp_hidden_act": "relu2",
+        "use_conv_bias": True,
+    }
+
+
+def _minimax_m3(entry: Config) -> Config:
+    sparse, dense = entry["sparse"], entry["mlp"]["layers"]
+    config = {
+        **_minimax(entry),
+        "dense_intermediate_size": entry["mlp"]["F"],
+        "first_k_dense_replace": dense,
+        "shared_intermediate_size": entry["moe"]["shared"] * entry["moe"]["Fe"],
+        "qk_norm_type": "per_head",
+        "sparse_attention_config": {
+            "use_sparse_attention": True,
+            "sparse_attention_freq": [0] * dense + [1] * sparse["layers"],
+            "sparse_topk_blocks": 1 + sparse["tokens"] // 128,
+            "sparse_block_size": 128,
+            "sparse_num_index_heads": sparse["heads"],
+            "sparse_index_dim": sparse["dim"],
+        },
+    }
+    for key in ("attn_type_list", "use_mtp", "attention_bias", "mtp_transformer_layers"):
+        del config[key]
+    return config
+
+
+def _gemma4(entry: Config) -> Config:
+    far, near, moe = entry["attention"], entry["window"]["attention"], entry["moe"]
+    config = {
+        **_common(entry),
+        "model_type": "gemma4_text",
+        "num_key_value_heads": near["K"],
+        "head_dim": near["H"],
+        "num_global_key_value_heads": far["K"],
+        "global_head_dim": far["H"],
+        "attention_k_eq_v": True,
+        "sliding_window": entry["window"]["tokens"],
+        "enable_moe_block": True,
+        "num_experts": moe["E"],
+        "top_k_experts": moe["k"],
+        "moe_intermediate_size": moe["Fe"],
+        "intermediate_size": moe["shared"] * moe["Fe"],
+    }
+    return _text(entry, config)
+
+
 FAMILIES: dict[str, Callable[[Config], Config]] = {
+    "deepseek_v32": _latent_sparse,
+    "gemma4": _gemma4,
+    "glm_moe_dsa": _latent_sparse,
+    "kimi_k25": _kimi_k25,
+    "kimi_k3": _kimi_k3,
+    "minimax_m3": _minimax_m3,
+    "nemotron_h": _nemotron,
+    "qwen3_5": _qwen3_5,
+    "qwen3_5_moe": _qwen3_5,
     "deepseek_v3": _latent,
     "gemma2": _gemma2,
     "gemma3": _gemma3,

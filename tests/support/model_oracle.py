@@ -5,77 +5,168 @@ An oracle for `rooflines.models`: it reads the plain YAML form and imports nothi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Entry = dict[str, Any]
+MATRIX, VECTOR = "matrix", "vector"
 
 
-def each_layer(entry: Entry) -> list[tuple[int | None, bool]]:
-    """Every layer: its window, and whether it has experts. Which ones does not matter here."""
+class Piece(NamedTuple):
+    """Parameters of a layer: `MATRIX` or `VECTOR`; how many; how many a token uses [1]."""
+
+    kind: str
+    held: int
+    used: int
+
+
+def each_mixer(entry: Entry) -> list[tuple[str, int | None]]:
+    """Every layer with a mixer, and its tokens. Which layers they are does not matter here."""
     count = entry["layers"]
-    window = entry.get("window")
-    windows = [window["tokens"] if window and i < window["layers"] else None for i in range(count)]
-    moe, mlp = entry.get("moe"), entry.get("mlp")
-    sparse = 0 if moe is None else moe.get("layers")
+    if entry.get("single"):
+        count -= sum((entry.get(part) or {}).get("layers", 0) for part in ("mlp", "moe"))
+    found: list[tuple[str, int | None]] = []
+    for kind in ("window", "sparse", "state"):
+        if part := entry.get(kind):
+            found += [(kind, part.get("tokens"))] * part["layers"]
+    return [("full", None)] * (count - len(found)) + found
+
+
+def each_mlp(entry: Entry) -> list[str]:
+    """The layers with an MLP, and those with experts."""
+    mlp, moe = entry.get("mlp"), entry.get("moe")
+    dense, sparse = ((part or {}).get("layers") for part in (mlp, moe))
+    if dense is None:
+        dense = entry["layers"] - (sparse or 0) if mlp else 0
     if sparse is None:
-        sparse = count - (mlp.get("layers") or 0 if mlp else 0)
-    return [(windows[i], i < sparse) for i in range(count)]
+        sparse = entry["layers"] - dense if moe else 0
+    return ["dense"] * dense + ["moe"] * sparse
 
 
-def _attention(entry: Entry) -> int:
-    """Parameters of the attention of one layer, norms and biases included."""
-    a, width = entry["attention"], entry["D"]
+def _own(entry: Entry, kind: str) -> Entry:
+    """The attention of a mixer."""
+    attention: Entry = (entry.get(kind) or {}).get("attention") or entry["attention"]
+    return attention
+
+
+def _plain(kind: str, elements: int) -> Piece:
+    return Piece(kind, elements, elements)
+
+
+def _attention(a: Entry, width: int) -> Iterator[Piece]:
     if a.get("kind") == "mla":
-        heads, key = a["N"], a["nope"] + a["rope"]
-        total = width * (a["kv_rank"] + a["rope"]) + a["kv_rank"]
-        total += a["kv_rank"] * heads * a["nope"] + a["kv_rank"] * heads * a["v"]
-        total += heads * a["v"] * width
-        if a.get("q_rank"):
-            return int(total + width * a["q_rank"] + a["q_rank"] + a["q_rank"] * heads * key)
-        return int(total + width * heads * key)
-    q, kv = a["N"] * a["H"], a["K"] * a["H"]
-    total = width * q + width * kv + width * kv + q * width
-    if a.get("bias") in ("qkv", "qkvo"):
-        total += q + kv + kv
-    if a.get("bias") == "qkvo":
-        total += width
-    total += {"head": a["H"] + a["H"], "all": q + kv}.get(a.get("qk_norm"), 0)
-    return int(total + (a["N"] if a.get("sinks") else 0))
+        heads, key, value = a["N"], a["nope"] + a["rope"], a["v"]
+        yield _plain(MATRIX, width * a["kv_rank"] + width * a["rope"])
+        yield _plain(MATRIX, a["kv_rank"] * heads * a["nope"] + a["kv_rank"] * heads * value)
+        yield _plain(MATRIX, heads * value * width * (2 if a.get("gate") else 1))
+        rank = a.get("q_rank")
+        query = width * rank + rank * heads * key if rank else width * heads * key
+        yield _plain(MATRIX, query)
+        yield _plain(VECTOR, a["kv_rank"] + (rank or 0))
+        return
+    q, k, out = a["N"] * a["H"], a["K"] * a["H"], a["N"] * (a.get("v") or a["H"])
+    v = 0 if a.get("one_tensor") else a["K"] * (a.get("v") or a["H"])
+    gates = {"element": out, "head": a["N"]}.get(a.get("gate"), 0)
+    yield _plain(MATRIX, width * q + width * k + width * v + width * gates + out * width)
+    biases = {"qkv": q + k + v, "qkvo": q + k + v + width}.get(a.get("bias"), 0)
+    norms = {"head": a["H"] + a["H"], "all": q + k}.get(a.get("qk_norm"), 0)
+    yield _plain(VECTOR, biases + norms + (a["N"] if a.get("sinks") else 0))
 
 
-def _mlp(width: int, hidden: int, *, bias: bool) -> int:
-    return 3 * width * hidden + (hidden + hidden + width if bias else 0)
+def _indexers(entry: Entry) -> Iterator[Piece]:
+    """The indexers of layers that have one of their own."""
+    sparse, width = entry["sparse"], entry["D"]
+    queries = sparse["heads"] * sparse["dim"]
+    for _ in range(indexers(entry)):
+        yield _plain(MATRIX, (entry["attention"].get("q_rank") or width) * queries)
+        yield _plain(MATRIX, width * sparse["dim"])
+        yield _plain(MATRIX, width * sparse["heads"] if sparse.get("weighted", True) else 0)
+        yield _plain(VECTOR, 2 * sparse["dim"])
 
 
-def _count(entry: Entry, experts_of: str, *, embedding: bool = True) -> int:
-    """Parameters with all experts (`E`) of every layer, or those of one token (`k`)."""
-    width, table = entry["D"], entry["V"] * entry["D"]
-    total = table if entry.get("tied") else table + (table if embedding else 0)
-    for _, sparse in each_layer(entry):
-        total += _attention(entry) + entry.get("norms_per_layer", 2) * width
-        if sparse:
-            m = entry["moe"]
-            total += m["E"] * width + (m["E"] if m.get("router_bias") else 0)
-            total += m[experts_of] * _mlp(width, m["Fe"], bias=m.get("expert_bias", False))
-            total += m.get("shared", 0) * _mlp(width, m["Fe"], bias=False)
+def indexers(entry: Entry) -> int:
+    """Layers with an indexer [1]."""
+    sparse = entry.get("sparse") or {}
+    return int(sparse.get("own") or sparse.get("layers", 0))
+
+
+def _state(s: Entry, width: int) -> Iterator[Piece]:
+    heads, keys, values = s["heads"], s["groups"] * s["key"], s["heads"] * s["value"]
+    convolved = keys + keys + values
+    yield _plain(MATRIX, width * convolved + width * heads + values * width)
+    yield _plain(VECTOR, s["conv"] * convolved + heads)  # convolution, decays
+    if s["kind"] == "mamba2":
+        yield _plain(MATRIX, width * values)
+        yield _plain(VECTOR, convolved + heads + heads + values)  # its bias, steps, skips, norm
+        return
+    yield _plain(VECTOR, s["value"])  # norm
+    if s["kind"] == "gated-delta":
+        yield _plain(MATRIX, width * values + width * heads)
+        yield _plain(VECTOR, heads)
+        return
+    low = s["value"]
+    yield _plain(MATRIX, width * low + low * heads * s["key"])
+    full = s.get("full_gate", True)
+    yield _plain(MATRIX, width * values if full else width * low + low * values)
+    yield _plain(VECTOR, heads * s["key"])
+
+
+def _mlp(width: int, hidden: int, part: Entry, *, bias: bool) -> tuple[int, int]:
+    """Elements of the matrices of an MLP, and of its biases."""
+    up = 2 if part.get("gated", True) else 1
+    return (up + 1) * width * hidden, (up * hidden + width if bias else 0)
+
+
+def _experts(m: Entry, width: int) -> Iterator[Piece]:
+    inner = m.get("latent") or width
+    matrices, biases = _mlp(inner, m["Fe"], m, bias=m.get("expert_bias", False))
+    if biases:
+        biases += width - inner
+    yield Piece(MATRIX, m["E"] * matrices, m["k"] * matrices)
+    yield Piece(VECTOR, m["E"] * biases, m["k"] * biases)
+    yield _plain(MATRIX, m.get("shared", 0) * _mlp(width, m["Fe"], m, bias=False)[0])
+    yield _plain(MATRIX, m["E"] * width + (width if m.get("shared_gate") else 0))
+    yield _plain(VECTOR, m["E"] if m.get("router_bias") else 0)
+    if m.get("latent"):
+        yield _plain(MATRIX, width * inner + inner * width)
+        yield _plain(VECTOR, inner if m.get("latent_norm") else 0)
+
+
+def pieces(entry: Entry) -> Iterator[Piece]:
+    """All parameters but the token tables."""
+    width = entry["D"]
+    for kind, _ in each_mixer(entry):
+        if kind == "state":
+            yield from _state(entry["state"], width)
         else:
-            total += _mlp(width, entry["mlp"]["F"], bias=entry["mlp"].get("bias", False))
-    return int(total + width)
+            yield from _attention(_own(entry, kind), width)
+    if entry.get("sparse"):
+        yield from _indexers(entry)
+    for kind in each_mlp(entry):
+        if kind == "moe":
+            yield from _experts(entry["moe"], width)
+        else:
+            mlp = entry["mlp"]
+            matrices, biases = _mlp(width, mlp["F"], mlp, bias=mlp.get("bias", False))
+            yield from (_plain(MATRIX, matrices), _plain(VECTOR, biases))
+    yield _plain(VECTOR, (entry["layers"] * entry.get("norms_per_layer", 2) + 1) * width)
 
 
 def parameters(entry: Entry) -> int:
     """All parameters [1]."""
-    return _count(entry, "E")
+    tables = (1 if entry.get("tied") else 2) * entry["V"] * entry["D"]
+    return tables + sum(piece.held for piece in pieces(entry))
 
 
 def active(entry: Entry) -> dict[str, int]:
     """Parameters of one token by the three conventions [1]."""
-    dense = entry if entry.get("moe") else {**entry, "moe": {"E": 0, "k": 0, "layers": 0}}
-    with_unembedding = _count(dense, "k", embedding=False)
+    table, used = entry["V"] * entry["D"], sum(piece.used for piece in pieces(entry))
     return {
-        "active": with_unembedding,
-        "active_with_embedding": _count(dense, "k"),
-        "active_without_tables": with_unembedding - entry["V"] * entry["D"],
+        "active": used + table,
+        "active_with_embedding": used + table * (1 if entry.get("tied") else 2),
+        "active_without_tables": used,
     }
 
 
@@ -89,6 +180,12 @@ def kept(context: int, window: int | None) -> int:
     return attended(context, window)
 
 
+def each_layer(entry: Entry) -> list[tuple[int | None, bool]]:
+    """Every layer of a model whose layers are attention and an MLP: its window, and experts."""
+    windows = [tokens for _, tokens in each_mixer(entry)]
+    return [(window, kind == "moe") for window, kind in zip(windows, each_mlp(entry), strict=True)]
+
+
 def moved(context: int, new: int, window: int | None) -> int:
     """Entries of one layer that a step touches: those that any new token attends to [1]."""
     needed = {
@@ -100,33 +197,57 @@ def moved(context: int, new: int, window: int | None) -> int:
     return len(needed)
 
 
+def _entry_elements(a: Entry) -> int:
+    """Cache elements of a token in one layer [1]."""
+    if a.get("kind") == "mla":
+        return int(a["kv_rank"] + a["rope"])
+    values = 0 if a.get("one_tensor") else a.get("v") or a["H"]
+    return int(a["K"] * (a["H"] + values))
+
+
 def cache_elements(entry: Entry, context: int) -> int:
-    """Cache elements of one sequence [1]."""
-    a = entry["attention"]
-    per_entry = a["kv_rank"] + a["rope"] if a.get("kind") == "mla" else 2 * a["K"] * a["H"]
-    return int(sum(per_entry * kept(context, window) for window, _ in each_layer(entry)))
+    """Cache elements of one sequence, states apart [1]: sparse attention keeps every token."""
+    total = indexers(entry) * context * (entry["sparse"]["dim"] if entry.get("sparse") else 0)
+    for kind, tokens in each_mixer(entry):
+        if kind != "state":
+            kept = attended(context, None if kind == "sparse" else tokens)
+            total += _entry_elements(_own(entry, kind)) * kept
+    return int(total)
+
+
+def decode_cache(entry: Entry, context: int) -> tuple[int, int]:
+    """Elements that a decode step of one sequence moves: of the cache; of indexers and states."""
+    own = indexers(entry) * context * (entry["sparse"]["dim"] if entry.get("sparse") else 0)
+    cached = 0
+    for kind, tokens in each_mixer(entry):
+        if kind == "state":
+            s = entry["state"]
+            own += 2 * s["heads"] * s["key"] * s["value"]  # read and written
+        else:
+            cached += _entry_elements(_own(entry, kind)) * moved(context, 1, tokens)
+    return cached, own
 
 
 def decode_flops(entry: Entry, sequences: int, context: int) -> int:
-    """FLOP of a decode step: two per weight used and token, and the attention of every head.
+    """FLOP of a decode step: two per weight used and token, and what mixers do besides.
 
-    Biases and norms are no work. Latent attention scores and sums in the compressed space.
+    Biases and norms are no work. Latent attention scores and sums in the compressed space. The
+    delta rule has three products with the state, Mamba-2 two.
     """
-    width, a = entry["D"], entry["attention"]
-    plain = {
-        **entry,
-        "norms_per_layer": 0,
-        "attention": {**a, "bias": None, "qk_norm": None, "sinks": False},
-    }
-    if entry.get("moe"):
-        plain["moe"] = {**entry["moe"], "router_bias": False, "expert_bias": False}
-    if entry.get("mlp"):
-        plain["mlp"] = {**entry["mlp"], "bias": False}
-    matrices = active(plain)["active"] - width
-    if a.get("kind") == "mla":
-        matrices -= entry["layers"] * (a["kv_rank"] + (a.get("q_rank") or 0))
-        per_pair = 2 * (a["kv_rank"] + a["rope"]) + 2 * a["kv_rank"]
-    else:
-        per_pair = 2 * a["H"] + 2 * a["H"]
-    pairs = sum(attended(context, window) for window, _ in each_layer(entry))
-    return int(sequences * (2 * matrices + a["N"] * per_pair * pairs))
+    matrices = sum(piece.used for piece in pieces(entry) if piece.kind == MATRIX)
+    flops = 2 * (matrices + entry["V"] * entry["D"])
+    for kind, tokens in each_mixer(entry):
+        if kind == "state":
+            s = entry["state"]
+            products = 2 if s["kind"] == "mamba2" else 3
+            flops += 2 * products * s["heads"] * s["key"] * s["value"]
+            continue
+        a = _own(entry, kind)
+        if a.get("kind") == "mla":
+            per_pair = 2 * (a["kv_rank"] + a["rope"]) + 2 * a["kv_rank"]
+        else:
+            per_pair = 2 * a["H"] + 2 * (a.get("v") or a["H"])
+        flops += a["N"] * per_pair * attended(context, tokens)
+    if sparse := entry.get("sparse"):
+        flops += indexers(entry) * 2 * sparse["heads"] * sparse["dim"] * context
+    return int(sequences * flops)
