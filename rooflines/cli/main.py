@@ -28,7 +28,10 @@ GROUPS = {
         ("chips", "models", "dtypes", "columns", "keys"),
         "List chips, models, dtypes, columns or keys, or show one.",
     ),
-    "measured": (("measure", "calibrate", "kernels"), "Use timings: make, fit and place them."),
+    "measured": (
+        ("measure", "calibrate", "join", "judge", "kernels"),
+        "Use timings: make, fit, join and judge them.",
+    ),
 }
 """Commands with commands below them, each a module of this package, and what they do."""
 

@@ -36,6 +36,18 @@ ROW = "#"
 SEPARATORS = {";": "semicolons", "\t": "tabs"}
 """Separators of columns other than commas."""
 
+SOURCE = r"^[^/\s]+/[^/\s]+/[^/\s]+$"
+"""A source that names a software: `<collection>/<software>/<version>`."""
+
+OTHER_NAMES = {
+    "chip": ("gpu", "device"),
+    "seconds": ("time", "latency", "duration"),
+    "B": ("m", "tokens"),
+    "D": ("k",),
+    "F": ("n",),
+}
+"""First words of usual names of columns in other tables."""
+
 LEFT_OUT: Mapping[str, tuple[pl.Expr, str]] = {
     "B": (pl.col("B") == 0, "have B = 0"),
     "batch": (pl.col("batch") > 1, "are batches"),
@@ -49,7 +61,8 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
 
     A table in the tidy form has the columns of `MATMUL`, `COLLECTIVE` or `SERVED`. Of public
     layouts, aiconfigurator's `gemm_perf.parquet` and runs of InferenceX, vidur's `mlp.csv` and the
-    text of nccl-tests are known by their columns.
+    text of nccl-tests are known by their columns. Without a column `software`, that of a timing is
+    in its `source`, if all sources are `<collection>/<software>/<version>`.
 
     Args:
         path: The file.
@@ -68,6 +81,7 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
         frame, left_out = tidy(frame)
         added = {name: value for name, value in wanted.items() if name not in frame.columns}
         frame = frame.with_columns(**{name: pl.lit(value) for name, value in added.items()})
+        frame = _with_software(frame)
         schema, optional = _form(frame.columns)
         frame = _typed(frame, schema, optional)
         if schema is MATMUL:
@@ -127,6 +141,14 @@ def _check_separator(text: str) -> None:
             raise RooflinesError("", f"has columns that are separated by {name}", fix)
 
 
+def _with_software(frame: pl.DataFrame) -> pl.DataFrame:
+    """A table without a column `software` with that of its sources, if all name one."""
+    named = frame.schema.get("source") == pl.String and "software" not in frame.columns
+    if named and frame["source"].str.contains(SOURCE).fill_null(value=False).all():
+        return frame.with_columns(software=pl.col("source").str.split("/").list.get(1))
+    return frame
+
+
 def _form(columns: Sequence[str]) -> tuple[Types, Types]:
     """The columns that a table has to have, and those that it may have."""
     if "tpot_s" in columns:
@@ -142,12 +164,19 @@ def _typed(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataFrame:
             "",
             f"lacks the columns {', '.join(missing)}",
             f"add them, or say their one value for all rows; timings have {', '.join(schema)}",
-            close=[near for name in missing for near in close_to(name, frame.columns)],
+            close=[near for name in missing for near in _close(name, frame.columns)],
         )
     known = {**{n: t for n, t in optional.items() if n in frame.columns}, **schema}
     given = (pl.col(name).alias(f"{ROW}{name}") for name in known)
     casts = (_cast(frame, name, kind) for name, kind in known.items())
     return frame.select(ROW, *casts, *given)
+
+
+def _close(name: str, columns: Sequence[str]) -> list[str]:
+    """The columns of a table that may be meant by a name: alike, or a usual name of the same."""
+    usual = OTHER_NAMES.get(name, ())
+    alike = (one for one in columns if one.lower().partition("_")[0] in usual)
+    return [*close_to(name, columns), *alike]
 
 
 def _cast(frame: pl.DataFrame, name: str, kind: pl.DataType) -> pl.Expr:

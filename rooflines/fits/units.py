@@ -82,10 +82,15 @@ def check_first_tokens(frame: pl.DataFrame, what: str = "ttft_s") -> None:
         raise _off(what, problem, THOUSAND * ceil(log10(FASTEST / most) / THOUSAND))
 
 
+SLIPS = {-3: "milliseconds", -6: "microseconds", -9: "nanoseconds"}
+"""Units that times may be in, by the power of ten that makes seconds of them."""
+
+
 def _off(what: str, problem: str, slip: int) -> RooflinesError:
     """The error for times that are off by a power of ten."""
+    likely = f": likely {SLIPS[slip]}" if slip in SLIPS else ""
     return RooflinesError(
         what,
-        f"{problem}, so the unit of time is off by 1e{abs(slip)}",
+        f"{problem}, so the unit of time is off by 1e{abs(slip)}{likely}",
         f"write seconds: times 1e{slip}",
     )

@@ -71,7 +71,7 @@ def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = Fal
     parts = [
         frame.filter(inside)
         .group_by(*KEYS, shards=chips, maintain_order=True)
-        .agg(pl.lit(name).first().alias("region"), **_columns())
+        .agg(pl.lit(name).first().alias("region"), **error_columns())
         for name, inside in regions.items()
         for chips in by_chips
     ]
@@ -94,7 +94,7 @@ def _below(frame: pl.DataFrame, fits: Calibrations) -> pl.Expr:
     return below
 
 
-def _columns() -> dict[str, pl.Expr]:
+def error_columns() -> dict[str, pl.Expr]:
     """The columns of a row, over its timings."""
     reason = pl.col("reason")
     bare, error = pl.col("bare"), pl.col("error")

@@ -1,0 +1,194 @@
+"""`rooflines measured join`: timings beside the bound and the estimate of the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflines.cli.output import as_table, check_new, frame_options, print_frame, width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflines.measured.join import JoinedTimings
+    from rooflines.measured.sets import MeasuredSet
+
+EXAMPLES = """
+\b
+Examples:
+  rooflines measured join timings.csv
+  rooflines measured join gemm_perf.parquet --where chip=h100-sxm -o joined.parquet
+  rooflines measured join served.csv --calibrations mine.yaml --csv > joined.csv
+"""
+
+MOST_ROWS = 20
+"""Timings that are shown [1]; CSV, JSON and files have all."""
+
+MOST_REASONS = 10
+"""Groups of timings without a row or an estimate that are shown, the largest ones [1]."""
+
+NAMES = ("chip", "software", "what", "measured", "bound", "over bound", "estimate", "over estimate")
+
+
+def timings_options(function: click.decorators.FC) -> click.decorators.FC:
+    """The options that choose timings, and what they are joined with."""
+    for option in (
+        click.option(
+            "--where",
+            multiple=True,
+            metavar="COLUMN=VALUE",
+            help="Only rows with this value; a column that the table lacks gets it.",
+        ),
+        click.option(
+            "--calibrations",
+            multiple=True,
+            metavar="FILE",
+            help="Fits that win over those of the package.",
+        ),
+        click.option("--config", metavar="CONFIG", help="A config with own chips or calibrations."),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command("join", epilog=EXAMPLES, short_help="Put timings beside the bound and the estimate.")
+@click.argument("table")
+@timings_options
+@click.option("-o", "--out", metavar="FILE", help="Write all columns as .parquet or .csv.")
+@click.option("--force", is_flag=True, help="Overwrite that file.")
+@frame_options
+def command(  # noqa: PLR0913, the options
+    *,
+    table: str,
+    where: Sequence[str],
+    calibrations: Sequence[str],
+    config: str | None,
+    out: str | None,
+    force: bool,
+    csv: bool,
+    json_: bool,
+) -> None:
+    """Join each timing of TABLE with the bound and the estimate of the model.
+
+    TABLE is as of `rooflines measured calibrate`, or has a row for each run of a served model. A
+    time below the bound has its reason: operands in a cache, a clock above that of the peak, or
+    none. `rooflines list columns` explains the columns.
+    """
+    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
+    from rooflines.measured.summary import measured_frame  # noqa: PLC0415, the same
+    from rooflines.model.measured_columns import measured_columns  # noqa: PLC0415, the same
+    from rooflines.results.tables import write_csv, write_parquet  # noqa: PLC0415, the same
+    from rooflines.run.jobs import about  # noqa: PLC0415, the same
+
+    if out is not None:
+        if Path(out).suffix not in (".parquet", ".csv"):
+            fix = "end the name in .parquet or .csv"
+            raise RooflinesError("--out", f"is {out!r}, of another format", fix)
+        check_new(out, force=force)
+    one, found = joined_table(table, where, calibrations, config)
+    frame = measured_frame(found)
+    if out is not None and out.endswith(".csv"):
+        write_csv(frame, out)
+    elif out is not None:
+        metadata = about([], measured_columns(frame.columns), skipped=one.skipped(found))
+        write_parquet(frame.lazy(), out, metadata)
+    print_frame(frame, _text(one, found), csv=csv, json_=json_)
+
+
+def joined_table(
+    table: str, where: Sequence[str], calibrations: Sequence[str], config: str | None
+) -> tuple[MeasuredSet, JoinedTimings]:
+    """The timings of a table as a set, and joined with the model.
+
+    Args:
+        table: The path of the table.
+        where: Values of columns, each `column=value`.
+        calibrations: Paths of further calibrations, which win.
+        config: The path of a config with chips and calibrations.
+
+    Raises:
+        RooflinesError: A file or a value is wrong, or no timing has a row.
+    """
+    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
+    from rooflines.catalogue.chips import dtype_entries  # noqa: PLC0415, the same
+    from rooflines.cli.output import known_of  # noqa: PLC0415, the same
+    from rooflines.fits.entries import joined_calibrations, read_calibrations  # noqa: PLC0415
+    from rooflines.measured.catalogues import Catalogues  # noqa: PLC0415, the same
+    from rooflines.measured.sets import checked_set  # noqa: PLC0415, the same
+    from rooflines.settings.measurements import MeasurementConfig  # noqa: PLC0415, the same
+
+    chosen = dict(word.split("=", 1) for word in where if "=" in word)
+    for word in where:
+        if "=" not in word:
+            fix = "write --where chip=h100-sxm"
+            raise RooflinesError("--where", f"is {word!r}, which names no value", fix)
+    known = known_of(config)
+    fits = joined_calibrations([known.calibrations, *map(read_calibrations, calibrations)])
+    catalogues = Catalogues(known.chips, dtype_entries(), fits)
+    path = Path(table)
+    one = checked_set(
+        path.stem,
+        MeasurementConfig.model_validate({"file": table, "where": chosen}),
+        path,
+        catalogues,
+    )
+    return one, one.joined()
+
+
+def counts(one: MeasuredSet, found: JoinedTimings) -> list[str]:
+    """How many timings have a bound and an estimate, how many are below, and what lacks them."""
+    from rooflines.basics.errors import close_to  # noqa: PLC0415, as above
+    from rooflines.basics.text import counted  # noqa: PLC0415, as above
+    from rooflines.measured.join import NO_CALIBRATION  # noqa: PLC0415, the same
+
+    frame = found.frame
+    below = frame.filter(frame["reason"].is_not_null())
+    estimated = frame.height - frame["t_estimate_s"].null_count()
+    head = (
+        f"{one.timings.file}: {counted(frame.height, 'timing')} with a bound, {estimated:,} with "
+        f"an estimate, {below.height:,} below the bound"
+    )
+    reasons = below["reason"].value_counts(sort=True).iter_rows()
+    lines = [head, *(f"  {number:,} below: {reason}" for reason, number in reasons)]
+    skipped = one.skipped(found)
+    for row in sorted(skipped, key=lambda row: -row["timings"])[:MOST_REASONS]:
+        keys = ("chip", "software", "dtypes", "collective")
+        of = ", ".join(str(row[name]) for name in keys if row.get(name))
+        why = f"{of}: {row['reason']}" if of else f"they {row['reason']}"
+        close = close_to(str(row.get("software")), one.catalogues.fits.softwares)
+        if row["reason"] == NO_CALIBRATION and row["software"] not in close:
+            why += "".join(f"; close to it: {name}" for name in close[:1])
+        lines.append(f"  {row['timings']:,} without {row['lacks']}: {why}")
+    if len(skipped) > MOST_REASONS:
+        lines.append(f"  and {len(skipped) - MOST_REASONS} smaller groups without one")
+    return lines
+
+
+def _text(one: MeasuredSet, found: JoinedTimings) -> str:
+    """The counts, then the first timings."""
+    frame = found.frame.head(MOST_ROWS)
+    rows = [_row(row) for row in frame.iter_rows(named=True)]
+    more = found.frame.height - frame.height
+    lines = [*counts(one, found), "", as_table(NAMES, rows, width())]
+    return "\n".join([*lines, *([f"... {more:,} more: --csv or -o FILE"] if more else [])])
+
+
+def _row(row: dict[str, float | None]) -> tuple[str, ...]:
+    """The cells of a timing."""
+    from rooflines.basics.text import seconds, significant  # noqa: PLC0415, as above
+
+    what = [str(row[name]) for name in ("model", "collective", "dtypes") if row.get(name)]
+    sizes = [f"{name}={row[name]:,}" for name in ("B", "S", "D", "F") if row.get(name)]
+    sizes += [f"{name}={row[name]:,}" for name in ("shards", "bytes") if row.get(name)]
+    times = (row[name] for name in ("seconds", "t_lower_s", "t_estimate_s"))
+    measured, bound, estimate = ("-" if time is None else seconds(time) for time in times)
+    ratios = (row[name] for name in ("ratio_lower", "ratio_estimate"))
+    over, over_estimate = ("-" if ratio is None else significant(ratio) for ratio in ratios)
+    return (
+        str(row["chip"]),
+        str(row["software"] or "-"),
+        " ".join([*what, *sizes]),
+        *(measured, bound, over, estimate, over_estimate),
+    )

@@ -1,0 +1,141 @@
+"""`rooflines measured judge`: how well the bound and the estimate decide, by timings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rooflines.cli.join import counts, joined_table, timings_options
+from rooflines.cli.output import as_csv, as_json, as_table, frame_options, width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+    from rooflines.measured.judgement import Judgement
+
+EXAMPLES = """
+\b
+Examples:
+  rooflines measured judge served.csv
+  rooflines measured judge timings.parquet --where chip=h100-sxm --where software=trtllm
+  rooflines measured judge timings.csv --calibrations mine.yaml --json
+  rooflines measured judge served.csv --wrong --csv > wrong.csv
+"""
+
+MOST_WRONG = 20
+"""Pairs that are shown [1]; CSV has all."""
+
+
+@click.command("judge", epilog=EXAMPLES, short_help="Judge the bound and the estimate by timings.")
+@click.argument("table")
+@timings_options
+@click.option("--wrong", is_flag=True, help="List the pairs that the estimate orders wrongly.")
+@frame_options
+def command(  # noqa: PLR0913, the options
+    *,
+    table: str,
+    where: Sequence[str],
+    calibrations: Sequence[str],
+    config: str | None,
+    wrong: bool,
+    csv: bool,
+    json_: bool,
+) -> None:
+    """Judge the bound and the estimate by the timings of TABLE: errors, bands, order of pairs.
+
+    Errors are |estimated / measured - 1|; `in band` is the share of timings between p10 and p90 of
+    the estimate. A pair differs in one thing, such as the chip; it counts as ordered right where
+    the faster one is also estimated to be faster, of pairs whose measured times differ by more
+    than 25 %. Kendall's tau is of all pairs. Runs of served models are compared by the time of a
+    token on one chip. CSV has the errors by region, or the pairs of --wrong; JSON has all.
+    """
+    from rooflines.measured.judgement import judged_set  # noqa: PLC0415, help is fast
+
+    one, found = joined_table(table, where, calibrations, config)
+    judgement = judged_set(one, found)
+    if json_:
+        click.echo(as_json(judgement.plain))
+    elif csv:
+        click.echo(as_csv(judgement.wrong if wrong else judgement.errors))
+    else:
+        shown = _wrong(judgement.wrong) if wrong else _text(judgement)
+        click.echo("\n".join([*counts(one, found), "", *shown]))
+
+
+def _text(judgement: Judgement) -> list[str]:
+    """The errors by chip and software, those of all timings, and the order of pairs."""
+    import polars as pl  # noqa: PLC0415, as above
+
+    every = judgement.errors.filter(pl.col("region") == "all", pl.col("shards").is_null())
+    rows = [
+        (_what(row), str(row["split"]), *_errors(row))
+        for row in (*every.to_dicts(), {**judgement.whole, "split": "-"})
+    ]
+    names = ("of", "split", "timings", "bound: median", "estimate: median", "p90", "in band")
+    lines = [as_table(names, rows, width()), "", *_ratios(judgement.whole)]
+    pairs = [
+        (
+            str(row["of"]),
+            f"{row['pairs']:,}",
+            f"{row['apart']:,}",
+            *(_share(row[f"{name}_right"]) for name in ("bound", "estimate")),
+            *(f"{row[f'{name}_tau']:.2f}" for name in ("bound", "estimate")),
+        )
+        for row in judgement.pairs.to_dicts()
+    ]
+    if pairs:
+        head = ("pairs of", "all", "25 % apart", "right by bound", "by estimate")
+        lines += ["", as_table((*head, "tau of bound", "of estimate"), pairs, width())]
+    return lines
+
+
+def _ratios(whole: dict[str, float | None]) -> list[str]:
+    """The measured times over the bound and over the estimate, of all timings."""
+    from rooflines.basics.text import significant  # noqa: PLC0415, as above
+
+    lines = []
+    for what in ("lower", "estimate"):
+        low, half, high = (whole[f"ratio_{what}_{share}"] for share in ("p10", "median", "p90"))
+        if low is not None and half is not None and high is not None:
+            of = "bound" if what == "lower" else "estimate"
+            spread = f"{significant(low)} to {significant(high)}"
+            lines.append(f"measured / {of}: median {significant(half)}, 8 of 10 in {spread}")
+    return lines
+
+
+def _what(row: dict[str, object]) -> str:
+    """What the timings of a row are of."""
+    keys = ("model", "chip", "software", "dtypes", "collective")
+    return " ".join(str(row[name]) for name in keys if row.get(name)) or "all"
+
+
+def _errors(row: dict[str, Any]) -> tuple[str, ...]:
+    """The cells of the errors of a row."""
+    names = ("bare_median", "estimate_median", "estimate_p90", "band_coverage")
+    return (f"{row['n']:,}", *(_share(row[name]) for name in names))
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _wrong(pairs: pl.DataFrame) -> list[str]:
+    """The pairs that are ordered wrongly, farthest apart first."""
+    from rooflines.basics.text import significant  # noqa: PLC0415, as above
+
+    keys = [name for name in pairs.columns[3:] if name not in ("measured", "bound", "estimate")]
+    rows = [
+        (
+            str(row["of"]),
+            *(str(row[name]) for name in ("one", "other")),
+            *(significant(row[name]) for name in ("measured", "bound", "estimate")),
+            " ".join(f"{name}={row[name]}" for name in keys if row[name] is not None),
+        )
+        for row in pairs.head(MOST_WRONG).to_dicts()
+    ]
+    more = [f"... {len(pairs) - MOST_WRONG:,} more: --csv"] if len(pairs) > MOST_WRONG else []
+    names = ("pairs of", "one", "other", "measured", "bound", "estimate", "the same")
+    return [as_table(names, rows, width()), *more] if rows else ["no pair is ordered wrongly"]

@@ -1,0 +1,172 @@
+"""How well the model decides: errors, coverage of bands, and the order of pairs of timings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rooflines.fits.judge import with_errors
+from rooflines.fits.timings import DTYPES, PARALLEL, SIZES
+from rooflines.measured.summary import error_columns, summaries
+
+if TYPE_CHECKING:
+    from rooflines.measured.join import JoinedTimings
+    from rooflines.measured.sets import MeasuredSet
+
+APART = 1.25
+"""Pairs whose measured times differ by more than this factor are counted as right or wrong [1]."""
+
+VARIED = {
+    "chips": ("chip",),
+    "engines": ("software",),
+    "splits": PARALLEL,
+    "concurrency": ("concurrency",),
+    "dtypes": ("dtypes", *DTYPES),
+    "number of chips": ("shards",),
+}
+"""What two timings of a pair differ in, all else equal: by kind of pair the columns."""
+
+SAME = ("model", "linear", "experts", "input_tokens", "output_tokens", "collective", "bytes")
+"""Columns besides those of `VARIED` and the sizes that the timings of a pair agree in."""
+
+COUNTED = ("seconds", "t_lower_s", "t_estimate_s")
+"""The times that are compared [s]."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What timings say of the bound and of the estimate.
+
+    Attributes:
+        whole: The errors of all timings, with the columns of `errors` that are numbers.
+        errors: By chip, software and region, with the columns of `MEASURED_SUMMARY`.
+        pairs: How well pairs are ordered, as of `ordering`.
+        wrong: The pairs that the estimate orders wrongly, as of `wrong_pairs`.
+        skipped: Timings without a row or an estimate, counted, as of `MeasuredSet.skipped`.
+    """
+
+    whole: dict[str, Any]
+    errors: pl.DataFrame
+    pairs: pl.DataFrame
+    wrong: pl.DataFrame
+    skipped: list[dict[str, Any]]
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The judgement as JSON."""
+        frames = {"errors": self.errors, "pairs": self.pairs, "wrong": self.wrong}
+        tables = {name: frame.to_dicts() for name, frame in frames.items()}
+        return {"whole": self.whole, **tables, "skipped": self.skipped}
+
+
+def judged_set(one: MeasuredSet, found: JoinedTimings) -> Judgement:
+    """The judgement of a set of timings.
+
+    Args:
+        one: The set.
+        found: Its timings joined with the model.
+    """
+    pairs = pairs_of(found.frame)
+    errors = summaries([(one.name, found.frame, one.config.held_out, one.catalogues.fits)])
+    (whole,) = with_errors(found.frame).select(**error_columns()).to_dicts()
+    return Judgement(whole, errors, ordering(pairs), wrong_pairs(pairs), one.skipped(found))
+
+
+def per_token_and_chip(frame: pl.DataFrame) -> pl.DataFrame:
+    """Runs of served models with times of one token on one chip, which compares splits [s]."""
+    batches = dict(zip(COUNTED, ("mean_B", "B", "estimate_B"), strict=True))
+    return frame.with_columns(
+        pl.col(time) * pl.col("chips") / pl.col(batch) for time, batch in batches.items()
+    )
+
+
+def pairs_of(frame: pl.DataFrame) -> pl.DataFrame:
+    """Pairs of timings that differ in one thing, all else equal.
+
+    Args:
+        frame: Timings joined with the model; those without an estimate are left out. Those of
+            served models are compared by the time of a token times the chips, so that a split over
+            more chips is no faster for its chips alone.
+
+    Returns:
+        A row for each pair: `of`, a key of `VARIED`; what the two differ in, `one` and `other`;
+        the columns that they agree in; `measured`, `bound` and `estimate`, the ratios of their
+        times [1].
+    """
+    served = "tpot_s" in frame.columns
+    frame = frame.drop_nulls("t_estimate_s").with_row_index("#")
+    if served:
+        frame = per_token_and_chip(frame).drop("shards")  # those of the split
+    sizes = () if served else SIZES
+    known = [
+        name
+        for name in (*dict.fromkeys(sum(VARIED.values(), ())), *SAME, *sizes)
+        if name in frame.columns
+    ]
+    parts = []
+    for kind, columns in VARIED.items():
+        differ = [name for name in columns if name in known]
+        keys = [name for name in known if name not in columns]
+        if not differ:
+            continue
+        text = pl.concat_str(
+            [pl.col(name).cast(pl.String).fill_null("-") for name in differ], separator="/"
+        )
+        half = frame.select("#", *keys, *COUNTED, text.alias("one"))
+        both = half.join(half, on=keys, nulls_equal=True, suffix=" 2").filter(
+            pl.col("#") < pl.col("# 2"), pl.col("one") != pl.col("one 2")
+        )
+        ratios = {
+            name: pl.col(time) / pl.col(f"{time} 2")
+            for name, time in zip(("measured", "bound", "estimate"), COUNTED, strict=True)
+        }
+        parts.append(
+            both.select(pl.lit(kind).alias("of"), "one", pl.col("one 2").alias("other"), *keys)
+            .with_columns(both.select(**ratios))
+            .with_columns(pl.col("bound", "estimate").round_sig_figs(SAME_TO))
+        )
+    return pl.concat(parts, how="diagonal")
+
+
+SAME_TO = 9
+"""Significant digits to which two times are the same: rounding alone orders no pair [1]."""
+
+
+def ordering(pairs: pl.DataFrame) -> pl.DataFrame:
+    """How well the bound and the estimate order pairs of timings.
+
+    Args:
+        pairs: From `pairs_of`.
+
+    Returns:
+        A row for each kind of pair that there is, `of`: `pairs` [1]; `apart`, those of them whose
+        measured times differ by more than `APART` [1]; `bound_right` and `estimate_right`, the
+        shares of these that are ordered right, where a tie is wrong [1]; `bound_tau` and
+        `estimate_tau`, Kendall's tau-a of all pairs: the share of right ones less that of wrong
+        ones [1].
+    """
+
+    def agrees(name: str) -> pl.Expr:
+        return pl.col("measured").log().sign() * pl.col(name).log().sign()
+
+    names = ("bound", "estimate")
+    return pairs.group_by("of", maintain_order=True).agg(
+        pairs=pl.len(),
+        apart=_apart().sum(),
+        **{f"{name}_right": (agrees(name) > 0).filter(_apart()).mean() for name in names},
+        **{f"{name}_tau": agrees(name).mean() for name in names},
+    )
+
+
+def wrong_pairs(pairs: pl.DataFrame) -> pl.DataFrame:
+    """The pairs that are apart and that the estimate orders wrongly, farthest apart first."""
+    other_way = (pl.col("measured") > 1) != (pl.col("estimate") > 1)
+    wrong = pairs.filter(_apart() & (other_way | (pl.col("estimate") == 1)))
+    return wrong.sort(pl.col("measured").log().abs(), descending=True, maintain_order=True)
+
+
+def _apart() -> pl.Expr:
+    """Whether the measured times of a pair differ by more than `APART`."""
+    return (pl.col("measured") > APART) | (pl.col("measured") < 1 / APART)
