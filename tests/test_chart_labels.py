@@ -8,23 +8,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflines.basics.text import count, seconds, si, significant
-from rooflines.charts.kit.ends import dodge, end_places
 from rooflines.charts.kit.place import (
-    ANYWHERE,
+    DOT,
     LAYOUTS,
     Box,
+    Label,
     Place,
     Plane,
     Room,
-    Spot,
-    in_cell,
-    placed,
+    dodge,
+    end_places,
+    in_layouts,
 )
 from rooflines.charts.kit.text import listed, shorten, sizes_text, width_em, wrapped
 from rooflines.charts.kit.themes import Margins
 
 em = st.floats(0.0, 40.0)
-spots = st.lists(st.builds(Spot, em, em, st.sampled_from(["a", "1,234", "H100 SXM"])), max_size=12)
+PLANE = Plane((1.0, 100.0), (0.0, 8.0), linear=True)
+points = st.tuples(st.floats(1.0, 100.0), st.floats(0.0, 8.0))
+labels = st.lists(
+    st.builds(Label, st.sampled_from(["a", "1,234", "H100 SXM"]), st.tuples(points)), max_size=12
+)
 
 
 @pytest.mark.parametrize(
@@ -128,35 +132,52 @@ def test_dodged_positions_keep_apart_in_order_within_bounds(wanted, gap):
         assert positions == pytest.approx(wanted)
 
 
-@given(spots)
-def test_placed_labels_overlap_no_label_and_no_point(spots):
-    places = Room((40.0, 40.0)).place(spots)
-    boxes = [place.box(spot) for spot, place in zip(spots, places, strict=True) if place]
-    assert not [pair for pair in combinations(boxes, 2) if pair[0].meets(pair[1])]
-    assert all(Box(0.0, 0.0, 40.0, 40.0).holds(box) for box in boxes)
-    for spot, place in zip(spots, places, strict=True):
-        others = [other.dot for other in spots if other is not spot]
-        assert place is None or not any(place.box(spot).meets(dot) for dot in others)
+@given(labels)
+def test_placed_labels_overlap_no_label_and_no_point(labels):
+    dots = [(label.points[0], DOT) for label in labels]
+    room = Room((40.0, 40.0), PLANE, dots=dots)
+    boxes = {}
+    for index, label in enumerate(labels):
+        point, place = room.place(label)
+        if place is not None:
+            boxes[index] = label.box(room.at(point), place)
+    assert not [pair for pair in combinations(boxes.values(), 2) if pair[0].meets(pair[1])]
+    assert all(Box(0.0, 0.0, 40.0, 40.0).holds(box) for box in boxes.values())
+    for index, box in boxes.items():
+        own = labels[index].points[0]
+        assert not any(box.meets(dot) for point, dot in room.dots if point != own)
 
 
 def test_a_label_prefers_to_cross_no_line():
-    room, spot = Room((20.0, 20.0)), Spot(10.0, 10.0, "label")
-    above = (0.0, 8.8, 20.0, 8.8)
-    assert room.best(spot) == spot.candidates()[0]
-    beside = room.best(spot, segments=[above])
+    label = Label("label", [(10.0, 4.0)])
+    first, above = label.candidates()[0], [(1.0, 4.4), (100.0, 4.4)]
+    assert Room((20.0, 20.0), PLANE).place(label)[1] == first
+    point, beside = Room((20.0, 20.0), PLANE, [above]).place(label)
     assert beside is not None
-    assert not beside.box(spot).crossed(above)
-    only = [Place(0.5, -1.2, "left")]
-    assert room.best(spot, only, segments=[above]) == only[0]
-    assert room.best(spot, only, segments=[above], fewer_than=1) is None
+    assert beside != first
+    assert label.box((10.0, 10.0), beside).bottom > 10.0
+    only = Label("label", [(10.0, 4.0)], places=[first])
+    assert Room((20.0, 20.0), PLANE, [above]).place(only) == (point, first)
 
 
-def test_labels_beside_the_plot_need_other_bounds():
-    room, spot = Room((20.0, 20.0)), Spot(20.0, 10.0, "label")
-    right = Place(0.5, 0.0, "left")
-    assert room.best(spot, [right]) is None
-    assert room.take(spot, room.best(spot, [right], within=ANYWHERE)) == right
-    assert room.best(spot, [right], within=ANYWHERE) is None
+def test_of_several_points_the_first_with_room_has_the_label():
+    right = [Place(0.5, 0.0, "left")]
+    edge, inside = (100.0, 4.0), (10.0, 4.0)
+    room = Room((20.0, 20.0), PLANE)
+    assert room.place(Label("label", [edge], places=right)) == (edge, None)
+    assert room.place(Label("label", [edge, inside], places=right)) == (inside, right[0])
+    assert room.place(Label("label", [edge], places=right, past=9.0)) == (edge, right[0])
+    assert room.place(Label("label", [edge], places=right, past=9.0)) == (edge, None)
+
+
+def test_a_text_along_a_line_is_off_what_is_taken():
+    room = Room((20.0, 20.0), PLANE)
+    along = Label("label", [(1.0, 0.0)], to=(100.0, 8.0))
+    places = [room.place(along)[1] for _ in range(30)]
+    kept = [place for place in places if place]
+    assert 1 < len(kept) < 30
+    assert len({*kept}) == len(kept)
+    assert all(0.0 < place.dx < math.hypot(20.0, 20.0) for place in kept)
 
 
 def test_line_ends_are_labelled_as_long_as_there_is_room():
@@ -167,12 +188,6 @@ def test_line_ends_are_labelled_as_long_as_there_is_room():
     assert all(b - a >= 1.35 - 1e-9 for a, b in pairwise(shown))
     assert places[0]
     assert places[-1]
-
-
-def test_a_cell_shows_its_number_if_it_holds_it():
-    assert in_cell("128", 3.0, 2.0) == Place(0.0, 0.0, "center")
-    assert in_cell("128", 1.0, 2.0) is None
-    assert in_cell("128", 3.0, 1.0) is None
 
 
 def test_points_of_the_data_are_points_of_the_plot():
@@ -189,7 +204,7 @@ def test_points_of_the_data_are_points_of_the_plot():
 
 
 def test_both_layouts_are_placed_in_one_call():
-    frame = placed(
+    frame = in_layouts(
         Margins(), lambda plot: [Place(0.5, 0.0, "right") if plot[0] > 40 else None, None]
     )
     assert {"wide", "narrow"} == set(LAYOUTS)

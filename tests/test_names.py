@@ -25,7 +25,6 @@ CLASSES: set[str] = {
 """Classes that still share a name; the list only gets shorter."""
 
 FUNCTIONS: set[str] = {
-    "charts:labels_of",
     "charts:menus",
     "charts:sizes_of",
     "charts:view",

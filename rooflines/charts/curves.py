@@ -1,4 +1,4 @@
-"""Curves of attained FLOP/s: their points, and where curves are one line."""
+"""Curves of attained FLOP/s: which there are, and their points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rooflines.basics.lazy import pl
 from rooflines.charts.kit.text import named_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 Point = tuple[float, ...]
 """A size, and what it attains in each of some times; null where a time is unknown [FLOP/s]."""
@@ -18,9 +18,6 @@ Point = tuple[float, ...]
 MOST_POINTS, FEW_POINTS, STEPS = 33, 9, 6
 """Sizes that a curve is drawn through, where `between` is exact fewer, and straight parts between
 two of them [1]."""
-
-ALONG = 0.008
-"""Lines closer than this share of the plot's height hide each other."""
 
 
 def series_of(rows: pl.LazyFrame, dims: Sequence[str], most: int) -> pl.DataFrame:
@@ -86,25 +83,3 @@ def between(low: Point, high: Point, size: float) -> float:
     """
     start, end = low[0] / low[1], high[0] / high[1]
     return size / (start + (end - start) * (size - low[0]) / (high[0] - low[0]))
-
-
-def turns_of(curves: Mapping[str, Sequence[Point]], peak: float) -> dict[str, tuple[int, int]]:
-    """The turn that each curve takes along its line, and of how many; (0, 1) alone on it.
-
-    Args:
-        curves: Points by series.
-        peak: The peak [FLOP/s].
-    """
-    lines: list[tuple[dict[float, float], list[str]]] = []
-    for series, points in curves.items():
-        heights = {point[0]: point[1] for point in points}
-        same = (
-            named
-            for line, named in lines
-            if all(abs(line[x] - heights[x]) < ALONG * peak for x in line if x in heights)
-        )
-        named = next(same, None)
-        if named is None:
-            lines.append((heights, named := []))
-        named.append(series)
-    return {series: (turn, len(named)) for _, named in lines for turn, series in enumerate(named)}

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooflines.catalogue.entries import Chip, Price
-    from rooflines.charts.kit.place import Plane
     from rooflines.charts.results import Selection
     from rooflines.sweep.operations import OperationBlock, Variant
     from rooflines.sweep.sweep import Sweep
@@ -56,25 +55,6 @@ def with_missing(rows: pl.LazyFrame, *columns: str) -> pl.LazyFrame:
     return rows.with_columns(
         pl.lit(None, dtype=pl.String if name in texts else pl.Float64).alias(name)
         for name in sorted(missing)
-    )
-
-
-def corners(roofs: pl.DataFrame, plane: Plane) -> pl.DataFrame:
-    """Roofs as lines in a plot: three rows each, with `x` [FLOP/byte] and `y` [FLOP/s].
-
-    Args:
-        roofs: With `flops_per_s` [FLOP/s] and `bytes_per_s` [byte/s].
-        plane: The plot.
-    """
-    rate = pl.col("bytes_per_s")
-    start = pl.max_horizontal(pl.lit(plane.x[0]), plane.y[0] / rate)
-    return (
-        roofs.with_columns(
-            ridge=pl.col("flops_per_s") / rate,
-            x=pl.concat_list(start, pl.col("flops_per_s") / rate, pl.lit(plane.x[1])),
-        )
-        .explode("x")
-        .with_columns(y=pl.min_horizontal("flops_per_s", pl.col("x") * rate))
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.place import LAYOUTS, in_cell
+from rooflines.charts.kit.place import LAYOUTS
 from rooflines.charts.kit.text import shorten, width_em
 from rooflines.charts.kit.themes import plot_size
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.kit.themes import Margins
+
+CELL_TEXT, CELL_HEIGHT = 0.9, 1.05
+"""Size of text in a cell, and the least height of a cell that holds a number [em]."""
 
 BELOW, TWO_LINES = 0.75, 2.1
 """Size of the text below a number [1], and the least height of a cell that has such text [em]."""
@@ -112,7 +115,9 @@ def with_texts(
     for tail, layout in (("", "wide"), ("_narrow", "narrow")):
         plot = plot_size(LAYOUTS[layout], margins)
         wide, tall = (side / count for side, count in zip(plot, counts, strict=True))
-        fits[f"on{tail}"] = [in_cell(text, wide - 0.25, tall) is not None for text in texts]
+        fits[f"on{tail}"] = [
+            tall > CELL_HEIGHT and width_em(text) * CELL_TEXT < wide - 0.25 for text in texts
+        ]
         fits[f"two{tail}"] = [
             text is not None and tall >= TWO_LINES and width_em(text) * BELOW < wide - 0.25
             for text in lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, printable
@@ -11,20 +12,26 @@ from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.charts import roofs
 from rooflines.charts.kit import layers as kit
+from rooflines.charts.kit.place import Label, labelled
 from rooflines.charts.kit.text import chip_label, part_name, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.views import View
 from rooflines.explanation.sentences import Sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.charts.kit.place import Plane
 
 MARGINS, NAME_ROOM = Margins(left=4.2, right=15.2), 14.4
 
 MOST_DOTS, MOST_NAMES = 500, 12
 """Kernels that are drawn, and of these that are named, those that take most time [1]."""
+
+LARGEST, SMALLEST, AWAY = 2.4, 0.14, 0.35
+"""Area of the dot with the largest share and the least area of a dot [em^2]; from it to its
+name [em]."""
 
 LONGEST_NAME, MOST_CHARACTERS = 15.0, 200
 """Width of the name of a kernel [em], and its characters; names of templates may have thousands."""
@@ -54,7 +61,8 @@ def kernels_view(
     entry = (chip_entries() if chips is None else chips)[chip]
     share = pl.col("seconds") / kernels["seconds"].sum()
     drawn = shown.with_columns(time_share=share).sort("time_share", descending=True)
-    drawn = roofs.areas(drawn.head(MOST_DOTS), "time_share")
+    area = (LARGEST / drawn["time_share"][0] * pl.col("time_share")).clip(SMALLEST)
+    drawn = drawn.head(MOST_DOTS).with_columns(area=area)
     names = [printable(name) for name in drawn["kernel"]]
     names = [n if len(n) <= MOST_CHARACTERS else f"{n[: MOST_CHARACTERS - 1]}…" for n in names]
     texts = [
@@ -65,17 +73,14 @@ def kernels_view(
         *("launches", "flops_per_s", "seconds", "time_share", "roof_share", "bound", "area"),
         intensity="memory_intensity",
         kernel=pl.Series(names, dtype=pl.String),
-        text=pl.Series(texts, dtype=pl.String),
         attainable=pl.col("flops_per_s") / pl.col("roof_share"),
-        hollow=pl.lit(value=False),
     )
     lines = _roofs(kernels, entry)
     plane = roofs.plane_of(lines, dots)
     data = {
-        "roofs": roofs.lines(lines, plane),
-        "names": roofs.names(lines, plane, MARGINS),
-        "dots": dots.drop("text"),
-        "dot-names": roofs.dot_names(dots, lines, plane, MARGINS, MOST_NAMES),
+        **roofs.data_of(lines, plane, MARGINS),
+        "dots": dots,
+        "dot-names": _names(dots, texts, lines, plane),
     }
     return View(
         _says(kernels, chip, title),
@@ -87,6 +92,20 @@ def kernels_view(
         kit.plane_params(plane),
         (chip,),
     )
+
+
+def _names(
+    dots: pl.DataFrame, texts: Sequence[str], lines: pl.DataFrame, plane: Plane
+) -> pl.DataFrame:
+    """The names of the first kernels beside their dots, off all dots."""
+    at = dots.select("intensity", "flops_per_s").rows()
+    radii = [math.sqrt(area / math.pi) for area in dots["area"]]
+    labels = [
+        Label(text, [point], distance=radius + AWAY)
+        for text, point, radius in zip(texts[:MOST_NAMES], at, radii, strict=False)
+    ]
+    paths = roofs.paths_of(lines, plane)
+    return labelled(MARGINS, plane, labels, paths, list(zip(at, radii, strict=True)))
 
 
 def _roofs(kernels: pl.DataFrame, entry: Chip) -> pl.DataFrame:
@@ -127,8 +146,8 @@ def _layers() -> list[kit.Layer]:
     return [
         lines[0],
         kit.layer("dots", "rule", "rule", {**at, "y2": {"field": "attainable"}}),
-        *roofs.dot_layers(x, y, tips, **size)[:1],
-        *kit.labels("dot-names", "strong", at),
+        kit.layer("dots", "point", "timing", {**at, "tooltip": tips}, **size),
+        *kit.labels("dot-names", "strong", {"x": x, "y": y}),
         *lines[1:],
     ]
 

@@ -5,22 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflines.basics.lazy import pl
-from rooflines.basics.text import si
+from rooflines.basics.text import count, si
 from rooflines.charts import frames
-from rooflines.charts.curve_labels import MARGINS, labels_of
-from rooflines.charts.curves import (
-    FEW_POINTS,
-    MOST_POINTS,
-    Point,
-    series_of,
-    smooth,
-    thinned,
-    turns_of,
-)
+from rooflines.charts.curves import FEW_POINTS, MOST_POINTS, Point, series_of, smooth, thinned
 from rooflines.charts.frames import BAND, BASES, CALIBRATED
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.place import Plane
-from rooflines.charts.kit.text import chip_label, sizes_text
+from rooflines.charts.kit.place import Label, Place, Plane, labelled
+from rooflines.charts.kit.text import chip_label, shorten, sizes_text
+from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import fits
 from rooflines.charts.models import models_of
 from rooflines.charts.offers import LONG_AXIS, SHORT_AXIS, curved_of, has_axis, sizes_of
@@ -40,8 +32,20 @@ if TYPE_CHECKING:
 
 __all__ = ["KIND"]
 
-HEADROOM, DASH = 1.12, 1.2
-"""Height of the plot over the peak [1], and length of a dash where curves are one line [em]."""
+MARGINS, HEADROOM = Margins(left=4.6, right=2.6), 1.12
+"""Room around the plot, and its height over the peak [1]."""
+
+NAME_ROOM, PAST_EDGE = 14.0, 2.0
+"""Width of a curve's name, and how far a number may reach into the right margin [em]."""
+
+MIDDLE, ANCHORED = 0.55, (0.2, 0.95)
+"""The best place of a name down the plot, and the part of its width that has names [1]."""
+
+SIDES = ("br", "r", "tl", "l", "b", "t", "tr", "bl")
+AT_PEAK = [Place(0.3, -0.8, "left")]
+FEET = [Place(x * 0.35, -y, "left" if x > 0 else "right") for y in (0.9, 2.2, 3.5) for x in (-1, 1)]
+"""Sides of a point that the name of its curve is tried on, and places at the peak and at the foot
+of a stem."""
 
 MOST_SERIES, DIGITS = 6, 5
 """Curves, and significant digits of their points [1]."""
@@ -109,7 +113,10 @@ def view(  # noqa: PLR0913, the menus
     plane = Plane(span, (0.0, float(f"{peak * HEADROOM:.5g}")), linear=True)
     says = first_true(_sentences(of, rows, knees, lead, peak, calibrated=calibrated))
     subtitle = _subtitle(of, rows, peak, lead, calibrated=calibrated)
-    drawn = {"labels": _labels(curves, knees, peak, plane, lead), **_data(curves, knees, peak)}
+    drawn = {
+        "labels": _labels(curves, knees, peak, plane, lead),
+        **_data(curves, knees, peak),
+    }
     return View(
         says,
         subtitle,
@@ -117,10 +124,7 @@ def view(  # noqa: PLR0913, the menus
         drawn,
         MARGINS,
         rows.drop("series", "flops_per_s"),
-        {
-            **kit.plane_params(plane, kit.powers_of_two(*span), kit.even_ticks(plane.y[1])),
-            "turns": turns_of(curves, peak),
-        },
+        kit.plane_params(plane, kit.powers_of_two(*span), kit.even_ticks(plane.y[1])),
         (chip, dtypes, *curves),
     )
 
@@ -194,21 +198,15 @@ def _data(
     )
     sizes = [point[0] for points in curves.values() for point in points]
     inside = pl.col("size").is_between(min(sizes, default=1), max(sizes, default=1))
-    near = pl.col("share") == _nearest(knees)
+    near = pl.col("share") == pl.col("share").filter(pl.col("share") < 1).max()
     return {
         "curves": pl.DataFrame(drawn, schema=schema, orient="row").with_columns(
             pl.selectors.float().round_sig_figs(DIGITS)
         ),
         "stems": stems.filter(inside, share=1.0),
-        "near": stems.filter(inside, near).select("series", "size", "flops_per_s"),
+        "near": stems.filter(near).filter(inside).select("series", "size", "flops_per_s"),
         "peak": pl.DataFrame({"flops_per_s": [peak]}),
     }
-
-
-def _nearest(knees: pl.DataFrame) -> float:
-    """The largest share below the peak that was solved for; 0: none was [1]."""
-    shares = knees.filter(pl.col("share") < 1)["share"]
-    return float(shares.max() or 0)  # type: ignore[arg-type]
 
 
 def _labels(
@@ -218,14 +216,31 @@ def _labels(
     plane: Plane,
     lead: str,
 ) -> pl.DataFrame:
-    """Critical sizes at the feet of their stems, the names of curves, and the peak."""
-    known = knees.filter(share=1.0).select("series", size=pl.col("critical").cast(pl.Float64))
-    without = [name for name in curves if name not in known["series"]]
-    paths = {
-        name: [(point[0], point[1]) for point in smooth(points, 4)]
-        for name, points in curves.items()
+    """The peak, critical sizes at the feet of their stems, and the names of curves."""
+    (low, high), top = plane.x, plane.y[1]
+    found = {
+        str(name): at for name, at in knees.filter(share=1.0).select("series", "critical").rows()
     }
-    return labels_of(paths, known, peak, plane, lead, without)
+    feet = {name: at for name, at in found.items() if at is not None and low <= at <= high}
+    paths = {name: [(p[0], p[1]) for p in smooth(of, 4)] for name, of in curves.items()}
+
+    def far(point: tuple[float, float]) -> tuple[bool, float]:
+        across, down = plane.at((1.0, 1.0), *point)
+        return not ANCHORED[0] <= across <= ANCHORED[1], abs(down - MIDDLE)
+
+    labels = [Label(f"peak · {si(peak, 'FLOP/s')}", [(low, peak)], "note", places=AT_PEAK)]
+    for index, at in enumerate(feet.values()):
+        text = count(at) if index else f"{lead} = {count(at)}"
+        labels.append(Label(text, [(at, 0.0)], "value", places=FEET, past=PAST_EDGE))
+    for name, path in paths.items():
+        at = found.get(name, 0)
+        later = " · never" if at is None else f" · from {count(at)}" if at > high else ""
+        text = shorten(name, NAME_ROOM, bold=True) + later
+        points = sorted(path, key=far)
+        labels.append(Label(text, points, "value", sides=SIDES, distance=0.5))
+    stems = [[(at, 0.0), (at, top)] for at in feet.values()]
+    placed = labelled(MARGINS, plane, labels, [*paths.values(), *stems])
+    return placed.with_columns(series=pl.Series(["", *feet, *paths], dtype=pl.String))
 
 
 def _layers(series: Sequence[str], lead: str, *, calibrated: bool) -> list[Layer]:
@@ -244,17 +259,12 @@ def _layers(series: Sequence[str], lead: str, *, calibrated: bool) -> list[Layer
         kit.tip("size", lead, ",.0f"),
         *(kit.tip(n, w, ".4~s") for n, w in list(zip(RATES, words, strict=True))[:shown]),
     ]
-    dash, turn = f"em * {DASH}", "turns[datum.series]"
-    takes: Layer = {
-        "strokeDash": kit.expr(f"{turn}[1] > 1 ? [{dash}, {dash} * ({turn}[1] - 1)] : []"),
-        "strokeDashOffset": kit.expr(f"-{dash} * {turn}[0]"),
-    }
     at: Layer = {"x": x, "y": y, "color": color}
     knee = [kit.tip("series"), kit.tip("size", f"critical {lead}", ",.0f"), kit.tip("limit")]
     knee.insert(2, kit.tip("exact", "exactly", ",.4f"))
     band = {**at, "y": {**y, "field": "slow"}, "y2": {"field": "fast"}}
     hollow = {"x": x, "y": y, "stroke": color, "tooltip": knee}
-    text = {"x": x, "y": y}
+    text = {"x": {**x, "field": "x"}, "y": {**y, "field": "y"}}
     return [
         kit.layer("peak", "rule", "rule", {"y": y}),
         kit.layer("stems", "rule", "stem", {**at, "y2": {"datum": 0}}),
@@ -263,7 +273,7 @@ def _layers(series: Sequence[str], lead: str, *, calibrated: bool) -> list[Layer
             if calibrated
             else []
         ),
-        kit.layer("curves", "line", "curve", {**at, "tooltip": tips}, **takes),
+        kit.layer("curves", "line", "curve", {**at, "tooltip": tips}),
         kit.layer("near", "point", "hollow", hollow),
         kit.layer("stems", "point", "dot", {**at, "tooltip": knee}),
         *kit.labels("labels", "value", {**text, "color": color}, where="datum.style == 'value'"),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted, significant
 from rooflines.charts import frames
 from rooflines.charts.frames import BASES, NOMINAL
-from rooflines.charts.kit import ends
 from rooflines.charts.kit import layers as kit
+from rooflines.charts.kit import place
 from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
@@ -43,10 +41,6 @@ ROOM, BEYOND = 1.3, 3.0
 
 FRONT = 2
 """The state of a point on the front; 1 fits, 0 does not."""
-
-ALONG, STEPS, MOST_BENEATH = 0.008, 48, 3
-"""Share of the height within which lines overlap, number of places compared across the plot, and
-the most lines that count as covered [1]."""
 
 
 def menus(sweep: ModelSweep, _: Mapping[str, Option]) -> list[Menu]:
@@ -100,7 +94,7 @@ def view(  # noqa: PLR0913, the menus
             "points": found.filter(pl.col("state") < FRONT).select(
                 "chip", "split", "chips", "B", "user", "rate", "state", "max_B"
             ),
-            "fronts": _hidden(found, plane),
+            "fronts": _fronts(found, plane),
             "names": _names(found, at_target, plane),
             "target": pl.DataFrame({"user": [float(TARGET)], "text": [f"{TARGET} tokens/s a user"]})
             if plane.x[0] < TARGET < plane.x[1]
@@ -156,32 +150,14 @@ def _plane(found: pl.DataFrame) -> Plane:
     return Plane((low / ROOM, high * ROOM), (bottom / ROOM, top * ROOM))
 
 
-def _hidden(found: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+def _fronts(found: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     """The points of the fronts, and how many fronts drawn later run along each."""
     fronts = found.filter(state=FRONT).sort("chip", "user")
-    heights: dict[str, dict[int, float]] = {}
-    for (chip,), part in fronts.group_by("chip", maintain_order=True):
-        points = [plane.at((1.0, 1.0), x, y) for x, y in part.select("user", "rate").iter_rows()]
-        heights[str(chip)] = {
-            step: y + (after[1] - y) * (step / STEPS - x) / (after[0] - x)
-            for (x, y), after in pairwise(points)
-            for step in range(math.ceil(x * STEPS), math.ceil(after[0] * STEPS))
-        }
-    names = list(heights)
-    beneath = {}
-    for index, name in enumerate(names):
-        one = heights[name]
-        hiding = [
-            later
-            for later in names[index + 1 :]
-            if sum(
-                abs(y - heights[later][at]) < ALONG for at, y in one.items() if at in heights[later]
-            )
-            > len(one) / 4
-        ]
-        beneath[name] = min(len(hiding), MOST_BENEATH)
-    count = pl.col("chip").replace_strict(beneath, default=0, return_dtype=pl.Int64)
-    return fronts.select("chip", "split", "chips", "B", "user", "rate", beneath=count)
+    paths = fronts.group_by("chip", maintain_order=True).agg("user", "rate")
+    points = [list(zip(*row, strict=True)) for row in paths.select("user", "rate").iter_rows()]
+    counts = paths.select("chip", beneath=pl.Series(place.beneath(points, plane), dtype=pl.Int64))
+    columns = ("chip", "split", "chips", "B", "user", "rate")
+    return fronts.select(columns).join(counts, on="chip", maintain_order="left")
 
 
 def _names(found: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) -> pl.DataFrame:
@@ -208,7 +184,7 @@ def _names(found: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) ->
     ]
     schema = {"chip": pl.String, "rate": pl.Float64, "text": pl.String}
     table = pl.DataFrame(rows, schema=schema, orient="row")
-    return table.hstack(ends.at_ends(MARGINS, plane, table["rate"].to_list()))
+    return table.hstack(place.at_ends(MARGINS, plane, table["rate"].to_list()))
 
 
 def _layers(vendors: Mapping[str, str | None]) -> list[Layer]:
@@ -252,7 +228,6 @@ def _points(at: Layer, colour: Layer) -> list[Layer]:
     small = kit.expr("em * em * 0.16")
     outside: Any = {"filled": False, "size": small, "opacity": 0.7, "clip": True}
     inside: Any = {"size": small, "strokeWidth": 0}
-    wide = kit.expr("em * (0.19 + 0.2 * datum.beneath)")
     large = kit.expr("pow(em * (0.62 + 0.3 * datum.beneath), 2)")
     line = {**front, "order": kit.number("user")}
     return [
@@ -260,7 +235,7 @@ def _points(at: Layer, colour: Layer) -> list[Layer]:
         kit.layer(
             "points", "point", "dot", {**every, **colour}, where="datum.state == 1", **inside
         ),
-        kit.layer("fronts", "line", "curve", line, strokeWidth=wide),
+        kit.layer("fronts", "line", "curve", line, **kit.WIDER),
         kit.layer("fronts", "point", "dot", front, size=large),
     ]
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted, si, significant
 from rooflines.charts import frames, roofs
-from rooflines.charts.kit import ends
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.place import Plane
+from rooflines.charts.kit.place import Plane, at_ends
 from rooflines.charts.kit.text import chip_label
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.offers import CASE, NO_SOFTWARE
@@ -176,11 +175,7 @@ def _under_roof(
         None, "Arithmetic intensity (FLOP per byte of memory)", "Attained FLOP/s"
     )
     tips = [*_tips(), kit.tip("flops_per_s", "FLOP/s", ".4~s")]
-    data = {
-        "roofs": roofs.lines(roof, plane),
-        "names": roofs.names(roof, plane, OF_ROOF),
-        "dots": drawn,
-    }
+    data = {**roofs.data_of(roof, plane, OF_ROOF), "dots": drawn}
     hollow = "; hollow: the operands fit the last-level cache" if drawn["hollow"].any() else ""
     words = f"{_dots_text(drawn.height, dots.height)}{hollow}."
     return [lines[0], *roofs.dot_layers(x, y, tips), *lines[1:]], data, plane, words
@@ -209,7 +204,7 @@ def _ratios(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFrame]
         "dots": drawn,
         "medians": medians.drop("#bin"),
         "one": pl.DataFrame({"one": [1.0]}),
-        "names": ends_of.hstack(ends.at_ends(OF_RATIO, plane, ends_of["ratio"].to_list())),
+        "names": ends_of.hstack(at_ends(OF_RATIO, plane, ends_of["ratio"].to_list())),
     }
     x = kit.number("t_lower_s", **kit.log_axis("x", "Bound of the time", SECONDS_LABEL))
     y = kit.log_axis("y", "Measured over predicted time", RATIO_LABEL)

@@ -10,11 +10,11 @@ from rooflines.basics.text import counted, si, significant
 from rooflines.charts import frames, roofs
 from rooflines.charts.frames import BASES, CALIBRATED
 from rooflines.charts.kit import layers as kit
+from rooflines.charts.kit.place import DOT, Label, labelled
 from rooflines.charts.kit.text import chip_label, part_name, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.offers import shape_names, sizes_of
 from rooflines.charts.roof import ESTIMATES, REGIONS, Roof
-from rooflines.charts.roof_labels import labels_of
 from rooflines.charts.views import ALL, Kind, Menu, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.network import PAIR, NetworkLevel
@@ -42,6 +42,9 @@ SLOPE_ANGLE = (
 """The angle of a slope in the view's plane, as an expression [degree]."""
 
 ACROSS = "Arithmetic intensity (FLOP per byte moved)"
+
+RIDGE_SIDES = ("br", "tl", "b", "t", "tr", "bl")
+"""Sides of a ridge that its number is tried on, best first."""
 
 COLUMNS = {
     **dict.fromkeys(("chip", "dtypes", "kind", "name"), str),
@@ -116,26 +119,25 @@ def _together(of: Selection, dtypes: str) -> View:
     ]
     named = rows.with_columns(text=pl.Series(texts, dtype=pl.String), roof="chip")
     vendors = dict(rows.select("chip", "vendor").iter_rows())
-    colour = {
-        "line": kit.chip_colour(vendors),
-        "text": kit.chip_colour(vendors, letters=True),
-    }
+    colour = {"line": kit.chip_colour(vendors), "text": kit.chip_colour(vendors, letters=True)}
     x, y, drawn = roofs.roof_layers(colour, "Arithmetic intensity (FLOP per byte of main memory)")
-    at = {"x": {**x, "field": "ridge"}, "y": {**y, "field": "flops_per_s"}}
+    at = {"x": x, "y": y}
     drawn.append(kit.layer("ridges", "point", "dot", {**at, "color": colour["line"]}))
     drawn += kit.labels("ridges", "value", {**at, "fill": colour["text"]})
-    shown = ("chip", "roof", "flops_per_s", "bytes_per_s", "ridge")
+    ridges = rows.select("ridge", "flops_per_s").rows()
+    labels = [Label(significant(at[0]), [at], sides=RIDGE_SIDES) for at in ridges]
+    paths = roofs.paths_of(rows, plane)
+    numbers = labelled(TOGETHER, plane, labels, paths, [(at, DOT) for at in ridges])
     unit = rows["unit"][0]
-    numbers = roofs.ridge_numbers(named, plane, TOGETHER)
+    shown = ("chip", "roof", "text", "flops_per_s", "bytes_per_s", "ridge")
     return View(
         Sentence(text=f"{dtypes} roofs of {counted(rows.height, 'chip')}, {unit} unit"),
         f"{dtypes}: dense peak of the {unit} unit over main-memory bandwidth. Dots and numbers:"
         " ridges, FLOP per byte.",
         drawn,
         {
-            "roofs": roofs.lines(named, plane).select(*shown, "x", "y", "beneath"),
-            "names": roofs.names(named, plane, TOGETHER).drop("vendor", "unit", "compute"),
-            "ridges": numbers.drop("vendor", "unit", "compute"),
+            **roofs.data_of(named.select(shown), plane, TOGETHER),
+            "ridges": rows.select("chip").hstack(numbers),
         },
         TOGETHER,
         rows,
@@ -255,7 +257,7 @@ def _view_of_one(of: Selection, roof: Roof, basis: str) -> View:
         says,
         f"{dtypes} in the {unit} unit at {rates}.{dots}",
         _layers(calibrated=basis == CALIBRATED),
-        {**roof.data(), "labels": labels_of(roof, MARGINS)},
+        roof.data(MARGINS),
         MARGINS,
         roof.rows,
         kit.plane_params(roof.plane),
@@ -288,12 +290,10 @@ def _layers(*, calibrated: bool) -> list[Layer]:
         *_point_layers(at, calibrated=calibrated),
     ]
     for style in ("strong", "label", "note", *REGIONS):
-        for sloped in (True, False):
-            role = f"(datum.role == 'slope') == {str(sloped).lower()}"
-            angle: Layer = {"angle": kit.expr(SLOPE_ANGLE)} if sloped else {}
-            drawn += kit.labels(
-                "labels", style, at, where=f"datum.style == '{style}' && {role}", **angle
-            )
+        drawn += kit.labels("labels", style, at, where=f"datum.style == '{style}'")
+    for style in ("strong", "note"):
+        where = f"datum.style == '{style}'"
+        drawn += kit.labels("along", style, at, where=where, angle=kit.expr(SLOPE_ANGLE))
     return drawn
 
 

@@ -45,6 +45,10 @@ def expr(text: str) -> Layer:
     return {"expr": text}
 
 
+WIDER: dict[str, Any] = {"strokeWidth": expr("em * (0.19 + 0.2 * datum.beneath)")}
+"""A line is wider where others, `beneath` of them, are drawn over it."""
+
+
 def number(field: str, **more: Any) -> Layer:  # noqa: ANN401, handed on to Vega-Lite
     """A channel of numbers."""
     return {"field": field, "type": "quantitative", **more}

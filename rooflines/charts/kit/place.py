@@ -6,46 +6,50 @@ Positions are found once per layout, so labels keep apart in every size and them
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.lazy import pl
 from rooflines.charts.kit.text import width_em
 from rooflines.charts.kit.themes import SIZES, Margins, plot_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 LAYOUTS = {"wide": SIZES["slide"], "narrow": SIZES["paper"]}
 """The layouts that labels are placed in; a slide and a page share one."""
 
-LINE = 1.3
-"""Height of a line of text [em]."""
-
-PADDING = 0.2
-"""Room kept free before and after a label [em]."""
+LINE, PADDING = 1.3, 0.2
+"""Height of a line of text, and room kept free before and after a label [em]."""
 
 DOT = 0.35
-"""Half the width of the square that a point takes [em]."""
+"""Radius of a point [em]."""
 
 REACHES = (1.0, 1.7)
 """Distances from a point that are tried, in multiples of the label's own [1]."""
 
-CELL_TEXT = 0.9
-"""Size of text in a cell [em]."""
-
-CELL_HEIGHT = 1.05
-"""Least height of a cell that holds a number [em]."""
-
-WIDEST = str.maketrans("0123456789", "4444444444")
-"""Every digit as the widest one."""
-
 ALIGNED = {"left": 0.0, "center": 0.5, "right": 1.0}
 """The part of a label's width before its point, by alignment [1]."""
 
+ALONG, CLEAR, OFF = (0.42, 0.5, 0.34, 0.58, 0.26, 0.66, 0.18, 0.74, 0.82), 0.8, 0.75
+"""Places of a turned text along its line, best first [1]; room left at the line's ends, and from
+the line to the middle of the text [em]."""
+
+SQUARES = 9
+"""Boxes that a turned text is approximated by [1]."""
+
+END_DISTANCE, END_GAP = 0.6, 1.35
+"""From a line's end to its label, and from one such label to the next below it [em]."""
+
+BESIDE, STEPS, MOST_BENEATH = 0.008, 48, 3
+"""Share of the height within which lines hide each other, places compared across the plot, and
+the most lines that count as covered [1]."""
+
 PARALLEL = 1e-9
 
+Point = tuple[float, float]
 Segment = tuple[float, float, float, float]
 """A straight line from (x1, y1) to (x2, y2), y downwards [em]."""
 
@@ -60,11 +64,11 @@ class Plane:
         linear: Whether y is linear.
     """
 
-    x: tuple[float, float]
-    y: tuple[float, float]
+    x: Point
+    y: Point
     linear: bool = False
 
-    def at(self, plot: tuple[float, float], x: float, y: float) -> tuple[float, float]:
+    def at(self, plot: Point, x: float, y: float) -> Point:
         """A point of the data in a plot of this width and height, y downwards [em]."""
         low, high = self.y
         across = _log_share(x, *self.x)
@@ -102,65 +106,20 @@ class Box(NamedTuple):
             and self.bottom >= other.bottom
         )
 
-    def with_point(self, x: float, y: float) -> Box:
-        """The smallest rectangle that holds this one and a point."""
-        return Box(min(self.left, x), min(self.top, y), max(self.right, x), max(self.bottom, y))
-
     def crossed(self, segment: Segment) -> bool:
         """Whether a segment passes through the interior."""
         x1, y1, x2, y2 = segment
-        if (
-            max(x1, x2) <= self.left
-            or min(x1, x2) >= self.right
-            or max(y1, y2) <= self.top
-            or min(y1, y2) >= self.bottom
-        ):
+        if not self.meets(Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))):
             return False
         low, high = 0.0, 1.0
         for start, delta, least, most in (
             (x1, x2 - x1, self.left, self.right),
             (y1, y2 - y1, self.top, self.bottom),
         ):
-            if abs(delta) < PARALLEL:
-                if not least < start < most:
-                    return False
-                continue
-            a, b = sorted(((least - start) / delta, (most - start) / delta))
-            low, high = max(low, a), min(high, b)
+            if abs(delta) >= PARALLEL:
+                a, b = sorted(((least - start) / delta, (most - start) / delta))
+                low, high = max(low, a), min(high, b)
         return low < high
-
-
-ANYWHERE = Box(-math.inf, -math.inf, math.inf, math.inf)
-"""No bounds: for labels that may lie beside the plot."""
-
-
-@dataclass(frozen=True)
-class Spot:
-    """A point that needs a label.
-
-    Attributes:
-        x, y: Its position in the plot, y downwards [em].
-        text: The label's text.
-        bold: Whether it is set in the heavier weight.
-        sides: Sides of the point that are tried, best first: combinations of l, r, t, b.
-        distance: From the point to the label [em].
-    """
-
-    x: float
-    y: float
-    text: str
-    bold: bool = False
-    sides: tuple[str, ...] = ("tr", "br", "tl", "bl", "r", "l", "t", "b")
-    distance: float = 0.55
-
-    @property
-    def dot(self) -> Box:
-        """The square that the point itself takes."""
-        return Box(self.x - DOT, self.y - DOT, self.x + DOT, self.y + DOT)
-
-    def candidates(self) -> list[Place]:
-        """Places beside the point, best first: every side near it, then every side farther away."""
-        return [_beside(side, self.distance * reach) for reach in REACHES for side in self.sides]
 
 
 class Place(NamedTuple):
@@ -170,12 +129,48 @@ class Place(NamedTuple):
     dy: float
     align: str
 
-    def box(self, spot: Spot) -> Box:
-        """The rectangle that the label takes."""
-        wide = width_em(spot.text, bold=spot.bold)
-        left = spot.x + self.dx - ALIGNED[self.align] * wide
-        middle = spot.y + self.dy
-        return Box(left - PADDING, middle - LINE / 2, left + wide + PADDING, middle + LINE / 2)
+
+@dataclass(frozen=True)
+class Label:
+    """A text, and where it may be.
+
+    Attributes:
+        text: The text.
+        points: Points of the data that it may be beside, best first.
+        style: Its style; all but `label` and `note` are of the heavier weight.
+        sides: Sides of a point that are tried, best first: combinations of l, r, t, b.
+        places: What is tried in their place, best first.
+        distance: From the point to the label [em].
+        span: Values of x that the label stays between.
+        past: How far it may reach beyond the right edge [em].
+        to: The other end of a line that the text runs along.
+    """
+
+    text: str
+    points: Sequence[Point]
+    style: str = "strong"
+    sides: Sequence[str] = ("tr", "br", "tl", "bl", "r", "l", "t", "b")
+    places: Sequence[Place] = ()
+    distance: float = 0.55
+    span: Point | None = None
+    past: float = 0.0
+    to: Point | None = None
+
+    @property
+    def wide(self) -> float:
+        """The width of the text [em]."""
+        return width_em(self.text, bold=self.style not in ("label", "note"))
+
+    def candidates(self) -> Sequence[Place]:
+        """Places beside a point, best first: every side near it, then every side farther away."""
+        beside = [_beside(side, self.distance * reach) for reach in REACHES for side in self.sides]
+        return self.places or beside
+
+    def box(self, at: Point, place: Place) -> Box:
+        """The rectangle that it takes beside a point of the plot."""
+        left = at[0] + place.dx - ALIGNED[place.align] * self.wide
+        middle = at[1] + place.dy
+        return Box(left - PADDING, middle - LINE / 2, left + self.wide + PADDING, middle + LINE / 2)
 
 
 @cache
@@ -197,97 +192,140 @@ class Room:
 
     Args:
         plot: Width and height of the plot [em].
-
-    Attributes:
-        taken: Rectangles that no further label may overlap [em].
+        plane: Its coordinates.
+        lines: Lines better not crossed, by points of the data.
+        dots: Points of the data that are not covered, and their radii [em].
     """
 
-    def __init__(self, plot: tuple[float, float]) -> None:
-        self.plot = plot
-        self.taken: list[Box] = []
-
-    def best(  # noqa: PLR0913, all but the first have a default
+    def __init__(
         self,
-        spot: Spot,
-        candidates: Iterable[Place] | None = None,
-        *,
-        avoid: Sequence[Box] = (),
-        segments: Sequence[Segment] = (),
-        within: Box | None = None,
-        fewer_than: float = math.inf,
-    ) -> Place | None:
-        """The candidate that overlaps nothing and crosses the fewest segments.
+        plot: Point,
+        plane: Plane,
+        lines: Sequence[Sequence[Point]] = (),
+        dots: Sequence[tuple[Point, float]] = (),
+    ) -> None:
+        self.plot, self.plane = plot, plane
+        self.taken: list[Box] = []
+        self.segments: list[Segment] = [
+            (*self.at(a), *self.at(b)) for line in lines for a, b in pairwise(line)
+        ]
+        self.dots = [
+            (point, Box(x - radius, y - radius, x + radius, y + radius))
+            for point, radius in dots
+            for x, y in [self.at(point)]
+        ]
 
-        Args:
-            spot: What needs a label.
-            candidates: Places to choose from, best first; those beside the point by default.
-            avoid: Rectangles to keep off, besides those taken.
-            segments: Lines better not crossed.
-            within: Bounds of the label; the plot by default.
-            fewer_than: Labels that cross as many segments, or more, are left out [1].
+    def at(self, point: Point) -> Point:
+        """A point of the data [em]."""
+        return self.plane.at(self.plot, *point)
 
-        Returns:
-            The first of the best, or None if every candidate overlaps something. It is not taken.
+    def place(self, label: Label) -> tuple[Point, Place | None]:
+        """The point and the place where a label overlaps nothing and crosses the fewest lines.
+
+        The place is taken; None: every place overlaps something.
         """
-        within = within or Box(0.0, 0.0, *self.plot)
-        obstacles = [*self.taken, *avoid]
-        best, fewest = None, fewer_than
-        for candidate in spot.candidates() if candidates is None else candidates:
-            box = candidate.box(spot)
-            if not within.holds(box) or any(box.meets(other) for other in obstacles):
+        best: tuple[Point, Place | None] = label.points[0], None
+        taken: list[Box] = []
+        fewest = math.inf
+        for point, place, boxes in self._tried(label):
+            dots = [box for other, box in self.dots if other != point and not label.to]
+            if any(box.meets(other) for box in boxes for other in (*self.taken, *dots)):
                 continue
-            crossings = self.crossings(box, segments, fewest)
+            crossings = 0 if label.to else self._crossings(boxes[0], fewest)
             if crossings < fewest:
-                best, fewest = candidate, crossings
+                best, fewest, taken = (point, place), crossings, boxes
             if not fewest:
                 break
+        self.taken += taken
         return best
 
-    def crossings(self, box: Box, segments: Sequence[Segment], enough: float) -> int:
-        """How many segments pass through a label; `enough` of them are not counted further."""
+    def _tried(self, label: Label) -> Iterator[tuple[Point, Place, list[Box]]]:
+        """Points, places, and what a label takes there."""
+        if label.to is not None:
+            yield from self._turned(label, label.to)
+            return
+        left, right = (self.at((x, self.plane.y[1]))[0] for x in label.span or self.plane.x)
+        top, bottom = (-math.inf, math.inf) if label.past or label.span else (0.0, self.plot[1])
+        within = Box(left, top, right + label.past, bottom)
+        for point in label.points:
+            at = self.at(point)
+            for place in label.candidates():
+                box = label.box(at, place)
+                if within.holds(box):
+                    yield point, place, [box]
+
+    def _turned(self, label: Label, to: Point) -> Iterator[tuple[Point, Place, list[Box]]]:
+        """Places along a line, turned like it: offsets are along the line and across it."""
+        (x, y), (end, top) = self.at(label.points[0]), self.at(to)
+        angle, length = math.atan2(y - top, end - x), math.hypot(end - x, y - top)
+        for share in ALONG:
+            along = length * share
+            if not CLEAR + label.wide / 2 <= along <= length - CLEAR - label.wide / 2:
+                continue
+            for off in (-OFF, OFF):
+                steps = (
+                    along + (step / (SQUARES - 1) - 0.5) * label.wide for step in range(SQUARES)
+                )
+                middles = [
+                    (
+                        x + way * math.cos(angle) + off * math.sin(angle),
+                        y - way * math.sin(angle) + off * math.cos(angle),
+                    )
+                    for way in steps
+                ]
+                boxes = [Box(a - OFF, b - OFF, a + OFF, b + OFF) for a, b in middles]
+                yield label.points[0], Place(along, off, "center"), boxes
+
+    def _crossings(self, box: Box, enough: float) -> int:
+        """How many lines pass through a label; `enough` of them are not counted further."""
         found = 0
-        for segment in segments:
+        for segment in self.segments:
             found += box.crossed(segment)
             if found >= enough:
                 break
         return found
 
-    def take(self, spot: Spot, chosen: Place | None) -> Place | None:
-        """Mark the rectangle of a label as taken, and return its place."""
-        if chosen:
-            self.taken.append(chosen.box(spot))
-        return chosen
 
-    def place(self, spots: Sequence[Spot], segments: Sequence[Segment] = ()) -> list[Place | None]:
-        """Place labels beside their points, off each other's points; None where there is no room.
-
-        Args:
-            spots: What needs a label, the most important first.
-            segments: Lines better not crossed.
-        """
-        dots = [spot.dot for spot in spots]
-        return [
-            self.take(
-                spot,
-                self.best(spot, avoid=dots[:index] + dots[index + 1 :], segments=segments),
-            )
-            for index, spot in enumerate(spots)
-        ]
-
-
-def in_cell(text: str, wide: float, tall: float) -> Place | None:
-    """The place of a number in the middle of a cell, if a cell this wide and tall holds it [em]."""
-    if tall <= CELL_HEIGHT:
-        return None
-    # Few texts are left to measure if all digits are one.
-    fits = any(width_em(each) * CELL_TEXT < wide for each in (text.translate(WIDEST), text))
-    return Place(0.0, 0.0, "center") if fits else None
-
-
-def placed(
-    margins: Margins, places: Callable[[tuple[float, float]], Sequence[Place | None]]
+def labelled(
+    margins: Margins,
+    plane: Plane,
+    labels: Sequence[Label],
+    lines: Sequence[Sequence[Point]] = (),
+    dots: Sequence[tuple[Point, float]] = (),
 ) -> pl.DataFrame:
-    """Places of a chart's labels in every layout, as columns to stack beside the labels' frame.
+    """Labels with their places, the first ones first.
+
+    Args:
+        margins: Room around the plot.
+        plane: Its coordinates.
+        labels: The labels, the most important first.
+        lines: Lines better not crossed, by points of the data.
+        dots: Points of the data that are not covered, and their radii [em].
+
+    Returns:
+        `text`, `style`, the point `x` and `y`, and the columns of `in_layouts`.
+    """
+    points: list[Point] = []
+
+    def places(plot: Point) -> list[Place | None]:
+        room = Room(plot, plane, lines, dots)
+        known: list[Sequence[Point]] = [[point] for point in points] or [
+            label.points for label in labels
+        ]
+        found = [
+            room.place(replace(label, points=at)) for label, at in zip(labels, known, strict=True)
+        ]
+        points[:] = [point for point, _ in found]
+        return [place for _, place in found]
+
+    placed = in_layouts(margins, places)
+    rows = [(one.text, one.style, *point) for one, point in zip(labels, points, strict=True)]
+    schema = {"text": pl.String, "style": pl.String, "x": pl.Float64, "y": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row").hstack(placed)
+
+
+def in_layouts(margins: Margins, places: Callable[[Point], Sequence[Place | None]]) -> pl.DataFrame:
+    """Places of labels in every layout, as columns to stack beside the labels' frame.
 
     Args:
         margins: Room around the plot.
@@ -297,27 +335,103 @@ def placed(
         `dx`, `dy`, `align`, and `on`: whether the label is shown. The columns of the narrow layout
         end in `_narrow`.
     """
-    return stacked(in_layouts(margins, places))
-
-
-def in_layouts(
-    margins: Margins, places: Callable[[tuple[float, float]], Sequence[Place | None]]
-) -> dict[str, Sequence[Place | None]]:
-    """Places of a chart's labels by layout, as `placed` takes them."""
-    return {layout: places(plot_size(size, margins)) for layout, size in LAYOUTS.items()}
-
-
-def stacked(by_layout: Mapping[str, Sequence[Place | None]]) -> pl.DataFrame:
-    """Places of labels by layout as the columns of `placed`."""
-    columns: dict[str, Any] = {}
-    for layout, of_layout in by_layout.items():
-        tail = "" if layout == "wide" else "_narrow"
-        columns[f"dx{tail}"] = [round(p.dx, 2) if p else 0.0 for p in of_layout]
-        columns[f"dy{tail}"] = [round(p.dy, 2) if p else 0.0 for p in of_layout]
-        columns[f"align{tail}"] = [p.align if p else "left" for p in of_layout]
-        columns[f"on{tail}"] = [p is not None for p in of_layout]
     schema = {"dx": pl.Float64, "dy": pl.Float64, "align": pl.String, "on": pl.Boolean}
-    return pl.DataFrame(
-        columns,
-        schema={f"{name}{tail}": kind for tail in ("", "_narrow") for name, kind in schema.items()},
+    parts = []
+    for layout, size in LAYOUTS.items():
+        found = [
+            (round(p.dx, 2), round(p.dy, 2), p.align, True) if p else (0.0, 0.0, "left", False)
+            for p in places(plot_size(size, margins))
+        ]
+        tail = "" if layout == "wide" else "_narrow"
+        names = {f"{name}{tail}": kind for name, kind in schema.items()}
+        parts.append(pl.DataFrame(found, schema=names, orient="row"))
+    return pl.concat(parts, how="horizontal")
+
+
+def at_ends(margins: Margins, plane: Plane, heights: Sequence[float]) -> pl.DataFrame:
+    """Places right of the plot for labels at lines that end at these heights, as `in_layouts`."""
+    return in_layouts(
+        margins,
+        lambda plot: end_places([plane.at(plot, plane.x[1], y)[1] for y in heights], plot[1]),
     )
+
+
+def end_places(ends: Sequence[float], down: float, gap: float = END_GAP) -> list[Place | None]:
+    """Places right of the plot for labels at the ends of lines.
+
+    Args:
+        ends: Heights of the ends, from above [em].
+        down: Height of the plot [em].
+        gap: From one label to the next below it [em].
+
+    Returns:
+        A place for each; if there is not room for all, for as many as fit, evenly chosen.
+    """
+    most = int(down / gap) + 1
+    kept = list(range(len(ends)))
+    if len(ends) > most:
+        kept = sorted({round(i * (len(ends) - 1) / (most - 1)) for i in range(most)})
+    heights = dict(zip(kept, dodge([ends[i] for i in kept], gap, 0.0, down), strict=True))
+    return [
+        Place(END_DISTANCE, heights[i] - end, "left") if i in heights else None
+        for i, end in enumerate(ends)
+    ]
+
+
+def dodge(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Positions close to the wanted ones, in the same order, at least a gap apart, within bounds.
+
+    Args:
+        wanted: Positions along a line, in any order [em].
+        gap: The least distance [em].
+        low: The lower bound [em].
+        high: The upper bound [em]; if there is not room for all, the last ones lie beyond it.
+
+    Returns:
+        A position for each, in the order of `wanted` [em].
+    """
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    clusters: list[tuple[float, int]] = []  # the centre of neighbours one gap apart, and how many
+    for index in order:
+        centre, size = wanted[index], 1
+        while True:
+            half = gap * (size - 1) / 2
+            centre = min(max(centre, low + half), max(high - half, low + half))
+            if not clusters or centre - clusters[-1][0] >= gap * (size + clusters[-1][1]) / 2:
+                break
+            other, others = clusters.pop()
+            centre = (centre * size + other * others) / (size + others)
+            size += others
+        clusters.append((centre, size))
+    positions = (
+        centre + gap * (rank - (size - 1) / 2) for centre, size in clusters for rank in range(size)
+    )
+    found = dict(zip(order, positions, strict=True))
+    return [found[index] for index in range(len(wanted))]
+
+
+def beneath(paths: Sequence[Sequence[Point]], plane: Plane) -> list[int]:
+    """How many of the later lines run along each for a quarter of its way, so that it is wider.
+
+    Args:
+        paths: Points of each line, by rising x.
+        plane: The plot.
+    """
+    heights: list[dict[int, float]] = []
+    for path in paths:
+        points = [plane.at((1.0, 1.0), *point) for point in path]
+        heights.append(
+            {
+                step: y + (after[1] - y) * (step / STEPS - x) / (after[0] - x)
+                for (x, y), after in pairwise(points)
+                for step in range(math.ceil(x * STEPS), math.ceil(after[0] * STEPS))
+            }
+        )
+    found = []
+    for index, one in enumerate(heights):
+        near = [
+            sum(abs(y - later[at]) < BESIDE for at, y in one.items() if at in later)
+            for later in heights[index + 1 :]
+        ]
+        found.append(min(sum(count > len(one) / 4 for count in near), MOST_BENEATH))
+    return found

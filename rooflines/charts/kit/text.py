@@ -48,9 +48,6 @@ PROPER = {
 CHIP_WORD = re.compile("|".join([r"v\d+[a-z]?|\d+x?|\d+gb|(sxm|nvl)\d+|pro|ws|server", *UPPER]))
 """Words of chips' ids after the first; any other word begins the name of a variant."""
 
-SPLIT_ROOM = 26.0
-"""Room for a split and its chips in a title [em]."""
-
 PARTS = {
     "hbm": "HBM",
     "nvlink": "NVLink",
@@ -180,24 +177,6 @@ def on_chips(chip: str, shards: Iterable[int]) -> str:
     """A chip and how many share the work: `H100 SXM`, `2, 4 or 8 × H100 SXM`."""
     numbers = listed(shards)
     return chip_label(chip) if numbers == "1" else f"{numbers} × {chip_label(chip)}"
-
-
-def split_on(sharding: str, chip: str, shards: Iterable[int]) -> str:
-    """A sharding and its chips: `column on 2, 4 or 8 × H100 SXM`.
-
-    The chips alone for one chip, and where a title has no room for both; a subtitle has the split.
-    """
-    on = on_chips(chip, shards)
-    both = f"{sharding} on {on}"
-    return on if on == chip_label(chip) or width_em(both, bold=True) > SPLIT_ROOM else both
-
-
-def split_text(sharding: str, shards: Iterable[int], networks: Iterable[str | None]) -> str:
-    """How chips share the work: `, split contracting/all-reduce over ICI link`; "" for one chip.
-
-    The network is named if all of them are one, perhaps along different axes.
-    """
-    return f", split {sharding}{over_text(networks)}" if max(shards) > 1 else ""
 
 
 def over_text(networks: Iterable[str | None]) -> str:

@@ -269,7 +269,6 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
         "region": {"opacity": colours.region_opacity},
         "never": {"color": colours.never},
         "curve": {"strokeWidth": 0.19 * em, "strokeCap": "round", "strokeJoin": "round"},
-        "thin-curve": {"strokeWidth": 0.09 * em},
         "roof": {"strokeWidth": 0.2 * em, "color": colours.ink, "strokeJoin": "round"},
         "context": {"strokeWidth": 0.11 * em, "color": colours.context},
         "rule": {
@@ -278,10 +277,7 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
             "strokeDash": [0.3 * em, 0.25 * em],
         },
         "band": {"strokeWidth": 0.11 * em, "color": colours.ink, "strokeDash": [1, 0]},
-        "tick": {"strokeWidth": 0.19 * em, "color": colours.ink, "strokeDash": [1, 0]},
         "stem": {"strokeWidth": 0.08 * em, "strokeDash": [0.3 * em, 0.25 * em]},
-        "contour": {"strokeWidth": 0.1 * em, "color": colours.ink, "opacity": 0.65},
-        "near": {"strokeDash": [0.4 * em, 0.3 * em], "opacity": 0.8},
         "dot": dot,
         "hollow": {
             "size": (0.5 * em) ** 2,
@@ -289,7 +285,6 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
             "strokeWidth": 0.11 * em,
             "opacity": 1,
         },
-        "hollow-ink": {"stroke": colours.ink},
         "ink-dot": {**dot, "color": colours.ink},
         **_styles_of_times(em, colours),
         "cell": {"stroke": colours.background, "strokeWidth": 0.08 * em},
@@ -310,15 +305,7 @@ def _styles_of_times(em: float, colours: Theme) -> dict[str, Any]:
             "strokeCap": "round",
             "strokeJoin": "round",
         },
-        "estimate-band": {"color": colours.estimate, "opacity": 0.22},
         "estimate-text": {**text, "color": colours.estimate},
-        "estimate-dot": {
-            "size": (0.7 * em) ** 2,
-            "color": colours.estimate,
-            "stroke": colours.background,
-            "strokeWidth": 0.14 * em,
-            "opacity": 1,
-        },
     }
 
 
