@@ -145,7 +145,7 @@ RESOURCES: tuple[Resource, ...] = (
 )
 """All resources; the others are compared with the first, and the earlier one wins a tie."""
 
-MATH, MEMORY, NETWORK = RESOURCES
+MATH, MEMORY, NETWORK, *_ = RESOURCES
 
 OTHERS = RESOURCES[1:]
 """The resources that an operation has to outgrow to be compute-bound."""

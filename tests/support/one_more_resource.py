@@ -1,51 +1,32 @@
-"""A program that writes the frames of a config where the model has one more resource to a folder.
+"""A program for a package whose model also has a cache: every table and chart must know it.
 
-It needs a process of its own: the list of resources is read at import.
+Three times the bytes of the memory go through the cache, at its rate; see `test_recipes.py`.
 """
 
-import json
-import sys
-from pathlib import Path
+import polars as pl
 
-from rooflines.model import costs, resources
-from rooflines.model.resources import Resource, memory_rate
+import rooflines
+from rooflines import charts
+from rooflines.charts.files import views_of
+from rooflines.charts.kit.themes import SIZES, config
 
-TRAFFIC = 3
-"""Bytes through the cache per byte of memory traffic [1]."""
-
-resources.RESOURCES = (
-    *resources.RESOURCES,
-    Resource(
-        "cache",
-        "traffic_bytes",
-        "cache",
-        memory_rate,
-        lambda kernel: kernel.work("memory_bytes") * TRAFFIC,
-    ),
-)
-resources.OTHERS = resources.RESOURCES[1:]
-costs.COSTS = {
-    **costs.COSTS,
-    "traffic_bytes": lambda workload: [
-        (TRAFFIC * bytes_, dims) for bytes_, dims in costs.memory_bytes(workload)
-    ],
+RESOURCES = {
+    "compute": "t_math_s",
+    "memory": "t_memory_s",
+    "network": "t_network_s",
+    "cache": "t_cache_s",
 }
-
-from rooflines.model import columns  # noqa: E402, after the resource is there
-
-columns.WORK_MEANING["traffic_bytes"] = ("byte", "bytes through the cache, per chip")
-
-import rooflines  # noqa: E402, after the resource is there
-from rooflines import charts  # noqa: E402
-from rooflines.charts.files import views_of  # noqa: E402
-from rooflines.charts.kit.themes import SIZES, config  # noqa: E402
-
+SAME = 1e-12
+BATCH = {"from": 1, "to": 65536, "factor": 2}
+SIZES_OF = [256, 1024, 8192]
 SWEEP = {
     "operation": "matmul",
     "dtypes": ["bf16", "w8a16"],
     "chips": ["h100-sxm", "tpu-v5e"],
     "thresholds": ["B"],
 }
+SHAPES = [{"name": "m-up", "D": 4096, "F": 14336}, {"name": "m-down", "D": 14336, "F": 4096}]
+SPLIT = {"sharding": "contracting/all-reduce", "shards": [1, 2, 4, 8], "shapes": SHAPES}
 STEPS = {
     "models": ["gpt-oss-120b"],
     "dtypes": ["bf16"],
@@ -53,46 +34,69 @@ STEPS = {
     "splits": [{"tp": 8}],
     "calibration": ["trtllm"],
 }
-MODELS = {
-    "steps": {**STEPS, "grid": {"B": [1, 64], "S": [1000, 8000]}, "thresholds": ["B", "S"]},
-    "requests": {**STEPS, "grid": {"B": 8}, "requests": [{"input": 100, "output": 900}]},
-}
-BATCH = {"from": 1, "to": 65536, "factor": 2}
-SIZES_OF = [256, 1024, 8192]
-SHAPES = [{"name": "m-up", "D": 4096, "F": 14336}, {"name": "m-down", "D": 14336, "F": 4096}]
-SPLIT = {"sharding": "contracting/all-reduce", "shards": [1, 2, 4, 8], "shapes": SHAPES}
-
-
-def main(folder: Path) -> None:
-    """Write tables, thresholds, frames and the colours that charts have for resources."""
-    sweeps = {
+CONFIG = {
+    "sweeps": {
         "grid": {**SWEEP, "grid": {"B": BATCH, "D": SIZES_OF, "F": SIZES_OF}},
         "split": {**SWEEP, "grid": {"B": BATCH}, **SPLIT},
-    }
-    loaded = rooflines.load_config({"sweeps": sweeps, "model-sweeps": MODELS})
-    results = charts.of_config(loaded)
-    for name in sweeps:
-        results.rows(name).collect().write_parquet(folder / f"{name}.parquet")
-        results.thresholds(name).collect().write_parquet(folder / f"{name}-thresholds.parquet")
-    for name in MODELS:
-        rooflines.model_rows(loaded, name).collect().write_parquet(folder / f"{name}.parquet")
-    rooflines.model_layers(loaded, "steps").collect().write_parquet(folder / "layers.parquet")
-    rooflines.model_thresholds(loaded, "steps").write_parquet(folder / "step-thresholds.parquet")
-    domains = {}
-    for chart in loaded.charts:
-        view = views_of(results, chart)[0][1]
-        view.rows.write_parquet(folder / f"{chart.chart}-{chart.sweep}.parquet")
-        spec = view.spec()
-        layers = (
-            layer["encoding"].get("color", {}).get("scale", {})
-            for layer in spec["layer"]
-            if "encoding" in layer
-        )
-        domains[chart.id] = next(
-            (scale["domain"] for scale in layers if scale.get("range") == "ordinal"), None
-        )
-    colours = config(SIZES["web"], dark=False)["range"]["ordinal"]
-    (folder / "resources.json").write_text(json.dumps({"domains": domains, "colours": colours}))
+    },
+    "model-sweeps": {
+        "steps": {**STEPS, "grid": {"B": [1, 64], "S": [1000, 8000]}, "thresholds": ["B", "S"]},
+        "requests": {**STEPS, "grid": {"B": 8}, "requests": [{"input": 100, "output": 900}]},
+    },
+}
 
 
-main(Path(sys.argv[1]))
+def same(one, other):
+    return bool(((one - other).abs() <= SAME * other.abs()).all())
+
+
+def largest(table):
+    return table.select(pl.max_horizontal(*RESOURCES.values())).to_series()
+
+
+loaded = rooflines.load_config(CONFIG)
+results = charts.of_config(loaded)
+
+grid = results.rows("grid").collect()
+assert same(grid["t_cache_s"], 3 * grid["t_memory_s"])
+assert same(grid["t_lower_s"], largest(grid))
+assert set(grid["bound"]) == {"compute", "cache"}
+sizes = results.thresholds("grid").collect().select("chip", "dtypes", "D", "F", "critical")
+both = grid.join(sizes, on=["chip", "dtypes", "D", "F"])
+assert both.height == grid.height
+reached = (both["B"] >= both["critical"]).fill_null(value=False)
+assert ((both["bound"] == "compute") == reached).all()
+
+kernels = rooflines.model_layers(loaded, "steps")
+steps, requests = (rooflines.model_rows(loaded, name).collect() for name in ("steps", "requests"))
+for table in (steps, kernels.collect(), requests):
+    assert same(table["traffic_bytes"], 3 * table["memory_bytes"])
+    assert same(table["t_cache_s"], 3 * table["t_memory_s"])
+    assert "cache" in set(table["bound"])
+    assert (table["t_ops_s"] >= table["t_cache_s"] * (1 - SAME)).all()
+    upper = table.select(pl.sum_horizontal(*RESOURCES.values(), "t_activation_s")).to_series()
+    assert (table["t_upper_s"] >= upper * (1 - SAME)).all()
+assert same(steps["t_lower_s"], largest(steps))
+assert (requests["t_lower_s"] >= requests["t_cache_s"] * (1 - SAME)).all()
+limits = set(rooflines.model_thresholds(loaded, "steps")["limit"])
+assert "cache" in limits
+assert "memory" not in limits
+
+tables = {"attained": grid, "critical": results.thresholds("grid").collect()}
+domains = []
+for chart in loaded.charts:
+    view = views_of(results, chart)[0][1]
+    if chart.sweep in CONFIG["sweeps"]:
+        table = tables.get(chart.chart) if chart.sweep == "grid" else None
+        table = results.rows("split").collect() if chart.sweep == "split" else table
+        shared = [name for name in view.rows.columns if table is not None and name in table.columns]
+        if shared and chart.chart in {"attained", "critical", "time", "who-binds"}:
+            rest = view.rows.join(table, on=shared, how="anti", nulls_equal=True)
+            assert rest.is_empty(), chart.id
+    scales = [each.get("encoding", {}).get("color", {}).get("scale", {}) for each in view.layers]
+    domains += [scale["domain"] for scale in scales if scale.get("range") == "ordinal"]
+assert {chart.chart for chart in loaded.charts} >= {"attained", "critical", "time", "who-binds"}
+assert domains
+assert all(domain == list(RESOURCES) for domain in domains)
+colours = config(SIZES["web"], dark=False)["range"]["ordinal"]
+assert len(set(colours)) == len(colours) == len(RESOURCES) + 1
