@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rooflines.workbook.cells import Sheet, Value
     from rooflines.workbook.summary import Summary
 
-MOST_THRESHOLDS = 12_000
+MOST_THRESHOLDS = 5_000
 """Rows of the sheet Thresholds [1]."""
 
 LINE_HEADINGS = ("sweep", "shape or model", "sizes", "dtypes", "split", "memory", "chip; axis")

@@ -38,14 +38,18 @@ def write_workbook(
         path: The file to write.
     """
     about = [metadata_of(file) for file in thresholds]
-    recipes, of_models = [each["made_from"] for each in (*about, {"made_from": []})][:2]
     units = {column["name"]: column["unit"] for each in about for column in each["columns"]}
-    every = [*recipes, *of_models]
+    files = {Path(file).name: scan_parquet(file) for file in thresholds}
+    solved = [
+        (recipe, frame)
+        for each, frame in zip(about, files.values(), strict=True)
+        for recipe in each["made_from"]
+    ]
+    every = [recipe for recipe, _ in solved]
     made_by = recording(spec=json.loads(spec), recipes=every, inputs=thresholds)
     with made_by, atomic_file(path) as temporary, Book(temporary) as book:
-        what_if_sheet(book.sheet("What-if"), recipes)
-        summary_sheet(book.sheet("Summary"), summarize(recipes, of_models))
-        files = {Path(file).name: scan_parquet(file) for file in thresholds}
+        what_if_sheet(book.sheet("What-if"), about[0]["made_from"])
+        summary_sheet(book.sheet("Summary"), summarize(solved))
         thresholds_sheet(book.sheet("Thresholds"), files, units)
         columns_sheet(book.sheet("Columns"))
         about_sheet(book.sheet("About"), every)
