@@ -65,4 +65,5 @@ def write_site(
             spec,
             measured=others["measured"],
             timings=others["timings"],
+            kept=STATE / "site" / f"{json.loads(spec).get('code')}.json",
         )

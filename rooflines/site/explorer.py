@@ -6,6 +6,9 @@ of `formulas` and `steps` in double precision.
 
 from __future__ import annotations
 
+import hashlib
+import json
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -23,16 +26,18 @@ from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.site.formulas import formulas
 from rooflines.site.steps import step_data
 from rooflines.sweep.recipes import fits_of
-from rooflines.sweep.step_recipes import model_sweep_of
+from rooflines.sweep.step_recipes import model_sweep_of, shape_recipe
 from rooflines.sweep.step_sweep import checked_model_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations
     from rooflines.models.model import Model
+    from rooflines.sweep.step_sweep import ModelSweep
 
 MATMULS = "explorer"
 """The name of the data of matmuls."""
@@ -96,13 +101,14 @@ DIGITS = 7
 
 
 def explorer_files(
-    chips: Mapping[str, Chip], recipes: Iterable[JSON]
+    chips: Mapping[str, Chip], recipes: Iterable[JSON], kept: Path | None = None
 ) -> Iterator[tuple[str, JSON]]:
     """The data of the page.
 
     Args:
         chips: All chips that it offers, by id.
         recipes: Of sweeps of operations, of whole models and of timings.
+        kept: A file for the steps of models: the next call reads them if their inputs are equal.
 
     Yields:
         Names and data: `explorer`, of matmuls, chips, layers and timings; and `steps`, of models.
@@ -120,7 +126,8 @@ def explorer_files(
     )
     yield MATMULS, _matmuls(chips, calibrations, models)
     where = [*SERVING, *dict.fromkeys(served[:MOST_OWN])]
-    yield "steps", _steps(models, [chip for chip in where if chip in chips], chips, calibrations)
+    on = [chip for chip in where if chip in chips]
+    yield "steps", _steps(models, on, chips, calibrations, kept)
 
 
 def _matmuls(
@@ -195,6 +202,7 @@ def _steps(
     where: Sequence[str],
     chips: Mapping[str, Chip],
     calibrations: Calibrations,
+    kept: Path | None,
 ) -> JSON:
     """Kernels, footprints, rates and estimates of steps of models."""
     config = ModelSweepConfig.model_validate(
@@ -213,6 +221,28 @@ def _steps(
         }
     )
     sweep = checked_model_sweep("steps", config, models, chips, dtype_entries(), calibrations)
+    inputs = [
+        config.model_dump(),
+        {name: shape_recipe(model.shape, "") for name, model in models.items()},
+        {chip: chips[chip].plain for chip in where},
+        dtype_entries().model_dump(),
+        calibrations.model_dump(mode="json"),
+    ]
+    key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        before = json.loads(kept.read_bytes()) if kept else {}
+        if before["key"] == key:
+            return dict(before["steps"])
+    found = _steps_of(sweep)
+    with suppress(OSError):
+        if kept:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps({"key": key, "steps": found}), encoding="utf-8")
+    return found
+
+
+def _steps_of(sweep: ModelSweep) -> JSON:
+    """The steps of a sweep, in the form of the page."""
     of = step_data(sweep)
     return {
         **{key: of[key] for key in ("bounds", "phases", "splits", "machines")},

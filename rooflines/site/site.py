@@ -71,6 +71,7 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
     *,
     measured: Iterable[str | Path] = (),
     timings: Iterable[str | Path] = (),
+    kept: Path | None = None,
 ) -> None:
     """Write the site; a folder of that name is replaced.
 
@@ -83,6 +84,7 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
         spec: What the site says of itself and the config, from `Plan.spec`.
         measured: Errors at timings, and timings without a row, as CSV; none without timings.
         timings: The timings, as Parquet; their metadata have the chips.
+        kept: A file for data that the next run reads if their inputs are equal; None: none.
     """
     whole_models, joined = [Path(path) for path in models], [Path(path) for path in timings]
     recipes = _recipes([Path(thresholds), *whole_models, *joined])
@@ -96,6 +98,7 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
         measured=[Path(path) for path in measured],
         tables=of_config.get("tables", ()),
         timings=joined,
+        kept=kept,
     )
     with recording(recipes=recipes), atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
@@ -124,6 +127,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
     measured: Sequence[Path] = (),
     tables: Sequence[ListedTable] = (),
     timings: Sequence[Path] = (),
+    kept: Path | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """All files of the site except its manifest.
 
@@ -136,6 +140,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
         measured: The files of `MEASURED_SUMMARIES`; none without timings.
         tables: The tables that are published elsewhere.
         timings: The timings, as Parquet.
+        kept: As of `write_bundle`.
 
     Yields:
         Path and content of each file.
@@ -157,7 +162,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
         yield from download_files(download)
     others = _recipes([*models, *timings])
     named = {"thresholds": thresholds} | {path.stem: path for path in models}
-    yield from _catalogue_files([*about["made_from"], *others], named, site or {})
+    yield from _catalogue_files([*about["made_from"], *others], named, site or {}, kept)
     if written is not None:
         text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
         yield "data/config.yaml", text.encode()
@@ -279,11 +284,14 @@ def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]
 
 
 def _catalogue_files(
-    recipes: Sequence[JSON], tables: Mapping[str, Path], site: Mapping[str, str]
+    recipes: Sequence[JSON],
+    tables: Mapping[str, Path],
+    site: Mapping[str, str],
+    kept: Path | None,
 ) -> Iterator[tuple[str, bytes]]:
     """All chips: the data of the first page, numbers, and the data package."""
     chips = offered_chips(used_chips(recipes))
-    for name, data in explorer_files(chips, recipes):
+    for name, data in explorer_files(chips, recipes, kept):
         yield f"data/{name}.js", _script(name, data)
         if name == MATMULS:
             yield from package_files(chips, data, tables, site)
