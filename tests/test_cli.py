@@ -348,20 +348,7 @@ def test_two_configs_are_compared_by_rows_and_thresholds(here, capsys):
     assert "0 of 4 thresholds in both differ" in said(capsys, "compare", "my.yaml", "my.yaml")
 
 
-def test_findings_of_models_and_timings():
-    solved = {"split": "tp8", "phase": "decode", "axis": "B", "critical_median": "2484"}
-    solved["never"] = "0.5"
-    never = {**solved, "critical_median": "", "never": "1.0"}
-    fits = {**solved, "phase": "prefill", "axis": "chips", "critical_median": "4"}
-    decode, prefill = findings([solved, never, {**fits, "phase": "decode"}, fits])
-    assert decode == (
-        "Decode: smallest compute-bound B: 2,484, the median of 1 of 2 lines of summary.csv; "
-        "none in 1"
-    )
-    assert prefill.startswith("Prefill: fewest chips that hold it: 4, the median of 1 of 1 line of")
-    (text,) = findings([never])
-    assert text.endswith("compute-bound B: none in 1 of 1 line of summary.csv")
-    assert not list(findings([{**solved, "never": "", "axis": "none"}]))
+def test_findings_of_timings():
     line = {"region": "all", "bare_median": "0.41", "estimate_median": "0.09"}
     line |= {"below_percent": "1.25"}
     other = {**line, "bare_median": "0.3", "estimate_median": "", "below_percent": "0"}
@@ -389,17 +376,13 @@ def test_a_run_without_operations_names_what_it_has(here):
 
 
 def test_findings_count_rows_and_not_lines():
-    line = {"rows": "1", "compute_bound": "1.0", "bottleneck": "compute", "never": "0.0"}
-    line |= {"axis": "B", "critical_median": "280", "split": "none"}
-    other = {**line, "rows": "5", "compute_bound": "0.0", "bottleneck": "memory", "never": "1.0"}
-    first, second, third = findings(
-        [line, {**line, "critical_median": "1"}, {**line, "critical_median": "290"}, other]
+    line = {"rows": "1", "compute_bound": "1.0", "bottleneck": "compute"}
+    other = {"rows": "5", "compute_bound": "0.0", "bottleneck": "memory"}
+    (found,) = findings([line, line, line, other])
+    assert found == (
+        "Compute-bound: 38 % of the rows; most often the bottleneck: compute "
+        "(3 of 4 lines of summary.csv)"
     )
-    assert first.startswith("Compute-bound: 38 % of the rows")
-    assert second == ("Smallest compute-bound B: 280, the median of 4 lines of summary.csv"), (
-        "and not 1, where the chip hardly has a unit"
-    )
-    assert "1 of 4 lines" in third
     assert not list(findings([]))
     reasons = [{"reason": f"no {name}", "rows": "2"} for name in "abcd"]
     (text,) = skipped_reasons(reasons)

@@ -10,7 +10,6 @@ from contextlib import suppress
 
 import psutil
 import pytest
-from command_line import said
 from small_config import SMALL
 
 from rooflines.cli import main as cli
@@ -75,15 +74,6 @@ def test_targets_are_not_read_as_configs(tmp_path):
     words = snakemake_command(config, 2, ["summary"], dry_run=False)
     assert words[words.index(config) + 1].startswith("--")
     assert words[-1] == "summary"
-
-
-def test_origin_says_what_the_old_command_says(ran, capsys):
-    file = str(ran[0] / "results" / "summary.csv")
-    assert said(capsys, "origin", file, "--check") == f"{file} is as it was written\n"
-    assert "sweeps:" in said(capsys, "origin", file)
-    changed = ran[0] / "copy.csv"
-    changed.write_text("a\n")
-    assert cli.run(["origin", str(changed)]) == 1
 
 
 def test_origin_ends_quietly_with_its_reader(ran):

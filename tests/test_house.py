@@ -43,7 +43,7 @@ EXCEPTIONS = {
 }
 """Longer modules (`charts/choice`) and functions (`charts/choice:choose`), each with the reason."""
 
-FACES = {"__init__", "__main__", "provenance", "tables"}
+FACES = {"__init__", "__main__", "tables"}
 """Modules that only re-export names, or start a command."""
 
 

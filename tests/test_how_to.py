@@ -19,7 +19,7 @@ from pages import FENCED, PAGES, blocks, code, every_command
 from benchmarks.first_steps import CLONE, PAGE, TIMES, steps
 from rooflines.cli.main import COMMANDS, GROUPS, commands, run
 
-IN_TEST_README = ("python -m rooflines.provenance ", "snakemake --cores 4 --configfile my.yaml ")
+IN_TEST_README = ("snakemake --cores 4 --configfile my.yaml ",)
 """Commands that tests/test_readme.py runs begin with one of these."""
 
 NEEDS_MORE = {

@@ -1,8 +1,6 @@
 """Provenance of tables, charts and CSV, and whether they changed."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -11,9 +9,9 @@ import yaml
 
 import rooflines
 from rooflines.charts.job import write_charts
+from rooflines.cli.main import run
 from rooflines.results import provenance
 from rooflines.results.model_shapes import write_model_shapes
-from rooflines.results.provenance_command import main
 from rooflines.results.records import FOLDER, record_file, recorded_outputs
 from rooflines.results.summary import write_summary
 from rooflines.results.table_index import write_index
@@ -130,7 +128,7 @@ def test_a_chart_says_what_made_it(written, capsys):
     endings = {file.name.removeprefix("chips-small") for file in files}
     assert endings > {"-light-small.png", "-dark.png", ".svg", ".csv"}
     for file in files:
-        assert main([str(file)]) == 0
+        assert run(["origin", str(file)]) == 0
         said = yaml.safe_load(capsys.readouterr().out)
         assert said["verdict"] == "is as it was written"
         assert [chart["chart"] for chart in said["charts"]] == ["chips"]
@@ -141,13 +139,13 @@ def test_a_chart_says_what_made_it(written, capsys):
 def test_a_changed_file_is_reported(results, capsys):
     table = results / "summary.csv"
     table.write_text(table.read_text().replace("tpu", "TPU", 1))
-    assert main([str(table), "--check"]) == 1
+    assert run(["origin", str(table), "--check"]) == 1
     assert capsys.readouterr().out == f"{table} has other content than was written\n"
     assert rooflines.origin(table).sweeps.keys() == {"small", "other"}
 
 
 def test_a_folder_is_checked_whole(results, capsys):
-    assert main([str(results)]) == 0
+    assert run(["origin", str(results)]) == 0
     assert "all as they were written" in capsys.readouterr().out
     part = results / "tables/small/part-00001.parquet"
     part.write_bytes(part.read_bytes()[:-1] + b"2")
@@ -155,7 +153,7 @@ def test_a_folder_is_checked_whole(results, capsys):
     foreign = results / "tables/small/part-00007.parquet"
     pl.DataFrame({"x": [1]}).write_parquet(foreign)
     (results / "charts/chips/mine.txt").write_text("a note")
-    assert main([str(results)]) == 1
+    assert run(["origin", str(results)]) == 1
     said = capsys.readouterr().out
     assert f"{part} has other content than was written\n" in said
     assert f"{results / 'skipped.csv'} is not there and was written\n" in said
@@ -185,12 +183,5 @@ def test_a_table_without_a_record_still_says_what_made_it(results):
 
 
 def test_a_missing_file_gives_one_message(capsys):
-    assert main(["nowhere.csv"]) == 2
+    assert run(["origin", "nowhere.csv"]) == 2
     assert "nowhere.csv does not exist.\n  fix: " in capsys.readouterr().err
-
-
-def test_a_closed_pipe_is_no_error(written):
-    index = f"'{written}/tables/index.csv'"
-    command = f"'{sys.executable}' -m rooflines.provenance {index} {index} | head -1"
-    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == (f"file: {written}/tables/index.csv\n", "")

@@ -6,8 +6,8 @@ from unittest.mock import Mock
 import polars as pl
 import pytest
 
+from rooflines.cli.main import run
 from rooflines.results import provenance
-from rooflines.results.provenance_command import main
 from rooflines.results.records import FOLDER, record_file, recording
 from rooflines.results.tables import METADATA_KEY, write_parquet
 
@@ -24,7 +24,7 @@ RECORDS = [
 
 def status(arguments, capsys):
     """The exit status of the command, and its output, which has no control characters."""
-    code = main([str(argument) for argument in arguments])
+    code = run(["origin", *map(str, arguments)])
     printed = "".join(capsys.readouterr())
     assert all(letter.isprintable() or letter == "\n" for letter in printed), printed
     return code, printed

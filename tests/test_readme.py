@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import subprocess
 import sys
 
@@ -11,7 +10,7 @@ from documents import DOCS, README
 from example import example
 from gallery import PROFILE
 from outputs import OUTPUTS, declared, with_outputs
-from pages import PAGES, blocks, commands
+from pages import PAGES, blocks
 
 import rooflines
 
@@ -74,22 +73,6 @@ def test_the_table_of_outputs_is_that_of_the_rules():
     assert "| `tables/<sweep>/part-<part>.parquet` | one row per combination of sizes" in text
     assert "| `thresholds.parquet` |" in text
     assert "| `charts/<family>/` |" in text
-
-
-def test_the_commands_that_say_where_a_file_comes_from_run(swept):
-    named = commands(DOCS / "provenance.md", "python -m rooflines.provenance")
-    assert len(named) == 2
-    for command in named:
-        run = subprocess.run(
-            [sys.executable, *shlex.split(command)[1:]],
-            cwd=swept,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert run.returncode == 0, run.stdout + run.stderr
-        assert "as it was written" in run.stdout or "all as they were written" in run.stdout
 
 
 def test_the_example_config_runs_with_the_command_below_it(tmp_path, repository, snakemake):

@@ -1,29 +1,66 @@
-"""`rooflines origin`: where files come from; `python -m rooflines.provenance` does the same."""
+"""`rooflines origin`: what made files, and whether they are as they were written."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 EXAMPLES = """
 \b
 Examples:
   rooflines origin results/thresholds.parquet
   rooflines origin results/charts/roofline
-  rooflines origin results --check
+  rooflines origin results
 """
 
 
 @click.command(
     "origin", epilog=EXAMPLES, short_help="Print what made a file, and whether it is unchanged."
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Path)
 @click.option("--check", is_flag=True, help="Say only whether they are as they were written.")
-def command(files: tuple[str, ...], *, check: bool) -> int:
+def command(files: tuple[Path, ...], *, check: bool) -> int:
     """Print what made a file, and verify that it is unchanged.
 
     FILE is a table, a chart or a CSV file; or a results folder, to check all that is in it. The
     exit status is 0 if everything is as it was written, else 1.
     """
-    from rooflines.results.provenance_command import main  # noqa: PLC0415, help is fast
+    from rooflines.basics.errors import printable  # noqa: PLC0415, help is fast
+    from rooflines.results.provenance import check_results, origin, unreadable  # noqa: PLC0415
+    from rooflines.results.records import FOLDER  # noqa: PLC0415
 
-    return main([*(["--check"] if check else []), "--", *files])
+    whole = True
+    for number, file in enumerate(files):
+        try:
+            if (file / FOLDER).is_dir():
+                whole &= _print_check(file, check_results(file))
+                continue
+            found = origin(file)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise unreadable(error.filename, error) from None
+        whole &= found.whole
+        lines = [f"{file} {found.verdict}"] if check else found.text().rstrip().split("\n")
+        click.echo("\n".join(map(printable, ["---"] * (number > 0 and not check) + lines)))
+    return 0 if whole else 1
+
+
+def _print_check(folder: Path, checked: Iterable[tuple[Path, str | None]]) -> bool:
+    """Print what is wrong in a results folder; return whether nothing is."""
+    from rooflines.basics.errors import printable  # noqa: PLC0415, help is fast
+
+    count = bad = 0
+    for path, problem in checked:
+        count += 1
+        if problem:
+            bad += 1
+            click.echo(f"{printable(path)} {printable(problem)}")
+    said = f"{bad:,} of them not as they were written" if bad else "all as they were written"
+    click.echo(f"{printable(folder)}: {count:,} outputs read, {said}")
+    return not bad

@@ -1,14 +1,11 @@
-"""The end of a run: what is there, what was skipped and why, and what was found.
-
-A finding is a share or a median: the extreme of a summary is of a chip that hardly has a unit.
-"""
+"""The end of a run: what is there, what was skipped and why, and what was found."""
 
 from __future__ import annotations
 
 import csv
 from contextlib import suppress
 from pathlib import Path
-from statistics import median_low, mode
+from statistics import mode
 from typing import TYPE_CHECKING
 
 from rooflines.basics.text import counted
@@ -28,18 +25,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 1 << 24
 """A larger file has too many lines to find something in at the end of a run [byte]."""
 
-SOLVED = {
-    "B": "smallest compute-bound B",
-    "S": "largest S with a compute-bound B",
-    "chips": "fewest chips that hold it",
-}
-"""What `critical` is along each axis of whole models."""
-
 ALL = "all"
 """The region of a line on all timings of a set."""
-
-NO_TEXT = "none"
-"""What a null in a column of text is in the summary."""
 
 MOST_REASONS = 3
 """At most this many reasons are named; skipped.csv has all [1]."""
@@ -97,18 +84,11 @@ def skipped_reasons(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
 
 
 def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """What the summary says: the share of compute-bound rows, the median size, and what never is.
+    """The share of compute-bound rows, and the bottleneck of most lines.
 
     Args:
         rows: The rows of summary.csv.
     """
-    of_models = [row for row in rows if row["split"] != NO_TEXT]
-    yield from operation_findings([row for row in rows if row["split"] == NO_TEXT])
-    yield from model_findings(of_models)
-
-
-def operation_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """What the summary says of operations."""
     bounded = [row for row in rows if row["compute_bound"]]
     if total := sum(int(row["rows"]) for row in bounded):
         share = sum(int(row["rows"]) * float(row["compute_bound"]) for row in bounded) / total
@@ -116,38 +96,8 @@ def operation_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
         most = mode(bounds)
         yield (
             f"Compute-bound: {100 * share:.0f} % of the rows; most often the bottleneck: {most} "
-            f"({bounds.count(most):,} of {_lines(bounded)})"
+            f"({bounds.count(most):,} of {counted(len(bounds), 'line')} of {SUMMARY})"
         )
-    solved = [row for row in rows if row["critical_median"]]
-    if solved:
-        axis = mode(row["axis"] for row in solved)
-        sizes = [int(row["critical_median"]) for row in solved if row["axis"] == axis]
-        end = "Largest" if axis == "shards" else "Smallest"
-        yield (f"{end} compute-bound {axis}: {median_low(sizes):,}, the median of {_lines(sizes)}")
-    asked = [row for row in rows if row["never"]]
-    if asked:
-        never = sum(float(row["never"]) == 1 for row in asked)
-        yield f"Compute-bound at no size of the axis solved for: {never:,} of {_lines(asked)}"
-
-
-def model_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """What it says of whole models: of each phase, the median along the first axis solved for."""
-    for phase in dict.fromkeys(row["phase"] for row in rows):
-        of_phase = [row for row in rows if row["phase"] == phase and row["never"]]
-        axis = next((name for name in SOLVED if any(row["axis"] == name for row in of_phase)), "")
-        solved = [row for row in of_phase if row["axis"] == axis]
-        if not solved:
-            continue
-        sizes = [int(row["critical_median"]) for row in solved if row["critical_median"]]
-        never = f"none in {sum(float(row['never']) == 1 for row in solved):,}"
-        median = f"{median_low(sizes):,}, the median of {len(sizes):,}" if sizes else never
-        more = f"; {never}" if sizes else ""
-        yield f"{phase.capitalize()}: {SOLVED[axis]}: {median} of {_lines(solved)}{more}"
-
-
-def _lines(rows: Sequence[object]) -> str:
-    """The number of lines of the summary."""
-    return f"{counted(len(rows), 'line')} of {SUMMARY}"
 
 
 def measured_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
