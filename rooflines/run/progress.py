@@ -12,7 +12,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, TextIO
 
 from rooflines.basics.text import counted
@@ -39,9 +39,6 @@ UPDATE_INTERVAL_S = 1.0
 MOST_LEVELS = 3
 """Outputs are at most this many levels below the results [1]."""
 
-MOST_MEASURED = 32
-"""Up to this many running parts are measured by the size of their files [1]."""
-
 
 @dataclass
 class RunningJob:
@@ -50,27 +47,17 @@ class RunningJob:
     Attributes:
         name: What it makes, such as `tables/square-matmul/part-00000` or `charts/roofline`.
         rows: The rows that it makes; 0 if it makes no part of a table [1].
-        path: Its first output.
         began_s: When it began, by the monotonic clock; None before that [s].
     """
 
     name: str
     rows: int
-    path: Path
     began_s: float | None = None
-
-    def rows_written(self, bytes_per_row: float) -> int:
-        """Rows written so far, an estimate from the size of the temporary file; never all [1]."""
-        with suppress(OSError):
-            temporary = self.path.parent.glob(f".{self.path.name}.*.tmp")
-            size = max((path.stat().st_size for path in temporary), default=0)
-            return min(int(size / bytes_per_row), self.rows * 99 // 100)
-        return 0
 
 
 @dataclass
 class Tally:
-    """The jobs of a run, and their rows: to make, done, and in progress.
+    """The jobs of a run, and their rows: to make, and done.
 
     Attributes:
         waiting: The jobs that are not finished, by their number.
@@ -85,8 +72,6 @@ class Tally:
     done: int = 0
     started_s: float = 0.0
     jobs_done: int = 0
-    _rows_measured: int = 0
-    _bytes_measured: int = 0
 
     def begin(self, job: int) -> None:
         """Note that a job has begun, perhaps for the second time."""
@@ -104,11 +89,7 @@ class Tally:
         if part is None:
             return 0
         self.jobs_done += 1
-        if part.rows:
-            self.done += part.rows
-            with suppress(OSError):
-                self._bytes_measured += part.path.stat().st_size
-                self._rows_measured += part.rows
+        self.done += part.rows
         return part.rows
 
     @property
@@ -117,39 +98,28 @@ class Tally:
         jobs = self.jobs_done + len(self.waiting)
         return self.done / self.total if self.done < self.total else self.jobs_done / max(jobs, 1)
 
-    def summary(self, now_s: float, rows: int | None = None) -> str:
+    def summary(self, now_s: float) -> str:
         """How far the run is.
 
         Args:
             now_s: The time, by the monotonic clock [s].
-            rows: Rows done, those of running jobs included; by default of finished jobs only [1].
         """
-        rows = self.done if rows is None else rows
-        if rows < self.total:
-            return progress_line(rows, self.total, now_s - self.started_s)
+        if self.done < self.total:
+            return progress_line(self.done, self.total, now_s - self.started_s)
         return f"{self.jobs_done:,} of {self.jobs_done + len(self.waiting):,} jobs"
 
     def line(self, now_s: float) -> str:
-        """The status line: all rows, then each running job, with its rows or its time.
+        """The status line: rows, or jobs, then each running job with its time.
 
         Args:
             now_s: The time, by the monotonic clock [s].
         """
-        done, texts = self.done, []
-        running = [
-            (part, now_s - part.began_s)
-            for part in list(self.waiting.values())
-            if part.began_s is not None
-        ]
-        measured = len(running) <= MOST_MEASURED
-        for part, elapsed_s in running:
-            if part.rows and self._bytes_measured and measured:
-                rows = part.rows_written(self._bytes_measured / self._rows_measured)
-                done += rows
-                texts.append(f"{part.name} {100 * rows // part.rows} %")
-            else:
-                texts.append(f"{part.name} {duration(elapsed_s)}")
-        return "; ".join([self.summary(now_s, done), *texts])
+        running = (
+            f"{job.name} {duration(now_s - job.began_s)}"
+            for job in list(self.waiting.values())
+            if job.began_s is not None
+        )
+        return "; ".join([self.summary(now_s), *running])
 
 
 class Progress(logging.Handler):
@@ -208,8 +178,7 @@ class Progress(logging.Handler):
             for path in job.output:
                 if output := output_at(path, self._rows):
                     name = output.removesuffix(".parquet")
-                    running = RunningJob(name, self._rows[output], Path(path))
-                    self._tally.waiting[job.jobid] = running
+                    self._tally.waiting[job.jobid] = RunningJob(name, self._rows[output])
                     break
         jobs = list(self._tally.waiting.values())
         self._tally.total = sum(job.rows for job in jobs)
