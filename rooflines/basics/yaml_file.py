@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from rooflines.basics.errors import RooflinesError, placed, quote, shortened
 from rooflines.basics.numbers import DECIMAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 JSON = Mapping[str, Any]
 """A mapping of YAML or JSON data."""
@@ -64,6 +63,11 @@ CLEAR = re.compile(
 
 MOST_OPEN = 500
 """Brackets inside each other, or columns of indentation, that no config has [1]."""
+
+MEND = (
+    "mend the file there, or in the line above: indent with spaces and not with tabs, keys of one "
+    "mapping alike; close brackets and quotes; write a space behind each colon"
+)
 
 Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -123,11 +127,7 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, any YAML value
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = _place(mark) if mark else ""
-            raise RooflinesError(
-                place,
-                f"is not valid YAML: {error.problem}",
-                _mended(text.splitlines(), mark.line if mark else 0),
-            ) from None
+            raise RooflinesError(place, f"is not valid YAML: {error.problem}", MEND) from None
         except RecursionError:
             raise RooflinesError(
                 "", f"is nested more than {DEEPEST} levels deep", "nest it less"
@@ -159,33 +159,6 @@ def _text(path: Path) -> str:
         raise RooflinesError("", "is not text in UTF-8", "save it in UTF-8") from None
     except OSError as error:
         raise RooflinesError("", f"cannot be read: {error.strerror}", "make it readable") from None
-
-
-def _mended(lines: Sequence[str], index: int) -> str:
-    """What to look at where a file is not valid YAML: tabs, and indentation.
-
-    Args:
-        lines: The file.
-        index: The line where reading stopped.
-    """
-    above = [number for number in range(min(index, len(lines)) + 1) if number < len(lines)]
-    tabs = [number for number in above if "\t" in lines[number][: _indent(lines[number])]]
-    if tabs:
-        return f"indent line {tabs[-1] + 1} with spaces, not with a tab"
-    filled = [number for number in above if lines[number].strip()][-2:]
-    indents = {_indent(lines[number]) for number in filled}
-    if len(indents) < len(filled) or not filled[1:]:
-        return "mend the file there: brackets and quotes are closed, a space is behind each colon"
-    before, here = (_indent(lines[number]) for number in filled)
-    return (
-        f"mend the file there; keys of one mapping have one indentation: line {filled[1] + 1} has "
-        f"{here} spaces, line {filled[0] + 1} has {before}"
-    )
-
-
-def _indent(line: str) -> int:
-    """Characters of white space that a line begins with."""
-    return len(line) - len(line.lstrip())
 
 
 def _place(mark: yaml.Mark) -> str:
@@ -291,59 +264,37 @@ class Lines:
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
-        self._known: dict[int, dict[str, tuple[yaml.Node, yaml.Node]]] = {}
 
     @cached_property
-    def _root(self) -> yaml.Node | None:
+    def _found(self) -> dict[str, int]:
+        found: dict[str, int] = {}
         with suppress(OSError, ValueError, yaml.YAMLError):
             if self._path.is_file():  # a pipe can be read once only
-                return yaml.compose(self._path.read_text(encoding="utf-8"), Loader=Loader)
-        return None
+                text = self._path.read_text(encoding="utf-8")
+                _add_lines(yaml.compose(text, Loader=Loader), "", found)
+        return found
 
     def of(self, where: str) -> int | None:
         """The line of a key path, or of its longest part that exists [1]; None without one."""
-        node, line, rest = self._root, None, where
-        while node is not None and rest:
-            children = self._children(node)
-            cuts = [
-                len(rest),
-                *(match.start() for match in islice(re.finditer(r"[.[]", rest), DEEPEST)),
-            ]
-            step = next(
-                (
-                    rest[:cut]
-                    for cut in sorted(cuts, reverse=True)
-                    if cut and rest[:cut] in children
-                ),
-                None,
-            )
-            if step is None:
-                break
-            key, node = children[step]
-            line, rest = key.start_mark.line + 1, rest[len(step) :].removeprefix(".")
-        return line
+        while where and where not in self._found:
+            where = where[: max(where.rfind("."), where.rfind("["), 0)]
+        return self._found.get(where)
 
-    def _children(self, node: yaml.Node) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        """The children of a node by step of a key path: the node with the line, the value."""
-        if id(node) not in self._known:
-            self._known[id(node)] = {}  # a mapping that merges itself has no more
-            children: dict[str, tuple[yaml.Node, yaml.Node]] = {}
-            if isinstance(node, yaml.SequenceNode):
-                children = {f"[{index}]": (item, item) for index, item in enumerate(node.value)}
-            elif isinstance(node, yaml.MappingNode):
-                for key, value in node.value:
-                    if key.tag == MERGE:
-                        merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
-                        children = {
-                            **{
-                                step: child
-                                for part in merged
-                                for step, child in self._children(part).items()
-                            },
-                            **children,
-                        }
-                children |= {
-                    str(key.value): (key, value) for key, value in node.value if key.tag != MERGE
-                }
-            self._known[id(node)] = children
-        return self._known[id(node)]
+
+def _add_lines(node: yaml.Node | None, path: str, found: dict[str, int], depth: int = 0) -> None:
+    """Add the lines of what a node holds by key path; keys beside `<<` override merged ones."""
+    children: list[tuple[str, yaml.Node, yaml.Node]] = []
+    if isinstance(node, yaml.SequenceNode):
+        children = [(f"{path}[{index}]", item, item) for index, item in enumerate(node.value)]
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.tag == MERGE and depth <= DEEPEST:
+                merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                for part in reversed(merged):
+                    _add_lines(part, path, found, depth + 1)
+        joint = f"{path}." if path else ""
+        own = ((key, value) for key, value in node.value if key.tag != MERGE)
+        children = [(f"{joint}{key.value}", key, value) for key, value in own]
+    for step, named, value in children if depth <= DEEPEST else ():
+        found[step] = named.start_mark.line + 1
+        _add_lines(value, step, found, depth + 1)

@@ -107,7 +107,8 @@ def _line(
         texts.insert(0, pl.col("phase").cast(pl.String))
     else:
         counts = [AXES, "shards"] if AXES in columns else ["shards"]
-        several = pl.format("{} over {}", "sharding", pl.coalesce(counts).cast(pl.String))
+        chips = pl.coalesce(pl.col(count).cast(pl.String) for count in counts)
+        several = pl.format("{} over {}", "sharding", chips)
         name, split = (
             "shape",
             pl.when(pl.col("shards") > 1).then(several).otherwise(pl.lit("one chip")),
