@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, date, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import polars as pl
 
@@ -41,22 +40,9 @@ SHARES = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
 
 
 def joined(table: Path) -> pl.DataFrame:
-    """The timings of a table joined with the model.
-
-    Args:
-        table: A Parquet file of matmuls, or a CSV file of served runs.
-    """
-    if table.suffix != ".parquet":
-        config = load_config({"measurements": {"timings": {"file": str(table)}}})
-        return measurements(config, "timings")
-    frame = pl.read_parquet(table)
-    if "software" not in frame.columns:
-        frame = frame.with_columns(software=pl.col("source").str.split("/").list.get(1))
-    with TemporaryDirectory() as folder:
-        named = Path(folder) / table.name
-        frame.write_parquet(named)
-        of_set = {"file": str(named), "on_unexplained": "list"}
-        return measurements(load_config({"measurements": {"timings": of_set}}), "timings")
+    """The timings of a table, of matmuls or served runs, joined with the model."""
+    config = load_config({"measurements": {"timings": {"file": str(table)}}})
+    return measurements(config, "timings")
 
 
 def quantiles(tables: list[Path], of_date: date) -> pl.DataFrame:

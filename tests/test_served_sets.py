@@ -66,6 +66,10 @@ def test_runs_have_the_bound_of_their_step(tmp_path):
     assert found["t_lower_s"].to_list() == pytest.approx(bounds, rel=1e-12)
     assert found["ratio_lower"][0] == pytest.approx(0.02 / float(one), rel=1e-12)
     assert found["tokens_per_s_per_chip"][0] == pytest.approx(8 / 1.5 / 0.02)
+    pairs = 819 * 820 // 2
+    flops = 2 * 819 * (READ - 128_256 * 8192) + 2 * 128_256 * 8192 + 80 * 4 * 8192 * pairs
+    assert found["ttft_lower_s"][0] == pytest.approx(flops / 1.979e15, rel=1e-12)
+    assert found["prompts_s"][0] == pytest.approx(flops / 1.979e15 * 5 / 819, rel=1e-12)
     assert set(found["bound"]) == {"memory"}
     assert found["region"].to_list() == ["B 1 to 16"] * 3
     assert found["reason"].null_count() == found.height

@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING
 
 import gallery
-from answers import with_answers
+from answers import SERVED, with_answers, with_judgement
 from documents import PICTURES, README, SCHEMA, config_schema
 from faq_page import FAQ, faq_page
 from measured import (
@@ -39,6 +39,7 @@ def main() -> None:
     SCHEMA.write_text(schema + "\n", encoding="utf-8")
     rewrite(README, with_answers)
     rewrite(README, with_run_time)
+    rewrite(SERVED, with_judgement)
     rewrite(CONFIG, with_rows)
     rewrite(SCALING, with_measured)
     rewrite(OUTPUTS, with_outputs)

@@ -1,12 +1,21 @@
-"""README's answers: one layer, its critical batch by chip and dtypes, and a model on chips."""
+"""README's answers, and what `rooflines measured judge` says of public runs in docs/served.md."""
 
 from __future__ import annotations
 
+import os
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+from documents import DOCS
 from markdown_tables import table, with_block
 
 import rooflines
 from rooflines.basics.text import seconds, significant
+from rooflines.cli.main import run
 from rooflines.model.columns import FOUND
+
+SERVED = DOCS / "served.md"
 
 CHIPS = ("tpu-v5e", "tpu-v6e", "h100-sxm", "b200", "mi300x")
 DTYPES = ("bf16", "w8a16", "w4a16", "fp8-out-bf16")
@@ -61,3 +70,17 @@ compute-bound."""
 def with_answers(readme: str) -> str:
     """README with the current answers between its markers."""
     return with_block(readme, "answers", answers())
+
+
+def with_judgement(page: str) -> str:
+    """docs/served.md with the current judgement, where `ROOFLINES_PUBLIC_DATA` names its runs."""
+    folder = os.environ.get("ROOFLINES_PUBLIC_DATA")
+    if folder is None:
+        return page
+    table = Path(folder) / "models" / "served.csv"
+    with redirect_stdout(StringIO()) as printed:
+        run(["measured", "judge", str(table)])
+    said = printed.getvalue().replace(str(table), table.name).rstrip()
+    return with_block(
+        page, "judged", f"```text\n$ rooflines measured judge served.csv\n{said}\n```"
+    )

@@ -1,0 +1,208 @@
+"""The commands `measured join` and `measured judge`: numbers by hand, files, what is refused."""
+
+import json
+
+import polars as pl
+import pytest
+from answers import SERVED, with_judgement
+from catalogues import shipped
+
+from rooflines.cli.main import run
+from rooflines.fits.timings import Timings
+from rooflines.measured.join import joined
+from rooflines.measured.judgement import ordering, pairs_of, wrong_pairs
+
+HEAD = "chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds"
+BF16 = "trtllm,bf16,bf16,bf16,bf16"
+RUNS = "model,chip,software,tp,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
+
+
+def written(folder, *rows, head=HEAD):
+    path = folder / "timings.csv"
+    path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def answer(capsys, *words):
+    status = run(["measured", *words])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def three_chips(folder):
+    """8192 x 8192 at B = 4096: H200 is as fast as H100, and A100 is timed faster than it can be."""
+    times = {"h100-sxm": 8e-4, "h200-sxm": 7.9e-4, "a100-sxm-80gb": 5e-4}
+    return written(folder, *(f"{chip},{BF16},4096,8192,8192,{s}" for chip, s in times.items()))
+
+
+def test_pairs_are_counted_by_their_order():
+    times = pl.DataFrame(
+        {
+            "chip": ["a", "b", "c", "a"],
+            "software": ["x", "x", "x", "y"],
+            "B": [1, 1, 1, 2],
+            "seconds": [1.0, 1.2, 2.0, 9.0],
+            "t_lower_s": [0.3, 0.2, 0.1, 0.1],
+            "t_estimate_s": [1.0, 1.1, 1.05, 5.0],
+        }
+    )
+    pairs = pairs_of(times)
+    assert pairs.select("one", "other").rows() == [("a", "b"), ("a", "c"), ("b", "c")]
+    (chips,) = ordering(pairs).to_dicts()
+    assert chips == {
+        "of": "chips",
+        "pairs": 3,
+        "apart": 2,  # 2 and 1.67 times; 1.2 times is not
+        "bound_right": 0,
+        "estimate_right": 0.5,
+        "bound_tau": -1,
+        "estimate_tau": pytest.approx(1 / 3),
+    }
+    assert wrong_pairs(pairs).select("one", "other").rows() == [("b", "c")]
+
+
+def test_equal_estimates_order_nothing():
+    times = pl.DataFrame(
+        {
+            "chip": ["a", "b"],
+            "B": [1, 1],
+            "seconds": [1.0, 2.0],
+            "t_lower_s": [0.1 + 0.2, 0.3],
+            "t_estimate_s": [1.0, 1.0],
+        }
+    )
+    (row,) = ordering(pairs_of(times)).to_dicts()
+    assert (row["bound_right"], row["estimate_right"], row["estimate_tau"]) == (0, 0, 0)
+    assert wrong_pairs(pairs_of(times)).height == 1
+
+
+def test_served_runs_are_compared_by_the_time_of_a_token_on_a_chip():
+    """Four chips halve the time of a token: per chip and token they take twice as long."""
+    names = RUNS.split(",")
+    rows = [
+        ("llama-3.1-8b", "h100-sxm", "trtllm", tp, 1024, 1024, 1, 0.1, tpot)
+        for tp, tpot in ((1, 0.02), (4, 0.01))
+    ]
+    frame = pl.DataFrame(rows, schema=names, orient="row")
+    found = joined(Timings("t", frame), shipped()).frame
+    (pair,) = pairs_of(found).to_dicts()
+    one, four = (819 * tpot / (0.1 + 819 * tpot) for tpot in (0.02, 0.01))  # in decode
+    assert pair["of"] == "splits"
+    assert pair["measured"] == pytest.approx((0.02 / one) / (0.01 * 4 / four))
+    estimates = found["t_estimate_s"].to_list()
+    assert pair["estimate"] == pytest.approx(estimates[0] / (4 * estimates[1]), rel=1e-8)
+
+
+def test_judge_prints_errors_and_pairs(tmp_path, capsys):
+    table = three_chips(tmp_path)
+    status, out, _ = answer(capsys, "judge", table)
+    assert status == 0
+    assert "3 timings with a bound, 2 with an estimate, 1 below the bound" in out
+    assert "1 below: unexplained" in out
+    assert "1 without estimate: a100-sxm-80gb, trtllm, bf16: no calibration" in out
+    assert [line.split()[:3] for line in out.splitlines() if line.startswith("chips")] == [
+        ["chips", "1", "0"]
+    ]
+    _, out, _ = answer(capsys, "judge", table, "--json")
+    found = json.loads(out)
+    assert found["whole"]["n"] == 3
+    bound = 2 * 4096 * 8192 * 8192 / 989e12
+    (h100,) = (
+        row for row in found["errors"] if (row["chip"], row["region"]) == ("h100-sxm", "all")
+    )
+    assert h100["bare_median"] == pytest.approx(1 - bound / 8e-4)
+    _, out, _ = answer(capsys, "judge", table, "--csv")
+    assert out.splitlines()[0].startswith("set,model,chip,software")
+    assert "no pair is ordered wrongly" in answer(capsys, "judge", table, "--wrong")[1]
+
+
+def test_join_prints_and_writes_each_timing(tmp_path, capsys):
+    table, out_file = three_chips(tmp_path), tmp_path / "joined.parquet"
+    status, out, _ = answer(capsys, "join", table, "-o", str(out_file))
+    assert status == 0
+    assert "bf16 B=4,096 D=8,192 F=8,192" in out
+    stored = pl.read_parquet(out_file)
+    assert stored["ratio_lower"][0] == pytest.approx(8e-4 / (2 * 4096 * 8192 * 8192 / 989e12))
+    assert stored["reason"].to_list() == [None, None, "unexplained"]
+    as_csv = tmp_path / "joined.csv"
+    answer(capsys, "join", table, "-o", str(as_csv), "--where", "chip=h100-sxm")
+    assert pl.read_csv(as_csv)["chip"].to_list() == ["h100-sxm"]
+    assert answer(capsys, "join", table, "-o", str(as_csv))[0] == 2  # exists
+
+
+def test_other_calibrations_win(tmp_path, capsys):
+    fit = {
+        "math": 1,
+        "memory": 1,
+        "overhead_s": 1,
+        "bands": {"compute": [0.5, 2]},
+        "fitted": {"n": 1, "median": 0, "mean": 0, "p90": 0},
+        "source": "-",
+        "date": "-",
+    }
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(json.dumps({"calibrations": {"h100-sxm/trtllm": {"bf16": fit}}}))
+    words = ("join", three_chips(tmp_path), "--calibrations", str(mine), "--json")
+    rows = json.loads(answer(capsys, *words)[1])
+    assert rows[0]["t_estimate_s"] == pytest.approx(1, rel=1e-2)
+    assert rows[1]["t_estimate_s"] < 1e-2
+
+
+def test_the_software_of_a_source_counts_where_none_is_given(tmp_path, capsys):
+    head = HEAD.replace("software", "source")
+    row = "h100-sxm,collection/trtllm/1.2,bf16,bf16,bf16,bf16,4096,8192,8192,8e-4"
+    table = written(tmp_path, row, head=head)
+    (found,) = json.loads(answer(capsys, "join", table, "--json")[1])
+    assert (found["software"], found["calibration"]) == ("trtllm", "h100-sxm/trtllm")
+    table = written(tmp_path, row, row.replace("collection/trtllm/1.2", "me"), head=head)
+    found = json.loads(answer(capsys, "join", table, "--json")[1])
+    assert [one["software"] for one in found] == [None, None]
+
+
+LARGE = "h100-sxm,{software},bf16,bf16,bf16,bf16,4096,8192,8192,{seconds}"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "head", "words", "message"),
+    [
+        (0.8, HEAD, (), "is 1.44e+03 times the bound in the largest quarter"),
+        (0.8, HEAD, (), "off by 1e3: likely milliseconds"),
+        (800, HEAD, (), "off by 1e6: likely microseconds"),
+        (8e-7, HEAD, (), "write seconds: times 1e3"),
+        (0, HEAD, (), "should be a number above zero, the first in row 1"),
+        (-1, HEAD, (), "should be a number above zero, the first in row 1"),
+        (8e-4, HEAD.replace("chip", "GPU"), (), "close to it: GPU"),
+        (8e-4, HEAD.replace("seconds", "latency_ms"), (), "close to it: latency_ms"),
+        (8e-4, HEAD.replace("B,D,F", "m,k,n"), (), "close to it: m, k, n"),
+        (8e-4, HEAD, ("--where", "chip"), "write --where chip=h100-sxm"),
+        (8e-4, HEAD, ("--where", "software=trtlm"), "close to it: trtllm"),
+        (8e-4, HEAD, ("--where", "size=1"), "is 'size', which is no column of timings"),
+        (8e-4, HEAD, ("--calibrations", "none.yaml"), "none.yaml does not exist"),
+    ],
+)
+def test_wrong_timings_are_refused_with_one_message(  # noqa: PLR0913, PLR0917, cases
+    seconds, head, words, message, tmp_path, capsys
+):
+    table = written(tmp_path, LARGE.format(software="trtllm", seconds=seconds), head=head)
+    for command in ("join", "judge"):
+        status, _, error = answer(capsys, command, table, *words)
+        assert (status, error.count("fix: ")) == (2, 1)
+        assert message in error
+
+
+def test_unknown_software_is_counted_with_the_one_that_is_meant(tmp_path, capsys):
+    table = written(tmp_path, LARGE.format(software="trtlm", seconds=8e-4))
+    status, out, _ = answer(capsys, "judge", table)
+    assert status == 0
+    assert "no calibration; close to it: trtllm" in out
+
+
+def test_a_joined_file_has_a_known_suffix(tmp_path, capsys):
+    _, _, error = answer(capsys, "join", three_chips(tmp_path), "-o", "joined.xlsx")
+    assert "end the name in .parquet or .csv" in error
+
+
+def test_no_public_run_is_below_the_bound_and_the_page_says_so():
+    page = SERVED.read_text(encoding="utf-8")
+    assert ", 0 below the bound\n" in page
+    assert with_judgement(page) == page  # with public data: what the command prints today
