@@ -81,6 +81,4 @@ def with_judgement(page: str) -> str:
     with redirect_stdout(StringIO()) as printed:
         run(["measured", "judge", str(table)])
     said = printed.getvalue().replace(str(table), table.name).rstrip()
-    return with_block(
-        page, "judged", f"```text\n$ rooflines measured judge served.csv\n{said}\n```"
-    )
+    return with_block(page, "judged", f"```text\n{said}\n```")
