@@ -45,10 +45,7 @@ MATMULS = "explorer"
 MATMUL = next(iter(NAMED))
 """The operation of the page."""
 
-MODELS = (
-    *("llama-3.1-70b", "llama-3.1-8b", "llama-3.1-405b", "qwen3-32b", "gemma-3-27b"),
-    *("gpt-oss-120b", "qwen3-235b-a22b", "deepseek-v3"),
-)
+MODELS = ("gpt-oss-120b", "deepseek-v3.2", "qwen3.5-397b-a17b", "llama-3.1-70b")
 """Models of the catalogue whose steps and layers the page has; the first is shown first."""
 
 SERVING = (
@@ -82,8 +79,8 @@ FORMATS: Mapping[str, str | dict[str, str]] = {
 }
 """Dtypes of models by the names of the page."""
 
-PUBLISHED = {"deepseek-v3": "fp8", "gpt-oss-120b": "mxfp4-experts"}
-"""Formats of published weights other than bf16, as their config.json has them."""
+PUBLISHED = {"fp8": "fp8", "mxfp4": "mxfp4-experts"}
+"""Formats of the page by the dtype of published experts, or of all weights."""
 
 SPLITS = ({"tp": 1}, {"tp": 2}, {"tp": 4}, {"tp": 8}, {"dp": 8, "ep": 8})
 
@@ -267,11 +264,12 @@ def _model(of: JSON) -> JSON:
     """A model with its name and format; coefficients of its estimates are rounded."""
     model = of["name"]
     entry = model_entries().get(model)
+    stored = None if entry is None or entry.dtypes is None else entry.dtypes.of("experts")
     return {
         **of,
         "id": model,
         "name": model if entry is None else entry.name,
-        "format": PUBLISHED.get(model, PLAIN),
+        "format": PUBLISHED.get(stored or PLAIN, PLAIN),
         "estimates": _rounded(of["estimates"]),
     }
 
