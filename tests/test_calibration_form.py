@@ -1,13 +1,17 @@
-"""The form of calibrated times in exact numbers, and as expressions."""
+"""The form of calibrated times in exact numbers, and as expressions; the solver; bands."""
 
+import math
 from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 
 from rooflines.config import load_config
 from rooflines.fits.form import Numbers, bound, common, estimate, pieces, value
+from rooflines.fits.judge import FEWEST_IN_BAND, bands
 from rooflines.fits.quantities import expressions, nominal_quantities
+from rooflines.fits.solving import Problem
 
 ALL = Numbers(
     math=Fraction(1, 2),
@@ -102,3 +106,28 @@ def test_quantities_are_those_of_a_sweep():
     assert tiled == {**exact, "math": exact["math"] * Fraction(128, 100)}
     row = pl.DataFrame([sizes]).select(**expressions(of)).row(0, named=True)
     assert row == pytest.approx({name: float(number) for name, number in tiled.items()}, rel=1e-15)
+
+
+def test_the_best_of_several_starts_counts():
+    """Of ln(estimate) = ((x^2 - 4) / 4)^2 + (2 - x) / 10 the minimum at x = 2 is the lower one."""
+
+    def estimate_s(numbers):
+        x = math.log(numbers["a"])
+        return np.exp(np.full(50, ((x * x - 4) / 4) ** 2 + (2 - x) / 10))
+
+    starts = [{"a": math.exp(-2)}, {"a": math.exp(2)}]
+    for order in (starts, starts[::-1]):
+        problem = Problem(np.ones(50), estimate_s, {"a": Fraction(1)}, order)
+        found, _ = problem.solve(["a"])
+        assert math.log(found["a"]) == pytest.approx(2, abs=0.1)
+
+
+def test_a_piece_with_few_timings_has_the_band_of_all():
+    few, many = FEWEST_IN_BAND - 1, FEWEST_IN_BAND
+    frame = pl.DataFrame(
+        {
+            "estimate_bound": ["memory"] * few + ["compute"] * many,
+            "ratio": [2.0] * few + [1.0] * many,
+        }
+    )
+    assert bands(frame) == {"compute": (1.0, 1.0), "memory": (1.0, 2.0)}

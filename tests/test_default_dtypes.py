@@ -6,6 +6,8 @@ from fractions import Fraction
 import pytest
 from plain_files import plain_file
 
+import rooflines
+
 OPERANDS = ("x", "w", "out")
 COMBINATION_KEYS = {*OPERANDS, "compute", "note"}
 
@@ -77,6 +79,11 @@ def test_formats_have_sources(dtypes):
 
 def test_tf32_storage(dtypes):
     assert "stored as fp32" in dtypes["formats"]["tf32"]["note"]
+
+
+def test_the_table_of_combinations_has_operands_in_order():
+    bits = [f"{operand}_bits" for operand in ("x", "w", "out")]
+    assert rooflines.dtypes().columns == ["dtypes", "x", "w", "out", "compute", *bits, "note"]
 
 
 def test_combination_keys(dtypes):

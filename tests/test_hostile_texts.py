@@ -33,6 +33,7 @@ FORMULAS = [
     "a;=1",
     "a; +1",
     '=cmd|" /C calc"!A0',
+    "=1;=2",
 ]
 HARMLESS = ["a=1", "1-2", "llama-3-8b", "a+b", "me@there", "", "x;y", "7b"]
 
@@ -48,7 +49,7 @@ def test_no_cell_of_a_csv_file_starts_a_formula(text):
         back = pl.read_csv(io.StringIO(written))
         assert back["b"].to_list() == [-1.5, -2e300, 0.0]
         assert back["a"].to_list()[1:] == ["x", None]
-        assert back["a"][0].replace("'", "", 1) == text
+        assert back["a"][0].replace("'", "") == text
 
 
 @pytest.mark.parametrize("text", HARMLESS)

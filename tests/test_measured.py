@@ -329,17 +329,17 @@ def test_the_summary_knows_bands():
     estimates = bf16(at, software="trtllm").frame["t_estimate_s"].to_list()
     rows: list[Row] = [
         ("h100-sxm", *each, time * factor)
-        for each, time, factor in zip(sizes, estimates, (1, 1, 1, 2), strict=True)
+        for each, time, factor in zip(sizes, estimates, (1, 1, 0.5, 2), strict=True)
     ]
     row = summary(bf16(rows, software="trtllm").frame, shipped().fits, never_fitted=True).row(
         0, named=True
     )
-    assert row["band_coverage"] == pytest.approx(0.75)
-    assert row["estimate_median"] == pytest.approx(0)
-    assert row["estimate_mean"] == pytest.approx(0.125)
-    assert row["estimate_p90"] == pytest.approx(0.35)  # 0.7 of the way from 0 to 0.5
+    assert row["band_coverage"] == pytest.approx(0.5)
+    assert row["estimate_median"] == pytest.approx(0.25)
+    assert row["estimate_mean"] == pytest.approx(0.375)
+    assert row["estimate_p90"] == pytest.approx(0.85)  # 0.7 of the way from 0.5 to 1
     ratios = [row[f"ratio_estimate_{of}"] for of in ("p10", "median", "p90")]
-    assert ratios == pytest.approx([1, 1, 1.7])
+    assert ratios == pytest.approx([0.65, 1, 1.7])
 
 
 def test_the_summary_of_collectives_has_no_regions():

@@ -123,6 +123,21 @@ def test_a_critical_batch_worked_out_by_hand():
     assert row["critical_exact"] == pytest.approx(12 / (2.56 - 0.8), rel=1e-15)
 
 
+def test_math_that_grows_as_fast_as_memory_never_overtakes_it():
+    """A chip on which both grow by 1 s with a sequence of 700 tokens: 699 is the last context."""
+    sweep = {**ON_H100, "splits": [{"tp": 1}], "chips": ["own"]}
+    grown = {"flops": 140_838_436_864, "memory": 229_376_000}
+    own = {
+        "units": {"matrix": {"bf16": {"flops_per_s": grown["flops"]}}},
+        "memory": {"hbm": {"bytes_per_s": grown["memory"], "capacity_bytes": 10**12}},
+    }
+    grid = {"B": 1, "S": [699, 700]}
+    of = model_sweep({**sweep, "grid": grid, "thresholds": ["B", "S"]}, {"own": own})
+    rows = step_thresholds(of).to_dicts()
+    assert column(rows, "outcome") == ["found", "never", "found"]
+    assert rows[-1]["critical"] == 699
+
+
 def test_latencies_and_slopes_of_collectives_worked_out_by_hand():
     """Two chips: o and down each sum 4 B bytes, 0.8 B seconds but 4 at least.
 

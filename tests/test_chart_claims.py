@@ -1,0 +1,114 @@
+"""What pictures show besides the rows behind them: worked out again from these rows."""
+
+import charted
+import polars as pl
+import pytest
+
+import rooflines
+from rooflines import charts
+
+CHARTS = {chart.chart: chart for chart in charted.loaded().charts}
+SWEEP = {"operation": "matmul", "grid": {"B": [1, 64], "D": 64, "F": 64}, "dtypes": ["bf16"]}
+
+
+def pictures(kind, **choice):
+    """The views of a chart with some options."""
+    views = charted.views(CHARTS[kind])
+    found = [view for case, view in views if choice.items() <= case.items()]
+    assert found
+    return found
+
+
+def test_a_ridge_is_that_of_the_main_memory_wherever_it_is_listed():
+    levels = {"sram": {"bytes_per_s": 1e14}, "hbm": {"bytes_per_s": 1e12}}
+    peak = {"matrix": {"bf16": {"flops_per_s": 3e14}}}
+    main_first = dict(reversed(levels.items()))
+    own = {
+        f"own-{number}": {"units": peak, "memory": memory, "source": "made up"}
+        for number, memory in enumerate((levels, main_first))
+    }
+    config = rooflines.load_config({"sweeps": {"s": {**SWEEP, "chips": [*own]}}, "chips": own})
+    rows = charts.view("chips", charts.of_config(config), "s", by="ridge").rows
+    assert rows["ridge"].to_list() == [300, 300]
+
+
+def test_a_point_is_on_the_front_unless_one_that_fits_is_better_in_both():
+    for view in pictures("front", basis="nominal"):
+        points = pl.concat(
+            [
+                view.data["points"].select("chip", "user", "rate", fits=pl.col("state") == 1),
+                view.data["fronts"].select("chip", "user", "rate", fits=pl.lit(value=True)),
+            ]
+        ).filter("fits")
+        assert points.height == view.rows["fits"].sum()
+        better = points.join(points, on="chip").filter(
+            pl.col("user_right") >= pl.col("user"),
+            pl.col("rate_right") >= pl.col("rate"),
+            (pl.col("user_right") > pl.col("user")) | (pl.col("rate_right") > pl.col("rate")),
+        )
+        front = points.join(better, on=["chip", "user", "rate"], how="anti").unique()
+        drawn = view.data["fronts"].select("chip", "user", "rate", fits=pl.lit(value=True))
+        assert set(drawn.rows()) == set(front.rows())
+
+
+def test_points_that_do_not_fit_hide_no_front():
+    """Unsplit, one chip gives most; where its memory is too small for that, eight chips do."""
+    own = {"small": {"base": "h100-sxm", "memory.hbm.capacity_bytes": 6e9, "source": "made up"}}
+    sweep = {
+        "models": ["llama-3.1-8b"],
+        "grid": {"B": [1, 4], "S": 1024},
+        "splits": [{"tp": 1}, {"tp": 8}],
+        "dtypes": ["bf16"],
+        "chips": ["small"],
+    }
+    config = rooflines.load_config({"model-sweeps": {"m": sweep}, "chips": own})
+    view = charts.view("front", charts.of_config(config), "m")
+    assert view.rows["fits"].any()
+    assert not view.rows["fits"].all()
+    assert view.data["fronts"].height > 0
+
+
+def test_a_front_under_another_is_widened():
+    own = {"twin-1": {"base": "h100-sxm", "name": "Twin", "source": "made up"}}
+    sweep = {**charted.SERVED, "models": ["llama-3.1-8b"], "chips": ["h100-sxm", "twin-1"]}
+    sweep = {**sweep, "dtypes": ["bf16"], "calibration": None}
+    config = rooflines.load_config({"model-sweeps": {"m": sweep}, "chips": own})
+    fronts = charts.view("front", charts.of_config(config), "m").data["fronts"]
+    assert dict(fronts.select("chip", "beneath").unique().rows()) == {"h100-sxm": 1, "twin-1": 0}
+
+
+def test_names_of_fronts_say_what_a_chip_gives_at_the_target():
+    for view in pictures("front", basis="nominal"):
+        quick = view.data["fronts"].filter(pl.col("user") >= 50).group_by("chip")
+        best = dict(quick.agg(pl.col("rate").max()).rows())
+        names = view.data["names"]
+        assert {chip for chip, text in names.select("chip", "text").rows() if "/s" in text} == {
+            *best
+        }
+        assert best.items() <= dict(names.select("chip", "rate").rows()).items()
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "more"),
+    [("roofline", "point", {"basis": "calibrated"}), ("attained", "curves", {})],
+)
+def test_a_band_is_fastest_at_the_short_times(kind, data, more):
+    choice = {"chip": "h100-sxm", "dtypes": "bf16", **more}
+    view = charts.view(kind, charted.results(), "free", **choice)
+    band = view.data[data].drop_nulls(["fast", "slow"])
+    assert band.height > 0
+    assert (band["fast"] > band["slow"]).all()
+
+
+def test_shares_of_layers_add_to_all():
+    for view in pictures("time", by="kernel"):
+        parts = view.data["parts"].group_by("row").agg(pl.col("share").sum(), pl.col("right").max())
+        assert parts["share"].to_list() == pytest.approx([1] * parts.height)
+        assert parts["right"].to_list() == pytest.approx([1] * parts.height)
+
+
+def test_a_timing_attains_its_flops_over_its_measured_time():
+    for view in pictures("measured", by="roof"):
+        dots = view.data["dots"]
+        flops = 2.0 * dots["B"] * dots["D"] * dots["F"]
+        assert dots["flops_per_s"].to_list() == pytest.approx((flops / dots["seconds"]).to_list())
