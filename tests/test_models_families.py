@@ -9,8 +9,8 @@ from hf_configs import config_of
 from plain_files import plain_file
 
 from rooflines import RooflinesError, models
-from rooflines.models.families import FAMILIES
-from rooflines.models.hf import TEXT_PARTS
+from rooflines.models.families import families
+from rooflines.models.keys import tables
 
 Config = dict[str, Any]
 
@@ -75,6 +75,8 @@ DELTA_STATE: Config = {
     "value": 8,
     "conv": 4,
 }
+
+TEXT_PARTS = tables()["text-parts"]
 
 CASES: dict[str, tuple[Config, Config]] = {
     "cohere2": (
@@ -413,8 +415,8 @@ def test_every_family_is_tried():
         "qwen3_vl_moe_text": "qwen3_moe",
         "qwen3_vl_text": "qwen3",
     }
-    assert tried | set(same) == set(FAMILIES)
-    assert all(FAMILIES[one] is FAMILIES[other] for one, other in same.items())
+    assert tried | set(same) == set(families())
+    assert all(families()[one] == families()[other] for one, other in same.items())
 
 
 @pytest.mark.parametrize("family", TEXT_PARTS)

@@ -269,7 +269,10 @@ LLAMA4 = config_of(ENTRIES["llama-4-scout"])
 
 REFUSALS: dict[str, tuple[Any, str]] = {
     "an unknown family": (of("llama-3.1-8b", model_type="lama"), "'lama'.*\n  close to it: llama"),
-    "state space": (of("llama-3.1-8b", model_type="mamba2"), "'mamba2', which is no family"),
+    "state space": (
+        of("llama-3.1-8b", model_type="mamba2"),
+        "'mamba2': every layer is a state-space model",
+    ),
     "a vision part": (of("llama-3.1-8b", vision_config={"a": 1}), "vision_config is set"),
     "encoder and decoder": (of("llama-3.1-8b", is_encoder_decoder=True), "is_encoder_decoder is"),
     "a size per layer": (of("llama-3.1-8b", intermediate_size=[1, 2]), "intermediate_size differs"),

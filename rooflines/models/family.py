@@ -1,7 +1,7 @@
 """The keys of a family of config.json, and the shape that they give.
 
 A family is data: which keys hold its sizes, what its files leave out, and which layers have a
-window, experts or another mixer. `families` has the tables.
+window, experts or another mixer. `families.yaml` has the tables.
 """
 
 from __future__ import annotations
@@ -28,26 +28,27 @@ DENSE, SPARSE_MLP = "dense", "sparse"
 """Values of `mlp_layer_types`."""
 
 
-def every(step: int, *, last: bool = True, key: str | None = None) -> LayerRule:
-    """Every `step`-th layer: the last of each `step`, or the first.
+@dataclass(frozen=True)
+class Every:
+    """Every so many layers.
 
-    Args:
-        step: Layers of a period [1].
-        last: Whether it is the last layer of a period that has it, else the first.
+    Attributes:
+        every: Layers of a period [1].
         key: A key that states the period.
+        last: Whether it is the last layer of a period, else the first.
+        others: Whether it is the other layers instead.
     """
 
-    def rule(keys: Keys) -> list[bool]:
-        period = step if key is None else keys.size(key, step)
-        place = period - 1 if last else 0
-        return [index % period == place for index in range(keys.layers())]
+    every: int
+    key: str | None = None
+    last: bool = True
+    others: bool = False
 
-    return rule
-
-
-def all_but(rule: LayerRule) -> LayerRule:
-    """The layers that a rule leaves out."""
-    return lambda keys: [not has for has in rule(keys)]
+    def __call__(self, keys: Keys) -> list[bool]:
+        """Whether each layer is meant."""
+        period = self.every if self.key is None else keys.size(self.key, self.every)
+        place = period - 1 if self.last else 0
+        return [(index % period == place) != self.others for index in range(keys.layers())]
 
 
 def everywhere(keys: Keys) -> list[bool]:

@@ -13,10 +13,10 @@ from typing import Any
 from rooflines.basics.errors import RooflinesError, close_to, placed, printable, quote
 from rooflines.catalogue.forms import checked
 from rooflines.models.dtypes import ModelDtypes, dtypes_of
-from rooflines.models.families import FAMILIES
+from rooflines.models.families import families
 from rooflines.models.family import form_of
 from rooflines.models.hf_dtypes import published_dtypes
-from rooflines.models.keys import ENCODER, VISION, Keys
+from rooflines.models.keys import ENCODER, VISION, Keys, tables
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
 
@@ -28,22 +28,6 @@ QUANTIZED_JSON = "hf_quant_config.json"
 
 LARGEST_FILE = 2 * 2**20
 """Bytes of a config.json [byte]; a larger one is a mistake."""
-
-TEXT_PARTS = {
-    "gemma3": "gemma3_text",
-    "gemma4": "gemma4_text",
-    "kimi_k25": "deepseek_v3",
-    "kimi_k3": "kimi_linear",
-    "llama4": "llama4_text",
-    "minimax_m3_vl": "minimax_m3",
-    "mistral3": "mistral",
-    "qwen3_5": "qwen3_5_text",
-    "qwen3_5_moe": "qwen3_5_moe_text",
-    "qwen3_vl": "qwen3_vl_text",
-    "qwen3_vl_moe": "qwen3_vl_moe_text",
-}
-"""Families with encoders, and the family of their text part, under `text_config`, if that does not
-say."""
 
 SHARED_KEYS = ("tie_word_embeddings", "torch_dtype", "dtype", "quantization_config")
 """Keys of the whole model that hold for its text part too."""
@@ -137,7 +121,7 @@ def _model(
     config: Mapping[str, Any], name: str, beside: Mapping[str, Any] | None, given: object
 ) -> Model:
     outer, note = config.get("model_type"), None
-    if isinstance(outer, str) and outer in TEXT_PARTS:
+    if isinstance(outer, str) and outer in tables()["text-parts"]:
         config, note = _text_part(config, outer)
     family = _checked_family(config.get("model_type"))
     for key in ENCODER_KEYS:
@@ -145,7 +129,7 @@ def _model(
             raise RooflinesError(key, f"is set: {VISION}", "use a model of text alone")
     if config.get("is_encoder_decoder"):
         raise RooflinesError("is_encoder_decoder", f"is true: {ENCODER}", "use another model")
-    table = FAMILIES[family]
+    table = families()[family]
     keys = Keys(config, family, table.defaults)
     form, stack = form_of(keys, table)
     shape = checked(Shape, {"family": family, **form})
@@ -180,9 +164,9 @@ def _text_part(config: Mapping[str, Any], family: str) -> tuple[Mapping[str, Any
     Raises:
         RooflinesError: It is no object, or contradicts what surrounds it.
     """
-    text = config.get("text_config")
+    text, part = config.get("text_config"), tables()["text-parts"][family]
     if text is None:
-        return {**config, "model_type": TEXT_PARTS[family]}, None
+        return {**config, "model_type": part}, None
     if not isinstance(text, Mapping):
         raise RooflinesError("text_config", f"is {quote(text)}, which is no object", "correct it")
     shared = {key: config[key] for key in SHARED_KEYS if config.get(key) is not None}
@@ -190,7 +174,7 @@ def _text_part(config: Mapping[str, Any], family: str) -> tuple[Mapping[str, Any
         if text.get(key, value) not in (value, None):
             problem = f"is {quote(value)}, and {quote(text[key])} in text_config"
             raise RooflinesError(key, problem, "correct one of them")
-    named = {"model_type": TEXT_PARTS[family], "_name_or_path": config.get("_name_or_path")}
+    named = {"model_type": part, "_name_or_path": config.get("_name_or_path")}
     return {**named, **text, **shared}, TEXT_NOTE
 
 
@@ -201,8 +185,10 @@ def _checked_family(family: object) -> str:
         raise RooflinesError("", "lacks model_type", "add it: the file may be incomplete")
     if not isinstance(family, str):
         raise RooflinesError("model_type", f"is {quote(family)}, which is no text", fix)
-    if family in FAMILIES:
+    known, refused = [*families(), *tables()["text-parts"]], tables()["refused"]
+    if family in families():
         return family
-    known = [*FAMILIES, *TEXT_PARTS]
+    if family in refused:
+        raise RooflinesError("model_type", f"is {quote(family)}: {refused[family]}", fix)
     problem = f"is {quote(family)}, which is no family that is known"
     raise RooflinesError("model_type", problem, fix, close=close_to(family, known))

@@ -144,6 +144,16 @@ def layer_pattern(keys: Keys) -> list[str]:
     return types
 
 
+def expert_letters(keys: Keys) -> list[bool]:
+    """The experts of Nemotron-H, by its pattern."""
+    return [kind == "moe" for kind in layer_pattern(keys)]
+
+
+def hybrid_layers(keys: Keys) -> list[bool]:
+    """The windows of MiMo-V2, by its pattern."""
+    return [kind == 1 for kind in keys.kinds("hybrid_layer_pattern", (0, 1))]
+
+
 def mamba_hybrid(keys: Keys, form: Form, stack: Stack) -> None:
     """Nemotron-H and Nemotron 3: each layer is Mamba-2, attention, an MLP or experts."""
     kinds = layer_pattern(keys)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, quote
 from rooflines.basics.numbers import whole
+from rooflines.basics.yaml_file import read_yaml
 from rooflines.models.shape import LARGEST
 
 if TYPE_CHECKING:
@@ -24,43 +27,19 @@ MOST_LAYERS = 10_000
 """More layers than any model has [1]."""
 
 OFF: tuple[object, ...] = (None, False, [], {})
-"""Values of `WITHOUT` that change no count."""
+"""Values that switch something off."""
 
-HARMLESS = frozenset(
-    """
-    _attn_implementation _attn_implementation_autoset _name_or_path architectures attention_dropout
-    attn_implementation attn_logit_softcapping auto_map aux_loss_alpha bad_words_ids
-    begin_suppress_tokens bos_token_id cache_implementation chunk_size_feed_forward clip_qkv
-    decoder_start_token_id diversity_penalty do_sample early_stopping embd_pdrop
-    encoder_no_repeat_ngram_size eos_token_id exponential_decay_length_penalty
-    final_logit_softcapping finetuning_task for_llm_compression forced_bos_token_id
-    forced_eos_token_id generation_config hidden_act hidden_activation hidden_dropout id2label
-    initializer_range label2id layer_norm_epsilon layernorm_epsilon length_penalty logits_soft_cap
-    max_length min_length model_type moe_router_dtype no_repeat_ngram_size norm_eps norm_topk_prob
-    num_beam_groups num_beams num_logits_to_keep num_return_sequences
-    original_max_position_embeddings output_attentions output_hidden_states output_router_logits
-    output_scores pad_token_id partial_rotary_factor prefix pretraining_tp problem_type
-    query_pre_attn_scalar remove_invalid_values repetition_penalty resid_pdrop residual_in_fp32
-    return_dict return_dict_in_generate rms_norm_eps rope_interleave rope_local_base_freq
-    rope_parameters rope_scaling rope_theta rotary_dim routed_scaling_factor router_aux_loss_coef
-    router_jitter_noise scoring_func sep_token_id seq_aux suppress_tokens swiglu_limit
-    task_specific_params temperature tf_legacy_loss tokenizer_class top_k top_p torchscript
-    transformers.js_config transformers_version typical_p unk_token_id use_bfloat16 use_cache
-    """.split()  # noqa: SIM905, one name a line would be a page
-)
-"""Keys that change no count in any family."""
+FILE = Path(__file__).with_name("families.yaml")
 
-WITHOUT = frozenset(
-    [
-        "add_cross_attention",
-        "cross_attention_hidden_size",
-        "is_decoder",
-        "is_encoder_decoder",
-        "pruned_heads",
-        "tie_encoder_decoder",
-    ]
-)
-"""Keys that change no count while they are off."""
+
+@cache
+def tables() -> Mapping[str, Any]:
+    """The tables of keys: `families`, `text-parts`, `refused`; sets `harmless`, `switches`."""
+    content = read_yaml(FILE)
+    return {
+        **content,
+        **{name: frozenset(content[name].split()) for name in ("harmless", "switches")},
+    }
 
 
 class Keys:
@@ -225,14 +204,14 @@ class Keys:
         Raises:
             RooflinesError: There are such keys; each is a mistake.
         """
-        known = self.read | HARMLESS
+        known, off = self.read | tables()["harmless"], tables()["switches"]
         fix = (
             "remove it if it changes neither weights nor cache, or write the model out as "
             "docs/own-model.md says"
         )
         with Mistakes() as mistakes:
             for key, value in self.config.items():
-                if key in known or (key in WITHOUT and value in OFF):
+                if key in known or (key in off and value in OFF):
                     continue
                 with mistakes.at(str(key)):
                     problem = f"is a key that configs of {self.family} are not known to have"
