@@ -23,7 +23,7 @@ from rooflines.model.resources import RATES
 CASES = sorted(FOLDER.glob("*.txt"))
 
 
-MOST_LINES, MOST_MODEL_LINES = 30, 40
+MOST_LINES, MOST_MODEL_LINES = 30, 42
 """Lines of a screen, of an operation and of a model, the prompt aside [1]."""
 
 

@@ -42,7 +42,7 @@ def test_the_reviewed_explanations_cover_what_can_be_said():
         "682 tokens/s per chip",
         "context S is beyond the 131,072 tokens that the model is made for",
         "does not fit: 163 GB of weights and caches, 80 GB of hbm; tp=4 is enough compute",
-        "80 GB of hbm; tp=32 over nvlink,infiniband is enough",
+        "80 GB of hbm; tp=16 over nvlink,infiniband is enough",
         "TTFT 186 ms",
         "5,519 with full overlap",
         "11.1% of peak; at least 11.6 ms",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from command_line import said
+from command_line import offered, refused, said
 from explained import CONFIG_FORM, MODEL
 from hf_configs import config_of
 
@@ -75,7 +75,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "h100-sxm llama-3.1-70b B=1 S=1 nvfp4": ("no nvfp4 peak of its matrix unit", "fp8, int8"),
     "h100-sxm llama-3.1-70b B=1 S=1 weights=fp8": (
         "dtypes lacks cache",
-        "add cache=, activations=, compute=.",
+        "write weights=fp8,cache=fp8,activations=bf16,compute=fp8.",
     ),
     "h100-sxm llama-3.1-70b B=1 S=1 weights=fp8,fp8": ("dtypes has 'fp8'", "cache="),
     "h100-sxm llama-3.1-70b B=1 S=1 --split 8": ("split has '8'", "write tp=8"),
@@ -112,6 +112,77 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "h100-sxm nope.json B=1 S=1": ("nope.json does not exist.", "path"),
 }
+
+
+FIXED: dict[str, str] = {
+    "h100-sxm lamma-3.1-70b B=64 S=8192": "h100-sxm llama-3.1-70b B=64 S=8192",
+    "h100-sxm llama-3.1-7b B=64 S=8192": "h100-sxm config.json B=64 S=8192",
+    "h100-sxm meta/Llama-3.1-70B B=64 S=8192": "h100-sxm llama-3.1-70b B=64 S=8192",
+    "h101 llama-3.1-70b B=64 S=8192": "h100-sxm llama-3.1-70b B=64 S=8192",
+    "h100-sxm llama-70b B=64 S=8192": "h100-sxm llama-3.1-70b B=64 S=8192",
+    "llama-3.1-70b B=64 S=8192": "llama-3.1-70b B=64 S=8192 h100-sxm",
+    "h100-sxm llama-3.1-70b": "h100-sxm llama-3.1-70b B=64 S=8192",
+    "h100-sxm llama-3.1-70b B=64": "h100-sxm llama-3.1-70b B=64 S=8192",
+    "h100-sxm llama-3.1-70b B=64 S=0": "h100-sxm llama-3.1-70b B=64 S=1",
+    "h100-sxm llama-3.1-70b B=1 S=2 D=3": "h100-sxm llama-3.1-70b B=1 S=2",
+    "h100-sxm llama-3.1-70b B=1 B=2 S=1": "h100-sxm llama-3.1-70b B=64,128 S=1",
+    "h100-sxm llama-3.1-70b 1x2x3": "h100-sxm llama-3.1-70b B=64 S=8192",
+    "h100-sxm llama-3.1-70b qwen3-8b B=1 S=1": "h100-sxm qwen3-8b B=1 S=1",
+    "h100-sxm llama-3.1-70b B=1 S=1 w8a16": "h100-sxm llama-3.1-70b B=1 S=1 bf16",
+    "h100-sxm llama-3.1-70b B=1 S=1 bf61": "h100-sxm llama-3.1-70b B=1 S=1 bf16",
+    "h100-sxm llama-3.1-70b B=1 S=1 nvfp4": "h100-sxm llama-3.1-70b B=1 S=1 int8",
+    "h100-sxm llama-3.1-70b B=1 S=1 weights=fp8": (
+        "h100-sxm llama-3.1-70b B=1 S=1 weights=fp8,cache=fp8,activations=bf16,compute=fp8"
+    ),
+    "h100-sxm llama-3.1-70b B=1 S=1 weights=fp8,fp8": (
+        "h100-sxm llama-3.1-70b B=1 S=1 weights=fp8,cache=fp8,activations=bf16,compute=fp8"
+    ),
+    "h100-sxm llama-3.1-70b B=1 S=1 --split 8": "h100-sxm llama-3.1-70b B=1 S=1 --split tp=8",
+    "h100-sxm llama-3.1-70b B=1 S=1 --split tp=8,tp=4": (
+        "h100-sxm llama-3.1-70b B=2 S=1 --split tp=4,dp=2"
+    ),
+    "h100-sxm llama-3.1-70b B=1 S=1 --split tp=x": "h100-sxm llama-3.1-70b B=1 S=1 --split tp=8",
+    "h100-sxm llama-3.1-70b B=1 S=1 --split pp=2": "h100-sxm llama-3.1-70b B=1 S=1 --split tp=2",
+    "h100-sxm llama-3.1-70b B=1 S=1 --split tp=3": "h100-sxm llama-3.1-70b B=1 S=1 --split tp=8",
+    "h100-sxm llama-3.1-70b B=1 S=1 --split tp=16": (
+        "h100-sxm llama-3.1-70b B=1 S=1 --split tp=16 --network infiniband"
+    ),
+    "h100-sxm llama-3.1-70b B=1 S=1 --split dp=2": "h100-sxm llama-3.1-70b B=64 S=1 --split dp=2",
+    "h100-sxm llama-3.1-70b B=1 S=1 --split ep=2,tp=2": (
+        "h100-sxm llama-3.1-70b B=1 S=1 --split tp=8"
+    ),
+    "h100-sxm llama-3.1-70b B=1 S=1 --phase decod": (
+        "h100-sxm llama-3.1-70b B=1 S=1 --phase decode"
+    ),
+    "h100-sxm llama-3.1-70b B=1 S=1 --routing al": "h100-sxm llama-3.1-70b B=1 S=1 --routing all",
+    "h100-sxm llama-3.1-70b B=1 S=1 --cache-split x": (
+        "h100-sxm llama-3.1-70b B=1 S=1 --cache-split batch"
+    ),
+    "h100-sxm llama-3.1-70b B=1 S=1 --network nvlik": (
+        "h100-sxm llama-3.1-70b B=1 S=1 --network nvlink"
+    ),
+    "h100-sxm llama-3.1-70b B=1 S=1 --memory l9": "h100-sxm llama-3.1-70b B=1 S=1 --memory hbm",
+    "h100-sxm llama-3.1-70b B=1 S=9 T=3 --phase prefill": (
+        "h100-sxm llama-3.1-70b B=1 S=9 --phase prefill"
+    ),
+    "h100-sxm llama-3.1-70b B=1 S=1 --shards 2 --unit vector": (
+        "h100-sxm llama-3.1-70b B=1 S=1 --split tp=8"
+    ),
+    "h100-sxm 1x2x3 bf16 --split tp=8 --cache-split heads": "h100-sxm 1x2x8 bf16 --split tp=8",
+    "h100-sxm gemm 128x8192x8192 bf16": "h100-sxm 128x8192x8192 bf16",
+    "h100-sxm nope.json B=1 S=1": "h100-sxm config.json B=1 S=1",
+}
+"""What a reader of each message types next."""
+
+
+@pytest.mark.parametrize("words", WRONG, ids=WRONG)
+def test_the_fix_that_is_offered_works_when_typed(words, tmp_path, monkeypatch, capsys):
+    entry = model_entries()["llama-3.1-8b"].model_dump(exclude_none=True)
+    (tmp_path / "config.json").write_text(json.dumps(config_of(entry)), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    message = refused(capsys, "explain", *words.split()) + "config.json"
+    assert offered(message, words.split(), FIXED[words].split())
+    said(capsys, "explain", *FIXED[words].split())
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG.items(), ids=WRONG)

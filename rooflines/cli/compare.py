@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    import polars as pl
+    from rooflines.cli.differences import Differences
 
 EXAMPLES = """
 \b
@@ -49,7 +49,7 @@ def command(one: str, other: str, config: str | None, *, csv: bool) -> None:
         differences = of_configs(one, other)
     else:
         differences = of_chips(one, other, config)
-    click.echo(as_csv(differences.frame) if csv else _text(differences.summary, differences.frame))
+    click.echo(as_csv(differences.frame) if csv else _text(differences))
 
 
 def _is_config(name: str) -> bool:
@@ -59,10 +59,12 @@ def _is_config(name: str) -> bool:
     return False
 
 
-def _text(summary: list[str], frame: pl.DataFrame) -> str:
+def _text(differences: Differences) -> str:
     """The summary, then the first differences."""
     from rooflines.cli.output import as_table, number, width  # noqa: PLC0415, as above
 
+    frame = differences.frame
+    names = ("what", *differences.names, "ratio", "because of")
     shown = [
         (
             row["what"],
@@ -73,6 +75,6 @@ def _text(summary: list[str], frame: pl.DataFrame) -> str:
         )
         for row in frame.head(MOST_SHOWN).to_dicts()
     ]
-    table = [as_table(frame.columns, shown, width())] if shown else []
+    table = [as_table(names, shown, width())] if shown else []
     more = [f"... {frame.height - MOST_SHOWN:,} more: --csv"] if frame.height > MOST_SHOWN else []
-    return "\n".join([*summary, *(["", *table] if table else []), *more])
+    return "\n".join([*differences.summary, *(["", *table] if table else []), *more])

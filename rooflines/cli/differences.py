@@ -40,10 +40,12 @@ class Differences(NamedTuple):
     """What differs.
 
     Attributes:
+        names: What is compared.
         summary: The main points, a line each.
         frame: `what`, `one`, `other`, `ratio` (other / one), `because_of`; a row per difference.
     """
 
+    names: tuple[str, str]
     summary: list[str]
     frame: pl.DataFrame
 
@@ -93,7 +95,8 @@ def of_chips(one: str, other: str, config: str | None = None) -> Differences:
             f"Most with {name}: {_text(most['one'])} and {_text(most['other'])}, "
             f"because of {most['because_of']}"
         )
-    return Differences(summary, pl.DataFrame([*differ, *numbers], schema=SCHEMA, orient="row"))
+    frame = pl.DataFrame([*numbers, *differ], schema=SCHEMA, orient="row")
+    return Differences((one, other), summary, frame)
 
 
 def _prices(one: str, other: str, chips: Mapping[str, Chip]) -> str:
@@ -228,9 +231,8 @@ def of_configs(one: str, other: str) -> Differences:
         summary.append(f"Most: {most['what']}: {_text(most['one'])} and {_text(most['other'])}")
     if sizes and not numbers:
         summary.append("No number of a chip differs: see the sweeps (efficiency, tile, shares)")
-    return Differences(
-        summary, pl.DataFrame([*counts, *numbers, *sizes], schema=SCHEMA, orient="row")
-    )
+    frame = pl.DataFrame([*counts, *numbers, *sizes], schema=SCHEMA, orient="row")
+    return Differences((one, other), summary, frame)
 
 
 def _changed_numbers(configs: Sequence[Config]) -> list[dict[str, Any]]:

@@ -43,7 +43,7 @@ Shardings of BD,DF->BF:
 """ + "\n".join(f"  {name:<27}{meaning}" for name, meaning in SHARDINGS.items())
 
 OF_OPERATIONS = ("operation", "shards", "sharding", "unit", "flops")
-OF_MODELS = ("phase", "routing", "cache_split")
+OF_MODELS = ("phase", "routing", "cache_split", "price")
 """Options of one kind of question only."""
 
 
@@ -117,13 +117,15 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 @click.option(
     "--config", metavar="FILE", help="A config whose chips, prices and calibrations count too."
 )
+@click.option("--csv", "csv", is_flag=True, help="The rows of the table as CSV, all columns.")
 @click.option("--json", "as_json", is_flag=True, help="The whole answer as JSON.")
-def command(
+def command(  # noqa: PLR0913, the options
     words: tuple[str, ...],
     config: str | None,
     settings: tuple[str, ...],
     price: str | None,
     *,
+    csv: bool,
     as_json: bool,
     **options: str | None,
 ) -> None:
@@ -136,9 +138,10 @@ def command(
     SIZES of an operation are BxDxF in the order of its letters, or LETTER=SIZE words, of a matmul
     also M=, K= and N=; of a model B=, its sequences, and S=, the tokens of each. 8k is 8,192; a
     list 64,128, a range 1..512 (doubling) or 64..256+64, and several chips or DTYPES make a table.
-    MODEL is an id, a published name, or the path of a config.json; its DTYPES are a format, by
-    default bf16, or weights=fp8,cache=fp8,activations=bf16,compute=fp8. The words may be in any
-    order, names in any case; a family name such as h100 stands for its usual chip.
+    MODEL is an id, a published name, or the path of a config.json; its DTYPES are a format, or
+    weights=fp8,cache=fp8,activations=bf16,compute=fp8, by default those that it is published in;
+    of an operation bf16. The words may be in any order, names in any case; a family name such as
+    h100 stands for its usual chip.
     """
     from rooflines.cli.output import known_of  # noqa: PLC0415, help does not wait for it
     from rooflines.explanation.words import read_words  # noqa: PLC0415, the same
@@ -149,14 +152,15 @@ def command(
     if operation := given.pop("operation", None):
         asked.take("operation", operation)
         given["operation"] = operation
-    _check_options(given, of_a_model=asked.model is not None)
+    priced = [*given, *(["price"] if price is not None else [])]
+    _check_options(priced, of_a_model=asked.model is not None)
     known = _with_own_numbers(asked, known, settings, price)
     if softwares := given.get("calibration"):
         given["calibration"] = softwares.split(",")
     answer = (_model if asked.model else _operation)(asked, known, given)
     for note in asked.notes:
         click.echo(note, err=True)
-    click.echo(_json(answer) if as_json else _screen(answer))
+    click.echo(_csv(answer) if csv else _json(answer) if as_json else _screen(answer))
 
 
 def _check_options(given: Iterable[str], *, of_a_model: bool) -> None:
@@ -198,8 +202,11 @@ def _with_own_numbers(
 def _operation(asked: Words, known: Known, options: Mapping[str, Any]) -> Explanation | Cases:
     """The explanation of an operation, or of its cases."""
     from rooflines.explanation import cases, of_operation  # noqa: PLC0415, as above
-    from rooflines.explanation.question import operation_sweep  # noqa: PLC0415, the same
+    from rooflines.explanation.question import FORMAT, operation_sweep  # noqa: PLC0415, the same
 
+    if not asked.dtypes:
+        asked.dtypes = [FORMAT]
+        asked.notes.append(f"dtypes are {FORMAT}, since none are typed; `rooflines list dtypes`")
     options = {**options, "operation": asked.operation}
     sizes: Any = {**asked.sizes} or asked.product or ""
     if split := options.pop("split", None):
@@ -213,7 +220,7 @@ def _operation(asked: Words, known: Known, options: Mapping[str, Any]) -> Explan
 def _model(asked: Words, known: Known, options: Mapping[str, Any]) -> Explanation | Cases:
     """The explanation of a model, or of its cases."""
     from rooflines.explanation import cases, of_model  # noqa: PLC0415, as above
-    from rooflines.explanation.question import model_sweep  # noqa: PLC0415, the same
+    from rooflines.explanation.question import FORMAT, model_sweep  # noqa: PLC0415, the same
 
     if asked.product is not None:
         from rooflines.basics.errors import RooflinesError, quote  # noqa: PLC0415, as above
@@ -224,6 +231,10 @@ def _model(asked: Words, known: Known, options: Mapping[str, Any]) -> Explanatio
     sweep = model_sweep(
         asked.chips, asked.model or "", asked.sizes, known, dtypes=asked.dtypes, **options
     )
+    if not asked.dtypes:
+        label = sweep.blocks[0].cases[0].dtypes.label
+        why = "since none are typed" if label == FORMAT else "as the model is published"
+        asked.notes.append(f"dtypes are {label}, {why}")
     single = sweep.rows == 1 and not sweep.skipped
     return of_model.explained(sweep) if single else cases.model_cases(sweep)
 
@@ -238,6 +249,16 @@ def _long_form(sharding: str | None) -> Any:  # noqa: ANN401, a name or any YAML
         return yaml.safe_load(sharding)
     except (yaml.YAMLError, ValueError, RecursionError):
         return sharding
+
+
+def _csv(answer: Explanation | Cases) -> str:
+    import polars as pl  # noqa: PLC0415, help does not wait for it
+
+    from rooflines.cli.output import as_csv  # noqa: PLC0415, help is fast
+    from rooflines.explanation.cases import Cases  # noqa: PLC0415, as above
+
+    rows = answer.rows if isinstance(answer, Cases) else [answer.row]
+    return as_csv(pl.DataFrame(rows, infer_schema_length=None))
 
 
 def _json(answer: Explanation | Cases) -> str:

@@ -81,7 +81,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     B: int,  # noqa: N803, the letters of the docs
     S: int,  # noqa: N803, the same
     T: int | None = None,  # noqa: N803, the same
-    dtypes: str | Mapping[str, str] = "bf16",
+    dtypes: str | Mapping[str, str] | None = None,
     split: str | Mapping[str, int | str] | None = None,
     phase: str = "decode",
     routing: str = "uniform",
@@ -102,7 +102,8 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         S: Tokens of each sequence after the step; in prefill of the prompt [1].
         T: New tokens of each sequence, in decode; None: 1 [1].
         dtypes: A format for all tensors and products, or `weights`, `cache`, `activations` and
-            `compute`, and perhaps `experts`, `head`, `combine` and `attention`.
+            `compute`, and perhaps `experts`, `head`, `combine` and `attention`; None: as the
+            model is published, or bf16.
         split: `{"tp": 8}`, also `dp` and `ep`, or `tp=8,dp=2`; None: one chip.
         phase: `decode` or `prefill`.
         routing: Which experts tokens choose: `uniform`, `same` or `all`.
@@ -121,7 +122,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         model,
         {"B": B, "S": S} | ({} if T is None else {"T": T}),
         _known(chips, calibrations),
-        dtypes=[dtypes],
+        dtypes=[] if dtypes is None else [dtypes],
         split=split,
         phase=phase,
         routing=routing,

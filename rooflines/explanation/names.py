@@ -30,6 +30,11 @@ class Found(NamedTuple):
     note: str = ""
 
 
+def squeezed(text: str) -> str:
+    """A name without case, spaces, underscores and hyphens."""
+    return re.sub(r"[\s_-]+", "", text.lower())
+
+
 def folded(text: str) -> str:
     """A name without case; spaces and underscores are hyphens."""
     return re.sub(r"[\s_]+", "-", text.strip().lower())
@@ -58,7 +63,7 @@ def chip_named(word: str, chips: Mapping[str, Chip]) -> Found | None:
             others = [other for other in whole if other.startswith(f"{asked}-") and other != name]
             rest = f"; others: {', '.join(others)}" if others else ""
             return Found(name, f"{word} is taken as {name}, the usual one{rest}")
-    own = [name for name, chip in chips.items() if chip.base is not None]
+    own = [name for name, chip in chips.items() if chip.base and name.startswith(asked)]
     return _part_of("chip", word, whole) or _part_of("chip", word, own)
 
 
@@ -88,7 +93,7 @@ def _part_of(kind: str, word: str, names: Iterable[str]) -> Found | None:
     if len(asked) < SHORTEST:
         return None
     parts = asked.split("-")
-    alike = [name for name in names if asked in name] or [
+    alike = [name for name in names if squeezed(word) in squeezed(name)] or [
         name for name in names if all(part in name.split("-") for part in parts)
     ]
     if len(alike) > 1:

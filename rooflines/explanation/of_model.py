@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import LARGEST_SIZE
+from rooflines.catalogue import measured
+from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.unsupported import joining
 from rooflines.critical.batches import first
 from rooflines.critical.rates import factor_of
 from rooflines.critical.steps import step_thresholds
 from rooflines.explanation.answer import Explanation
-from rooflines.explanation.question import formats_on
-from rooflines.explanation.values import Change, Experts, Use, software_of, sourced
+from rooflines.explanation.question import as_published, formats_on
+from rooflines.explanation.values import (
+    Change,
+    Experts,
+    Use,
+    software_of,
+    sourced,
+    timed,
+)
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.network import BETWEEN
 from rooflines.model.operation import MATRIX
@@ -23,6 +32,7 @@ from rooflines.model.step_columns import HEADS
 from rooflines.models.dtypes import step_dtypes
 from rooflines.models.groups import touched_experts
 from rooflines.models.kernels import StepExtents, token_share
+from rooflines.models.shape import DECODE
 from rooflines.sweep.rows import KernelTable, StepTable
 from rooflines.sweep.step_sweep import checked_model_sweep
 
@@ -63,12 +73,31 @@ def explained(sweep: ModelSweep) -> Explanation:
         changes=list(_changes(uses, times, parts)),
         dtypes=_other_dtypes(sweep, row),
         context=case.model.shape.context,
+        published=_published(case, chip),
         capacity_bytes=chip.memory[case.memory].capacity_bytes,
         per_sequence_s=_per_sequence(case, step),
         softwares=_softwares(sweep, case),
         contents=[*case.choice.contents(case.dtypes.computed)],
+        measured=_timed(case),
         **sourced(chip, _used(chip, case, row)),
     )
+
+
+def _timed(case: StepCase) -> dict[str, Any] | None:
+    """Steps of served models on the chip, in the format of all weights."""
+    uniform = case.dtypes.of("experts") == case.dtypes.weights
+    if case.phase != DECODE or case.memory != MAIN_MEMORY or not uniform:
+        return None
+    return timed(measured.STEP, chip=case.chip, dtypes=case.dtypes.weights)
+
+
+def _published(case: StepCase, chip: Chip) -> str | None:
+    """The formats that a model is published in, where the step is in others."""
+    stored = case.model.dtypes
+    if stored is None or case.dtypes.label == step_dtypes(as_published(case.model, [chip])).label:
+        return None
+    own = (f"{key} {each}" for key, each in stored.stored.items() if each != stored.weights)
+    return ", ".join([stored.weights, *own])
 
 
 def _parts(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rooflines.catalogue import measured
+from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.critical.rates import limit_share, needed_intensity, rate_factor
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.answer import Explanation
-from rooflines.explanation.question import dtypes_on
-from rooflines.explanation.values import Change, Use, software_of, sourced
+from rooflines.explanation.question import OPERATION, dtypes_on
+from rooflines.explanation.values import Change, Use, software_of, sourced, timed
 from rooflines.model.columns import NEVER
+from rooflines.model.operation import MATRIX
 from rooflines.model.resources import MATH, RATES, RESOURCES
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.table import table
@@ -46,8 +49,18 @@ def explained(sweep: Sweep) -> Explanation:
         capacity_bytes=chip.memory[chip_rows.memory].capacity_bytes,
         softwares=softwares,
         contents=[fit.contents] if fit and fit.contents else [],
+        measured=_timed(sweep, row),
         **sourced(chip, _used(own, row, compute)),
     )
+
+
+def _timed(sweep: Sweep, row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Timings of matmuls on one chip, from its main memory; short and long ones apart."""
+    alone = row["shards"] == 1 and row["memory"] == MAIN_MEMORY and row["unit"] == MATRIX
+    if sweep.op.name != OPERATION or not alone:
+        return None
+    length = measured.SHORT if row["t_lower_s"] < measured.SHORTEST_LONG else measured.LONG
+    return timed(measured.MATMUL, chip=row["chip"], dtypes=row["dtypes"], length=length)
 
 
 def _uses(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[Use]:

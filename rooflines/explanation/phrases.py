@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.text import count, significant
+from rooflines.explanation.sentences import LEAST_FACTOR, Ranking, Sentence, broken, first_true
 from rooflines.explanation.sheet import Bar, Line, Section, Sheet
 from rooflines.explanation.wording import (
     DIGITS,
@@ -64,15 +65,16 @@ def sheet(explanation: Answer) -> Sheet:
 def asked(row: Mapping[str, Any], sizes: Mapping[str, int], cache_split: str | None = None) -> str:
     """The question: chip, operation or model, sizes, dtypes, split."""
     each = " ".join(f"{letter}={size}" for letter, size in sizes.items())
+    over = Sentence(f" of {row['network']}", rows=[row], moves="network")
+    network = "" if broken(over) else over.text
     if "model" not in row:
         parts = [row["chip"], " ".join(filter(None, [row["operation"], each])), row["dtypes"]]
         if row["sharding"] != "none":
             chips = row.get(AXES) or row["shards"]
-            parts.append(f"{row['sharding']} over {chips} chips of {row['network']}")
+            parts.append(f"{row['sharding']} over {chips} chips{network}")
         return " · ".join(parts)
     parts = [row["chip"], " ".join(filter(None, [row["model"], row["phase"], each])), row["dtypes"]]
     if row["chips"] > 1:
-        network = f" of {row['network']}" if row["network_bytes"] else ""
         parts.append(f"{row['split']} on {row['chips']} chips{network}")
     if cache_split == BY_BATCH:
         parts.append("caches split by batch")
@@ -102,10 +104,32 @@ def _held(explanation: Answer, held: str, most: str = "") -> str:
 
 
 def _finding(explanation: Answer) -> str:
-    """The bottleneck, and the share of the peak that is reached."""
+    """The bottleneck, the least time, and the largest share of the peak."""
     row = explanation.row
-    attained = si(row["attained_flops_per_s"], "FLOP/s")
-    return f"{row['bound']}-bound: {attained}, {percent(row['utilization'])} of peak"
+    time, attained = seconds(row["t_lower_s"]), si(row["attained_flops_per_s"], "FLOP/s")
+    share = percent(row["utilization"])
+    claims: dict[str, Any] = {"rows": [row], "chosen": row["chip"]}
+    return first_true(
+        [
+            Sentence(
+                f"{row['bound']}-bound: at least {time}, at most {attained}, {share} of peak",
+                **claims,
+                blames=row["bound"],
+                attains=True,
+            ),
+            Sentence(f"at least {time}", **claims),
+        ]
+    ).text
+
+
+def _measured(explanation: Answer) -> Iterator[Line]:
+    """How far timings of the chip in these dtypes are above the bound."""
+    timed = explanation.measured
+    if timed is not None:
+        low, high = (significant(timed[name]) for name in ("p10", "p90"))
+        what = "steps served" if explanation.of_a_model else "kernels"
+        of = f"{timed['n']:,} {what}, {timed['software']}"
+        yield Line("measured", "", f"{low} to {high} times the bound, p10 to p90 ({of})")
 
 
 def _facts(explanation: Answer) -> Iterator[Line]:
@@ -117,6 +141,7 @@ def _facts(explanation: Answer) -> Iterator[Line]:
     yield Line("time", "", "".join([both, *_hops(explanation)]))
     if row["t_estimate_s"] is not None:
         yield Line("estimate", "", _estimate(explanation))
+    yield from _measured(explanation)
     for used in explanation.uses:
         if used.intensity is not None and used.needed_intensity is not None:
             have, need = apart(used.intensity, used.needed_intensity)
@@ -215,24 +240,32 @@ def _never(explanation: Answer, threshold: Mapping[str, Any]) -> str:
     return f"{limit} intensity tends to {have} of {need} FLOP/B: {reached}"
 
 
+def _faster(explanation: Answer) -> list[Mapping[str, Any]]:
+    """Other dtypes whose bound is shorter by more than a ranking of bounds needs."""
+    own = explanation.row["t_lower_s"]
+    return [
+        other
+        for other in explanation.dtypes
+        if not broken(Sentence("bound", ranks=Ranking(own, other["t_lower_s"])))
+    ]
+
+
 def _dtypes(explanation: Answer) -> Line:
     """The quickest dtype combinations that are compute-bound at these sizes, and quicker."""
     others = explanation.dtypes
     if not others:
         return Line("dtypes", "no", "the unit computes no others")
-    bound = [
-        other
-        for other in others
-        if other["bound"] == RESOURCES[0].bound
-        and other["t_lower_s"] < explanation.row["t_lower_s"]
-    ]
+    bound = [each for each in _faster(explanation) if each["bound"] == RESOURCES[0].bound]
     if not bound:
         which = f"none of the {len(others)} others" if len(others) > 1 else "the only other one"
         verb = "is" if len(others) > 1 else "is not"
-        text = f"{which} that the unit computes {verb} compute-bound and quicker"
+        quicker = f"compute-bound and quicker by a factor of {LEAST_FACTOR}"
+        text = f"{which} that the unit computes {verb} {quicker}"
         return Line("dtypes", "no", text)
     more = f", {len(bound) - MOST_DTYPES}{NO_BREAK}more" if len(bound) > MOST_DTYPES else ""
-    shown = (f"{other['dtypes']} ({unbroken(other['t_lower_s'])})" for other in bound[:MOST_DTYPES])
+    shown = (
+        f"{other['dtypes']} (bound {unbroken(other['t_lower_s'])})" for other in bound[:MOST_DTYPES]
+    )
     return Line("dtypes", "", f"{', '.join(shown)}{more}")
 
 
@@ -246,11 +279,15 @@ def _step_finding(explanation: Answer) -> str:
         held = si(row["footprint_bytes"], "B")
         room = f"{held} of weights and caches{_where(row)}, {si(capacity, 'B')} of {row['memory']}"
         return f"does not fit: {room}; {_fewest(explanation)}"
-    return (
+    text = (
         f"{row['bound']}-bound: {seconds(row['t_ops_s'])} a step, kernel after kernel, "
         f"{count(row['tokens_per_s_per_chip_ops'])} tokens/s per chip, "
         f"{percent(row['mfu_ops'])} of peak; at least {seconds(row['t_lower_s'])}"
     )
+    other = f"; published in {explanation.published}" if explanation.published else ""
+    claims: dict[str, Any] = {"rows": [row], "chosen": row["chip"]}
+    claims |= {"blames": row["bound"], "published": explanation.published}
+    return first_true([Sentence(text, **claims), Sentence(f"{text}{other}", **claims)]).text
 
 
 def _where(row: Mapping[str, Any]) -> str:
@@ -278,6 +315,7 @@ def _step_facts(explanation: Answer) -> Iterator[Line]:
         of = ", ".join(explanation.softwares) or "measurements"
         within = "".join(f"; matmuls include {each}" for each in explanation.contents)
         yield Line("estimate", "", f"{seconds(row['t_estimate_s'])}, calibrated to {of}{within}")
+    yield from _measured(explanation)
     yield Line("tokens/s", "", _tokens(explanation))
     if quicker := list(_quicker(explanation)):
         yield Line("quicker", "", ", ".join(quicker))
@@ -313,7 +351,8 @@ def _step_fits(explanation: Answer) -> str:
         f"{si(row['cache_footprint_bytes'], 'B')} of caches{_where(row)}"
     )
     most = f"; B up to {row['max_B']:,}" if row["max_B"] else "; no sequence"
-    return _held(explanation, held, f"{most}; {_fewest(explanation)}" if row["fits"] else most)
+    fewer = f"; {_fewest(explanation)}" if row["fits"] and row["chips"] > 1 else ""
+    return _held(explanation, held, f"{most}{fewer}")
 
 
 def _fewest(explanation: Answer) -> str:
@@ -342,13 +381,11 @@ def _costs(explanation: Answer) -> Iterator[str]:
 def _quicker(explanation: Answer) -> Iterator[str]:
     """The formats in which a step is quickest, if one is quicker than those of the question."""
     row = explanation.row
-    for other in explanation.dtypes[:MOST_DTYPES]:
-        if other["t_lower_s"] < row["t_lower_s"]:
-            fits = "; fits" if other["fits"] and not row["fits"] else ""
-            yield (
-                f"all {other['dtypes']}: {unbroken(other['t_lower_s'])} "
-                f"({other['bound']}-bound{fits})"
-            )
+    for other in _faster(explanation)[:MOST_DTYPES]:
+        fits = "; fits" if other["fits"] and not row["fits"] else ""
+        yield (
+            f"all {other['dtypes']}: {unbroken(other['t_lower_s'])} ({other['bound']}-bound{fits})"
+        )
 
 
 def _step_sections(explanation: Answer) -> Iterator[Section]:

@@ -28,7 +28,7 @@ from rooflines.sweep.step_sweep import checked_model_sweep
 from rooflines.sweep.steps import SkippedSteps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations
@@ -39,7 +39,10 @@ NAME = "explain"
 """The name of the sweep of a question."""
 
 OPERATION, FORMAT = "matmul", "bf16"
-"""The operation that sizes without one are of, and the format of a model without dtypes."""
+"""The operation that sizes without one are of, and the format of what is typed without dtypes."""
+
+COMPUTED = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
+"""Formats of weights that are computed in as they are, where the chip has a peak for it."""
 
 SHARES = (1, 0.9)
 """The shares of peak solved for: compute-bound, and nearly so [1]."""
@@ -53,7 +56,10 @@ BLAS = {"M": "B", "K": "D", "N": "F"}
 ALL = "all"
 """Every memory level of a chip that has a bandwidth."""
 
-HOW = "write BxDxF in the order of the operation's letters, such as 128x8192x8192, or B=128 D=8192"
+HOW = (
+    "write BxDxF in the order of the operation's letters, such as 128x8192x8192, "
+    "or B=128 D=8192 F=8192"
+)
 HOW_MODEL = "write B sequences of S tokens, such as B=64 S=8192"
 LIST_CHIPS = "use a chip of the catalogue, such as h100-sxm or tpu-v5e; `rooflines list chips`"
 LIST_DTYPES = "use a combination of the dtype catalogue, such as bf16 or w8a16"
@@ -166,7 +172,7 @@ def model_sweep(  # noqa: PLR0913, the parts of a question
         model: A model, its id, a published name, or the path of a config.json.
         sizes: B, S and, in decode, perhaps T, by letter; each may be several [1].
         known: What can be named.
-        dtypes: Formats, `weights=,cache=,activations=,compute=`, or mappings; none: bf16.
+        dtypes: Formats, `weights=,cache=,activations=,compute=`, or mappings; none: as published.
         split: `tp=8,dp=2`, or a mapping; None: one chip.
         **options: Keys of a sweep: `phase`, `routing`, `cache_split`, `memory`, `network`,
             `calibration`; None: the default.
@@ -182,14 +188,14 @@ def model_sweep(  # noqa: PLR0913, the parts of a question
         with mistakes.at():
             grid = _model_sizes(sizes)
         with mistakes.at("dtypes"):
-            forms = [_format(form) for form in dtypes or [FORMAT]]
+            forms = [_format(form) for form in dtypes]
         with mistakes.at("split"):
             how = "write tp=8, or tp=4,dp=2"
             parts = _by_key(split, how) if isinstance(split, str) else split or {}
     keys = {
         "models": [asked.name],
         "grid": grid,
-        "dtypes": forms,
+        "dtypes": forms or [as_published(asked, (known.chips[chip] for chip in chips))],
         "chips": [*chips],
         "splits": [parts],
         "thresholds": list(AXES),
@@ -267,7 +273,7 @@ def _checked(
             dims = [axis for axis in keys["thresholds"] if axis != SHARDS]
             return _checked({**keys, "thresholds": dims}, build, fix, chips)
         raise RooflinesError.of(
-            _in_words(each, fix, chips) for each in real or error.errors
+            _in_words(each, fix, chips, of_model="models" in keys) for each in real or error.errors
         ) from None
 
 
@@ -275,6 +281,8 @@ def _in_words(
     error: RooflinesError,
     fix_of: Callable[[Left, str | None], str],
     chips: Mapping[str, Chip],
+    *,
+    of_model: bool,
 ) -> RooflinesError:
     """An error of the sweep, with the words of a question in place of config keys."""
     head, _, rest = re.sub(r"\[\d+\]", "", error.where).partition(".")
@@ -288,6 +296,8 @@ def _in_words(
         if need == "memory" and cause.chip is not None:
             has = ", ".join(levels_of(chips[cause.chip]))
             fix = f"choose one of its memory levels with a bandwidth: {has}"
+    elif of_model and place == "dtypes" and not error.close:
+        fix = LIST_FORMATS
     elif head in ("dtypes", "splits"):
         fix = KEY.sub(r"\1=", fix)
     return RooflinesError(place, problem, fix, close=error.close, file=error.file)
@@ -438,6 +448,30 @@ def _combination(form: object) -> object:
     _check_given(form, LIST_DTYPES)
     one_of(form, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
     return form
+
+
+def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, str]:
+    """Dtypes of a step of a model as it is published; the format of all where that is not stated.
+
+    Weights in integers or in a format that a chip has no peak for are computed in 16 bit, and so
+    is attention; caches that are not stated have 16 bit, too.
+
+    Args:
+        model: The model.
+        chips: The chips that compute.
+    """
+    stored = model.dtypes
+    if stored is None:
+        return FORMAT
+    wide = stored.weights if stored.weights in COMPUTED[:2] else FORMAT
+    if set(stored.stored.values()) == {wide}:
+        return wide
+    can = all(stored.weights in chip.units.get(MATRIX, {}) for chip in chips)
+    compute = stored.weights if stored.weights in COMPUTED and can else wide
+    own = {name: dtype for name in ("experts", "head") if (dtype := getattr(stored, name))}
+    own |= {"attention": wide} if compute != wide else {}
+    each = {"weights": stored.weights, "cache": stored.cache or wide, "activations": wide}
+    return each | own | {"compute": compute}
 
 
 def _format(form: object) -> object:

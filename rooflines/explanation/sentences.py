@@ -15,7 +15,7 @@ A remedy makes something faster, and the end of a grid is no finding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,7 @@ class Sentence:
         published: The format that a model is published in, where the first answer is in another.
     """
 
-    text: str
+    text: str = field(kw_only=False)
     rows: Sequence[Mapping[str, Any]] = ()
     chosen: str | None = None
     every: Sequence[str] = ()

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue import measured
 from rooflines.catalogue.chips import chip_sources
 from rooflines.catalogue.parts import parts, records
 
@@ -104,6 +105,8 @@ class Answer:
         documents: Title and address of the sources that are documents, by id.
         softwares: Whose calibrations give the estimate; empty: no software is named.
         contents: What their timings include besides the operation, or the matmuls of the model.
+        measured: How far timings of the chip in these dtypes are above the bound: `software`, `n`,
+            `p10`, `p50`, `p90` [1]; None: no published timings of such a case.
         clock: `boost` if the peak is that of the boost clock; None: not stated.
         limit_shares: Of an operation, for every dimension along which it is never compute-bound:
             the share of the attainable peak that it tends to [1].
@@ -116,6 +119,7 @@ class Answer:
         wider: The smallest `tp` that holds a model over another `network`, where those of the
             question join too few chips; None: they do not, or no network is enough.
         context: The longest context that the model is made for [1]; None: not stated.
+        published: The dtypes that the model is published in, where the question has others.
         cache_split: How chips share the caches of a model: `heads` or `batch`.
         per_sequence_s: What every further sequence adds to the time of compute, of memory (by its
             cache) and of the network (by what is sent), by bottleneck [s].
@@ -133,6 +137,7 @@ class Answer:
     documents: Mapping[str, Mapping[str, str]]
     softwares: Sequence[str] = ()
     contents: Sequence[str] = ()
+    measured: Mapping[str, Any] | None = None
     clock: str | None = None
     limit_shares: Mapping[str, float] = field(default_factory=dict)
     groups: Sequence[Mapping[str, Any]] = ()
@@ -140,6 +145,7 @@ class Answer:
     experts: Experts | None = None
     wider: Mapping[str, Any] | None = None
     context: int | None = None
+    published: str | None = None
     cache_split: str | None = None
     per_sequence_s: Mapping[str, float] = field(default_factory=dict)
 
@@ -171,6 +177,19 @@ def sourced(chip: Chip, paths: Iterable[str]) -> dict[str, Any]:
         for name in sorted(named & set(catalogue))
     }
     return {"numbers": numbers, "documents": documents}
+
+
+def timed(of: str, **case: str) -> dict[str, Any] | None:
+    """How far published timings are above the bound, of the software with most of them.
+
+    Args:
+        of: What was timed: `matmul` or `step`.
+        **case: Columns of the quantiles, such as `chip` and `dtypes`.
+    """
+    rows = measured.measured_quantiles().filter(of=of, over=measured.BOUND, **case)
+    found = rows.filter(rows["software"].is_not_null()).sort("n", "software", descending=True)
+    columns = ("software", "n", "p10", "p50", "p90")
+    return found.select(columns).row(0, named=True) if found.height else None
 
 
 def software_of(calibrations: Calibrations, chip: str, named: Sequence[str], compute: str) -> str:

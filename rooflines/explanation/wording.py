@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics import text as units
 from rooflines.basics.text import significant
 from rooflines.critical.rates import LATENCY
+from rooflines.explanation.sentences import Sentence, broken
 from rooflines.explanation.sheet import Line, NumberSource
+from rooflines.model.resources import MATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -90,12 +92,12 @@ def work_at_rate(used: Use) -> str:
 
 
 def rates(changes: Iterable[Change], uses: Iterable[Use]) -> Iterator[Line]:
-    """The rates that would make it compute-bound, each all else equal; a lower peak is none."""
+    """The rates that would make it compute-bound, each all else equal; a slower chip is none."""
     latencies = {used.resource: used.latency_s for used in uses}
     for change in changes:
-        if change.rate == "peak":
-            continue
         name = f"{change.resource} bandwidth"
+        if change.resource == MATH.name or broken(Sentence(name, factor=change.factor)):
+            continue
         if change.factor is None or change.needed_per_s is None:
             text = f"the {change.limit} takes longer than the math"
             if change.outcome == LATENCY:

@@ -26,7 +26,7 @@ SIZE = re.compile(r"([A-Za-z])\s*=\s*(.*)")
 TIMES = re.compile(r"[xX×*]")
 """What is between the sizes of 128x8192x8192."""
 
-PRODUCT = re.compile(r"[\dxX×*._,kKmM]*\d[\dxX×*._,kKmM]*")
+PRODUCT = re.compile(r"[xX×*._,]*\d[\dxX×*._,kKmM]*")
 """Sizes, even where one is missing."""
 
 WRITTEN_OUT = re.compile(r"([\w-]+),([\w-]+)->([\w-]+)@([\w-]+)")
@@ -55,7 +55,7 @@ class Words:
         chips: Ids, or what stands in their place.
         operation, model: A name; at most one of the two.
         dtypes: Names of combinations or formats.
-        product: Sizes in order, such as 128x8192x8192.
+        product: Sizes in order, such as 128x8192x8192; also typed as several words.
         sizes: Sizes by letter.
         notes: What was taken for what.
     """
@@ -75,10 +75,9 @@ class Words:
             RooflinesError: There is one of this kind already.
         """
         there = getattr(self, kind)
-        name, verb = ("sizes", "are") if kind == "product" else (kind, "is")
         if there is not None:
-            twice = f"{verb} given twice, {quote(there)} and {quote(word)}"
-            raise RooflinesError(name, twice, "ask for one at a time")
+            twice = f"is given twice, {quote(there)} and {quote(word)}"
+            raise RooflinesError(kind, twice, "ask for one at a time")
         setattr(self, kind, word)
 
     def add(self, kind: str, word: str) -> None:
@@ -129,7 +128,7 @@ def read_words(  # noqa: PLR0912, the kinds of words
         elif "=" in word:
             known.add("dtypes", word)
         elif word[:1] in "+-." or word[:1].isdigit() or PRODUCT.fullmatch(word):
-            known.take("product", word)
+            known.product = word if known.product is None else f"{known.product}x{word}"
         elif found := chip_named(word, chips):
             known.add("chips", found.name)
             known.notes += [found.note] if found.note else []

@@ -28,7 +28,7 @@ def _axes(value: object) -> int | str:
         except ValueError:
             axes = ()
         if min(axes, default=0) < PAIR:
-            fix = "write the chips along each axis, at least two, such as 4x4"
+            fix = "write a number such as 8, or the chips along each axis of a torus, such as 4x4"
             raise RooflinesError("", f"is {quote(value)}, which is no product of axes", fix)
         return axes_text(axes)
     return whole(value)
