@@ -63,6 +63,8 @@ def table_of(chart, columns):
     results, kind = charted.results(), kinds()[chart.chart]
     if kind.source == "measurements":
         return results.joined(chart.sweep).frame.collect()
+    if chart.chart == "time":
+        return rooflines.model_layers(charted.loaded(), chart.sweep).collect()
     thresholds = "critical" in columns
     frame = results.thresholds(chart.sweep) if thresholds else results.rows(chart.sweep)
     return frame.collect()
@@ -89,6 +91,10 @@ def test_a_number_is_that_of_the_table_column_of_its_name(chart):
         if case.get("basis") == "calibrated":
             rows = rows.drop("bound", "utilization", strict=False)
         table = table_of(chart, rows.columns)
+        if chart.chart == "time":  # its rows are computed without the other chips
+            table, rows = (
+                one.with_columns(pl.selectors.float().round_sig_figs(12)) for one in (table, rows)
+            )
         shared = [name for name in rows.columns if name in table.columns]
         text = [pl.col(pl.Categorical, pl.Enum).cast(pl.String)]
         kinds_of: Any = {n: table.schema[n] for n in shared if rows.schema[n] != pl.String}
@@ -137,7 +143,7 @@ def test_the_file_of_views_makes_the_specification_of_each(chart):
 def test_long_and_hostile_names_are_cut_and_never_markup():
     config = rooflines.load_config(charted.hostile())
     results = charts.of_config(config)
-    assert {chart.chart for chart in config.charts} >= {"roofline", "critical", "time"}
+    assert {chart.chart for chart in config.charts} >= {"roofline", "critical"}
     for chart in config.charts:
         for _, view in views_of(results, chart)[:3]:
             spec = {chart.id: view.spec()}

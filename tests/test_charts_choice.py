@@ -129,8 +129,8 @@ class Wrong(NamedTuple):
         ),
         Wrong(
             [{"chart": "time", "sweep": "mine"}],
-            "charts[0].chart",
-            "needs shapes that give every size",
+            "charts[0].sweep",
+            "no sweep of whole models, which time needs",
         ),
         Wrong([{"chart": "chips", "sweep": "mine"}] * 2, "charts[1].id", "an id of its own"),
         Wrong(
@@ -181,37 +181,7 @@ def test_parts_of_fused_layers_are_left_out():
     assert layers["gate-up"] == "m-gate-up"
 
 
-def test_layers_of_other_sizes_are_no_parts():
-    shapes = [
-        {"name": "m-up", "model": "m", "layer": "up", "D": 64, "F": 128},
-        {"name": "m-gate-up", "model": "m", "layer": "gate-up", "D": 64, "F": 257},
-        {"name": "n-up", "model": "n", "layer": "up", "D": 64, "F": 128},
-    ]
-    sweep = {**SWEEP, "chips": ["tpu-v5e"], "grid": {"B": [1, 2]}, "shapes": shapes}
-    (one,) = rooflines.load_config({"sweeps": {"one": sweep}}).sweeps.values()
-    assert [*layers_run(one, "m")] == ["up", "gate-up"]
-    assert [*layers_run(one, "n")] == ["up"]
-
-
-def test_models_are_guessed_from_the_names_of_shapes():
-    names = [
-        "gemma-2-27b-q",
-        "gemma-2-27b-up",
-        "gemma-3-27b-q",
-        "gemma-3-27b-up",
-        "gpt-oss-expert-up",
-        "gpt-oss-q",
-        "odd",
-    ]
-    assert models_of([Shape.model_validate({"name": name}) for name in names]) == {
-        "gemma-2-27b": {"q": "gemma-2-27b-q", "up": "gemma-2-27b-up"},
-        "gemma-3-27b": {"q": "gemma-3-27b-q", "up": "gemma-3-27b-up"},
-        "gpt-oss": {"q": "gpt-oss-q", "expert-up": "gpt-oss-expert-up"},
-        "": {"odd": "odd"},
-    }
-
-
-def test_models_that_shapes_state_are_not_guessed():
+def test_shapes_are_the_layers_of_the_models_that_they_state():
     shapes = [
         Shape.model_validate({"name": "one-q", "model": "first", "layer": "query"}),
         Shape.model_validate({"name": "two-q", "model": "two"}),

@@ -88,7 +88,7 @@ def test_a_table_is_read_from_its_folder_or_one_file(tmp_path):
 def test_charts_name_the_columns_that_core_lacks():
     sweep = config_of("core").sweep("mine")
     assert absent(kinds()["roofline"], sweep) == ["memory_intensity", "attained_flops_per_s"]
-    assert absent(kinds()["time"], sweep) == []
+    assert absent(kinds()["critical"], sweep) == []
 
 
 def test_a_slip_in_the_name_is_reported():

@@ -65,7 +65,7 @@ def test_a_selection_that_no_chip_can_do_is_refused(config):
 VIEWS: dict[str, tuple[str, dict[str, Any], str]] = {
     "shape": ("roofline", {"shape": "llama-3.1-70b-dwn"}, "shape.* is 'llama-3.1-70b-dwn'"),
     "split": ("who-binds", {"split": "colum"}, "split.* is 'colum'"),
-    "shards": ("time", {"shards": 3}, "shards.* is 3"),
+    "by": ("chips", {"by": "euro"}, "by.* is 'euro'"),
     "menu": ("roofline", {"chp": "h100-sxm"}, "chp is no choice"),
     "kind": ("rooflin", {}, "'rooflin', which is no kind of chart"),
     "need": ("attained", {}, "needs rows of one chip"),

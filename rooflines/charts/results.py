@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,6 +24,7 @@ from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
 from rooflines.sweep.operations import Variant
 from rooflines.sweep.recipes import sweep_of
+from rooflines.sweep.rows import KernelTable
 from rooflines.sweep.step_recipes import model_sweep_of
 from rooflines.sweep.step_table import model_table
 from rooflines.sweep.table import table
@@ -130,6 +131,16 @@ class Results:
             return lambda name: held(rows).lazy() if name == sweep else rows(name)
 
         return replace(self, rows=one(self.rows), thresholds=one(self.thresholds))
+
+    def kernels(self, sweep: str, model: str, chip: str) -> pl.DataFrame:
+        """The kernels of a model's steps on a chip, computed.
+
+        Args:
+            sweep: The sweep of whole models.
+            model: One of its models.
+            chip: One of its chips.
+        """
+        return _kernels(self, sweep, model, chip)
 
     def source(self, kind: str, name: str) -> Sweep | ModelSweep | MeasuredCases:
         """What charts of a kind are of: a sweep, or a set of timings.
@@ -305,6 +316,15 @@ class ModelSelection:
             )
             .with_columns(vendor=pl.col("chip").replace_strict(vendors, return_dtype=pl.String))
         )
+
+
+@lru_cache(maxsize=4)
+def _kernels(results: Results, sweep: str, model: str, chip: str) -> pl.DataFrame:
+    own = results.model_sweep(sweep)
+    config = own.config.model_copy(update={"chips": [chip]})
+    return plain(
+        KernelTable(replace(own, config=config, models={model: own.models[model]})).frame()
+    ).collect()
 
 
 def on_disk(results: str | Path) -> Results:

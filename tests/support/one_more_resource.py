@@ -7,7 +7,6 @@ import polars as pl
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.files import views_of
 from rooflines.charts.kit.themes import SIZES, config
 
 RESOURCES = {
@@ -85,12 +84,13 @@ assert "memory" not in limits
 tables = {"attained": grid, "critical": results.thresholds("grid").collect()}
 domains = []
 for chart in loaded.charts:
-    view = views_of(results, chart)[0][1]
+    by = {"by": "resource"} if chart.chart == "time" else {}
+    view = charts.view(chart.chart, results, chart.sweep, **by)
     if chart.sweep in CONFIG["sweeps"]:
         table = tables.get(chart.chart) if chart.sweep == "grid" else None
         table = results.rows("split").collect() if chart.sweep == "split" else table
         shared = [name for name in view.rows.columns if table is not None and name in table.columns]
-        if shared and chart.chart in {"attained", "critical", "time", "who-binds"}:
+        if shared and chart.chart in {"attained", "critical", "who-binds"}:
             rest = view.rows.join(table, on=shared, how="anti", nulls_equal=True)
             assert rest.is_empty(), chart.id
     scales = [each.get("encoding", {}).get("color", {}).get("scale", {}) for each in view.layers]

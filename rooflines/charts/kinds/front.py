@@ -13,6 +13,7 @@ from rooflines.charts.kit import place
 from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
+from rooflines.charts.models import named_model, published_in
 from rooflines.charts.offers import dtypes_by_chip
 from rooflines.charts.views import Kind, Menu, Need, View
 from rooflines.explanation.sentences import LEAST_FACTOR, Ranking, Sentence, first_true
@@ -240,15 +241,6 @@ def _points(at: Layer, colour: Layer) -> list[Layer]:
     ]
 
 
-def _published(sweep: ModelSweep, model: str, dtypes: str) -> str | None:
-    """The format that most weights of a model are published in, if it is another."""
-    own = sweep.models[model].dtypes
-    if own is None:
-        return None
-    named = str(own.experts or own.weights)
-    return named if named not in dtypes else None
-
-
 def _subtitle(
     sweep: ModelSweep, found: pl.DataFrame, chosen: tuple[str, str, int], basis: str
 ) -> str:
@@ -257,7 +249,7 @@ def _subtitle(
     times = "least times, kernel after kernel" if basis == NOMINAL else "calibrated"
     moe = sweep.models[model].shape.moe is not None
     experts = f" Experts: {sweep.config.routing} routing." if moe else ""
-    other = _published(sweep, model, dtypes)
+    other = published_in(sweep, model, dtypes)
     weights = f" (published in {other})" if other else ""
     hollow = "; hollow: too large for the memory" if not found["fits"].all() else ""
     return (
@@ -279,8 +271,7 @@ def _sentences(  # noqa: PLR0913, PLR0917, what is said depends on all
     every = [chip for chip, names in dtypes_by_chip(sweep).items() if dtypes in names]
     if basis != NOMINAL:
         every = [chip for chip in every if chip in chips]  # those that have a calibration
-    other = _published(sweep, model, dtypes)
-    named = f"{chip_label(model)} in {dtypes}{f', published in {other}' if other else ''}"
+    other, named = published_in(sweep, model, dtypes), named_model(sweep, model, dtypes)
     rows = [{"chip": chip} for chip in chips]
     at = f"at {TARGET} tokens/s a user"
     if not found["fits"].any():

@@ -1,69 +1,75 @@
-"""Where the time goes: of each resource in a model's layers, or of the layers by size."""
+"""Where the time of a model's step goes: its kernels over the batch, or the resources of each."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.errors import RooflinesError
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import seconds
 from rooflines.charts import frames, grid
-from rooflines.charts.frames import TIMES
+from rooflines.charts.frames import BAND, BASES, NOMINAL, TIMES
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.text import chip_label, on_chips, over_text, shorten, width_em
+from rooflines.charts.kit.text import chip_label, on_chips, shorten, width_em
 from rooflines.charts.kit.themes import SIZES, Margins, plot_size
-from rooflines.charts.models import layers_run, models_of
-from rooflines.charts.offers import sizes_of
-from rooflines.charts.splits import split_of
+from rooflines.charts.models import named_model, published_in
+from rooflines.charts.offers import dtypes_by_chip
 from rooflines.charts.views import Kind, Menu, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
+from rooflines.model.resources import MEMORY, NETWORK, RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.charts.kit.layers import Layer
-    from rooflines.charts.results import Results, Selection
+    from rooflines.charts.results import Results
     from rooflines.charts.views import Option
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.step_sweep import ModelSweep
 
 __all__ = ["KIND"]
 
 MARGINS, NAME_ROOM = Margins(left=8.6, right=7.0), 7.8
-RESOURCES = list(TIMES)
+
+KERNEL, RESOURCE = "kernel", "resource"
+
+FAMILIES = {
+    **dict.fromkeys(("attention", "attention-window", "indexer", "state"), "attention"),
+    **dict.fromkeys(("gate-up", "up", "down", "shared"), "up, down"),
+    **dict.fromkeys(("experts", "router"), "experts"),
+    **dict.fromkeys(("embed", "unembed"), "vocabulary"),
+}
+"""The kernels that are drawn as one; all others multiply by the weights of attention."""
+
+PROJECTIONS, COLLECTIVES = "qkv, o", "collectives"
+
+SHOWN = ("attention", PROJECTIONS, "up, down", "experts", "vocabulary", COLLECTIVES)
+"""What is drawn, in its order; collectives have the time that they take beyond their kernel's."""
+
+MOST_ROWS, CROWDED = 11, 4
+"""Rows of batches, and rows of kernels from which on only the bottleneck has its time [1]."""
 
 THICK = 0.78 / len(RESOURCES)
 """Thickness of a bar of a resource, as a share of the row's height."""
 
-CROWDED, MOST_ROWS = 5, 9
-"""Rows from which on only the bottleneck has its time beside it, and rows of sizes [1]."""
 
-RESOURCE, KERNEL = "resource", "kernel"
-
-TWO, CLOSE = 2, 0.01
-"""Both of two, and shares that are one number [1]."""
-
-
-def _shaped(sweep: Sweep) -> bool:
-    """Whether shapes set every dimension but the first, which has an axis of its own."""
-    inner = all("shape" in axis.columns or axis.count == 1 for axis in sweep.inner)
-    return bool(sweep.config.shapes) and sweep.lead is not None and inner
-
-
-def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
-    """What times are of, the model, the chip, dtypes, the number of chips, and the size."""
-    by, lead = str(given.get("by", RESOURCE)), sweep.op.dims[0]
-    chips = tuple(frames.chips_of(sweep))
-    chip = str(given.get("chip", chips[0] if chips else ""))
-    known = {v.shards for rows in sweep.by_chip if rows.chip == chip for v in rows.variants}
-    counts = [number for number in sweep.counts if number in known]
-    sizes = sizes_of(sweep, lead)
-    some = [sizes[round((len(sizes) - 1) * share)] for share in (0.5, 0.25, 0.75)]
+def menus(sweep: ModelSweep, given: Mapping[str, Option]) -> list[Menu]:
+    """What bars are of, the model, the chip, dtypes, the split, the phase, and sizes."""
+    by, known = str(given.get("by", KERNEL)), dtypes_by_chip(sweep)
+    dtypes = known.get(str(given.get("chip", next(iter(known), ""))), set())
+    batches = sweep.batches
+    middle = [batches[len(batches) // 2], *batches]
+    calibrated = by == KERNEL and bool(sweep.config.calibration)
     return [
-        Menu("by", (RESOURCE, KERNEL)),
-        Menu("model", tuple(models_of(sweep.config.shapes or ()))),
-        Menu("chip", chips),
-        Menu("dtypes", frames.dtypes_of(sweep, [chip])),
-        *([Menu("shards", tuple(counts))] if len(sweep.counts) > 1 else []),
-        *([Menu(lead, tuple(dict.fromkeys([*some, *sizes])))] if by == RESOURCE else []),
+        Menu("by", (KERNEL, RESOURCE)),
+        Menu("model", tuple(sweep.models)),
+        Menu("chip", tuple(known)),
+        Menu("dtypes", tuple(name for name in sweep.combinations if name in dtypes)),
+        Menu("split", tuple(split.name for split in sweep.config.splits)),
+        Menu("phase", tuple(sweep.config.phase)),
+        Menu("S", tuple(sweep.contexts)),
+        *([Menu("basis", BASES)] if calibrated else []),
+        *([Menu("B", tuple(dict.fromkeys(middle)))] if by == RESOURCE else []),
     ]
 
 
@@ -76,89 +82,153 @@ def view(  # noqa: PLR0913, the menus
     model: str,
     chip: str,
     dtypes: str,
-    shards: int = 1,
-    **size: Option,
+    split: str,
+    phase: str,
+    S: int,  # noqa: N803, the name of the size
+    basis: str = NOMINAL,
+    B: int | None = None,  # noqa: N803, the same
 ) -> View:
-    """The times of a model's layers.
+    """The time of a step of a model.
 
     Args:
         results: Where numbers come from.
-        sweep: The sweep.
+        sweep: The sweep of whole models.
         chips: The chip again.
-        by: `resource` or `kernel`.
-        model: The model whose layers are shown.
+        by: `kernel` or `resource`.
+        model: The model.
         chip: The chip.
-        dtypes: The dtype combination.
-        shards: Chips that share the work [1].
-        size: The size of the first dimension, of times by resource.
+        dtypes: Its dtypes.
+        split: How chips share it.
+        phase: `decode` or `prefill`.
+        S: The context [1].
+        basis: What the times of kernels are by.
+        B: The batch, of times by resource [1].
     """
-    of = results.of(sweep, chips or [chip], [dtypes])
-    layers = layers_run(of.sweep, model)
-    rows = _rows(of, layers, shards)
-    if not rows.height:
-        rows = _rows(of, layers, min(of.sweep.counts))
-    lead = of.dims[0]
-    if by == RESOURCE:
-        rows = rows.filter(pl.col(lead) == size[lead])
-        drawn, params = _bars(rows, list(layers))
-        marks = _resource_layers(crowded=len(layers) > CROWDED)
+    of: dict[str, Option] = {"chip": chip, "dtypes": dtypes, "split": split, "phase": phase, "S": S}
+    own, rows = results.model_sweep(sweep), _rows(results, sweep, model, of)
+    published = published_in(own, model, dtypes)
+    named = named_model(own, model, dtypes) if published else chip_label(model)
+    on = f"{named} on {on_chips((chips or [chip])[0], [rows['chips'][0]])}"
+    if by == KERNEL:
+        parts = _kernels(rows, BAND[0] if basis != NOMINAL else "t_ops_s")
+        sizes = frames.apart(sorted(parts["B"].unique().to_list()), MOST_ROWS)
+        rows = rows.filter(pl.col("B").is_in(sizes))
+        drawn, params, marks = _stacks(parts.filter(pl.col("B").is_in(sizes)), sizes)
+        says = _kernel_sentences(parts, on)
     else:
-        sizes = frames.apart(sorted(rows[lead].unique().to_list()), MOST_ROWS)
-        rows = rows.filter(pl.col(lead).is_in(sizes))
-        drawn, params = _segments(rows, sizes, lead)
-        marks = _kernel_layers(list(layers), lead)
-    says = first_true(_sentences(of, rows, by, model))
+        rows = rows.filter(B=B)
+        if rows.is_empty():
+            raise _too_large(model, of)
+        drawn, params, marks = _bars(_resources(rows))
+        says = _resource_sentences(rows, on)
     return View(
-        says,
-        _subtitle(of, rows, by, model),
+        first_true(replace(each, chosen=chip, published=published) for each in says),
+        _subtitle(rows, of, by, basis),
         marks,
         drawn,
         MARGINS,
-        rows.drop("layer", "place"),
+        rows.drop("family", "place"),
         params,
-        (chip, model, *layers),
+        (chip, named),
     )
 
 
-def _rows(of: Selection, layers: Mapping[str, str], shards: int) -> pl.DataFrame:
-    """Rows of the table of the layers on a number of chips."""
-    split = split_of(of, layers)
-    by_layer = split if isinstance(split, dict) else dict.fromkeys(layers, split)
-    named = pl.DataFrame(
-        [(shape, layer, by_layer[layer]) for layer, shape in layers.items()],
-        schema={"shape": pl.String, "layer": pl.String, "split": pl.String},
-        orient="row",
-    ).with_row_index("place")
-    rows = frames.with_missing(of.rows(), "network_bytes").filter(pl.col("shards") == shards)
-    rows = rows.join(named.lazy(), on="shape")
-    if shards > 1:
-        rows = rows.filter(pl.col("sharding") == pl.coalesce("split", "sharding"))
-    keys = ("chip", "dtypes", "sharding", "network", "shards", "shape", *of.dims)
-    found = rows.select(
-        *keys, "layer", "place", "network_bytes", "bound", "t_lower_s", *TIMES.values()
-    )
-    return found.unique(["shape", of.dims[0]], keep="first").sort(of.dims[0], "place").collect()
+def _rows(results: Results, sweep: str, model: str, of: Mapping[str, Option]) -> pl.DataFrame:
+    """The kernels of the batches that fit, with the `family` and `place` that they are drawn at."""
+    steps = results.rows(sweep).filter(model=model, **of).select("B", "fits").collect()
+    fitting = steps.filter(pl.col("fits").fill_null(value=True))["B"].to_list()
+    found = results.kernels(sweep, model, str(of["chip"])).filter(**of)
+    found = found.filter(pl.col("B").is_in(fitting))
+    if found.is_empty():
+        raise _too_large(model, of)
+    keys = ("model", "chip", "dtypes", "split", "phase", "chips", "B", "S", "group", "count")
+    family = pl.col("group").replace_strict(FAMILIES, default=PROJECTIONS)
+    return found.select(
+        *keys, "bound", "t_ops_s", BAND[0], "t_activation_s", *TIMES.values(), family=family
+    ).with_columns(place=family.replace_strict({name: i for i, name in enumerate(SHOWN)}))
 
 
-def _bars(rows: pl.DataFrame, layers: Sequence[str]) -> tuple[dict[str, pl.DataFrame], Any]:
-    """A bar for each layer and resource, and the parameters of the plot."""
-    step = {name: (i - (len(RESOURCES) - 1) / 2) * THICK for i, name in enumerate(RESOURCES)}
-    place = {layer: float(i) for i, layer in enumerate(layers)}
-    tall = rows.select("layer", "bound", **TIMES).unpivot(
-        RESOURCES, index=["layer", "bound"], variable_name="resource", value_name="seconds"
+def _too_large(model: str, of: Mapping[str, Option]) -> RooflinesError:
+    where = f"{of['split']} on {of['chip']}, S = {of['S']}"
+    problem = f"has no step of {model} in {of['dtypes']} with {where} that fits the memory"
+    return RooflinesError("B", problem, "choose more chips, smaller sizes or smaller dtypes")
+
+
+def _times() -> dict[str, pl.Expr]:
+    """The time of each resource in a kernel, of one layer, by bottleneck [s]."""
+    times = {bound: pl.col(time) for bound, time in TIMES.items()}
+    return times | {MEMORY.bound: times[MEMORY.bound] + pl.col("t_activation_s")}
+
+
+def _kernels(rows: pl.DataFrame, time: str) -> pl.DataFrame:
+    """Seconds of each family by B; of nominal times those of collectives apart."""
+    rows = rows.drop_nulls(time)
+    if rows.is_empty():
+        raise RooflinesError("basis", "has no calibration of all kernels", "choose nominal")
+    alone = [each for bound, each in _times().items() if bound != NETWORK.bound]
+    own = pl.col(time) if time != "t_ops_s" else pl.min_horizontal(time, pl.max_horizontal(alone))
+    parts = [
+        rows.select("B", "family", "place", seconds=pl.col("count") * own),
+        rows.select(
+            "B",
+            family=pl.lit(COLLECTIVES),
+            place=pl.lit(len(SHOWN) - 1, dtype=rows.schema["place"]),
+            seconds=pl.col("count") * (pl.col(time) - own),
+        ),
+    ]
+    return (
+        pl.concat(parts)
+        .group_by("B", "family", "place")
+        .agg(pl.col("seconds").sum())
+        .filter(pl.col("seconds") > 0)
+        .sort("B", "place")
+        .with_columns(share=pl.col("seconds") / pl.col("seconds").sum().over("B"))
     )
-    bars = tall.filter(pl.col("seconds") > 0).with_columns(
-        binds=pl.col("bound").cast(pl.String) == pl.col("resource"),
-        middle=pl.col("layer").replace_strict(place, return_dtype=pl.Float64)
+
+
+def _resources(rows: pl.DataFrame) -> pl.DataFrame:
+    """Seconds of each family by resource; the one that takes longest `binds`."""
+    sums = [(pl.col("count") * each).sum().alias(bound) for bound, each in _times().items()]
+    tall = rows.group_by("family", "place").agg(sums).sort("place")
+    tall = tall.unpivot(list(TIMES), index="family", variable_name="resource", value_name="seconds")
+    longest = pl.col("seconds").max().over("family")
+    return tall.filter(pl.col("seconds") > 0).with_columns(binds=pl.col("seconds") == longest)
+
+
+def _bars(parts: pl.DataFrame) -> tuple[dict[str, pl.DataFrame], dict[str, Any], list[Layer]]:
+    """A bar for each family and resource, the bottleneck in full colour."""
+    families = [name for name in SHOWN if name in parts["family"]]
+    step = {name: (i - (len(TIMES) - 1) / 2) * THICK for i, name in enumerate(TIMES)}
+    place = {name: float(i) for i, name in enumerate(families)}
+    bars = parts.with_columns(
+        middle=pl.col("family").replace_strict(place, return_dtype=pl.Float64)
         + pl.col("resource").replace_strict(step, return_dtype=pl.Float64),
+        text=pl.Series([seconds(value) for value in parts["seconds"]], dtype=pl.String),
     )
     bars = bars.with_columns(
-        text=pl.Series([seconds(value) for value in bars["seconds"]], dtype=pl.String),
-        low=pl.col("middle") - THICK * 0.42,
-        high=pl.col("middle") + THICK * 0.42,
+        low=pl.col("middle") - THICK * 0.42, high=pl.col("middle") + THICK * 0.42
     )
     top = frames.highest(bars, "seconds") * 1.02
-    return {"bars": bars}, _params(top, kit.even_ticks(top), layers)
+    x, y = _axes("Time of each resource, if it were alone", kit.TIME_LABEL)
+    scale = {"domain": list(TIMES), "range": "ordinal"}
+    bar = {
+        "x": kit.number("seconds", **x),
+        "x2": {"datum": 0},
+        "y": kit.number("low", **y),
+        "y2": {"field": "high"},
+        "color": kit.name("resource", scale=scale, legend=_legend(list(TIMES))),
+        "opacity": {"condition": {"test": "datum.binds", "value": 1}, "value": 0.38},
+        "tooltip": [kit.tip("family", "kernels"), kit.tip("resource"), kit.tip("text", "time")],
+    }
+    at = {"x": bar["x"], "y": kit.number("middle", **y), "text": kit.name("text")}
+    mark = {"align": "left", "clip": False, "dx": kit.expr("em * 0.4")}
+    marks = [
+        kit.layer("bars", "rect", "bar", bar),
+        kit.layer("bars", "text", "strong", at, where="datum.binds", **mark),
+    ]
+    if len(families) <= CROWDED:
+        marks.append(kit.layer("bars", "text", "small", at, where="!datum.binds", **mark))
+    return {"bars": bars}, _params(top, kit.even_ticks(top), families), marks
 
 
 def _params(top: float, across: Sequence[float], names: Sequence[str]) -> dict[str, Any]:
@@ -175,201 +245,140 @@ def _params(top: float, across: Sequence[float], names: Sequence[str]) -> dict[s
 
 def _axes(title: str, label: str) -> tuple[Layer, Layer]:
     bare = {"grid": False, "ticks": False, "domain": False}
-    x = kit.axis("x", title, label)
-    return x, kit.axis("y", None, "rows[datum.value] || ''", **bare)
+    return kit.axis("x", title, label), kit.axis("y", None, "rows[datum.value] || ''", **bare)
 
 
-def _resource_layers(*, crowded: bool) -> list[Layer]:
-    """Bars with their times, the bottleneck in full colour."""
-    x, y = _axes("Time of each resource, if it were alone", kit.TIME_LABEL)
-    legend = {
+def _legend(names: Sequence[str]) -> Layer:
+    """The meaning of colours, above the plot."""
+    return {
         "title": None,
         "orient": "none",
         "direction": "horizontal",
         "legendX": 0,
         "legendY": kit.expr("em * -1.9"),
-        "columns": len(RESOURCES),
-        "columnPadding": 20,
+        "values": list(names),
+        "columns": len(names),
+        "columnPadding": kit.expr("em * 0.8"),
     }
-    tips = [kit.tip("layer"), kit.tip("resource"), kit.tip("text", "time"), kit.tip("binds")]
-    bar = {
-        "x": kit.number("seconds", **x),
-        "x2": {"datum": 0},
-        "y": kit.number("low", **y),
-        "y2": {"field": "high"},
-        "color": kit.name(
-            "resource", scale={"domain": RESOURCES, "range": "ordinal"}, legend=legend
-        ),
-        "opacity": {"condition": {"test": "datum.binds", "value": 1}, "value": 0.38},
-        "tooltip": tips,
-    }
-    text = {
-        "x": kit.number("seconds", **x),
-        "y": kit.number("middle", **y),
-        "text": kit.name("text"),
-    }
-    mark = {"align": "left", "clip": False, "dx": kit.expr("em * 0.4")}
-    return [
-        kit.layer("bars", "rect", "bar", bar),
-        kit.layer("bars", "text", "strong", text, where="datum.binds", **mark),
-        *(
-            []
-            if crowded
-            else [kit.layer("bars", "text", "small", text, where="!datum.binds", **mark)]
-        ),
-    ]
 
 
-def _segments(
-    rows: pl.DataFrame, sizes: Sequence[int], lead: str
-) -> tuple[dict[str, pl.DataFrame], Any]:
-    """The share of each layer in the time of all, stacked, by size."""
+def _stacks(
+    parts: pl.DataFrame, sizes: Sequence[int]
+) -> tuple[dict[str, pl.DataFrame], dict[str, Any], list[Layer]]:
+    """The share of each family in the time of all, stacked, by B; and the time of all."""
     place = {size: float(i) for i, size in enumerate(sizes)}
-    total = pl.col("t_lower_s").sum().over(lead)
-    parts = rows.sort(lead, "place").with_columns(
-        row=pl.col(lead).replace_strict(place, return_dtype=pl.Float64),
-        share=pl.col("t_lower_s") / total,
-        total=total,
+    drawn = parts.with_columns(
+        row=pl.col("B").replace_strict(place, return_dtype=pl.Float64),
+        right=pl.col("share").cum_sum().over("B"),
+        text=pl.format("{} {} %", "family", (pl.col("share") * 100).round(0).cast(pl.Int64)),
     )
-    parts = parts.with_columns(
-        right=pl.col("share").cum_sum().over(lead),
+    widths = pl.Series([width_em(f"{name} 88 %", bold=True) for name in drawn["family"]])
+    room = {tail: plot_size(SIZES[of], MARGINS)[0] - 0.8 for tail, of in LAYOUTS.items()}
+    drawn = drawn.with_columns(
         low=pl.col("row") - 0.36,
         high=pl.col("row") + 0.36,
-        bound=pl.col("bound").cast(pl.String),
-    ).with_columns(left=pl.col("right") - pl.col("share"))
-    wide = {
-        tail: plot_size(SIZES[size], MARGINS)[0] - 0.8
-        for tail, size in (("", "slide"), ("_narrow", "paper"))
-    }
-    widths = pl.Series([width_em(f"{name} 88 %", bold=True) for name in parts["layer"]])
-    parts = parts.with_columns(
-        text=pl.format("{} {} %", "layer", (pl.col("share") * 100).round(0).cast(pl.Int64)),
-        middle=(pl.col("left") + pl.col("right")) / 2,
-        **{f"on{tail}": pl.col("share") * room > widths for tail, room in wide.items()},
+        left=pl.col("right") - pl.col("share"),
+        middle=pl.col("right") - pl.col("share") / 2,
+        **{f"on{tail}": pl.col("share") * wide > widths for tail, wide in room.items()},
     )
-    totals = parts.unique("row", maintain_order=True).select(
-        "row",
-        text=pl.Series([seconds(v) for v in parts.unique("row", maintain_order=True)["total"]]),
+    totals = drawn.group_by("row").agg(pl.col("seconds").sum()).sort("row")
+    totals = totals.select(
+        "row", end=pl.lit(1.0), text=pl.Series([seconds(each) for each in totals["seconds"]])
     )
-    shown = ("layer", "row", "low", "high", "left", "right", "middle", "share", "text", "bound")
-    names = [f"{lead} = {grid.size_name(size)}" for size in sizes]
-    data = {
-        "parts": parts.select(*shown, "on", "on_narrow", "t_lower_s"),
-        "totals": totals.with_columns(end=pl.lit(1.0)),
-    }
-    return data, _params(1.0, [0, 0.25, 0.5, 0.75, 1], names)
-
-
-def _kernel_layers(layers: Sequence[str], lead: str) -> list[Layer]:
-    """Stacked shares with the names of layers, and the time of all."""
-    x, y = _axes("Share of the time of all layers, each once", "format(datum.value, '.0%')")
+    x, y = _axes("Share of the time of a step, which is at the right", "format(datum.value, '.0%')")
     tips = [
-        kit.tip("layer"),
+        kit.tip("family", "kernels"),
         kit.tip("share", "share", ".1%"),
-        kit.tip("t_lower_s", "time, s", ".4~s"),
-        kit.tip("bound"),
+        kit.tip("seconds", "time, s", ".4~s"),
     ]
-    scale = {"domain": list(layers), "range": "ramp"}
+    known = [name for name in SHOWN if name in parts["family"]]
+    scale = {"domain": list(SHOWN), "range": "ramp"}
     part = {
         "x": kit.number("left", **x),
         "x2": {"field": "right"},
         "y": kit.number("low", **y),
         "y2": {"field": "high"},
-        "color": kit.name("layer", scale=scale, legend=None),
+        "color": kit.name("family", scale=scale, legend=_legend(known)),
         "tooltip": tips,
     }
     text = {"x": kit.number("middle", **x), "y": kit.number("row", **y), "text": kit.name("text")}
-    end = {"x": kit.number("end", **x), "y": kit.number("row", **y), "text": kit.name("text")}
     shown = "narrow ? datum.on_narrow : datum.on"
-    return [
+    beside: Layer = {"align": "left", "clip": False, "dx": kit.expr("em * 0.4")}
+    marks = [
         kit.layer("parts", "rect", "cell", part),
         kit.layer("parts", "text", "on-resource", text, where=shown),
-        kit.layer(
-            "totals", "text", "strong", end, align="left", clip=False, dx=kit.expr("em * 0.4")
-        ),
-        kit.heading(f"Time of the layers by {lead}"),
+        kit.layer("totals", "text", "strong", {**text, "x": kit.number("end", **x)}, **beside),
     ]
+    names = [f"B = {grid.size_name(size)}" for size in sizes]
+    params = _params(1.0, [0, 0.25, 0.5, 0.75, 1], names)
+    return {"parts": drawn.drop("place"), "totals": totals}, params, marks
 
 
-def _subtitle(of: Selection, rows: pl.DataFrame, by: str, model: str) -> str:
+LAYOUTS = {"": "slide", "_narrow": "paper"}
+"""The sizes that texts have room in, by the ending of the column that says so."""
+
+
+def _subtitle(rows: pl.DataFrame, of: Mapping[str, Option], by: str, basis: str) -> str:
     """The setting, and what is drawn."""
-    row = rows.row(0, named=True)
-    moving = rows.filter(pl.col("network_bytes") > 0)
-    split = ", tensor parallel" if rows["sharding"].n_unique() > 1 else f", split {row['sharding']}"
-    split = split + over_text(moving["network"]) if row["shards"] > 1 else ""
-    each = f"The matmuls of {chip_label(model)}, each once" if model else "Matmuls, each once"
-    expert = "; of experts: tokens of one" if _of_experts(rows) else ""
-    on = on_chips(str(row["chip"]), [row["shards"]])
-    drawn = "Full colour binds; these times add" if by == RESOURCE else "Least times; at the right"
-    least = float(rows["t_lower_s"].sum())
-    total = f"{drawn} up to {seconds(least)}." if by == RESOURCE else f"{drawn} their sum."
-    return f"{each}{expert}, in {of.dtypes[0]} on {on}{split}. {total}"
-
-
-def _of_experts(rows: pl.DataFrame) -> bool:
-    """Whether any layer is one that each expert has of its own."""
-    return bool(rows["layer"].str.contains("expert").any())
-
-
-VERBS = {
-    "compute": ("is compute-bound", "are compute-bound"),
-    "network": ("waits for the network", "wait for the network"),
-}
-"""What a title says of one matmul with a bottleneck, and of several."""
-
-
-def _sentences(of: Selection, rows: pl.DataFrame, by: str, model: str) -> Iterator[Sentence]:
-    """What may be said, the strongest first."""
-    chip, lead = of.chips[0], of.dims[0]
-    per = " tokens per expert" if _of_experts(rows) else ""
-    on = on_chips(chip, rows["shards"].unique().to_list())
+    setting = f"{str(of['phase']).capitalize()} in {of['dtypes']}, {of['split']}, S = {of['S']:,}"
+    least = float((rows["count"] * rows["t_ops_s"]).sum())
     if by == RESOURCE:
-        counts = rows.group_by(pl.col("bound").cast(pl.String)).len()
-        bound, times = counts.sort("len", "bound", descending=[True, False]).row(0)
-        verb = VERBS.get(bound, (f"waits for {bound}", f"wait for {bound}"))[times > 1]
-        every = "both" if times == TWO else f"all {times}"
-        what = f"{times} of {rows.height} matmuls" if times < rows.height else f"{every} matmuls"
-        what = "the matmul" if rows.height == 1 else what
-        binding = rows.filter(pl.col("bound").cast(pl.String) == bound)
-        yield Sentence(
-            text=f"At {lead} = {rows[lead][0]:,}{per}, {what} {verb} on {on}",
-            rows=binding.select("chip", "layer", "bound").to_dicts(),
-            chosen=chip,
-            blames=str(bound),
-        )
-    else:
-        share = pl.col("t_lower_s") / pl.col("t_lower_s").sum().over(lead)
-        spans = (
-            rows.with_columns(share=share)
-            .group_by("layer")
-            .agg(low=pl.col("share").min(), high=pl.col("share").max())
-        )
-        layer, low, high = spans.sort("low", "layer", descending=[True, False]).row(0)
-        whose = f"{spans.height} matmuls of {chip_label(model)}" if model else "all matmuls"
-        span = f"{100 * low:.0f} to {100 * high:.0f}" if high - low >= CLOSE else f"{100 * low:.0f}"
-        yield Sentence(
-            text=f"{layer} takes {span} % of the time of {whose} on {on}",
-            rows=rows.filter(layer=layer).select("chip", "layer").to_dicts(),
-            chosen=chip,
-        )
-    yield Sentence(text=f"Time of {chip_label(model) or 'the layers'} on {on}{per}")
+        return f"{setting}. Full colour: the longest; kernel after kernel {seconds(least)}."
+    if basis != NOMINAL:
+        return f"{setting}. Calibrated, kernels with their collectives."
+    exposed = "; collectives: what they take beyond their kernels"
+    sent = bool(float(rows["t_network_s"].sum()))
+    return f"{setting}. Least times, kernel after kernel{exposed * sent}."
 
 
-def _preferred(sweep: Sweep) -> tuple[int, ...]:
-    return -len(sweep.counts), -len(frames.chips_of(sweep))
+def _kernel_sentences(parts: pl.DataFrame, on: str) -> Iterator[Sentence]:
+    """The kernels that take longest at large batches, and from which on they do."""
+    first = parts.sort("B", "seconds", "place", descending=[False, True, False]).unique(
+        "B", keep="first", maintain_order=True
+    )
+    last = first["family"][-1]
+    others = first.filter(pl.col("family") != last)["B"].to_list()
+    starts = min(size for size in first["B"] if size > max(others, default=0))
+    verb = "takes" if last in {"attention", "vocabulary"} else "take"
+    if others:
+        yield Sentence(text=f"{on}: {last} {verb} longest from B = {starts:,}")
+    shares = [f"{100 * each:.0f}" for each in parts.filter(family=last)["share"]]
+    low, high = min(shares, key=float), max(shares, key=float)
+    span = f"{low} to {high}" if low != high else low
+    yield Sentence(text=f"{on}: {last} {verb} {span} % of the time")
+
+
+def _resource_sentences(rows: pl.DataFrame, on: str) -> Iterator[Sentence]:
+    """The bottleneck that kernels wait for longest, and their share of the time."""
+    time = pl.col("count") * pl.col("t_ops_s")
+    by_bound = rows.group_by(pl.col("bound").cast(pl.String)).agg(seconds=time.sum())
+    bound, most = by_bound.sort("seconds", "bound", descending=[True, False]).row(0)
+    share = f"{100 * most / by_bound['seconds'].sum():.0f} %"
+    waits = "is compute-bound" if bound == "compute" else f"waits for {bound}"
+    binding = rows.filter(pl.col("bound").cast(pl.String) == bound)
+    yield Sentence(
+        text=f"{on}: {share} {waits} at B = {rows['B'][0]:,}",
+        rows=binding.select("chip", "bound").to_dicts(),
+        blames=str(bound),
+    )
 
 
 KIND = Kind(
     name="time",
     heading="Where the time goes",
     caption=(
+        "By kernel: shares in the time of a step, kernel after kernel, for every batch that fits. "
         "By resource: the time that each takes by itself; the longest, in full colour, is the "
-        "least time of the kernel. By kernel: the share of each layer in the least time of all."
+        "least time of the kernels."
     ),
     order=60,
+    source="model_sweeps",
     menus=menus,
     view=view,
-    needs=(Need("shapes that give every size but that of the first dimension", _shaped),),
-    reads=(*TIMES.values(), "t_lower_s", "bound"),
-    preferred=_preferred,
+    needs=(
+        Need("contexts S in its grid, not `requests`", lambda s: not s.config.requests),
+        Need("no T in its grid: one new token a step", lambda s: s.new_tokens is None),
+        Need("a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))),
+    ),
+    reads=("fits",),
 )
