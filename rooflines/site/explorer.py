@@ -45,7 +45,10 @@ MATMULS = "explorer"
 MATMUL = next(iter(NAMED))
 """The operation of the page."""
 
-MODELS = ("gpt-oss-120b", "deepseek-v3.2", "qwen3.5-397b-a17b", "llama-3.1-70b")
+MODELS = (
+    *("gpt-oss-120b", "deepseek-v3.2", "qwen3.5-397b-a17b", "llama-3.1-70b", "llama-3.1-8b"),
+    *("gemma-3-27b", "kimi-k3", "nemotron-3-super"),
+)
 """Models of the catalogue whose steps and layers the page has; the first is shown first."""
 
 SERVING = (
@@ -84,6 +87,9 @@ PUBLISHED = {"fp8": "fp8", "mxfp4": "mxfp4-experts"}
 
 SPLITS = ({"tp": 1}, {"tp": 2}, {"tp": 4}, {"tp": 8}, {"dp": 8, "ep": 8})
 
+OF_ONE = ("steps", "kernels", "estimates", "extents")
+"""What is loaded of a model when it is shown."""
+
 MATCHED = ("trtllm", "nccl")
 """Software whose calibrations give the estimates of steps."""
 
@@ -108,7 +114,8 @@ def explorer_files(
         kept: A file for the steps of models: the next call reads them if their inputs are equal.
 
     Yields:
-        Names and data: `explorer`, of matmuls, chips, layers and timings; and `steps`, of models.
+        Names and data: `explorer`, of matmuls, chips, layers and timings; `steps`, of models in
+        common; and `steps-0` and so on, what each of them has, which is loaded when it is shown.
     """
     known = list(recipes)
     calibrations = joined_calibrations(
@@ -124,7 +131,10 @@ def explorer_files(
     yield MATMULS, _matmuls(chips, calibrations, models)
     where = [*SERVING, *dict.fromkeys(served[:MOST_OWN])]
     on = [chip for chip in where if chip in chips]
-    yield "steps", _steps(models, on, chips, calibrations, kept)
+    steps = _steps(models, on, chips, calibrations, kept)
+    for index, model in enumerate(steps["models"]):
+        yield f"steps-{index}", {key: model.pop(key) for key in OF_ONE}
+    yield "steps", steps
 
 
 def _matmuls(
@@ -224,6 +234,7 @@ def _steps(
         {chip: chips[chip].plain for chip in where},
         dtype_entries().model_dump(),
         calibrations.model_dump(mode="json"),
+        PUBLISHED,
     ]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
     with suppress(OSError, ValueError, KeyError, TypeError):

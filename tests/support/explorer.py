@@ -35,6 +35,8 @@ NUMBERS = """() => EXPLORER.answers().map((row) => row.lack ? { lack: row.lack }
   band: row.estimate?.band ?? null, rate: row.rate ?? null,
   saturates: row.saturates?.size ?? null,
   sent: row.nominal ? row.nominal.times.network : row.answer.parts[2],
+  label: row.chip.short, off: row.off, limit: row.all.outcome === "never" ? row.all.limit : null,
+  binds: (row.estimate ?? row.nominal ?? row.answer).bound,
 })"""
 """What the page has of each chip."""
 
@@ -177,6 +179,7 @@ def _matmul(state: State) -> dict[str, Any]:
         "all": along[1]["critical"],
         "most": along[0.9]["critical"],
         "outcome": along[1]["outcome"],
+        "limit": along[1]["limit"] if along[1]["outcome"] == "never" else None,
         "saturates": along[1]["saturates_estimate"] if time and calibrated else None,
         "lower": row["t_lower_s"],
         "footprint": row["footprint_bytes"],

@@ -5,7 +5,7 @@ const EXPLORER = (() => {
   const { significant, count, several, rational } = NUMBERS;
   const {
     MATMUL, MODEL, NAMES, OWN, TABS, MOST_CHIPS, MOST_SIZE, MOST_N, read, whole, numberOf, sellerOf,
-    altered, rowOf, commandOf,
+    altered, answering, rowOf, commandOf,
   } = STATE;
   const { make, state, go, follow, load, soon, tellUnknown, onEntered } = ROOFLINES;
   const { colourOf } = PICTURES;
@@ -272,13 +272,18 @@ const EXPLORER = (() => {
     document.title = `${(lead || off).split(". ")[0]} – rooflines`;
   }
 
-  function show() {
+  async function show() {
     const of = now();
+    if (of.subject === MODEL && !of.model.steps) {
+      const index = data.steps.models.indexOf(of.model);
+      Object.assign(of.model, await load(`steps-${index}`, `data/steps-${index}.js`));
+      return show();
+    }
     const rows = of.chips.map((chip) => rowOf(of, chip));
+    of.of ??= answering(rows).chip;
     const others = of.all
       ? data.chips.filter((chip) => !chip.variant && !of.chips.includes(chip)) : [];
-    const more = others.map((chip) => rowOf(of, chip)).filter(({ of: step, lack, side }) =>
-      step || side || !lack.startsWith("is no chip"));
+    const more = others.map((chip) => rowOf(of, chip)).filter(({ time }) => time);
     showMenus(of);
     showSizes(of);
     showChosen(of);
@@ -292,9 +297,9 @@ const EXPLORER = (() => {
     $("all").textContent = of.all ? "Chosen chips only" : "All chips";
     showOwn(of);
     showTabs(of);
-    const able = of.chips.find((_, i) => !rows[i].lack) ?? of.chips[0];
-    $("command").textContent = commandOf(of, able);
+    $("command").textContent = commandOf(of, answering(rows).chip);
     document.body.dataset.drawn = location.hash;
+    return null;
   }
   const pick = (changes) => soon(() => go(changes));
 
@@ -392,11 +397,9 @@ const EXPLORER = (() => {
     narrow.addEventListener("change", closed);
     closed();
     follow(show);
-    let width = 0;
-    new ResizeObserver(([{ contentRect }]) => {
-      if (Math.abs(contentRect.width - width) > 2 && width) show();
-      width = contentRect.width;
-    }).observe($("plots"));
+    const stale = ({ viewBox, parentElement: { clientWidth } }) =>
+      clientWidth > SVG.WIDE && Math.abs(viewBox.baseVal.width - clientWidth) > 2;
+    new ResizeObserver(() => { if (pictures().some(stale)) show(); }).observe($("plots"));
     for (const name of ["beforeprint", "afterprint"]) {
       window.addEventListener(name, () => {
         document.documentElement.classList.toggle("printed", name === "beforeprint");

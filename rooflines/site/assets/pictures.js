@@ -4,7 +4,7 @@
 const PICTURES = (() => {
   const { significant, si, seconds, count, percent, short, several, listed, sum } = NUMBERS;
   const { FOUND, NEVER, PLATEAU } = ANSWERS;
-  const { BOUND, CALIBRATED, MODEL, altered, measuredOf, timeOf, tokensOf } = STATE;
+  const { BOUND, CALIBRATED, MODEL, offOf, timeOf, tokensOf } = STATE;
   const { cannot } = SENTENCES;
   const { make } = ROOFLINES;
   const KERNELS = 6; // named in the picture of times, the largest; the rest is one
@@ -48,10 +48,8 @@ const PICTURES = (() => {
   const roof = ({ peak, memory }, intensity) => Math.min(peak, intensity * memory);
 
   /** Where timed kernels are under the roof of a chip. */
-  function measuredBand(now, { chip, side, nominal }, x) {
-    if (now.n > 1 || altered(now, chip)) return [];
-    const length = nominal.lower < now.data.measured.long ? "short" : "long";
-    const found = measuredOf(now, chip, "bound", length);
+  function measuredBand(now, row, x) {
+    const [{ chip, side }, found] = [row, offOf(now, row, true)];
     if (!found) return [];
     const at = [x.from, side.peak / side.memory, x.to];
     const edge = (ratio) => at.map((one) => [one, roof(side, one) / ratio]);
@@ -132,7 +130,7 @@ const PICTURES = (() => {
         `No B makes any of these compute-bound with D = ${count(now.D)} and F = ${count(now.F)}`
           + `${split}: every token adds more ${limits} time than compute.`,
         ...able.map(({ chip, all }) =>
-          `${chip.short}: ${all.limit}-bound, at most ${percent(all.tends)} of peak.`),
+          `${chip.short}: at most ${percent(all.tends)} of peak.`),
       ]);
     }
     const samples = octaves(from, to, 4);

@@ -8,7 +8,7 @@ const SENTENCES = (() => {
   const { SLACK, significant, si, seconds, count, percent, short } = NUMBERS;
   const { bytes, several, listed } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
-  const { BOUND, MATMUL, MODEL, altered, measuredOf, modelRow, tokensOf } = STATE;
+  const { BOUND, MATMUL, MODEL, altered, answering, measuredOf, modelRow, tokensOf } = STATE;
   const CLEAR = 1.2; // a lead of bounds below this is none, where there are no timings
 
   const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
@@ -26,41 +26,24 @@ const SENTENCES = (() => {
       `${listed(chips)} ${chips.length > 1 ? plural(lack) : lack}.`);
   }
 
-  /** How many times longer a chip may take than another before the other is ahead. */
-  function spread(now, row) {
-    const length = now.subject === MATMUL ? lengthOf(now, row) : null;
-    if (altered(now, row.chip) || now.n > 1) return null;
-    const found = measuredOf(now, row.chip, overOf(now, row), length);
-    return found ? found.high / found.low : null;
-  }
-  const overOf = (now, { estimate, of }) =>
-    (now.basis !== BOUND && (estimate || of?.estimates) ? "estimate" : "bound");
-  const lengthOf = ({ data }, { nominal }) =>
-    nominal.lower < data.measured.long ? "short" : "long";
-
-  /** Which chip is quickest, where that is known. */
+  /** Which chip is quickest, where that is known; it is of all chosen chips that can run. */
   function leader(now, rows) {
     const able = rows.filter((row) => row.time && row.fits !== false)
       .sort((a, b) => a.time - b.time);
     if (able.length < 2) return null;
     const [first, second] = able;
-    const lead = second.time / first.time;
-    const spreads = [first, second].map((row) => spread(now, row));
-    const [names, ahead] = [`${first.chip.short} and ${second.chip.short}`, significant(lead)];
-    const estimated = able.every((row) => overOf(now, row) === "estimate");
-    if (spreads.every(Boolean)) {
-      if (lead > Math.max(...spreads)) {
-        return `${first.chip.short} is quickest of these: ${seconds(first.time)}, ${ahead} times`
-          + ` as fast as ${second.chip.short}.`;
-      }
+    const [lead, ahead] = [second.time / first.time, significant(second.time / first.time)];
+    const names = `${first.chip.short} and ${second.chip.short}`;
+    const said = `${first.chip.short} is first of the chosen chips: ${seconds(first.time)},`
+      + ` ${ahead} times as fast as ${second.chip.short}.`;
+    if (first.off && second.off) {
+      if (lead > Math.max(...[first, second].map(({ off }) => off.high / off.low))) return said;
       return `${names} are too close to call: ${ahead} times apart, and timings of one chip spread`
         + ` more.`;
     }
-    if (lead < CLEAR) return `${names} differ by a factor of ${ahead}: no lead.`;
-    const what = estimated ? "estimate" : "bound";
-    return `By ${what} alone ${first.chip.short} is first of these: ${seconds(first.time)},`
-      + ` ${ahead} times`
-      + ` as fast as ${second.chip.short}.`;
+    if (lead <= CLEAR) return `${names} differ by a factor of ${ahead}: no lead.`;
+    const estimated = now.basis !== BOUND;
+    return `By ${estimated ? "estimate" : "bound"} alone, without timings of both, ${said}`;
   }
 
   // ---------------------------------------------------------------- a matmul
@@ -70,8 +53,8 @@ const SENTENCES = (() => {
   /** From which B on a chip is compute-bound, and 90% of its peak attained. */
   function compute({ all, most }) {
     if (all.outcome === NEVER) {
-      return `No B makes it compute-bound: ${all.limit}-bound at every size, at most`
-        + ` ${percent(all.tends)} of peak.`;
+      return `No B makes it compute-bound: each token adds more ${all.limit} time than compute;`
+        + ` at most ${percent(all.tends)} of peak.`;
     }
     if (all.outcome === ALWAYS) return "Compute-bound from any B.";
     const part = most.outcome === ALWAYS ? "any B" : count(most.size);
@@ -100,23 +83,30 @@ const SENTENCES = (() => {
 
   /** How far timed kernels are from what is shown. */
   function measuredLine(now, row) {
-    const { chip } = row;
-    if (altered(now, chip) || now.n > 1) return null;
-    const { rows, long } = now.data.measured;
-    const [over, length] = [overOf(now, row), lengthOf(now, row)];
-    const found = measuredOf(now, chip, over, length);
-    if (!found) {
-      const others = rows.filter(([what, id]) => what === MATMUL && id === chip.id);
+    const { chip, off } = row;
+    const unknown = "How far off this is, is not known:";
+    if (altered(now, chip)) return `${unknown} there are no timings of own numbers.`;
+    if (now.n > 1) return `${unknown} timings are of one chip.`;
+    if (!off) {
+      const others = now.data.measured.rows.filter(([what, id]) =>
+        what === MATMUL && id === chip.id);
       const only = [...new Set(others.map((one) => one[3]))];
-      return `How far off this is, is not known: no timings of ${chip.short} in`
-        + ` ${now.dtypes.name}${only.length ? `, only in ${listed(only)}` : ""}.`;
+      return `${unknown} no timings of ${chip.short} in ${now.dtypes.name}`
+        + `${only.length ? `, only in ${listed(only)}` : ""}.`;
     }
-    const { software, n, low, high } = found;
+    const { software, n, low, high, over, length } = off;
     const what = over === "bound" ? `${length === "short" ? "a" : "this"} bound` : "this estimate";
-    const which = length === "short" ? ` below ${seconds(long)}` : "";
+    const which = length === "short" ? ` below ${seconds(now.data.measured.long)}` : "";
     const named = now.data.software[software] ?? software;
     return `Timed kernels take ${significant(low)} to ${significant(high)} times ${what}${which}`
       + ` (${chip.short}, ${named}, ${several(n, "timing")}, p10 to p90).`;
+  }
+
+  /** Which tokens B counts, where the layer is that of one expert. */
+  function expertLine({ data, D, F }) {
+    const [model, layer] = data.layers.find((one) => one[2] === D && one[3] === F) ?? [];
+    return layer?.includes("expert")
+      ? `The layer is one expert's (${model}): B counts its tokens alone.` : null;
   }
 
   function matmulVerdict(now, rows) {
@@ -125,9 +115,10 @@ const SENTENCES = (() => {
       `The operands do not fit ${chip.short}: ${bytes(nominal.footprint)} on a chip,`
         + ` ${bytes(side.capacity)} of memory.`);
     const off = [...cannot(rows), ...full].join(" ");
-    const [first, ...others] = able;
-    if (!first) return { off, lead: "", lines: [] };
-    const lines = [measuredLine(now, first)];
+    if (!able.length) return { off, lead: "", lines: [] };
+    const first = answering(able);
+    const others = able.filter((row) => row !== first);
+    const lines = [measuredLine(now, first), expertLine(now)];
     if (now.basis === BOUND) {
       const found = others.filter(({ all }) => all.outcome !== NEVER);
       const never = others.filter(({ all }) => all.outcome === NEVER);
@@ -173,17 +164,18 @@ const SENTENCES = (() => {
   }
 
   /** How far served runs are from what is shown: of this chip, or of all. */
-  function servedLine(now, chip, bound) {
-    const over = bound ? "bound" : "estimate";
-    const own = altered(now, chip) ? null : measuredOf(now, chip, over, null);
-    const found = own ?? measuredOf(now, null, over, null);
-    if (!found) return null;
+  function servedLine(now, { chip, off, answer, time }) {
+    const bound = now.basis === BOUND || time === null;
+    const found = off ?? measuredOf(now, null, bound ? "bound" : "estimate");
+    const overlapped = `With full overlap ${seconds(answer.lower)}`;
+    if (!found) return `${overlapped}.`;
     const { low, middle, high, n, software } = found;
-    const of = own ? `${chip.short} in ${now.format}, ${now.data.software[software] ?? software},`
+    const of = off ? `${chip.short} in ${now.format}, ${now.data.software[software] ?? software},`
       : "of other models, chips and engines,";
-    const what = bound ? "the bound with full overlap" : "such estimates";
-    return `Served runs take ${significant(low)} to ${significant(high)} times ${what}`
-      + ` (median ${significant(middle)}; ${of} ${several(n, "run")}, p10 to p90).`;
+    const range = `${significant(low)} to ${significant(high)} times`;
+    const which = `(median ${significant(middle)}; ${of} ${several(n, "run")}, p10 to p90).`;
+    return bound ? `${overlapped}; served runs take ${range} such a bound ${which}`
+      : `Served runs take ${range} such estimates ${which} ${overlapped}.`;
   }
 
   function modelVerdict(now, rows) {
@@ -219,9 +211,10 @@ const SENTENCES = (() => {
       lines.push(`S = ${count(now.S)} is beyond the ${count(now.model.trained)} tokens that`
         + ` ${now.model.name} is made for.`);
     }
-    lines.push(servedLine(now, chip, bound));
-    lines.push(`With full overlap`
-      + ` ${seconds(answer.lower)}.`, batchLine(now, first), leader(now, able));
+    if (now.format !== now.model.format) {
+      lines.push(`${now.model.name} is published in ${now.model.format}.`);
+    }
+    lines.push(servedLine(now, first), batchLine(now, first), leader(now, able));
     return { off, lead, lines: lines.filter(Boolean) };
   }
 

@@ -106,7 +106,7 @@ const STATE = (() => {
       D: size("D", FIRST.D), F: size("F", FIRST.F), S: size("S", FIRST.S),
       basis: one("basis", [BOUND, CALIBRATED], BOUND),
       tab: tabs.includes(asked.get("tab")) ? asked.get("tab") : tabs[0],
-      of: chips.find(({ id }) => id === asked.get("of")) ?? chips[0],
+      of: chips.find(({ id }) => id === asked.get("of")) ?? null,
       sort: asked.get("sort") ?? "", all: asked.get("rows") === "all", lost, data,
     };
   }
@@ -256,16 +256,19 @@ const STATE = (() => {
     };
   }
 
-  const rowOf = (now, chip) => (now.subject === MODEL ? modelRow(now, chip) : matmulRow(now, chip));
+  function rowOf(now, chip) {
+    const row = now.subject === MODEL ? modelRow(now, chip) : matmulRow(now, chip);
+    return row.lack ? row : { ...row, off: offOf(now, row) };
+  }
 
   // ---------------------------------------------------------------- beside it
 
-  /** How far timings of a chip are off: quantiles of measured time over the bound or the estimate.
+  /** Quantiles of measured over predicted time, of a chip or of all; null: there are no timings.
 
       `length` is that of a matmul's bound; a step has none. */
-  function measuredOf(now, chip, over, length) {
+  function measuredOf(now, chip, over, length = null) {
     const [what, dtypes] = length ? ["matmul", now.dtypes] : ["step", { name: now.format }];
-    const wanted = [what, chip?.id ?? null, , chip ? dtypes.name : null, length ?? null, over];
+    const wanted = [what, chip?.id ?? null, , chip ? dtypes.name : null, length, over];
     const found = now.data.measured.rows.filter((row) =>
       wanted.every((value, i) => value === row[i]));
     const fit = length
@@ -273,8 +276,20 @@ const STATE = (() => {
     const best = found.find(([, , software]) => software === fit) ?? found[0];
     if (!best) return null;
     const [, , software, , , , n, low, middle, high] = best;
-    return { software, n, low, middle, high };
+    return { software, n, low, middle, high, over, length };
   }
+
+  /** How far timings of the chip of a row are from its time: of what is not timed null. */
+  function offOf(now, { chip, nominal, estimate, of }, bound = now.basis === BOUND) {
+    if (altered(now, chip) || now.n > 1) return null;
+    const over = !bound && (estimate || of?.estimates) ? "estimate" : "bound";
+    if (!nominal) return measuredOf(now, chip, over);
+    return measuredOf(now, chip, over, nominal.lower < now.data.measured.long ? "short" : "long");
+  }
+
+  /** The row that is spoken of: the first that runs, in memory if one does. */
+  const answering = (rows) => rows.find(({ lack, fits }) => !lack && fits !== false)
+    ?? rows.find(({ lack }) => !lack) ?? rows[0];
 
   /** The command that prints the same for a chip. */
   function commandOf(now, chip) {
@@ -301,6 +316,6 @@ const STATE = (() => {
   return {
     MATMUL, MODEL, BOUND, CALIBRATED, OWN, TABS, NAMES, MOST_CHIPS, MOST_SIZE, MOST_N, read,
     whole, numberOf, sellerOf, altered, sideOf, stepOf, rowOf, modelRow, timeOf, tokensOf, fitOf,
-    measuredOf, commandOf,
+    offOf, measuredOf, answering, commandOf,
   };
 })();

@@ -184,5 +184,5 @@ const SVG = (() => {
     return new XMLSerializer().serializeToString(copy);
   }
 
-  return { draw, standalone };
+  return { WIDE, draw, standalone };
 })();

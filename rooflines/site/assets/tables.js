@@ -41,6 +41,9 @@ const TABLES = (() => {
       + " matmul" : ""}, at prices of ${now.seller ?? "no known seller"} or one's own`, money);
     const common = [
       column("time", "time", calibrated ? "calibrated" : "at least; kernel after kernel", seconds),
+      column("off", "timed", `timings over ${matmul ? "this time" : "the bound with full overlap, or"
+        + " over the estimate"}, p10 to p90`, ({ low, high }) =>
+        `${significant(low)}–${significant(high)} ×`),
       column("bound", "bound", "what takes longest", String),
       column("share", "% peak", "of the published peak", percent),
     ];
@@ -152,7 +155,7 @@ const TABLES = (() => {
     return answers.map((list) => list.map((one) => {
       if (one === null) return [NONE, "none", "no published peak"];
       if (one.outcome !== NEVER) return [size(one), "heat", null, heat(one.size)];
-      const tip = `${one.limit}-bound at every B, at most ${percent(one.tends)} of peak`;
+      const tip = `each token adds more ${one.limit} time: below ${percent(one.tends)} of peak`;
       return ["never", "never", tip];
     }));
   }
