@@ -251,3 +251,8 @@ def test_two_variants_of_a_chip_differ_in_one_chart():
     order = chip_order(dict.fromkeys(["h100-sxm-one", "h100-sxm", "h100-sxm-two"], "NVIDIA"))
     place = PLACES["h100-sxm"] + len(PLACES)
     assert order[place : place + 2] == ["h100-sxm-one", "h100-sxm-two"]
+
+
+@pytest.mark.parametrize(("chip", "base"), [("b2000", "b200"), ("l40x", "l40"), ("h200", "h20")])
+def test_a_chip_is_no_variant_of_a_base_that_its_name_only_begins_with(chip, base):
+    assert chip_order({chip: "NVIDIA"}).index(chip) % len(PLACES) != PLACES[base]
