@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.basics.errors import (
     Mistakes,
@@ -27,7 +28,7 @@ from rooflines.catalogue.chips import (
     resolve_chips,
     with_price,
 )
-from rooflines.catalogue.forms import Form, checked, checked_name
+from rooflines.catalogue.forms import checked
 from rooflines.catalogue.plausibility import doubts
 from rooflines.charts.choice import choose
 from rooflines.fits.entries import (
@@ -36,22 +37,19 @@ from rooflines.fits.entries import (
     shipped_calibrations,
 )
 from rooflines.models.resolve import models_of
-from rooflines.settings.charts import AUTO, ChartConfig
-from rooflines.settings.measurements import MeasurementConfig
-from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.settings.schema import ConfigFile, SweepConfig
+from rooflines.settings.schema import ConfigFile
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.step_sweep import checked_model_sweep, too_long
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.views import Spec
     from rooflines.fits.entries import Calibrations
     from rooflines.measured.sets import MeasuredSet
     from rooflines.models.model import Model
+    from rooflines.settings.model_sweeps import ModelSweepConfig
+    from rooflines.settings.schema import SweepConfig
     from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
@@ -200,28 +198,6 @@ def _check_thresholds(solutions: int, most: int) -> None:
         )
 
 
-class _Forms(NamedTuple):
-    """A config whose keys all have their form; whether they agree is not checked yet.
-
-    Attributes:
-        top: Its keys, sweeps and charts as they were written.
-        sweeps: The sweeps of operations by name.
-        model_sweeps: The sweeps of whole models by name.
-        measurements: The sets of timings by name.
-        charts: The charts to draw, or `auto`.
-        chips: All chips by id.
-        unlikely: Likely slips in the config's own.
-    """
-
-    top: ConfigFile
-    sweeps: Mapping[str, SweepConfig]
-    model_sweeps: Mapping[str, ModelSweepConfig]
-    measurements: Mapping[str, MeasurementConfig]
-    charts: str | Sequence[ChartConfig]
-    chips: Mapping[str, Chip]
-    unlikely: Sequence[RooflinesError]
-
-
 def _checked(
     file: str, content: object, folder: Path, *, needs_sweeps: bool
 ) -> tuple[Config, list[RooflinesError]]:
@@ -236,32 +212,29 @@ def _checked(
     Raises:
         RooflinesError: All mistakes of its form; or, where that has none, all others.
     """
-    forms = _forms(content)
-    top, chips = forms.top, forms.chips
+    top, known = _form(content)
     if needs_sweeps and not (top.sweeps or top.model_sweeps or top.measurements):
         problem = "has no sweeps, so there is nothing to compute"
         raise RooflinesError("", problem, "describe one under `sweeps:`")
+    unlikely = _doubts(top, known)
     with Mistakes() as mistakes:
+        chips = known
+        with mistakes.at("prices"):
+            chips = _priced(known, top.prices)
         calibrations = _all_calibrations(top, folder, mistakes)
-        with mistakes.at("sweeps") as part:
-            sweeps = _sweeps(forms, calibrations, part)
-        with mistakes.at("model-sweeps") as part:
-            model_sweeps = _model_sweeps(forms, calibrations, folder, part)
         fitted = calibrations or shipped_calibrations()
+        with mistakes.at("sweeps") as part:
+            sweeps = _sweeps(top, chips, calibrations, part)
+        with mistakes.at("model-sweeps") as part:
+            model_sweeps = _model_sweeps(top, chips, calibrations, folder, part)
         with mistakes.at("measurements") as part:
-            measurements = _measurements(forms, fitted, folder, part)
+            measurements = _measurements(top, chips, fitted, folder, part)
         with mistakes.at("charts"):
-            named = (*forms.sweeps, *forms.model_sweeps, *forms.measurements)
-            refused = {*named} - {*sweeps, *model_sweeps, *measurements}
-            specs = choose(forms.charts, sweeps, model_sweeps, measurements, refused)
-    unlikely = [
-        *forms.unlikely,
-        *(
-            doubt.within(f"model-sweeps.{name}")
-            for name, sweep in model_sweeps.items()
-            for doubt in too_long(sweep)
-        ),
-    ]
+            named = {*top.sweeps, *top.model_sweeps, *top.measurements}
+            refused = named - {*sweeps, *model_sweeps, *measurements}
+            specs = choose(top.charts, sweeps, model_sweeps, measurements, refused)
+    for name, sweep in model_sweeps.items():
+        unlikely += [doubt.within(f"model-sweeps.{name}") for doubt in too_long(sweep)]
     site = top.site.model_dump(exclude_none=True) if top.site else {}
     found = Config(
         file,
@@ -273,13 +246,13 @@ def _checked(
         specs,
         tuple(top.formats),
         site,
-        top.plain,
+        _plain(content),
     )
     return found, unlikely
 
 
-def _forms(content: object) -> _Forms:
-    """The keys of a config, each checked by itself.
+def _form(content: object) -> tuple[ConfigFile, Mapping[str, Chip]]:
+    """The keys of a config, each checked by itself, and all chips by id.
 
     Raises:
         RooflinesError: All mistakes of keys, of chips, and of names.
@@ -288,27 +261,15 @@ def _forms(content: object) -> _Forms:
     with Mistakes() as mistakes:
         with mistakes.at():
             top = checked(ConfigFile, content)
-        sweeps = _entries(given, "sweeps", SweepConfig, mistakes)
-        model_sweeps = _entries(given, "model-sweeps", ModelSweepConfig, mistakes)
-        measurements = _entries(given, "measurements", MeasurementConfig, mistakes)
-        for name in {*sweeps} & {*model_sweeps}:
-            problem = "is the name of a sweep of operations, too"
-            fix = "choose another name: both have folders of it"
-            mistakes.add(RooflinesError(f"model-sweeps.{name}", problem, fix))
-        listed = given.get("charts", AUTO)
-        charts = []
-        for index, chart in enumerate(listed if isinstance(listed, list) else ()):
-            with mistakes.at(f"charts[{index}]"):
-                charts.append(checked(ChartConfig, chart))
-        chips: dict[str, Chip] = {}
         with mistakes.at("chips"):
             chips = {**chip_entries(), **_own_chips(given.get("chips", {}))}
-        if chips:
-            with mistakes.at("prices"):
-                chips = _priced(chips, given.get("prices", {}))
-    drawn = charts if isinstance(listed, list) else AUTO
-    unlikely = _doubts(top, chips)
-    return _Forms(top, sweeps, model_sweeps, measurements, drawn, chips, unlikely)
+    return top, chips
+
+
+def _plain(content: object) -> JSON:
+    """A config as JSON, as it was written, without where files are put."""
+    plain: JSON = json.loads(json.dumps(content, default=str))
+    return {key: value for key, value in plain.items() if key != "pathvars"}
 
 
 def _doubts(top: ConfigFile, chips: Mapping[str, Chip]) -> list[RooflinesError]:
@@ -326,29 +287,18 @@ def _doubts(top: ConfigFile, chips: Mapping[str, Chip]) -> list[RooflinesError]:
     return unlikely
 
 
-def _entries(
-    given: Mapping[str, Any], key: str, form: type[Form], mistakes: Mistakes
-) -> dict[str, Form]:
-    """The entries under a key by name; that they are a mapping is checked elsewhere."""
-    entries: dict[str, Form] = {}
-    written = given.get(key)
-    for name, entry in written.items() if isinstance(written, Mapping) else ():
-        with mistakes.at(f"{key}.{name}"):
-            checked_name(name)
-        with mistakes.at(f"{key}.{name}"):
-            entries[name] = checked(form, entry)
-    return entries
-
-
 def _sweeps(
-    forms: _Forms, calibrations: Calibrations | None, mistakes: Mistakes
+    top: ConfigFile,
+    chips: Mapping[str, Chip],
+    calibrations: Calibrations | None,
+    mistakes: Mistakes,
 ) -> dict[str, Sweep]:
     """The valid sweeps of operations."""
     sweeps: dict[str, Sweep] = {}
-    for name, config in forms.sweeps.items():
+    for name, config in top.sweeps.items():
         with mistakes.at(name) as own:
             fits = _calibrated(config, calibrations, own)
-            sweep = checked_sweep(name, config, forms.chips, dtype_entries(), fits)
+            sweep = checked_sweep(name, config, chips, dtype_entries(), fits)
             solutions = sum(each.solutions() for each in (*sweeps.values(), sweep))
             _check_thresholds(solutions, MOST_THRESHOLDS)
             own.check()
@@ -357,17 +307,25 @@ def _sweeps(
 
 
 def _model_sweeps(
-    forms: _Forms, calibrations: Calibrations | None, folder: Path, mistakes: Mistakes
+    top: ConfigFile,
+    chips: Mapping[str, Chip],
+    calibrations: Calibrations | None,
+    folder: Path,
+    mistakes: Mistakes,
 ) -> dict[str, ModelSweep]:
     """The valid sweeps of whole models."""
     sweeps: dict[str, ModelSweep] = {}
-    for name, config in forms.model_sweeps.items():
+    for name, config in top.model_sweeps.items():
         with mistakes.at(name) as own:
+            if name in top.sweeps:
+                problem = "is the name of a sweep of operations, too"
+                fix = "choose another name: both have folders of it"
+                own.add(RooflinesError("", problem, fix))
             fits = _calibrated(config, calibrations, own)
             models: dict[str, Model] = {}
             with own.at("models"):
                 models = models_of(config.models, folder)
-            sweep = checked_model_sweep(name, config, models, forms.chips, dtype_entries(), fits)
+            sweep = checked_model_sweep(name, config, models, chips, dtype_entries(), fits)
             solved = sum(each.solutions() for each in (*sweeps.values(), sweep))
             _check_thresholds(solved, MOST_MODEL_THRESHOLDS)
             own.check()
@@ -386,18 +344,22 @@ def _calibrated(
 
 
 def _measurements(
-    forms: _Forms, fitted: Calibrations, folder: Path, mistakes: Mistakes
+    top: ConfigFile,
+    chips: Mapping[str, Chip],
+    fitted: Calibrations,
+    folder: Path,
+    mistakes: Mistakes,
 ) -> dict[str, MeasuredSet]:
     """The valid sets of timings."""
     sets: dict[str, MeasuredSet] = {}
-    if not forms.measurements:
+    if not top.measurements:
         return sets
     # Imported here: only a config with timings reads tables before a job starts.
     from rooflines.measured.catalogues import Catalogues  # noqa: PLC0415
     from rooflines.measured.sets import check_new, checked_set  # noqa: PLC0415
 
-    catalogues = Catalogues(forms.chips, dtype_entries(), fitted)
-    for name, config in forms.measurements.items():
+    catalogues = Catalogues(chips, dtype_entries(), fitted)
+    for name, config in top.measurements.items():
         with mistakes.at(name):
             with placed("file"):
                 path = named_file(folder, config.file)
@@ -422,14 +384,12 @@ def _own_chips(entries: Any) -> dict[str, Chip]:  # noqa: ANN401, any YAML value
         return resolve_chips(entries, catalogue)
 
 
-def _priced(chips: Mapping[str, Chip], prices: object) -> dict[str, Chip]:
+def _priced(chips: Mapping[str, Chip], prices: Mapping[str, float]) -> dict[str, Chip]:
     """Chips with the config's own prices."""
-    if not isinstance(prices, Mapping):
-        raise RooflinesError("", f"is {quote(prices)}, which is no mapping", "write h100-sxm: 2.5")
     priced = {**chips}
     with Mistakes() as mistakes:
         for chip, usd_per_hour in prices.items():
-            with mistakes.at(str(chip)):
+            with mistakes.at(chip):
                 one_of(chip, chips, "no chip", "see `rooflines list chips`")
                 priced[chip] = with_price(chips[chip], usd_per_hour, "the config")
     return priced

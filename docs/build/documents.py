@@ -7,9 +7,7 @@ from typing import Any
 
 from rooflines.catalogue.entries import Chip
 from rooflines.charts.registry import kinds
-from rooflines.settings.measurements import MeasurementConfig
-from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.settings.schema import BY_NAME, ConfigFile, SweepConfig
+from rooflines.settings.schema import ConfigFile
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -20,27 +18,10 @@ SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.json"
 
 def config_schema() -> dict[str, Any]:
     """The JSON Schema of a config, for editors and validators."""
-    forms: dict[str, Any] = {}
-    for form in (SweepConfig, ModelSweepConfig, MeasurementConfig, Chip):
-        own = form.model_json_schema()
-        forms |= own.pop("$defs", {}) | {form.__name__: own}
     schema = ConfigFile.model_json_schema()
-    forms |= schema.pop("$defs")
-    chart = schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"]
-    schema["properties"]["charts"]["anyOf"][1]["items"]["properties"]["chart"] = {
-        "description": chart["description"],
-        "enum": list(kinds()),
-        "title": chart["title"],
-        "type": "string",
-    }
-    for key, form in (
-        ("sweeps", SweepConfig),
-        ("model-sweeps", ModelSweepConfig),
-        ("measurements", MeasurementConfig),
-    ):
-        schema["properties"][key]["patternProperties"] = {
-            name: {"$ref": f"#/$defs/{form.__name__}"} for name in BY_NAME["patternProperties"]
-        }
+    chip = Chip.model_json_schema()
+    forms = schema.pop("$defs") | chip.pop("$defs") | {"Chip": chip}
+    forms["ChartConfig"]["properties"]["chart"]["enum"] = list(kinds())
     variant = {
         "type": "object",
         "required": ["base"],

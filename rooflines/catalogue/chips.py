@@ -153,17 +153,9 @@ def with_price(chip: Chip, usd_per_hour: object, source: str) -> Chip:
         chip: The chip.
         usd_per_hour: For one chip [USD/h].
         source: Where it was written.
-
-    Raises:
-        RooflinesError: It is no number above zero.
     """
     form = {"provider": "your price", "date": "as written", "source": source}
-    try:
-        price = checked(Price, {**form, "usd_per_hour": usd_per_hour})
-    except RooflinesError as error:
-        raise RooflinesError.of(
-            RooflinesError("", each.problem, each.fix) for each in error.errors
-        ) from None
+    price = checked(Price, {**form, "usd_per_hour": usd_per_hour})
     return chip.model_copy(update={"prices": [price]})
 
 

@@ -47,7 +47,7 @@ WORDS = {
 
 
 def choose(
-    charts: str | Sequence[ChartConfig],
+    charts: Sequence[ChartConfig] | None,
     sweeps: Mapping[str, Sweep],
     model_sweeps: Mapping[str, ModelSweep],
     measurements: Mapping[str, MeasuredSet],
@@ -56,7 +56,7 @@ def choose(
     """The charts of a config.
 
     Args:
-        charts: `auto`, or what the config lists.
+        charts: What the config lists; None: `auto`.
         sweeps: The config's sweeps of operations.
         model_sweeps: Its sweeps of whole models.
         measurements: Its sets of timings.
@@ -74,7 +74,7 @@ def choose(
         "measurements": measurements,
     }
     popular = Popular(sweeps)
-    if isinstance(charts, str):
+    if charts is None:
         return tuple(_fitting(sources, popular))
     specs: list[Spec] = []
     with Mistakes() as mistakes:

@@ -77,14 +77,18 @@ def _charts(value: object) -> object:
         raise RooflinesError(
             "", f"is {quote(value)}", "write auto, a list of charts, or [] for none"
         )
-    return value
+    return None if value == AUTO else value
 
 
-CHARTS_SCHEMA: Any = {
-    "anyOf": [{"const": "auto"}, {"type": "array", "items": ChartConfig.model_json_schema()}]
-}
-Charts = Annotated[Any, BeforeValidator(_charts), WithJsonSchema(CHARTS_SCHEMA)]
-"""`auto`, or a list of charts that are not yet validated."""
+def _auto(schema: dict[str, Any]) -> None:
+    schema["anyOf"][-1] = {"const": AUTO}
+    schema["default"] = AUTO
+
+
+Charts = Annotated[
+    list[ChartConfig] | None, BeforeValidator(_charts), Field(json_schema_extra=_auto)
+]
+"""A list of charts; None: `auto`."""
 
 
 def _formats(value: object) -> object:

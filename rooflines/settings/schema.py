@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJso
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
-from rooflines.catalogue.forms import Entry, Share, Text
+from rooflines.catalogue.forms import Entry, Name, Positive, Share, Text
 from rooflines.model.columns import CORE_METRICS, METRICS
 from rooflines.model.operation import NAMED as OPERATIONS
 from rooflines.model.operation import Flops, Unit  # pydantic reads them at run time
@@ -43,6 +43,8 @@ from rooflines.settings.lists import (
     numbers_of_chips,
     unique,
 )
+from rooflines.settings.measurements import MeasurementConfig  # noqa: TC001, the same
+from rooflines.settings.model_sweeps import ModelSweepConfig  # noqa: TC001, the same
 from rooflines.settings.shapes import Shapes  # noqa: TC001, pydantic reads it at run time
 from rooflines.settings.site import SiteConfig  # noqa: TC001, the same
 from rooflines.settings.sizes import GridSizes  # noqa: TC001, the same
@@ -213,10 +215,6 @@ class SweepConfig(Entry):
         return self.model_dump()
 
 
-BY_NAME: Any = {"type": "object", "patternProperties": {"^[a-z0-9][a-z0-9-]*$": {}}}
-"""Entries by name, which are checked one by one."""
-
-
 WITH_SWEEPS: Any = {
     "anyOf": [
         {"required": [key], "properties": {key: {"minProperties": 1}}}
@@ -231,22 +229,22 @@ class ConfigFile(Entry):
 
     model_config = ConfigDict(title="rooflines config", json_schema_extra=WITH_SWEEPS)
 
-    sweeps: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
+    sweeps: dict[Name, SweepConfig] = Field(
         {}, description="sweeps of operations by name; each makes a table"
     )
-    model_sweeps: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
+    model_sweeps: dict[Name, ModelSweepConfig] = Field(
         {},
         alias="model-sweeps",
         description="sweeps of whole models by name; each makes a table, and one of its kernels",
     )
     charts: Charts = Field(
-        "auto", description="auto: those that fit the sweeps; or a list of charts; [] for none"
+        None, description="auto: those that fit the sweeps; or a list of charts; [] for none"
     )
     formats: Formats = Field(
         ["png", "svg"],
         description="formats of the pictures of charts; `rooflines draw` makes others later",
     )
-    measurements: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
+    measurements: dict[Name, MeasurementConfig] = Field(
         {}, description="sets of timings by name; each is compared with the model"
     )
     calibrations: list[Text] = Field(
@@ -263,21 +261,13 @@ class ConfigFile(Entry):
     pathvars: dict[str, Annotated[str, AfterValidator(_no_wildcard)]] = Field(
         {}, description="where Snakemake puts files: `results` is the folder of what is made"
     )
-    chips: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
+    chips: dict[Any, Any] = Field(
         {},
         description=(
             "the user's own chips, or variants with a base and dotted paths to the "
             "numbers that differ"
         ),
     )
-
-    prices: Annotated[dict[Any, Any], WithJsonSchema(BY_NAME)] = Field(
+    prices: dict[str, Positive] = Field(
         {}, description="dollars an hour of one chip by its id, instead of the catalogue's [USD/h]"
     )
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The config as JSON, as it was written, without where files are put."""
-        return self.model_dump(
-            mode="json", by_alias=True, exclude_defaults=True, exclude={"pathvars"}, fallback=str
-        )
