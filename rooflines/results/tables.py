@@ -24,6 +24,9 @@ ROW_GROUP_ROWS = 2**18
 PAGE_BYTES = 2**22
 """One page per column of a row group: as fast as smaller pages, and files are 5 % smaller."""
 
+ZSTD_LEVEL = 3
+"""A tenth fewer bytes than level 1 in small files, in the same time [1]."""
+
 PARTS = "part-*.parquet"
 """The files of a table."""
 
@@ -63,7 +66,7 @@ def write_parquet(  # noqa: PLR0913, all but the first three have a default
         frame.sink_parquet(
             temporary,
             compression=compression,
-            compression_level=1 if compression == "zstd" else None,
+            compression_level=ZSTD_LEVEL if compression == "zstd" else None,
             row_group_size=ROW_GROUP_ROWS // 2 if wide else ROW_GROUP_ROWS,
             # A tenth of the CPU time. Without them a filter of forty files takes hundredths of a
             # second more on a disk; in an object store a second, where no file has the value.

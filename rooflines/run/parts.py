@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
-ROWS_TOGETHER = 60_000
+ROWS_TOGETHER = 36_000
 """Chips share a part up to this many rows [1].
 
 Smaller parts take longer to start than to write, and compress less.
