@@ -2,7 +2,8 @@
 
 from fractions import Fraction
 
-from answers import critical_batches, with_answers
+import pytest
+from answers import _said, critical_batches, with_answers
 from documents import README
 from faq_page import FAQ, faq_page
 
@@ -45,3 +46,9 @@ def test_the_faq_has_the_numbers_by_hand():
     assert f"at most {float(limit):.0f} FLOP/byte" in text
     assert f"stays below {float(limit * RATE / PEAK):.1%}" in text
     assert "with D = F = 128 the outcome is never" in text
+
+
+def test_a_sentence_of_readme_that_breaks_a_rule_is_refused(monkeypatch):
+    monkeypatch.setattr("answers.CHIP", "b200")
+    with pytest.raises(ValueError, match="while b200 is chosen"):
+        _said("memory-bound", {"chip": "h100-sxm", "bound": "memory"})

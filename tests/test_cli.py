@@ -17,8 +17,10 @@ from rooflines.cli import main as cli
 from rooflines.cli.main import COMMANDS
 from rooflines.cli.new import QUESTIONS
 from rooflines.cli.output import as_table
+from rooflines.explanation.sentences import Sentence
 from rooflines.models.library import model_entries
 from rooflines.run.ending import (
+    FINDINGS,
     ending,
     findings,
     measured_findings,
@@ -347,8 +349,8 @@ def test_findings_of_timings():
     line = {"region": "all", "bare_median": "0.41", "estimate_median": "0.09"}
     line |= {"below_percent": "1.25"}
     other = {**line, "bare_median": "0.3", "estimate_median": "", "below_percent": "0"}
-    (text,) = measured_findings([line, other, {**line, "region": "compute-bound"}])
-    assert text == (
+    (found,) = measured_findings([line, other, {**line, "region": "compute-bound"}])
+    assert found.text == (
         "Timings differ from the bound by 30 to 41 %, from the estimates by 9 %: "
         "medians of 2 lines of measured.csv; below the bound: at most 1.2 % of a line"
     )
@@ -370,11 +372,20 @@ def test_a_run_without_operations_names_what_it_has(here):
     assert last == f"Open {here}/bundle/index.html; in numbers: {here}/measured.csv"
 
 
+def test_a_finding_that_breaks_a_rule_is_not_said(here, monkeypatch):
+    made = plan(rooflines.load_config("my.yaml"))
+    (here / "summary.csv").write_text("rows,compute_bound,bottleneck\n5,0.0,memory\n")
+    assert "most often the bottleneck: memory" in ending(made, here)
+    wrong = Sentence("memory binds", rows=[{"bound": "network"}], blames="memory")
+    monkeypatch.setitem(FINDINGS, "summary.csv", lambda _: [wrong])
+    assert "memory binds" not in ending(made, here)
+
+
 def test_findings_count_rows_and_not_lines():
     line = {"rows": "1", "compute_bound": "1.0", "bottleneck": "compute"}
     other = {"rows": "5", "compute_bound": "0.0", "bottleneck": "memory"}
     (found,) = findings([line, line, line, other])
-    assert found == (
+    assert found.text == (
         "Compute-bound: 38 % of the rows; most often the bottleneck: compute "
         "(3 of 4 lines of summary.csv)"
     )

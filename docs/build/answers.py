@@ -6,6 +6,7 @@ import os
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from documents import DOCS
 from markdown_tables import table, with_block
@@ -13,9 +14,13 @@ from markdown_tables import table, with_block
 import rooflines
 from rooflines.basics.text import seconds, significant
 from rooflines.cli.main import run
+from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.columns import FOUND
 
 SERVED = DOCS / "served.md"
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CHIPS = ("tpu-v5e", "tpu-v6e", "h100-sxm", "b200", "mi300x")
 DTYPES = ("bf16", "w8a16", "w4a16", "fp8-out-bf16")
@@ -42,7 +47,7 @@ def critical_batches() -> dict[tuple[str, str], str]:
 
 
 def answers() -> str:
-    """The answers, in Markdown."""
+    """The answers, in Markdown; each sentence keeps the rules of all sentences."""
     one = rooflines.explain(CHIP, f"{TOKENS}x{WIDTH}x{WIDTH}", DTYPE)
     critical = next(row["critical"] for row in one.thresholds if row["axis"] == "B")
     share = f"{one.row['utilization']:.0%}"
@@ -51,20 +56,31 @@ def answers() -> str:
         (f"`{chip}`", *(batches.get((chip, dtypes), "no peak") for dtypes in DTYPES))
         for chip in CHIPS
     )
-    explained = rooflines.explain_model(CHIP, MODEL, B=BATCH, S=CONTEXT, split={"tp": SPLIT})
-    row, context = explained.row, explained.thresholds[1]
-    return f"""\
+    step = rooflines.explain_model(CHIP, MODEL, B=BATCH, S=CONTEXT, split={"tp": SPLIT})
+    row, context = step.row, step.thresholds[1]
+    of_layer = f"""\
 A layer of {WIDTH:,} x {WIDTH:,} with {TOKENS} tokens in {DTYPE} is {one.row["bound"]}-bound on
 `{CHIP}`: at most {share} of peak. From {critical} tokens on it is compute-bound. On other chips
-and in other dtypes (weights and activations of 16, 8 or 4 bit) it is from
-
-{table(("chip", *(f"`{dtypes}`" for dtypes in DTYPES)), rows)}
-
+and in other dtypes (weights and activations of 16, 8 or 4 bit) it is from"""
+    of_step = f"""\
 A step of `{MODEL}` on {SPLIT} `{CHIP}` with {BATCH} sequences of {CONTEXT:,} tokens in bf16 takes
 {seconds(row["t_ops_s"])} kernel after kernel, {seconds(row["t_lower_s"])} at least, and is
 {row["bound"]}-bound: {significant(row["tokens_per_s_per_chip_ops"])} tokens a second per chip;
 {row["max_B"]} sequences fit. Up to a context of {context["critical"]:,} tokens, a large batch is
 compute-bound."""
+    return "\n\n".join(
+        [
+            _said(of_layer, one.row, attains=True),
+            table(("chip", *(f"`{dtypes}`" for dtypes in DTYPES)), rows),
+            _said(of_step, row, moves="network"),
+        ]
+    )
+
+
+def _said(text: str, row: Mapping[str, Any], **claims: Any) -> str:  # noqa: ANN401, of a sentence
+    """A sentence about a row of the chip that names its bottleneck, if it keeps the rules."""
+    sentence = Sentence(text, rows=[row], chosen=CHIP, blames=row["bound"], **claims)
+    return first_true([sentence]).text
 
 
 def with_answers(readme: str) -> str:

@@ -1,4 +1,7 @@
-"""The end of a run: what is there, what was skipped and why, and what was found."""
+"""The end of a run: what is there, what was skipped and why, and what was found.
+
+A finding is a sentence with its rows, and is said if it keeps the rules of all sentences.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from statistics import mode
 from typing import TYPE_CHECKING
 
 from rooflines.basics.text import counted
+from rooflines.explanation.sentences import Sentence, broken
 from rooflines.results.folders import (
     MEASURED_SUMMARIES,
     MODEL_THRESHOLDS,
@@ -58,7 +62,8 @@ def ending(plan: Plan, results: str | Path) -> str:
     for name in numbers:
         with suppress(OSError, ValueError, KeyError):
             if (results / name).stat().st_size <= MOST_BYTES:
-                lines += FINDINGS[name](_read(results / name))
+                found = FINDINGS[name](_read(results / name))
+                lines += [each.text for each in found if not broken(each)]
     listed = ", ".join(str(results / name) for name in numbers)
     site = f"Open {results / 'bundle' / 'index.html'}"
     lines.append(f"{site}; in numbers: {listed}" if listed else site)
@@ -83,7 +88,7 @@ def skipped_reasons(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
         yield f"Skipped {counted(sum(by_reason.values()), 'row')}: {'; '.join(named)}"
 
 
-def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
+def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[Sentence]:
     """The share of compute-bound rows, and the bottleneck of most lines.
 
     Args:
@@ -94,13 +99,16 @@ def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
         share = sum(int(row["rows"]) * float(row["compute_bound"]) for row in bounded) / total
         bounds = [row["bottleneck"] for row in bounded]
         most = mode(bounds)
-        yield (
+        limited = [{"bound": each} for each in bounds if each == most]
+        yield Sentence(
             f"Compute-bound: {100 * share:.0f} % of the rows; most often the bottleneck: {most} "
-            f"({bounds.count(most):,} of {counted(len(bounds), 'line')} of {SUMMARY})"
+            f"({len(limited):,} of {counted(len(bounds), 'line')} of {SUMMARY})",
+            rows=limited,
+            blames=most,
         )
 
 
-def measured_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
+def measured_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[Sentence]:
     """What timings say: how far off bound and estimates are.
 
     Args:
@@ -114,10 +122,11 @@ def measured_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
     off = [f"the {name} by {_span(each)} %" for name, each in errors.items() if each]
     if off:
         below = max(float(row["below_percent"]) for row in whole)
-        yield (
+        yield Sentence(
             f"Timings differ from {', from '.join(off)}: medians of "
             f"{counted(len(whole), 'line')} of {MEASURED_SUMMARIES[0]}; "
-            f"below the bound: at most {below:.1f} % of a line"
+            f"below the bound: at most {below:.1f} % of a line",
+            rows=whole,
         )
 
 
