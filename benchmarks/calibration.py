@@ -1,7 +1,8 @@
-"""Fit every chip and software of tables of timings: `python -m benchmarks.calibration TABLE...`.
+"""Fit every chip and software of public timings: `python -m benchmarks.calibration --write`.
 
-Prints the median errors at held-out sites of the bound and of both forms. `--write` writes the fits
-to config/calibrations.yaml, which comes with the package. The column `source` of the tables is
+Without tables it reads those of `TABLES` in `measured` of the folder `ROOFLINES_PUBLIC_DATA`. It
+prints the median errors at held-out sites of the bound and of the fit. `--write` writes the fits to
+config/calibrations.yaml, which comes with the package. The column `source` of a table is
 `<collection>/<software>/<version>`; of several versions the newest is fitted.
 
 `--splits N` shows how far the errors of matmuls depend on the sites that are held out: the mean and
@@ -11,20 +12,28 @@ the standard deviation over N random quarters of the sites, for three sets of nu
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
+from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
 from benchmarks.report import table
 from rooflines.catalogue.chips import chip_entries
 from rooflines.fits.calibrate import FitReport, FitRequest, calibrate
-from rooflines.fits.entries import CALIBRATIONS_FILE, Calibrations, key_of, kind_of, text_of
+from rooflines.fits.entries import (
+    CALIBRATIONS_FILE,
+    Calibrations,
+    key_of,
+    kind_of,
+    text_of,
+)
 from rooflines.fits.folds import FOLD, held_out
 from rooflines.fits.matmuls import fit, judged, with_nominal_times
 from rooflines.fits.prior import prior_of
@@ -37,8 +46,22 @@ if TYPE_CHECKING:
 
 DATA = "ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, (c) NVIDIA"
 
-CONTENTS = {("trtllm", "fp8"): "dynamic scaling of x"}
-"""What timings include besides the matmul, by software and compute dtype."""
+TABLES = (
+    "aic-llm-grid-9-chips.parquet",
+    "aic-engines-half.parquet",
+    "nccl-half.parquet",
+    "engine-all-reduce-half.parquet",
+)
+"""The public tables, those with more sizes of one thing first."""
+
+DYNAMIC, BLOCK, STATIC = "dynamic scaling of x", "block scales", "static scales"
+"""What timings of matmuls include besides."""
+
+VARIANTS = {DYNAMIC: "-dynamic", BLOCK: "-block"}
+"""Ends of the names of software with fits of a kind of their own, by what their timings include."""
+
+UNSTATED = {("trtllm", "fp8"): DYNAMIC}
+"""What timings include where their table does not say it, by software and compute dtype."""
 
 LARGEST_ERROR = 0.25
 """Largest median error at held-out sites of a fit that is written [1]."""
@@ -49,8 +72,11 @@ Fitted numbers of chips by software, for estimates. Written by `python -m benchm
 The timings are from {DATA}:
 selected, renamed and in SI units. Only what follows from them is here.
 Matmuls: B from 1 to 16,384, D and F from 1,024 to 16,384. Collectives: 2 to 8 chips, half
-precision, payloads from 512 bytes to 512 MiB; those with a median error above
-{LARGEST_ERROR:.0%} at held-out payloads are left out.
+precision, payloads from 256 bytes to 1 GiB. Fits with a median error above
+{LARGEST_ERROR:.0%} at held-out sites are left out.
+
+fp8 of trtllm has static scales; trtllm-dynamic includes the scaling of x, and -block is fp8 with a
+scale for each block. Of vllm and sglang it is what the engine calls.
 
 Errors are |estimated / measured - 1|; bands are the p10 and p90 of measured over estimated time.
 config/README.md explains the numbers."""
@@ -60,29 +86,62 @@ FORMS: tuple[tuple[Form, bool], ...] = (("max", False), ("pieces", False), ("pie
 """The sets of numbers: form max, the seven of form pieces, and all that gain."""
 
 
-def fits(path: str, form: Form, date: str) -> Iterator[tuple[str, list[FitReport]]]:
-    """The fits of a table, by chip and software."""
-    for key, request in requests(path, form, date):
-        software = key.partition("/")[2]
-        yield key, [stated(one, CONTENTS.get((software, one.name))) for one in calibrate(request)]
+class Group(NamedTuple):
+    """What one fit is of.
+
+    Attributes:
+        key: Chip and software, with the end of its variant.
+        name: The compute dtype, or the collective.
+        request: The timings.
+    """
+
+    key: str
+    name: str
+    request: FitRequest
 
 
-def stated(result: FitReport, contents: str | None) -> FitReport:
-    """A fit that states what its timings include besides the operation."""
-    return replace(result, entry=result.entry.model_copy(update={"contents": contents}))
-
-
-def requests(path: str, form: Form, date: str) -> Iterator[tuple[str, FitRequest]]:
-    """What is fitted of a table, by chip and software."""
+def groups(path: str | Path, form: Form, date: str) -> Iterator[Group]:
+    """What is fitted of a table: by chip, software, contents, and compute dtype or collective."""
     timings = read_timings(path)
-    software = pl.col("source").str.split("/").list.get(1)
-    frame = timings.frame.with_columns(software=software)
-    for (chip, library), part in frame.group_by("chip", "software", maintain_order=True):
+    name = "collective" if timings.collectives else "compute"
+    frame = timings.frame
+    if "contents" not in frame.columns:
+        frame = frame.with_columns(contents=pl.lit(None, pl.String))
+    keys = ("chip", "software", "contents", name)
+    for (chip, software, stated, of), part in frame.group_by(keys, maintain_order=True):
         newest = max(part["source"].unique(), key=version)
         one = replace(timings, frame=part.filter(pl.col("source") == newest))
+        known = (each for each in (DYNAMIC, BLOCK, STATIC) if each in str(stated or ""))
+        contents = next(known, UNSTATED.get((str(software), str(of))))
+        library = f"{software}{VARIANTS.get(contents or '', '')}"
         source = f"{newest.partition('/')[2]}, timed by {DATA}"
-        request = FitRequest(one, str(chip), chip_entries()[str(chip)], source, date, form)
-        yield key_of(str(chip), str(library)), request
+        entry = chip_entries()[str(chip)]
+        request = FitRequest(one, str(chip), entry, source, date, form, contents=contents)
+        yield Group(key_of(str(chip), library), str(of), request)
+
+
+def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[tuple[str, ...]]]:
+    """The fits of tables, and a row of errors for each; of two of one thing the first counts."""
+    content: dict[str, dict[str, dict[str, object]]] = {}
+    rows: list[tuple[str, ...]] = []
+    seen: set[tuple[str, str]] = set()
+    for key, name, request in (one for path in tables for one in groups(path, "pieces", date)):
+        if (key, name) in seen:
+            continue
+        seen.add((key, name))
+        (result,) = calibrate(request, None if request.timings.collectives else name)
+        rows.append(row(key, result))
+        if error_of(result) <= LARGEST_ERROR:
+            by_key = content.setdefault(kind_of(result.entry), {})
+            by_key.setdefault(key, {})[name] = result.entry
+    matmuls = content.get("calibrations", {})
+    for key, entries in [*matmuls.items()]:  # where all timings include it, it is the plain fit
+        if key.endswith(VARIANTS[DYNAMIC]):
+            plain = matmuls.setdefault(key.removesuffix(VARIANTS[DYNAMIC]), {})
+            for name, entry in entries.items():
+                plain.setdefault(name, entry)
+    ordered = {kind: dict(sorted(by_key.items())) for kind, by_key in content.items()}
+    return Calibrations.model_validate(ordered), rows
 
 
 def spread(request: FitRequest, compute: str, splits: int) -> tuple[str, ...]:
@@ -113,39 +172,38 @@ def version(source: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", source.rpartition("/")[2])))
 
 
+def public_tables() -> list[Path]:
+    """The public tables in the folder that the environment names."""
+    folder = os.environ.get("ROOFLINES_PUBLIC_DATA")
+    if folder is None:
+        sys.exit("name tables, or the folder of public data in ROOFLINES_PUBLIC_DATA")
+    return [Path(folder) / "measured" / name for name in TABLES]
+
+
 def main(arguments: Sequence[str]) -> int:
     """Print the errors of the fits of tables; write the fits if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="+", metavar="TABLE")
+    parser.add_argument("tables", nargs="*", metavar="TABLE")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--splits", type=int, metavar="N")
     options = parser.parse_args(arguments)
     date = datetime.now(tz=UTC).date().isoformat()
+    tables = options.tables or public_tables()
     if options.splits:
         headers = ("chip and software", "of", "max", "pieces, seven numbers", "pieces, all")
         spreads = [
-            (key, compute, *spread(request, compute, options.splits))
-            for path in options.tables
-            for key, request in requests(path, "pieces", date)
+            (key, name, *spread(request, name, options.splits))
+            for path in tables
+            for key, name, request in groups(path, "pieces", date)
             if not request.timings.collectives
-            for compute in request.timings.frame["compute"].unique().sort()
         ]
         table("Median errors at random held-out sites in percent", headers, spreads)
         return 0
-    content: dict[str, dict[str, object]] = {}
-    rows: list[tuple[str, ...]] = []
-    for path in options.tables:
-        plain = dict(fits(path, "max", date))
-        for key, results in fits(path, "pieces", date):
-            kind = kind_of(results[0].entry)
-            good = {one.name: one.entry for one in results if error_of(one) <= LARGEST_ERROR}
-            content.setdefault(kind, {}).update({key: good} if good else {})
-            rows += [row(key, one, other) for one, other in zip(results, plain[key], strict=True)]
-    names = ("chip and software", "of", "timings", "bound", "max", "pieces", "pieces, p90")
+    found, rows = fitted(tables, date)
+    names = ("chip and software", "of", "timings", "bound", "estimate", "p90")
     table("Median errors at held-out sites in percent", names, rows)
     if options.write:
-        text = text_of(Calibrations.model_validate(content), ABOUT)
-        CALIBRATIONS_FILE.write_text(text, encoding="utf-8")
+        CALIBRATIONS_FILE.write_text(text_of(found, ABOUT), encoding="utf-8")
     return 0
 
 
@@ -154,12 +212,12 @@ def error_of(result: FitReport) -> float:
     return result.entry.held_out.median if result.entry.held_out else inf
 
 
-def row(key: str, pieces: FitReport, plain: FitReport) -> tuple[str, ...]:
+def row(key: str, result: FitReport) -> tuple[str, ...]:
     """A line of the table: median errors at held-out sites in percent."""
-    (at,) = pieces.regions.filter(split="held out", region="all").to_dicts()
-    (plainly,) = plain.regions.filter(split="held out", region="all").to_dicts()
-    errors = (at["bare_median"], plainly["median"], at["median"], at["p90"])
-    return key, pieces.name, f"{at['n']:,}", *(f"{100 * error:.1f}" for error in errors)
+    found = result.regions.filter(split="held out", region="all").to_dicts()
+    errors = [100 * one[name] for one in found for name in ("bare_median", "median", "p90")]
+    number = f"{found[0]['n']:,}" if found else "0"
+    return key, result.name, number, *(f"{error:.1f}" for error in errors or [inf] * 3)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,8 @@
 
 The tables are Parquet files of timed matmuls, and CSV files of served runs. Only quantiles of
 measured time over the bound, and over the estimate, enter the project: `config/measured.csv`, which
-the site and the commands show beside times. Without a column `software`, that of a timing is in its
-`source`, which is `<collection>/<software>/<version>`. Chip, software and dtypes that an earlier
-table has are not taken from a later one.
+the site and the commands show beside times. Chip, software and dtypes that an earlier table has are
+not taken from a later one. Without tables it reads the public ones.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.calibration import DATA
+from benchmarks.calibration import DATA, DYNAMIC, public_tables
 from rooflines import load_config, measurements
 from rooflines.catalogue.measured import (
     BOUND,
@@ -40,9 +39,21 @@ SHARES = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
 
 
 def joined(table: Path) -> pl.DataFrame:
-    """The timings of a table, of matmuls or served runs, joined with the model."""
-    config = load_config({"measurements": {"timings": {"file": str(table)}}})
-    return measurements(config, "timings")
+    """The timings of a table joined with the model; `software` is that of the fit.
+
+    Args:
+        table: A table of matmuls, whose fp8 is taken as with dynamic scaling where it has no column
+            `contents`, or of served runs.
+    """
+    config: dict[str, object] = {"file": str(table)}
+    named = pl.read_parquet_schema(table) if table.suffix == ".parquet" else {}
+    if "D" in named and "contents" not in named:
+        config["where"] = {"contents": DYNAMIC}
+    frame = measurements(load_config({"measurements": {"timings": config}}), "timings")
+    if "D" not in frame.columns:
+        return frame
+    fit = pl.col("calibration").str.split("/").list.get(1, null_on_oob=True)
+    return frame.with_columns(software=pl.coalesce(fit, "software"))
 
 
 def quantiles(tables: list[Path], of_date: date) -> pl.DataFrame:
@@ -93,14 +104,20 @@ def _spread(frame: pl.DataFrame, of: str, keys: tuple[str, ...]) -> pl.DataFrame
     )
 
 
+def public_timings() -> list[Path]:
+    """The public tables of matmuls and of served runs."""
+    grid, engines, *_ = public_tables()
+    return [grid, engines, grid.parents[1] / "models" / "served.csv"]
+
+
 def main() -> None:
     """Print the quantiles, or write them to the file that comes with the package."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="+", type=Path)
+    parser.add_argument("tables", nargs="*", type=Path)
     parser.add_argument("--date", type=date.fromisoformat, default=datetime.now(UTC).date())
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    found = quantiles(given.tables, given.date)
+    found = quantiles(given.tables or public_timings(), given.date)
     if given.write:
         found.write_csv(MEASURED_FILE)
     else:

@@ -293,9 +293,54 @@ def test_shipped_calibrations_are_of_chips_and_dtypes_that_exist():
             assert entry.held_out.median < 0.1
             assert "Apache-2.0, (c) NVIDIA" in entry.source
             assert all(low < 1 < high for low, high in entry.bands.values())
-    for collectives in shipped.collectives.values():
+    for key, collectives in shipped.collectives.items():
         for collective in collectives.values():
-            assert collective.numbers.low_latency < collective.numbers.bulk < 1
+            assert collective.held_out.median < 0.25
+            if key.endswith("/nccl"):
+                assert collective.numbers.low_latency < collective.numbers.bulk < 1
+
+
+def test_fits_say_what_they_contain():
+    shipped = shipped_calibrations().calibrations
+    said = {
+        key.partition("/")[2]: fit.contents
+        for key, fits in shipped.items()
+        for dtype, fit in fits.items()
+        if key.startswith("b200/") and dtype == "fp8"
+    }
+    assert said == {
+        "trtllm": "static scales",
+        "trtllm-dynamic": "dynamic scaling of x",
+        "trtllm-block": "block scales",
+        "sglang": None,
+        "sglang-block": "block scales",
+        "vllm": None,
+    }
+    static, dynamic = (shipped[f"b200/{name}"]["fp8"] for name in ("trtllm", "trtllm-dynamic"))
+    assert static.overhead_s < dynamic.overhead_s / 2
+
+
+def test_fp16_takes_the_numbers_of_bf16():
+    shipped = shipped_calibrations()
+    of = ("h100-sxm", ["vllm"])
+    assert shipped.matmul(*of, "fp16") == shipped.matmul(*of, "bf16") != None  # noqa: E711
+    assert shipped.software("h100-sxm", ["vllm", "trtllm"], "fp16") == "vllm"
+    assert shipped.used(["h100-sxm/vllm"], ["fp16"]).matmul(*of, "fp16") is not None
+    assert shipped.matmul(*of, "int8") is None
+
+
+@pytest.mark.parametrize(
+    ("contents", "software"),
+    [
+        (None, "trtllm"),
+        ("matmul, block scales", "trtllm-block"),
+        ("matmul and dynamic scaling of x", "trtllm-dynamic"),
+        ("matmul, static scales", "trtllm"),
+        ("matmul as the engine calls it", "trtllm"),
+    ],
+)
+def test_timings_are_joined_with_the_fit_of_their_contents(contents, software):
+    assert shipped_calibrations().variant("b200", "trtllm", "fp8", contents) == software
 
 
 DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")

@@ -96,7 +96,8 @@ def test_a_job_depends_on_the_numbers_that_it_uses(file):
     sweep = rooflines.load_config(config(calibrations=[file])).sweep("one")
     recipe = recipe_of(sweep, ["h100-sxm"])
     fits = recipe["calibrations"]["calibrations"]
-    assert {key: list(entries) for key, entries in fits.items()} == {"h100-sxm/trtllm": ["bf16"]}
+    named = {key: list(entries) for key, entries in fits.items()}
+    assert named == {"h100-sxm/trtllm": ["bf16"], "h100-sxm/sglang": ["bf16"]}
     assert fits["h100-sxm/trtllm"]["bf16"]["overhead_s"] == 1
     again = sweep_of(recipe)
     assert recipe_of(again, ["h100-sxm"]) == recipe
@@ -105,13 +106,13 @@ def test_a_job_depends_on_the_numbers_that_it_uses(file):
 
 
 def test_collectives_have_their_own_software():
-    split = {"sharding": "contracting/all-reduce", "shards": [8], "dtypes": ["bf16"]}
+    split = {"sharding": "contracting/reduce-scatter", "shards": [8], "dtypes": ["bf16"]}
     one = {"chips": ["h100-sxm"], **split}
     without, with_them = (
         estimates(calibration=named, **one) for named in (["trtllm"], ["trtllm", "nccl"])
     )
-    fit = shipped_calibrations().collectives["h100-sxm/nccl"]["all-reduce"]
-    least = fit.overhead_s + 14 * fit.hop_s
+    fit = shipped_calibrations().collectives["h100-sxm/nccl"]["reduce-scatter"]
+    least = fit.overhead_s + 7 * fit.hop_s
     assert (without["t_estimate_s"] < with_them["t_estimate_s"]).all()
     assert (with_them["t_estimate_s"] > least).all()
     assert with_them["t_estimate_p10_s"].null_count() == 0

@@ -72,7 +72,7 @@ def test_the_reviewed_explanations_cover_what_can_be_said():
         "never",
         "rule of thumb 240.2",
         "estimate 48.9 µs, calibrated",
-        "calibrated to trtllm; compute-bound; includes dynamic scaling of x",
+        "calibrated to trtllm-dynamic; compute-bound; includes dynamic scaling of x",
         "(derived, estimate)",
         "half of the figure with sparsity",
         "its hops alone take",

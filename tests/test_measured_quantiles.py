@@ -1,17 +1,14 @@
 """Quantiles of measured times that come with the project: their form, and what they follow from."""
 
 import os
-from pathlib import Path
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from benchmarks.measured import FEWEST, KEYS, quantiles
+from benchmarks.measured import FEWEST, KEYS, public_timings, quantiles
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.measured import BOUND, LONG, MATMUL, SHORT, STEP, measured_quantiles
-
-TABLES = ("aic-llm-grid-9-chips.parquet", "aic-engines-half.parquet")
 
 
 def test_rows_name_chips_and_dtypes_of_the_catalogue():
@@ -40,12 +37,10 @@ def test_all_served_runs_have_a_row_of_their_own():
 
 
 def test_they_follow_from_public_timings():
-    folder = os.environ.get("ROOFLINES_PUBLIC_DATA")
-    if folder is None:
+    if "ROOFLINES_PUBLIC_DATA" not in os.environ:
         pytest.skip("ROOFLINES_PUBLIC_DATA names no folder of public timings")
-    tables = [Path(folder) / "measured" / name for name in TABLES]
     stored = measured_quantiles()
-    computed = quantiles([*tables, Path(folder) / "models" / "served.csv"], stored["date"][0])
+    computed = quantiles(public_timings(), stored["date"][0])
     kept = [
         frame.cast({"n": pl.Int64, "date": pl.String}).filter(over=BOUND)
         for frame in (computed, stored)

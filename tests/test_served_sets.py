@@ -100,11 +100,11 @@ def test_the_estimate_of_a_run_is_that_of_explain(tmp_path):
             **dict.fromkeys(("activations", "attention"), "bf16"),
         },
         split="tp=2",
-        calibration=["trtllm", "nccl"],
+        calibration=["vllm", "nccl"],
     ).row
     assert run["t_estimate_s"] == row["t_estimate_s"] > run["t_lower_s"]
     assert run["ratio_estimate"] == 0.02 / row["t_estimate_s"]
-    assert run["calibration"] == "h200-sxm/trtllm+nccl"
+    assert run["calibration"] == "h200-sxm/vllm+nccl"
     assert (run["t_estimate_p10_s"], run["estimate_lacks"]) == (None, None)
 
 
@@ -178,8 +178,8 @@ def test_the_calibration_of_the_engine_counts_first(tmp_path):
     (others,) = rooflines.measurements(
         rooflines.load_config({"measurements": sets}), "runs"
     ).to_dicts()
-    assert own["calibration"] == "h200-sxm/vllm+trtllm+nccl"
-    assert others["calibration"] == "h200-sxm/trtllm+nccl"
+    assert own["calibration"] == "h200-sxm/vllm+nccl"
+    assert others["calibration"] == "h200-sxm/vllm+nccl"
     assert own["t_lower_s"] < own["t_estimate_s"] < others["t_estimate_s"]
     form = {dtype: {"math": 0.5, "memory": 0.5} for dtype in ("fp8", "bf16")}
     slow = {"base": "mi300x", "calibration": form, "source": "a guess"}
@@ -228,7 +228,7 @@ def test_the_summary_counts_the_runs_with_an_estimate(tmp_path):
     head = f"{PARALLEL},tp,attention_dp,moe_tp,moe_ep"
     runs = config(tmp_path, f"{ALL_TO_ALL},8,,8,1", f"{ALL_TO_ALL},8,,1,1", head=head)
     row = rooflines.measured_summary(runs).filter(region="all", shards=8).to_dicts()[0]
-    assert (row["n"], row["n_estimate"], row["calibration"]) == (2, 1, "h200-sxm/trtllm+nccl")
+    assert (row["n"], row["n_estimate"], row["calibration"]) == (2, 1, "h200-sxm/sglang+nccl")
     ratio = rooflines.measurements(runs, "runs")["ratio_estimate"][0]
     assert row["ratio_estimate_median"] == ratio
     assert row["band_coverage"] is None

@@ -182,12 +182,16 @@ def sourced(chip: Chip, paths: Iterable[str]) -> dict[str, Any]:
 def timed(of: str, **case: str) -> dict[str, Any] | None:
     """How far published timings are above the bound, of the software with most of them.
 
+    Variants of a software, such as `trtllm-dynamic`, count where there is no other.
+
     Args:
         of: What was timed: `matmul` or `step`.
         **case: Columns of the quantiles, such as `chip` and `dtypes`.
     """
     rows = measured.measured_quantiles().filter(of=of, over=measured.BOUND, **case)
-    found = rows.filter(rows["software"].is_not_null()).sort("n", "software", descending=True)
+    named = rows.filter(rows["software"].is_not_null())
+    variant = named["software"].str.contains("-").alias("variant")
+    found = named.sort(variant, "n", "software", descending=[False, True, True])
     columns = ("software", "n", "p10", "p50", "p90")
     return found.select(columns).row(0, named=True) if found.height else None
 

@@ -36,6 +36,9 @@ CALIBRATIONS_FILE = CONFIG_DIR / "calibrations.yaml"
 
 Bound = Literal["compute", "memory", "network", "mixed"]
 
+SAME_NUMBERS = {"fp16": "bf16"}
+"""Compute dtypes that take the fit of another of the same width and peak where they have none."""
+
 WIDTH = 110
 """Characters of a line of a written file [1]."""
 
@@ -151,10 +154,26 @@ class Calibrations(Entry):
     def software(self, chip: str, softwares: Sequence[str], name: str) -> str | None:
         """The first software with a fit of a compute dtype or of a collective."""
         for software in softwares:
-            key = f"{chip}/{software}"
-            if name in self.calibrations.get(key, {}) or name in self.collectives.get(key, {}):
+            if self.matmul(chip, [software], name) or self.collective(chip, [software], name):
                 return software
         return None
+
+    def variant(self, chip: str, software: str, dtype: str, contents: str | None) -> str:
+        """The software, or its variant such as `<software>-block`, whose fit has these contents.
+
+        Args:
+            chip: The chip's id.
+            software: Its name.
+            dtype: The compute dtype.
+            contents: What timings include besides the operation; None: it is not said.
+        """
+        for key, by_dtype in self.calibrations.items():
+            fit = by_dtype.get(dtype)
+            if contents and fit and fit.contents and fit.contents in contents:
+                of, _, name = key.partition("/")
+                if of == chip and name.partition("-")[0] == software:
+                    return name
+        return software
 
     def check_softwares(self, names: Sequence[str]) -> None:
         """Refuse software that no calibration is of."""
@@ -175,7 +194,9 @@ class Calibrations(Entry):
         """The fits of some chips and software: matmuls in these compute dtypes, all collectives."""
         matmuls = {
             key: {
-                dtype: entry for dtype, entry in self.calibrations[key].items() if dtype in dtypes
+                dtype: entry
+                for dtype, entry in self.calibrations[key].items()
+                if dtype in dtypes or dtype in map(SAME_NUMBERS.get, dtypes)
             }
             for key in keys
             if key in self.calibrations
@@ -190,8 +211,11 @@ Fit = TypeVar("Fit", bound=Fitted)
 def _first_of(
     entries: Mapping[str, Mapping[str, Fit]], chip: str, softwares: Sequence[str], name: str
 ) -> Fit | None:
-    found = (entries.get(f"{chip}/{software}", {}).get(name) for software in softwares)
-    return next((entry for entry in found if entry is not None), None)
+    for software in softwares:
+        by_name = entries.get(f"{chip}/{software}", {})
+        if entry := by_name.get(name) or by_name.get(SAME_NUMBERS.get(name, "")):
+            return entry
+    return None
 
 
 def joined_calibrations(parts: Sequence[Calibrations]) -> Calibrations:

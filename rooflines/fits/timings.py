@@ -57,7 +57,7 @@ SERVED_OPTIONAL = _types("software", "source", "linear", "experts", "note", *PAR
 
 OPTIONAL = _types(
     *("software", "source", "batch", "shards", "seconds_min", "seconds_iqr", "runs", "copies"),
-    *("clock_mhz", "note"),
+    *("clock_mhz", "contents", "note"),
 )
 """Columns that may be left out: one software, no source, one matmul on one chip, one run."""
 

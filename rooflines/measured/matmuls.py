@@ -91,17 +91,20 @@ def matmul_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.Data
         `calibration`, nominal: without efficiencies. Estimates are by the calibration of the
         software; without, by the chip's own.
     """
-    keys = ("chip", "software", "compute")
-    for (chip, software, compute), part in frame.group_by(keys, maintain_order=True):
+    contents = pl.col("contents") if "contents" in frame.columns else pl.lit(None, pl.String)
+    keys = ("chip", "software", "compute", contents.alias("#contents"))
+    for (chip, software, compute, stated), part in frame.group_by(keys, maintain_order=True):
         stored = part.select("dtypes", *DTYPES).unique(maintain_order=True)
         forms = [
             name if name in catalogues.dtypes.combinations else dict(zip(KEYS, names, strict=True))
             for name, *names in stored.iter_rows()
         ]
-        named = [] if software is None else [str(software)]
+        included = None if stated is None else str(stated)
+        fits, of = catalogues.fits, (str(chip), str(software), str(compute))
+        named = [] if software is None else [fits.variant(*of, included)]
         fitted = catalogues.fits.matmul(str(chip), named, str(compute))
         sweep = _sweep(str(chip), forms, named if fitted else None, catalogues)
-        label = pl.lit(f"{chip}/{software}" if fitted else chip)
+        label = pl.lit(f"{chip}/{named[0]}" if fitted else chip)
         has_one = pl.col("t_estimate_s").is_not_null()
         yield _rows(part, sweep).with_columns(calibration=pl.when(has_one).then(label)).collect()
 

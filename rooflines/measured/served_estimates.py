@@ -22,6 +22,8 @@ from rooflines.sweep.rows import StepTable
 from rooflines.sweep.step_sweep import ModelSweep
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rooflines.measured.catalogues import Catalogues
     from rooflines.sweep.steps import StepCase as Case
 
@@ -110,8 +112,7 @@ def sweep_of(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
         "attention": UNQUANTIZED,
     }
     fits, own = catalogues.fits, catalogues.chips[chip].calibration or {}
-    known = fits.softwares_of(chip)
-    softwares = sorted(known, key=lambda name: name != system["software"])
+    softwares = _softwares(fits.softwares_of(chip), system["software"], system["linear"])
     unfitted = {dtype for dtype in computed if fits.matmul(chip, softwares, dtype) is None}
     if unfitted and own.keys() >= computed:
         softwares = []
@@ -130,6 +131,20 @@ def sweep_of(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
     )
     models = models_of(config.models)
     return ModelSweep("served", config, models, catalogues.chips, catalogues.dtypes, fits)
+
+
+def _softwares(known: Sequence[str], engine: str | None, linear: str | None) -> list[str]:
+    """The software whose fits estimate a run: the engine's first, then NCCL, then other engines'.
+
+    Args:
+        known: Software with a fit on the chip.
+        engine: The engine of the run.
+        linear: The format of its weights; fp8 in blocks has fits of its own.
+    """
+    ends = ("-block", "") if linear == "fp8_block" else ("",)
+    mine = [f"{engine}{end}" for end in ends]
+    others = [f"{name}{end}" for name in known for end in ends if "-" not in name]
+    return [name for name in dict.fromkeys([*mine, "nccl", *others]) if name in known]
 
 
 def _estimated(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:

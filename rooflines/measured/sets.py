@@ -215,7 +215,12 @@ def _used(found: MeasuredSet) -> Calibrations:
         return Calibrations()
     pairs = frame.select("chip", "software").drop_nulls().unique().sort("chip", "software")
     compute = frame["compute"].unique().to_list() if found.timings.matmuls else []
-    keys = [f"{chip}/{software}" for chip, software in pairs.iter_rows()]
+    keys = [
+        f"{chip}/{name}"
+        for chip, software in pairs.iter_rows()
+        for name in given.fits.softwares_of(chip)
+        if name.partition("-")[0] == software
+    ]
     return given.fits.used(keys, compute)
 
 

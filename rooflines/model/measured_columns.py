@@ -94,6 +94,7 @@ MEASURED = (
     Column("bytes", "byte", "the whole tensor, over all chips"),
     Column("seconds", "s", "measured time"),
     *(Column(name, unit, meaning, null=NOT_GIVEN) for name, unit, meaning in RUNS),
+    Column("contents", "", "what a timing includes besides the operation", null=NOT_GIVEN),
     Column("note", "", "note of who measured", null=NOT_GIVEN),
     replace(DTYPES, null=""),
     *(BY_NAME[name] for name in MODELLED),
