@@ -49,8 +49,8 @@ verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hu
 
 RANDOM_SWEEPS := tests/test_properties.py tests/test_laws.py tests/test_ranges.py tests/test_space.py tests/test_serving_oracle.py tests/test_serving_properties.py tests/test_serving_requests.py tests/test_serving_thresholds.py tests/test_explorer.py tests/test_charts.py tests/test_charts_any_config.py tests/test_formulas.py
 
-mutate: .venv/ready-mutate  ## mutation test of the formulas; tests/verify/mutants.md explains the survivors (hours)
-	@$(BIN)/python tests/verify/mutate.py
+mutate: .venv/ready-mutate  ## mutation test of the formulas (hours); CHANGED=main: of modules changed against main, TESTS=: by these tests
+	@$(BIN)/python tests/verify/mutate.py $(if $(CHANGED),--changed $(CHANGED)) $(if $(TESTS),--tests $(TESTS))
 	@$(BIN)/mutmut results
 
 bench: .venv/ready-dev $(RUNTIME)/ready  ## benchmarks, into benchmarks/RESULTS.md (a quarter of an hour; BENCH="--growth 1e8 1e9" for more)

@@ -43,15 +43,16 @@ def pytest_runtest_setup(item):
     random.seed(f"{SEED} {item.nodeid}")
 
 
+def is_slow(item):
+    """Whether a test runs the workflow or a browser."""
+    return item.get_closest_marker("slow") or SLOW & set(getattr(item, "fixturenames", ()))
+
+
 def pytest_collection_modifyitems(config, items):
     """Bare `pytest` leaves out what runs the workflow or a browser; `pytest tests` runs all."""
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
-    slow = [
-        item
-        for item in items
-        if item.get_closest_marker("slow") or SLOW & set(getattr(item, "fixturenames", ()))
-    ]
+    slow = [item for item in items if is_slow(item)]
     config.hook.pytest_deselected(items=slow)
     items[:] = [item for item in items if item not in slow]
 

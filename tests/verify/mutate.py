@@ -12,6 +12,8 @@ in mutants/, also after an interruption, and mutants with a result are skipped. 
     python tests/verify/mutate.py --budget 4                only the first tests that take 4 s
     python tests/verify/mutate.py --survivors               again those that survived or timed out
     python tests/verify/mutate.py --again NAME...           again, with any result
+    python tests/verify/mutate.py --changed main            of modules changed against a revision
+    python tests/verify/mutate.py --tests tests/test_x.py   by these tests, in place of the usual
 """
 
 from __future__ import annotations
@@ -110,6 +112,12 @@ class Trial:
         )
         settings.load_profile("mutating")
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out tests in other processes, which have no mutant."""
+        from conftest import is_slow  # noqa: PLC0415, known once pytest runs
+
+        items[:] = [item for item in items if not is_slow(item)]
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Measure what each test calls and how long it takes, then try the mutants."""
         signal.signal(signal.SIGPROF, self.ring)
@@ -140,8 +148,9 @@ class Trial:
 
         state()._stats.clear()  # noqa: SLF001, where the changed modules note what is called
         start = time.process_time()
-        if not self.run(item, "stats"):
-            raise RuntimeError(f"{item.nodeid} fails without a mutant")
+        if not self.run(item, "stats"):  # it needs what the copied folder lacks
+            print(f"left out, since it fails without a mutant: {item.nodeid}")
+            return 0.0, []
         return time.process_time() - start, sorted(state()._stats)  # noqa: SLF001
 
     def attempt(self, name: str, items: list[pytest.Item]) -> tuple[int, str]:
@@ -176,12 +185,12 @@ class Trial:
         return (SURVIVED if items else NO_TEST), ""
 
 
-def work(budget: float) -> int:
+def work(budget: float, tests: list[str]) -> int:
     """Try the requested mutants, in the folder of changed modules."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     from mutmut.configuration import config  # noqa: PLC0415, as above
 
-    tests = config().pytest_add_cli_args_test_selection
+    tests = tests or config().pytest_add_cli_args_test_selection
     trial = Trial(json.loads(REQUESTED.read_text(encoding="utf-8")), budget)
     # reports of pytest take longer than most tests: mutated modules are long
     options = ["--assert=plain", "--tb=native", "-p", "no:xdist", "-p", "no:cacheprovider"]
@@ -193,13 +202,24 @@ def work(budget: float) -> int:
     )
 
 
-def generate() -> dict[str, SourceFileMutationData]:
-    """Generate missing mutants, and return the data of each file."""
+def changed_modules(revision: str) -> list[str]:
+    """The modules of the package that differ from a revision."""
+    command = ["git", "diff", "--name-only", "--diff-filter=d", revision, "--", "rooflines/*.py"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if shown.returncode:
+        sys.exit(shown.stderr.strip())
+    return shown.stdout.split() or sys.exit(f"No module has changed against {revision}")
+
+
+def generate(changed: str | None) -> dict[str, SourceFileMutationData]:
+    """Generate missing mutants, of modules changed against a revision; the data of each file."""
     from mutmut.__main__ import create_mutants  # noqa: PLC0415, looks at the folder it is imported in
     from mutmut.configuration import config  # noqa: PLC0415
     from mutmut.mutation.data import SourceFileMutationData  # noqa: PLC0415
     from mutmut.utils import file_utils  # noqa: PLC0415
 
+    if changed:
+        config().only_mutate[:] = changed_modules(changed)
     FOLDER.mkdir(exist_ok=True)
     os.environ[VARIABLE] = "mutant_generation"
     file_utils.copy_src_dir()
@@ -219,13 +239,13 @@ def generate() -> dict[str, SourceFileMutationData]:
     return found
 
 
-def worked(left: list[str], budget: float) -> Generator[tuple[str, int, float], None, int]:
+def worked(left: list[str], more: list[str]) -> Generator[tuple[str, int, float], None, int]:
     """Results of a process, whose mutants leave the list, until it ends; returns its exit code."""
     REQUESTED.write_text(json.dumps(left), encoding="utf-8")
     FOUND.write_text("", encoding="utf-8")
     environment = {**os.environ, VARIABLE: "", "PYTHONPATH": str(FOLDER), "POLARS_MAX_THREADS": "1"}
     with LOG.open("w", encoding="utf-8") as log:
-        command = [sys.executable, __file__, "--worker", "--budget", str(budget)]
+        command = [sys.executable, __file__, "--worker", *more]
         worker = subprocess.Popen(command, cwd=FOLDER, env=environment, stdout=log, stderr=log)
     seen, ended = 0, False
     try:
@@ -249,11 +269,11 @@ def worked(left: list[str], budget: float) -> Generator[tuple[str, int, float], 
     return worker.wait()
 
 
-def tried(names: list[str], budget: float) -> Iterator[tuple[str, int, float]]:
+def tried(names: list[str], more: list[str]) -> Iterator[tuple[str, int, float]]:
     """The mutants with their results; one that ends its process twice is not tried again."""
     left, last = list(names), ""
     while left:
-        code = yield from worked(left, budget)
+        code = yield from worked(left, more)
         if not left or last != left[0]:
             last = left[0] if left else ""
         elif code == LEFTOVER:
@@ -272,12 +292,14 @@ def main() -> int:
     parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--worker", action="store_true")
+    parser.add_argument("--changed", metavar="REVISION")
+    parser.add_argument("--tests", nargs="*", default=[])
     options = parser.parse_args()
     if options.worker:
-        return work(options.budget)
+        return work(options.budget, options.tests)
     os.chdir(ROOT)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the worker ends too
-    files = generate()
+    files = generate(options.changed)
     by_mutant = {name: data for data in files.values() for name in data.exit_code_by_key}
     matching = [
         name
@@ -290,8 +312,9 @@ def main() -> int:
         for name in matching
         if options.again or by_mutant[name].exit_code_by_key[name] in (None, *again)
     ]
+    more = ["--budget", str(options.budget), "--tests", *options.tests]
     print(f"{len(by_mutant)} mutants, {len(names)} to try", flush=True)
-    for name, code, seconds in tried(names, options.budget):
+    for name, code, seconds in tried(names, more):
         data = by_mutant[name]
         data.exit_code_by_key[name] = code
         data.durations_by_key[name] = seconds
