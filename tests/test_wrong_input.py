@@ -177,6 +177,12 @@ NAMES = [
         ("column",),
     ),
     Wrong(
+        "a sharding with keys of two types",
+        SHARDING,
+        "sharding: [{7: B, split: B}, none]",
+        ("sweeps.mlp.sharding[0]", "7"),
+    ),
+    Wrong(
         "name of a sweep with bad characters",
         "  mlp:\n",
         "  My Sweep:\n",

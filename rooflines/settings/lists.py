@@ -93,7 +93,7 @@ def unique(values: object) -> object:
         with Mistakes() as mistakes:
             for index, value in enumerate(values):
                 is_number = isinstance(value, int | float) and not isinstance(value, bool)
-                ordered = sorted(value.items()) if isinstance(value, Mapping) else value
+                ordered = sorted(value.items(), key=repr) if isinstance(value, Mapping) else value
                 key = value if is_number else repr(ordered)  # 1 and 1.0 are one number
                 if key in seen:
                     mistakes.add(

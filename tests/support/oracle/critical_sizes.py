@@ -94,6 +94,9 @@ def thresholds_along(
     }
 
 
+TIE = Fraction(1, 10**13)
+"""Times that differ by a smaller share are a tie [1]."""
+
 NO_ESTIMATE: Mapping[str, int | None] = {"saturates_estimate": None}
 
 
@@ -117,7 +120,7 @@ def first_saturated(
     slope = (time(2 * FAR * step) - time(FAR * step)) / (FAR * step)
 
     def attains(size: int) -> bool:
-        return 9 * time(size) <= 10 * slope * size
+        return 9 * time(size) <= 10 * slope * size * (1 + TIE)
 
     high = 1
     while not attains(high * step):
