@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rooflines.results.provenance import Origin as Origin
     from rooflines.results.provenance import origin as origin
     from rooflines.results.tables import scan as scan
+    from rooflines.training.question import train as train
 
 HOMES = {
     **dict.fromkeys(
@@ -69,6 +70,7 @@ HOMES = {
     **dict.fromkeys(("explain", "explain_model"), "explanation.explain"),
     **dict.fromkeys(("Origin", "origin"), "results.provenance"),
     "scan": "results.tables",
+    "train": "training.question",
 }
 """The module of each public name."""
 

@@ -10,6 +10,7 @@ FLOORS = (
     "model",
     "catalogue",
     "models",
+    "training",
     "fits",
     "settings",
     "sweep",

@@ -35,7 +35,7 @@ GROUPS = {
 }
 """Commands with commands below them, each a module of this package, and what they do."""
 
-COMMANDS = ("explain", "run", "draw", "check", "new", "compare", *GROUPS, "origin")
+COMMANDS = ("explain", "train", "run", "draw", "check", "new", "compare", *GROUPS, "origin")
 """The commands in the order of the help, each a group or a module of this package."""
 
 SHORT = ("chips", "models", "dtypes", "measure", "calibrate", "kernels")

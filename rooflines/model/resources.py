@@ -170,7 +170,7 @@ def target_of(kernel: Kernel, machine: Machine) -> Target:
 
 
 def nominal(
-    parts: Sequence[tuple[int, Kernel]],
+    parts: Sequence[tuple[int | Fraction, Kernel]],
     machine: Machine,
     work: Callable[[str], Poly] | None = None,
 ) -> Times:
@@ -198,7 +198,7 @@ def in_turn(kernel: Kernel, machine: Machine) -> Times:
 
 
 def _times(
-    parts: Sequence[tuple[int, Kernel]],
+    parts: Sequence[tuple[int | Fraction, Kernel]],
     machine: Machine,
     network: Time,
     work: Callable[[str], Poly] | None,
@@ -214,7 +214,7 @@ def _times(
 
 def _worked(
     resource: Resource,
-    parts: Iterable[tuple[int, Kernel]],
+    parts: Iterable[tuple[int | Fraction, Kernel]],
     machine: Machine,
     work: Callable[[str], Poly] | None,
 ) -> Time:
@@ -232,7 +232,7 @@ def _worked(
     return Time.of(total(amount / rate.per_s for amount, rate in amounts), constant(latency_s))
 
 
-def overlapped(parts: Iterable[tuple[int, Kernel]], machine: Machine) -> Time:
+def overlapped(parts: Iterable[tuple[int | Fraction, Kernel]], machine: Machine) -> Time:
     """The time of all collectives of an operation or step, on networks that work at once."""
     sends: dict[int, list[Poly]] = {}
     hops: dict[int, Fraction] = {}

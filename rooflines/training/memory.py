@@ -1,0 +1,271 @@
+"""What a chip holds in a step of training: states of its parameters, and saved tensors.
+
+Tensors of a micro-batch are saved between its forward and its backward pass. Sources: Korthikanti
+et al. 2022 (arXiv 2205.05198) for what is saved, Rajbhandari et al. 2020 (arXiv 1910.02054) for
+shards of states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from rooflines.models.counts import parameters_of
+from rooflines.models.shape import Gqa
+from rooflines.training.plan import MOMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflines.models.shape import Shape
+    from rooflines.training.plan import Recompute, Shard, TrainingPlan
+
+FP32_BYTES = 4
+"""Of the sums of a softmax, which attention saves whatever the dtype [byte]."""
+
+
+class Saved(NamedTuple):
+    """Elements that a kernel of one layer saves of a token [1].
+
+    Attributes:
+        kept: Always, unless whole layers are computed again.
+        dropped: Outputs of norms and activations, which are cheap to compute again.
+        first: The input of the layer: all that is kept where layers are computed again.
+    """
+
+    kept: int = 0
+    dropped: int = 0
+    first: int = 0
+
+    def elements(self, recompute: Recompute, *, again: bool = True) -> int:
+        """Elements that stay until the backward pass [1].
+
+        Args:
+            recompute: What is computed again.
+            again: Whether it is a kernel of a layer: the head is never computed again.
+        """
+        if recompute == "full" and again:
+            return self.first
+        return self.kept + self.first + (self.dropped if recompute != "selective" else 0)
+
+
+def saved_tensors(shape: Shape) -> dict[str, Saved]:
+    """What each kernel saves, by its name.
+
+    A norm saves its input, a linear kernel its input, attention q, k, v, its output and the sums of
+    its softmax (fp32, counted as two elements), an activation its inputs, a router its scores and
+    choices. A residual belongs to the kernel before it.
+    """
+    width, attention = shape.D, shape.attention
+    found = {"embed": Saved(first=width), "unembed": Saved(shape.V, width)}
+    if isinstance(attention, Gqa):
+        values = attention.N * attention.value
+        into = attention.N * attention.H + attention.cache_elements
+        found["qkv"] = Saved(dropped=width)
+    else:
+        key, rank = attention.N * (attention.nope + attention.rope), attention.q_rank
+        values = attention.N * attention.v
+        into = 2 * key + values
+        if rank is None:
+            found["qkv"] = Saved(attention.kv_rank, width)
+        else:
+            found["qkv-down"] = Saved(attention.kv_rank + rank, width)
+            found["q-up"] = Saved(dropped=rank)
+        found["kv-up"] = Saved(dropped=attention.kv_rank)
+    found["attention"] = Saved(into + values + 2 * attention.N)
+    found["o"] = Saved(width)
+    if (mlp := shape.mlp) is not None:
+        found["gate-up"] = Saved((1 + mlp.gated) * mlp.F, width)
+        found["down"] = Saved(dropped=mlp.F, first=width)
+    if (moe := shape.moe) is not None:
+        inner, shared = 1 + moe.gated, moe.shared * moe.Fe
+        last = "shared" if shared else "experts"
+        found["router"] = Saved(2 * moe.E, width)
+        found["experts"] = Saved(moe.k * (width + inner * moe.Fe), moe.k * moe.Fe)
+        found["shared"] = Saved(inner * shared, shared)
+        found[last] = found[last]._replace(first=width)
+    return found
+
+
+DENSE = ("gate-up", "down")
+EXPERTS = ("router", "experts", "shared")
+ENDS = ("embed", "unembed")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The layers of a stage of a pipeline.
+
+    Attributes:
+        index: From 0 [1].
+        dense, moe: Its layers with an MLP, and with experts [1].
+        embeds, heads: Whether it has the embedding, and the unembedding.
+    """
+
+    index: int
+    dense: int
+    moe: int
+    embeds: bool
+    heads: bool
+
+    @property
+    def layers(self) -> int:
+        """Its layers [1]."""
+        return self.dense + self.moe
+
+    def times(self, kernel: str) -> int:
+        """Times that it has a kernel, by its name [1]."""
+        counts = {
+            **dict.fromkeys(DENSE, self.dense),
+            **dict.fromkeys(EXPERTS, self.moe),
+            "embed": int(self.embeds),
+            "unembed": int(self.heads),
+        }
+        return counts.get(kernel, self.layers)
+
+
+def stages_of(shape: Shape, plan: TrainingPlan) -> tuple[Stage, ...]:
+    """The stages: whole layers, which differ by one at most; the last and the first have fewer.
+
+    Layers with an MLP come before those with experts.
+    """
+    least, more = divmod(shape.layers, plan.pp)
+    order = [*range(1, plan.pp - 1), 0, plan.pp - 1] if plan.pp > 1 else [0]
+    larger = set(order[:more])
+    numbers = [least + (index in larger) for index in range(plan.pp)]
+    runs = plan.pp * plan.interleave
+    dense = [0] * plan.pp
+    layer = 0
+    for run in range(runs):
+        stage = run % plan.pp
+        size = numbers[stage] // plan.interleave
+        dense[stage] += max(min(layer + size, shape.mlp_layers) - layer, 0)
+        layer += size
+    return tuple(
+        Stage(index, dense[index], number - dense[index], index == 0, index == plan.pp - 1)
+        for index, number in enumerate(numbers)
+    )
+
+
+def parameters_on(shape: Shape, stage: Stage) -> tuple[int, int, int]:
+    """Parameters of a stage over all its chips [1]: weights, experts, and token tables."""
+    whole = parameters_of(shape)
+    moe = shape.moe
+    routed = 0 if moe is None else whole.experts // max(shape.moe_layers, 1)
+    dense = 0 if shape.mlp is None else whole.mlp // max(shape.mlp_layers, 1)
+    beside = (whole.shared + whole.router) // max(shape.moe_layers, 1)
+    per_layer = whole.attention // shape.layers + shape.norms_per_layer * shape.D
+    own = whole.norms + whole.biases - shape.D * (1 + shape.layers * shape.norms_per_layer)
+    weights = (
+        stage.layers * per_layer
+        + stage.dense * dense
+        + stage.moe * beside
+        + round(own * stage.layers / shape.layers)
+        + shape.D * stage.heads
+    )
+    return (
+        weights,
+        stage.moe * routed,
+        shape.table * (stage.embeds + stage.heads)
+        if not (shape.tied and stage.embeds and stage.heads)
+        else shape.table,
+    )
+
+
+class States(NamedTuple):
+    """Bytes of the states of a chip's parameters [byte]."""
+
+    weights: Fraction
+    gradients: Fraction
+    optimizer: Fraction
+
+    @property
+    def total(self) -> Fraction:
+        """All of them [byte]."""
+        return self.weights + self.gradients + self.optimizer
+
+
+SHARDED: Mapping[Shard, tuple[bool, bool, bool]] = {
+    "none": (False, False, False),
+    "optimizer": (False, False, True),
+    "gradients": (False, True, True),
+    "weights": (True, True, True),
+}
+"""Whether replicas share weights, gradients, and the states of the optimizer."""
+
+
+def states_on(
+    shape: Shape, plan: TrainingPlan, stage: Stage, sizes: Mapping[str, Fraction]
+) -> States:
+    """The states of a chip of a stage [byte], exact.
+
+    Args:
+        shape: The model.
+        plan: How chips share it.
+        stage: The stage.
+        sizes: Bytes of an element by class, as of `TrainingDtypes.sizes` [byte].
+    """
+    weights, experts, head = parameters_on(shape, stage)
+    groups = (
+        (Fraction(weights, plan.tp), plan.replicas, sizes["weights"]),
+        (Fraction(experts, plan.expert_shards), plan.expert_replicas, sizes["weights"]),
+        (Fraction(head, plan.tp), plan.replicas, sizes["head"]),
+    )
+    own = Fraction(0), Fraction(0), Fraction(0)
+    optimizer = sizes["master"] + MOMENTS * sizes["moments"]
+    for count, replicas, size in groups:
+        each = (size, sizes["gradients"], optimizer)
+        shares = (replicas if shared else 1 for shared in SHARDED[plan.shard])
+        own = tuple(  # type: ignore[assignment]  # three of three
+            have + count * per / share for have, per, share in zip(own, each, shares, strict=True)
+        )
+    return States(*own)
+
+
+def in_flight(plan: TrainingPlan, stage: int, micro_batches: int) -> Fraction:
+    """Micro-batches of which a stage holds saved tensors at once [1]; of a part of its layers too.
+
+    Source: Narayanan et al. 2021 (arXiv 2104.04473), one forward, one backward, interleaved.
+    """
+    ahead, runs = plan.pp - stage, plan.interleave
+    if runs == 1:
+        return Fraction(min(ahead, micro_batches))
+    most = 2 * (ahead - 1) + (runs - 1) * plan.pp + 1
+    return Fraction(min(most, micro_batches * runs), runs)
+
+
+def saved_elements(shape: Shape, plan: TrainingPlan, stage: Stage) -> tuple[int, int]:
+    """Elements of a token that a stage saves, over all chips of tp [1].
+
+    Returns:
+        Of its layers and the embedding; of the head, which holds one micro-batch.
+    """
+    saved = saved_tensors(shape)
+    layers = sum(
+        stage.times(name) * each.elements(plan.recompute)
+        for name, each in saved.items()
+        if name not in ENDS
+    )
+    head = saved["unembed"]
+    final = shape.D  # the input of the last norm
+    ends = head.kept + final + (head.dropped if plan.recompute != "selective" else 0)
+    return layers, stage.heads * ends
+
+
+def saved_of_one_layer(shape: Shape, stage: Stage) -> int:
+    """Elements of a token that one layer of a stage saves while it is computed again [1]."""
+    saved = saved_tensors(shape)
+    alone = [
+        replace(stage, dense=dense, moe=1 - dense)
+        for dense in (0, 1)
+        if (stage.dense if dense else stage.moe)
+    ]
+    return max(
+        sum(
+            each.elements("none")
+            for name, each in saved.items()
+            if name not in ENDS and layer.times(name)
+        )
+        for layer in alone
+    )
