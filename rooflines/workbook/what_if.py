@@ -71,6 +71,12 @@ STYLES = {
 }
 """The columns with formulas, named as in the tables and thresholds, and their formats."""
 
+ANSWERS = ("t_lower_s", "bound", "utilization", "critical")
+"""The columns that people come for: they stand first, then inputs, the chart, and the rest."""
+
+CHART_COLUMNS = ("",) * 8
+"""Columns without names, under the chart."""
+
 TEXTS = ("chip", "dtypes", "bound")
 """The columns of text."""
 
@@ -89,7 +95,7 @@ def what_if_sheet(sheet: Sheet, recipes: Iterable[JSON]) -> None:
     sweep = _one_size(max(untiled, key=lambda recipe: len(recipe["config"]["chips"])))
     op = sweep.op
     sheet.note(0, f"{op.x},{op.w}->{op.out} on one chip, as in sweep {sweep.name}", "title")
-    notes = ["Change the yellow cells: all other numbers, and the chart on the right, follow."]
+    notes = ["Change the yellow cells: all other numbers, and the chart beside them, follow."]
     shown = _shown(sweep)
     if len(shown) < sweep.rows:
         notes += [f"Shown are {len(shown)} of {sweep.rows:,} rows: the first dtypes of a chip."]
@@ -99,7 +105,8 @@ def what_if_sheet(sheet: Sheet, recipes: Iterable[JSON]) -> None:
         sheet.put(SIZES_ROW, column, dim, "heading")
         sheet.put(SIZES_ROW + 1, column, float(sweep.size_columns[dim][0]), "size")
         sizes[dim] = xl_rowcol_to_cell(SIZES_ROW + 1, column, row_abs=True, col_abs=True)
-    names = ["chip", "dtypes", *INPUTS, *STYLES]
+    rest = [name for name in STYLES if name not in ANSWERS]
+    names = ["chip", "dtypes", *ANSWERS, *INPUTS, *CHART_COLUMNS, *rest]
     units = {column.name: column.unit for column in (*METRICS, *SOLUTION)} | INPUTS
     headings = [Heading(name, units.get(name, ""), name not in TEXTS) for name in names]
     sheet.header(UNITS_ROW, headings)
@@ -110,7 +117,7 @@ def what_if_sheet(sheet: Sheet, recipes: Iterable[JSON]) -> None:
             if name in formulas:
                 style = STYLES[name]
                 sheet.formula(row, column, f"={formulas[name]}", values[name], style)
-            else:
+            elif name:
                 sheet.put(row, column, values[name], INPUT_STYLES.get(INPUTS.get(name, ""), ""))
     last = FIRST_ROW + len(shown) - 1
     share, critical = names.index("utilization"), names.index("critical")
@@ -118,7 +125,7 @@ def what_if_sheet(sheet: Sheet, recipes: Iterable[JSON]) -> None:
     sheet.colour_never((FIRST_ROW, critical), (last, critical), NEVER)
     bars = min(last, FIRST_ROW + MOST_BARS - 1)
     title = "Share of peak at the sizes in yellow"
-    sheet.bars(title, (UNITS_ROW, len(names) + 1), (FIRST_ROW, bars), share)
+    sheet.bars(title, (FIRST_ROW, names.index("")), (FIRST_ROW, bars), share)
     sheet.freeze(FIRST_ROW, 2)
     sheet.fit()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sheets import Cell, table_of
+from sheets import Cell
 
 import rooflines
 from rooflines.results.records import FOLDER
@@ -113,7 +113,6 @@ class Question:
 
     def changed(self, cells: Mapping[str, Cell]) -> dict[str, float]:
         """The cells that are changed: every input, to weights of four bits among others."""
-        row = table_of(dict(cells), HEADER)[0]
         inputs = {
             "peak": self.peak,
             "peak_efficiency": 0.75,
@@ -121,7 +120,7 @@ class Question:
             "memory_efficiency": 0.5,
             "w_bits": 4.0,
         }
-        columns = {name: "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[index] for index, name in enumerate(row)}
+        columns = columns_of(cells)
         sizes = zip("ABCDEFG", self.sizes, strict=False)
         return {
             **{f"{column}5": float(size) for column, size in sizes},
@@ -151,10 +150,9 @@ class Question:
         (threshold,) = rooflines.thresholds(loaded).to_dicts()
         for name in ("critical", "critical_exact"):
             expected[name] = threshold["outcome"] if threshold[name] is None else threshold[name]
-        found = table_of({address: cells[address] for address in cells}, HEADER)[0]
-        names = list(found)
+        columns = columns_of(cells)
         shown = {
-            name: values[f"{'ABCDEFGHIJKLMNOPQRSTUVWXYZ'[names.index(name)]}{HEADER + 1}"]
+            name: values[f"{columns[name]}{HEADER + 1}"]
             for name in (*METRICS, "critical_exact", "critical")
         }
         return [
@@ -169,6 +167,14 @@ class Question:
         dtypes = {"x": "bf16", "w": weights, "out": "bf16", "compute": self.compute}
         sweep = {"operation": self.operation, "grid": sizes, "dtypes": [dtypes], "chips": [chip]}
         return {"sweeps": {"asked": sweep}, "chips": chips, "charts": []}
+
+
+def columns_of(cells: Mapping[str, Cell]) -> dict[str, str]:
+    """The letters of each column by its name."""
+    header = {address: cell.value for address, cell in cells.items()}
+    row = re.compile(rf"([A-Z]+){HEADER}")
+    found = ((row.fullmatch(address), name) for address, name in header.items())
+    return {str(name): match[1] for match, name in found if match and name}
 
 
 HEADER = 8
