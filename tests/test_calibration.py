@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -295,6 +294,7 @@ def test_shipped_calibrations_are_of_chips_and_dtypes_that_exist():
             assert all(low < 1 < high for low, high in entry.bands.values())
     for key, collectives in shipped.collectives.items():
         for collective in collectives.values():
+            assert collective.held_out is not None
             assert collective.held_out.median < 0.25
             if key.endswith("/nccl"):
                 assert collective.numbers.low_latency < collective.numbers.bulk < 1
@@ -348,18 +348,28 @@ DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
 
 @pytest.mark.skipif(DATA is None, reason="ROOFLINES_PUBLIC_DATA is not set")
 def test_the_shipped_file_follows_from_the_public_timings():
-    from benchmarks.calibration import DATA as SOURCE  # noqa: PLC0415, only with the data
-    from benchmarks.calibration import fits  # noqa: PLC0415, the same
+    from benchmarks.calibration import fitted as refitted  # noqa: PLC0415, only with the data
+    from benchmarks.calibration import public_tables  # noqa: PLC0415, the same
 
-    table = Path(str(DATA)) / "measured" / "aic-llm-grid-9-chips.parquet"
-    for key, results in fits(str(table), "pieces", "2026-01-01"):
-        for result in results:
-            shipped = shipped_calibrations().calibrations[key][result.name]
-            assert SOURCE in shipped.source
-            assert result.entry.held == shipped.held
-            again, numbers = vars(result.entry.numbers), vars(shipped.numbers)
-            floats = {name: float(number) for name, number in numbers.items()}
-            assert {k: float(v) for k, v in again.items()} == pytest.approx(floats, rel=1e-3)
+    again, shipped = refitted(public_tables(), "2026-01-01")[0], shipped_calibrations()
+    for kind in ("calibrations", "collectives"):
+        found, stored = getattr(again, kind), getattr(shipped, kind)
+        assert {key: list(fits) for key, fits in found.items()} == {
+            key: list(fits) for key, fits in stored.items()
+        }
+        for key, fits in found.items():
+            for name, fit in fits.items():
+                held = stored[key][name]
+                assert (fit.held, fit.contents, fit.source) == (
+                    held.held,
+                    held.contents,
+                    held.source,
+                )
+                number = vars(held.numbers)
+                floats = {name: float(value) for name, value in number.items()}
+                assert {k: float(v) for k, v in vars(fit.numbers).items()} == pytest.approx(
+                    floats, rel=1e-3
+                )
 
 
 def test_the_oracle_of_these_tests():
