@@ -7,19 +7,21 @@ part up to `ROWS_TOGETHER`. So an edit of one chip leaves the parts of most othe
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from rooflines.results.folders import LAYERS, TABLES
+from rooflines.results.folders import LAYERS
 from rooflines.run.code import code_digest
 from rooflines.run.outputs import Output, as_param
 from rooflines.sweep.recipes import recipe_of
 from rooflines.sweep.step_recipes import model_recipe
+from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.sweep import Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.sweep import Sweep
+AnySweep: TypeAlias = Sweep | ModelSweep
+"""A sweep of operations or of whole models."""
 
 ROWS_TOGETHER = 36_000
 """Chips share a part up to this many rows [1].
@@ -32,23 +34,12 @@ MEMORY_MB, MEMORY_MB_PER_MILLION, MILLIONS_IN_MEMORY = 450, 50, 4
 many millions may wait [1]."""
 
 
-def table_parts(sweep: Sweep) -> Iterator[Output]:
-    """The parts of the table of a sweep of operations."""
-    by_chip = sweep.rows_by_chip()
-    names, rows = list(by_chip), list(by_chip.values())
-    for number, (start, stop, units) in enumerate(cuts(rows, sweep.config.rows_per_part)):
-        recipe = recipe_of(sweep, [names[unit] for unit in units])
-        first = sum(rows[: units.start])
-        place = {"start": start - first, "stop": stop - first, "row": start, "rows": stop - start}
-        yield part(TABLES, number, {**recipe, **place})
-
-
-def model_parts(sweep: ModelSweep, folder: str) -> Iterator[Output]:
-    """The parts of a table of a sweep of whole models: its rows, or their kernels.
+def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
+    """The parts of a table of a sweep: its rows, or the kernels of whole models.
 
     Args:
         sweep: The sweep.
-        folder: `MODELS` or `LAYERS`; kernels are cut between rows of the sweep.
+        folder: `TABLES`, `MODELS` or `LAYERS`; kernels are cut between rows of the sweep.
     """
     units = _units(sweep, folder)
     most = max((unit.each for unit in units), default=1)
@@ -59,16 +50,23 @@ def model_parts(sweep: ModelSweep, folder: str) -> Iterator[Output]:
         own, earlier = units[indices.start : indices.stop], units[: indices.start]
         models, chips = {unit.model for unit in own}, {unit.chip for unit in own}
         first = sum(unit.rows for unit in earlier)
-        recipe = model_recipe(
-            sweep,
-            [name for name in sweep.models if name in models],
-            [name for name in sweep.config.chips if name in chips],
-        )
+        recipe = whole_recipe(sweep, models, chips)
         offset = sum(u.rows for u in earlier if u.model in models and u.chip in chips) - first
         rows = _rows_within(own, start - first, stop - first)
         place = {"start": start + offset, "stop": stop + offset, "row": row, "rows": rows}
         yield part(folder, number, {**recipe, **place})
         row += rows
+
+
+def whole_recipe(
+    sweep: AnySweep, models: Collection[str] | None = None, chips: Collection[str] | None = None
+) -> dict[str, Any]:
+    """The recipe of a sweep, or of some of its models and chips, in its order."""
+    used = [chip for chip in sweep.config.chips if chips is None or chip in chips]
+    if isinstance(sweep, Sweep):
+        return recipe_of(sweep, used)
+    shown = [name for name in sweep.models if models is None or name in models]
+    return model_recipe(sweep, shown, used)
 
 
 JOB = "run.jobs.write_part"
@@ -97,10 +95,10 @@ def part(folder: str, number: int, recipe: Mapping[str, object]) -> Output:
 
 
 class Unit(NamedTuple):
-    """Consecutive rows of a sweep of models, of one model and chip.
+    """Consecutive rows of a sweep, of one model and chip.
 
     Attributes:
-        model, chip: Their names.
+        model, chip: Their names; the model of an operation is empty.
         rows: Rows of the sweep [1].
         each: Rows of the table for each of them [1].
     """
@@ -111,8 +109,10 @@ class Unit(NamedTuple):
     each: int
 
 
-def _units(sweep: ModelSweep, folder: str) -> list[Unit]:
-    """The rows of a sweep by model, phase, split and chip, in order."""
+def _units(sweep: AnySweep, folder: str) -> list[Unit]:
+    """The rows of a sweep by chip, of whole models by model, phase, split and chip, in order."""
+    if isinstance(sweep, Sweep):
+        return [Unit("", chip, rows, 1) for chip, rows in sweep.rows_by_chip().items()]
     units = []
     for block in sweep.blocks:
         model, each = block.cases[0].name, len(block.cases[0].kernels) if folder == LAYERS else 1

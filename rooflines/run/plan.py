@@ -31,10 +31,11 @@ from rooflines.results.folders import (
 )
 from rooflines.run.code import code_digest, file_digest
 from rooflines.run.outputs import Output, Plan, as_param
-from rooflines.run.parts import model_parts, table_parts
+from rooflines.run.parts import AnySweep, parts_of, whole_recipe
 from rooflines.settings.model_sweeps import AXES
-from rooflines.sweep.recipes import recipe_of, skipped_records
-from rooflines.sweep.step_recipes import model_recipe, skipped_step_records
+from rooflines.sweep.recipes import skipped_records
+from rooflines.sweep.step_recipes import skipped_step_records
+from rooflines.sweep.step_sweep import ModelSweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.charts.views import Spec
     from rooflines.config import Config
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.sweep import Sweep
 
 MOST_PUBLISHED_ROWS = 50_000
 """Rows of whole models up to which the site offers their tables [1]; as CSV about 5 MB."""
@@ -82,9 +81,9 @@ def _parts(config: Config) -> Iterator[Output]:
     """
     models = config.model_sweeps.values()
     every = chain(
-        *(table_parts(sweep) for sweep in config.sweeps.values()),
-        *(model_parts(sweep, MODELS) for sweep in models),
-        *(model_parts(sweep, LAYERS) for sweep in models if sweep.has_layers),
+        *(parts_of(sweep, TABLES) for sweep in config.sweeps.values()),
+        *(parts_of(sweep, MODELS) for sweep in models),
+        *(parts_of(sweep, LAYERS) for sweep in models if sweep.has_layers),
     )
     characters = 0
     for part in every:
@@ -120,9 +119,10 @@ def _indexes(parts: Sequence[Output]) -> Iterator[Output]:
 
 def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     """Thresholds, what is skipped, the summary, and the models of the catalogue."""
-    sweeps, model_sweeps = list(config.sweeps.values()), list(config.model_sweeps.values())
-    recipes = [recipe_of(sweep, sweep.config.chips) for sweep in sweeps]
-    of_models = [model_recipe(sweep, sweep.models, sweep.config.chips) for sweep in model_sweeps]
+    sweeps, model_sweeps = config.sweeps.values(), config.model_sweeps.values()
+    every: list[AnySweep] = [*sweeps, *model_sweeps]
+    recipes = [whole_recipe(sweep) for sweep in sweeps]
+    of_models = [whole_recipe(sweep) for sweep in model_sweeps]
     yield _made(THRESHOLDS, "run.solving.write_thresholds", {"sweeps": recipes}, memory_mb=1000)
     if model_sweeps:
         job = "run.solving.write_model_thresholds"
@@ -133,10 +133,7 @@ def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     }
     yield _made(SKIPPED, "run.jobs.write_skipped", skipped)
     summed = {
-        "of": [
-            *(_summarized(sweep, parts) for sweep in sweeps),
-            *(_summarized_steps(sweep, parts) for sweep in model_sweeps),
-        ],
+        "of": [_summarized(sweep, parts) for sweep in every],
         "sweeps": [*recipes, *of_models],
     }
     counted = [part for part in parts if part.folder in (TABLES, MODELS)]
@@ -257,27 +254,19 @@ def _listed_tables(config: Config, parts: Sequence[Output]) -> list[JSON]:
     return listed
 
 
-def _summarized(sweep: Sweep, parts: Sequence[Output]) -> dict[str, object]:
+def _summarized(sweep: AnySweep, parts: Sequence[Output]) -> dict[str, object]:
     """What the summary of a sweep reads: its parts, and the thresholds along one axis."""
-    return {
+    folder = MODELS if isinstance(sweep, ModelSweep) else TABLES
+    about = {
         "sweep": sweep.name,
-        "models": False,
-        "axis": sweep.first_solved,
-        "share": float(max(map(exact, sweep.config.shares))),
-        "parts": _paths(p for p in parts if (p.folder, p.sweep) == (TABLES, sweep.name)),
+        "models": folder == MODELS,
+        "parts": _paths(p for p in parts if (p.folder, p.sweep) == (folder, sweep.name)),
     }
-
-
-def _summarized_steps(sweep: ModelSweep, parts: Sequence[Output]) -> dict[str, object]:
-    """The same of a sweep of whole models."""
-    config = sweep.config
-    asked = {*config.thresholds, *(["B"] if config.targets else [])}
-    return {
-        "sweep": sweep.name,
-        "models": True,
-        "axis": next((axis for axis in AXES if axis in asked), None),
-        "parts": _paths(p for p in parts if (p.folder, p.sweep) == (MODELS, sweep.name)),
-    }
+    if isinstance(sweep, ModelSweep):
+        asked = {*sweep.config.thresholds, *(["B"] if sweep.config.targets else [])}
+        return {**about, "axis": next((axis for axis in AXES if axis in asked), None)}
+    share = float(max(map(exact, sweep.config.shares)))
+    return {**about, "axis": sweep.first_solved, "share": share}
 
 
 def _charted(config: Config, parts: Sequence[Output]) -> list[str]:
@@ -309,7 +298,5 @@ def _shown(config: Config, chart: Spec) -> Mapping[str, object]:
     source = registry.kinds()[chart.chart].source
     if source == "measurements":
         return config.measured_recipe(chart.sweep)
-    if source == "model_sweeps":
-        models = config.model_sweep(chart.sweep)
-        return model_recipe(models, list(models.models), chart.chips)
-    return recipe_of(config.sweep(chart.sweep), chart.chips)
+    sweeps = config.model_sweeps if source == "model_sweeps" else config.sweeps
+    return whole_recipe(sweeps[chart.sweep], chips=chart.chips)
