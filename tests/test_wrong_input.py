@@ -681,8 +681,8 @@ NETWORKS = [
     *(
         Wrong(f"share of {share}", THRESHOLDS, f"shares: {share}", (f"sweeps.mlp.shares{says}",))
         for share, says in {
-            "0": "[0] is 0, which is no share of a peak",
-            "1.5": "[0] is 1.5, which is no share of a peak",
+            "0": "[0] is 0, which is less than 1e-06",
+            "1.5": "[0] is 1.5, which is more than 1",
             "[]": " is an empty list",
             "[1, 1.0]": "[1] is 1.0, which is listed twice",
         }.items()
@@ -812,7 +812,7 @@ CHIP_ENTRIES = [
         "measured share as a percentage",
         "    name: My chip\n",
         "    name: My chip\n    measured: [{what: a matmul, fraction_of_peak: 82}]\n",
-        ("chips.mine.measured[0].fraction_of_peak", "a percentage over 100"),
+        ("chips.mine.measured[0].fraction_of_peak", "more than 2"),
     ),
     Wrong("links of zero", "links: 4", "links: 0", ("chips.mine.networks.ici.links", "0")),
     Wrong(
@@ -820,12 +820,6 @@ CHIP_ENTRIES = [
         "domain: 64",
         "hop_latency_s: -1",
         ("chips.mine.networks.ici.hop_latency_s", "-1"),
-    ),
-    Wrong(
-        "hop of next to no time",
-        "domain: 64",
-        "hop_latency_s: 1.0e-320",
-        ("chips.mine.networks.ici.hop_latency_s", "1e-320"),
     ),
     Wrong("domain of zero", "domain: 64", "domain: 0", ("chips.mine.networks.ici.domain", "0")),
     Wrong(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from types import NoneType, UnionType
 from typing import (
@@ -28,11 +27,11 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     ValidationError,
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core.core_schema import no_info_before_validator_function
 
 from rooflines.basics.errors import MOST_COLLECTED, Mistakes, RooflinesError, close_to, quote
 from rooflines.basics.numbers import LARGEST_SIZE, number, whole
@@ -40,8 +39,7 @@ from rooflines.basics.numbers import LARGEST_SIZE, number, whole
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-    from pydantic_core import CoreSchema, ErrorDetails
+    from pydantic_core import ErrorDetails
 
 SMALLEST, LARGEST = 1e-30, 1e30
 """Limits of rates, capacities and prices; within them no time overflows or underflows."""
@@ -57,10 +55,6 @@ MOST_REACHED = 2
 
 UNLIMITED = "unlimited"
 """The domain of a routed network, which is as large as its buyer makes it."""
-
-NUMBER_SCHEMA = {
-    "anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[0-9.]+[eE][+-]?[0-9]+$"}]
-}
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
@@ -102,52 +96,6 @@ class Entry(BaseModel):
         return {**{key: value[key] for key in fields if key in value}, **refused}
 
 
-@dataclass(frozen=True)
-class Range:
-    """Numbers of a range, also where YAML reads text: validator and JSON Schema of a type.
-
-    Attributes:
-        least: The least one.
-        most: The largest one.
-        problem: What a number beyond is: "which no element takes".
-        unit: Ends the fix, if there is more to say than the range.
-        zero: Whether 0 is one, too.
-    """
-
-    least: float
-    most: float
-    problem: str
-    unit: str = ""
-    zero: bool = False
-
-    def checked(self, value: object) -> int | float:
-        """The number.
-
-        Raises:
-            RooflinesError: It is none of the range.
-        """
-        result = number(value)
-        if self.least <= result <= self.most or (self.zero and result == 0):
-            return result
-        zero = "0, or " if self.zero else ""
-        fix = f"write {zero}a number from {self.least:,} to {self.most:,}{self.unit}"
-        raise RooflinesError("", f"is {quote(value)}, {self.problem}", fix)
-
-    def __get_pydantic_core_schema__(
-        self,
-        source: object,
-        handler: GetCoreSchemaHandler,
-    ) -> CoreSchema:
-        """The check before that of the type."""
-        return no_info_before_validator_function(self.checked, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, _: CoreSchema, __: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """A number, or text of one."""
-        return {**NUMBER_SCHEMA, "minimum": 0 if self.zero else self.least, "maximum": self.most}
-
-
 def checked_domain(value: object) -> int | str:
     """The most chips that an interconnect joins [1], or `unlimited`."""
     if value == UNLIMITED:
@@ -183,24 +131,11 @@ def _text(value: object) -> str:
     return value
 
 
-Positive = Annotated[
-    float,
-    Range(
-        SMALLEST,
-        LARGEST,
-        "which is not above zero, or more than any part of a chip has",
-        ", in SI units without prefix",
-    ),
-]
-NotNegative = Annotated[float, Range(SMALLEST, LARGEST, "which no time is", zero=True)]
-Bits = Annotated[float, Range(LEAST_BITS, MOST_BITS, "which no element takes")]
-Share = Annotated[float, Range(LEAST_SHARE, 1, "which is no share of a peak")]
-Reached = Annotated[
-    float,
-    Range(
-        LEAST_SHARE, MOST_REACHED, "which no chip reaches of its peak", "; a percentage over 100"
-    ),
-]
+Positive = Annotated[float, BeforeValidator(number), Field(ge=SMALLEST, le=LARGEST)]
+NotNegative = Annotated[float, BeforeValidator(number), Field(ge=0, le=LARGEST)]
+Bits = Annotated[float, BeforeValidator(number), Field(ge=LEAST_BITS, le=MOST_BITS)]
+Share = Annotated[float, BeforeValidator(number), Field(ge=LEAST_SHARE, le=1)]
+Reached = Annotated[float, BeforeValidator(number), Field(ge=LEAST_SHARE, le=MOST_REACHED)]
 Count = Annotated[int, BeforeValidator(whole), WithJsonSchema({"type": "integer", "minimum": 1})]
 Domain = Annotated[
     int | Literal["unlimited"],
@@ -324,6 +259,14 @@ def _mistake(error: ErrorDetails) -> RooflinesError:
             f"use {expected}",
             close=close_to(value, re.findall(r"'([^']*)'", expected)),
         )
+    for key, way in {"ge": "least", "le": "most"}.items():
+        if key in error.get("ctx", {}):
+            limit = error["ctx"][key]
+            beyond = f"{'less' if key == 'ge' else 'more'} than {limit:,g}"
+            fix = f"write at {way} {limit:,g}"
+            if limit == SMALLEST:
+                beyond, fix = "not above zero", "write a number above 0, in SI units without prefix"
+            return RooflinesError(place, f"is {quote(value)}, which is {beyond}", fix)
     kinds = {
         "dict_type": "a mapping",
         "list_type": "a list",
