@@ -13,10 +13,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, close_to, placed, quote
+from rooflines.basics.yaml_file import read_yaml
+from rooflines.catalogue.chips import dtype_entries
 from rooflines.models.dtypes import PublishedDtypes
 from rooflines.models.layers import modules_of
 
@@ -39,72 +42,16 @@ ZEROS_NOTE = "zero points of the groups are not counted, 0.03 bit of each weight
 
 FIX = "give the dtypes by hand, of weights, experts and head, or remove the quantization"
 
-ALGORITHMS = {
-    "FP8": "fp8",
-    "FP8_PB_WO": "fp8",
-    "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
-    "INT8_SQ": "int8",
-    "MXFP4": "mxfp4",
-    "MXFP8": "mxfp8",
-    "NVFP4": "nvfp4",
-    "NVFP4_AWQ": "nvfp4",
-    "W4A16_AWQ": "int4-g128",
-    "W4A8_AWQ": "int4-g128",
-    "W4A8_MXFP4_FP8": "mxfp4",
-    "W8A16": "int8",
-}
-"""Formats of weights by the algorithms of ModelOpt."""
+FILE = Path(__file__).with_name("quantizations.yaml")
 
-GROUPS = {"int4-g32": 32, "int4-g128": 128, "mxfp4": 32, "mxfp8": 32, "nvfp4": 16}
-"""Elements that share a scale, by format [1]."""
 
-SCHEMES: dict[tuple[object, object, object], str] = {
-    ("float", 8, None): "fp8",
-    ("float", 8, 32): "mxfp8",
-    ("float", 4, 16): "nvfp4",
-    ("float", 4, 32): "mxfp4",
-    ("int", 8, None): "int8",
-    ("int", 4, None): "int4",
-    ("int", 4, 32): "int4-g32",
-    ("int", 4, 128): "int4-g128",
-}
-"""Formats by type, bits and group size of compressed-tensors."""
+@cache
+def _tables() -> Mapping[str, Any]:
+    """The tables of the file, lists of words as tuples."""
+    words = ("keys", "left-out", "uncounted")
+    content = read_yaml(FILE)
+    return {**content, **{name: tuple(content[name].split()) for name in words}}
 
-KNOWN_KEYS = frozenset(
-    """
-    activation_scheme amp_enabled bits config_groups damp_percent desc_act dynamic
-    exclude_modules fmt format global_compression_ratio group_size ignore ignored_layers
-    kv_cache_quant_algo kv_cache_scheme lm_head modules_to_not_convert producer provider
-    quant_algo quant_method quantization_status quantized_layers scale_fmt sym true_sequential
-    version weight_block_size zero_point
-    """.split()  # noqa: SIM905, one name a line would be a page
-)
-"""Keys of quantizations, each read here or without effect on the bits of weights."""
-
-LEFT_OUT = ("modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules")
-"""Keys that list modules that are not quantized."""
-
-UNCOUNTED = frozenset(
-    """
-    gate router e_score_correction_bias norm input_layernorm post_attention_layernorm
-    q_a_layernorm kv_a_layernorm q_norm k_norm bias eh_proj enorm hnorm shared_expert_gate
-    indexers_proj weights_proj router* mtp visual vision_tower vision_model mm_projector
-    multi_modal_projector embed_vision audio_tower conv1d rotary_emb
-    """.split()  # noqa: SIM905, the same
-)
-"""Modules that a quantization may leave out without effect: vectors, routers, which are stored
-with `weights`, encoders, and layers for multi-token prediction."""
-
-SAME = (
-    ("language_model.model.", "model."),
-    ("model.language_model.", "model."),
-    ("language_model.", ""),
-    ("block_sparse_moe", "mlp"),
-    ("feed_forward", "mlp"),
-    ("shared_expert.", "shared_experts."),
-    ("shared_expert*", "shared_experts*"),
-)
-"""Other names of modules, and those that are used here."""
 
 LAYER = re.compile(r"(?:model\.)?layers\.(\d+)(\*|(?:\.(.+))?)$")
 """A module of one layer: its number, and what follows."""
@@ -199,7 +146,7 @@ def _read(stated: object) -> Quantization:
     if not isinstance(stated, Mapping):
         raise RooflinesError("", f"is {quote(stated)}, which is no object", FIX)
     for key in stated:
-        if key not in KNOWN_KEYS:
+        if key not in _tables()["keys"]:
             raise RooflinesError(str(key), "is no key that is known", FIX)
     left_out = tuple(_left_out(stated))
     algorithm = stated.get("quant_algo")
@@ -216,7 +163,7 @@ def _read(stated: object) -> Quantization:
         return Quantization((("mlp.experts", "mxfp4"),), left_out)
     if method in ("gptq", "awq"):
         bits, group = stated.get("bits"), stated.get("group_size", 128)
-        found = SCHEMES.get(("int", bits, None if group == -1 else group))
+        found = _format("int", bits, None if group == -1 else group)
         if found is None:
             raise RooflinesError("bits", f"is {quote(bits)} in groups of {quote(group)}", FIX)
         head = bool(stated.get("lm_head"))
@@ -240,12 +187,14 @@ def _by_algorithm(stated: Mapping[str, Any], algorithm: str) -> Iterator[tuple[s
 
 
 def _algorithm(name: object, group: object) -> str:
-    if not isinstance(name, str) or name not in ALGORITHMS:
+    known = _tables()["algorithms"]
+    if not isinstance(name, str) or name not in known:
         problem = f"is {quote(name)}, which is no algorithm that is known"
-        raise RooflinesError("quant_algo", problem, FIX, close=close_to(name, ALGORITHMS))
-    found = ALGORITHMS[name]
-    if group is not None and GROUPS.get(found, group) != group:
-        raise RooflinesError("group_size", f"is {quote(group)}, not {GROUPS[found]}", FIX)
+        raise RooflinesError("quant_algo", problem, FIX, close=close_to(name, known))
+    found = known[name]
+    block = dtype_entries().formats[found].block
+    if None not in (group, block) and group != block:
+        raise RooflinesError("group_size", f"is {quote(group)}, not {block}", FIX)
     return found
 
 
@@ -266,11 +215,19 @@ def _by_scheme(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _scheme(weights: Mapping[str, Any]) -> str:
     kind, bits, group = (weights.get(key) for key in ("type", "num_bits", "group_size"))
     grouped = weights.get("strategy") not in ("tensor", "channel", "block") and group != -1
-    found = SCHEMES.get((kind, bits, group if grouped else None))
+    found = _format(kind, bits, group if grouped else None)
     if found is None:
         problem = f"are {quote(bits)} bits of {quote(kind)} in groups of {quote(group)}"
         raise RooflinesError("weights", f"{problem}, which is no format of the catalogue", FIX)
     return found
+
+
+def _format(kind: object, bits: object, group: object) -> str | None:
+    """The format of weights of a type, in bits, of which a group shares a scale."""
+    for one in _tables()["schemes"]:
+        if (kind, bits, group) == (one["type"], one["bits"], one["group"]):
+            return str(one["format"])
+    return None
 
 
 def _cache(stated: Mapping[str, Any]) -> str | None:
@@ -286,7 +243,7 @@ def _cache(stated: Mapping[str, Any]) -> str | None:
 
 def _left_out(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Patterns of the modules that are not quantized, with the key that lists them."""
-    for key in LEFT_OUT:
+    for key in _tables()["left-out"]:
         listed = stated.get(key) or []
         modules = [listed] if isinstance(listed, str) else listed
         if not isinstance(modules, list) or not all(isinstance(one, str) for one in modules):
@@ -328,7 +285,7 @@ def _without_effect(pattern: str, layers: int) -> bool:
     if (match := LAYER.fullmatch(pattern)) and int(match[1]) >= layers:
         return True
     words = re.split(r"[.\\*:()|]+", pattern.removeprefix("re:"))
-    return any(word in UNCOUNTED for word in words)
+    return any(word in _tables()["uncounted"] for word in words)
 
 
 class Patterns:
@@ -349,7 +306,7 @@ class Patterns:
         self._by_layer: dict[int, list[tuple[str, str]]] = {}
         for pattern in patterns:
             text = pattern
-            for name, ours in SAME:
+            for name, ours in _tables()["same"].items():
                 text = text.replace(name, ours)
             match = None if text.startswith("re:") else LAYER.fullmatch(text)
             if match is None:
