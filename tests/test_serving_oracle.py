@@ -63,7 +63,7 @@ def test_context_ceilings_are_those_found_by_trying(config, new):
     for keys, case in supported(config)[:2]:
         if keys["phase"] == "prefill":
             continue
-        most = (case.entry.get("window") or {}).get("tokens", 0) + new + 60
+        most = limits.turn(case) + new + 60
         good = [
             context
             for context in range(new, most + 1)

@@ -1038,14 +1038,6 @@ def test_chips_that_no_network_joins_are_skipped_with_the_reason(shards, network
     assert (row["axes"], row["rows"], row["reason"]) == (shards, 3, reason)
 
 
-def test_an_all_to_all_along_several_axes_is_skipped_with_the_reason():
-    text = VALID.replace(SPLIT, SPLIT_B % "then: all-to-all").replace("[1]", "[4, 4x4]")
-    config = rooflines.load_config(yaml.safe_load(text))
-    assert rooflines.rows(config, "mlp").collect()["axes"].to_list() == ["4"] * 3
-    reasons = rooflines.skipped(config)["reason"].to_list()
-    assert reasons == ["no formula for an all-to-all along the axes of 4x4"]
-
-
 def test_shards_over_two_networks_with_an_outer_torus_are_refused():
     text = VALID.replace("    networks:\n", FABRICS).replace(
         SPLIT, "sharding: column\n    shards: [1]\n    network: [fabric, ici]"

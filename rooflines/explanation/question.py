@@ -244,7 +244,7 @@ def _model_fix(chips: Mapping[str, Chip], parts: object, cause: Left, need: str 
         return "ask for more sequences, such as B=64, or fewer replicas"
     if need == "network":
         of = checked(Split, parts)
-        return fewer_or(chip, "fewer chips", of.axes, (of.ep,))
+        return fewer_or(chip, "fewer chips", of.axes, of.experts_axes)
     return "ask for another split, such as --split tp=8, or for none"
 
 

@@ -104,8 +104,9 @@ class NetworkLevel:
 
         Returns:
             (N-1)/N for each pass. The payload of an all-to-all is a chip's share; on a torus chips
-            forward the shares of others, so that the busiest link carries floor(N^2/4)/(2N) of it
-            on a ring and floor(N^2/4)/N on a line. This counts that times the links used.
+            forward the shares of others, so that the busiest link carries floor(n^2/4)/(2n) of it
+            on a ring of n chips and floor(n^2/4)/n on a line; of several axes, which a share takes
+            one after another, the busiest counts. This counts that times the links used.
 
         Source: All About Rooflines, "Network communication rooflines", generalised from two chips
             to N; all-to-all: How to Scale Your Model, "Sharded Matrices".
@@ -113,7 +114,8 @@ class NetworkLevel:
         n = self.chips
         if collective != ALL_TO_ALL or self.link.topology != "torus":
             return Fraction(PASSES[collective] * (n - 1), n)
-        return Fraction(n * n // 4, 2 * n if self.link.closes(n) else n) * self.links_used
+        busiest = max(Fraction(n * n // 4, n * (1 + self.link.closes(n))) for n in self.axes)
+        return busiest * self.links_used
 
     @property
     def hops(self) -> int:

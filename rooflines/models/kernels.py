@@ -26,6 +26,7 @@ from rooflines.models.groups import (
     reached,
     touched_experts,
 )
+from rooflines.models.shape import PREFILL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -66,7 +67,7 @@ class Sharing:
 
 def token_share(split: Split) -> Fraction:
     """Share of a step's tokens that choose among the experts that a chip reads [1]."""
-    return Fraction(1) if split.ep > 1 else Fraction(1, split.dp)
+    return Fraction(1) if split.parts > 1 else Fraction(1, split.dp)
 
 
 class Placement(NamedTuple):
@@ -115,6 +116,11 @@ class StepKernels:
     shape: Shape
     phase: Phase
     sharing: Sharing
+
+    @cached_property
+    def prefill(self) -> StepKernels:
+        """The kernels of a prefill with the same dtypes and split."""
+        return replace(self, phase=PREFILL)
 
     @cached_property
     def _alone(self) -> tuple[tuple[Group, Kernel], ...]:
@@ -192,7 +198,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
 
 def _over_all(group: Group, sharing: Sharing) -> bool:
     """Whether all chips share the experts of a group."""
-    return group.moe is not None and sharing.split.ep > 1
+    return group.moe is not None and sharing.split.parts > 1
 
 
 def _transfers(
@@ -202,7 +208,7 @@ def _transfers(
     split, size = sharing.split, sharing.bytes_of("activations")
     over_all = _over_all(group, sharing)
     if over_all and group.moe is not None:
-        everyone = Route(links, (split.ep,))
+        everyone = Route(links, split.experts_axes)
         choice = group.moe.E, group.moe.k, sharing.routing
         sent = everyone.sent_once(lambda parts: reached(*choice[:2], parts, choice[2]))
         for each in (size, sharing.bytes_of("combine")):
@@ -224,7 +230,7 @@ def _transfers(
         yield transfer("all-gather", outputs)
         return
     summed = placement_of(group.layout).collective
-    with_experts = group.name == "shared" and split.ep == 1  # one sum for both
+    with_experts = group.name == "shared" and split.parts == 1  # one sum for both
     if summed is not None and not with_experts:
         yield transfer(summed, outputs)
 

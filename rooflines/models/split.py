@@ -53,10 +53,10 @@ class Split(Entry):
         ),
     )
     dp: Count = Field(1, description="data parallelism: replicas, which share the sequences [1]")
-    ep: Count = Field(
+    ep: Annotated[int | str, BeforeValidator(_axes), WithJsonSchema(AXES_SCHEMA)] = Field(
         1,
-        description="expert parallelism: 1, experts are shared as the rest is; or tp * dp, each "
-        "chip holds E / ep experts [1]",
+        description="expert parallelism: 1, experts are shared as the rest is; or tp * dp, also as "
+        "a product of axes, each chip holds E / ep experts [1]",
     )
 
     @model_validator(mode="before")
@@ -79,7 +79,7 @@ class Split(Entry):
 
     @model_validator(mode="after")
     def _experts_over_all(self) -> Self:
-        if self.ep not in (ONE_CHIP, self.chips):
+        if self.parts not in (ONE_CHIP, self.chips):
             raise RooflinesError(
                 "ep",
                 f"is {self.ep}, neither 1 nor tp * dp, {self.chips}",
@@ -91,6 +91,16 @@ class Split(Entry):
     def axes(self) -> tuple[int, ...]:
         """Chips of tensor parallelism along each axis [1]."""
         return parse_axes(self.tp)
+
+    @property
+    def experts_axes(self) -> tuple[int, ...]:
+        """Chips of expert parallelism along each axis [1]."""
+        return parse_axes(self.ep)
+
+    @property
+    def parts(self) -> int:
+        """Parts of the experts that chips hold: ep [1]."""
+        return math.prod(self.experts_axes)
 
     @property
     def shards(self) -> int:
@@ -105,12 +115,12 @@ class Split(Entry):
     @property
     def joined(self) -> int:
         """Chips that a network has to join: replicas alone need none [1]."""
-        return max(self.shards, self.ep)
+        return max(self.shards, self.parts)
 
     @property
     def name(self) -> str:
         """Its name in tables, such as `tp2-dp4`."""
-        more = [f"{key}{n}" for key, n in (("dp", self.dp), ("ep", self.ep)) if n > 1]
+        more = [f"{key}{n}" for key, n in (("dp", self.dp), ("ep", self.ep)) if n != 1]
         return "-".join([f"tp{self.tp}", *more])
 
     def check(self, shape: Shape, cache_split: str = BY_HEADS) -> None:
@@ -120,11 +130,11 @@ class Split(Entry):
             RooflinesError: tp does not share the heads evenly, or ep the experts.
         """
         cache_shares(shape, self.shards, cache_split)
-        if self.ep == 1:
+        if self.parts == 1:
             return
         if shape.moe is None or not shape.moe_layers:
             raise RooflinesError("ep", f"is {self.ep}, but the model has no experts", "write ep: 1")
-        if shape.moe.E % self.ep:
+        if shape.moe.E % self.parts:
             raise RooflinesError(
                 "ep",
                 f"is {self.ep}, which does not divide the {shape.moe.E} experts",
@@ -133,4 +143,5 @@ class Split(Entry):
 
     def share(self, tensors: str) -> Fraction:
         """The share of a class of tensors that one chip holds [1]."""
-        return Fraction(1, self.ep if tensors == "experts" and self.ep > 1 else self.shards)
+        over_all = tensors == "experts" and self.parts > 1
+        return Fraction(1, self.parts if over_all else self.shards)

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from rooflines.basics.errors import RooflinesError, check_known, placed
 from rooflines.catalogue.entries import shares_of
 from rooflines.catalogue.unsupported import (
-    Reason,
     interconnects,
     missing_level_reason,
     missing_peak_reason,
     not_joined,
 )
 from rooflines.fits.choice import CalibrationChoice
-from rooflines.model.network import ALL_TO_ALL, BETWEEN, Link, axes_text
+from rooflines.model.network import BETWEEN, Link
 from rooflines.model.poly import Poly, total
 from rooflines.model.resources import RESOURCES, in_turn, nominal
 from rooflines.model.target import Machine
@@ -162,9 +161,9 @@ class Place:
         )
         return next((reason for reason in found if reason is not None), None)
 
-    def not_joined(self, layout: Layout) -> str | None:
-        """Why the route does not join the chips of a layout; None where it does."""
-        groups = [axes for axes in layout.joined if axes != (1,)]
+    def not_joined(self, joined: Sequence[Axes]) -> str | None:
+        """Why the route does not join groups of chips, by their axes; None where it does."""
+        groups = [axes for axes in joined if axes != (1,)]
         if not groups:
             return None
         if self.missing:
@@ -173,23 +172,7 @@ class Place:
             reason = not_joined(self.networks, self.links, axes)
             if reason is not None:
                 return reason
-        several = next((axes for axes in groups if len(axes) > 1), None)
-        if layout.scattered and several is not None:
-            along = f"no formula for an {ALL_TO_ALL} along the axes of {axes_text(several)}"
-            return Reason("network", along)
         return None
-
-
-class Layout(NamedTuple):
-    """How chips share something.
-
-    Attributes:
-        joined: The groups of chips that communicate, as chips along every axis [1].
-        scattered: Whether there is an all-to-all.
-    """
-
-    joined: tuple[Axes, ...]
-    scattered: bool
 
 
 @dataclass(frozen=True)

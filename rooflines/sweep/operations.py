@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from rooflines.model.columns import AXES
 from rooflines.model.costs import Workload
 from rooflines.model.kernel import Kernel, operation_kernel, operation_transfers
-from rooflines.model.network import ALL_TO_ALL, Route, axes_text
+from rooflines.model.network import Route, axes_text
 from rooflines.model.sharding import SHARDS
 from rooflines.model.target import Target
-from rooflines.sweep.cases import Block, Case, Layout, Skipped
+from rooflines.sweep.cases import Block, Case, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,10 +78,9 @@ class Operated:
             for axes in (self.forms if scheme.split else [(1,)])
         ]
 
-    def layout(self, variant: Variant) -> Layout:
-        """How the chips of a variant communicate."""
-        kinds = dict(self.shardings[variant.sharding].transfers).values()
-        return Layout((variant.axes,), ALL_TO_ALL in kinds)
+    def joined(self, variant: Variant) -> tuple[Axes, ...]:
+        """The groups of chips that communicate, as chips along every axis [1]."""
+        return (variant.axes,)
 
     def kernel(self, variant: Variant, sent: tuple[Fraction, ...]) -> tuple[Workload, Kernel]:
         """The workload and kernel of a variant whose chips send so much of what it transfers."""
@@ -326,7 +325,7 @@ class _Supported:
         """The splits that a network does not support, and the reason for each."""
         key = place.network, place.links, place.missing
         if key not in self._unjoined:
-            whys = ((each, place.not_joined(self._of.layout(each))) for each in self._pairs)
+            whys = ((each, place.not_joined(self._of.joined(each))) for each in self._pairs)
             self._unjoined[key] = {each: why for each, why in whys if why}
         return self._unjoined[key]
 

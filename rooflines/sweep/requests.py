@@ -18,7 +18,6 @@ from rooflines.model.poly import WINDOWED, Poly
 from rooflines.model.resources import MEMORY
 from rooflines.model.times import Time
 from rooflines.models.kernels import StepExtents
-from rooflines.models.shape import PREFILL
 from rooflines.sweep.metrics import quotient
 from rooflines.sweep.sheet import CASE, Value
 from rooflines.sweep.step_rows import StepSheet
@@ -180,7 +179,7 @@ class RequestSheet(StepSheet):
         """The times to the first token of every case and request: of a prompt on every replica."""
         rows = []
         for index, case in enumerate(self.cases):
-            prefill = replace(case, phase=PREFILL)
+            prefill = replace(case, workload=case.workload.prefill)
             kernels = [
                 (kernel.count, [_with(times, bound) for bound in times.by])
                 for kernel, times in zip(prefill.kernels, prefill.kernel_times, strict=True)

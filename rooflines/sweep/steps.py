@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.unsupported import Reason
 from rooflines.model.poly import WINDOWED
-from rooflines.models.cache import BY_BATCH, cache_elements, entries_moved, pairs
+from rooflines.models.cache import cache_elements, entries_moved, pairs
 from rooflines.models.groups import Step
 from rooflines.models.kernels import Sharing, StepExtents, StepKernels
 from rooflines.models.shape import PREFILL
 from rooflines.sweep.axes import Axis
-from rooflines.sweep.cases import Block, Case, Layout, Skipped
+from rooflines.sweep.cases import Block, Case, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Phase, Shape
     from rooflines.models.split import Split
     from rooflines.settings.model_sweeps import Request
-    from rooflines.sweep.cases import Place, Requested
+    from rooflines.sweep.cases import Axes, Place, Requested
 
 
 ELEMENTS, NEAR = "#elements", "#near_elements"
@@ -47,16 +47,19 @@ class StepCase(Case):
     Attributes:
         name: The model's name in tables.
         model: The model.
-        phase: `decode` or `prefill`.
         dtypes: The dtypes.
         workload: Its kernels, which cases of other chips have as well.
     """
 
     name: str
     model: Model
-    phase: Phase
     dtypes: StepDtypes
     workload: StepKernels
+
+    @property
+    def phase(self) -> Phase:
+        """`decode` or `prefill`."""
+        return self.workload.phase
 
     @property
     def sharing(self) -> Sharing:
@@ -93,7 +96,7 @@ class StepCase(Case):
             "chips": split.chips,
             "tp": split.shards,
             "dp": split.dp,
-            "ep": split.ep,
+            "ep": split.parts,
         }
 
     def step(self, batch: int, context: int, new: int = 1) -> Step:
@@ -158,10 +161,9 @@ class Stepped:
     batches: Sequence[int]
     points: Callable[[Model, Phase], Axis]
 
-    def layout(self, split: Split) -> Layout:
-        """How the chips of a split communicate."""
-        joined = (split.axes, (split.ep,)) if split.ep > 1 else (split.axes,)
-        return Layout(joined, split.ep > 1 or self.cache_split == BY_BATCH)
+    def joined(self, split: Split) -> tuple[Axes, ...]:
+        """The groups of chips that communicate, as chips along every axis [1]."""
+        return (split.axes, split.experts_axes)
 
     def workload(self, name: str, phase: Phase, split: Split, label: str) -> StepKernels:
         """The kernels of a model with these dtypes."""
@@ -205,7 +207,7 @@ def step_blocks(
                 continue
             rows[too_few] += points * (len(of.batches) - len(batches))
             dtypes, workload = of.combinations[label], workloads[label]
-            cases.append(StepCase(place, name, of.models[name], phase, dtypes, workload))
+            cases.append(StepCase(place, name, of.models[name], dtypes, workload))
         if cases and batches:
             sizes = Axis({"B": batches}), of.points(of.models[name], phase)
             blocks.append(Block((), tuple(cases), sizes))
@@ -217,7 +219,7 @@ def _obstacles(
     asked: Requested, of: Stepped, split: Split
 ) -> list[tuple[Place, str, SkippedSteps | None]]:
     """Every place and dtypes, and why nothing runs there; None where it does."""
-    layout, found = of.layout(split), []
+    joined, found = of.joined(split), []
     alone = set()  # chips whose rows without a network are there
     for place in asked:
         if place.network is None and split.joined == 1:
@@ -231,7 +233,7 @@ def _obstacles(
                 obstacle = replace(here, reason=reason)
             elif reason := place.no_peak(label):
                 obstacle = replace(here, reason=reason, dtypes=label)
-            elif reason := place.not_joined(layout):
+            elif reason := place.not_joined(joined):
                 obstacle = replace(here, reason=reason, network=place.route_name, split=split.name)
             found.append((place, label, obstacle))
     return found

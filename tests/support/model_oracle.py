@@ -180,12 +180,6 @@ def kept(context: int, window: int | None) -> int:
     return attended(context, window)
 
 
-def each_layer(entry: Entry) -> list[tuple[int | None, bool]]:
-    """Every layer of a model whose layers are attention and an MLP: its window, and experts."""
-    windows = [tokens for _, tokens in each_mixer(entry)]
-    return [(window, kind == "moe") for window, kind in zip(windows, each_mlp(entry), strict=True)]
-
-
 def moved(context: int, new: int, window: int | None) -> int:
     """Entries of one layer that a step touches: those that any new token attends to [1]."""
     needed = {

@@ -28,10 +28,39 @@ def attentions(draw: st.DrawFn) -> dict[str, Any]:
             "bias": draw(st.sampled_from([None, "qkv", "qkvo"])),
             "qk_norm": draw(st.sampled_from([None, "head", "all"])),
             "sinks": draw(st.booleans()),
+            "gate": draw(st.sampled_from([None, None, "element", "head"])),
+            **draw(st.sampled_from([{}, {}, {"v": 32}, {"one_tensor": True}])),
         }
     ranks = {key: draw(st.sampled_from([4, 16, 64])) for key in ("kv_rank", "nope", "rope", "v")}
     found = {"kind": "mla", "N": draw(st.sampled_from([1, 4, 16, 48])), **ranks}
+    found["gate"] = draw(st.booleans())
     return found | ({"q_rank": draw(st.sampled_from([8, 24]))} if draw(st.booleans()) else {})
+
+
+@st.composite
+def mixers(draw: st.DrawFn, layers: int) -> dict[str, Any]:
+    """Draw layers with a window, chosen tokens or a state; none of them in half of the models."""
+    kind, count = (
+        draw(st.sampled_from(["", "", "window", "sparse", "state"])),
+        st.integers(1, layers),
+    )
+    if not kind:
+        return {}
+    tokens = draw(st.sampled_from([1, 2, 16, 128]))
+    if kind == "window":
+        window: dict[str, Any] = {"tokens": tokens, "layers": draw(count)}
+        if draw(st.integers(0, 3)) == 0:
+            window["attention"] = {"N": 16, "K": draw(st.sampled_from([1, 4, 16])), "H": 8}
+        return {kind: window}
+    if kind == "sparse":
+        among = draw(count)
+        sparse = {"tokens": tokens, "layers": among, "own": draw(st.integers(1, among))}
+        sparse |= {"heads": draw(some), "dim": 16, "bits": draw(st.sampled_from([None, 8]))}
+        return {kind: {**sparse, "weighted": draw(st.booleans())}}
+    state = {key: draw(st.sampled_from([1, 4, 16])) for key in ("key", "value", "groups", "conv")}
+    state["kind"] = draw(st.sampled_from(["gated-delta", "kda", "mamba2"]))
+    state |= {"layers": draw(count), "heads": draw(some), "bits": draw(st.sampled_from([16, 32]))}
+    return {kind: {**state, "full_gate": draw(st.booleans())}}
 
 
 @st.composite
@@ -60,11 +89,15 @@ def models(draw: st.DrawFn, name: str = "made-up") -> dict[str, Any]:
             "layers": sparse,
             "router_bias": draw(st.booleans()),
             "expert_bias": draw(st.booleans()),
+            "shared_gate": draw(st.booleans()),
+            "gated": draw(st.booleans()),
+            "latent": draw(st.sampled_from([None, None, 24])),
         }
-    if draw(st.booleans()):
-        tokens = draw(st.sampled_from([1, 2, 16, 128]))
-        model["window"] = {"tokens": tokens, "layers": draw(st.integers(1, layers))}
-    return model
+    if draw(st.integers(0, 3)) == 0:  # each layer is a mixer, an MLP or experts
+        mixed = draw(st.integers(1, 4))
+        model |= {"single": True, "layers": layers + mixed}
+        return model | draw(mixers(mixed))
+    return model | draw(mixers(layers))
 
 
 prices = st.fixed_dictionaries(
@@ -121,7 +154,10 @@ def splits(draw: st.DrawFn) -> dict[str, Any]:
     found: dict[str, Any] = {"tp": tp}
     dp = draw(st.sampled_from([1, 1, 2, 2, 3, 8]))
     found |= {"dp": dp} if dp > 1 or draw(st.booleans()) else {}
-    return found | ({"ep": product * dp} if experts else {})
+    chips: int | str = product * dp
+    if experts and dp in (2, 8) and draw(st.booleans()):
+        chips = f"{product}x{dp}" if product > 1 else f"2x{dp // 2}" if dp > 2 else dp
+    return found | ({"ep": chips} if experts else {})
 
 
 def sizes(low: int, high: int) -> st.SearchStrategy[list[int]]:

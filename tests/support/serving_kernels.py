@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import model_oracle
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import oracle
     from serving_estimates import Fits
@@ -52,7 +52,7 @@ class Case:
     fits: Fits
     axes: tuple[int, ...] = (1,)  # of tp
     dp: int = 1
-    ep: int = 1
+    ep_axes: tuple[int, ...] = (1,)
     cache_split: str = "heads"
     routing: str = "uniform"
     price: Mapping[str, Any] | None = None
@@ -64,16 +64,26 @@ class Case:
         return math.prod(self.axes)
 
     @property
+    def ep(self) -> int:
+        """Parts of the experts."""
+        return math.prod(self.ep_axes)
+
+    @property
     def chips(self) -> int:
         """Chips of all replicas."""
         return self.tp * self.dp
 
-    @property
-    def cache_shares(self) -> int:
-        """Parts of a cache, each on a chip of its own."""
-        if self.cache_split == "batch":
-            return self.tp
-        return min(self.tp, int(self.entry["attention"].get("K", 1)))
+    def cache_shares(self, heads: int) -> int:
+        """Parts of a cache of so many heads, each on a chip of its own."""
+        return self.tp if self.cache_split == "batch" else min(self.tp, heads)
+
+
+def shared_evenly(entry: Entry, tp: int) -> bool:
+    """Whether so many chips share the heads of all mixers evenly."""
+    parts = [entry["attention"], (entry.get("window") or {}).get("attention")]
+    cached = [(a["N"], a.get("K", 1)) for a in parts if a]
+    states = (entry.get("state") or {}).get("heads", tp)
+    return states % tp == 0 and all(n % tp == 0 and (k % tp == 0 or tp % k == 0) for n, k in cached)
 
 
 class Collective(NamedTuple):
@@ -149,24 +159,18 @@ def touched(experts: int, chosen: int, tokens: Fraction, routing: str) -> Fracti
 # ---------------------------------------------------------------- kernels
 
 
-def projections(entry: Entry, phase: str) -> list[tuple[str, int, int, int, str]]:
+def projections(a: Entry, width: int, phase: str) -> list[tuple[str, int, int, int, str]]:
     """Matrices of attention: name, weights, elements in and out per token, and what is split."""
-    a, width = entry["attention"], entry["D"]
     if a.get("kind") != "mla":
-        heads, out = a["N"] * a["H"], (a["N"] + 2 * a["K"]) * a["H"]
-        return [("qkv", width * out, width, out, "out"), ("o", heads * width, heads, width, "in")]
+        out = a["N"] * (a.get("v") or a["H"])
+        gates = {"element": out, "head": a["N"]}.get(a.get("gate"), 0)
+        into = a["N"] * a["H"] + entry_elements(a) + gates
+        return [("qkv", width * into, width, into, "out"), ("o", out * width, out, width, "in")]
     query, cached = a["N"] * (a["nope"] + a["rope"]), a["kv_rank"] + a["rope"]
-    rank = a.get("q_rank")
-    first = query if rank is None else rank
-    found = [
-        (
-            "qkv" if rank is None else "qkv-down",
-            width * (first + cached),
-            width,
-            first + cached,
-            "out",
-        )
-    ]
+    rank, gates = a.get("q_rank"), a["N"] * a["v"] if a.get("gate") else 0
+    name, first = ("qkv", query) if rank is None else ("qkv-down", rank)
+    first += cached + gates
+    found = [(name, width * first, width, first, "out")]
     if rank is not None:
         found.append(("q-up", rank * query, rank, query, "out"))
     expanded = a["N"] * (a["nope"] + a["v"])
@@ -179,17 +183,39 @@ def projections(entry: Entry, phase: str) -> list[tuple[str, int, int, int, str]
     return [*found, ("o", values * width, values, width, "in")]
 
 
-def attention_of(entry: Entry, phase: str) -> tuple[int, int, int, int]:
-    """FLOP of a pair, elements in and out per token, elements of an entry of the cache."""
-    a = entry["attention"]
+def entry_elements(a: Entry) -> int:
+    """Elements of an entry of the cache."""
+    if a.get("kind") == "mla":
+        return int(a["kv_rank"] + a["rope"])
+    return int(a["K"] * (a["H"] + (0 if a.get("one_tensor") else a.get("v") or a["H"])))
+
+
+def attention_of(a: Entry, phase: str) -> tuple[int, int, int]:
+    """FLOP of a pair, elements in and out per token."""
     if a.get("kind") != "mla":
-        heads = a["N"] * a["H"]
-        return 4 * heads, heads, heads, 2 * a["K"] * a["H"]
+        keys, values = a["N"] * a["H"], a["N"] * (a.get("v") or a["H"])
+        return 2 * keys + 2 * values, keys, values
     n, rank, rope, nope, v = (a[key] for key in ("N", "kv_rank", "rope", "nope", "v"))
     if phase == "decode":
-        return n * (2 * (rank + rope) + 2 * rank), n * (rank + rope), n * rank, rank + rope
+        return n * (2 * (rank + rope) + 2 * rank), n * (rank + rope), n * rank
     key = nope + rope
-    return n * (2 * key + 2 * v), n * key + n * (nope + v), n * v, rank + rope
+    return n * (2 * key + 2 * v), n * key + n * (nope + v), n * v
+
+
+class Inner(NamedTuple):
+    """What a mixer does between its projections.
+
+    FLOP of all sequences; elements of the cache moved for one, with their bits and heads; elements
+    in and out per token.
+    """
+
+    name: str
+    flops: int
+    moved: int
+    bits: Fraction
+    heads: int
+    inside: int
+    outside: int
 
 
 class OneChip:
@@ -234,19 +260,51 @@ class OneChip:
             matmul=None if split == "heads" else Matmul(int(self.tokens), held[0], held[1], depth),
         )
 
-    def attention(self, count: int, window: int | None) -> Kernel:
+    def attention(self, a: Entry, window: int | None) -> Inner:
         """The attention of layers with one window."""
-        case, step = self.case, self.step
-        flops, inside, outside, entry = attention_of(case.entry, case.phase)
-        moved = self.rows * entries_moved(step.S, step.T, window) * entry / case.cache_shares
-        shared = [self.own * elements / case.tp for elements in (inside, outside)]
+        step = self.step
+        flops, inside, outside = attention_of(a, self.case.phase)
+        return Inner(
+            "attention" if window is None else "attention-window",
+            flops * step.B * pairs(step.S, step.T, window),
+            entry_elements(a) * entries_moved(step.S, step.T, window),
+            self.bits["cache"],
+            a.get("K", 1),
+            inside,
+            outside,
+        )
+
+    def indexer(self) -> Inner:
+        """The attention of the heads of an indexer to all tokens; their key is one."""
+        sparse, step = self.case.entry["sparse"], self.step
+        queries = sparse["heads"] * sparse["dim"]
+        flops = 2 * queries * step.B * pairs(step.S, step.T, None)
+        moved = sparse["dim"] * entries_moved(step.S, step.T, None)
+        bits = Fraction(sparse.get("bits") or self.bits["cache"])
+        return Inner("indexer", flops, moved, bits, 1, queries, sparse["tokens"])
+
+    def state(self) -> Inner:
+        """The recurrence of a state, read but in prefill, and written."""
+        s, step = self.case.entry["state"], self.step
+        elements, values = s["heads"] * s["key"] * s["value"], s["heads"] * s["value"]
+        products = 2 if s["kind"] == "mamba2" else 3
+        moved = elements * (2 if self.case.phase == "decode" else 1)
+        inside = 2 * s["groups"] * s["key"] + values
+        flops = 2 * products * elements * step.B * step.T
+        return Inner("state", flops, moved, Fraction(s.get("bits", 32)), s["heads"], inside, values)
+
+    def inner(self, count: int, of: Inner) -> Kernel:
+        """A mixer between its projections, split by heads or by sequences."""
+        case = self.case
+        moved = self.rows * of.moved / case.cache_shares(of.heads)
+        shared = [self.own * elements / case.tp for elements in (of.inside, of.outside)]
         exchanged = [self.over_tp("scattered", 1, each) for each in shared]
         return Kernel(
-            "attention" if window is None else "attention-window",
+            of.name,
             count,
             Fraction(0),
-            Fraction(flops * step.B * pairs(step.S, step.T, window), case.chips),
-            self.bytes_of(moved, "cache"),
+            Fraction(of.flops, case.chips),
+            moved * of.bits / 8,
             self.bytes_of(sum(shared, Fraction(0)), "activations"),
             list(chain(*exchanged)) if case.cache_split == "batch" else [],
             "attention",
@@ -255,18 +313,19 @@ class OneChip:
     def experts(self, count: int) -> Kernel:
         """The routed experts."""
         case, moe, width = self.case, self.case.entry["moe"], self.case.entry["D"]
-        one = 3 * width * moe["Fe"]
+        inner = moe.get("latent") or width
+        one = (3 if moe.get("gated", True) else 2) * inner * moe["Fe"]
         flops = 2 * self.tokens * moe["k"] * one / case.chips
         if case.ep == 1:
             read = touched(moe["E"], moe["k"], self.own, case.routing) * one / case.tp
-            moved = self.own * moe["k"] * width
+            moved = self.own * moe["k"] * inner
             collectives = self.all_reduce()
         else:
             read = touched(moe["E"], moe["k"], self.tokens, case.routing) * one / case.ep
-            own = self.tokens * width / case.chips
+            own = self.tokens * inner / case.chips
             moved = own * moe["k"]
             collectives = [
-                Collective("experts", 1, (case.ep,), self.bytes_of(own, tensors))
+                Collective("experts", 1, case.ep_axes, self.bytes_of(own, tensors))
                 for tensors in ("activations", "combine")
             ] + self.over_tp("gather", 1, self.own * width)
         return Kernel(
@@ -282,7 +341,7 @@ class OneChip:
     def shared_experts(self, count: int) -> Kernel:
         """The experts of every token: split along their width, read and written whole."""
         moe, width = self.case.entry["moe"], self.case.entry["D"]
-        weights = moe["shared"] * 3 * width * moe["Fe"]
+        weights = moe["shared"] * (3 if moe.get("gated", True) else 2) * width * moe["Fe"]
         kernel = self.linear(count, ("shared", weights, width, width, "out"))
         both = self.bytes_of(2 * self.own * width, "activations")
         collectives = [] if self.case.ep == 1 else self.all_reduce()
@@ -307,25 +366,87 @@ class OneChip:
 def kernels(case: Case, step: Step) -> list[Kernel]:
     """What one chip does in a step, group after group."""
     chip, entry, none = OneChip(case, step), case.entry, Fraction(0)
-    layers, width = model_oracle.each_layer(entry), entry["D"]
-    *before, last = projections(entry, case.phase)
-    embedded = chip.bytes_of(chip.own * width, "activations")
-    found = [Kernel("embed", 1, none, none, none, embedded)]
-    found += [chip.linear(len(layers), matrix) for matrix in before]
-    windows = [window for window, _ in layers]
-    for window in sorted(set(windows), key=lambda w: (w is not None, w)):
-        found.append(chip.attention(windows.count(window), window))
-    found.append(chip.linear(len(layers), last))
-    sparse = sum(has_experts for _, has_experts in layers)
-    if sparse < len(layers):
+    embedded = chip.bytes_of(chip.own * entry["D"], "activations")
+    found = [Kernel("embed", 1, none, none, none, embedded), *attentions(chip)]
+    if state := entry.get("state"):
+        into, out = state_projections(state, entry["D"])
+        layers = state["layers"]
+        found.append(chip.linear(layers, into))
+        found.append(chip.inner(layers, chip.state()))
+        found.append(chip.linear(layers, out))
+    return [*found, *mlps(chip), chip.unembed()]
+
+
+def attentions(chip: OneChip) -> Iterator[Kernel]:
+    """Attention by its heads, then by how far it attends; an indexer before it."""
+    entry, width = chip.case.entry, chip.case.entry["D"]
+    spans = [each for each in model_oracle.each_mixer(entry) if each[0] != "state"]
+    parts: list[tuple[Entry, list[int | None]]] = []
+    for kind, tokens in sorted(spans, key=lambda each: (each[1] is not None, each[1])):
+        own = (entry.get(kind) or {}).get("attention") or entry["attention"]
+        for a, windows in parts:
+            if a == own:
+                windows.append(tokens)
+                break
+        else:
+            parts.append((own, [tokens]))
+    for a, windows in parts:
+        suffix = "" if a == entry["attention"] else "-window"
+        *before, last = projections(a, width, chip.case.phase)
+        for name, *sizes in before:
+            yield chip.linear(len(windows), (name + suffix, *sizes))
+        if sparse := entry.get("sparse"):
+            indexers = model_oracle.indexers(entry)
+            rank, queries = a.get("q_rank") or width, sparse["heads"] * sparse["dim"]
+            key = sparse["dim"] + (sparse["heads"] if sparse.get("weighted", True) else 0)
+            yield chip.linear(indexers, ("index-q", rank * queries, rank, queries, "out"))
+            yield chip.linear(indexers, ("index-k", width * key, width, key, "out"))
+            yield chip.inner(indexers, chip.indexer())
+        for window in dict.fromkeys(windows):
+            yield chip.inner(windows.count(window), chip.attention(a, window))
+        name, *sizes = last
+        yield chip.linear(len(windows), (name + suffix, *sizes))
+
+
+def state_projections(s: Entry, width: int) -> list[tuple[str, int, int, int, str]]:
+    """The matrices into a state and out of it; low ranks are weights of the first."""
+    values = s["heads"] * s["value"]
+    out = 2 * s["groups"] * s["key"] + values + s["heads"]
+    low = 0
+    if s["kind"] == "gated-delta":
+        out += values + s["heads"]
+    elif s["kind"] == "mamba2":
+        out += values
+    else:
+        low = s["value"] * (width + s["heads"] * s["key"])
+        if s.get("full_gate", True):
+            out += values
+        else:
+            low += s["value"] * (width + values)
+    into = ("state-in", width * out + low, width, out, "out")
+    return [into, ("state-out", values * width, values, width, "in")]
+
+
+def mlps(chip: OneChip) -> Iterator[Kernel]:
+    """Layers with an MLP, then those with experts."""
+    entry, width = chip.case.entry, chip.case.entry["D"]
+    kinds = model_oracle.each_mlp(entry)
+    dense, sparse = kinds.count("dense"), kinds.count("moe")
+    if dense:
         hidden = entry["mlp"]["F"]
-        up, down = 2 * width * hidden, hidden * width
-        found.append(chip.linear(len(layers) - sparse, ("gate-up", up, width, hidden, "out")))
-        found.append(chip.linear(len(layers) - sparse, ("down", down, hidden, width, "in")))
-    if sparse:
-        experts = entry["moe"]["E"]
-        found.append(chip.linear(sparse, ("router", width * experts, width, 0, "out")))
-        found.append(chip.experts(sparse))
-        if entry["moe"].get("shared", 0):
-            found.append(chip.shared_experts(sparse))
-    return [*found, chip.unembed()]
+        up = (2 if entry["mlp"].get("gated", True) else 1) * width * hidden
+        yield chip.linear(dense, ("gate-up", up, width, hidden, "out"))
+        yield chip.linear(dense, ("down", hidden * width, hidden, width, "in"))
+    if not sparse:
+        return
+    moe = entry["moe"]
+    router = width * (moe["E"] + (1 if moe.get("shared_gate") else 0))
+    yield chip.linear(sparse, ("router", router, width, 0, "out"))
+    latent = moe.get("latent")
+    if latent:
+        yield chip.linear(sparse, ("latent-in", width * latent, width, latent, "out"))
+    yield chip.experts(sparse)
+    if latent:
+        yield chip.linear(sparse, ("latent-out", width * latent, latent, width, "in"))
+    if moe.get("shared", 0):
+        yield chip.shared_experts(sparse)

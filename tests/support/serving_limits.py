@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import oracle
 from serving_estimates import bound_times
-from serving_kernels import Case, Step, kernels
+from serving_kernels import Case, Step, kernels, shared_evenly
 from serving_values import bound_of, footprints, times
 
 FAR = 2**400
@@ -131,7 +131,7 @@ def last_context(
     """
     if ahead(FAR_CONTEXT):
         return ENDLESS if compute_bound(FAR_CONTEXT) else None
-    window = (case.entry.get("window") or {}).get("tokens", 0)
+    window = turn(case)
     found, context = last(ahead, max(window + new - 1, new)), window + new - 2
     while found is None and context >= new:  # a new token is at the window's end
         if context <= window and ahead(new) and not ahead(context):  # affine from `new` to here
@@ -139,6 +139,12 @@ def last_context(
         found = context if ahead(context) else None
         context = new - 1 if context <= window else context - 1
     return found if found is not None and compute_bound(found) else None
+
+
+def turn(case: Case) -> int:
+    """The tokens of the window, or of chosen ones; 0 without."""
+    parts = (case.entry.get(part) or {} for part in ("window", "sparse"))
+    return max(part.get("tokens", 0) for part in parts)
 
 
 def largest_batch_within(
@@ -160,9 +166,9 @@ def fewest_chips(case: Case, batch: int, context: int) -> int | None:
     """The first of tp = 1, 2, 4, ... on which B sequences fit, in one replica; None: none does."""
     a, tp = case.entry["attention"], 1
     while tp <= a["N"]:
-        even = a["N"] % tp == 0 and (tp % a.get("K", 1) == 0 or a.get("K", 1) % tp == 0)
+        even = shared_evenly(case.entry, tp)
         joined = oracle.why_not_joined(case.links, (tp,)) is None
-        split = replace(case, axes=(tp,), dp=1, ep=1)
+        split = replace(case, axes=(tp,), dp=1, ep_axes=(1,))
         if even and joined and footprints(split, batch, context)["fits"]:
             return tp
         tp *= 2

@@ -30,7 +30,7 @@ from typing import Any
 import oracle
 from oracle import exact
 from serving_estimates import fits_of
-from serving_kernels import STORED, Case, Entry, Step, kernels
+from serving_kernels import STORED, Case, Entry, Step, kernels, shared_evenly
 from serving_values import (
     Values,
     bound_of,
@@ -68,7 +68,7 @@ def dtypes_of(spec: str | Mapping[str, str]) -> tuple[str, dict[str, str]]:
 
 def split_name(split: Mapping[str, Any]) -> str:
     """The name of a split: tp, and dp and ep from two on."""
-    more = [f"{key}{split[key]}" for key in ("dp", "ep") if split.get(key, 1) > 1]
+    more = [f"{key}{split[key]}" for key in ("dp", "ep") if split.get(key, 1) != 1]
     return "-".join([f"tp{split.get('tp', 1)}", *more])
 
 
@@ -85,19 +85,17 @@ def reasons(
 ) -> tuple[str, ...]:
     """Why a chip cannot do what a case asks for; empty if it can."""
     entry, axes, ep = case["entry"], case["axes"], case["ep"]
-    tp, cached = math.prod(axes), entry["attention"].get("K", 1)
     experts = (entry.get("moe") or {}).get("E")
     supported = chip["units"].get("matrix", {})
     problems = {
         "compute dtype": any(case["dtypes"][u] not in supported for u in ("compute", "attention")),
         "memory": "bytes_per_s" not in chip["memory"].get(case["memory"], {}),
-        "heads": bool(entry["attention"]["N"] % tp or (cached % tp and tp % cached)),
-        "dense": ep > 1 and experts is None,
-        "experts": experts is not None and bool(experts % ep),
-        "axes": len(axes) > 1 and (ep > 1 or case["cache_split"] == "batch"),
+        "heads": not shared_evenly(entry, math.prod(axes)),
+        "dense": math.prod(ep) > 1 and experts is None,
+        "experts": experts is not None and bool(experts % math.prod(ep)),
     }
     found = [reason for reason, holds in problems.items() if holds]
-    joined = [oracle.why_not_joined(links, form) for form in (axes, (ep,))]
+    joined = [oracle.why_not_joined(links, form) for form in (axes, ep)]
     return tuple(dict.fromkeys([*found, *(reason for reason in joined if reason)]))
 
 
@@ -124,7 +122,7 @@ def case_of(
         fits=asked["fits"],
         axes=asked["axes"],
         dp=asked["dp"],
-        ep=asked["ep"],
+        ep_axes=asked["ep"],
         cache_split=asked["cache_split"],
         routing=sweep.get("routing", "uniform"),
         price=price_of(chip, **(sweep.get("prices") or {})),
@@ -169,9 +167,10 @@ def cases(
             links = () if missing else tuple(oracle.link_of(n, networks[n]) for n in names)
             for dtypes, split in product(listed(sweep["dtypes"]), listed(sweep["splits"])):
                 axes, dp = oracle.axes_of(split.get("tp", 1)), split.get("dp", 1)
-                ep, tp = split.get("ep", 1), math.prod(axes)
-                assert ep in (1, tp * dp)
-                if missing and alone and tp == ep == 1:
+                ep, tp = oracle.axes_of(split.get("ep", 1)), math.prod(axes)
+                spread = math.prod(ep)
+                assert spread in (1, tp * dp)
+                if missing and alone and tp == spread == 1:
                     continue
                 name_of_dtypes, parts = dtypes_of(dtypes)
                 asked = {
@@ -199,7 +198,7 @@ def cases(
                     "chips": tp * dp,
                     "tp": tp,
                     "dp": dp,
-                    "ep": ep,
+                    "ep": spread,
                 }
                 why = reasons(asked, chip, links)
                 case = None if why else case_of(asked, chip, links, formats, sweep)

@@ -13,7 +13,7 @@ from typing import Any
 import model_oracle
 from oracle import ESTIMATES, NEARLY_TIED, exact
 from serving_estimates import collective_s, estimate, levels_s, sent
-from serving_kernels import Case, Kernel, Step, entries_held, kernels
+from serving_kernels import Case, Kernel, Step, entries_held, entry_elements, kernels
 
 Values = dict[str, Any]
 LABELS = {"t_math_s": "compute", "t_memory_s": "memory", "t_network_s": "network"}
@@ -79,19 +79,31 @@ def times(case: Case, step: Step) -> Values:
 
 def cache_of_one(case: Case, context: int) -> Fraction:
     """Bytes of the cache of one sequence on each chip of its replica."""
-    a = case.entry["attention"]
-    latent = a.get("kind") == "mla"
-    elements = Fraction(a["kv_rank"] + a["rope"] if latent else 2 * a["K"] * a["H"])
-    layers = model_oracle.each_layer(case.entry)
-    entries = sum(entries_held(context, window) for window, _ in layers)
-    return entries * elements * case.bits["cache"] / 8 / case.cache_shares
+    entry, bits = case.entry, Fraction(0)
+    for kind, tokens in model_oracle.each_mixer(entry):
+        if kind == "state":
+            s = entry["state"]
+            state = s["heads"] * s["key"] * s["value"] * s.get("bits", 32)
+            bits += Fraction(state, case.cache_shares(s["heads"]))
+            continue
+        a = (entry.get(kind) or {}).get("attention") or entry["attention"]
+        held = entries_held(context, None if kind == "sparse" else tokens)
+        bits += held * entry_elements(a) * case.bits["cache"] / case.cache_shares(a.get("K", 1))
+    if sparse := entry.get("sparse"):
+        keys = model_oracle.indexers(entry) * context * sparse["dim"]
+        own = Fraction(sparse.get("bits") or case.bits["cache"])
+        bits += keys * own / case.cache_shares(1)
+    return bits / 8
 
 
 def weights_on_chip(case: Case) -> Fraction:
     """Bytes of the parameters of one chip."""
     entry = case.entry
-    sparse = sum(has_experts for _, has_experts in model_oracle.each_layer(entry))
-    routed = sparse * entry["moe"]["E"] * 3 * entry["D"] * entry["moe"]["Fe"] if sparse else 0
+    sparse = model_oracle.each_mlp(entry).count("moe")
+    moe, routed = entry.get("moe") or {}, 0
+    if sparse:
+        matrices = 3 if moe.get("gated", True) else 2
+        routed = sparse * moe["E"] * matrices * (moe.get("latent") or entry["D"]) * moe["Fe"]
     tables = Fraction(entry["V"] * entry["D"]) * (1 if entry.get("tied") else 2)
     others = model_oracle.parameters(entry) - routed - tables
     bits = (others * case.bits["weights"] + tables * case.bits["head"]) / case.tp

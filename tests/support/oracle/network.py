@@ -55,10 +55,13 @@ class Link:
         chips = math.prod(axes)
         if self.topology != "torus":
             return Fraction(chips - 1, chips)
-        if not self.ring(chips):
-            return Fraction(chips**2 // 4, chips)
-        even = Fraction(chips, 8) if chips % 2 == 0 else Fraction(chips**2 - 1, 8 * chips)
-        return 2 * even
+        loads = []  # of the busiest link of each axis, which shares take one after another
+        for n in axes:
+            if self.ring(n):
+                loads.append(Fraction(sum(min(far, n - far) for far in range(n)), 2 * n))
+            else:
+                loads.append(Fraction((n // 2) * (n - n // 2), n))
+        return max(loads) * sum(2 if self.ring(n) else 1 for n in axes)
 
 
 Tier = tuple[Link, tuple[int, ...]]  # an interconnect, and how many it joins along each axis

@@ -116,8 +116,7 @@ def setting_of(
         return None, "compute dtype", network
     if "bytes_per_s" not in level:
         return None, "memory", network
-    scattered = sharding.dispatch or sharding.combine
-    reason = "axes" if scattered and len(axes) > 1 else why_not_joined(links, axes)
+    reason = why_not_joined(links, axes)
     if reason is not None:
         return None, reason, network
     own = (chip.get("calibration") or {}).get(dtypes["compute"])
