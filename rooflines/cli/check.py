@@ -24,47 +24,8 @@ Examples:
   rooflines check
 """
 
-METRIC_BYTES = {
-    TABLES: {
-        "flops": 0.3,
-        "memory_bytes": 1.8,
-        "network_bytes": 0.7,
-        "footprint_bytes": 1.8,
-        "t_math_s": 0.8,
-        "t_memory_s": 2.3,
-        "t_network_s": 0.1,
-        "t_lower_s": 1.0,
-        "t_upper_s": 6.7,
-        "memory_intensity": 2.1,
-        "network_intensity": 0.1,
-        "attained_flops_per_s": 0.7,
-        "utilization": 0.8,
-    },
-    MODELS: {
-        "flops": 6.5,
-        "cache_bytes": 6.3,
-        "memory_bytes": 6.9,
-        "cache_footprint_bytes": 6.4,
-        "footprint_bytes": 6.4,
-        "t_math_s": 8.0,
-        "t_memory_s": 8.0,
-        "t_lower_s": 8.0,
-        "t_ops_s": 8.0,
-        "t_upper_s": 8.0,
-        "tokens_per_s": 7.8,
-        "tokens_per_s_per_chip": 7.8,
-        "mfu": 7.7,
-        "usd_per_mtok": 7.8,
-        "j_per_token": 4.0,
-        "tokens_per_s_ops": 5.7,
-        "tokens_per_s_per_chip_ops": 5.7,
-        "mfu_ops": 5.8,
-        "mbu_ops": 8.0,
-        "usd_per_mtok_ops": 5.7,
-        "j_per_token_ops": 3.0,
-    },
-}
-"""Bytes of a metric in a row of a large table, by its folder [byte]; the others take next to none.
+BYTES_PER_METRIC = {TABLES: 1.1, MODELS: 4.7}
+"""Bytes of a real number in a row of a large table, by its folder [byte]; keys take next to none.
 
 Measured on a million rows of a matmul over B, D and F, with two shardings and four dtypes; and on
 1.6 million rows of decode over B and S, of two models, chips, dtypes and splits.
@@ -134,16 +95,19 @@ def _expected(config: Config) -> str:
 
 def _row_bytes(config: Config, parts: Iterable[Output]) -> float:
     """About how many bytes the rows of all parts take [byte]."""
-    from rooflines.sweep.step_table import stored_step_columns  # noqa: PLC0415, as above
+    from rooflines.model.columns import METRICS  # noqa: PLC0415, as above
+    from rooflines.model.step_columns import STEP_METRICS  # noqa: PLC0415, the same
+    from rooflines.sweep.step_table import stored_step_columns  # noqa: PLC0415, the same
     from rooflines.sweep.table import stored_columns  # noqa: PLC0415, the same
 
-    tables = {(TABLES, name): stored_columns(sweep) for name, sweep in config.sweeps.items()}
-    models = {
+    stored = {(TABLES, name): stored_columns(sweep) for name, sweep in config.sweeps.items()}
+    stored |= {
         (MODELS, name): stored_step_columns(sweep) for name, sweep in config.model_sweeps.items()
     }
+    real = {column.name for column in (*METRICS, *STEP_METRICS) if column.unit}
     row_bytes = {
-        (folder, name): sum(METRIC_BYTES[folder].get(column.name, 0) for column in columns)
-        for (folder, name), columns in (tables | models).items()
+        (folder, name): BYTES_PER_METRIC[folder] * sum(column.name in real for column in columns)
+        for (folder, name), columns in stored.items()
     }
     return sum(
         part.rows * row_bytes.get((part.folder, part.sweep), BYTES_PER_KERNEL) for part in parts

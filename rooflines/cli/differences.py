@@ -66,7 +66,9 @@ def of_chips(one: str, other: str, config: str | None = None) -> Differences:
     one, other = one_chip("first chip", one, chips), one_chip("second chip", other, chips)
     if one == other:
         problem = f"is {one!r} again"
-        raise RooflinesError("second chip", problem, "give two chips that differ")
+        raise RooflinesError(
+            "second chip", problem, "give two chips that differ, such as h100-sxm and b200"
+        )
     catalogue = api.chips(loaded)
     first, second = (_numbers(catalogue, chip) for chip in (one, other))
     numbers = [

@@ -27,6 +27,8 @@ DIGITS = 4
 UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s", "capacity_bytes": "B", "watts": "W"}
 """Units of numbers that are shown with a prefix, by the last word of their path."""
 
+USE_CHIP = "use a chip such as h100-sxm; `rooflines list chips` has all, --config those of a config"
+
 LEAST_WIDTH = 8
 """A column is not cut below this width [1]."""
 
@@ -131,7 +133,7 @@ def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> 
     found = chip_named(word, known)
     if found is None:
         with placed(place):
-            one_of(word, known, "no chip", "see `rooflines list chips`, or give its --config")
+            one_of(word, known, "no chip", USE_CHIP)
         return word
     if found.note:
         click.echo(found.note, err=True)
