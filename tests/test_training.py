@@ -5,6 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+import training_page
 import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -29,23 +30,10 @@ GIB = 2**30
 CASES = Path(__file__).parent / "cases"
 
 
-def cut(model, layers=None, **attention):
-    """A model with fewer layers, the first of them dense."""
-    found = models.load(model)
-    form = found.shape.model_dump()
-    if layers:
-        form["layers"] = layers
-        if form["mlp"] and form["moe"]:
-            form["mlp"]["layers"], form["moe"]["layers"] = 1, None
-    form["attention"].update(attention)
-    return replace(
-        found, shape=Shape.model_validate({key: form[key] for key in Shape.model_fields})
-    )
-
-
 def step_of(model, chip, B, S, network=None, layers=None, **plan):  # noqa: N803, PLR0913, PLR0917, a question
     """A step without the time of hops."""
-    asked = cut(model, layers) if layers else models.load(model)
+    cut = {"model": model, "layers": layers}
+    asked = training_page.model_of(cut) if layers else models.load(model)
     step = training_step(asked, chip_entries()[chip], B, S, plan, network=network)
     links = tuple(replace(link, hop_latency_s=Fraction(0)) for link in step.setting.links)
     return replace(step, setting=replace(step.setting, links=links))
@@ -122,39 +110,22 @@ def test_auto_finds_the_fastest_split_that_fits(shard, fitting, best, ms):
     assert first["t_upper_s"] * 1e3 == pytest.approx(ms, abs=0.06)
 
 
-MEASURED = [
-    # Peak of a chip, states, saved tensors [GiB]: 8 B200, bf16, Megatron-LM, S 4,096, in SimuMax,
-    # docs/b200. Layers are cut to what fits.
-    (LARGE, 12, {"pp": 2, "dp": 4}, 4096, 66.55, 51.84, 12.57),
-    (LARGE, 12, {"tp": 2, "dp": 4}, 4096, 60.68, 51.84, 6.84),
-    (LARGE, 12, {"tp": 4, "dp": 2}, 4096, 39.07, 34.56, 3.42),
-    (LARGE, 12, {"tp": 8}, 4096, 28.29, 25.92, 1.71),
-    ("llama-3.1-405b", 4, {"pp": 2, "dp": 4}, 4096, 87.08, 71.61, 8.01),
-    ("llama-3.1-405b", 4, {"tp": 2, "dp": 4}, 4096, 81.59, 71.61, 4.62),
-    ("llama-3.1-405b", 4, {"tp": 4, "dp": 2}, 4096, 52.89, 47.74, 2.31),
-    ("llama-3.1-405b", 4, {"tp": 8}, 4096, 38.57, 35.81, 1.15),
-    ("deepseek-v3", 4, {"ep": 8, "dp": 8}, 4096, 104.30, 92.78, 7.62),
-    ("deepseek-v3", 4, {"ep": 4, "pp": 2, "dp": 4}, 4096, 114.00, 106.17, 4.58),
-    (LARGE, 12, {"tp": 2, "cp": 4}, 32_768, 68.43, 51.84, 13.68),
-    (LARGE, 12, {"cp": 8}, 32_768, 104.51, 86.40, 13.68),
-    ("llama-3.1-405b", 4, {"tp": 2, "cp": 4}, 32_768, 87.03, 71.61, 9.24),
-    ("llama-3.1-405b", 4, {"cp": 8}, 32_768, 139.22, 119.36, 9.24),
-    (LARGE, 12, {"tp": 2, "cp": 4}, 131_072, 112.67, 51.84, 54.71),
-    (LARGE, 12, {"cp": 8}, 131_072, 147.99, 86.40, 54.71),
-    ("llama-3.1-405b", 4, {"tp": 2, "cp": 4}, 131_072, 118.13, 71.61, 36.95),
-]
+def test_measured_steps_are_above_the_bound_and_peaks_above_the_footprint():
+    found = list(training_page.measured_steps())
+    assert len(found) == 37
+    for each in found:
+        assert each.measured_s > each.step.t_lower_s
+        assert 0.91 <= each.peak_share <= 0.98
 
 
-@pytest.mark.parametrize("row", MEASURED, ids=str)
-def test_states_and_saved_tensors_stay_below_measured_peaks(row):
-    model, layers, plan, tokens, peak, states, saved = row
-    own = {"K": 16} if model == "llama-3.1-405b" else {}  # as it was run
-    sequences = 4 * plan.get("dp", 1)
-    chip = chip_entries()["b200"]
-    held = training_step(cut(model, layers, **own), chip, sequences, tokens, plan).footprint
-    assert float(held.states) / GIB == pytest.approx(states, abs=0.006)
-    assert float(held.saved) / GIB == pytest.approx(saved, abs=0.006)
-    assert 0.91 <= float(held.total) / GIB / peak <= 0.98
+def test_published_flops_are_those_counted():
+    for row, own in training_page.published_tflops():
+        assert own == pytest.approx(row["tflops"], rel=1.5e-3)
+
+
+def test_the_page_has_current_tables():
+    page = training_page.TRAINING.read_text(encoding="utf-8")
+    assert training_page.with_runs(page) == page, "run python docs/build"
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from measured import (
     with_run_time,
 )
 from outputs import OUTPUTS, with_outputs
+from training_page import TRAINING, with_runs
 from vega import VEGA, vega_script
 
 from notebooks import run_notebooks
@@ -43,6 +44,7 @@ def main() -> None:
     rewrite(CONFIG, with_rows)
     rewrite(SCALING, with_measured)
     rewrite(OUTPUTS, with_outputs)
+    rewrite(TRAINING, with_runs)
     PERFORMANCE.write_text(performance_page(), encoding="utf-8")
     for page in gallery.PAGES:
         rewrite(page, gallery.with_gallery)

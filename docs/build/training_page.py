@@ -1,0 +1,121 @@
+"""The tables of docs/training.md: steps that others published or measured, beside their bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from documents import DOCS
+from markdown_tables import table, with_block
+
+from rooflines import models
+from rooflines.catalogue.chips import chip_entries
+from rooflines.models.shape import Shape
+from rooflines.training.question import training_step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflines.models.model import Model
+    from rooflines.training.step import TrainingStep
+
+TRAINING = DOCS / "training.md"
+RUNS = yaml.safe_load((DOCS / "build" / "training.yaml").read_text(encoding="utf-8"))
+
+GIB = 2**30
+PUBLISHED_TOKENS = 8192
+"""S of the published runs [1]."""
+
+
+@dataclass(frozen=True)
+class MeasuredStep:
+    """A measured step beside what is computed.
+
+    Attributes:
+        row: The run, as in training.yaml.
+        measured_s: The longest step that was measured [s].
+        step: What is computed for it.
+    """
+
+    row: Mapping[str, Any]
+    measured_s: float
+    step: TrainingStep
+
+    @property
+    def over_upper(self) -> float:
+        """Measured over the time without overlap [1]."""
+        return self.measured_s / float(self.step.t_upper_s)
+
+    @property
+    def peak_share(self) -> float:
+        """States and saved tensors over the measured peak [1]."""
+        return float(self.step.footprint.total) / GIB / float(self.row["gib"])
+
+
+def model_of(row: Mapping[str, Any]) -> Model:
+    """The model of a run, with its layers cut, the first of them dense."""
+    found = models.load(row["model"])
+    form = {
+        key: value for key, value in found.shape.model_dump().items() if key in Shape.model_fields
+    }
+    form["layers"] = row["layers"]
+    if form["mlp"] and form["moe"]:
+        form["mlp"]["layers"], form["moe"]["layers"] = 1, None
+    form["attention"] |= {"K": row["K"]} if "K" in row else {}
+    return replace(found, shape=Shape.model_validate(form))
+
+
+def measured_steps() -> Iterator[MeasuredStep]:
+    """Every measured step."""
+    chip = chip_entries()["b200"]
+    for row in RUNS["measured"]:
+        for micro_batches, ms in row["ms"].items():
+            sequences = micro_batches * row["plan"].get("dp", 1)
+            step = training_step(model_of(row), chip, sequences, row["S"], row["plan"])
+            yield MeasuredStep(row, ms / 1e3, step)
+
+
+def published_tflops() -> Iterator[tuple[Mapping[str, Any], float]]:
+    """Every published run with its TFLOP/s as counted here, pairs of tokens causal."""
+    for row in RUNS["published"]:
+        step = training_step(
+            models.load(row["model"]), chip_entries()[row["chip"]], 1, PUBLISHED_TOKENS, {}
+        )
+        flops = float(step.model_flops()) / PUBLISHED_TOKENS * row["tokens_per_s"]
+        yield row, flops / 1e12
+
+
+def with_runs(page: str) -> str:
+    """The page with current tables of published and of measured steps."""
+    published = [
+        (row["model"], row["chip"], f"{row['tokens_per_s']:,}", f"{row['tflops']:,}", f"{own:,.0f}")
+        for row, own in published_tflops()
+    ]
+    head = ("model", "chip", "tokens/s", "TFLOP/s as published", "as counted here")
+    page = with_block(page, "published", table(head, published))
+    steps = list(measured_steps())
+    last = {id(each.row): each for each in steps}
+    measured = [
+        (
+            each.row["model"],
+            each.step.setting.plan.name,
+            f"{each.row['S']:,}",
+            f"{each.measured_s * 1e3:,.0f}",
+            f"{float(each.step.t_lower_s) * 1e3:,.0f}",
+            f"{float(each.step.t_upper_s) * 1e3:,.0f}",
+            f"{each.row['gib']:.1f}",
+            f"{each.peak_share:.1%}",
+        )
+        for each in last.values()
+    ]
+    head = ("model", "split", "S", "ms", "at least", "no overlap", "peak GiB", "states and saved")
+    shares = [each.peak_share for each in last.values()]
+    ratios = [each.over_upper for each in steps]
+    said = (
+        f"{len(steps)} steps took {min(ratios):.2f} to {max(ratios):.2f} times as long as without "
+        f"overlap, {median(ratios):.2f} in the median. States and saved tensors were "
+        f"{min(shares):.1%} to {max(shares):.1%} of the peak. The longest step of each run:"
+    )
+    return with_block(page, "measured", f"{said}\n\n{table(head, measured)}")
