@@ -255,7 +255,7 @@ def test_every_mistake_of_a_chart_is_found():
             "sweep": "one",
             "chips": ["h200"],
             "dtypes": ["fp8"],
-            "shape": "x",
+            "view": {"shape": "x"},
             "titel": "T",
         }
     ]
@@ -264,7 +264,7 @@ def test_every_mistake_of_a_chart_is_found():
     wheres = {error.where for error in refused(config).errors}
     assert wheres == {"charts[0].chips[0]", "charts[0].dtypes[0]"}
     del config["charts"][0]["chips"], config["charts"][0]["dtypes"]
-    assert [error.where for error in refused(config).errors] == ["charts[0].shape"]
+    assert [error.where for error in refused(config).errors] == ["charts[0].view.shape"]
 
 
 def test_a_mistake_alone_is_said_as_it_is(tmp_path):

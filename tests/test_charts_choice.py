@@ -34,7 +34,7 @@ def chosen(**changes):
 
 
 def test_every_kind_has_a_place_in_the_schema():
-    schema = config_schema()["properties"]["charts"]["anyOf"][1]["items"]
+    schema = config_schema()["$defs"]["ChartConfig"]
     assert schema["properties"]["chart"]["enum"] == list(kinds())
     assert len(kinds()) == 8
     assert not {*REPLACED} & {*kinds()}
@@ -118,8 +118,8 @@ class Wrong(NamedTuple):
             "no dtypes of mine",
         ),
         Wrong(
-            [{"chart": "roofline", "sweep": "mine", "shape": "x"}],
-            "charts[0].shape",
+            [{"chart": "roofline", "sweep": "mine", "view": {"shape": "x"}}],
+            "charts[0].view.shape",
             "is no choice of 'roofline'",
         ),
         Wrong(

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import (
-    Mistakes,
-    RooflinesError,
-    check_known,
-    close_to,
-    quote,
-)
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
+from rooflines.charts.frames import check_shown, dtypes_by_chip
 from rooflines.charts.models import models_of, typical_layer
-from rooflines.charts.offers import dtypes_by_chip, unsupported
 from rooflines.charts.registry import REPLACED, kinds
 from rooflines.charts.views import Spec, check_menu
 
@@ -34,9 +28,6 @@ MOST_MODELS = 4
 
 DESCRIBE = "describe one under `measurements:` of the config, and add measurements: with its name"
 """How to fix a chart of timings in a config without timings."""
-
-MENUS = {"shape": "shape", "model": "model", "sharding": "split", "up": "by", "shards": "shards"}
-"""The menus whose options keys of a chart's config name; `view` names any."""
 
 WORDS = {
     "sweeps": "no sweep of operations",
@@ -73,9 +64,9 @@ def choose(
         "model_sweeps": model_sweeps,
         "measurements": measurements,
     }
-    popular = Popular(sweeps)
+    counts = _named(sweeps)
     if charts is None:
-        return tuple(_fitting(sources, popular))
+        return tuple(_fitting(sources, counts))
     specs: list[Spec] = []
     with Mistakes() as mistakes:
         for index, config in enumerate(charts):
@@ -85,7 +76,7 @@ def choose(
                 if {config.sweep, config.measurements} & {*refused}:
                     continue
                 part.check()
-                spec = _listed(config, sources, popular)
+                spec = _listed(config, sources, counts)
                 if spec.id in {other.id for other in specs}:
                     problem = f"is {quote(spec.id)}, which another chart has"
                     raise RooflinesError("id", problem, "give it an id of its own")
@@ -93,60 +84,42 @@ def choose(
     return tuple(specs)
 
 
-class Popular:
-    """What a config names most often: chips, dtypes and models, to choose some of a large sweep."""
-
-    def __init__(self, sweeps: Mapping[str, Sweep]) -> None:
-        self.chips: Counter[str] = Counter()
-        self.dtypes: Counter[str] = Counter()
-        self.models: Counter[str] = Counter()
-        for sweep in sweeps.values():
-            chips = sweep.config.chips
-            self.chips.update(chips if len(chips) <= BY_NAME else ())
-            self.dtypes.update(list(sweep.combinations))
-            self.models.update(list(models_of(sweep.config.shapes or ())))
-
-    def of(self, kind: Kind, source: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:  # noqa: ANN401
-        """Chips and dtypes of a source, those that are named most often first."""
-        offered = offers(kind, source)
-        if kind.source == "measurements":
-            return tuple(offered), tuple(dict.fromkeys(n for of in offered.values() for n in of))
-        chips = sorted(offered, key=lambda chip: -self.chips[chip])[: kind.most_chips]
-        able = [name for name in source.combinations if any(name in offered[c] for c in chips)]
-        return tuple(chips), tuple(sorted(able, key=lambda name: -self.dtypes[name]))
-
-    def given(self, source: Any) -> dict[str, tuple[Option, ...]]:  # noqa: ANN401, of any kind
-        """Options of menus that the gallery offers: models, and of each its typical layer."""
-        named = getattr(source, "models", None)
-        if named is not None:
-            order = sorted(named, key=lambda name: -self.models[name])
-            return {"model": tuple(order[:MOST_MODELS])}
-        shapes = getattr(source.config, "shapes", None) or ()
-        if not shapes:
-            return {}
-        models = models_of(shapes)
-        order = sorted(models, key=lambda name: (not name, -self.models[name]))[:MOST_MODELS]
-        return {
-            "model": tuple(order),
-            "shape": tuple(typical_layer(models[name]) for name in order),
-        }
+def _named(sweeps: Mapping[str, Sweep]) -> Counter[str]:
+    """How often a config names chips, dtypes and models."""
+    counts: Counter[str] = Counter()
+    for sweep in sweeps.values():
+        chips = sweep.config.chips
+        counts.update(chips if len(chips) <= BY_NAME else ())
+        counts.update([*sweep.combinations, *models_of(sweep.config.shapes or ())])
+    return counts
 
 
-def offers(kind: Kind, source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any kind
-    """The dtypes of each chip of a source, in its order."""
-    if kind.source == "model_sweeps":
-        return dtypes_by_chip(source)
-    found: dict[str, set[str]] = {}
+def _shown(
+    kind: Kind,
+    source: Any,  # noqa: ANN401, of any kind
+    counts: Counter[str],
+) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[Option, ...]]]:
+    """Chips, dtypes, and models with a typical layer each: those named most often first."""
+
+    def often(name: str) -> int:
+        return -counts[name]
+
+    offered = dtypes_by_chip(source)
     if kind.source == "measurements":
-        for case in sorted(source.cases, key=lambda case: -case.timings):
-            found.setdefault(case.chip, set()).add(case.dtypes)
-    else:
-        for rows in source.by_chip:
-            found.setdefault(rows.chip, set()).update(v.dtypes for v in rows.variants)
-    return found
+        return tuple(offered), tuple(dict.fromkeys(n for of in offered.values() for n in of)), {}
+    chips = sorted(offered, key=often)[: kind.most_chips]
+    able = [name for name in source.combinations if any(name in offered[c] for c in chips)]
+    given: dict[str, tuple[Option, ...]] = {}
+    if kind.source == "model_sweeps":
+        given["model"] = tuple(sorted(source.models, key=often)[:MOST_MODELS])
+    elif models := models_of(source.config.shapes or ()):
+        order = sorted(models, key=lambda name: (not name, often(name)))[:MOST_MODELS]
+        shapes = tuple(typical_layer(models[name]) for name in order)
+        given = {"model": tuple(order), "shape": shapes}
+    return tuple(chips), tuple(sorted(able, key=often)), given
 
 
-def _fitting(sources: Mapping[str, Mapping[str, Any]], popular: Popular) -> Iterator[Spec]:
+def _fitting(sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]) -> Iterator[Spec]:
     """One chart of each kind that fits: of the sweep that suits it best."""
     for kind in kinds().values():
         fitting = [
@@ -156,10 +129,9 @@ def _fitting(sources: Mapping[str, Mapping[str, Any]], popular: Popular) -> Iter
         ]
         if fitting:
             source = min(fitting, key=kind.preferred)
-            chips, dtypes = popular.of(kind, source)
-            given = tuple(popular.given(source).items())
+            chips, dtypes, given = _shown(kind, source, counts)
             name = f"{kind.name}-{source.name}"
-            yield Spec(kind.name, name, source.name, chips, dtypes, given, auto=True)
+            yield Spec(kind.name, name, source.name, chips, dtypes, tuple(given.items()), auto=True)
 
 
 def absent(kind: Kind, source: Any) -> list[str]:  # noqa: ANN401, of any kind
@@ -198,7 +170,7 @@ def _source_of(config: ChartConfig, kind: Kind, sources: Mapping[str, Mapping[st
 
 
 def _listed(
-    config: ChartConfig, sources: Mapping[str, Mapping[str, Any]], popular: Popular
+    config: ChartConfig, sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]
 ) -> Spec:
     """A chart that the config lists, checked against its sweep."""
     kind = kinds()[config.chart]
@@ -210,28 +182,12 @@ def _listed(
             f"is {kind.name}, which reads columns that sweep {source.name} does not store",
             f"add {', '.join(missing)} to the sweep's `columns`",
         )
-    offered = offers(kind, source)
-    every = set().union(*offered.values())
-    with Mistakes() as mistakes:
-        with mistakes.at("chips"):
-            check_known(config.chips, list(offered), f"no chip of {source.name}")
-        with mistakes.at("dtypes"):
-            check_known(config.dtypes, sorted(every), f"no dtypes of {source.name}")
-    chips, dtypes = popular.of(kind, source)
+    chips, dtypes, given = _shown(kind, source, counts)
     chips, dtypes = tuple(config.chips or chips), tuple(config.dtypes or dtypes)
-    if not any(offered[chip] & {*dtypes} for chip in chips):
-        raise unsupported(chips, dtypes)
-    own = _given(config, kind, source, (chips, dtypes))
-    given = {} if kind.source == "measurements" else popular.given(source)
-    return Spec(
-        kind.name,
-        config.id or f"{kind.name}-{source.name}",
-        source.name,
-        chips,
-        dtypes,
-        tuple({**given, **own}.items()),
-        config.title,
-    )
+    check_shown(source, chips, dtypes)
+    given |= _given(config, kind, source, (chips, dtypes))
+    name = config.id or f"{kind.name}-{source.name}"
+    return Spec(kind.name, name, source.name, chips, dtypes, tuple(given.items()), config.title)
 
 
 def _given(
@@ -241,26 +197,15 @@ def _given(
     shown: tuple[Sequence[str], Sequence[str]],
 ) -> dict[str, tuple[Option, ...]]:
     """The options of menus that a chart of the config names, checked."""
-    asked: dict[str, tuple[str, tuple[Option, ...]]] = {}
-    for key, menu in MENUS.items():
-        value = getattr(config, key)
-        if value is not None:
-            asked[key] = menu, tuple(value) if isinstance(value, list) else (value,)
-    if config.sizes is not None:
-        sizes = [menu.name for menu in kind.menus(source, {}) if len(menu.name) == 1]
-        asked["sizes"] = (sizes[0] if sizes else "sizes"), tuple(config.sizes)
-    for menu, option in (config.view or {}).items():
-        asked[f"view.{menu}"] = menu, (option,)
-    first: dict[str, Option] = {menu: options[0] for menu, options in asked.values()}
-    chips, dtypes = shown
-    names = {menu.name for menu in kind.menus(source, first)}
-    if "chip" in names and "chip" not in first:
-        able = [c for c in chips if offers(kind, source)[c] & {*dtypes}]
-        first["chip"] = able[0]
+    asked = {menu: tuple(options) for menu, options in (config.view or {}).items()}
+    first: dict[str, Option] = {menu: options[0] for menu, options in asked.items()}
+    (chips, dtypes), offered = shown, dtypes_by_chip(source)
+    if "chip" not in first and "chip" in {menu.name for menu in kind.menus(source, first)}:
+        first["chip"] = next(chip for chip in chips if offered[chip] & {*dtypes})
     menus = {menu.name: menu.options for menu in kind.menus(source, first)}
     with Mistakes() as mistakes:
-        for key, (menu, options) in asked.items():
-            with mistakes.at(key):
+        for menu, options in asked.items():
+            with mistakes.at(f"view.{menu}"):
                 check_menu(kind, menu, menus)
                 check_known(list(options), list(menus[menu]), f"no {menu} of {source.name}")
-    return dict(asked.values())
+    return asked

@@ -1,21 +1,19 @@
-"""What the rows of several charts share: ridges, corners of roofs, shares of the peak, options."""
+"""What several charts share: columns, and the sizes, dtypes and shares that a sweep offers."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known
 from rooflines.basics.lazy import pl
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.model.network import axes_text
-from rooflines.model.resources import RESOURCES, math_rate, memory_rate
+from rooflines.model.resources import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflines.catalogue.entries import Chip, Price
-    from rooflines.charts.results import Selection
+    from rooflines.catalogue.entries import Chip
     from rooflines.sweep.operations import OperationBlock, Variant
     from rooflines.sweep.sweep import Sweep
 
@@ -28,12 +26,16 @@ BAND = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
 NOMINAL, CALIBRATED = BASES = ("nominal", "calibrated")
 """What numbers of a chart are by: the data sheet, or a calibration."""
 
-SECONDS_PER_HOUR = 3600
+CASE = ("chip", "software", "dtypes")
+"""What timings in one picture have in common."""
 
-PRICE_KINDS = ("spot", "reserved", "committed", "on demand")
-"""Words of what is sold; `listed` if it has none of them."""
+NO_SOFTWARE = "software not stated"
+"""The software of timings that do not state it."""
 
-MONTH = re.compile(r"\d{4}(-\d{2})?")
+TWO = 2
+
+LONG_AXIS, SHORT_AXIS = 8, 3
+"""Fewest sizes of an axis for a curve, and for the side of a table [1]."""
 
 
 def lowest(frame: pl.DataFrame, column: str, otherwise: float = 1.0) -> float:
@@ -117,73 +119,86 @@ def apart(values: Sequence[int], most: int) -> list[int]:
     return sorted(kept[::-1][::step])
 
 
-def price_of(entry: Chip, seller: str | None = None) -> Price | None:
-    """The lowest price of a chip at a seller; None: it has none."""
-    prices = [each for each in entry.prices or () if seller in (None, seller_of(each))]
-    return min(prices, key=lambda price: price.usd_per_hour, default=None)
-
-
-def seller_of(price: Price) -> str:
-    """Provider, kind and month of a price: those with the same can be compared."""
-    month = MONTH.match(price.date)
-    kind = kind_of(price)
-    words = [price.provider, *([kind] if kind != "listed" else []), month[0] if month else ""]
-    return ", ".join(word for word in words if word)
-
-
-def kind_of(price: Price) -> str:
-    """One of `PRICE_KINDS`, or `listed`."""
-    sold = (price.sku or "").lower()
-    return next((kind for kind in PRICE_KINDS if kind in sold), "listed")
-
-
-def ridge_frame(of: Selection, seller: str | None = None) -> pl.DataFrame:
-    """Ridge points of chips in dtype combinations, from main memory.
-
-    Args:
-        of: The chips and combinations, from `Results.of`.
-        seller: Whose prices, from `seller_of`; None: the lowest of all.
-
-    Returns:
-        `chip`, `vendor`, `unit`, `dtypes`, `compute`, `flops_per_s` [FLOP/s], `bytes_per_s` of main
-        memory [byte/s], `ridge` [FLOP/byte], `watts` [W], and a listed price: `usd_per_hour`
-        [USD/h], `provider`, `sku`, `sku_kind`, `date`, `month`; `flops_per_usd` [FLOP/USD] and
-        `flops_per_joule` [FLOP/J]. No row if a chip does not support the combination; null if it
-        has no price or power.
-    """
-    records: list[dict[str, Any]] = []
-    for chip, combination, target in of.targets():
-        entry = of.sweep.chips[chip]
-        price = price_of(entry, seller)
-        if has_bandwidth(entry):
-            level = replace(target, level=entry.memory[MAIN_MEMORY].exact)
-            records.append(
-                {
-                    "chip": chip,
-                    "vendor": entry.vendor or "",
-                    "unit": of.sweep.unit,
-                    "dtypes": combination,
-                    "compute": of.sweep.combinations[combination].compute,
-                    "flops_per_s": float(math_rate(target).per_s),
-                    "bytes_per_s": float(memory_rate(level).per_s),
-                    "watts": entry.power and entry.power.watts,
-                    "usd_per_hour": price and price.usd_per_hour,
-                    "provider": price and price.provider,
-                    "sku": price and price.sku,
-                    "sku_kind": price and kind_of(price),
-                    "date": price and price.date,
-                    "month": price and price.date[:7],
-                }
-            )
-    floats = ("flops_per_s", "bytes_per_s", "watts", "usd_per_hour")
-    texts = ("chip", "vendor", "unit", "dtypes", "compute")
-    prices = ("provider", "sku", "sku_kind", "date", "month")
-    schema = dict.fromkeys((*texts, *prices), pl.String) | dict.fromkeys(floats, pl.Float64)
-    return pl.DataFrame(records, schema=schema, orient="row").with_columns(
-        ridge=pl.col("flops_per_s") / pl.col("bytes_per_s"),
-        flops_per_usd=pl.col("flops_per_s") * SECONDS_PER_HOUR / pl.col("usd_per_hour"),
-        flops_per_joule=pl.col("flops_per_s") / pl.col("watts"),
+def sizes_of(sweep: Sweep, dim: str) -> list[int]:
+    """The sizes that a dimension takes."""
+    return sorted(
+        {value for axis in (*sweep.leading, *sweep.inner) for value in axis.columns.get(dim, ())}
     )
+
+
+def has_axis(sweep: Sweep, dim: str) -> bool:
+    """Whether a dimension has an axis of its own."""
+    return any(set(axis.columns) == {dim} for axis in (*sweep.leading, *sweep.inner))
+
+
+def lead_of(sweep: Sweep) -> str:
+    """The dimension that tables of bottlenecks run over.
+
+    The first one that has an axis of its own, a long one, and thresholds; where none has, of these
+    the one with most of the three, in this order.
+    """
+
+    def suits(dim: str) -> tuple[bool, ...]:
+        long = len(sizes_of(sweep, dim)) >= LONG_AXIS
+        return has_axis(sweep, dim), long, dim in sweep.solved
+
+    return max(sweep.op.dims, key=suits)
+
+
+def curved_of(sweep: Sweep) -> str:
+    """The dimension that curves with critical sizes run over: as `lead_of`, thresholds first."""
+
+    def suits(dim: str) -> tuple[bool, ...]:
+        return has_axis(sweep, dim), dim in sweep.solved, len(sizes_of(sweep, dim)) >= LONG_AXIS
+
+    return max(sweep.op.dims, key=suits)
+
+
+def pair_of(sweep: Sweep) -> list[str]:
+    """The dimensions beside the first that have several sizes; all where these are two."""
+    others = sweep.op.dims[1:]
+    return [dim for dim in others if len(others) == TWO or len(sizes_of(sweep, dim)) > 1]
+
+
+def dtypes_by_chip(source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any kind
+    """The dtypes of each chip of a sweep or of a set of timings, those with most timings first.
+
+    Of whole models the chips with a known memory capacity.
+    """
+    if hasattr(source, "by_chip"):
+        pairs = [(rows.chip, one.dtypes) for rows in source.by_chip for one in rows.variants]
+    elif hasattr(source, "blocks"):
+        cases = (case for block in source.blocks for case in block.cases)
+        known = (case for case in cases if case.machine.level.capacity_bytes is not None)
+        pairs = [(case.chip, case.dtypes.label) for case in known]
+        pairs.sort(key=lambda pair: source.config.chips.index(pair[0]))
+    else:
+        ranked = sorted(source.cases, key=lambda case: -case.timings)
+        pairs = [(case.chip, case.dtypes) for case in ranked]
+    found: dict[str, set[str]] = {}
+    for chip, dtypes in pairs:
+        found.setdefault(chip, set()).add(dtypes)
+    return found
+
+
+def check_shown(source: Any, chips: Sequence[str], dtypes: Sequence[str]) -> None:  # noqa: ANN401
+    """Refuse chips and dtypes that a sweep or a set of timings does not have.
+
+    Raises:
+        RooflinesError: It lacks some, or none of the chips can do any of the dtypes.
+    """
+    offered = dtypes_by_chip(source)
+    with Mistakes() as mistakes:
+        with mistakes.at("chips"):
+            check_known(chips, list(offered), f"no chip of {source.name}")
+        with mistakes.at("dtypes"):
+            every = sorted(set().union(*offered.values()))
+            check_known(dtypes, every, f"no dtypes of {source.name}")
+    if not any(offered[chip] & {*dtypes} for chip in chips):
+        names, asked = ", ".join(chips) or "no chip", ", ".join(dtypes) or "none"
+        problem = f"are {asked}, of which {names} can do none"
+        fix = "name a dtype combination that one of the chips can do"
+        raise RooflinesError("dtypes", problem, fix)
 
 
 def bases_of(sweep: Sweep, chip: str, dtypes: str) -> tuple[str, ...]:

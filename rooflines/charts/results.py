@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import check_known, placed
 from rooflines.basics.lazy import pl
 from rooflines.basics.table_files import scan_parquet
 from rooflines.basics.text import abridged, counted
+from rooflines.charts.frames import check_shown
 from rooflines.charts.measured_results import cases_of, joined_of, joined_on_disk
-from rooflines.charts.offers import (
-    check_asked,
-    check_asked_of_models,
-    dtypes_by_chip,
-    unsupported,
-)
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.model.columns import AXES
 from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
@@ -34,36 +29,10 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.charts.measured_results import Joined, MeasuredCases
-    from rooflines.measured.sets import MeasuredSet
     from rooflines.model.target import Target
     from rooflines.sweep.operations import OperationBlock
     from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
-
-
-class Understood(Protocol):
-    """The part of a config that charts read."""
-
-    @property
-    def file(self) -> str:
-        """Its name in messages."""
-
-    @property
-    def sweeps(self) -> Mapping[str, Sweep]:
-        """Its sweeps of operations by name."""
-
-    @property
-    def model_sweeps(self) -> Mapping[str, ModelSweep]:
-        """Its sweeps of whole models by name."""
-
-    def sweep(self, name: str) -> Sweep:
-        """One of the sweeps of operations."""
-
-    def model_sweep(self, name: str) -> ModelSweep:
-        """One of the sweeps of whole models."""
-
-    def measurement(self, name: str) -> MeasuredSet:
-        """One of the sets of timings."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,25 +64,9 @@ class Results:
             RooflinesError: There is no such sweep, it has no such chip or combination, or none of
                 the chips supports one of them.
         """
-        selection = Selection(self, self.sweep(sweep), tuple(chips), tuple(dtypes))
-        check_asked(selection.sweep, chips=selection.chips, dtypes=selection.dtypes)
-        if not selection.targets():
-            raise unsupported(chips, dtypes)
-        return selection
-
-    def of_models(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> ModelSelection:
-        """Some chips and dtypes of a sweep of whole models, in this order.
-
-        Raises:
-            RooflinesError: There is no such sweep, it has no such chip of a known memory capacity
-                or no such dtypes, or none of the chips supports one of them.
-        """
-        selection = ModelSelection(self, self.model_sweep(sweep), tuple(chips), tuple(dtypes))
-        check_asked_of_models(selection.sweep, chips=selection.chips, dtypes=selection.dtypes)
-        by_chip = dtypes_by_chip(selection.sweep)
-        if not any(by_chip[chip] & set(dtypes) for chip in chips):
-            raise unsupported(chips, dtypes)
-        return selection
+        own = self.sweep(sweep)
+        check_shown(own, chips, dtypes)
+        return Selection(self, own, tuple(chips), tuple(dtypes))
 
     def holding(self, sweep: str, chips: Sequence[str]) -> Results:
         """These results, with rows of some chips of a sweep in memory, for many views of them.
@@ -205,17 +158,6 @@ class Selection:
         first = min(variants, key=lambda v: (v.shards, order.index(v.sharding)), default=None)
         return first or Variant(self.dtypes[0], order[0], (1,))
 
-    def served(self) -> list[tuple[OperationBlock, Variant]]:
-        """The rows and variant of each chip and combination on the fewest chips, if supported."""
-        wanted = [
-            (chip_rows, replace(self.fewest, dtypes=name))
-            for chip_rows in self.by_chip.values()
-            for name in self.dtypes
-        ]
-        return [
-            (chip_rows, variant) for chip_rows, variant in wanted if variant in chip_rows.variants
-        ]
-
     def targets(self) -> list[tuple[str, str, Target]]:
         """Chip, combination and target, for all combinations that the chips support."""
         targets = []
@@ -269,55 +211,6 @@ class Selection:
         return kept.with_columns(network=pl.when(several).then(along).otherwise("network"))
 
 
-@dataclass(frozen=True, repr=False)
-class ModelSelection:
-    """Some chips and dtypes of a sweep of whole models, made by `Results.of_models`."""
-
-    results: Results
-    sweep: ModelSweep
-    chips: tuple[str, ...]
-    dtypes: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        """What it selects."""
-        return (
-            f"<ModelSelection of {self.sweep.name}: {', '.join(self.chips)}; "
-            f"{', '.join(self.dtypes)}>"
-        )
-
-    def rows(self, models: Sequence[str] = (), contexts: Sequence[int] = ()) -> pl.LazyFrame:
-        """Their rows of the table where the memory capacity is known, and `vendor`.
-
-        Of several memory levels and networks of a case, the first.
-
-        Args:
-            models: Some of the sweep's models; all by default.
-            contexts: Some of its contexts [1]; all by default.
-
-        Raises:
-            RooflinesError: The sweep has no such model or context.
-        """
-        check_asked_of_models(self.sweep, model=models, sizes=contexts)
-        vendors = {chip: self.sweep.chips[chip].vendor or "" for chip in self.chips}
-        sizes = [name for name in ("B", "T", "S") if name in self.sweep.sizes]
-        return (
-            self.results.rows(self.sweep.name)
-            .filter(
-                pl.col("chip").is_in(self.chips),
-                pl.col("dtypes").is_in(self.dtypes),
-                pl.col("model").is_in(models or list(self.sweep.models)),
-                pl.col("S").is_in(contexts or self.sweep.contexts),
-                pl.col("max_B").is_not_null(),
-            )
-            .unique(
-                ["model", "phase", "chip", "dtypes", "split", *sizes],
-                keep="first",
-                maintain_order=True,
-            )
-            .with_columns(vendor=pl.col("chip").replace_strict(vendors, return_dtype=pl.String))
-        )
-
-
 @lru_cache(maxsize=4)
 def _kernels(results: Results, sweep: str, model: str, chip: str) -> pl.DataFrame:
     own = results.model_sweep(sweep)
@@ -367,7 +260,7 @@ def recipes_on_disk(results: str | Path) -> dict[str, JSON]:
     return {recipe["sweep"]: recipe for path in paths for recipe in metadata_of(path)["made_from"]}
 
 
-def of_config(config: Understood) -> Results:
+def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above charts
     """The results of a config, computed on demand, without the workflow."""
     return Results(
         rows=lambda sweep: plain(

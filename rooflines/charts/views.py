@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, quote
 from rooflines.basics.lazy import pl
+from rooflines.charts.frames import dtypes_by_chip
 from rooflines.charts.kit.layers import assembled, said
 from rooflines.charts.kit.text import chip_label
-from rooflines.charts.offers import dtypes_by_chip
 from rooflines.explanation.sentences import Sentence
 
 if TYPE_CHECKING:

@@ -25,6 +25,15 @@ ChartName = Annotated[str, PlainValidator(lambda value: value), WithJsonSchema({
 """The name of a chart, as it is written: `charts.choice` checks it against the charts there are."""
 
 
+Options = Annotated[
+    list[Text | Count],
+    BeforeValidator(_names),
+    Field(min_length=1),
+    WithJsonSchema(one_or_many({"type": ["string", "integer"]})),
+]
+"""Options of a menu, the first one shown first."""
+
+
 class ChartConfig(Entry):
     """One chart."""
 
@@ -49,23 +58,11 @@ class ChartConfig(Entry):
         description="which of the sweep's dtype combinations; "
         "null: those the config names most often, or with most timings",
     )
-    view: dict[str, Text | Count] | None = Field(
-        None, description="an option of any menus, such as {by: watt}; null: the first of each"
+    view: dict[str, Options] | None = Field(
+        None,
+        description="options of any menus, such as {by: watt, model: [one, other]}; "
+        "null: the first of each",
     )
-    shape: Text | None = Field(
-        None, description="which of the sweep's shapes, for charts of one shape"
-    )
-    model: Text | None = Field(
-        None, description="which model, of charts of a model's layers and of whole models"
-    )
-    sharding: Text | None = Field(None, description="which of the sweep's shardings")
-    up: Text | None = Field(
-        None, description="who-binds: what goes up, shards, a dimension or chip"
-    )
-    sizes: list[Count] | None = Field(
-        None, description="time: sizes of the operation's first dimension; front: contexts S"
-    )
-    shards: list[Count] | None = Field(None, description="time: numbers of chips")
 
 
 AUTO = "auto"

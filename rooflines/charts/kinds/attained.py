@@ -8,14 +8,22 @@ from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, si
 from rooflines.charts import frames
 from rooflines.charts.curves import FEW_POINTS, MOST_POINTS, Point, series_of, smooth, thinned
-from rooflines.charts.frames import BAND, BASES, CALIBRATED
+from rooflines.charts.frames import (
+    BAND,
+    BASES,
+    CALIBRATED,
+    LONG_AXIS,
+    SHORT_AXIS,
+    curved_of,
+    has_axis,
+    sizes_of,
+)
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.place import Label, Place, Plane, labelled
 from rooflines.charts.kit.text import chip_label, shorten, sizes_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import fits
 from rooflines.charts.models import models_of
-from rooflines.charts.offers import LONG_AXIS, SHORT_AXIS, curved_of, has_axis, sizes_of
 from rooflines.charts.views import Kind, Menu, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.resources import math_rate

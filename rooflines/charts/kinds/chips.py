@@ -9,7 +9,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import si, significant
 from rooflines.catalogue.chips import chip_entries
-from rooflines.charts import frames
+from rooflines.charts import frames, ridges
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, shorten
 from rooflines.charts.kit.themes import Margins
@@ -90,7 +90,7 @@ def _has(entry: Chip, by: str) -> bool:
 def _sellers(sweep: Sweep) -> tuple[str, ...]:
     """Those whose prices of two chips or more can be compared, with most chips first."""
     entries = [sweep.chips[chip] for chip in frames.chips_of(sweep)]
-    sellers = [{frames.seller_of(price) for price in entry.prices or ()} for entry in entries]
+    sellers = [{ridges.seller_of(price) for price in entry.prices or ()} for entry in entries]
     counts = Counter(name for names in sellers for name in sorted(names))
     return tuple(name for name, count in counts.most_common() if count > 1)
 
@@ -138,7 +138,7 @@ def view(  # noqa: PLR0913, the menus
     """
     how = BY[by]
     known = frames.chips_of(results.sweep(sweep))
-    every = frames.ridge_frame(results.of(sweep, known, [dtypes]), seller)
+    every = ridges.ridge_frame(results.of(sweep, known, [dtypes]), seller)
     every = every.drop_nulls(how.column).sort(how.column, "chip", descending=[True, False])
     compared = every.filter(pl.col("chip").is_in(list(chips)))
     if seller is not None and compared.height < TWO:
@@ -261,7 +261,7 @@ def _catalogued(sweep: Sweep, dtypes: str, by: str, seller: str | None) -> set[s
         if entry.base is None
         and compute in entry.units.get(sweep.unit, {})
         and _has(entry, by)
-        and (seller is None or frames.price_of(entry, seller) is not None)
+        and (seller is None or ridges.price_of(entry, seller) is not None)
     }
 
 

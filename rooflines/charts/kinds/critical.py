@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, counted
 from rooflines.charts import frames, grid
+from rooflines.charts.frames import SHORT_AXIS, TWO, has_axis, pair_of, sizes_of
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, on_chips, sizes_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import fits
 from rooflines.charts.models import layers_run, models_of
-from rooflines.charts.offers import SHORT_AXIS, TWO, has_axis, pair_of, sizes_of
 from rooflines.charts.views import Kind, Menu, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 

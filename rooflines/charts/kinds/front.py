@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted, significant
 from rooflines.charts import frames
-from rooflines.charts.frames import BASES, NOMINAL
+from rooflines.charts.frames import BASES, NOMINAL, dtypes_by_chip
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit import place
 from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.models import named_model, published_in
-from rooflines.charts.offers import dtypes_by_chip
 from rooflines.charts.views import Kind, Menu, Need, View
 from rooflines.explanation.sentences import LEAST_FACTOR, Ranking, Sentence, first_true
 from rooflines.models.shape import DECODE
@@ -80,8 +79,8 @@ def view(  # noqa: PLR0913, the menus
     own = results.model_sweep(sweep)
     able = [chip for chip, names in dtypes_by_chip(own).items() if dtypes in names]
     shown = [chip for chip in chips if chip in able] or able[: KIND.most_chips]
-    of = results.of_models(sweep, shown, [dtypes])
-    rows = _rows(of.rows([model], [S]), basis)
+    of = {"model": model, "dtypes": dtypes, "S": S, "phase": DECODE}
+    rows = _rows(results.rows(sweep).filter(pl.col("chip").is_in(shown), **of), basis)
     found = _with_front(rows)
     at_target = _at_target(found)
     plane = _plane(found)
@@ -111,7 +110,8 @@ def view(  # noqa: PLR0913, the menus
 def _rows(rows: pl.LazyFrame, basis: str) -> pl.DataFrame:
     """Rows of decode steps, with `user`, tokens per second and user, and `rate` [1/s]."""
     estimate = frames.BAND[0]
-    rows = frames.with_missing(rows.filter(phase=DECODE), estimate)
+    rows = frames.with_missing(rows.drop_nulls("max_B"), estimate)
+    rows = rows.unique(["chip", "split", "B"], keep="first", maintain_order=True)
     keys = ("model", "phase", "chip", "dtypes", "split", "chips", "B", "S")
     time = TIME if basis == NOMINAL else estimate
     return (

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted, si, significant
 from rooflines.charts import frames, roofs
+from rooflines.charts.frames import CASE, NO_SOFTWARE
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.place import Plane, at_ends
 from rooflines.charts.kit.text import chip_label
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.offers import CASE, NO_SOFTWARE
 from rooflines.charts.views import Kind, Menu, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.resources import math_rate, memory_rate

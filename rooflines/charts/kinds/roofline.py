@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted, si, significant
-from rooflines.charts import frames, roofs
-from rooflines.charts.frames import BASES, CALIBRATED
+from rooflines.charts import frames, ridges, roofs
+from rooflines.charts.frames import BASES, CALIBRATED, sizes_of
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.place import DOT, Label, labelled
 from rooflines.charts.kit.text import chip_label, part_name, with_value
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.offers import shape_names, sizes_of
 from rooflines.charts.roof import ESTIMATES, REGIONS, Roof
 from rooflines.charts.views import ALL, Kind, Menu, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
@@ -66,7 +65,7 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     found = [Menu("chip", (*chips, *together)), Menu("dtypes", dtypes)]
     if not known:
         return found
-    names = shape_names(sweep)
+    names = [shape.name for shape in sweep.config.shapes or ()]
     shapes = [Menu("shape", tuple(names))] if names else []
     bases = frames.bases_of(sweep, chip, str(given.get("dtypes", dtypes[0] if dtypes else "")))
     return [*found, *shapes, *([Menu("basis", bases)] if len(bases) > 1 else [])]
@@ -111,7 +110,7 @@ def _able(results: Results, sweep: str, chips: Sequence[str], dtypes: str) -> li
 
 def _together(of: Selection, dtypes: str) -> View:
     """The main roof of each chip."""
-    rows = frames.ridge_frame(of).sort("flops_per_s", "ridge", descending=[True, False])
+    rows = ridges.ridge_frame(of).sort("flops_per_s", "ridge", descending=[True, False])
     plane = roofs.plane_of(rows)
     texts = [
         with_value(chip_label(chip), si(peak, "FLOP/s"), NAME_ROOM)
@@ -124,10 +123,10 @@ def _together(of: Selection, dtypes: str) -> View:
     at = {"x": x, "y": y}
     drawn.append(kit.layer("ridges", "point", "dot", {**at, "color": colour["line"]}))
     drawn += kit.labels("ridges", "value", {**at, "fill": colour["text"]})
-    ridges = rows.select("ridge", "flops_per_s").rows()
-    labels = [Label(significant(at[0]), [at], sides=RIDGE_SIDES) for at in ridges]
+    corners = rows.select("ridge", "flops_per_s").rows()
+    labels = [Label(significant(at[0]), [at], sides=RIDGE_SIDES) for at in corners]
     paths = roofs.paths_of(rows, plane)
-    numbers = labelled(TOGETHER, plane, labels, paths, [(at, DOT) for at in ridges])
+    numbers = labelled(TOGETHER, plane, labels, paths, [(at, DOT) for at in corners])
     unit = rows["unit"][0]
     shown = ("chip", "roof", "text", "flops_per_s", "bytes_per_s", "ridge")
     return View(

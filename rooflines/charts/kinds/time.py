@@ -9,12 +9,11 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import seconds
 from rooflines.charts import frames, grid
-from rooflines.charts.frames import BAND, BASES, NOMINAL, TIMES
+from rooflines.charts.frames import BAND, BASES, NOMINAL, TIMES, dtypes_by_chip
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, on_chips, shorten, width_em
 from rooflines.charts.kit.themes import SIZES, Margins, plot_size
 from rooflines.charts.models import named_model, published_in
-from rooflines.charts.offers import dtypes_by_chip
 from rooflines.charts.views import Kind, Menu, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.resources import MEMORY, NETWORK, RESOURCES

@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rooflines.basics.lazy import pl
 from rooflines.charts import frames, grid
-from rooflines.charts.frames import BAND, BASES, CALIBRATED
+from rooflines.charts.frames import (
+    BAND,
+    BASES,
+    CALIBRATED,
+    LONG_AXIS,
+    SHORT_AXIS,
+    has_axis,
+    lead_of,
+    sizes_of,
+)
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, listed, on_chips, over_text
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.offers import LONG_AXIS, SHORT_AXIS, has_axis, lead_of, sizes_of
 from rooflines.charts.views import Kind, Menu, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.fits.entries import Bound

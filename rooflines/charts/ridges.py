@@ -1,0 +1,92 @@
+"""Ridges of chips, and what a dollar or a watt buys: numbers of the catalogue."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.lazy import pl
+from rooflines.catalogue.entries import MAIN_MEMORY
+from rooflines.charts.frames import has_bandwidth
+from rooflines.model.resources import math_rate, memory_rate
+
+if TYPE_CHECKING:
+    from rooflines.catalogue.entries import Chip, Price
+    from rooflines.charts.results import Selection
+
+SECONDS_PER_HOUR = 3600
+
+PRICE_KINDS = ("spot", "reserved", "committed", "on demand")
+"""Words of what is sold; `listed` if it has none of them."""
+
+MONTH = re.compile(r"\d{4}(-\d{2})?")
+
+
+def price_of(entry: Chip, seller: str | None = None) -> Price | None:
+    """The lowest price of a chip at a seller; None: it has none."""
+    prices = [each for each in entry.prices or () if seller in (None, seller_of(each))]
+    return min(prices, key=lambda price: price.usd_per_hour, default=None)
+
+
+def seller_of(price: Price) -> str:
+    """Provider, kind and month of a price: those with the same can be compared."""
+    month = MONTH.match(price.date)
+    kind = kind_of(price)
+    words = [price.provider, *([kind] if kind != "listed" else []), month[0] if month else ""]
+    return ", ".join(word for word in words if word)
+
+
+def kind_of(price: Price) -> str:
+    """One of `PRICE_KINDS`, or `listed`."""
+    sold = (price.sku or "").lower()
+    return next((kind for kind in PRICE_KINDS if kind in sold), "listed")
+
+
+def ridge_frame(of: Selection, seller: str | None = None) -> pl.DataFrame:
+    """Ridge points of chips in dtype combinations, from main memory.
+
+    Args:
+        of: The chips and combinations, from `Results.of`.
+        seller: Whose prices, from `seller_of`; None: the lowest of all.
+
+    Returns:
+        `chip`, `vendor`, `unit`, `dtypes`, `compute`, `flops_per_s` [FLOP/s], `bytes_per_s` of main
+        memory [byte/s], `ridge` [FLOP/byte], `watts` [W], and a listed price: `usd_per_hour`
+        [USD/h], `provider`, `sku`, `sku_kind`, `date`, `month`; `flops_per_usd` [FLOP/USD] and
+        `flops_per_joule` [FLOP/J]. No row if a chip does not support the combination; null if it
+        has no price or power.
+    """
+    records: list[dict[str, Any]] = []
+    for chip, combination, target in of.targets():
+        entry = of.sweep.chips[chip]
+        price = price_of(entry, seller)
+        if has_bandwidth(entry):
+            level = replace(target, level=entry.memory[MAIN_MEMORY].exact)
+            records.append(
+                {
+                    "chip": chip,
+                    "vendor": entry.vendor or "",
+                    "unit": of.sweep.unit,
+                    "dtypes": combination,
+                    "compute": of.sweep.combinations[combination].compute,
+                    "flops_per_s": float(math_rate(target).per_s),
+                    "bytes_per_s": float(memory_rate(level).per_s),
+                    "watts": entry.power and entry.power.watts,
+                    "usd_per_hour": price and price.usd_per_hour,
+                    "provider": price and price.provider,
+                    "sku": price and price.sku,
+                    "sku_kind": price and kind_of(price),
+                    "date": price and price.date,
+                    "month": price and price.date[:7],
+                }
+            )
+    floats = ("flops_per_s", "bytes_per_s", "watts", "usd_per_hour")
+    texts = ("chip", "vendor", "unit", "dtypes", "compute")
+    prices = ("provider", "sku", "sku_kind", "date", "month")
+    schema = dict.fromkeys((*texts, *prices), pl.String) | dict.fromkeys(floats, pl.Float64)
+    return pl.DataFrame(records, schema=schema, orient="row").with_columns(
+        ridge=pl.col("flops_per_s") / pl.col("bytes_per_s"),
+        flops_per_usd=pl.col("flops_per_s") * SECONDS_PER_HOUR / pl.col("usd_per_hour"),
+        flops_per_joule=pl.col("flops_per_s") / pl.col("watts"),
+    )
