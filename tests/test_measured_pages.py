@@ -48,7 +48,7 @@ def test_the_pages_are_current():
 def test_the_rows_of_the_default_config_are_one_number():
     texts = (page.read_text(encoding="utf-8") for page in (README, CONFIG, PERFORMANCE))
     said = [re.findall(r"([\d.]+ million) rows(?:,| t)", text)[0] for text in texts]
-    assert said == [f"{default_rows() / 1e6:.2f} million"] * 3
+    assert said == [f"{default_rows() / 1e6:.3g} million"] * 3
     counts = re.findall(r"([\d,]+) (?:rows )?of (?:op|whole m)", measured.results().notes[9])
     assert sum(map(measured.number, counts)) == pytest.approx(default_rows(), 0.02)
 

@@ -110,7 +110,9 @@ def with_run_time(readme: str) -> str:
     seconds = number(results().row(9, run=WHOLE)["wall s"])
     (setup,) = re.findall(r"^\| Set up \| ([\d.]+) s", FIRST.read_text("utf-8"), re.MULTILINE)
     readme = re.sub(r"(?<=charts and a site, in about ).*", about(seconds), with_rows(readme))
-    return re.sub(r"(?<=on first use: about ).*(?= more)", about(float(setup)), readme)
+    again = number(results().row(9, run="nothing to do")["wall s"])
+    readme = re.sub(r"(?<=does nothing, in )[\d.]+(?= s;)", f"{again:.1f}", readme)
+    return re.sub(r"(?<=on first use: about ).*?(?= more)", about(float(setup)), readme)
 
 
 def with_rows(text: str) -> str:
