@@ -55,6 +55,8 @@ def test_a_table_that_is_too_long_for_the_page_is_cut():
     assert data["counts"] == [MOST_ROWS, MOST_ROWS + 7, MOST_ROWS + 7]
     assert unpacked(data["rows"]["critical"]) == list(range(MOST_ROWS))
     assert data["rows"].keys() == {"chip", "shape", "critical"}
+    rates = long.head(1).with_columns(axis=pl.lit("peak"), critical_exact=pl.lit(0.5))
+    assert threshold_data(rates, [])["rows"].keys() == {"chip", "shape", "critical_exact"}
 
 
 # ---------------------------------------------------------------- text and templates

@@ -114,3 +114,14 @@ def test_a_chip_is_described_once():
     assert all(path.split(".")[0] in {"measured", "efficiency", "calibration"} for path in shares)
     assert ("network nvlink (switch)", "links", 18.0, "") in page
     assert ("memory hbm (HBM3)", "bandwidth", 3.35e12, "B/s") in page
+
+
+def test_the_summary_of_a_chip_counts_all_its_links():
+    view = chip_views(chip_entries())["h100-sxm"]
+    assert [cell.value for cell in view.summary] == [
+        989e12,
+        3.35e12,
+        8e10,
+        989e12 / 3.35e12,
+        18 * 25e9,
+    ]

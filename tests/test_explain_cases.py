@@ -12,6 +12,7 @@ import rooflines
 from rooflines.catalogue.chips import chip_entries
 from rooflines.cli.explain import SHARDINGS
 from rooflines.cli.main import run
+from rooflines.explanation.changed import with_numbers
 from rooflines.model.sharding import NAMED
 
 EXAMPLE = ("128x8192x8192", "bf16")
@@ -148,3 +149,10 @@ def test_too_many_cases_are_refused(capsys):
     assert "has 4,000 cases, more than the 500" in refused(capsys, "explain", *words.split())
     with pytest.raises(rooflines.RooflinesError, match="has 2 cases"):
         rooflines.explain("h100-sxm", "64,128x64x64", "bf16")
+
+
+def test_numbers_are_set_for_every_chip_of_the_question():
+    chips = chip_entries()
+    rate = "memory.hbm.bytes_per_s=3.0e12"
+    variants, _ = with_numbers(["h100-sxm", "h200-sxm"], [rate], chips)
+    assert [entry.memory["hbm"].bytes_per_s for entry in variants.values()] == [3e12, 3e12]

@@ -221,3 +221,18 @@ def test_a_file_where_a_folder_is_needed_ends_a_run_with_one_message(tmp_path):
     )
     assert "Traceback" not in done.stdout
     assert trial.results.read_text() == "mine"
+
+
+def test_a_dry_run_deletes_no_damaged_output(made):
+    (made.results / "skipped.csv").write_text("damaged")
+    before = stats(made.results)
+    done = subprocess.run(
+        [*made.command, "--dry-run"],
+        cwd=made.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert "would be made again" in done.stdout
+    assert stats(made.results) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import hashlib
 import shutil
 from typing import Any
@@ -21,6 +22,8 @@ from rooflines.model.measured_columns import (
     MEASURED_SUMMARY,
     measured_columns,
 )
+from rooflines.settings.measurements import AboutTimings
+from rooflines.settings.site import SiteConfig
 
 HEAD = "chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds\n"
 BF16 = "trtllm,bf16,bf16,bf16,bf16"
@@ -284,3 +287,9 @@ def test_a_slip_of_units_is_told_by_check(folder, capsys):
     message = capsys.readouterr().err
     assert "timed/grid.csv" in message
     assert "off by 1e3" in message
+
+
+def test_a_date_of_yaml_is_kept_as_text():
+    assert AboutTimings.model_validate({"date": dt.date(2026, 1, 2)}).date == "2026-01-02"
+    assert AboutTimings.model_validate({}).date is None
+    assert SiteConfig.model_validate({"date": dt.date(2026, 1, 2)}).date == "2026-01-02"

@@ -557,3 +557,15 @@ def test_a_wrong_argument_is_refused_in_one_message(case):
 def test_parameters_are_exact_beyond_what_a_float_holds():
     shape = checked(Shape, {**LLAMA, "D": 2**33, "V": 2**33 + 1})
     assert parameters_of(shape).embedding == 2**33 * (2**33 + 1)
+
+
+def test_weights_of_a_fraction_of_a_byte_are_exact():
+    shape = {"layers": 1, "D": 4, "V": 3, "attention": {"N": 1, "K": 1, "H": 3}, "mlp": {"F": 3}}
+    model = models.Model("odd", checked(Shape, shape))
+    assert model.weights_bytes("nvfp4") == model.parameters().total * Fraction(9, 16)
+    assert model.weights_bytes("nvfp4").denominator > 1
+
+
+def test_a_network_has_to_join_chips_that_share_a_model_and_no_mere_replicas():
+    splits = ({"tp": 4}, {"dp": 4}, {"dp": 4, "ep": 4}, {"tp": "2x2", "dp": 2, "ep": 8})
+    assert [checked(Split, split).joined for split in splits] == [4, 1, 4, 8]

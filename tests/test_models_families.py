@@ -532,3 +532,9 @@ def test_what_a_file_of_step_leaves_out_is_said():
     assert note is not None
     assert "use_head_wise_attn_gate is absent: taken as false" in note
     assert "attention_other_setting is absent" in note
+
+
+def test_what_is_stated_for_the_whole_model_holds_for_its_text_part():
+    whole = {"model_type": "mistral3", "text_config": SMALL, "torch_dtype": "bfloat16"}
+    tied = [models.from_hf({**whole, "tie_word_embeddings": tied}) for tied in (True, False)]
+    assert [model.shape.tied for model in tied] == [True, False]

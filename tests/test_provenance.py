@@ -170,6 +170,7 @@ def test_a_copy_of_a_part_is_not_removed_with_the_parts_of_old_sweeps(results):
         "backup",
         "backup",
     ]
+    assert not (results / "tables/small").exists()
 
 
 def test_a_table_without_a_record_still_says_what_made_it(results):

@@ -92,3 +92,9 @@ def test_the_model_and_layer_of_a_shape_are_no_columns_and_no_sizes():
     (kept,) = named.sweep("one").config_json["shapes"]
     assert kept == shape | about
     assert plain.sweep("one").config_json["shapes"] == [shape]
+
+
+def test_columns_say_what_a_null_means():
+    rows = rooflines.columns().filter(file="table", column="memory_intensity").to_dicts()
+    assert [row["null"] for row in rows] == ["no memory traffic"]
+    assert [row["null"] for row in rows] != [row["meaning"] for row in rows]

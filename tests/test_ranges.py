@@ -102,3 +102,8 @@ def test_a_config_s_sizes_are_parsed_once(monkeypatch):
     assert config.sweep("one").rows == 8
     assert parsed == list(grid.values())
     assert config.sweep("one").config_json["grid"] == grid
+
+
+def test_a_stepped_range_has_its_end_if_a_step_meets_it():
+    assert Sizes({"from": 1, "to": 10, "step": 3}).values() == (1, 4, 7, 10)
+    assert Sizes({"from": 1, "to": 9.9, "step": 3}).values() == (1, 4, 7)

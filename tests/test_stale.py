@@ -17,7 +17,7 @@ from trials import jobs_of, stats
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.results import records
-from rooflines.results.atomic import LEFTOVER, atomic_folder
+from rooflines.results.atomic import LEFTOVER, atomic_folder, write_bytes
 from rooflines.results.tables import write_parquet
 from rooflines.results.write_errors import unwritable
 from rooflines.run import foreign, guard
@@ -321,3 +321,12 @@ def test_a_file_that_may_not_grow_is_explained(tmp_path):
 def test_other_errors_are_not_taken_for_a_full_disk():
     assert unwritable("x", FileNotFoundError(2, "No such file")) is None
     assert unwritable("x", ValueError("wrong")) is None
+
+
+def test_a_written_file_can_be_read_by_all_whom_the_umask_lets(tmp_path):
+    old = os.umask(0o027)
+    try:
+        write_bytes(tmp_path / "file", "text")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640

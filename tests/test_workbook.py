@@ -20,6 +20,7 @@ from spreadsheet import METRICS, QUESTIONS, computed, same, written
 from xlsxwriter.utility import xl_cell_to_rowcol
 
 import rooflines
+from rooflines.sweep.recipes import recipe_of
 from rooflines.workbook import sheets, summary, what_if
 from rooflines.workbook.cells import Book
 from rooflines.workbook.sheets import LINE_HEADINGS
@@ -350,3 +351,14 @@ def test_any_config_of_models_has_a_workbook(config):
     along = pl.col("axis").cast(pl.String).is_in(["B", "S"]) & pl.col("target_s").is_null()
     solved = rooflines.model_thresholds(rooflines.load_config(config)).filter(along)
     assert shown == set(solved["sweep"].cast(pl.String))
+
+
+def test_sizes_of_the_summary_are_those_of_the_largest_share():
+    layers = CONFIG["sweeps"]["layers"]
+    critical = []
+    for shares in ([1], [0.5, 1], [0.5]):
+        sweeps = {"layers": {**layers, "shares": shares}}
+        config = rooflines.load_config({**CONFIG, "sweeps": sweeps, "model-sweeps": {}})
+        sweep, found = config.sweep("layers"), rooflines.thresholds(config).lazy()
+        critical.append(summary.summarize([(recipe_of(sweep, sweep.config.chips), found)]).critical)
+    assert critical[0] == critical[1] != critical[2]
