@@ -24,7 +24,7 @@ from links import LINKS, split_sweep, splitters
 from polars.testing import assert_frame_equal
 
 import rooflines
-from rooflines.critical import solving
+from rooflines.critical import along, chips, rates
 from rooflines.model.columns import OF_LEVELS, TEXTS
 from rooflines.model.costs import COSTS
 from rooflines.sweep import blocked
@@ -32,7 +32,8 @@ from rooflines.sweep.rows import OperationTable
 
 
 def test_thresholds_are_the_same_in_slices(monkeypatch):
-    monkeypatch.setattr(solving, "ROWS_AT_ONCE", 7)
+    for module in (along, chips, rates):
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
     for name in ("of a tie", "counted exactly"):
         assert threshold_differences(config_of(SWEEPS[name])) == []
 

@@ -16,9 +16,7 @@ from pages import commands
 
 import rooflines
 from rooflines.catalogue.chips import dtype_entries
-from rooflines.critical.rates import rate_factor
 from rooflines.explanation.text import WIDTH
-from rooflines.model.resources import RATES
 
 CASES = sorted(FOLDER.glob("*.txt"))
 
@@ -130,7 +128,8 @@ def test_every_number_is_one_of_the_tables(question, asked):
     own = rooflines.load_config(FOLDER / "own.yaml").chips
     answer = rooflines.explain(*question, **asked, chips=own)
     found = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
-    config = rooflines.load_config(as_config(question[0], answer.sizes, question[2], asked))
+    form = as_config(question[0], answer.sizes, question[2], asked)
+    config = rooflines.load_config(form)
     row = rooflines.rows(config, "explain").collect().row(0, named=True)
     assert found["row"] == row
     thresholds = rooflines.thresholds(config, "explain").to_dicts()
@@ -140,12 +139,12 @@ def test_every_number_is_one_of_the_tables(question, asked):
         assert use["time_s"] == row[f"t_{use['resource']}_s"]
         assert use["intensity"] == row.get(f"{use['resource']}_intensity")
         assert use["time_s"] == pytest.approx(max(use["work"] / use["per_s"], use["latency_s"]))
-    sweep = config.sweep("explain")
-    chip_variant = (sweep.by_chip[0], sweep.by_chip[0].variants[0])
     for change in found["changes"]:
-        exact = rate_factor(sweep, chip_variant, RATES[change["rate"]], answer.sizes)
-        assert change["factor"] == (None if exact.factor is None else float(exact.factor))
-        assert (change["outcome"], change["limit"]) == (exact.outcome, exact.limit)
+        form["sweeps"]["explain"]["thresholds"] = [change["rate"]]
+        solved, *_ = rooflines.thresholds(rooflines.load_config(form), "explain").to_dicts()
+        factor = solved["critical_exact"]
+        assert change["factor"] == (factor and pytest.approx(factor, rel=1e-14))
+        assert change["limit"] == solved["limit"]
     listed = rooflines.chips(config).filter(chip=question[0])
     values = dict(zip(listed["path"], listed["value"], strict=True))
     sources = dict(zip(listed["path"], listed["source"], strict=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -14,11 +13,9 @@ from pages import text_of
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries, dtype_entries
-from rooflines.critical.rates import LATENCY, OTHER, factor_of
 from rooflines.critical.steps import step_thresholds
 from rooflines.explanation.text import as_text
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.model.columns import ALWAYS, FOUND
 from rooflines.model.resources import RESOURCES
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
@@ -204,22 +201,6 @@ def test_the_network_that_is_told_makes_it_compute_bound():
     chips = changed("h100-sxm", "networks.infiniband.bytes_per_s", rate * change.factor)
     row = rooflines.explain_model("changed", "qwen2.5-72b", **question, chips=chips).row
     assert row["t_network_s"] == pytest.approx(row["t_math_s"], rel=1e-12)
-
-
-def test_collectives_one_after_another_have_one_factor():
-    parts = [(Fraction(work), Fraction(hops)) for work, hops in ((8, 1), (6, 5), (1, 3))]
-
-    def solved(math, memory=0):
-        times = {MATH: Fraction(math), MEMORY: Fraction(memory), NETWORK: Fraction(17)}
-        solution = factor_of(NETWORK, times, parts)
-        return solution.outcome, None if solution.factor is None else float(solution.factor)
-
-    assert solved(17) == (ALWAYS, 1)
-    assert solved(15) == (FOUND, 14 / 12)
-    assert solved(10) == (FOUND, 4)
-    assert solved(9) == (FOUND, 8)
-    assert solved(8) == (LATENCY, None)
-    assert solved(10, 11) == (OTHER, None)
 
 
 SECTION = text_of("models.md").partition("\n## A model on chips\n")[2]

@@ -11,11 +11,7 @@ EVERYWHERE = {"cli:command"}
 """Functions that every module of a sub-package has."""
 
 CLASSES: set[str] = {
-    "Experts",
     "Kind",
-    "Line",
-    "Numbers",
-    "Piece",
     "Place",
     "Resource",
     "Shape",
@@ -28,9 +24,6 @@ FUNCTIONS: set[str] = {
     "charts:menus",
     "charts:sizes_of",
     "charts:view",
-    "critical:outcome",
-    "critical:solve",
-    "critical:stored",
     "explanation:explained",
 }
 """Public functions of a sub-package that still share a name; the list only gets shorter."""

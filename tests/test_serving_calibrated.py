@@ -28,6 +28,9 @@ KEYS = ("model", "phase", "chip", "memory", "network", "dtypes", "split")
 CALIBRATED = random_serving.calibrated(random_serving.configs()) | random_serving.configs()
 """With the calibrations of software, and of chips."""
 
+FAR = 2**80
+"""A context so large that only what grows fastest counts [1]."""
+
 MANY = limits.FAR_TILES
 """A batch so large that only what grows with it counts, of whole tiles."""
 
@@ -43,21 +46,31 @@ def time(case, batch, new, context):
 
 def check_row(case, row):
     """Whether a size is the first that attains 90 % of the plateau."""
-    found = row["saturates_estimate"]
-    if None in case.fits.kernels.values() or row["axis"] == "S":
-        assert row["axis"] == "S" or found is None
+    found, along_contexts = row["saturates_estimate"], row["axis"] == "S"
+    if None in case.fits.kernels.values():
+        assert found is None
         return
-    context, new = row["S"], row["S"] if case.phase == "prefill" else row.get("T") or 1
-    slope = (time(case, 2 * MANY, new, context) - time(case, MANY, new, context)) / MANY
+    new = row["S"] if case.phase == "prefill" else row.get("T") or 1
 
-    def attains(batch):
-        return 9 * time(case, batch, new, context) <= 10 * slope * batch
+    def growth(context):
+        """What a sequence adds to a large batch [s]."""
+        return (time(case, 2 * MANY, new, context) - time(case, MANY, new, context)) / MANY
 
+    least = new if along_contexts else case.dp
+    slope = (growth(2 * FAR) - growth(FAR)) / FAR if along_contexts else growth(row["S"])
+
+    def attains(size):
+        seconds = growth(size) if along_contexts else time(case, size, new, row["S"])
+        return 9 * seconds <= 10 * slope * size
+
+    if along_contexts and (slope == 0 or not attains(2**62 - 1)):
+        assert found is None
+        return
     assert found is not None
-    assert found >= case.dp
+    assert found >= least
     assert attains(found)
-    tried = {*range(max(found - 20, case.dp), found), *range(case.dp, min(case.dp + 20, found))}
-    assert not [batch for batch in tried if attains(batch)]
+    tried = {*range(max(found - 20, least), found), *range(least, min(least + 20, found))}
+    assert not [size for size in tried if attains(size)]
 
 
 @check(60)

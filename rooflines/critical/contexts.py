@@ -1,21 +1,37 @@
-"""The largest context at which some batch of a decode step is compute-bound."""
+"""Contexts of decode: the largest with a compute-bound batch, and where estimates saturate."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import reduce
+from operator import add, mul
 from typing import TYPE_CHECKING, NamedTuple
 
+import polars as pl
+
 from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.critical.batches import CaseLines, extents_at, first
+from rooflines.critical.along import slots, summed
+from rooflines.critical.saturation import (
+    ATTAINED,
+    COLUMN,
+    ERROR,
+    MOST,
+    PLATEAU,
+    estimate_times,
+)
+from rooflines.critical.search import AT, first, first_in_rows
 from rooflines.model.columns import BEYOND, ENDLESS, FOUND, NEVER
-from rooflines.model.poly import WINDOWED
-from rooflines.model.resources import MATH, OTHERS
+from rooflines.model.poly import WINDOWED, Poly, total
+from rooflines.model.resources import MATH, OTHERS, RESOURCES
+from rooflines.models.cache import entries_moved, pairs
+from rooflines.models.kernels import StepExtents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from rooflines.model.poly import Poly
+    from rooflines.critical.along import Pieces, Summand
+    from rooflines.sweep.steps import StepCase
 
 
 class Solution(NamedTuple):
@@ -34,7 +50,7 @@ class Solution(NamedTuple):
     limit: str | None = None
 
 
-def context_ceiling(lines: CaseLines, new: int) -> Solution:
+def context_ceiling(case: StepCase, new: int) -> Solution:
     """The largest context at which some large batch is compute-bound.
 
     For large B only what grows with B counts. Of a resource whose growth depends on the context let
@@ -43,18 +59,21 @@ def context_ceiling(lines: CaseLines, new: int) -> Solution:
     fall, so resources whose growth does not depend on the context forbid short contexts only.
 
     Args:
-        lines: The lines of the case.
+        case: The case.
         new: T, new tokens of each sequence: no context is smaller [1].
     """
-    shape = lines.case.model.shape
+    shape = case.model.shape
     far = max((window for _, window in shape.windows if window is not None), default=0) + new
     slopes = {
-        name: [poly.along("B").slope for poly in polys] for name, polys in lines.by_resource.items()
+        each.name: [
+            poly.along("B").slope for least in case.times.by[each.bound].pieces for poly in least
+        ]
+        for each in RESOURCES
     }
 
     def grows(name: str, context: int) -> Fraction:
         """What a sequence adds to a time [s]."""
-        at = extents_at(shape, context, new)
+        at = StepExtents(case.step(1, context, new))
         return max((slope.at(at) for slope in slopes[name]), default=Fraction(0))
 
     fixed: dict[str, Fraction] = {}
@@ -100,3 +119,106 @@ def _ceiling(ahead: Callable[[int], Fraction], new: int, far: int) -> Fraction |
         begin = first(lambda at: ahead(at + 1) <= 0, peak, far)
         fall = ahead(begin) - ahead(begin + 1)
     return begin + ahead(begin) / fall if fall > 0 else None
+
+
+# ------------------------------------------------------------ where an estimate saturates
+
+
+def saturated_contexts(cases: Sequence[StepCase], new_tokens: Sequence[int]) -> pl.Series:
+    """The smallest contexts at which a large batch attains 90 % of the plateau along S.
+
+    Args:
+        cases: Of decode, of one model, each with an estimate.
+        new_tokens: T: no context is smaller [1].
+
+    Returns:
+        A number for every case and T, the latter fastest; null where what a sequence adds does not
+        grow with its context, or from 2^62 on.
+    """
+    growths, windows = Growths(cases, new_tokens), cases[0].model.shape.windows
+    extents = {"T": pl.col("T"), "pairs:": pl.col("T"), "entries:": pl.lit(1.0)}
+    frame = growths.frame.with_columns(growths.value(extents, far=True).alias(PLATEAU))
+    plateau = pl.col(PLATEAU)
+    names = {name: pl.col(name) for name in growths.extents}
+    ahead = plateau * pl.col(AT) * ((1.0 + ERROR) / ATTAINED) - growths.value(names)
+
+    def at_contexts(rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows with the extents of their contexts."""
+        sizes = list(zip(map(int, rows[AT]), map(int, rows["T"]), strict=True))
+        of_windows = {
+            f"{kind}:{window or ''}": [float(of(s, t, window)) for s, t in sizes]
+            for _, window in windows
+            for kind, of in (("pairs", pairs), ("entries", entries_moved))
+        }
+        return rows.with_columns(**{k: pl.Series(v) for k, v in of_windows.items()})
+
+    high = pl.when(plateau > 0).then(MOST).otherwise(pl.col("T"))
+    found = first_in_rows(frame, ahead, pl.col("T"), high, at_contexts)
+    grows = (plateau > 0) & (pl.col(AT) < MOST)
+    solved = frame.with_columns(found.alias(AT)).select(pl.when(grows).then(AT).cast(pl.Int64))
+    return solved.to_series().alias(COLUMN)
+
+
+class Growths:
+    """What a sequence adds to the estimates of large batches, by the extents of its context.
+
+    Attributes:
+        frame: A row for every case and T: coefficients of products, `#<product>:<line>` [s].
+        extents: Those that occur.
+    """
+
+    def __init__(self, cases: Sequence[StepCase], new_tokens: Sequence[int]) -> None:
+        columns = {"T": [float(new) for _ in cases for new in new_tokens]}
+        self._terms: dict[str, list[tuple[str, ...]]] = {}
+        self._summands: list[Summand] = []
+        for count, group in estimate_times(cases):
+            pieces: Pieces = []
+            for leasts in (leasts for times in group for leasts in slots(times)):
+                pieces.append([])
+                for polys in map(_growths, leasts):
+                    name = str(len(self._terms))
+                    products = dict.fromkeys(product for poly in polys for product in poly.terms)
+                    self._terms[name] = list(products)
+                    pieces[-1].append(name)
+                    for product in products:
+                        values = [float(poly.coefficients.get(product, 0)) for poly in polys]
+                        column = [value for value in values for _ in new_tokens]
+                        columns[f"#{'*'.join(product)}:{name}"] = column
+            self._summands.append((count, pieces))
+        self.frame = pl.DataFrame(columns)
+        self.extents = {each for terms in self._terms.values() for term in terms for each in term}
+
+    def value(self, extents: Mapping[str, pl.Expr], *, far: bool = False) -> pl.Expr:
+        """What a sequence adds at these extents [s].
+
+        Args:
+            extents: By name.
+            far: Whether to add what grows with the context alone.
+        """
+
+        def line(name: str) -> pl.Expr:
+            products = [
+                reduce(
+                    mul, [extents[each] for each in product], pl.col(f"#{'*'.join(product)}:{name}")
+                )
+                for product in self._terms[name]
+                if not far or {"pairs:", "entries:"} & {*product}
+            ]
+            return reduce(add, products, pl.lit(0.0))
+
+        return summed(self._summands, line)
+
+
+def _growths(polys: Sequence[Poly]) -> list[Poly]:
+    """What a sequence adds where all spans are full."""
+    found = []
+    for poly in polys:
+        line = poly.along("B")
+        full = [line.slope]
+        for extent, each in line.counted.items():
+            sizes, _, span = extent.partition("/")
+            others = [size for size in sizes.split("*") if size != "B"]
+            terms = {(*product, *others): value for product, value in each.terms.items()}
+            full.append(Poly(terms, each.scale / int(span)))
+        found.append(total(full))
+    return found

@@ -6,6 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import not_joined
 from rooflines.critical.contexts import Solution
@@ -87,3 +88,8 @@ def most_sequences(case: StepCase, split: Split, context: int) -> int | None:
     return max_batch(
         case.model.shape, capacity, context, sharing.bits, split, cache_split=sharing.cache_split
     )
+
+
+def stored(sequences: int | None) -> int | None:
+    """A number of sequences as a table has it [1]."""
+    return None if sequences is None or sequences > LARGEST_COUNT else sequences

@@ -1,34 +1,35 @@
-"""The smallest size at which an estimate attains 90 % of its own plateau, in closed form.
+"""The smallest size at which an estimate attains 90 % of its own plateau.
 
-The plateau is the rate n / t_estimate(n) that it tends to as the size n grows: 1 / s, with s the
-slope of the fastest growing piece. A piece keeps to 90 % where constant + slope * n <= s * n / 0.9:
-from constant / (s / 0.9 - slope) on. As s is the largest slope, the divisor is at least s / 9. All
-pieces have to; of a piece that is the least of several lines, one.
+The plateau is the rate n / t_estimate(n) that it tends to as the size n grows: 1 / s, with s what
+an element adds to a large size. An estimate is a sum over kernels of the largest piece of each.
+Where all spans are full it is a sum of maxima of lines, and of experts, which are concave: so the
+size over the time never falls, and one number is the first to attain the share.
 
-Where rows are computed in whole spans, the last row of a span attains most. So the first span is
-found from its last row, in which every piece is affine, and then the row in it.
+Where rows are computed in whole spans, the last row of a span attains most. So a size is found for
+full spans first: no smaller one attains as much. Then comes the first span of which the last row
+attains the share, and then the row in it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import reduce
-from operator import add, mul
+import math
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.critical.along import Along
+from rooflines.critical.search import AT, first_in_rows
 from rooflines.critical.solving import ROUNDING
-from rooflines.fits.quantities import whole_size
-from rooflines.sweep.estimates import CALIBRATED, estimate_columns, estimates
-from rooflines.sweep.space import VARIANT
+from rooflines.model.times import Time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Sequence
 
-    from rooflines.sweep.estimates import EstimateColumns, Parts
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.critical.along import Summand
+    from rooflines.sweep.axes import Axis
+    from rooflines.sweep.cases import Case
 
 COLUMN = "saturates_estimate"
 
@@ -36,114 +37,83 @@ ATTAINED = 0.9
 """The share of the plateau that is attained [1]."""
 
 ERROR = 64.0 * ROUNDING
-"""The relative error of a size [1]: s / 0.9 - slope is a difference, of at least a twentieth."""
+"""The relative error of an estimate and its plateau, sums of products of one sign [1]."""
 
-SPAN, PLATEAU, AT = "#span", "#plateau", "#at"
-"""Columns: elements of a span along the axis [1], s [s], and the real size in whole spans [1]."""
+PLATEAU, FULL, LAST = "#plateau", "#full", "#last"
+"""Columns: s [s]; the size from which on full spans attain the share, and the last size that needs
+no more spans [1]."""
+
+MOST = float(LARGEST_COUNT)
 
 
-@dataclass(frozen=True)
-class Line:
-    """A sum of an estimate along a size [s].
+def saturated(
+    cases: Sequence[Case], axes: Sequence[Axis], size: str, least: Sequence[int]
+) -> pl.Series:
+    """The sizes of cases at all other sizes; null without a calibration, or from 2^62 on.
 
-    Attributes:
-        plain: Per element.
-        counted: Per element of whole spans.
-        constant: At every size.
+    Args:
+        cases: The cases.
+        axes: The other sizes, slowest first; cases are slower than all.
+        size: The size.
+        least: The smallest size of every case [1].
     """
+    known = [None not in case.kernel_estimates for case in cases]
+    points = math.prod(axis.count for axis in axes)
+    rows = pl.int_range(len(cases) * points, eager=True) // points
+    sizes = pl.Series(COLUMN, [None], dtype=pl.Int64).new_from_index(0, len(rows))
+    if not any(known):
+        return sizes
+    along = Along(list(compress(cases, known)), axes, size)
+    along.put("#least", pl.Series(list(compress(least, known)), dtype=pl.Float64))
+    summands = estimate_lines(along, list(compress(cases, known)))
+    found = pl.concat([_solved(frame, along, summands) for frame in along.frames()])
+    whole = pl.when(pl.col(FULL) < MOST).then(FULL).cast(pl.Int64)
+    found = found.alias(FULL).to_frame().select(whole).to_series()
+    return sizes.scatter(pl.Series(known).gather(rows).arg_true(), found)
 
-    plain: pl.Expr
-    counted: pl.Expr
-    constant: pl.Expr
 
-    def __add__(self, other: Line) -> Line:
-        """The sum."""
-        return Line(
-            self.plain + other.plain, self.counted + other.counted, self.constant + other.constant
+def estimate_times(cases: Sequence[Case]) -> list[tuple[int, list[list[Time | None]]]]:
+    """The estimates of cases with the same kernels: a sum of the largest of a few times each.
+
+    Returns:
+        How often what is common to the pieces of a kernel is added, and these; each by case.
+    """
+    groups: list[tuple[int, list[list[Time | None]]]] = []
+    for index, kernel in enumerate(cases[0].kernels):
+        found = [case.kernel_estimates[index] for case in cases]
+        common = [Time((((each.common,),),)) if each else None for each in found]
+        bounds = dict.fromkeys(bound for each in found if each for bound in each.by)
+        pieces = [[each.by.get(bound) if each else None for each in found] for bound in bounds]
+        groups += [(kernel.count, [common]), (kernel.count, pieces)]
+    return groups
+
+
+def estimate_lines(along: Along, cases: Sequence[Case]) -> list[Summand]:
+    """Ask for the lines of the estimates of cases."""
+    summands: list[Summand] = []
+    for index, (count, group) in enumerate(estimate_times(cases)):
+        named = (along.ask_time(f"{index}:{n}", times) for n, times in enumerate(group))
+        summands.append((count, [piece for pieces in named for piece in pieces]))
+    return summands
+
+
+def _solved(frame: pl.DataFrame, along: Along, summands: Sequence[Summand]) -> pl.Series:
+    """The sizes of rows with an estimate; `LARGEST_COUNT` or more where it is none below."""
+    at, full, least = pl.col(AT), pl.col(FULL), pl.col("#least")
+    most = pl.col(PLATEAU) * at * ((1.0 + ERROR) / ATTAINED)
+    attains_full = most - along.at(at, summands, whole=False)
+    attains = most - along.at(at, summands)
+    frame = frame.with_columns(along.growth(summands).alias(PLATEAU))
+    frame = frame.with_columns(first_in_rows(frame, attains_full, least, pl.lit(MOST)).alias(FULL))
+    if not along.spans:
+        return frame[FULL]
+    last = pl.min_horizontal(each.last(full) for each in along.spans.values())
+    while True:  # ends with the first size of full spans
+        ends = frame.with_columns(last.alias(AT)).select(
+            pl.col(AT).alias(LAST), missed=(attains <= 0) & (full < MOST)
         )
-
-    @property
-    def slope(self) -> pl.Expr:
-        """Per element, where spans are full."""
-        return self.plain + self.counted
-
-    def full(self) -> pl.Expr:
-        """The size from which on it keeps to the plateau where spans are full; null: never."""
-        return _from(self.constant, self.slope)
-
-    def within(self, size: pl.Expr) -> pl.Expr:
-        """The same where a size is counted."""
-        return _from(self.constant + self.counted * size, self.plain)
-
-
-def _from(constant: pl.Expr, slope: pl.Expr) -> pl.Expr:
-    gain = pl.col(PLATEAU) / ATTAINED - slope
-    return pl.when(gain > 0).then(constant / gain)
-
-
-class Saturation:
-    """The column `saturates_estimate` of thresholds along a dimension."""
-
-    def __init__(self, sweep: Sweep, axis: str) -> None:
-        self._sweep, self._axis = sweep, axis
-        variants = sweep.chip_variants
-        self._columns = None if sweep.tile else estimate_columns(sweep, variants)
-        found = estimates(sweep, variants) if self._columns else []
-        spans = [each.span if each and each.row == axis else 1 for each in found]
-        self._spans = pl.Series(spans, dtype=pl.Int64)
-
-    def added_to(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Thresholds with the column; null without a calibration.
-
-        Args:
-            frame: `VARIANT`, and the sizes of the other dimensions.
-        """
-        if self._columns is None:
-            return frame.with_columns(pl.lit(None, dtype=pl.Int64).alias(COLUMN))
-        others = [dim for dim in self._sweep.op.dims if dim != self._axis]
-        variant = frame[VARIANT]
-        by_variant = {**self._columns.columns, SPAN: self._spans}
-        found = frame.select(VARIANT, *others).with_columns(
-            **{name: values.gather(variant) for name, values in by_variant.items()}
-        )
-        return frame.with_columns(self._solved(found, self._columns).alias(COLUMN))
-
-    def _solved(self, frame: pl.DataFrame, columns: EstimateColumns) -> pl.Series:
-        """The sizes of rows; null where one has no calibration."""
-        common = self._line(columns.common)
-        pieces = [[common + self._line(parts) for parts in least] for _, least in columns.pieces]
-        slopes = [pl.min_horizontal([line.slope for line in least]) for least in pieces]
-
-        def real(of_line: Callable[[Line], pl.Expr]) -> pl.Expr:
-            return pl.max_horizontal([pl.min_horizontal(map(of_line, each)) for each in pieces])
-
-        frame = frame.with_columns(pl.max_horizontal(slopes).alias(PLATEAU))
-        frame = frame.with_columns(_rounded_up(real(Line.full)).alias(AT))
-        if (self._spans > 1).any():
-            span = pl.col(SPAN)
-            size = (pl.col(AT) / span).ceil() * span
-            row = _rounded_up(real(lambda line: line.within(size)))
-            frame = frame.with_columns(pl.max_horizontal(row, size - span + 1.0).alias(AT))
-        found = pl.when(pl.col(CALIBRATED) & (pl.col(AT) < LARGEST_COUNT)).then(AT)
-        return frame.select(found.cast(pl.Int64)).to_series()
-
-    def _line(self, parts: Parts) -> Line:
-        """A sum along the axis."""
-        sums: Mapping[str, list[pl.Expr]] = {"plain": [], "counted": [], "constant": []}
-        row, axis = self._sweep.op.dims[0], self._axis
-        for span, terms in parts.items():
-            for dims, name in terms.items():
-                sizes = [
-                    whole_size(dim, max(span, 1) if dim == row else 1)
-                    for dim in dims
-                    if dim != axis
-                ]
-                product = reduce(mul, sizes, pl.col(name))
-                kind = "constant" if axis not in dims else "counted" if span else "plain"
-                sums[kind].append(product)
-        return Line(**{name: reduce(add, each or [pl.lit(0.0)]) for name, each in sums.items()})
-
-
-def _rounded_up(real: pl.Expr) -> pl.Expr:
-    """The smallest whole size of a real one [1], Float64."""
-    return (real * (1.0 - ERROR)).ceil().clip(1.0, float(LARGEST_COUNT))
+        frame = frame.with_columns(ends[LAST])
+        if not ends["missed"].any():
+            return first_in_rows(frame, attains, full, pl.col(LAST))
+        later = pl.when(ends["missed"]).then(pl.col(LAST) + 1.0).otherwise(full)
+        frame = frame.with_columns(later.alias(FULL))

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import groupby, product
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.numbers import LARGEST_COUNT, exact
-from rooflines.critical.batches import (
-    CaseLines,
-    critical_batches,
-    largest_within,
-    row_of,
-    step_time,
-)
-from rooflines.critical.contexts import context_ceiling
-from rooflines.critical.fewest import fewest_chips, most_sequences
+from rooflines.critical.batches import batch_thresholds
+from rooflines.critical.contexts import context_ceiling, saturated_contexts
+from rooflines.critical.fewest import fewest_chips, stored
 from rooflines.critical.saturation import COLUMN
-from rooflines.critical.step_saturation import CaseEstimates
 from rooflines.model.step_columns import (
     OF_SPLIT,
     STEP_LIMITS,
@@ -27,12 +19,14 @@ from rooflines.model.step_columns import (
 )
 from rooflines.models.shape import DECODE
 from rooflines.sweep.sheet import key_columns
+from rooflines.sweep.steps import step_axis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.critical.contexts import Solution
     from rooflines.model.columns import Column
+    from rooflines.sweep.cases import Block
     from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.steps import StepCase
 
@@ -46,29 +40,28 @@ def step_thresholds(sweep: ModelSweep) -> pl.DataFrame:
     Returns:
         The columns of `step_threshold_columns`, in their order.
     """
-    asked, targets = sweep.config.thresholds, sweep.config.targets
-    cases = [case for block in sweep.blocks for case in block.cases]
-    batches: list[Row] = []
-    contexts: list[Row] = []
-    lines: list[dict[str, float]] = []
-    for case in cases if {"B", "S"}.intersection(asked) or targets else ():
-        own, estimates = CaseLines(case), CaseEstimates.of(case)
-        if "B" in asked or targets:
-            for row, line in batch_rows(sweep, own, estimates):
-                batches.append((case, row))
-                lines.append(line)
-        if "S" in asked and case.phase == DECODE:
-            contexts.extend((case, row) for row in context_rows(sweep, own, estimates))
-    if lines:
-        solved = critical_batches(lines).iter_rows(named=True)
-        for (_, row), found in zip(batches, solved, strict=True):
-            row.update(found)
-    rows = batches + contexts
+    asked = sweep.config.thresholds
+    groups = [
+        [case for block in blocks for case in block.cases]
+        for _, blocks in groupby(sweep.blocks, key=_of)
+    ]
+    frames: list[pl.DataFrame] = []
+    if "B" in asked or sweep.config.targets:
+        for cases in groups:
+            shape, phase = cases[0].model.shape, cases[0].phase
+            points = step_axis(shape, phase, sweep.contexts, sweep.new_tokens)
+            frames += batch_thresholds(cases, points, sweep.config.targets)
+    if "S" in asked:
+        rows = [row for cases in groups for row in context_rows(sweep, cases)]
+        frames.append(frame_of(rows))
     if "chips" in asked:
+        rows = []
+        cases = [case for group in groups for case in group]
         for case, sizes, (solution, fit) in fewest_chips(cases, sweep.batches, sweep.contexts):
             row = {"axis": "chips", **sizes, **solved_as(solution), "max_B_fit": stored(fit)}
             rows.append((case, row))
-    return frame_of(sweep, rows)
+        frames.append(frame_of(rows))
+    return pl.concat([in_step_form(frame, sweep) for frame in (*frames, pl.DataFrame())])
 
 
 def all_step_thresholds(sweeps: Sequence[ModelSweep]) -> pl.DataFrame:
@@ -85,45 +78,22 @@ def all_step_columns(sweeps: Sequence[ModelSweep]) -> tuple[Column, ...]:
     return step_threshold_columns(new_tokens=any(sweep.new_tokens is not None for sweep in sweeps))
 
 
-def batch_rows(
-    sweep: ModelSweep, lines: CaseLines, estimates: CaseEstimates | None
-) -> Iterator[tuple[dict[str, object], dict[str, float]]]:
-    """What is known of the smallest compute-bound batch at every T and S, for every target.
-
-    Yields:
-        The columns that are no solution, and the lines to solve.
-    """
-    targets, case = sweep.config.targets, lines.case
-    replicas = case.split.dp
-    fits = {context: most_sequences(case, case.split, context) for context in sweep.contexts}
-    for new, context in product(sweep.new_tokens or (1,), sweep.contexts):
-        step = case.step(1, context, new)
-        row: dict[str, object] = {
-            "axis": "B",
-            "T": new,
-            "S": context,
-            COLUMN: estimates and estimates.at(context, step.T).saturates(replicas),
-            "max_B_fit": stored(fits[context]),
-        }
-        line = row_of(lines, context, step.T)
-        if targets is None:
-            yield row, line
-            continue
-        time = step_time(lines, targets.time, context, step.T)
-        for target_s in targets.t_step_s:
-            most = largest_within(time, exact(target_s), replicas)
-            target = {"target_s": target_s, "time": targets.time, "max_B_latency": most}
-            yield {**row, **target}, line
+def _of(block: Block[StepCase]) -> tuple[str, str]:
+    """Model and phase: what cases with the same kernels share."""
+    return block.cases[0].name, block.cases[0].phase
 
 
-def context_rows(
-    sweep: ModelSweep, lines: CaseLines, estimates: CaseEstimates | None
-) -> Iterator[dict[str, object]]:
+def context_rows(sweep: ModelSweep, cases: Sequence[StepCase]) -> Iterator[Row]:
     """The largest context with a compute-bound batch at every T, of decode: a prompt is a batch."""
-    for new in sweep.new_tokens or (1,):
-        saturates = estimates and estimates.saturating_context(new)
-        solution = solved_as(context_ceiling(lines, new))
-        yield {"axis": "S", "T": new, **solution, COLUMN: saturates}
+    if cases[0].phase != DECODE:
+        return
+    new_tokens = sweep.new_tokens or (1,)
+    known = [case for case in cases if None not in case.kernel_estimates]
+    sizes = saturated_contexts(known, new_tokens).to_list() if known else []
+    saturates = dict(zip(product(known, new_tokens), sizes, strict=True))
+    for case, new in product(cases, new_tokens):
+        solution = solved_as(context_ceiling(case, new))
+        yield case, {"axis": "S", "T": new, **solution, COLUMN: saturates.get((case, new))}
 
 
 def solved_as(solution: Solution) -> dict[str, object]:
@@ -136,27 +106,27 @@ def solved_as(solution: Solution) -> dict[str, object]:
     }
 
 
-def stored(sequences: int | None) -> int | None:
-    """A number of sequences as a table has it [1]."""
-    return None if sequences is None or sequences > LARGEST_COUNT else sequences
-
-
-def frame_of(sweep: ModelSweep, rows: Sequence[Row]) -> pl.DataFrame:
-    """Thresholds with all their columns."""
-    columns = step_threshold_columns(new_tokens=sweep.new_tokens is not None)
-    names = [column.name for column in columns]
-    if not rows:
-        return pl.DataFrame(schema={name: KINDS.get(name, pl.Int64) for name in names})
-    keys = key_columns([case for case, _ in rows])
+def frame_of(rows: Sequence[Row]) -> pl.DataFrame:
+    """Rows with the keys of their cases."""
+    columns = dict.fromkeys(name for _, row in rows for name in row)
     values = {
         name: pl.Series([row.get(name) for _, row in rows], dtype=KINDS.get(name, pl.Int64))
-        for name in ("sweep", *names)
-        if name not in keys
+        for name in columns
     }
-    values["sweep"] = pl.Series([sweep.name], dtype=KINDS["sweep"]).new_from_index(0, len(rows))
-    frame = pl.DataFrame({**keys, **values})
-    return frame.with_columns(pl.when(pl.col("axis") != "chips").then(pl.col(*OF_SPLIT))).select(
-        names
+    return pl.DataFrame({**key_columns([case for case, _ in rows]), **values})
+
+
+def in_step_form(frame: pl.DataFrame, sweep: ModelSweep) -> pl.DataFrame:
+    """All columns of the thresholds, in their order and types; what the frame lacks is null."""
+    columns = step_threshold_columns(new_tokens=sweep.new_tokens is not None)
+    kinds = {column.name: KINDS.get(column.name, pl.Int64) for column in columns}
+    frame = frame.with_columns(sweep=pl.lit(sweep.name, dtype=pl.Categorical))
+    present = [
+        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in kinds.items()
+    ]
+    return frame.select(present).with_columns(
+        pl.when(pl.col("axis") != "chips").then(pl.col(*OF_SPLIT))
     )
 
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import product
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.numbers import exact
+from rooflines.critical.chips import chips_thresholds
 from rooflines.critical.rates import rate_thresholds
-from rooflines.critical.shards import shard_thresholds
 from rooflines.critical.sizes import dimension_thresholds
-from rooflines.critical.solving import WHOLE_PEAK
 from rooflines.model.columns import OUTCOMES, threshold_columns
 from rooflines.model.resources import OTHERS, RATES
 from rooflines.model.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from fractions import Fraction
 
     from rooflines.model.columns import Column
     from rooflines.sweep.sweep import Sweep
@@ -30,20 +27,21 @@ def sweep_thresholds(sweep: Sweep) -> pl.DataFrame:
     Returns:
         The columns of `columns.threshold_columns`, in their order.
     """
-    frames: list[pl.DataFrame] = []
-    for axis, share in product(sweep.solved, map(exact, sweep.config.shares)):
-        slices = slices_along(sweep, axis, share)
-        frames.extend(in_form(frame, sweep, axis, share) for frame in slices)
-    return pl.concat(frames) if frames else in_form(pl.DataFrame(), sweep, "", WHOLE_PEAK).clear()
+    frames = [
+        in_form(frame, sweep, axis, share)
+        for axis in sweep.solved
+        for share, frame in slices_along(sweep, axis)
+    ]
+    return pl.concat(frames) if frames else in_form(pl.DataFrame(), sweep, "", Fraction(1)).clear()
 
 
-def slices_along(sweep: Sweep, axis: str, share: Fraction) -> Iterator[pl.DataFrame]:
-    """The thresholds along one axis for a share of the attainable peak, in slices."""
+def slices_along(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl.DataFrame]]:
+    """The thresholds along one axis for shares of the attainable peak, in slices."""
     if axis == SHARDS:
-        return shard_thresholds(sweep, share)
+        return chips_thresholds(sweep)
     if axis in RATES:
-        return rate_thresholds(sweep, RATES[axis], share)
-    return dimension_thresholds(sweep, axis, share)
+        return rate_thresholds(sweep, RATES[axis])
+    return dimension_thresholds(sweep, axis)
 
 
 def in_form(frame: pl.DataFrame, sweep: Sweep, axis: str, share: Fraction) -> pl.DataFrame:

@@ -11,8 +11,8 @@ from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.catalogue import measured
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.unsupported import joining
-from rooflines.critical.batches import first
-from rooflines.critical.rates import factor_of
+from rooflines.critical.rates import latency_of, rates_at
+from rooflines.critical.search import first
 from rooflines.critical.steps import step_thresholds
 from rooflines.explanation.answer import Explanation
 from rooflines.explanation.question import as_published, formats_on
@@ -27,7 +27,7 @@ from rooflines.explanation.values import (
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.network import BETWEEN
 from rooflines.model.operation import MATRIX
-from rooflines.model.resources import MATH, NETWORK, RATES, RESOURCES
+from rooflines.model.resources import MATH, RATES, RESOURCES
 from rooflines.model.step_columns import HEADS
 from rooflines.models.dtypes import step_dtypes
 from rooflines.models.groups import touched_experts
@@ -55,10 +55,8 @@ def explained(sweep: ModelSweep) -> Explanation:
     step = case.step(sizes["B"], sizes["S"], sizes.get("T", 1))
     chip = sweep.chips[case.chip]
     thresholds = step_thresholds(sweep).to_dicts()
-    seconds = case.seconds(step)
-    times = {resource: seconds[resource.bound] for resource in RESOURCES}
-    parts = {resource: _parts(case, step, resource, times[resource]) for resource in RESOURCES}
-    uses = list(_uses(row, times, parts))
+    latencies = {each: float(latency_of(case.times.by[each.bound])) for each in RESOURCES}
+    uses = list(_uses(case, step, row, latencies))
     return Explanation(
         row=row,
         sizes=sizes,
@@ -70,7 +68,7 @@ def explained(sweep: ModelSweep) -> Explanation:
         groups=_groups(sweep, case, step),
         thresholds=thresholds,
         wider=_wider(sweep, chip, thresholds),
-        changes=list(_changes(uses, times, parts)),
+        changes=list(_changes(uses, row, latencies)),
         dtypes=_other_dtypes(sweep, row),
         context=case.model.shape.context,
         published=_published(case, chip),
@@ -100,19 +98,6 @@ def _published(case: StepCase, chip: Chip) -> str | None:
     return ", ".join([stored.weights, *own])
 
 
-def _parts(
-    case: StepCase, step: Step, resource: Resource, time_s: Fraction
-) -> list[tuple[Fraction, Fraction]]:
-    """What a resource's time is the sum of: max(work / rate, latency), as pairs of both [s]."""
-    if resource is not NETWORK:
-        return [(time_s, Fraction(0))]
-    extents = StepExtents(step)
-    parts = [least[0] for least in case.times.by[NETWORK.bound].pieces]
-    sends = [each.at(extents) for each in parts if set(each.terms) != {()}]
-    hops = [each.at(extents) for each in parts if set(each.terms) == {()}]
-    return [(max(sends, default=Fraction(0)), max(hops, default=Fraction(0)))]
-
-
 def _products(case: StepCase, step: Step) -> list[dict[str, Any]]:
     """The products by compute dtype: of linear kernels, then of attention where it is another."""
     found: dict[str, tuple[Fraction, Fraction]] = {}
@@ -135,40 +120,38 @@ def _products(case: StepCase, step: Step) -> list[dict[str, Any]]:
 
 
 def _uses(
-    row: Mapping[str, Any],
-    times: Mapping[Resource, Fraction],
-    parts: Mapping[Resource, Sequence[tuple[Fraction, Fraction]]],
+    case: StepCase, step: Step, row: Mapping[str, Any], latencies: Mapping[Resource, float]
 ) -> Iterator[Use]:
+    extents = StepExtents(step)
     for resource in RESOURCES:
-        if times[resource]:
-            working, waiting = map(sum, zip(*parts[resource], strict=True))
+        time_s, pieces = row[f"t_{resource.name}_s"], case.times.by[resource.bound].pieces
+        if time_s:
+            working = (each for least in pieces for each in least if each.terms.keys() != {()})
             yield Use(
                 resource=resource.name,
                 bound=resource.bound,
                 column=resource.work,
                 work=row[resource.work],
-                per_s=row[resource.work] / float(working),
-                latency_s=float(waiting),
-                time_s=row[f"t_{resource.name}_s"],
+                per_s=row[resource.work] / float(max(each.at(extents) for each in working)),
+                latency_s=latencies[resource],
+                time_s=time_s,
             )
 
 
 def _changes(
-    uses: Sequence[Use],
-    times: Mapping[Resource, Fraction],
-    parts: Mapping[Resource, Sequence[tuple[Fraction, Fraction]]],
+    uses: Sequence[Use], row: Mapping[str, Any], latencies: Mapping[Resource, float]
 ) -> Iterator[Change]:
-    per_s = {used.resource: used.per_s for used in uses}
+    times = {resource: row[f"t_{resource.name}_s"] for resource in RESOURCES}
+    solutions, per_s = rates_at(times, latencies), {used.resource: used.per_s for used in uses}
     for name, resource in RATES.items():
         if resource.name not in per_s:
             continue
-        solution = factor_of(resource, times, parts[resource])
-        factor = None if solution.factor is None else float(solution.factor)
+        factor = solutions[name]["critical_exact"]
         yield Change(
             rate=name,
             resource=resource.name,
-            outcome=solution.outcome,
-            limit=solution.limit,
+            outcome=solutions[name]["outcome"],
+            limit=solutions[name]["limit"],
             factor=factor,
             per_s=per_s[resource.name],
             needed_per_s=None if factor is None else per_s[resource.name] * factor,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.catalogue import measured
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.critical.rates import limit_share, needed_intensity, rate_factor
+from rooflines.critical.rates import latency_of, limit_share, needed_intensity, rates_at
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.answer import Explanation
 from rooflines.explanation.question import OPERATION, dtypes_on
@@ -44,7 +44,7 @@ def explained(sweep: Sweep) -> Explanation:
         uses=list(_uses(sweep, own, row)),
         thresholds=thresholds,
         limit_shares=_limit_shares(sweep, own, thresholds),
-        changes=list(_changes(sweep, own, sizes)),
+        changes=list(_changes(sweep, own, row)),
         dtypes=_other_dtypes(sweep, row),
         capacity_bytes=chip.memory[chip_rows.memory].capacity_bytes,
         softwares=softwares,
@@ -97,22 +97,26 @@ def _limit_shares(
     return shares
 
 
-def _changes(sweep: Sweep, own: ChipVariant, sizes: Mapping[str, int]) -> Iterator[Change]:
-    target, costs = sweep.target(*own), sweep.case(*own).costs
+def _changes(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[Change]:
+    target, case = sweep.target(*own), own[0].case(own[1])
+    solutions = rates_at(
+        {resource: row[f"t_{resource.name}_s"] for resource in RESOURCES},
+        {each: float(latency_of(case.times.by[each.bound])) for each in RESOURCES},
+    )
     for name, resource in RATES.items():
         rate = resource.rate(target)
-        if rate is None or not any(costs[resource.work].values()):
+        if rate is None or not row[resource.work]:
             continue
-        solution = rate_factor(sweep, own, resource, sizes)
-        factor = solution.factor
+        solution, per_s = solutions[name], float(rate.per_s)
+        factor = solution["critical_exact"]
         yield Change(
             rate=name,
             resource=resource.name,
-            outcome=solution.outcome,
-            limit=solution.limit,
-            factor=None if factor is None else float(factor),
-            per_s=float(rate.per_s),
-            needed_per_s=None if factor is None else float(rate.per_s * factor),
+            outcome=solution["outcome"],
+            limit=solution["limit"],
+            factor=factor,
+            per_s=per_s,
+            needed_per_s=None if factor is None else per_s * factor,
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 from operator import add, mul
@@ -11,42 +10,18 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.lazy import pl
 from rooflines.model.poly import Poly, total
-from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY, RESOURCES, memory_rate
+from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY
 
 if TYPE_CHECKING:
     from rooflines.model.costs import Term, Workload
     from rooflines.model.kernel import Kernel
-    from rooflines.model.target import Machine, Target
+    from rooflines.model.target import Machine
 
 Polynomial = Mapping[tuple[str, ...], Fraction]
 """The coefficient of every product of sizes."""
 
 MOVED = ("x", "out")
 """Operands whose bytes calibrations weigh besides all memory traffic."""
-
-
-def polynomials(workload: Workload, target: Target) -> dict[str, Polynomial]:
-    """The nominal quantities of a workload on a target, by the names of `form.Affine`.
-
-    Args:
-        workload: With tiles, the costs of the kernel are by its extents, all else by sizes.
-        target: Its efficiencies, a what-if, are not applied.
-
-    Returns:
-        Seconds of every resource that has work, without latencies, and of `x` and `out` between
-        memory and the unit; `depth`, the contracted elements of one chip [1].
-    """
-    nominal = replace(target, efficiency=dict.fromkeys(target.efficiency, Fraction(1)))
-    found: dict[str, Polynomial] = {}
-    for resource in RESOURCES:
-        rate, work = resource.rate(nominal), workload.costs[resource.work]
-        if rate is not None and work:
-            found[resource.name] = {dims: per / rate.per_s for dims, per in work.items()}
-    memory = memory_rate(nominal).per_s
-    more = weighed(workload)
-    for operand in MOVED:
-        found[operand] = {dims: held / memory for dims, held in more[operand].items()}
-    return {**found, "depth": more["depth"]}
 
 
 def weighed(workload: Workload) -> dict[str, Polynomial]:
@@ -61,12 +36,6 @@ def weighed(workload: Workload) -> dict[str, Polynomial]:
 def _polynomial(term: Term) -> Polynomial:
     coefficient, dims = term
     return {dims: coefficient}
-
-
-def whole_size(dim: str, tile: int) -> pl.Expr:
-    """The column of a size, rounded up to whole tiles, as Float64 [1]."""
-    size = pl.col(dim)
-    return ((size + (tile - 1)) // tile * tile if tile > 1 else size).cast(pl.Float64)
 
 
 def nominal_quantities(kernel: Kernel, machine: Machine, tile: int = 1) -> dict[str, Poly]:

@@ -324,8 +324,7 @@ SOLUTION = (
         "1",
         "smallest integer size at which t_estimate attains 90 % of its own plateau, the rate that "
         "it tends to as the size grows; efficiencies are not applied",
-        null="no calibration, the sweep has tiles, share is below 1, or axis is no dimension; or "
-        "2^62 or more",
+        null="no calibration, or axis is no dimension; or 2^62 or more",
     ),
     Column(
         "limit",

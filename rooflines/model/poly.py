@@ -30,16 +30,24 @@ TOUCHED = "touched"
 
 
 class SizeLine(NamedTuple):
-    """A polynomial along one size n: slope * n + constant + expert * touched(n).
+    """A polynomial along one size n: slope * n + constant + expert * touched(n) + spans of n.
 
     Attributes:
         slope, constant: By the other extents.
         expert: By the experts that the tokens use; empty without experts.
+        counted: By the extent that counts whole spans: what each of them adds, by other extents.
     """
 
     slope: Poly
     constant: Poly
     expert: Poly
+    counted: Mapping[str, Poly]
+
+    def scaled(self, scale: Fraction) -> SizeLine:
+        """The line of the same terms with another scale."""
+        slope, constant, expert = (each.scaled(scale) for each in self[:3])
+        counted = {extent: each.scaled(scale) for extent, each in self.counted.items()}
+        return SizeLine(slope, constant, expert, counted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +87,10 @@ class Poly:
     def __truediv__(self, divisor: Fraction | int) -> Poly:
         """A share, or the time of a work at a rate."""
         return Poly(self.terms, self.scale / divisor)
+
+    def scaled(self, scale: Fraction) -> Poly:
+        """The same terms with another scale."""
+        return Poly(self.terms, scale) if self.terms else self
 
     def renamed(self, extent: Callable[[str], str]) -> Poly:
         """The same by extents of other names."""
@@ -120,27 +132,24 @@ class Poly:
             size: The size.
             span: Elements of a span. Products that count elements are then taken at the last one of
                 each span, where they are largest [1].
-
-        Raises:
-            ValueError: It is no line along this size, such as a sum that counts other spans of it.
         """
-        slope: dict[Product, Fraction] = {}
-        constant: dict[Product, Fraction] = {}
-        expert: dict[Product, Fraction] = {}
+        parts: dict[str, dict[Product, Fraction]] = {"": {}, size: {}, TOUCHED: {}}
         for product, coefficient in self.terms.items():
             moving = [name for name in product if size in sizes_of(name)]
             rest = tuple(name for name in product if name not in moving)
-            if not moving:
-                constant[rest] = coefficient
-            elif moving == [size]:
-                slope[rest] = slope.get(rest, Fraction(0)) + coefficient * span
-            elif moving == [f"{size}/{span}"]:
-                slope[rest] = slope.get(rest, Fraction(0)) + coefficient
-            elif product[0].startswith(TOUCHED):
-                expert[product] = coefficient
-            else:
-                raise ValueError(f"{'*'.join(product)} is no line along {size}")
-        return SizeLine(*(Poly(part, self.scale) for part in (slope, constant, expert)))
+            (name,) = moving or [""]
+            if name.startswith(TOUCHED):
+                parts[TOUCHED][product] = coefficient
+                continue
+            if name == size:
+                coefficient *= span  # noqa: PLW2901, elements of a span
+            part = parts.setdefault(size if name == f"{size}/{span}" else name, {})
+            part[rest] = part.get(rest, Fraction(0)) + coefficient
+        constant, slope, expert = (
+            Poly(parts.pop(name), self.scale) for name in ("", size, TOUCHED)
+        )
+        counted = {extent: Poly(part, self.scale) for extent, part in parts.items()}
+        return SizeLine(slope, constant, expert, counted)
 
     def dominates(self, other: Poly) -> bool:
         """Whether every coefficient is at least that of another one: never the smaller of both."""

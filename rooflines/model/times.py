@@ -42,11 +42,16 @@ class Time:
     @classmethod
     def total(cls, parts: Iterable[tuple[int, Time]]) -> Time:
         """The sum of times, each a number of times."""
+        scaled = [
+            tuple(tuple(each * count for each in least) for least in summand)
+            for count, part in parts
+            for summand in part.summands
+        ]
+        if len(scaled) == 1:
+            return cls(tuple(scaled))
         alike: dict[object, list[Pieces]] = {}
-        for count, part in parts:
-            for summand in part.summands:
-                scaled = tuple(tuple(each * count for each in least) for least in summand)
-                alike.setdefault(_form(summand), []).append(scaled)
+        for summand in scaled:
+            alike.setdefault(_form(summand), []).append(summand)
         return cls(tuple(map(_added, alike.values())))
 
     @property

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.critical.split_lines import interpolated
+from rooflines.critical.chips import interpolated
 from rooflines.fits.choice import CalibrationChoice
 from rooflines.fits.collective_form import protocols, ring_steps
 from rooflines.fits.form import common, pieces

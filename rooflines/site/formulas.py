@@ -2,7 +2,7 @@
 
 No formula is written here, nor in the page: the coefficients are those of `model.costs`, the rates
 those of `model.resources`. N times a work or a time is a polynomial in the number of chips N, on
-each piece of `critical.split_lines`.
+each segment of `critical.chips`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rooflines.basics.numbers import LARGEST_COUNT, LARGEST_SIZE
 from rooflines.basics.text import PREFIXES, SMALL
 from rooflines.catalogue.dtypes import combinations_of
 from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
-from rooflines.critical.split_lines import (
+from rooflines.critical.chips import (
     ENDLESS,
     SINGLE,
     interpolated,

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rooflines.critical.split_lines import interpolated
+from rooflines.critical.chips import interpolated
 from rooflines.model.network import axes_text
 from rooflines.model.poly import TOUCHED, constant
 from rooflines.model.resources import RESOURCES, levels_of, math_rate, memory_rate, target_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from rooflines.sweep.space import AxisColumns, decode, length
+from rooflines.sweep.space import AxisColumns, decode, has_one_value, length
 
 BLOCK_ROWS = 2**16
 """Most rows of a block, so that it stays in the processor's cache; a longer last axis is one block
@@ -64,7 +64,7 @@ def blocked_product(
     fixed = {
         name: pl.lit(column[0], dtype=column.dtype)
         for name, column in values.items()
-        if column.n_unique() == 1
+        if has_one_value(column)
     }
     outer, inner = (_without(part, fixed) for part in (axes[:split], axes[split:]))
     if not outer or not inner:

@@ -18,8 +18,7 @@ from rooflines.model.poly import WINDOWED, Poly
 from rooflines.model.resources import MEMORY
 from rooflines.model.times import Time
 from rooflines.models.kernels import StepExtents
-from rooflines.sweep.metrics import quotient
-from rooflines.sweep.sheet import CASE, Value
+from rooflines.sweep.sheet import CASE, Value, quotient
 from rooflines.sweep.step_rows import StepSheet
 from rooflines.sweep.steps import REQUEST
 

@@ -16,8 +16,7 @@ import polars as pl
 
 from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, sizes_of
 from rooflines.sweep.blocked import Factors, block_start, blocked_product
-from rooflines.sweep.metrics import quotient
-from rooflines.sweep.space import axis_columns, odd_part
+from rooflines.sweep.space import axis_columns, has_one_value, odd_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,6 +52,18 @@ def extent(name: str) -> pl.Expr:
     product = reduce(mul, map(pl.col, sizes.split("*")))
     whole = (product + (int(span) - 1)) // int(span) if span else product
     return whole.cast(pl.Float64)
+
+
+def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:
+    """The Float64 nearest to a dividend over its divisor, the same in every slice of a table.
+
+    polars divides by a column of one value by multiplying with its reciprocal, which rounds twice:
+    3528 / 49 is then not 72. A slice of one row, or a thread's share of one row, is divided
+    instead, so the last digit would depend on how a table is cut. A divisor that is computed row by
+    row avoids both.
+
+    """
+    return dividend / (divisor + dividend * 0.0)
 
 
 class Value(NamedTuple):
@@ -107,7 +118,7 @@ class Sheet:
         cases_outer = len(self._before) < self._split
         sides = single[: self._split], single[self._split :]
         near = sides[0] if cases_outer else sides[1]
-        one = {name for axis in single for name in axis if axis[name].n_unique() == 1}
+        one = {name for axis in single for name in axis if has_one_value(axis[name])}
         self._near = {name for axis in near for name in axis} | one
         here = self.factors.outer_factors, self.factors.inner_factors
         self._here, self._there = here if cases_outer else here[::-1]
@@ -157,7 +168,7 @@ class Sheet:
     def put(self, name: str, values: pl.Series) -> None:
         """Add a column with a value for each case."""
         values = values.cast(self._texts.get(name, values.dtype))
-        if values.n_unique() > 1:
+        if not has_one_value(values):
             self.varying.add(name)
         elif self._several:
             self._gathered[name] = pl.lit(values[0], dtype=values.dtype)
@@ -215,18 +226,21 @@ class Sheet:
             return Value(late=self.quotient(pl.col(column), name))
         return self._sum(polys)
 
+    def know(self, column: str, polys: Sequence[Poly]) -> None:
+        """Have later polynomials that are multiples of these use a column."""
+        self._works.setdefault(tuple(map(terms_id, polys)), (column, list(polys)))
+
     def _sum(self, polys: Sequence[Poly | None], parts: Sequence[int] | None = None) -> Value:
         """A sum of products of extents; coefficients are multiplied by `parts`."""
         own = [None if each is None else each.coefficients for each in polys]
-        scales = parts or [1] * len(own)
         constant = self.constant if parts is None else self._shared_constant
         early: list[pl.Expr] = []
         late: dict[tuple[str, ...], list[pl.Expr]] = {}
         for product in dict.fromkeys(name for each in own if each for name in each):
-            values = [
-                None if each is None else float(each.get(product, 0) * scale)
-                for each, scale in zip(own, scales, strict=True)
-            ]
+            found = [None if each is None else each.get(product, 0) for each in own]
+            if parts is not None:
+                found = [each and each * part for each, part in zip(found, parts, strict=True)]
+            values = [None if each is None else float(each) for each in found]
             if not product and self._several and parts is None:
                 return Value(late=constant(values))
             near = [extent(name) for name in product if sizes_of(name) <= self._near]

@@ -14,8 +14,7 @@ from rooflines.model.step_columns import TWIN
 from rooflines.sweep.cases import Block, Case
 from rooflines.sweep.estimate_rows import estimate_stages
 from rooflines.sweep.footprints import footprint_columns, footprint_stages
-from rooflines.sweep.metrics import quotient
-from rooflines.sweep.sheet import Sheet, Value, first_longest
+from rooflines.sweep.sheet import Sheet, Value, first_longest, quotient
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

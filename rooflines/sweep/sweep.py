@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
-from rooflines.basics.numbers import whole
+from rooflines.basics.numbers import exact, whole
 from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
 from rooflines.catalogue.entries import shares_of
@@ -197,6 +197,11 @@ class Sweep:
         """The axes that thresholds are solved for: dimensions, shards, and rates."""
         wanted = self.config.thresholds
         return self.op.dims[:1] if wanted is None else tuple(wanted)
+
+    @property
+    def shares(self) -> list[Fraction]:
+        """The shares of the attainable peak that thresholds are solved for [1]."""
+        return list(map(exact, self.config.shares))
 
     @property
     def first_solved(self) -> str | None:

@@ -113,7 +113,7 @@ class Critical:
         if never or not close(row["critical_exact"], max(*roots, Fraction(0))):
             wrong += ["critical_exact"] if not never or row["critical_exact"] is not None else []
         estimated = oracle.first_saturated(setting, axis, sizes, row["shards"])
-        for name, value in (estimated if row["share"] == 1 else oracle.NO_ESTIMATE).items():
+        for name, value in estimated.items():
             if row[name] != value:
                 wrong.append(f"{name}, which is {value}")
         limit = self._limit(ahead, works, never, row["critical"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any
@@ -11,16 +12,13 @@ from typing import Any
 import pytest
 
 import rooflines
-from rooflines.critical.batches import extents_at
-from rooflines.critical.rates import factor_of
-from rooflines.critical.split_lines import on_chips
 from rooflines.critical.steps import step_thresholds
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.model.costs import evaluate
 from rooflines.model.poly import TOUCHED
 from rooflines.model.resources import MATH, OTHERS, RATES, RESOURCES
+from rooflines.models.cache import entries_moved, pairs
 from rooflines.models.groups import touched_experts
-from rooflines.sweep.estimates import estimates
 
 HUGE = 2**240
 """A size at which only the fastest growing terms count."""
@@ -147,6 +145,11 @@ def wrong_sizes(seed):
     return len(rows), wrong
 
 
+def is_bound_on(exact, one, sizes, chips):
+    """Whether a variant on another number of chips is compute-bound."""
+    return exact.is_bound((one[0], replace(one[1], axes=(chips,))), sizes, *OTHERS)
+
+
 def wrong_chips(seed):
     """The largest numbers of chips that are not the exact ones."""
     config = config_of(seed, sharding=SPLITS, shards=[2], thresholds=["shards"])
@@ -158,10 +161,25 @@ def wrong_chips(seed):
         one = cases[row["chip"], row["dtypes"], row["sharding"]]
         sizes = {dim: row[dim] for dim in "BDF"}
         most = sweep.links(one[0])[0].domain or 1
-        bound = (n for n in range(most, 0, -1) if exact.is_bound(on_chips(one, n), sizes, *OTHERS))
+        bound = (n for n in range(most, 0, -1) if is_bound_on(exact, one, sizes, n))
         if row["critical"] != next(bound, None):
             wrong.append(row)
     return len(rows), wrong
+
+
+def exact_factor(resource, times, latency_s):
+    """The factor on a rate at which a row is compute-bound, None: none; and its limit."""
+    math_s, longest = times[MATH], max(OTHERS, key=times.__getitem__)
+    rest = max((each for each in OTHERS if each is not resource), key=times.__getitem__)
+    if math_s >= times[longest]:
+        return Fraction(1), None
+    if resource is MATH:
+        return math_s / times[longest], longest.bound
+    if latency_s > math_s:
+        return None, resource.bound
+    if times[rest] > math_s:
+        return None, rest.bound
+    return times[resource] / math_s, resource.bound
 
 
 def wrong_rates(seed):
@@ -173,33 +191,30 @@ def wrong_rates(seed):
     for row in rows:
         one = cases[row["chip"], row["dtypes"], row["sharding"], row["shards"]]
         sizes, resource = {dim: row[dim] for dim in "BDF"}, RATES[row["axis"]]
-        terms, per_s, latency_s = exact.parts(one)[resource]
-        parts = [(evaluate(terms, sizes) / per_s, latency_s)]
-        found = factor_of(resource, exact.times(one, sizes), parts)
-        same = row["limit"] == found.limit and (row["critical_exact"] is None) == (
-            found.factor is None
-        )
-        if found.factor is not None:
-            same = same and abs(row["critical_exact"] / found.factor - 1) < 1e-12
+        *_, latency_s = exact.parts(one)[resource]
+        factor, limit = exact_factor(resource, exact.times(one, sizes), latency_s)
+        same = row["limit"] == limit and (row["critical_exact"] is None) == (factor is None)
+        if factor is not None:
+            same = same and abs(row["critical_exact"] / factor - 1) < 1e-12
         if not same:
             wrong.append(row)
     return len(rows), wrong
+
+
+class Extents(dict):
+    """Sizes, and whole spans of them."""
+
+    def __missing__(self, name):
+        size, _, span = name.partition("/")
+        return -(-self[size] // int(span))
 
 
 def time_of(estimate, axis, others):
     """The estimate along an axis [s]."""
 
     def time(size):
-        at = {**others, axis: size}
-        whole = dict(at)
-        if estimate.row:
-            whole[estimate.row] = -(-at[estimate.row] // estimate.span) * estimate.span
-
-        def total(each):
-            return evaluate(each.plain, at) + evaluate(each.counted, whole)
-
-        largest = max(min(map(total, piece.least)) for piece in estimate.pieces)
-        return total(estimate.common) + largest
+        at = Extents({**others, axis: size})
+        return estimate.common.at(at) + max(each.at(at) for each in estimate.by.values())
 
     return time
 
@@ -224,8 +239,7 @@ def wrong_estimates(seed):
         **{key: value for key, value in more.items() if value},
     }
     sweep = rooflines.load_config({"sweeps": {"s": sweep_form}, "charts": []}).sweep("s")
-    variants = list(sweep.chip_variants)
-    known = dict(zip(by_key(sweep), estimates(sweep, variants), strict=True))
+    known = {key: chip.case(variant).estimate for key, (chip, variant) in by_key(sweep).items()}
     rows, wrong = sweep_thresholds(sweep).sample(2_000, seed=seed).to_dicts(), []
     for row in rows:
         estimate = known[row["chip"], row["dtypes"], row["sharding"], row["shards"]]
@@ -235,8 +249,7 @@ def wrong_estimates(seed):
         axis, others = row["axis"], {dim: row[dim] for dim in "BDF" if dim != row["axis"]}
 
         time = time_of(estimate, axis, others)
-        far = HUGE * estimate.span
-        slope = (time(2 * far) - time(far)) / far
+        slope = (time(2 * HUGE) - time(HUGE)) / HUGE  # a multiple of all spans
         good = partial(saturated, time, slope)
         if not smallest(row["saturates_estimate"], good):
             wrong.append(row)
@@ -286,10 +299,10 @@ def wrong_steps(seed):
 
 def is_bound(case, batch, context, new, *, strict=False):
     """Whether a step is compute-bound, in exact arithmetic; a tie is not where `strict`."""
-    extents: dict[str, Fraction | int] = {
-        **extents_at(case.model.shape, context, new),
-        "B": batch,
-    }
+    extents: dict[str, Any] = {"T": new, "S": context, "B": batch}
+    for _, window in case.model.shape.windows:
+        extents[f"pairs:{window or ''}"] = pairs(context, new, window)
+        extents[f"entries:{window or ''}"] = entries_moved(context, new, window)
     polys = [p for time in case.times.by.values() for piece in time.pieces for p in piece]
     for name in {name for poly in polys for terms in poly.terms for name in terms}:
         if name.startswith(TOUCHED):

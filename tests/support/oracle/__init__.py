@@ -52,7 +52,7 @@ Conventions, where the model leaves a choice:
 
 from oracle.critical import thresholds
 from oracle.critical_chips import last_good
-from oracle.critical_sizes import NO_ESTIMATE, first_saturated, thresholds_along
+from oracle.critical_sizes import first_saturated, thresholds_along
 from oracle.network import (
     Link,
     families,
@@ -94,7 +94,6 @@ __all__ = [
     "LARGEST",
     "NAMED",
     "NEARLY_TIED",
-    "NO_ESTIMATE",
     "PLAIN_LINK",
     "RESOURCES",
     "Case",

@@ -9,7 +9,7 @@ from typing import Any
 
 from oracle.critical_chips import most_chips
 from oracle.critical_sizes import (
-    NO_ESTIMATE,
+    first_saturated,
     thresholds_along,
 )
 from oracle.operations import operation_of
@@ -90,5 +90,6 @@ def thresholds(
                 yield {**keys, **most_chips(setting, row.sizes)}
             else:
                 solved = thresholds_along(setting, axis, row.sizes, row.keys["shards"])
-                yield {**keys, **solved, **(NO_ESTIMATE if share != 1 else {})}
+                attained = first_saturated(row.setting, axis, row.sizes, row.keys["shards"])
+                yield {**keys, **solved, **attained}
     assert set(sweep["thresholds"]) <= {*operation.dims, "shards", *RATES}

@@ -44,13 +44,17 @@ def real_size(difference: Callable[[int], Fraction], step: int) -> Fraction:
     return Fraction(0) if one == two else step * (1 - one / (two - one))
 
 
+def step_along(setting: Setting, axis: str, chips: int) -> int:
+    """Return the elements of a tile over all chips that share the axis; 1 without tiles."""
+    tile = setting.tile.get(axis, 1)
+    return tile * (chips if axis == setting.sharding.split and axis in setting.tile else 1)
+
+
 def thresholds_along(
     setting: Setting, axis: str, sizes: Mapping[str, int], chips: int
 ) -> dict[str, Any]:
     """Return the thresholds of one setting along one dimension, at the sizes of the others."""
-    step = setting.tile.get(axis, 1) * (
-        chips if axis == setting.sharding.split and axis in setting.tile else 1
-    )
+    step = step_along(setting, axis, chips)
 
     def terms(resource: str, size: int) -> list[Fraction]:
         last = -(-size // step) * step  # of the tile
@@ -83,7 +87,6 @@ def thresholds_along(
         tends_to = (far["math"] - near["math"]) / growth if growth else None
     outcome = "never" if never else "always" if critical == 1 else "found"
     return {
-        **first_saturated(setting, axis, sizes, chips),
         "outcome": "beyond-2^62" if not never and stored_size(critical) is None else outcome,
         "critical": stored_size(critical),
         "critical_exact": None if never else max(real.values()),
@@ -108,10 +111,11 @@ def first_saturated(
     Where rows are computed in whole tiles, more of the rate is attained at the last row of each
     than before it; from the last row of one to that of the next it only grows.
     """
-    if setting.calibration is None or setting.tile:
+    if setting.calibration is None:
         return NO_ESTIMATE
-    probe = {**sizes, axis: 1}
-    step = setting.in_whole_tiles(probe, chips)[axis] if axis == setting.operation.dims[0] else 1
+    step = step_along(setting, axis, chips)
+    if axis == setting.operation.dims[0] and not setting.tile:
+        step = setting.in_whole_tiles({**sizes, axis: 1}, chips)[axis]
 
     def time(size: int) -> Fraction:
         found: Fraction = setting.estimate({**sizes, axis: size}, chips)["t_estimate_s"]

@@ -1,0 +1,246 @@
+"""Times along one size, as columns: the cases and all other sizes are rows.
+
+Along a size n a polynomial is slope * n + constant. The experts that tokens use are concave in n,
+and rows that are computed in whole spans are a staircase: both are columns of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from math import log1p
+from operator import add, mul
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.model.poly import ZERO, Poly, SizeLine
+from rooflines.sweep.cases import Block, Case
+from rooflines.sweep.sheet import Sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rooflines.model.times import Time
+    from rooflines.sweep.axes import Axis
+
+ROWS_AT_ONCE = 2**20
+"""Rows computed together, so that memory does not grow with the sweep."""
+
+DECAY = "#decay"
+"""Of experts that an element more leaves unused, the share that it uses, as a rate [1]."""
+
+Pieces = list[list[str]]
+"""Names of lines: of each piece the least counts, of these the largest."""
+
+Summand = tuple[int, Pieces]
+"""How often pieces are added to a sum, and these."""
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Rows of which whole spans are computed together.
+
+    Attributes:
+        rows: Rows of an element of the size [1].
+        span: Rows of a span [1].
+    """
+
+    rows: pl.Expr
+    span: float
+
+    def full(self, size: pl.Expr) -> pl.Expr:
+        """Spans of a size, if all are full [1]."""
+        return size * self.rows / self.span
+
+    def whole(self, size: pl.Expr) -> pl.Expr:
+        """Whole spans of a size [1]."""
+        return self.full(size).ceil()
+
+    def last(self, size: pl.Expr) -> pl.Expr:
+        """The largest size that needs no more spans [1]."""
+        return pl.max_horizontal((self.whole(size) * self.span / self.rows).floor(), size)
+
+
+class Along:
+    """Polynomials of cases along a size, by name.
+
+    Args:
+        cases: The cases.
+        axes: The other sizes, slowest first; cases are slower than all.
+        size: The size.
+        spans: For every case the elements that are counted as one; none: 1 [1].
+
+    Attributes:
+        rows: Cases times points of the other sizes [1].
+        spans: The extents that count whole spans of the size, by name.
+    """
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        axes: Sequence[Axis],
+        size: str,
+        spans: Sequence[int] = (),
+    ) -> None:
+        block = Block((), tuple(cases), tuple(axes))
+        self.rows, self.spans, self._size = block.rows, dict[str, Spans](), size
+        self._sheet, self._of_case = Sheet([block]), spans or [1] * len(cases)
+        self._lines: dict[tuple[int, int], tuple[Poly, SizeLine]] = {}
+        self._parts: dict[str, list[str]] = {}
+        self._stages: list[dict[str, pl.Expr]] = []
+        self._decays = [0.0] * len(cases)
+
+    def put(self, name: str, values: pl.Series) -> None:
+        """Add a column with a value for each case."""
+        self._sheet.put(name, values)
+
+    def ask(self, named: Mapping[str, Sequence[Poly]]) -> None:
+        """Ask for the lines of polynomials, by name; multiples of earlier ones are a quotient.
+
+        Lines are columns `#slope:<name>` and `#constant:<name>`, with experts also
+        `#expert:<name>`, of all experts; with whole spans `#<extent>:<name>`.
+        """
+        columns: dict[str, pl.Expr] = {}
+        known: dict[str, list[Poly]] = {}
+        for name, polys in named.items():
+            lines = [self.line(*each) for each in zip(polys, self._of_case, strict=True)]
+            parts = {
+                "slope": [line.slope for line in lines],
+                "constant": [line.constant for line in lines],
+                **{
+                    extent: [line.counted.get(extent, ZERO) for line in lines]
+                    for extent in dict.fromkeys(extent for line in lines for extent in line.counted)
+                },
+            }
+            self._parts[name] = [part for part, each in parts.items() if any(each)]
+            for part, each in parts.items():
+                column = f"#{part}:{name}"
+                columns[column] = self._sheet.total(self._sheet.poly(each))
+                known[column] = each
+            self.spans |= {extent: self._counted(extent) for extent in parts if "/" in extent}
+            columns |= self._experts(name, lines)
+        self._stages.append(columns)
+        for column, polys in known.items():
+            self._sheet.know(column, polys)
+
+    def ask_time(self, name: str, times: Sequence[Time | None]) -> Pieces:
+        """Ask for the lines of a time; what a case lacks is zero."""
+        pieces, asked = [], dict[str, list[Poly]]()
+        for index, leasts in enumerate(slots(times)):
+            named = {f"{name}:{index}:{number}": polys for number, polys in enumerate(leasts)}
+            pieces.append(list(named))
+            asked |= named
+        self.ask(asked)
+        return pieces
+
+    def line(self, poly: Poly, span: int) -> SizeLine:
+        """A polynomial along the size; those with the same terms are looked at once."""
+        key = id(poly.terms), span
+        if key not in self._lines:
+            unscaled = Poly(poly.terms)
+            self._lines[key] = unscaled, unscaled.along(self._size, span)
+        return self._lines[key][1].scaled(poly.scale)
+
+    def has(self, part: str, name: str) -> bool:
+        """Whether a line has a part: `slope`, `constant`, `expert`, or an extent."""
+        return part in self._parts[name]
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """All that was asked for, in slices."""
+        stages = [*self._stages]
+        if any(self._decays):
+            decay = pl.col("T").cast(pl.Float64) * self._sheet.constant(self._decays)
+            stages.append({DECAY: decay})
+        for start in range(0, self.rows, ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, self.rows)
+            yield self._sheet.frame(stages, start, stop).collect()
+
+    def _counted(self, extent: str) -> Spans:
+        sizes, _, span = extent.partition("/")
+        others = [pl.col(size).cast(pl.Float64) for size in sizes.split("*") if size != self._size]
+        return Spans(reduce(mul, others, pl.lit(1.0)), float(span))
+
+    def _experts(self, name: str, lines: Sequence[SizeLine]) -> dict[str, pl.Expr]:
+        """The column of experts; all of a model are used by the same tokens."""
+        if not any(line.expert for line in lines):
+            return {}
+        seconds = [0.0] * len(lines)
+        for index, line in enumerate(lines):
+            for (of,), each in line.expert.coefficients.items():
+                experts, per_token, share = of.partition(":")[2].split(",")
+                seconds[index] = float(each * int(experts))
+                decay = -float(Fraction(share)) * log1p(-int(per_token) / int(experts))
+                self._decays[index] = decay
+        self._parts[name].append("expert")
+        return {f"#expert:{name}": self._sheet.constant(seconds)}
+
+    # ------------------------------------------------------------ values at a size
+
+    def at(self, size: pl.Expr, summands: Sequence[Summand], *, whole: bool = True) -> pl.Expr:
+        """A sum of maxima of minima of lines at a size [s].
+
+        Args:
+            size: The size [1].
+            summands: How often, and which pieces.
+            whole: Whether spans are whole; else all are full.
+        """
+        spans = {
+            f"#{extent}:": each.whole(size) if whole else each.full(size)
+            for extent, each in self.spans.items()
+        }
+        power = pl.col(DECAY) * -size
+        used = (power * -0.5).tanh() * (1.0 + power.exp())  # 1 - exp(power)
+        factors = {"#slope:": size, "#expert:": used, **spans}
+
+        def value(name: str) -> pl.Expr:
+            parts = [
+                pl.col(f"{prefix}{name}") * factor
+                for prefix, factor in factors.items()
+                if self.has(prefix[1:-1], name)
+            ]
+            return reduce(add, [pl.col(f"#constant:{name}"), *parts])
+
+        return summed(summands, value)
+
+    def growth(self, summands: Sequence[Summand]) -> pl.Expr:
+        """What an element adds to a sum where the size is large and all spans are full [s]."""
+        one = pl.lit(1.0)
+
+        def value(name: str) -> pl.Expr:
+            full = [
+                pl.col(f"#{extent}:{name}") * each.full(one)
+                for extent, each in self.spans.items()
+                if self.has(extent, name)
+            ]
+            return reduce(add, [pl.col(f"#slope:{name}"), *full])
+
+        return summed(summands, value)
+
+
+def slots(times: Sequence[Time | None]) -> list[list[list[Poly]]]:
+    """The pieces of a time in several cases, side by side; what a case lacks is zero.
+
+    Returns:
+        For each piece the polynomials of which the least counts; for each of these a list, by case.
+    """
+    found = [((ZERO,),) if time is None else time.pieces for time in times]
+    pieces = []
+    for index in range(max(map(len, found))):
+        leasts = [each[index] if index < len(each) else (ZERO,) for each in found]
+        width = max(map(len, leasts))
+        pieces.append([[least[min(n, len(least) - 1)] for least in leasts] for n in range(width)])
+    return pieces
+
+
+def summed(summands: Sequence[Summand], value: Callable[[str], pl.Expr]) -> pl.Expr:
+    """A sum of maxima of minima of values of lines."""
+    return reduce(
+        add,
+        [
+            pl.max_horizontal([pl.min_horizontal(list(map(value, least))) for least in pieces])
+            * float(count)
+            for count, pieces in summands
+        ],
+    )
