@@ -209,6 +209,13 @@ def test_a_new_config_is_valid_and_answers_its_question(question, here, capsys):
     assert frame["critical"].drop_nulls().len() > 3
 
 
+def test_a_config_of_a_quantised_model_has_the_dtypes_that_it_is_published_in(here, capsys):
+    said(capsys, "new", "--model", "gpt-oss-120b", "-o", "one.yaml")
+    (sweep,) = rooflines.load_config(here / "one.yaml").model_sweeps.values()
+    (dtypes,) = sweep.config.dtypes
+    assert (dtypes.label, dtypes.weights, dtypes.experts) == ("published", "bf16", "mxfp4")
+
+
 def test_a_config_about_ones_own_model_runs(here, capsys):
     said(capsys, "new", "--model", "qwen3-8b", "-o", "one.yaml")
     entry = model_entries()["qwen3-8b"].model_dump(exclude_none=True)

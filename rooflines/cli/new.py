@@ -16,6 +16,9 @@ QUESTIONS = {
 }
 """The questions, each with a config in `examples`, and what the config answers."""
 
+CHIP = "h100-sxm"
+"""The chip of question `model`."""
+
 EXAMPLES = """
 \b
 Examples:
@@ -64,14 +67,19 @@ def _of_model(text: str, model: str, question: str) -> str:
     import json  # noqa: PLC0415, help is fast
 
     from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
+    from rooflines.catalogue.chips import chip_entries  # noqa: PLC0415, the same
+    from rooflines.explanation.question import as_published  # noqa: PLC0415, the same
     from rooflines.models.resolve import is_path, model_named  # noqa: PLC0415, the same
 
     if question != "model":
         raise RooflinesError("--model", "is for question model", "write `rooflines new model`")
     shape = model_named(model)
     entry = f"{{name: mine, hf: {json.dumps(model)}}}" if is_path(model) else shape.name
+    dtypes = as_published(shape, [chip_entries()[CHIP]])
+    own = {"models:": f"    models: [{entry}]\n"}
+    if not isinstance(dtypes, str):
+        pairs = ", ".join(f"{key}: {value}" for key, value in dtypes.items())
+        own["dtypes:"] = f"    dtypes: [{{name: published, {pairs}}}]\n"
     _, *rest = text.splitlines(keepends=True)
     head = f"# {model} on 8 H100: which batch, how many tokens a second, does it fit?\n"
-    return head + "".join(
-        f"    models: [{entry}]\n" if line.lstrip().startswith("models:") else line for line in rest
-    )
+    return head + "".join(own.get((line.split() or [""])[0], line) for line in rest)
