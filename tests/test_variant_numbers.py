@@ -14,8 +14,7 @@ from test_wrong_input import FULL
 import rooflines
 from rooflines.catalogue import chips as catalogue
 from rooflines.catalogue.entries import Level, Network, Peak, Power
-from rooflines.catalogue.forms import numbers_of
-from rooflines.catalogue.parts import source_in
+from rooflines.catalogue.parts import NUMBERS, PRINTED, source_in
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +83,10 @@ def test_a_variant_may_set_a_number_that_its_base_lacks(path):
 
 def test_every_number_of_a_part_can_be_set():
     assert {path.rpartition(".")[2] for path in SETTABLE} == {
-        name for part in (Peak, Level, Network, Power) for name in numbers_of(part)
+        name
+        for part in (Peak, Level, Network, Power)
+        for name in part.model_fields
+        if name in {*NUMBERS, PRINTED}
     }
 
 

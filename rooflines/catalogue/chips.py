@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import (
     Mistakes,
@@ -19,20 +19,16 @@ from rooflines.basics.errors import (
 )
 from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.catalogue.entries import Chip, DtypeFile, Price, Sourced, is_source
+from rooflines.catalogue.entries import Chip, DtypeFile, Price, is_source
 from rooflines.catalogue.forms import (
     checked,
-    checked_domain,
     checked_name,
-    is_entry,
-    numbers_of,
-    parts_of,
 )
-from rooflines.catalogue.parts import source_in
+from rooflines.catalogue.parts import NUMBERS, PRINTED, source_in
 from rooflines.model.operation import OPERANDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from rooflines.basics.yaml_file import JSON
 
@@ -239,48 +235,32 @@ def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dic
 def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[str, Any]) -> None:
     """Set a number, or a whole part that the base lacks, at a dotted path."""
     *steps, last = path.split(".")
-    part, kind = _part_at(entry, steps, path, variant)
+    part, tree = entry, path.partition(".")[0]
+    for index, step in enumerate(steps):
+        may_lack = tree in Chip.model_fields if index == 0 else tree in BY_DTYPE
+        if step not in part and not may_lack:
+            raise _no_number(path, step, part, variant)
+        part = part.setdefault(step, {})
+        if not isinstance(part, dict):
+            raise _no_number(path, step, NUMBERS, variant)
     source = variant.get("source") or "the config"
-    if not is_entry(kind):
-        (_, form) = get_args(kind)
-        if last in part or not is_entry(form) or not isinstance(value, Mapping):
-            raise _no_number(path, last, part, variant)
-        part[last] = {"source": source, **value} if issubclass(form, Sourced) else {**value}
+    if steps and isinstance(value, Mapping) and last not in part:
+        part[last] = {"source": source, **value} if tree in PARTS else {**value}
         return
-    if not steps or last not in numbers_of(kind):
-        raise _no_number(path, last, numbers_of(kind) if steps else parts_of(kind), variant)
+    if not steps or last not in {*NUMBERS, PRINTED}:
+        raise _no_number(path, last, NUMBERS if len(steps) > 1 else part, variant)
     with placed(path):
-        if last == "domain":
-            part[last] = None if value is None else checked_domain(value)
-        else:
-            part[last] = number(value)
+        part[last] = value if last == "domain" else number(value)
     if last == "flops_per_s":
-        for about_sparsity in ("printed_with_sparsity", "halved"):
+        for about_sparsity in (PRINTED, "halved"):
             if ".".join([*steps, about_sparsity]) not in variant:
                 part.pop(about_sparsity, None)
     if last == "hop_latency_s" and part.get("typical_hop_latency_s", part[last]) < part[last]:
         del part["typical_hop_latency_s"]  # the base's
-    if issubclass(kind, Sourced):
-        sources = {
-            key: source_in(part.get("source"), key)
-            for key in numbers_of(kind)
-            if key in part and key != last
-        }
+    if tree in (*PARTS, "power"):
+        others = [key for key in part if key in {*NUMBERS, PRINTED} - {last}]
+        sources = {key: source_in(part.get("source"), key) for key in others}
         part["source"] = {**{key: text for key, text in sources.items() if text}, last: source}
-
-
-def _part_at(
-    entry: dict[str, Any], steps: Sequence[str], path: str, variant: Mapping[str, Any]
-) -> tuple[dict[str, Any], Any]:
-    """The part of an entry at the steps of a path, added where absent, and its type."""
-    part, kind = entry, Chip
-    for step in steps:
-        known = parts_of(kind) if is_entry(kind) else part
-        if step not in known and (is_entry(kind) or steps[0] not in BY_DTYPE):
-            raise _no_number(path, step, known, variant)
-        kind = known[step] if is_entry(kind) else get_args(kind)[1]
-        part = part.setdefault(step, {})
-    return part, kind
 
 
 def _no_number(

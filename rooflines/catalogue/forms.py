@@ -9,18 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date
-from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
     Literal,
-    TypeGuard,
     TypeVar,
-    Union,
-    get_args,
-    get_origin,
 )
 
 from pydantic import (
@@ -148,42 +143,6 @@ Name = Annotated[
     WithJsonSchema({"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"}),
 ]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
-
-
-def plain_type(annotation: Any) -> Any:  # noqa: ANN401, Python has no type of types that covers unions
-    """The type of a field without None, single words and its validators."""
-    if get_origin(annotation) is Annotated:
-        return plain_type(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        kinds = [
-            plain_type(kind)
-            for kind in get_args(annotation)
-            if kind is not NoneType and get_origin(kind) is not Literal
-        ]
-        return kinds[0] if len(kinds) == 1 else annotation
-    return annotation
-
-
-def parts_of(kind: type[Entry]) -> dict[str, Any]:
-    """The types of the entries, and of mappings of entries, in a kind of entry, by key."""
-    types = {name: plain_type(field.annotation) for name, field in kind.model_fields.items()}
-    return {
-        name: part for name, part in types.items() if get_origin(part) is dict or is_entry(part)
-    }
-
-
-def is_entry(kind: object) -> TypeGuard[type[Entry]]:
-    """Whether a type is a kind of entry."""
-    return isinstance(kind, type) and issubclass(kind, Entry)
-
-
-def numbers_of(kind: type[Entry]) -> list[str]:
-    """The keys of the numbers that a kind of entry can have."""
-    return [
-        name
-        for name, field in kind.model_fields.items()
-        if plain_type(field.annotation) in (int, float)
-    ]
 
 
 def path_of(location: tuple[str | int, ...]) -> str:

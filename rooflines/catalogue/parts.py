@@ -36,6 +36,9 @@ NUMBERS = {
 }
 """The numbers of an entry by their keys: what is counted, and its unit."""
 
+PRINTED = "printed_with_sparsity"
+"""The with-sparsity figure that is printed, which is no number of the chip."""
+
 SHARES = ("measured", "efficiency", "calibration")
 """Parts with shares of a chip's rates, not rates."""
 
@@ -168,7 +171,7 @@ def records(chip: Chip, part: ChipPart) -> Iterator[NumberRecord]:
     sourced = entry if isinstance(entry, Sourced) else None
     peak = entry if isinstance(entry, Peak) else None
     for key, value in numbers(entry).items():
-        if key != "printed_with_sparsity":
+        if key != PRINTED:
             yield {
                 "path": f"{part.path}.{key}",
                 "part": part.label,
