@@ -16,7 +16,7 @@ from rooflines.measured.kernels import kernel_frame
 from rooflines.measured.summary import measured_frame, summaries
 from rooflines.model.dictionary import column_records
 from rooflines.model.operation import OPERANDS
-from rooflines.models.table import shape_rows
+from rooflines.models.sheet import shape_rows
 from rooflines.results.chip_numbers import chip_numbers
 from rooflines.results.model_shapes import shapes_frame
 from rooflines.sweep.recipes import skipped_records

@@ -20,7 +20,7 @@ from plain_files import plain_file
 
 from rooflines import RooflinesError, models
 from rooflines.catalogue.forms import checked
-from rooflines.models.cache import cache_shares, entries_moved, pairs
+from rooflines.models.cache import entries_moved, pairs, shares_of
 from rooflines.models.counts import parameters_of
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
@@ -222,8 +222,8 @@ def test_chips_beyond_the_key_value_heads_replicate_the_cache():
     assert share(1) == whole == 8 * share(8)
     assert share(16) * 16 == 2 * whole
     assert share(16, "batch") * 16 == whole
-    latent = models.load("deepseek-v3").shape
-    assert (cache_shares(latent, 16), cache_shares(latent, 16, "batch")) == (1, 16)
+    heads = models.load("deepseek-v3").shape.attention.cache_heads
+    assert (shares_of(heads, 16), shares_of(heads, 16, "batch")) == (1, 16)
 
 
 def test_latent_attention_is_absorbed_in_decode_and_expanded_in_prefill():

@@ -179,13 +179,3 @@ def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
                 f"is {chips}, which neither divides the {cached} key-value heads nor is a multiple",
                 "use a number of chips that shares or replicates the heads evenly",
             )
-
-
-def cache_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> int:
-    """Parts into which tp chips split the cache of attention [1]; the rest is replicated.
-
-    Raises:
-        RooflinesError: As of `check_shares`.
-    """
-    check_shares(shape, tp, cache_split)
-    return shares_of(shape.attention.cache_heads, tp, cache_split)

@@ -126,7 +126,7 @@ def max_batch(  # noqa: PLR0913, the last has a default
         context: S, tokens of each sequence [1].
         bits: Bits per element by class of tensors, with those of the cache [bit].
         split: How chips share the model.
-        cache_split: `heads` or `batch`, as in `cache_shares`.
+        cache_split: `heads` or `batch`, as in `check_shares`.
 
     Returns:
         dp * floor((capacity - weights on a chip) / cache of one sequence on a chip); 0 if the

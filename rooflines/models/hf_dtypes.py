@@ -191,7 +191,7 @@ def _algorithm(name: object, group: object) -> str:
     if not isinstance(name, str) or name not in known:
         problem = f"is {quote(name)}, which is no algorithm that is known"
         raise RooflinesError("quant_algo", problem, FIX, close=close_to(name, known))
-    found = known[name]
+    found = str(known[name])
     block = dtype_entries().formats[found].block
     if None not in (group, block) and group != block:
         raise RooflinesError("group_size", f"is {quote(group)}, not {block}", FIX)

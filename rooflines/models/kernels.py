@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route
-from rooflines.model.operation import operation
 from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, Poly, constant, total
-from rooflines.model.sharding import sharding
 from rooflines.models.cache import BY_BATCH, entries_moved, pairs, shares_of
 from rooflines.models.groups import (
     MATMULS,
@@ -84,23 +82,16 @@ class Placement(NamedTuple):
     collective: str | None = None
 
 
-@cache
-def placement_of(layout: Layout) -> Placement:
-    """The placement of a layout: that of a matmul under a sharding, or of two in a row."""
-    if layout in ("heads", "whole"):
-        return Placement(reads=layout == "whole", writes=layout == "whole")
-    first, last = {
-        "column": ("column", "column"),
-        "row": ("contracting/all-reduce", "contracting/all-reduce"),
-        "fused": ("column", "contracting/all-reduce"),
-    }[layout]
-    matmul = operation("matmul")
-    before, after = sharding(first, matmul), sharding(last, matmul)
-    return Placement(
-        str(before.split) not in matmul.x,
-        str(after.split) not in matmul.out,
-        dict(after.transfers).get("out"),
-    )
+ALL_REDUCE = "all-reduce"
+
+PLACEMENTS: Mapping[Layout, Placement] = {
+    "column": Placement(reads=True, writes=False),
+    "row": Placement(reads=False, writes=True, collective=ALL_REDUCE),
+    "heads": Placement(reads=False, writes=False),
+    "fused": Placement(reads=True, writes=True, collective=ALL_REDUCE),
+    "whole": Placement(reads=True, writes=True),
+}
+"""By layout: of `row` each chip has sums that are added up, of `fused` a column, then a row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +157,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         weights = constant(used * next(iter(weights.terms.values())))
     parts = split.dp * shares_of(group.heads, split.shards, sharing.cache_split)
     cached = amount(group.cache, sharing.bytes_of("cache", group.bits) / parts)
-    placement = placement_of(group.layout)
+    placement = PLACEMENTS[group.layout]
     alone, shared = Fraction(1, split.chips if over_all else split.dp), Fraction(1, split.chips)
     size = sharing.bytes_of("activations")
     x = amount(group.reads, size * (alone if placement.reads else shared))
@@ -229,7 +220,7 @@ def _transfers(
     if over_all:
         yield transfer("all-gather", outputs)
         return
-    summed = placement_of(group.layout).collective
+    summed = PLACEMENTS[group.layout].collective
     with_experts = group.name == "shared" and split.parts == 1  # one sum for both
     if summed is not None and not with_experts:
         yield transfer(summed, outputs)

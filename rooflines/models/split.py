@@ -12,7 +12,7 @@ from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.numbers import LARGEST_SIZE, whole
 from rooflines.catalogue.forms import Count, Entry
 from rooflines.model.network import PAIR, axes_text, parse_axes
-from rooflines.models.cache import BY_HEADS, cache_shares
+from rooflines.models.cache import BY_HEADS, check_shares
 
 if TYPE_CHECKING:
     from rooflines.models.shape import Shape
@@ -129,7 +129,7 @@ class Split(Entry):
         Raises:
             RooflinesError: tp does not share the heads evenly, or ep the experts.
         """
-        cache_shares(shape, self.shards, cache_split)
+        check_shares(shape, self.shards, cache_split)
         if self.parts == 1:
             return
         if shape.moe is None or not shape.moe_layers:

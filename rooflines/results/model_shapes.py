@@ -23,7 +23,7 @@ def shapes_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """Rows of models as a frame in the form of the column dictionary.
 
     Args:
-        rows: From `rooflines.models.table.shape_rows`.
+        rows: From `rooflines.models.sheet.shape_rows`.
     """
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 

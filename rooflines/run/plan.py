@@ -12,7 +12,7 @@ from rooflines.basics.numbers import exact
 from rooflines.catalogue.chips import chip_entries, chip_sources, dtype_entries
 from rooflines.charts import registry
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.models.table import shape_rows
+from rooflines.models.sheet import shape_rows
 from rooflines.results.folders import (
     CHARTS,
     INDEX,

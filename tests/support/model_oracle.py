@@ -68,10 +68,10 @@ def _attention(a: Entry, width: int) -> Iterator[Piece]:
         return
     q, k, out = a["N"] * a["H"], a["K"] * a["H"], a["N"] * (a.get("v") or a["H"])
     v = 0 if a.get("one_tensor") else a["K"] * (a.get("v") or a["H"])
-    gates = {"element": out, "head": a["N"]}.get(a.get("gate"), 0)
+    gates = {"element": out, "head": a["N"]}.get(str(a.get("gate")), 0)
     yield _plain(MATRIX, width * q + width * k + width * v + width * gates + out * width)
-    biases = {"qkv": q + k + v, "qkvo": q + k + v + width}.get(a.get("bias"), 0)
-    norms = {"head": a["H"] + a["H"], "all": q + k}.get(a.get("qk_norm"), 0)
+    biases = {"qkv": q + k + v, "qkvo": q + k + v + width}.get(str(a.get("bias")), 0)
+    norms = {"head": a["H"] + a["H"], "all": q + k}.get(str(a.get("qk_norm")), 0)
     yield _plain(VECTOR, biases + norms + (a["N"] if a.get("sinks") else 0))
 
 

@@ -54,10 +54,16 @@ def mixers(draw: st.DrawFn, layers: int) -> dict[str, Any]:
         return {kind: window}
     if kind == "sparse":
         among = draw(count)
-        sparse = {"tokens": tokens, "layers": among, "own": draw(st.integers(1, among))}
+        sparse: dict[str, Any] = {
+            "tokens": tokens,
+            "layers": among,
+            "own": draw(st.integers(1, among)),
+        }
         sparse |= {"heads": draw(some), "dim": 16, "bits": draw(st.sampled_from([None, 8]))}
         return {kind: {**sparse, "weighted": draw(st.booleans())}}
-    state = {key: draw(st.sampled_from([1, 4, 16])) for key in ("key", "value", "groups", "conv")}
+    state: dict[str, Any] = {
+        key: draw(st.sampled_from([1, 4, 16])) for key in ("key", "value", "groups", "conv")
+    }
     state["kind"] = draw(st.sampled_from(["gated-delta", "kda", "mamba2"]))
     state |= {"layers": draw(count), "heads": draw(some), "bits": draw(st.sampled_from([16, 32]))}
     return {kind: {**state, "full_gate": draw(st.booleans())}}

@@ -163,7 +163,7 @@ def projections(a: Entry, width: int, phase: str) -> list[tuple[str, int, int, i
     """Matrices of attention: name, weights, elements in and out per token, and what is split."""
     if a.get("kind") != "mla":
         out = a["N"] * (a.get("v") or a["H"])
-        gates = {"element": out, "head": a["N"]}.get(a.get("gate"), 0)
+        gates = {"element": out, "head": a["N"]}.get(str(a.get("gate")), 0)
         into = a["N"] * a["H"] + entry_elements(a) + gates
         return [("qkv", width * into, width, into, "out"), ("o", out * width, out, width, "in")]
     query, cached = a["N"] * (a["nope"] + a["rope"]), a["kv_rank"] + a["rope"]
@@ -393,8 +393,8 @@ def attentions(chip: OneChip) -> Iterator[Kernel]:
     for a, windows in parts:
         suffix = "" if a == entry["attention"] else "-window"
         *before, last = projections(a, width, chip.case.phase)
-        for name, *sizes in before:
-            yield chip.linear(len(windows), (name + suffix, *sizes))
+        for matrix in before:
+            yield chip.linear(len(windows), (matrix[0] + suffix, *matrix[1:]))
         if sparse := entry.get("sparse"):
             indexers = model_oracle.indexers(entry)
             rank, queries = a.get("q_rank") or width, sparse["heads"] * sparse["dim"]
@@ -404,8 +404,7 @@ def attentions(chip: OneChip) -> Iterator[Kernel]:
             yield chip.inner(indexers, chip.indexer())
         for window in dict.fromkeys(windows):
             yield chip.inner(windows.count(window), chip.attention(a, window))
-        name, *sizes = last
-        yield chip.linear(len(windows), (name + suffix, *sizes))
+        yield chip.linear(len(windows), (last[0] + suffix, *last[1:]))
 
 
 def state_projections(s: Entry, width: int) -> list[tuple[str, int, int, int, str]]:
