@@ -265,6 +265,8 @@ def test_groups_move_the_activations_that_a_kernel_reads_and_writes():
 
 def test_one_sequence_reads_the_experts_of_one_token():
     groups = models.load("deepseek-v3").groups("decode")
+    (core,) = (group for group in groups if group.name == "attention")
+    assert core.flops == {("B", "pairs"): 278_528}  # of a token of context in one layer
     one = models.work(groups, "weights", models.Step(1, 4096))
     assert f"{float(one):.2g}" == "3.7e+10"
     many = models.work(groups, "weights", models.Step(4096, 4096))

@@ -100,7 +100,7 @@ def test_the_config_of_a_model_can_be_given(tmp_path, capsys):
         assert "as published" in shown
     file.write_text('{"model_type": "mamba"}')
     assert cli.run(["models", str(file)]) == 2
-    assert capsys.readouterr().err.startswith(f"{file}: model_type is 'mamba', which is no family")
+    assert capsys.readouterr().err.startswith(f"{file}: model_type is 'mamba': every layer is")
 
 
 def test_the_file_of_the_workflow_has_the_models(tmp_path):
