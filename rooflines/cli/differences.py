@@ -11,12 +11,13 @@ from rooflines import api
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import counted, significant
 from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.cli.chips import BANDWIDTH, PEAK
 from rooflines.cli.output import one_chip
 from rooflines.config import load_config
 from rooflines.model.columns import TEXTS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
     from rooflines.config import Config
@@ -31,6 +32,9 @@ SCHEMA = {
     "ratio": pl.Float64,
     "because_of": pl.String,
 }
+
+MAIN = "bf16"
+"""The dtype combination of the summary."""
 
 RATES = ("flops_per_s", "bytes_per_s")
 """Last words of the numbers that a critical batch on one chip depends on."""
@@ -84,21 +88,28 @@ def of_chips(one: str, other: str, config: str | None = None) -> Differences:
             f"{one} and {other}: {len(numbers):,} of {counted(len({*first, *second}), 'number')} "
             f"differ; ratio is {other} / {one}"
         ),
-        (
-            f"Critical B of a matmul with D = F = {SIZE:,}: {len(differ):,} of "
-            f"{counted(len(critical), 'dtype combination')} on both chips differ"
-        ),
+        *_main(first, second, critical),
+        _prices(one, other, chips),
     ]
-    summary.append(_prices(one, other, chips))
-    if known := [row for row in differ if row["ratio"] is not None]:
-        most = max(known, key=lambda row: abs(math.log(row["ratio"])))
-        name = most["what"].removeprefix("critical B, ")
-        summary.append(
-            f"Most with {name}: {_text(most['one'])} and {_text(most['other'])}, "
-            f"because of {most['because_of']}"
-        )
     frame = pl.DataFrame([*numbers, *differ], schema=SCHEMA, orient="row")
     return Differences((one, other), summary, frame)
+
+
+def _main(
+    first: Mapping[str, float], second: Mapping[str, float], critical: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """The ratios of the peak and the memory's bandwidth, and what they make of the critical B."""
+    factors = [
+        f"{name} × {significant(second[path] / first[path])}"
+        for name, path in (("bf16 peak", PEAK), ("memory bandwidth", BANDWIDTH))
+        if path in first and path in second
+    ]
+    for row in critical:
+        if row["what"] == f"critical B, {MAIN}":
+            both = f"{_text(row['one'])} and {_text(row['other'])}"
+            factors.append(f"compute-bound from B = {both} (a layer of {SIZE:,} x {SIZE:,})")
+    if factors:
+        yield ", ".join(factors)
 
 
 def _prices(one: str, other: str, chips: Mapping[str, Chip]) -> str:
