@@ -11,7 +11,7 @@ from rooflines.charts.registry import kinds
 from rooflines.charts.views import ALL, titled, view_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import altair as alt
     import polars as pl
@@ -69,95 +69,67 @@ def view(
     return titled(view_of(found, results, sweep, several, case), title)
 
 
-def roofline(results: Results, sweep: str, **choices: Option | Sequence[str]) -> alt.LayerChart:
-    """The roofline of a chip with memory levels, links and peaks, or of several chips together.
+def _drawing(kind: str, summary: str, choices: str) -> Callable[..., alt.LayerChart]:
+    """The function that draws a kind of chart."""
+
+    def draw(
+        results: Results,
+        sweep: str,
+        **choices: Any,  # noqa: ANN401, options, and names of chips
+    ) -> alt.LayerChart:
+        return chart_of(view(kind, results, sweep, **choices).spec())
+
+    draw.__name__ = draw.__qualname__ = kind.replace("-", "_")
+    draw.__doc__ = f"""{summary}
 
     Args:
         results: Where numbers come from.
-        sweep: The sweep, whose rows are operating points.
-        choices: As of `view`: `chip` (or `all`, with `chips`), `dtypes`, `shape`, `basis`.
+        sweep: The sweep, or the set of timings.
+        choices: As of `view`: {choices}.
     """
-    return _chart("roofline", results, sweep, choices)
+    return draw
 
 
-def chips(results: Results, sweep: str, **choices: Option | Sequence[str]) -> alt.LayerChart:
-    """Chips compared by their ridge, or by the peak that a dollar or a watt buys.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep.
-        choices: As of `view`: `by` (`ridge`, `dollar`, `watt`), `seller`, `dtypes`, `chips`.
-    """
-    return _chart("chips", results, sweep, choices)
-
-
-def attained(results: Results, sweep: str, **choices: Option | Sequence[str]) -> alt.LayerChart:
-    """Attained FLOP/s over a size, with the first compute-bound sizes, and bands where calibrated.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep.
-        choices: As of `view`: `chip`, `dtypes`, `model`, `basis`.
-    """
-    return _chart("attained", results, sweep, choices)
-
-
-def critical(results: Results, sweep: str, **choices: Option | Sequence[str]) -> alt.LayerChart:
-    """Critical sizes as a table: over two sizes, layers and chips, dtypes, or numbers of chips.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep.
-        choices: As of `view`: `by` (such as `D x F`, `layer x chip`), `chip`, `dtypes`, `model`,
-            `shape`, `split`, `chips`.
-    """
-    return _chart("critical", results, sweep, choices)
-
-
-def who_binds(results: Results, sweep: str, **choices: Option | Sequence[str]) -> alt.LayerChart:
-    """The bottleneck over a size and numbers of chips, another size, or several chips.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep.
-        choices: As of `view`: `by` (`shards`, a dimension, `chip`), `chip`, `dtypes`, `split`,
-            `shape`, `basis`, `chips`.
-    """
-    return _chart("who-binds", results, sweep, choices)
-
-
-def time(results: Results, sweep: str, **choices: Option | Sequence[str]) -> alt.LayerChart:
-    """Where the time of a model's layers goes, by resource or by kernel.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep, of a model's shapes.
-        choices: As of `view`: `by` (`resource`, `kernel`), `model`, `chip`, `dtypes`, `shards`, and
-            the size, such as `B`.
-    """
-    return _chart("time", results, sweep, choices)
-
-
-def front(results: Results, sweep: str, **choices: Option | Sequence[str]) -> alt.LayerChart:
-    """Throughput against interactivity of decoding: the best batches and splits of each chip.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep of whole models.
-        choices: As of `view`: `model`, `dtypes`, `S`, `basis`, `chips`.
-    """
-    return _chart("front", results, sweep, choices)
-
-
-def measured(results: Results, timings: str, **choices: Option | Sequence[str]) -> alt.LayerChart:
-    """Timings beside the model: measured over predicted time, or dots under the roof.
-
-    Args:
-        results: Where numbers come from.
-        timings: The set of timings.
-        choices: As of `view`: `by` (`ratio`, `roof`), `chip`, `dtypes`, `software`.
-    """
-    return _chart("measured", results, timings, choices)
+roofline = _drawing(
+    "roofline",
+    "The roofline of a chip with memory levels, links and peaks, or of several chips together.",
+    "`chip` (or `all`, with `chips`), `dtypes`, `shape`, `basis`",
+)
+chips = _drawing(
+    "chips",
+    "Chips compared by their ridge, or by the peak that a dollar or a watt buys.",
+    "`by` (`ridge`, `dollar`, `watt`), `seller`, `dtypes`, `chips`",
+)
+attained = _drawing(
+    "attained",
+    "Attained FLOP/s over a size, with the first compute-bound sizes, and bands where calibrated.",
+    "`chip`, `dtypes`, `model`, `basis`",
+)
+critical = _drawing(
+    "critical",
+    "Critical sizes as a table: over two sizes, layers and chips, dtypes, or numbers of chips.",
+    "`by` (such as `D x F`, `layer x chip`), `chip`, `dtypes`, `model`, `shape`, `split`, `chips`",
+)
+who_binds = _drawing(
+    "who-binds",
+    "The bottleneck over a size and numbers of chips, another size, or several chips.",
+    "`by` (`shards`, a dimension, `chip`), `chip`, `dtypes`, `split`, `shape`, `basis`, `chips`",
+)
+time = _drawing(
+    "time",
+    "Where the time of a model's step goes, by kernel over the batch or by resource.",
+    "`by` (`kernel`, `resource`), `model`, `chip`, `dtypes`, `split`, `phase`, `S`, `basis`, `B`",
+)
+front = _drawing(
+    "front",
+    "Throughput against interactivity of decoding: the best batches and splits of each chip.",
+    "`model`, `dtypes`, `S`, `basis`, `chips`",
+)
+measured = _drawing(
+    "measured",
+    "Timings beside the model: measured over predicted time, or dots under the roof.",
+    "`by` (`ratio`, `roof`), `chip`, `dtypes`, `software`",
+)
 
 
 def kernels(
@@ -178,7 +150,3 @@ def kernels(
         RooflinesError: No kernel has both operations and memory traffic.
     """
     return chart_of(kernels_view(kernels, chip, chips, title).spec())
-
-
-def _chart(kind: str, results: Results, sweep: str, choices: dict[str, Any]) -> alt.LayerChart:
-    return chart_of(view(kind, results, sweep, **choices).spec())

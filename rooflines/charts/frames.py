@@ -170,7 +170,7 @@ def dtypes_by_chip(source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any 
     elif hasattr(source, "blocks"):
         cases = (case for block in source.blocks for case in block.cases)
         known = (case for case in cases if case.machine.level.capacity_bytes is not None)
-        pairs = [(case.chip, case.dtypes.label) for case in known]
+        pairs = list(dict.fromkeys((case.chip, case.dtypes.label) for case in known))
         pairs.sort(key=lambda pair: source.config.chips.index(pair[0]))
     else:
         ranked = sorted(source.cases, key=lambda case: -case.timings)

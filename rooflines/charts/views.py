@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, quote
@@ -186,7 +187,6 @@ class Kind:
         name: What a config calls it.
         heading: What the site calls it.
         caption: How to read it.
-        order: Its position among all.
         source: What it is of: `sweeps`, `model_sweeps` or `measurements`.
         menus: What can be chosen of a sweep, given what has been chosen.
         view: The picture of one choice.
@@ -200,7 +200,6 @@ class Kind:
     name: str
     heading: str
     caption: str
-    order: int
     menus: Callable[[Any, Mapping[str, Option]], Sequence[Menu]]
     view: Callable[..., View]
     source: str = "sweeps"
@@ -280,7 +279,7 @@ def cases(
     """
     found: list[dict[str, Option]] = []
     for caps in CAPS:
-        found = list(_cases(kind, source, offered, caps, {}))
+        found = list(islice(_cases(kind, source, offered, caps, {}), MOST_VIEWS + 1))
         if len(found) <= MOST_VIEWS:
             break
     return found[:MOST_VIEWS]

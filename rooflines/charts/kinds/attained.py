@@ -46,8 +46,9 @@ MARGINS, HEADROOM = Margins(left=4.6, right=2.6), 1.12
 NAME_ROOM, PAST_EDGE = 14.0, 2.0
 """Width of a curve's name, and how far a number may reach into the right margin [em]."""
 
-MIDDLE, ANCHORED = 0.55, (0.2, 0.95)
-"""The best place of a name down the plot, and the part of its width that has names [1]."""
+MIDDLE, ANCHORED, MOST_ANCHORS = 0.55, (0.2, 0.95), 12
+"""The best place of a name down the plot, the part of its width that has names, and the points of
+a curve that are tried [1]."""
 
 SIDES = ("br", "r", "tl", "l", "b", "t", "tr", "bl")
 AT_PEAK = [Place(0.3, -0.8, "left")]
@@ -244,7 +245,7 @@ def _labels(
         at = found.get(name, 0)
         later = " · never" if at is None else f" · from {count(at)}" if at > high else ""
         text = shorten(name, NAME_ROOM, bold=True) + later
-        points = sorted(path, key=far)
+        points = sorted(path, key=far)[:MOST_ANCHORS]
         labels.append(Label(text, points, "value", sides=SIDES, distance=0.5))
     stems = [[(at, 0.0), (at, top)] for at in feet.values()]
     placed = labelled(MARGINS, plane, labels, [*paths.values(), *stems])
@@ -377,7 +378,6 @@ KIND = Kind(
         "What the operation attains over one of its sizes, every byte counted. A dot is the "
         "first compute-bound size; a curve without one never reaches the roof."
     ),
-    order=30,
     menus=menus,
     view=view,
     needs=(

@@ -316,7 +316,6 @@ KIND = Kind(
         "arithmetic intensity from which on a kernel can be compute-bound; prices are compared "
         "at one seller and month."
     ),
-    order=20,
     menus=menus,
     view=view,
     needs=(Need("two chips with a known bandwidth of the main memory", lambda s: bool(_able(s))),),

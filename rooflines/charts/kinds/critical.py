@@ -383,7 +383,6 @@ KIND = Kind(
         "The smallest compute-bound size, exact to the last integer; the smaller number is for a "
         "smaller share of the peak. Grey: never, however large the size."
     ),
-    order=40,
     menus=menus,
     view=view,
     needs=(

@@ -320,7 +320,6 @@ KIND = Kind(
         "lines join the best of each chip. Nominal times are lower bounds, of one kernel after "
         "the other."
     ),
-    order=70,
     source="model_sweeps",
     menus=menus,
     view=view,

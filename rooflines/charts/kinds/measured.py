@@ -249,7 +249,6 @@ KIND = Kind(
         "Timed matmuls beside the bound of the chip's nominal rates, and the estimate of its "
         "calibration where it has one: measured over predicted time, or dots under the roof."
     ),
-    order=80,
     source="measurements",
     menus=menus,
     view=view,

@@ -330,7 +330,6 @@ KIND = Kind(
         "memory, thin ones are other memory levels, links to a second chip and compute dtypes. "
         "Left of the ridge one chip is memory-bound, right of it compute-bound."
     ),
-    order=10,
     menus=menus,
     view=view,
     needs=(

@@ -113,7 +113,7 @@ def view(  # noqa: PLR0913, the menus
         sizes = frames.apart(sorted(parts["B"].unique().to_list()), MOST_ROWS)
         rows = rows.filter(pl.col("B").is_in(sizes))
         drawn, params, marks = _stacks(parts.filter(pl.col("B").is_in(sizes)), sizes)
-        says = _kernel_sentences(parts, on)
+        says = _kernel_sentences(parts, on, [{"chip": chip}])
     else:
         rows = rows.filter(B=B)
         if rows.is_empty():
@@ -330,7 +330,9 @@ def _subtitle(rows: pl.DataFrame, of: Mapping[str, Option], by: str, basis: str)
     return f"{setting}. Least times, kernel after kernel{exposed * sent}."
 
 
-def _kernel_sentences(parts: pl.DataFrame, on: str) -> Iterator[Sentence]:
+def _kernel_sentences(
+    parts: pl.DataFrame, on: str, rows: Sequence[Mapping[str, str]]
+) -> Iterator[Sentence]:
     """The kernels that take longest at large batches, and from which on they do."""
     first = parts.sort("B", "seconds", "place", descending=[False, True, False]).unique(
         "B", keep="first", maintain_order=True
@@ -340,11 +342,11 @@ def _kernel_sentences(parts: pl.DataFrame, on: str) -> Iterator[Sentence]:
     starts = min(size for size in first["B"] if size > max(others, default=0))
     verb = "takes" if last in {"attention", "vocabulary"} else "take"
     if others:
-        yield Sentence(text=f"{on}: {last} {verb} longest from B = {starts:,}")
+        yield Sentence(text=f"{on}: {last} {verb} longest from B = {starts:,}", rows=rows)
     shares = [f"{100 * each:.0f}" for each in parts.filter(family=last)["share"]]
     low, high = min(shares, key=float), max(shares, key=float)
     span = f"{low} to {high}" if low != high else low
-    yield Sentence(text=f"{on}: {last} {verb} {span} % of the time")
+    yield Sentence(text=f"{on}: {last} {verb} {span} % of the time", rows=rows)
 
 
 def _resource_sentences(rows: pl.DataFrame, on: str) -> Iterator[Sentence]:
@@ -370,7 +372,6 @@ KIND = Kind(
         "By resource: the time that each takes by itself; the longest, in full colour, is the "
         "least time of the kernels."
     ),
-    order=60,
     source="model_sweeps",
     menus=menus,
     view=view,

@@ -279,7 +279,6 @@ KIND = Kind(
         "Which resource takes longest, and the share of the peak that is attained if everything "
         "overlaps. A row is empty where the network does not join that many chips."
     ),
-    order=50,
     menus=menus,
     view=view,
     needs=(

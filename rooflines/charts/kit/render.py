@@ -14,7 +14,6 @@ from PIL import Image
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.charts.kit import VEGA_LITE
-from rooflines.charts.kit.palette import palettized
 from rooflines.charts.kit.text import FONTS
 from rooflines.charts.kit.themes import SIZES, UNTITLED_TOP, Margins, config, themed
 
@@ -159,14 +158,14 @@ def rastered(drawn: str, scale: float = PNG_SCALE) -> Image.Image:
 
 
 def encoded(picture: Image.Image, colours: int = COLOURS) -> bytes:
-    """A picture as PNG with a palette; backgrounds and areas keep their exact colours.
+    """A picture as PNG with a palette, found by median cut.
 
     Args:
         picture: In RGB.
         colours: Size of the palette [1].
     """
     written = io.BytesIO()
-    indexed = palettized(picture, colours)
+    indexed = picture.quantize(colours, dither=Image.Dither.NONE)
     indexed.save(written, "PNG", compress_level=COMPRESSION)
     return written.getvalue()
 
