@@ -11,6 +11,7 @@ from hf_configs import config_of
 from plain_files import plain_file
 
 from rooflines import RooflinesError, models
+from rooflines.models.family import CHUNKS_NOTE
 from rooflines.models.shape import Shape
 
 ENTRIES: dict[str, dict[str, Any]] = plain_file("models.yaml")["models"]
@@ -78,7 +79,7 @@ def test_stated_dtypes_are_the_defaults():
 
 def test_what_is_left_out_is_noted():
     notes = {
-        "llama-4-scout": "the text part; encoders are not counted",
+        "llama-4-scout": f"the text part; encoders are not counted; {CHUNKS_NOTE}",
         "deepseek-v3": "without the layers for multi-token prediction",
         "llama-3.1-8b": None,
     }

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 SLIDING, CHUNKED = "sliding_attention", "chunked_attention"
 """Values of `layer_types`, besides `FULL` and `LINEAR`."""
 
+CHUNKS_NOTE = (
+    "attention in chunks is taken as a window of their size, which reads more just past a multiple"
+)
+
 DENSE, SPARSE_MLP = "dense", "sparse"
 """Values of `mlp_layer_types`."""
 
@@ -71,6 +75,7 @@ def with_rope(keys: Keys) -> list[bool]:
     if len(rotary) != layers or any(kind not in (0, 1) for kind in rotary):
         problem = f"is no list of a 0 or 1 for each of the {layers} layers"
         raise RooflinesError("no_rope_layers", problem, "correct it, or leave it out")
+    keys.assumed.append(CHUNKS_NOTE)
     return [bool(kind) for kind in rotary]
 
 
