@@ -90,8 +90,8 @@ def _add(summary: Summary, recipe: JSON, frame: pl.LazyFrame, room: int) -> None
         return
     summary.chips = every
     shown = table.join(lines.head(room), on=SummaryLine._fields, how="semi", nulls_equal=True)
-    for *line, chip, outcome, critical in shown.iter_rows():
-        by_chip = summary.critical.setdefault(SummaryLine(*line), {})
+    for *texts_of_line, chip, outcome, critical in shown.iter_rows():
+        by_chip = summary.critical.setdefault(SummaryLine(*texts_of_line), {})
         by_chip[chip] = outcome if critical is None else critical
     if lines.height > room:
         summary.notes.append(f"{name}: the first {room} of {lines.height:,} cases")
