@@ -1,42 +1,15 @@
-"""Values in the pages of the site: packed columns, numbers as text, escaping."""
+"""Values in the pages of the site: numbers as text, escaping."""
 
-import json
 import re
 from pathlib import Path
 
 import polars as pl
 import pytest
-from bundles import HOSTILE, unpacked
 
 from rooflines.site import pages
 from rooflines.site.data_page import MOST_ROWS, threshold_data
-from rooflines.site.packing import packed
 from rooflines.site.pages import PAGES, TEMPLATES
-from rooflines.site.text import as_json, capacity, quantity
-
-# ---------------------------------------------------------------- packed columns
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        ["a", "b"],
-        ["a"] * 50,
-        ["a", "b"] * 50,
-        ["a", "b", "a"] * 9 + ["a"],
-        ["a", "b", "c"] * 20 + ["b"],
-        [True, False] * 3,
-        [],
-        [None] * 9,
-        [1, None, None, 1],
-        [1.5, 2.5, None],
-        list(range(100)),
-        [HOSTILE, None, HOSTILE],
-        [2**53],
-    ],
-)
-def test_a_packed_column_unpacks_to_itself(values):
-    assert unpacked(json.loads(as_json(packed(values)))) == values
+from rooflines.site.text import quantity
 
 
 def test_a_table_that_is_too_long_for_the_page_is_cut():
@@ -53,10 +26,10 @@ def test_a_table_that_is_too_long_for_the_page_is_cut():
     )
     data = threshold_data(long, [])
     assert data["counts"] == [MOST_ROWS, MOST_ROWS + 7, MOST_ROWS + 7]
-    assert unpacked(data["rows"]["critical"]) == list(range(MOST_ROWS))
-    assert data["rows"].keys() == {"chip", "shape", "critical"}
+    assert data["lists"]["critical"] == list(range(MOST_ROWS))
+    assert data["lists"].keys() == {"chip", "shape", "critical"}
     rates = long.head(1).with_columns(axis=pl.lit("peak"), critical_exact=pl.lit(0.5))
-    assert threshold_data(rates, [])["rows"].keys() == {"chip", "shape", "critical_exact"}
+    assert threshold_data(rates, [])["lists"].keys() == {"chip", "shape", "critical_exact"}
 
 
 # ---------------------------------------------------------------- text and templates
@@ -78,24 +51,6 @@ def test_a_table_that_is_too_long_for_the_page_is_cut():
 )
 def test_numbers_are_written_with_prefix_and_unit(value, unit, text):
     assert quantity(value, unit) == text
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (16e9, "16 GB"),
-        (1.34e8, "134 MB"),
-        (2.0**35, "32 GiB"),
-        (102_005_473_280.0, "95 GiB"),
-        (20.25 * 2**20, "20.25 MiB"),
-        (2.0**19, "512 KiB"),
-        (427_819_008.0, "408 MiB"),
-        (1000.0, "1 kB"),
-    ],
-)
-def test_a_capacity_has_the_units_that_it_is_whole_in(size, text):
-    """32 GiB are not printed as 34.4 GB."""
-    assert capacity(size) == text
 
 
 def test_only_addresses_of_the_web_become_links():

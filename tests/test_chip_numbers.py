@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import rooflines
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.catalogue.chips import CHIPS_FILE, chip_entries
+from rooflines.catalogue.chips import CHIPS_FILE, chip_entries, chip_sources
 from rooflines.catalogue.entries import Chip, Power
 from rooflines.catalogue.parts import described, numbers, parts, source_of
-from rooflines.site.chip_page import chip_views
-from rooflines.site.pages import TEMPLATES
+from rooflines.site.chip_page import chip_details, chip_table
 
 WRITTEN: dict[str, Any] = read_yaml(CHIPS_FILE)["chips"]
 REMARKS = {"halved", "estimate", "printed_with_sparsity"}
@@ -76,26 +74,20 @@ def test_a_source_is_that_of_the_part_else_of_the_chip():
 
 def test_the_page_shows_every_number_and_warns_of_boosted_cards():
     bases = {chip: entry for chip, entry in chip_entries().items() if entry.base is None}
-    views = chip_views(bases)
-    assert {chip: len(view.numbers) for chip, view in views.items()} == {
-        chip: len(written_numbers(chip)) for chip in bases
-    }
-    for chip, view in views.items():
-        text = TEMPLATES.get_template("chips.html").render(
-            policy="", version="", site={}, pages=(), chips={chip: view}, sources={}
-        )
-        assert ("a time below the bound is possible.</p>" in text) == (
-            WRITTEN[chip].get("clock") == "boost"
-        ), chip
+    details = chip_details(bases, chip_sources())["chips"]
+    for chip, of in details.items():
+        assert len(of["numbers"]) == len(written_numbers(chip)), chip
+        boosted = "a time below the bound is possible." in " ".join(of["about"])
+        assert boosted == (WRITTEN[chip].get("clock") == "boost"), chip
 
 
 def test_a_latency_is_shown_as_a_time():
     """800 ns, not 0.0000008 s; the least and the typical one, and an unlimited network by name."""
-    view = dataclasses.asdict(chip_views(chip_entries())["h100-sxm"])
-    shown = {(row["part"], row["meaning"]): row["shown"] for row in view["numbers"]}
-    assert shown["network nvlink (switch)", "least latency of a hop"] == "600 ns"
-    assert shown["network nvlink (switch)", "typical latency of a hop"] == "800 ns"
-    assert shown["network infiniband (switch, unlimited)", "bandwidth"] == "50 GB/s"
+    of = chip_details(chip_entries(), chip_sources())["chips"]["h100-sxm"]
+    shown = {label: text for label, text, *_ in of["numbers"]}
+    assert shown["network nvlink (switch): least latency of a hop"] == "600 ns"
+    assert shown["network nvlink (switch): typical latency of a hop"] == "800 ns"
+    assert shown["network infiniband (switch, unlimited): bandwidth"] == "50 GB/s"
 
 
 def test_the_clock_of_a_peak_is_in_the_frame():
@@ -108,20 +100,18 @@ def test_the_clock_of_a_peak_is_in_the_frame():
 def test_a_chip_is_described_once():
     chip = chip_entries()["h100-sxm"]
     frame = rooflines.chips().filter(chip="h100-sxm")
-    page = [(n.part, n.meaning, n.value, n.unit) for n in chip_views({"x": chip})["x"].numbers]
+    page = [(one[0], one[2]) for one in chip_details({"x": chip}, {})["chips"]["x"]["numbers"]]
     shares = [record["path"] for record in described(chip)][frame.height :]
-    assert page[: frame.height] == frame.select("part", "meaning", "value", "unit").rows()
+    assert page[: frame.height] == [
+        (f"{part}: {meaning}", f"{value} {unit}")
+        for part, meaning, value, unit in frame.select("part", "meaning", "value", "unit").rows()
+    ]
     assert all(path.split(".")[0] in {"measured", "efficiency", "calibration"} for path in shares)
-    assert ("network nvlink (switch)", "links", 18.0, "") in page
-    assert ("memory hbm (HBM3)", "bandwidth", 3.35e12, "B/s") in page
+    assert ("network nvlink (switch): links", "18.0 ") in page
+    assert ("memory hbm (HBM3): bandwidth", "3350000000000.0 B/s") in page
 
 
 def test_the_summary_of_a_chip_counts_all_its_links():
-    view = chip_views(chip_entries())["h100-sxm"]
-    assert [cell.value for cell in view.summary] == [
-        989e12,
-        3.35e12,
-        8e10,
-        989e12 / 3.35e12,
-        18 * 25e9,
-    ]
+    lists = chip_table({"h100-sxm": chip_entries()["h100-sxm"]})["lists"]
+    values = [lists[name][0] for name in ("bf16 peak", "bandwidth", "capacity", "ridge", "network")]
+    assert values == [989e12, 3.35e12, 8e10, 989e12 / 3.35e12, 18 * 25e9]

@@ -136,12 +136,25 @@ def test_the_chart_fills_the_room_it_has(visit):
     page = one.open("charts.html")
     wide = page.locator("#plot svg").bounding_box()
     page.set_viewport_size({"width": 390, "height": 844})
-    expect(page.locator("#plot svg")).to_have_attribute("width", re.compile(r"^[34]\d\d(\.|$)"))
+    expect(page.locator("#plot svg")).to_have_attribute("width", re.compile(r"^380"))
     narrow = page.locator("#plot svg").bounding_box()
     assert wide
     assert narrow
     assert wide["width"] > 850
     assert narrow["width"] <= 390
+
+
+def test_the_explorer_opens_with_what_a_chart_shows(visit):
+    page = visit().open(f"charts.html#chart={CHARTS[0]}&chip=h100-sxm&dtypes=fp8")
+    drawn(page, CHARTS[0])
+    page.get_by_role("link", name="Open in the explorer").click()
+    page.wait_for_selector("body[data-drawn]")
+    assert page.locator("#chosen li").all_inner_texts() == ["H100 SXM\n×"]
+    assert page.locator("#dtypes").input_value() == "fp8"
+    page = visit().open("index.html#shape=llama-3.1-70b-o&split=tp4")
+    assert page.locator("#lead").inner_text()
+    assert page.locator("#size-D").input_value() == page.locator("#size-F").input_value() == "8192"
+    assert page.locator("#unknown").is_hidden()
 
 
 def test_the_rows_behind_a_chart_are_shown_as_a_table(visit):

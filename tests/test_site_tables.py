@@ -46,15 +46,11 @@ def test_the_table_is_sorted_filtered_and_found_in(visit):
         ("index.html#own=h100-sxm.peak:-1", "own number h100-sxm.peak:-1: of no chip, or no"),
         ("index.html#sharding=constructor", "sharding constructor: unknown; shown is none"),
         ("index.html#is=model&split=tp1-dp8-ep8&B=2", "B 2: no whole number from 8 to"),
-        ("chips.html#sort=9.up", "sort 9.up: no column of this table"),
-        ("chips.html#sort=length.up", "sort length.up: no column of this table"),
-        ("chips.html#sort=1.sideways", "sort 1.sideways: neither up nor down; shown is up"),
         ("data.html#shape=mine", "shape mine: no choice of this page"),
         ("chips.html#shape=mine", "shape mine: no choice of this page"),
-        ("chips.html#chip=none", "chip none: unknown"),
-        ("chips.html#chip=b300", "chip b300: in the catalogue, but not among the chips of this"),
-        ("chips.html#source=none", "source none: unknown"),
-        ("chips.html#left=__proto__", "chip __proto__: not in the catalogue"),
+        ("chips.html#sort=length.up", "sort length.up: no column of this table"),
+        ("chips.html#chip=b300", "chip b300: no chip of this site"),
+        ("chips.html#vendor=__proto__", "vendor __proto__: not in this table; shown is all"),
     ],
 )
 def test_a_link_to_what_is_not_there_says_so(visit, address, lost):
@@ -85,27 +81,6 @@ def test_what_no_page_uses_is_reported_by_every_page(visit, address):
     assert page.locator("#unknown li").all_inner_texts() == [long]
 
 
-@IN_BOTH
-def test_two_chips_are_side_by_side(visit):
-    page = visit().open("chips.html")
-    for label, chip in (("A chip of the catalogue", "b200"), ("Another one", "tpu-v5p")):
-        page.get_by_label(label).fill(chip)
-        page.keyboard.press("Enter")
-    page.wait_for_selector("#compared:visible")
-    rows = {
-        row.locator("th").inner_text(): row.locator("td").all_inner_texts()
-        for row in page.locator("#compared tbody tr").all()
-    }
-    assert rows["matrix unit, bf16: dense peak"] == ["2.25 PFLOP/s", "459 TFLOP/s", "0.204"]
-    assert rows["memory hbm: capacity"][1] == "95 GiB"
-    assert rows["matrix unit, fp64: dense peak"][1:] == ["–", "–"]
-    lacking = [texts[2] == "–" for texts in rows.values()]
-    assert lacking == sorted(lacking)
-    page.get_by_role("link", name="Both on one matmul").click()
-    page.wait_for_selector("body[data-drawn]")
-    assert page.locator("#chosen li").all_inner_texts() == ["B200\n×", "TPU v5p\n×"]
-
-
 def test_never_is_said_and_names_are_text(visit):
     page = visit().open("data.html#share=1.0&sort=critical.down")
     assert page.locator("#body .answer").all_inner_texts()[-1] == "never"
@@ -123,18 +98,21 @@ def test_the_chip_of_the_charts_is_the_chip_of_the_first_page(visit):
 def test_chips_are_found_sorted_and_opened(visit):
     page = visit().open("chips.html")
     page.get_by_label("Find").fill("nvidia")
-    expect(page.locator("#count")).to_have_text("3 of 5 chips")
+    expect(page.locator("#count")).to_have_text("3 of 5 rows.")
     page.get_by_label("Find").fill("")
-    page.get_by_role("button", name="Ridge").click()
+    page.get_by_role("button", name="ridge").click()
     page.wait_for_selector("th[aria-sort=ascending]")
-    ridges = [
-        int(text) for text in page.locator("#summary tbody td:nth-child(7)").all_inner_texts()
-    ]
-    assert ridges == sorted(ridges)
-    page.locator("#summary a[href='#chip=h100-sxm']").click()
-    page.wait_for_selector("details[data-chip=h100-sxm][open]")
-    page.locator("details[open] a[href='#source=nv-h100-page']").first.click()
-    expect(page.locator("[data-source=nv-h100-page]")).to_be_focused()
+    column = page.locator("#head th").all_inner_texts().index("ridge") + 1
+    ridges = page.locator(f"#body tr > :nth-child({column})").all_inner_texts()
+    assert ridges == sorted(ridges, key=lambda text: float(text.split()[0]))
+    page.get_by_role("button", name="h100-sxm", exact=True).click()
+    opened = page.locator("[data-chip=h100-sxm]")
+    expect(opened).to_contain_text("989 TFLOP/s")
+    assert page.evaluate("document.activeElement.dataset.opens") == "h100-sxm"
+    assert (opened.locator("a").first.get_attribute("href") or "").startswith("https://")
+    page.get_by_role("link", name="Open it in the explorer").click()
+    page.wait_for_selector("body[data-drawn]")
+    assert page.locator("#chosen li").all_inner_texts() == ["H100 SXM\n×"]
 
 
 @pytest.fixture

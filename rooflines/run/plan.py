@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from rooflines.charts.views import Spec
     from rooflines.config import Config
 
-MOST_PUBLISHED_ROWS = 50_000
-"""Rows of whole models up to which the site offers their tables [1]; as CSV about 5 MB."""
-
 MOST_CHARACTERS = 2**27
 """Limit on the specs of all parts of a run: Snakemake holds all of them in memory [1]."""
 
@@ -187,12 +184,10 @@ def _faces(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
         ),
         "tables": _listed_tables(config, parts) if "tables" in config.site else [],
     }
-    steps = [part for part in parts if part.folder == MODELS]
-    published = steps if sum(part.rows for part in steps) <= MOST_PUBLISHED_ROWS else []
     inputs = {
         "charts": [f"{CHARTS}/{family}" for family in families],
         "thresholds": thresholds["thresholds"],
-        "models": [*thresholds["model_thresholds"], *_paths(published)],
+        "models": thresholds["model_thresholds"],
         "measured": [*MEASURED_SUMMARIES] if config.measurements else [],
         "timings": _timings(config),
     }

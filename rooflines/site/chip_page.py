@@ -1,13 +1,12 @@
-"""What the page of chips shows: every number of every chip, with its source."""
+"""What the page of chips shows: a row for every chip, and all its numbers with their sources."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rooflines.catalogue.entries import MAIN_MEMORY, Sourced
 from rooflines.catalogue.parts import described, parts, records, source_of
-from rooflines.site.text import capacity, quantity
+from rooflines.site.text import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,214 +23,125 @@ CONFIDENCE = {"vendor-quoted": "vendor, quoted"}
 
 MAIN_DTYPE = "bf16"
 
-COMPARED = ("units", "memory", "networks", "power", "efficiency")
-"""Parts that two chips are compared by; prices and measurements have no counterparts."""
+COLUMNS = {
+    "chip": ("", "id in commands and configs"),
+    "name": ("", "name; a variant has that of its base"),
+    "vendor": ("", "who makes it"),
+    "year": ("", "when it came out"),
+    "bf16 peak": ("FLOP/s", "dense peak of the matrix unit"),
+    "bandwidth": ("B/s", "of main memory"),
+    "capacity": ("B", "of main memory"),
+    "ridge": ("FLOP/B", "bf16 peak of the matrix unit over the bandwidth of main memory"),
+    "network": ("B/s", "of all links of the first network, one way"),
+    "variant of": ("", "chip that the numbers are of, but for those that differ"),
+}
+"""Columns of the table, with unit and meaning."""
+
+MOST_CHIPS = 500
+"""Rows of a page of the table [1]."""
 
 
-@dataclass(frozen=True)
-class NumberView:
-    """A number of a chip.
-
-    Attributes:
-        part: The part of the chip that has it, such as "memory hbm".
-        meaning: What is counted.
-        value: The number [unit].
-        unit: Its unit, without prefix.
-        shown: The number as text, with its unit.
-        sources: Its source: ids of documents, or any text.
-        confidence: The kind of its source; empty if not stated.
-        estimate: Whether it is an estimate.
-        note: Remarks.
-    """
-
-    part: str
-    meaning: str
-    value: float
-    unit: str
-    shown: str
-    sources: list[str]
-    confidence: str
-    estimate: bool
-    note: str
+def chip_table(chips: Mapping[str, Chip]) -> JSON:
+    """The table of chips, by columns; variants come last."""
+    ordered = sorted(chips, key=lambda chip: chips[chip].base is not None)
+    rows = [[chip, *_summary(chip, chips[chip])] for chip in ordered]
+    return {
+        "lists": dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True)),
+        "columns": [
+            {"name": name, "unit": unit, "meaning": meaning}
+            for name, (unit, meaning) in COLUMNS.items()
+        ],
+        "facets": ["vendor"],
+        "answers": [],
+        "length": MOST_CHIPS,
+    }
 
 
-class Cell(NamedTuple):
-    """A cell of the summary: a number, None if the chip has none, and its text."""
-
-    value: float | None
-    shown: str
-
-
-@dataclass(frozen=True)
-class ChipView:
-    """A chip: a row of the summary, and a section with all its numbers.
-
-    Attributes:
-        id: Its id in the catalogue.
-        name: Its name; its id if it has none.
-        vendor: Who makes it, if known.
-        year: When it came out, if known.
-        about: Vendor, year and status.
-        search_text: The text that the page's filter searches.
-        base: The chip that it is a variant of, if any.
-        boosted: Whether its peaks are for a boost clock, which it may exceed.
-        note: Remarks.
-        summary: Peak, bandwidth, capacity, ridge and network bandwidth.
-        numbers: Its numbers; of a variant whose base is listed too, only those that differ.
-    """
-
-    id: str
-    name: str
-    vendor: str | None
-    year: int | None
-    about: str
-    search_text: str
-    base: str | None
-    boosted: bool
-    note: str | None
-    summary: list[Cell]
-    numbers: list[NumberView]
+def _summary(chip: str, entry: Chip) -> list[str | float | None]:
+    """A row of `COLUMNS` without the id."""
+    peak = entry.units.get("matrix", {}).get(MAIN_DTYPE)
+    memory = entry.memory.get(MAIN_MEMORY)
+    bandwidth, size = (memory.bytes_per_s, memory.capacity_bytes) if memory else (None, None)
+    network = next(iter(entry.networks.values()), None)
+    return [
+        entry.name or chip,
+        entry.vendor,
+        None if entry.year is None else str(entry.year),
+        peak.flops_per_s if peak else None,
+        bandwidth,
+        size,
+        peak.flops_per_s / bandwidth if peak and bandwidth else None,
+        network.bytes_per_s * network.links if network else None,
+        entry.base,
+    ]
 
 
-@dataclass(frozen=True)
-class DocumentView:
-    """A document that numbers come from.
-
-    Attributes:
-        title: Its title.
-        url: Its address, if any.
-        about: Date and kind.
-    """
-
-    title: str
-    url: str | None
-    about: str
-
-
-def chip_views(chips: Mapping[str, Chip]) -> dict[str, ChipView]:
-    """The chips as the page shows them.
-
-    Args:
-        chips: Entries by id, variants resolved.
+def chip_details(chips: Mapping[str, Chip], sources: Mapping[str, JSON]) -> JSON:
+    """All numbers of chips, and the documents that they name.
 
     Returns:
-        One view for each, by id.
+        `chips`, by id what there is to say, and of each number its part and meaning, its text,
+        its value with unit, ids of its sources, the kind of source, whether it is an estimate, and
+        remarks; of a variant whose base is listed the numbers that differ. `sources`, by id the
+        title, address, and date and kind of a document.
     """
-    return {chip: _chip(chip, entry, chips.get(entry.base or "")) for chip, entry in chips.items()}
+    return {
+        "chips": {
+            chip: _details(entry, chips.get(entry.base or "")) for chip, entry in chips.items()
+        },
+        "sources": {
+            name: [
+                str(document["title"]),
+                document.get("url"),
+                ", ".join(str(document[key]) for key in ("date", "kind") if document.get(key)),
+            ]
+            for name, document in used_sources(chips, sources).items()
+        },
+    }
 
 
-def _chip(chip: str, entry: Chip, base: Chip | None) -> ChipView:
-    searched = (chip, entry.name, entry.vendor, *(entry.aliases or ()))
+def _details(entry: Chip, base: Chip | None) -> JSON:
     shared = described(base) if base else ()
     inherited = {(number["part"], number["meaning"], number["value"]) for number in shared}
-    return ChipView(
-        id=chip,
-        name=entry.name or chip,
-        vendor=entry.vendor,
-        year=entry.year,
-        about=" · ".join(str(value) for value in (entry.vendor, entry.year, entry.status) if value),
-        search_text=" ".join(text or "" for text in searched).lower(),
-        base=entry.base,
-        boosted=entry.clock == "boost",
-        note=entry.note,
-        summary=_summary(entry),
-        numbers=[
+    boosted = "Peaks are for the boost clock, which this card may exceed: a time below the bound is"
+    said = [
+        f"A variant of {entry.base}; here are the numbers that differ." if base else None,
+        f"{boosted} possible." if entry.clock == "boost" else None,
+        entry.note,
+    ]
+    return {
+        "about": [text for text in said if text],
+        "numbers": [
             _number(part, number, entry)
             for part in parts(entry)
             for number in records(entry, part)
             if (number["part"], number["meaning"], number["value"]) not in inherited
         ],
-    )
-
-
-def _summary(chip: Chip) -> list[Cell]:
-    """Peak [FLOP/s], bandwidth [B/s], capacity [B], ridge [FLOP/B] and first network [B/s]."""
-    peak = chip.units.get("matrix", {}).get(MAIN_DTYPE)
-    memory = chip.memory.get(MAIN_MEMORY)
-    bandwidth, size = (memory.bytes_per_s, memory.capacity_bytes) if memory else (None, None)
-    ridge = peak.flops_per_s / bandwidth if peak and bandwidth else None
-    network = next(iter(chip.networks.values()), None)
-    return [
-        _cell(peak.flops_per_s if peak else None, "FLOP/s"),
-        _cell(bandwidth, "B/s"),
-        Cell(size, "" if size is None else capacity(size)),
-        Cell(ridge, f"{ridge or 0:,.0f}"),
-        _cell(network.bytes_per_s * network.links if network else None, "B/s"),
-    ]
-
-
-def _cell(value: float | None, unit: str) -> Cell:
-    return Cell(value, "" if value is None else quantity(value, unit))
+    }
 
 
 def _text(number: NumberRecord) -> str:
     """A number with its unit."""
     key, value, unit = number["path"].rpartition(".")[2], number["value"], number["unit"]
-    if key == "capacity_bytes":
-        return capacity(value)
     return f"{value:,.10g} {unit}" if key in WITHOUT_PREFIX else quantity(value, unit)
 
 
-def _number(part: ChipPart, number: NumberRecord, chip: Chip) -> NumberView:
+def _number(part: ChipPart, number: NumberRecord, chip: Chip) -> list[object]:
+    """A number, as `chip_details` has it."""
     confidence = number["confidence"] or ""
     notes = [number["note"]] if number["note"] else []
     if sparse := number["printed_with_sparsity"]:
         half = ", of which this is half" if number["halved"] else ""
         notes.append(f"printed with sparsity: {quantity(sparse, number['unit'])}{half}")
-    return NumberView(
-        part=number["part"],
-        meaning=number["meaning"],
-        value=number["value"],
-        unit=number["unit"],
-        shown=_text(number),
-        sources=source_of(chip, part.entry, number["path"].rpartition(".")[2]),
-        confidence=CONFIDENCE.get(confidence, confidence),
-        estimate=chip.estimate or number["estimate"],
-        note="; ".join(notes),
-    )
-
-
-def compared_numbers(chips: Mapping[str, Chip]) -> dict[str, JSON]:
-    """The numbers of chips as two of them are compared, those of a base included.
-
-    Returns:
-        By id the name and, by a path that chips share, meaning, value and text of every number.
-    """
-    return {
-        chip: {
-            "name": entry.name or chip,
-            "numbers": {
-                number["path"]: [
-                    f"{_plain_label(part)}: {number['meaning']}",
-                    number["value"],
-                    _text(number),
-                ]
-                for part in parts(entry)
-                if part.tree in COMPARED
-                for number in records(entry, part)
-            },
-        }
-        for chip, entry in chips.items()
-    }
-
-
-def _plain_label(part: ChipPart) -> str:
-    """The name of a part without what may differ between chips."""
-    if part.tree == "units":
-        return part.label
-    return " ".join(({"networks": "network"}.get(part.tree, part.tree), *part.names))
-
-
-def document_views(sources: Mapping[str, JSON]) -> dict[str, DocumentView]:
-    """The documents as the page lists them, by id."""
-    return {
-        name: DocumentView(
-            str(document["title"]),
-            document.get("url"),
-            ", ".join(str(document[key]) for key in ("date", "kind") if document.get(key)),
-        )
-        for name, document in sources.items()
-    }
+    return [
+        f"{number['part']}: {number['meaning']}",
+        _text(number),
+        f"{number['value']} {number['unit']}",
+        source_of(chip, part.entry, number["path"].rpartition(".")[2]),
+        CONFIDENCE.get(confidence, confidence),
+        chip.estimate or number["estimate"],
+        "; ".join(notes),
+    ]
 
 
 def used_sources(chips: Mapping[str, Chip], sources: Mapping[str, JSON]) -> dict[str, JSON]:

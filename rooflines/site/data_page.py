@@ -12,7 +12,6 @@ from rooflines.charts.kit.text import chip_label
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.site.explorer import FIRST_CHIPS, SOFTWARE
-from rooflines.site.packing import packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +26,13 @@ FEW_CHIPS = len(FIRST_CHIPS)
 
 DIGITS = 6
 """Significant digits of a real number in the page [1]; the download has all."""
+
+FORM = {
+    "facets": ["chip", "dtypes", "share", "sharding", "shards", "memory", "network", "limit"],
+    "answers": ["critical", "critical_exact"],
+    "length": 50,
+}
+"""Columns with a menu, those where the outcome stands for what is no number, and rows of a page."""
 
 FACTOR, SIZE = "critical_exact", "critical"
 """The column with the answer: of a rate the factor on it, else the size or the number of chips."""
@@ -43,12 +49,13 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
         columns: What their columns are.
 
     Returns:
-        `sweep`, `axis`, the packed columns as `rows`, their `columns` with unit and meaning, and
-        how many rows there are: in the page, of this axis, and in all.
+        `sweep`, `axis`, the columns as `lists`, their `columns` with unit and meaning, which of
+        them are `facets` and `answers`, the `length` of a page, and the `counts` of rows: in the
+        page, of this axis, and in all.
     """
     first = _first_table(thresholds)
     if first is None:
-        return {"sweep": "", "axis": "", "rows": {}, "columns": [], "counts": [0, 0, 0]}
+        return {"sweep": "", "axis": "", "lists": {}, "columns": [], "counts": [0, 0, 0], **FORM}
     sweep, axis = first
     own = thresholds.filter(pl.col("sweep") == sweep, pl.col("axis") == axis)
     names = own["chip"].unique(maintain_order=True).cast(pl.String).to_list()
@@ -62,14 +69,13 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
     return {
         "sweep": sweep,
         "axis": axis,
-        "rows": {
-            one.name: packed(
-                (one.round_sig_figs(DIGITS) if one.dtype.is_float() else one).to_list()
-            )
+        "lists": {
+            one.name: (one.round_sig_figs(DIGITS) if one.dtype.is_float() else one).to_list()
             for one in kept
         },
         "columns": [about[one.name] for one in kept if one.name in about],
         "counts": [found.height, own.height, thresholds.height],
+        **FORM,
     }
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.basics.table_files import scan_parquet
-from rooflines.results.folders import MODEL_THRESHOLDS
 from rooflines.results.tables import NO_TEXT, csv_text, scan
 
 if TYPE_CHECKING:
@@ -36,25 +35,14 @@ class Download(NamedTuple):
 
 
 def downloads_of(thresholds: Path, models: list[Path]) -> list[Download]:
-    """The downloads of thresholds, and of files of whole models: thresholds or parts of tables."""
-    named = [("All thresholds", "data/thresholds"), *map(_names, models)]
-    return [
-        Download(text, stem, path, _rows(path) <= MOST_CSV_ROWS)
-        for (text, stem), path in zip(named, [thresholds, *models], strict=True)
-    ]
+    """The downloads of thresholds, and of those of whole models if there are any."""
+    named = [("All thresholds", "data/thresholds", thresholds)]
+    named += [("Thresholds of whole models", "data/model-thresholds", path) for path in models]
+    return [Download(*each, _rows(each[2]) <= MOST_CSV_ROWS) for each in named]
 
 
 def _rows(path: Path) -> int:
     return int(scan_parquet(path).select(pl.len()).collect().item())
-
-
-def _names(path: Path) -> tuple[str, str]:
-    """What a file of whole models is, and its path in the site without the suffix."""
-    if path.name == MODEL_THRESHOLDS:
-        return "Thresholds of whole models", "data/model-thresholds"
-    sweep, number = path.parent.name, int(path.stem.rpartition("-")[2])
-    more = f", part {number + 1}" if number else ""
-    return f"Whole models, {sweep}{more}", f"data/models-{sweep}-{path.stem}"
 
 
 def download_files(download: Download) -> Iterator[tuple[str, bytes]]:

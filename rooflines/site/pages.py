@@ -12,10 +12,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
-from rooflines.catalogue.chips import chip_entries, chip_sources
+from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import Chip
 from rooflines.catalogue.measured import measured_quantiles
-from rooflines.site.chip_page import chip_views, document_views, used_sources
 from rooflines.site.data_page import measured_views
 
 if TYPE_CHECKING:
@@ -145,7 +144,6 @@ def pages(
     charts: Sequence[ListedChart],
     thresholds: pl.DataFrame,
     about: JSON,
-    others: Sequence[JSON],
     published: Published,
 ) -> Iterator[tuple[str, str]]:
     """Render all pages.
@@ -154,13 +152,12 @@ def pages(
         charts: The charts to list, in order.
         thresholds: As on disk.
         about: The metadata of the thresholds: the sweeps with their chips, and the columns.
-        others: The recipes of sweeps of whole models and of timings, with their chips.
         published: What the site says of itself, and what it offers.
 
     Yields:
         File name and HTML of each page.
     """
-    values = _values(charts, thresholds, about, others, published)
+    values = _values(charts, thresholds, about, published)
     shared = {"policy": POLICY, "version": __version__, "site": published.site}
     for page in PAGES:
         yield page, TEMPLATES.get_template(page).render(**shared, **values[page])
@@ -170,12 +167,10 @@ def _values(
     charts: Sequence[ListedChart],
     thresholds: pl.DataFrame,
     about: JSON,
-    others: Sequence[JSON],
     published: Published,
 ) -> dict[str, dict[str, object]]:
     """What each page shows; arguments as of `pages`."""
     recipes = about["made_from"]
-    chips = used_chips((*recipes, *others))
     counts = dict(
         thresholds.group_by("sweep").len().with_columns(pl.col("sweep").cast(pl.String)).iter_rows()
     )
@@ -189,16 +184,13 @@ def _values(
             ],
             "first": charts[0] if charts else NO_CHART,
         },
-        "chips.html": {
-            "chips": chip_views(chips),
-            "sources": document_views(used_sources(chips, chip_sources())),
-        },
+        "chips.html": {},
         "data.html": {
             **{name: published.thresholds[name] for name in ("sweep", "axis", "counts")},
             "columns": [
                 column
                 for column in about["columns"]
-                if column["name"] in published.thresholds["rows"]
+                if column["name"] in published.thresholds["lists"]
             ],
             "sweeps": counted(len(counts), "sweep"),
             "downloads": published.downloads,

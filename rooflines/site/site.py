@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import json
 import re
-from dataclasses import replace
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,19 +22,19 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.spreadsheet import FORMULA
 from rooflines.basics.table_files import read_parquet
 from rooflines.basics.version import __version__
+from rooflines.catalogue.chips import chip_sources
 from rooflines.charts.files import SPEC, VIEWS
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.records import recording
 from rooflines.results.tables import metadata_of
-from rooflines.site.chip_page import compared_numbers
+from rooflines.site.chip_page import chip_details, chip_table
 from rooflines.site.data_package import package_files
 from rooflines.site.data_page import threshold_data
 from rooflines.site.downloads import download_files, downloads_of
 from rooflines.site.explorer import MATMULS, explorer_files, offered_chips
 from rooflines.site.far_page import far_view
-from rooflines.site.packing import packed_text
 from rooflines.site.pages import ListedChart, ListedTable, Published, pages, used_chips
 from rooflines.site.text import as_json
 
@@ -56,8 +56,11 @@ FILES = {
 }
 """Downloads of a chart: text and ending of each file; of pictures, those that were drawn."""
 
-TEXT_SIZES = {"web": (13, 14, 15, 16), "paper": (8, 9, 10, 11)}
-"""Text sizes of a chart by layout [px]; the page takes the largest that fits."""
+LAYOUTS = ("web", "paper")
+"""Layouts of a chart in the page: the second is the narrow one."""
+
+COMPRESSION = 6
+"""Level of zlib: 9 saves a hundredth of the bytes and takes twice the time."""
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -80,7 +83,7 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
         families: The folders of the families of charts, in the order of the list: the files of the
             charts, and `index.json`, which lists them.
         thresholds: The thresholds, as Parquet; their metadata have the chips.
-        models: Thresholds and tables of whole models, as Parquet, for download.
+        models: thresholds of whole models, as Parquet, for download.
         spec: What the site says of itself and the config, from `Plan.spec`.
         measured: Errors at timings, and timings without a row, as CSV; none without timings.
         timings: The timings, as Parquet; their metadata have the chips.
@@ -134,7 +137,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
     Args:
         families: The folders of the families of charts.
         thresholds: The thresholds, as Parquet.
-        models: Thresholds and tables of whole models, as Parquet.
+        models: thresholds of whole models, as Parquet.
         site: Its title, author, addresses and date, those that are given.
         written: The config as it was written, for download; None: there is none.
         measured: The files of `MEASURED_SUMMARIES`; none without timings.
@@ -173,7 +176,7 @@ def site_files(  # noqa: PLR0913, all but the first two have a default
         for path in measured:
             yield f"data/{path.name}", path.read_bytes()
     published = Published(site or {}, written is not None, downloads, tables, listed, far)
-    for name, page in pages(charts, frame, about, others, published):
+    for name, page in pages(charts, frame, about, published):
         yield name, page.encode()
 
 
@@ -223,11 +226,7 @@ def _check_unique(ids: Sequence[str]) -> None:
 
 def _script(name: str, data: object) -> bytes:
     """Data as a script, which a page opened from a folder can load; it cannot load JSON."""
-    return _packed_script(name, packed_text(as_json(data)))
-
-
-def _packed_script(name: str, packed: str) -> bytes:
-    """As `_script`, of data that `packed_text` has packed."""
+    packed = base64.b64encode(zlib.compress(as_json(data).encode(), COMPRESSION)).decode()
     return f"ROOFLINES.put({as_json(name)},{as_json(packed)});\n".encode()
 
 
@@ -254,15 +253,10 @@ def _assets() -> Iterator[tuple[str, bytes]]:
     yield "assets/LICENSES.txt", "\n".join(parts).encode()
 
 
-def _themes() -> dict[str, dict[str, dict[str, JSON]]]:
-    """Configs of Vega-Lite by theme, layout and text size."""
+def _themes() -> dict[str, dict[str, JSON]]:
+    """Configs of Vega-Lite by theme and layout."""
     return {
-        theme: {
-            layout: {
-                str(em): config(replace(SIZES[layout], em=em), dark=theme == "dark") for em in sizes
-            }
-            for layout, sizes in TEXT_SIZES.items()
-        }
+        theme: {layout: config(SIZES[layout], dark=theme == "dark") for layout in LAYOUTS}
         for theme in ("light", "dark")
     }
 
@@ -290,9 +284,11 @@ def _catalogue_files(
     kept: Path | None,
 ) -> Iterator[tuple[str, bytes]]:
     """All chips: the data of the first page, numbers, and the data package."""
-    chips = offered_chips(used_chips(recipes))
+    used = used_chips(recipes)
+    chips = offered_chips(used)
     for name, data in explorer_files(chips, recipes, kept):
         yield f"data/{name}.js", _script(name, data)
         if name == MATMULS:
             yield from package_files(chips, data, tables, site)
-    yield "data/chips.js", _script("chips", compared_numbers(chips))
+    yield "data/chips.js", _script("chips", chip_table(used))
+    yield "data/chip-numbers.js", _script("chip-numbers", chip_details(used, chip_sources()))

@@ -373,18 +373,3 @@ def plain_chart() -> tuple[dict[str, Any], dict[str, Any], pl.DataFrame]:
     said_of = said(f"Bars of {HOSTILE}", [f"setting {HOSTILE}"])
     views = [{"values": [], **said_of, "datasets": {"bars": frame.to_dicts()}}]
     return spec_of(views[0], [layer]), {"menus": [], "layers": [[layer]], "views": views}, frame
-
-
-def unpacked(form: dict[str, list[Any]]) -> list[Any]:
-    """A packed column as the page unpacks it."""
-    if "values" in form:
-        return form["values"]
-    if "codes" in form:
-        return [form["levels"][code] for code in form["codes"]]
-    if "cycle" in form:
-        return [
-            form["levels"][form["cycle"][row % len(form["cycle"])]]
-            for row in range(int(str(form["rows"])))
-        ]
-    runs = iter(form["runs"])
-    return [form["levels"][code] for code in runs for _ in range(next(runs))]

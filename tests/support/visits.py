@@ -31,7 +31,7 @@ DRAWN = {
     "index": "body[data-drawn]",
     "charts": "#stage[data-drawn]:not([aria-busy])",
     "data": "#table[data-drawn]",
-    "chips": ".compare[data-ready]",
+    "chips": "#table[data-drawn]",
 }
 """What pages have when they are drawn."""
 

@@ -6,14 +6,12 @@
    Base64. Text from data only ever becomes text, never markup. */
 
 const ROOFLINES = (() => {
-  const MOST_OPTIONS = 12; // of a menu without a search
   const KEPT = ["chip", "dtypes", "theme"]; // what links take along to all pages
   const LONGEST = 4096; // characters of a state
   const MOST_LETTERS = 60; // of a name or a value in a notice
   const MOST_LINES = 12; // of a notice
   const data = new Map();
   const loading = new Map();
-  let lists = 0;
 
   /** Called by data files; a promise has the data. */
   function put(name, text) {
@@ -38,25 +36,6 @@ const ROOFLINES = (() => {
       }));
     }
     return loading.get(name);
-  }
-
-  /** A column as a list of values; packing.py has the four forms. */
-  function column({ values, levels, codes, cycle, rows, runs }) {
-    if (values) return values;
-    if (codes) return codes.map((code) => levels[code]);
-    if (cycle) return Array.from({ length: rows }, (_, i) => levels[cycle[i % cycle.length]]);
-    const list = [];
-    for (let i = 0; i < runs.length; i += 2) {
-      for (let n = 0; n < runs[i + 1]; n++) list.push(levels[runs[i]]);
-    }
-    return list;
-  }
-
-  /** Packed columns as rows. */
-  function unpacked(columns) {
-    const names = Object.keys(columns);
-    const lists = names.map((name) => column(columns[name]));
-    return lists[0].map((_, i) => Object.fromEntries(names.map((name, n) => [name, lists[n][i]])));
   }
 
   /** An element with attributes and children; strings become text. */
@@ -91,34 +70,6 @@ const ROOFLINES = (() => {
     input.addEventListener("input", (event) => {
       if (event.inputType === "insertReplacementText") entered();
     });
-  }
-
-  /** A menu; one of many options is a field in which they are searched. */
-  function picker(label, options, value, onchange) {
-    if (options.length <= MOST_OPTIONS) return menu(label, options, value, onchange);
-    const able = options.filter(([, , disabled]) => !disabled);
-    const textOf = (wanted) => options.find(([option]) => option === wanted)?.[1] ?? wanted;
-    const list = make("datalist", { id: `options-${++lists}` }, ...able.map(([option, text]) =>
-      make("option", { value: text, "data-value": option })));
-    const input = make("input",
-      { type: "text", list: list.id, autocomplete: "off", spellcheck: "false" });
-    const show = () => { input.value = textOf(value); };
-    // With the focus the field is empty: its list has all options, and the present one is in sight.
-    input.addEventListener("focus", () => {
-      input.placeholder = textOf(value);
-      input.value = "";
-    });
-    input.addEventListener("blur", show);
-    onEntered(input, (text) => {
-      const typed = text.toLowerCase();
-      const fits = (holds) => able.find((option) =>
-        option.slice(0, 2).some((one) => holds(one.toLowerCase())));
-      const found = fits((one) => one === typed) ?? fits((one) => typed && one.includes(typed));
-      if (found && found[0] !== value) onchange(found[0]);
-      else input.value = "";
-    });
-    show();
-    return make("label", { class: "control" }, make("span", {}, label), input, list);
   }
 
   /** What comes after # in the address, as [name, value]; of a very long one nothing. */
@@ -248,6 +199,6 @@ const ROOFLINES = (() => {
   });
 
   return {
-    put, load, unpacked, make, menu, onEntered, picker, state, go, soon, tellUnknown, theme, follow,
+    put, load, make, menu, onEntered, state, go, soon, tellUnknown, theme, follow,
   };
 })();

@@ -41,11 +41,11 @@ const NUMBERS = (() => {
     const most = Math.min(20, Math.max(0, places));
     return (places < 0 ? value : fixed).toLocaleString("en-US", { maximumFractionDigits: most });
   }
-  function prefixed(value, unit, scales) {
+  function prefixed(value, unit, scales, digits = 3) {
     const [prefix, scale] = scales.find(([, one]) => value >= one * 0.9995) ?? scales.at(-1);
-    return `${significant(value / scale)} ${prefix}${unit}`;
+    return `${significant(value / scale, digits)} ${prefix}${unit}`;
   }
-  const si = (value, unit) => prefixed(value, unit, [...LARGE, ["", 1]]);
+  const si = (value, unit, digits) => prefixed(value, unit, [...LARGE, ["", 1]], digits);
   const seconds = (value) => prefixed(value, "s", SMALL);
   const count = (value) => value.toLocaleString("en-US");
   /** A share in percent; less than all is never 100%. */

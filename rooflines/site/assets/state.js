@@ -23,7 +23,7 @@ const STATE = (() => {
   };
   const NAMES = [
     "is", "chips", "B", "D", "F", "S", "dtypes", "sharding", "n", "model", "format", "split",
-    "phase", "basis", "tab", "of", "sort", "rows", "seller", "own", "theme", "chip",
+    "phase", "basis", "tab", "of", "sort", "rows", "seller", "own", "theme", "chip", "shape",
   ];
 
   const whole = (text, most) =>
@@ -92,6 +92,10 @@ const STATE = (() => {
     const split = steps.splits.find(({ name }) => name === splitName);
     const sharding = one("sharding", Object.keys(works), "none");
     const dtypeName = one("dtypes", dtypes.map(({ name }) => name), dtypes[0].name);
+    const shape = asked.get("shape"); // a layer, as charts name it
+    const layer = data.layers.find(([of, name]) => shape === `${of}-${name}`);
+    if (shape && !layer) lost.push(["shape", shape, "no layer of this page"]);
+    const [, , D, F] = layer ?? [, , FIRST.D, FIRST.F];
     const tabs = TABS[subject].map(([name]) => name);
     const sellers = sellersOf(chips);
     const seller = sellers.includes(asked.get("seller")) ? asked.get("seller") : sellers[0];
@@ -103,7 +107,7 @@ const STATE = (() => {
       format: one("format", Object.keys(steps.formats), model.format),
       phase: one("phase", steps.phases, steps.phases[0]),
       B: size("B", FIRST.B[subject], MOST_SIZE, subject === MODEL ? split.dp : 1),
-      D: size("D", FIRST.D), F: size("F", FIRST.F), S: size("S", FIRST.S),
+      D: size("D", D), F: size("F", F), S: size("S", FIRST.S),
       basis: one("basis", [BOUND, CALIBRATED], BOUND),
       tab: tabs.includes(asked.get("tab")) ? asked.get("tab") : tabs[0],
       of: chips.find(({ id }) => id === asked.get("of")) ?? null,

@@ -39,10 +39,10 @@ const TABLES = (() => {
     const matmul = now.subject === MATMUL;
     const cost = column("cost", "$/Mtok", `dollars for a million tokens${matmul ? " through this"
       + " matmul" : ""}, at prices of ${now.seller ?? "no known seller"} or one's own`, money);
+    const base = matmul || calibrated ? "this time" : "the bound with full overlap";
     const common = [
       column("time", "time", calibrated ? "calibrated" : "at least; kernel after kernel", seconds),
-      column("off", "timed", `timings over ${matmul ? "this time" : "the bound with full overlap, or"
-        + " over the estimate"}, p10 to p90`, ({ low, high }) =>
+      column("off", "timed", `timings over ${base}, p10 to p90`, ({ low, high }) =>
         `${significant(low)}–${significant(high)} ×`),
       column("bound", "bound", "what takes longest", String),
       column("share", "% peak", "of the published peak", percent),
