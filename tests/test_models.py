@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import model_oracle as oracle
 import pytest
+import random_serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_files import plain_file
@@ -109,58 +110,10 @@ def test_counts_caches_and_work_are_those_of_the_oracle(name):
     )
 
 
-SIZES = st.integers(1, 7)
-
-
-@st.composite
-def shapes(draw):
-    """Shapes with every part that a shape can have."""
-    layers, groups = draw(SIZES), draw(SIZES)
-    if draw(st.booleans()):
-        attention: dict[str, Any] = {
-            "N": groups * draw(SIZES),
-            "K": groups,
-            "H": draw(SIZES),
-            "bias": draw(st.sampled_from([None, "qkv", "qkvo"])),
-            "qk_norm": draw(st.sampled_from([None, "head", "all"])),
-            "sinks": draw(st.booleans()),
-        }
-    else:
-        attention = {
-            "kind": "mla",
-            **{key: draw(SIZES) for key in ("N", "kv_rank", "nope", "rope", "v")},
-        }
-        attention["q_rank"] = draw(st.none() | SIZES)
-    shape = {
-        "layers": layers,
-        "D": draw(SIZES),
-        "V": draw(SIZES),
-        "tied": draw(st.booleans()),
-        "attention": attention,
-        "norms_per_layer": draw(st.integers(0, 4)),
-    }
-    sparse = draw(st.integers(0, layers))
-    if sparse < layers:
-        shape["mlp"] = {"F": draw(SIZES), "layers": layers - sparse, "bias": draw(st.booleans())}
-    if sparse:
-        experts = draw(SIZES)
-        shape["moe"] = {
-            "E": experts,
-            "k": draw(st.integers(1, experts)),
-            "Fe": draw(SIZES),
-            "shared": draw(st.integers(0, 2)),
-            "layers": sparse,
-            "router_bias": draw(st.booleans()),
-            "expert_bias": draw(st.booleans()),
-        }
-    if draw(st.booleans()):
-        shape["window"] = {"tokens": draw(SIZES), "layers": draw(st.integers(1, layers))}
-    return shape
-
-
 @settings(max_examples=150, deadline=None)
-@given(shape=shapes(), context=st.integers(1, 20), sequences=SIZES)
+@given(shape=random_serving.models(), context=st.integers(1, 20), sequences=st.integers(1, 7))
 def test_any_shape_has_the_counts_cache_and_work_of_the_oracle(shape, context, sequences):
+    del shape["name"]
     model = models.Model("any", checked(Shape, shape))
     counts = model.parameters()
     assert counts.total == oracle.parameters(shape)
@@ -180,6 +133,25 @@ def test_pairs_and_entries_are_those_counted_one_by_one(context, new, window):
     positions = range(context - new + 1, context + 1)
     assert pairs(context, new, window) == sum(oracle.attended(p, window) for p in positions)
     assert entries_moved(context, new, window) == oracle.moved(context, new, window)
+
+
+def moved(one, context):
+    """Bytes of the cache that a decode step moves, at one byte an element [byte]."""
+    step = models.Step(1, context)
+    groups = (group for group in one.groups("decode") if group.cache)
+    return int(sum(g.count * g.of("cache", step) * (g.bits or 8) for g in groups) / 8)
+
+
+def test_a_sparse_model_reads_what_latent_attention_reads_and_the_indexer():
+    mla = {"kind": "mla", "N": 16, "q_rank": 96, "kv_rank": 64, "nope": 16, "rope": 8, "v": 16}
+    shape = {"layers": 8, "D": 512, "V": 1000, "mlp": {"F": 1024}, "attention": mla}
+    indexer = {"tokens": 512, "heads": 4, "dim": 32, "layers": 8, "own": 2, "bits": 8}
+    plain = models.Model("mla", checked(Shape, shape))
+    sparse = models.Model("sparse", checked(Shape, {**shape, "sparse": indexer}))
+    for context in (1, 511, 512):
+        assert moved(sparse, context) == moved(plain, context) + 2 * 32 * context
+    assert moved(sparse, 5000) == moved(plain, 512) + 2 * 32 * 5000
+    assert sparse.cache_bytes(5000, "fp8") == plain.cache_bytes(5000, "fp8") + 2 * 32 * 5000
 
 
 # ---------------------------------------------------------------- mistakes of the field

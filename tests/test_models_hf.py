@@ -87,6 +87,28 @@ def test_what_is_left_out_is_noted():
         assert models.from_hf(config_of(ENTRIES[name])).note == note
 
 
+def test_parameters_of_a_published_hybrid():
+    config = {
+        "model_type": "qwen3_next",
+        "hidden_size": 2048,
+        "num_hidden_layers": 48,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 2,
+        "head_dim": 256,
+        "vocab_size": 151936,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 32,
+        "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128,
+        "linear_conv_kernel_dim": 4,
+        "num_experts": 512,
+        "num_experts_per_tok": 10,
+        "moe_intermediate_size": 512,
+        "shared_expert_intermediate_size": 512,
+    }
+    assert models.from_hf(config).parameters().total == 79_674_391_296
+
+
 def test_a_quantization_without_torch_dtype_leaves_the_others_in_bf16():
     stated = models.from_hf(of("gpt-oss-120b", torch_dtype="bfloat16"))
     assumed = models.from_hf(of("gpt-oss-120b", torch_dtype=...))
