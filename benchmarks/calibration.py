@@ -17,6 +17,7 @@ import re
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from math import inf
 from pathlib import Path
 from statistics import fmean, stdev
@@ -25,22 +26,28 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from benchmarks.report import table
-from rooflines.catalogue.chips import chip_entries
-from rooflines.fits.calibrate import FitReport, FitRequest, calibrate
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.fits.calibrate import FitReport, FitRequest, calibrate, errors_of
 from rooflines.fits.entries import (
     CALIBRATIONS_FILE,
     Calibrations,
+    FittedStep,
     key_of,
     kind_of,
     text_of,
 )
 from rooflines.fits.folds import FOLD, held_out
+from rooflines.fits.judge import BAND, with_errors
 from rooflines.fits.matmuls import fit, judged, with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
+from rooflines.fits.solving import Problem, rounded
+from rooflines.measured.catalogues import Catalogues
+from rooflines.measured.join import joined
+from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.fits.form import Form
 
@@ -172,6 +179,69 @@ def version(source: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", source.rpartition("/")[2])))
 
 
+STEP_PRIOR = {"prompts": Fraction(2), "layer_s": Fraction("4e-5"), "sequence_s": Fraction("4e-5")}
+"""Where the fit of what an engine adds to the kernels of a step starts."""
+
+
+def step_fits(table: Path, fits: Calibrations, date: str) -> dict[str, dict[str, FittedStep]]:
+    """What engines add to the kernels of a step, fitted to runs of served models.
+
+    Args:
+        table: The runs.
+        fits: Of matmuls and collectives, without those of steps.
+        date: The day of the fit.
+
+    Returns:
+        By engine and phase; `held_out` is of each model by a fit to the others.
+    """
+    catalogues = Catalogues(chip_entries(), dtype_entries(), fits)
+    runs = joined(read_timings(table), catalogues).frame.drop_nulls("t_kernels_s")
+    layers = {name: model_entries()[name].layers for name in runs["model"].unique()}
+    runs = runs.with_columns(
+        layers=pl.col("model").replace_strict(layers, return_dtype=pl.Float64),
+        sequences=pl.col("estimate_B") / pl.col("dp"),
+    )
+    found = {}
+    for (engine,), part in runs.group_by("software", maintain_order=True):
+        numbers, held = step_problem(part).fit(list(STEP_PRIOR))
+        of_others = []
+        for (model,), rows in part.group_by("model", maintain_order=True):
+            others, _ = step_problem(part.filter(pl.col("model") != model)).fit(list(STEP_PRIOR))
+            of_others.append(judged_steps(rows, others))
+        fitted_runs, tested = judged_steps(part, numbers), pl.concat(of_others)
+        ends = [tested["ratio"].quantile(share, "linear") for share in BAND]
+        about = {
+            "bands": {"step": [float(rounded(float(end or 1))) for end in ends]},
+            "held": list(held),
+            "fitted": errors_of(fitted_runs),
+            "held_out": errors_of(tested),
+            "source": f"runs of InferenceX, collected by {DATA}",
+            "date": date,
+        }
+        entry = FittedStep.model_validate({**{k: float(v) for k, v in numbers.items()}, **about})
+        found[str(engine)] = {"decode": entry}
+    return dict(sorted(found.items()))
+
+
+def step_times(numbers: Mapping[str, float], runs: pl.DataFrame) -> pl.Series:
+    """The times of steps with what an engine adds to their kernels [s]."""
+    added = zip(STEP_PRIOR, ("prompts_s", "layers", "sequences"), strict=True)
+    terms = (float(numbers[name]) * pl.col(column) for name, column in added)
+    return runs.select(pl.sum_horizontal("t_kernels_s", *terms)).to_series()
+
+
+def step_problem(runs: pl.DataFrame) -> Problem:
+    """The fit of what an engine adds to the kernels of a step."""
+    seconds = runs["seconds"].to_numpy()
+    return Problem(seconds, lambda n: step_times(n, runs).to_numpy(), STEP_PRIOR, ({},))
+
+
+def judged_steps(runs: pl.DataFrame, numbers: Mapping[str, Fraction]) -> pl.DataFrame:
+    """Runs with their estimate by fitted numbers, and its errors."""
+    times = step_times({name: float(number) for name, number in numbers.items()}, runs)
+    return with_errors(runs.with_columns(t_estimate_s=times))
+
+
 def public_tables() -> list[Path]:
     """The public tables in the folder that the environment names."""
     folder = os.environ.get("ROOFLINES_PUBLIC_DATA")
@@ -200,6 +270,10 @@ def main(arguments: Sequence[str]) -> int:
         table("Median errors at random held-out sites in percent", headers, spreads)
         return 0
     found, rows = fitted(tables, date)
+    if not options.tables:
+        served = public_tables()[0].parents[1] / "models" / "served.csv"
+        found = found.model_copy(update={"steps": step_fits(served, found, date)})
+        rows += [step_row(engine, fit["decode"]) for engine, fit in found.steps.items()]
     names = ("chip and software", "of", "timings", "bound", "estimate", "p90")
     table("Median errors at held-out sites in percent", names, rows)
     if options.write:
@@ -210,6 +284,19 @@ def main(arguments: Sequence[str]) -> int:
 def error_of(result: FitReport) -> float:
     """The median error at held-out sites [1]; infinite where none is held out."""
     return result.entry.held_out.median if result.entry.held_out else inf
+
+
+def step_row(engine: str, fit: FittedStep) -> tuple[str, ...]:
+    """A line of the table: errors of steps of models that a fit has not seen, in percent."""
+    errors = fit.held_out or fit.fitted
+    return (
+        engine,
+        "steps",
+        f"{errors.n:,}",
+        "-",
+        f"{100 * errors.median:.1f}",
+        f"{100 * errors.p90:.1f}",
+    )
 
 
 def row(key: str, result: FitReport) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from rooflines import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import Chip
 from rooflines.cli import main as cli
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.fits.layouts import SAME_RUN
 from rooflines.fits.read import read_timings
 from rooflines.measured.served import missing_step_reason
@@ -102,10 +103,16 @@ def test_the_estimate_of_a_run_is_that_of_explain(tmp_path):
         split="tp=2",
         calibration=["vllm", "nccl"],
     ).row
-    assert run["t_estimate_s"] == row["t_estimate_s"] > run["t_lower_s"]
-    assert run["ratio_estimate"] == 0.02 / row["t_estimate_s"]
+    assert run["t_kernels_s"] == row["t_estimate_s"] > run["t_lower_s"]
+    step = shipped_calibrations().steps["vllm"]["decode"]
+    added = step.prompts * run["prompts_s"] + 80 * step.layer_s + 17 * step.sequence_s
+    assert run["t_estimate_s"] == pytest.approx(row["t_estimate_s"] + added)
+    low, high = step.bands["step"]
+    assert run["t_estimate_p10_s"] == pytest.approx(low * run["t_estimate_s"])
+    assert run["t_estimate_p90_s"] == pytest.approx(high * run["t_estimate_s"])
+    assert run["ratio_estimate"] == 0.02 / run["t_estimate_s"]
     assert run["calibration"] == "h200-sxm/vllm+nccl"
-    assert (run["t_estimate_p10_s"], run["estimate_lacks"]) == (None, None)
+    assert run["estimate_lacks"] is None
 
 
 FIT = {
@@ -213,8 +220,8 @@ def test_the_summary_has_a_row_for_each_model_and_format(tmp_path):
     every = rooflines.measured_summary(config(tmp_path, *RUNS)).filter(region="all")
     found = every.filter(pl.col("shards").is_null())
     assert found.select("model", "software", "dtypes", "split", "n").rows() == [
-        ("llama-3.1-70b", "vllm", "fp8", "held_out", 2),
-        ("llama-3.1-8b", "sglang", "bf16", "held_out", 1),
+        ("llama-3.1-70b", "vllm", "fp8", "fit", 2),
+        ("llama-3.1-8b", "sglang", "bf16", "fit", 1),
     ]
     runs = rooflines.measurements(config(tmp_path, *RUNS), "runs")
     for ratio in ("ratio_lower", "ratio_estimate"):
@@ -231,7 +238,7 @@ def test_the_summary_counts_the_runs_with_an_estimate(tmp_path):
     assert (row["n"], row["n_estimate"], row["calibration"]) == (2, 1, "h200-sxm/sglang+nccl")
     ratio = rooflines.measurements(runs, "runs")["ratio_estimate"][0]
     assert row["ratio_estimate_median"] == ratio
-    assert row["band_coverage"] is None
+    assert row["band_coverage"] == 0
 
 
 def test_a_run_below_the_bound_is_unexplained(tmp_path):

@@ -179,15 +179,15 @@ def _about(
             for bound, band in bands(fitted).items()
         },
         "held": list(held),
-        "fitted": _errors(fitted),
-        "held_out": _errors(tested) if tested.height else None,
+        "fitted": errors_of(fitted),
+        "held_out": errors_of(tested) if tested.height else None,
         "contents": request.contents,
         "source": request.source,
         "date": request.date,
     }
 
 
-def _errors(frame: pl.DataFrame) -> Errors:
+def errors_of(frame: pl.DataFrame) -> Errors:
     """The errors of all timings, to the digits of a fit."""
     row = errors(frame, ("all",)).row(0, named=True)
     shares = {name: float(rounded(row[name])) for name in ("median", "mean", "p90")}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 CALIBRATIONS_FILE = CONFIG_DIR / "calibrations.yaml"
 
-Bound = Literal["compute", "memory", "network", "mixed"]
+Bound = Literal["compute", "memory", "network", "mixed", "step"]
 
 SAME_NUMBERS = {"fp16": "bf16"}
 """Compute dtypes that take the fit of another of the same width and peak where they have none."""
@@ -130,6 +130,16 @@ class FittedCollective(Fitted):
         return CollectiveNumbers(**{name: exact(getattr(self, name)) for name in names})
 
 
+class FittedStep(Fitted):
+    """What an engine takes for a step besides its kernels, fitted to runs of served models."""
+
+    prompts: NotNegative = Field(
+        description="times the least time to read the prompts that arrive during a step [1]"
+    )
+    layer_s: NotNegative = Field(description="time of every layer besides its kernels [s]")
+    sequence_s: NotNegative = Field(description="time of every sequence of a replica besides [s]")
+
+
 class Calibrations(Entry):
     """A file of calibrations."""
 
@@ -138,6 +148,9 @@ class Calibrations(Entry):
     )
     collectives: dict[Text, dict[Text, FittedCollective]] = Field(
         default_factory=dict, description="by `<chip>/<software>`, then by collective"
+    )
+    steps: dict[Name, dict[Literal["decode"], FittedStep]] = Field(
+        default_factory=dict, description="by engine, then by phase"
     )
 
     @cached_property
@@ -227,7 +240,8 @@ def joined_calibrations(parts: Sequence[Calibrations]) -> Calibrations:
             matmuls[key] = {**matmuls.get(key, {}), **by_dtype}
         for key, by_name in part.collectives.items():
             collectives[key] = {**collectives.get(key, {}), **by_name}
-    return Calibrations(calibrations=matmuls, collectives=collectives)
+    steps = {key: fits for part in parts for key, fits in part.steps.items()}
+    return Calibrations(calibrations=matmuls, collectives=collectives, steps=steps)
 
 
 def key_of(chip: str, software: str) -> str:
@@ -245,7 +259,8 @@ def key_of(chip: str, software: str) -> str:
 
 def kind_of(entry: Fitted) -> str:
     """The key of a file under which an entry stands."""
-    return "collectives" if isinstance(entry, FittedCollective) else "calibrations"
+    kinds = {FittedMatmul: "calibrations", FittedCollective: "collectives", FittedStep: "steps"}
+    return kinds[type(entry)]
 
 
 def read_calibrations(path: str | Path) -> Calibrations:

@@ -1,8 +1,8 @@
 """Estimates of runs of served models: a calibrated step with the split of the run.
 
 The step is that of a sweep of models. Prompts and answers have the nominal length, B is rounded to
-the nearest, and tokens choose experts at random. Prompts that are read between the tokens are left
-out.
+the nearest, and tokens choose experts at random. Where an engine has a fit of steps, the prompts
+that are read between the tokens, and a time of each layer and sequence, are added.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rooflines.sweep.step_sweep import ModelSweep
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooflines.fits.entries import Calibrations
     from rooflines.measured.catalogues import Catalogues
     from rooflines.sweep.steps import StepCase as Case
 
@@ -156,16 +157,34 @@ def _estimated(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
     if sweep is None or lacks:
         none = {name: pl.lit(None, part.schema[name]) for name in STEP}
         none["estimate_split"] = pl.lit(None, pl.String)
+        none["t_kernels_s"] = pl.lit(None, pl.Float64)
         return part.with_columns(**NO_ESTIMATE, **none, **{LACKS: pl.lit(lacks)})
     (case,) = sweep.blocks[0].cases
     times = StepTable(sweep).frame().select(*map(pl.col, "BS"), "t_estimate_s").collect()
     times = times.rename(dict(zip("BS", STEP, strict=True)))
+    times = times.rename({"t_estimate_s": "t_kernels_s"})
     found = part.join(times, on=STEP, how="left", maintain_order="left").with_columns(
-        **{name: NO_ESTIMATE[name] for name in ("t_estimate_p10_s", "t_estimate_p90_s")},
+        **_whole_steps(part["software"][0], case.model.shape.layers, catalogues.fits),
         calibration=pl.lit(_label(case)),
         estimate_split=pl.lit(case.split.name),
     )
-    return found.select(*part.columns, *NO_ESTIMATE, "estimate_split")
+    return found.select(*part.columns, *NO_ESTIMATE, "estimate_split", "t_kernels_s")
+
+
+def _whole_steps(engine: str | None, layers: int, fits: Calibrations) -> dict[str, pl.Expr]:
+    """The time of a step with what the engine adds to its kernels, and its band [s]."""
+    kernels, none = pl.col("t_kernels_s"), pl.lit(None, pl.Float64)
+    fit = fits.steps.get(engine or "", {}).get("decode")
+    if fit is None:
+        return {"t_estimate_s": kernels, "t_estimate_p10_s": none, "t_estimate_p90_s": none}
+    sequences = pl.col(STEP[0]) / pl.col("dp")
+    added = fit.prompts * pl.col("prompts_s") + fit.layer_s * layers + fit.sequence_s * sequences
+    low, high = fit.bands["step"]
+    return {
+        "t_estimate_s": kernels + added,
+        "t_estimate_p10_s": (kernels + added) * low,
+        "t_estimate_p90_s": (kernels + added) * high,
+    }
 
 
 def _lacking(sweep: ModelSweep) -> str | None:

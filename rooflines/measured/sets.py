@@ -210,7 +210,8 @@ def _used(found: MeasuredSet) -> Calibrations:
     if found.timings.served:
         chips = frame["chip"].unique().sort()
         every = [f"{chip}/{name}" for chip in chips for name in given.fits.softwares_of(chip)]
-        return given.fits.used(every, {*FORMATS.values()})
+        used = given.fits.used(every, {*FORMATS.values()})
+        return used.model_copy(update={"steps": given.fits.steps})
     if "software" not in frame.columns:
         return Calibrations()
     pairs = frame.select("chip", "software").drop_nulls().unique().sort("chip", "software")

@@ -59,12 +59,17 @@ def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = Fal
     for name in ("model", "dtypes", "collective"):
         if name not in frame.columns:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
-    served = not {"D", "bytes"} & set(frame.columns)  # never fitted
+    served = not {"D", "bytes"} & set(frame.columns)
     frame = frame if served else with_folds(frame)
     never = never_fitted or served
     kept = held_out() if never else held_out(_below(frame, fits))
-    fitted = pl.when(kept).then(pl.lit(SITES)).otherwise(pl.lit(FIT))
-    frame = with_errors(frame).with_columns(split=pl.lit(HELD_OUT) if never else fitted)
+    split = pl.when(kept).then(pl.lit(SITES)).otherwise(pl.lit(FIT))
+    if never:
+        split = pl.lit(HELD_OUT)
+    if served and not never_fitted:  # by the fit of steps of their engine
+        of_steps = pl.col("software").is_in([*fits.steps])
+        split = pl.when(of_steps).then(pl.lit(FIT)).otherwise(pl.lit(HELD_OUT))
+    frame = with_errors(frame).with_columns(split=split)
     regions = REGIONS if "B" in frame.columns else {"all": REGIONS["all"]}
     every = pl.lit(None, pl.Int64)
     by_chips = [every] if "D" in frame.columns else [every, pl.col("shards")]

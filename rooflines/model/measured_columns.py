@@ -14,7 +14,7 @@ OF_COLLECTIVES = "a collective"
 NOT_GIVEN = "the timings do not say it"
 NO_CALIBRATION = "no calibration; of a served model also a split that sweeps of models lack"
 NO_ESTIMATE = "no estimate"
-NO_BAND = "no estimate, or a served model"
+NO_BAND = "no estimate, or a served model on an engine without a fit of steps"
 
 OF_OPERATIONS = "an operation"
 
@@ -75,6 +75,12 @@ ESTIMATED = (
     Column("estimate_S", "1", "tokens of context of the estimated step", null=NO_ESTIMATE),
     Column(
         "estimate_split", "", "split of the estimated step, such as `tp2-dp4`", null=NO_ESTIMATE
+    ),
+    Column(
+        "t_kernels_s",
+        "s",
+        "estimated time of the kernels; t_estimate_s adds the prompts, layers and sequences",
+        null=NO_ESTIMATE,
     ),
     Column("estimate_lacks", "", "why there is no estimate", null="there is one"),
 )
