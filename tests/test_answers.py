@@ -3,21 +3,12 @@
 from fractions import Fraction
 
 import pytest
-from answers import _said, critical_batches, with_answers
+from answers import _said, critical_batches
 from documents import README
-from faq_page import FAQ, faq_page
+from faq_page import faq_page
 
 PEAK, RATE, WIDTH = Fraction(989 * 10**12), Fraction(3350 * 10**9), 8192
 """An H100 SXM: FLOP/s in bf16, bytes/s of memory; the layer's D and F."""
-
-
-def test_the_answers_of_readme_are_current():
-    text = README.read_text(encoding="utf-8")
-    assert with_answers(text) == text
-
-
-def test_the_faq_is_current():
-    assert FAQ.read_text(encoding="utf-8") == faq_page()
 
 
 def test_the_critical_batch_is_the_one_by_hand():

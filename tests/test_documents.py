@@ -7,7 +7,8 @@ import json
 import gallery
 import jsonschema
 import pytest
-from documents import PICTURES, SCHEMA, config_schema
+from documents import PICTURES, SCHEMA
+from generated import FIX, TEXTS, current, out_of_date
 from vega import VEGA, vega_script
 
 from rooflines import charts
@@ -22,6 +23,8 @@ CHART_FUNCTIONS = {
 }
 """Functions that draw a chart; the default config has no timings to draw."""
 
+DIGESTS = json.loads((PICTURES / gallery.DIGESTS).read_text(encoding="utf-8"))
+
 MOST_BYTES = 500_000
 """Size of all pictures in the repository [byte]."""
 
@@ -33,25 +36,30 @@ def validator():
     return jsonschema.Draft202012Validator(schema)
 
 
-def test_the_schema_in_the_repository_is_the_one_of_the_types():
-    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == config_schema()
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+def test_a_generated_document_is_current(page):
+    assert page.read_text(encoding="utf-8") == current(page), FIX
+
+
+def test_a_document_out_of_date_is_named_with_what_to_run(monkeypatch):
+    monkeypatch.setattr("generated.TEXTS", {SCHEMA: (lambda text: f"{text} ",)})
+    monkeypatch.setattr("gallery.charts_of_pages", lambda: None)
+    monkeypatch.setattr("gallery.digests", lambda _: DIGESTS)
+    assert list(out_of_date()) == [
+        "workflow/schemas/config.schema.json is out of date: run python docs/build"
+    ]
 
 
 def test_the_pictures_are_those_of_the_snippets(default_results):
     specs = gallery.charts_of_pages(default_results)
     assert {function for function, _ in specs.values()} == CHART_FUNCTIONS
-    assert json.loads((PICTURES / "digests.json").read_text(encoding="utf-8")) == gallery.digests(
-        specs
-    )
+    assert gallery.digests(specs) == DIGESTS, FIX
     assert {path.stem for path in PICTURES.glob("*.png")} == {*specs, "hero-light", "hero-dark"}
     assert sum(path.stat().st_size for path in PICTURES.iterdir()) < MOST_BYTES
-    for page in gallery.PAGES:
-        text = page.read_text(encoding="utf-8")
-        assert gallery.with_gallery(text) == text
 
 
 def test_the_script_of_the_site_is_that_of_the_installed_vega():
-    assert gzip.decompress(VEGA.read_bytes()) == gzip.decompress(vega_script())
+    assert gzip.decompress(VEGA.read_bytes()) == gzip.decompress(vega_script()), FIX
 
 
 def test_the_default_config_is_valid_by_the_schema(repository, validator):

@@ -110,7 +110,7 @@ def with_runs(page: str) -> str:
         )
         for each in last.values()
     ]
-    head = ("model", "split", "S", "ms", "at least", "no overlap", "peak GiB", "states and saved")
+    heads = ("model", "split", "S", "ms", "at least", "no overlap", "peak GiB", "states and saved")
     shares = [each.peak_share for each in last.values()]
     ratios = [each.over_upper for each in steps]
     said = (
@@ -118,4 +118,4 @@ def with_runs(page: str) -> str:
         f"overlap, {median(ratios):.2f} in the median. States and saved tensors were "
         f"{min(shares):.1%} to {max(shares):.1%} of the peak. The longest step of each run:"
     )
-    return with_block(page, "measured", f"{said}\n\n{table(head, measured)}")
+    return with_block(page, "measured", f"{said}\n\n{table(heads, measured)}")

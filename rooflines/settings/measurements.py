@@ -48,7 +48,7 @@ class AboutTimings(Entry):
     licence: Text | None = None
     citation: Text | None = None
     commit: Text | None = None
-    date: Annotated[Text | None, BeforeValidator(lambda v: None if v is None else str(v))] = None
+    date: Text | None = None
     timer: Literal["graph", "event", "kernel", "wall"] | None = None
     operands: Text | None = None
     data: Text | None = None

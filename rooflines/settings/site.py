@@ -20,11 +20,6 @@ def _address(value: object) -> object:
     return value
 
 
-def _date(value: object) -> object:
-    """A date of YAML as text; anything else as it is."""
-    return value.isoformat() if hasattr(value, "isoformat") else value
-
-
 Address = Annotated[
     str,
     BeforeValidator(_address),
@@ -40,9 +35,7 @@ class SiteConfig(Entry):
     url: Address | None = Field(
         None, description="where its source or its home is, a link at the end of every page"
     )
-    date: Annotated[Text | None, BeforeValidator(_date)] = Field(
-        None, description="when it was made, at the end of every page"
-    )
+    date: Text | None = Field(None, description="when it was made, at the end of every page")
     tables: Address | None = Field(
         None, description="where a copy of results/tables is published; the site lists its files"
     )

@@ -1,0 +1,68 @@
+"""The documents that are computed, and which of them are out of date."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING
+
+import gallery
+from answers import SERVED, with_answers, with_judgement
+from documents import PICTURES, README, ROOT, SCHEMA, config_schema
+from faq_page import FAQ, faq_page
+from measured import (
+    CONFIG,
+    PERFORMANCE,
+    SCALING,
+    performance_page,
+    with_measured,
+    with_rows,
+    with_run_time,
+)
+from outputs import OUTPUTS, with_outputs
+from training_page import TRAINING, with_runs
+from vega import VEGA, vega_script
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+FIX = "run python docs/build"
+
+
+def _schema(_: str) -> str:
+    return json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
+    SCHEMA: (_schema,),
+    README: (with_answers, with_run_time),
+    SERVED: (with_judgement,),
+    CONFIG: (with_rows,),
+    SCALING: (with_measured,),
+    OUTPUTS: (with_outputs,),
+    TRAINING: (with_runs,),
+    PERFORMANCE: (lambda _: performance_page(),),
+    FAQ: (lambda _: faq_page(),),
+    **dict.fromkeys(gallery.PAGES, (gallery.with_gallery,)),
+}
+"""What makes the current text of a document from its text: whole, or the generated blocks."""
+
+
+def current(page: Path) -> str:
+    """The current text of a document."""
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    for renewed in TEXTS[page]:
+        text = renewed(text)
+    return text
+
+
+def out_of_date() -> Iterator[str]:
+    """A line for each document that is not the current one, notebooks aside."""
+    stale = [page for page in TEXTS if current(page) != page.read_text(encoding="utf-8")]
+    if gzip.decompress(VEGA.read_bytes()) != gzip.decompress(vega_script()):
+        stale.append(VEGA)
+    digests = PICTURES / gallery.DIGESTS
+    if json.loads(digests.read_text("utf-8")) != gallery.digests(gallery.charts_of_pages()):
+        stale.append(digests)
+    yield from (f"{page.relative_to(ROOT)} is out of date: {FIX}" for page in stale)
