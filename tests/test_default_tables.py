@@ -41,7 +41,7 @@ def test_rows_of_the_default_config_are_the_exact_ones(name):
 
 @pytest.mark.parametrize("name", [name for name, sweep in CONFIG.sweeps.items() if sweep.solved])
 def test_thresholds_of_the_default_config_are_the_exact_ones(name):
-    chip = random.choice([chip_rows.chip for chip_rows in CONFIG.sweep(name).by_chip])  # noqa: S311, a choice of what to check
+    chip = random.choice([chip_rows.chip for chip_rows in CONFIG.sweep(name).blocks])  # noqa: S311, a choice of what to check
     sweep = {**CONFIG.sweep(name).config_json, "chips": [chip]}
     critical = Critical(defaults.sweeps()[name])
     frame = rooflines.thresholds(

@@ -43,27 +43,26 @@ ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
 
 def variants(sweep: Sweep) -> Arrays:
     """Bits, rates and keys of every (dtypes, sharding, shards), in order."""
-    (chip_rows,) = sweep.by_chip
     rows = []
-    for variant in chip_rows.variants:
-        case, target = sweep.case(chip_rows, variant), sweep.target(chip_rows, variant)
+    for own in sweep.cases:
+        case, target = own.workload, own.target
         rates = [resource.rate(target) for resource in RESOURCES]
         math_rate, memory_rate, network_rate = (
             float(rate.per_s) if rate else 1.0 for rate in rates
         )
         rows.append(
             {
-                "dtypes": variant.dtypes,
-                "sharding": variant.sharding,
-                "shards": variant.shards,
+                "dtypes": own.dtypes,
+                "sharding": own.variant.sharding,
+                "shards": own.shards,
                 **{f"{operand}_bytes": float(bits) / 8 for operand, bits in case.bits.items()},
-                "reduces": variant.sharding.startswith("contracting"),
+                "reduces": own.variant.sharding.startswith("contracting"),
                 "math_rate": math_rate,
                 "memory_rate": memory_rate,
                 "network_rate": network_rate,
                 "latency_s": float(rates[-1].latency_s) if rates[-1] else 0.0,
                 "peak": float(target.peak),
-                "network": chip_rows.network,
+                "network": own.network,
             }
         )
     assert len(rows) == len(DTYPES) * len(SHARDINGS) * len(SHARDS)  # noqa: S101
@@ -100,7 +99,7 @@ def panel(sweep: Sweep) -> Arrays:
 
 def keys(sweep: Sweep) -> dict[str, str | None]:
     """Keys that are constant over all rows."""
-    (chip_rows,) = sweep.by_chip
+    (chip_rows,) = sweep.blocks
     return {
         "operation": sweep.op.name,
         "chip": chip_rows.chip,

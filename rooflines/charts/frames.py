@@ -67,13 +67,13 @@ def has_bandwidth(entry: Chip) -> bool:
 
 def chips_of(sweep: Sweep) -> list[str]:
     """The chips of a sweep that have rows."""
-    return list(dict.fromkeys(chip_rows.chip for chip_rows in sweep.by_chip))
+    return list(dict.fromkeys(chip_rows.chip for chip_rows in sweep.blocks))
 
 
 def dtypes_of(sweep: Sweep, chips: Sequence[str] = ()) -> tuple[str, ...]:
     """The dtype combinations of a sweep that any, or all, of some chips can do."""
     by_chip: dict[str, set[str]] = {}
-    for rows in sweep.by_chip:
+    for rows in sweep.blocks:
         by_chip.setdefault(rows.chip, set()).update(variant.dtypes for variant in rows.variants)
     every = set().union(*by_chip.values())
     for chip in chips:
@@ -165,8 +165,8 @@ def dtypes_by_chip(source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any 
 
     Of whole models the chips with a known memory capacity.
     """
-    if hasattr(source, "by_chip"):
-        pairs = [(rows.chip, one.dtypes) for rows in source.by_chip for one in rows.variants]
+    if hasattr(source, "op"):
+        pairs = [(rows.chip, one.dtypes) for rows in source.blocks for one in rows.variants]
     elif hasattr(source, "blocks"):
         cases = (case for block in source.blocks for case in block.cases)
         known = (case for case in cases if case.machine.level.capacity_bytes is not None)
@@ -203,7 +203,7 @@ def check_shown(source: Any, chips: Sequence[str], dtypes: Sequence[str]) -> Non
 
 def bases_of(sweep: Sweep, chip: str, dtypes: str) -> tuple[str, ...]:
     """What numbers of a chip can be by; calibrated ones are of sweeps without tiles alone."""
-    rows = [rows for rows in sweep.by_chip if rows.chip == chip][:1]
+    rows = [rows for rows in sweep.blocks if rows.chip == chip][:1]
     fitted = not sweep.tile and any(
         variant.dtypes == dtypes and of_chip.case(variant).is_calibrated
         for of_chip in rows

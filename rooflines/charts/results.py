@@ -139,7 +139,7 @@ class Selection:
     @cached_property
     def by_chip(self) -> Mapping[str, OperationBlock]:
         """The rows of each chip, from the first of the sweep's memory levels that it has."""
-        by_chip = {chip_rows.chip: chip_rows for chip_rows in reversed(self.sweep.by_chip)}
+        by_chip = {chip_rows.chip: chip_rows for chip_rows in reversed(self.sweep.blocks)}
         return {chip: by_chip[chip] for chip in self.chips if chip in by_chip}
 
     @cached_property
@@ -164,7 +164,7 @@ class Selection:
         for chip_rows in self.by_chip.values():
             first = {variant.dtypes: variant for variant in reversed(chip_rows.variants)}
             targets += [
-                (chip_rows.chip, name, self.sweep.target(chip_rows, first[name]))
+                (chip_rows.chip, name, chip_rows.case(first[name]).target)
                 for name in self.dtypes
                 if name in first
             ]

@@ -146,7 +146,7 @@ def rate_thresholds(sweep: Sweep, resource: Resource) -> Iterator[tuple[Fraction
     Yields:
         Shares of the attainable peak, and the columns of thresholds along the rate.
     """
-    cases = tuple(case for block in sweep.blocks for case in block.cases)
+    cases = sweep.cases
     block = Block((), cases, (*sweep.leading, *sweep.inner))
     sheet = Sheet([block])
     works, times = sheet.works([each.work for each in RESOURCES]), dict[str, pl.Expr]()

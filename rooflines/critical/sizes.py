@@ -38,7 +38,7 @@ def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl
     Yields:
         Shares of the attainable peak, and the columns of thresholds along the dimension.
     """
-    cases = [case for block in sweep.blocks for case in block.cases]
+    cases = sweep.cases
     sizes, one = sweep.sizes_without(axis), [1] * len(cases)
     spans = [elements_per_extent(case, axis) for case in cases]
     along = Along(cases, sizes, axis, spans)

@@ -20,33 +20,32 @@ from rooflines.sweep.table import table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.sweep.space import ChipVariant
+    from rooflines.sweep.operations import OperationCase
     from rooflines.sweep.sweep import Sweep
 
 
 def explained(sweep: Sweep) -> Explanation:
     """The explanation of the only row of a sweep."""
-    (chip_rows,) = sweep.by_chip
-    own: ChipVariant = chip_rows, chip_rows.variants[0]
+    (own,) = sweep.cases
     row = table(sweep).collect().row(0, named=True)
     sizes = {dim: row[dim] for dim in sweep.op.dims}
-    chip = sweep.chips[chip_rows.chip]
+    chip = sweep.chips[own.chip]
     thresholds = sweep_thresholds(sweep).to_dicts()
-    compute = sweep.combinations[own[1].dtypes].compute
+    compute = own.combination.compute
     named = sweep.config.calibration or []
-    fit = sweep.calibrations.matmul(chip_rows.chip, named, compute)
-    softwares = [software_of(sweep.calibrations, chip_rows.chip, named, compute)] if named else []
+    fit = sweep.calibrations.matmul(own.chip, named, compute)
+    softwares = [software_of(sweep.calibrations, own.chip, named, compute)] if named else []
     return Explanation(
         row=row,
         sizes=sizes,
-        name=chip.name or chip_rows.chip,
+        name=chip.name or own.chip,
         clock=chip.clock,
-        uses=list(_uses(sweep, own, row)),
+        uses=list(_uses(own, row)),
         thresholds=thresholds,
         limit_shares=_limit_shares(sweep, own, thresholds),
-        changes=list(_changes(sweep, own, row)),
+        changes=list(_changes(own, row)),
         dtypes=_other_dtypes(sweep, row),
-        capacity_bytes=chip.memory[chip_rows.memory].capacity_bytes,
+        capacity_bytes=chip.memory[own.memory].capacity_bytes,
         softwares=softwares,
         contents=[fit.contents] if fit and fit.contents else [],
         measured=_timed(sweep, row),
@@ -63,8 +62,8 @@ def _timed(sweep: Sweep, row: Mapping[str, Any]) -> dict[str, Any] | None:
     return timed(measured.MATMUL, chip=row["chip"], dtypes=row["dtypes"], length=length)
 
 
-def _uses(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[Use]:
-    target = sweep.target(*own)
+def _uses(own: OperationCase, row: Mapping[str, Any]) -> Iterator[Use]:
+    target = own.target
     for resource in RESOURCES:
         rate = resource.rate(target)
         if rate is None or not (row[resource.work] or row[f"t_{resource.name}_s"]):
@@ -84,24 +83,24 @@ def _uses(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[Us
 
 
 def _limit_shares(
-    sweep: Sweep, own: ChipVariant, thresholds: Sequence[Mapping[str, Any]]
+    sweep: Sweep, own: OperationCase, thresholds: Sequence[Mapping[str, Any]]
 ) -> dict[str, float]:
     """What the share of the attainable peak tends to along dimensions that never reach it [1]."""
     by_bound = {resource.bound: resource for resource in RESOURCES}
     shares = {}
     for row in thresholds:
         if row["share"] == 1 and row["axis"] in sweep.op.dims and row["outcome"] == NEVER:
-            needed = needed_intensity(sweep.target(*own), by_bound[row["limit"]])
+            needed = needed_intensity(own.target, by_bound[row["limit"]])
             if needed is not None and row["limit_intensity"] is not None:
                 shares[row["axis"]] = limit_share(needed, row["limit_intensity"])
     return shares
 
 
-def _changes(sweep: Sweep, own: ChipVariant, row: Mapping[str, Any]) -> Iterator[Change]:
-    target, case = sweep.target(*own), own[0].case(own[1])
+def _changes(own: OperationCase, row: Mapping[str, Any]) -> Iterator[Change]:
+    target = own.target
     solutions = rates_at(
         {resource: row[f"t_{resource.name}_s"] for resource in RESOURCES},
-        {each: float(latency_of(case.times.by[each.bound])) for each in RESOURCES},
+        {each: float(latency_of(own.times.by[each.bound])) for each in RESOURCES},
     )
     for name, resource in RATES.items():
         rate = resource.rate(target)
@@ -132,9 +131,9 @@ def _other_dtypes(sweep: Sweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows.select("dtypes", "bound", "t_lower_s").collect().sort("t_lower_s").to_dicts()
 
 
-def _used(own: ChipVariant, row: Mapping[str, Any], compute: str) -> Iterator[str]:
+def _used(own: OperationCase, row: Mapping[str, Any], compute: str) -> Iterator[str]:
     """The parts of the chip that the row depends on."""
     yield from (f"units.{row['unit']}.{compute}", f"memory.{row['memory']}")
     yield from ("efficiency", f"calibration.{compute}")
     if row["network_bytes"]:
-        yield from (f"networks.{name}" for name in own[0].networks)
+        yield from (f"networks.{name}" for name in own.place.networks)

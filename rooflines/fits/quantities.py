@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
 from functools import reduce
 from operator import add, mul
 from typing import TYPE_CHECKING
@@ -13,29 +11,10 @@ from rooflines.model.poly import Poly, total
 from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY
 
 if TYPE_CHECKING:
-    from rooflines.model.costs import Term, Workload
+    from collections.abc import Mapping
+
     from rooflines.model.kernel import Kernel
     from rooflines.model.target import Machine
-
-Polynomial = Mapping[tuple[str, ...], Fraction]
-"""The coefficient of every product of sizes."""
-
-MOVED = ("x", "out")
-"""Operands whose bytes calibrations weigh besides all memory traffic."""
-
-
-def weighed(workload: Workload) -> dict[str, Polynomial]:
-    """What calibrations weigh besides the costs: bytes of `x` and `out`, and the depth."""
-    untiled = workload.untiled
-    return {
-        **{operand: _polynomial(untiled.bytes_of(operand)) for operand in MOVED},
-        "depth": _polynomial(untiled.elements(workload.op.contracted)),
-    }
-
-
-def _polynomial(term: Term) -> Polynomial:
-    coefficient, dims = term
-    return {dims: coefficient}
 
 
 def nominal_quantities(kernel: Kernel, machine: Machine, tile: int = 1) -> dict[str, Poly]:

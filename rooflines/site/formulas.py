@@ -1,6 +1,6 @@
 """The formulas of operations as data of a page: coefficients that the page evaluates.
 
-No formula is written here, nor in the page: the coefficients are those of `model.costs`, the rates
+No formula is written here, nor in the page: the coefficients are those of `model.kernel`, the rates
 those of `model.resources`. N times a work or a time is a polynomial in the number of chips N, on
 each segment of `critical.chips`.
 """
@@ -26,8 +26,8 @@ from rooflines.critical.chips import (
     through,
 )
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.fits.quantities import weighed
 from rooflines.model.costs import BITS_PER_BYTE, Workload
+from rooflines.model.kernel import operation_kernel
 from rooflines.model.network import BETWEEN, PAIR, Route
 from rooflines.model.operation import NAMED as OPERATIONS
 from rooflines.model.operation import OPERANDS, operation
@@ -174,8 +174,10 @@ def _costs(
     op: Operation, scheme: Sharding, shards: int, operand: str
 ) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
     """The costs where one operand has a byte per element, the others none."""
-    workload = _workload(op, scheme, shards, operand)
-    return {**workload.costs, **weighed(workload)}
+    kernel = operation_kernel(_workload(op, scheme, shards, operand), "")
+    works = {each.work: each.of(kernel) for each in RESOURCES}
+    polys = {**kernel.works, **works, **kernel.moved}
+    return {name: poly.coefficients for name, poly in polys.items()}
 
 
 def _workload(op: Operation, scheme: Sharding, shards: int, operand: str) -> Workload:

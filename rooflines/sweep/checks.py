@@ -89,10 +89,10 @@ def _check_solved_shards(sweep: Sweep, where: str) -> None:
             f"asks for shards of {sent[0].name}, whose all-to-all has no closed form",
             "leave shards out, or solve for a dimension",
         )
-    for chip_rows in sweep.by_chip:
-        links = sweep.links(chip_rows)
+    for block in sweep.blocks:
+        links = block.place.links
         if len(links) > 1 and links[1].topology == "torus":
-            outer = f"{chip_rows.networks[1]} of {chip_rows.chip}"
+            outer = f"{block.networks[1]} of {block.chip}"
             raise RooflinesError(
                 where,
                 f"asks for shards over two networks, the outer of which, {outer}, is a torus: that "

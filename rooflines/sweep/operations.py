@@ -232,10 +232,6 @@ class OperationBlock(Block[OperationCase]):
         return OperationCase(self.place, self.cases[0].of, variant)
 
 
-ChipVariant = tuple[OperationBlock, Variant]
-"""A variant, and the rows of a chip that supports it."""
-
-
 @dataclass(frozen=True)
 class SkippedOperations(Skipped):
     """Rows of a sweep of one operation that a chip does not support.

@@ -13,7 +13,6 @@ from rooflines.model.poly import WINDOWED
 
 if TYPE_CHECKING:
     from rooflines.sweep.axes import Axis
-    from rooflines.sweep.operations import OperationBlock, Variant
 
 SMALL_INDEX = 2**32
 
@@ -88,10 +87,6 @@ def decode(axes: Sequence[AxisColumns], start: int, stop: int) -> pl.LazyFrame:
         .with_columns(**columns)
         .drop("#row")
     )
-
-
-ChipVariant = tuple["OperationBlock", "Variant"]
-"""A variant on a chip that supports it."""
 
 
 def odd_part(number: int) -> int:

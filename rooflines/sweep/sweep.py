@@ -18,7 +18,7 @@ from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
 from rooflines.catalogue.entries import shares_of
 from rooflines.fits.entries import Calibrations
 from rooflines.model.columns import Column, table_columns
-from rooflines.model.network import Link, parse_axes
+from rooflines.model.network import parse_axes
 from rooflines.model.operation import Operation, operation
 from rooflines.model.sharding import SHARDS, Sharding, sharding
 from rooflines.sweep.axes import Axis, axes_of
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from rooflines.catalogue.entries import Chip, DtypeFile
-    from rooflines.model.costs import Workload
     from rooflines.model.operation import Flops, Unit
-    from rooflines.model.target import Target
     from rooflines.settings.schema import SweepConfig
-    from rooflines.sweep.operations import OperationBlock, SkippedOperations, Variant
+    from rooflines.sweep.operations import OperationBlock, OperationCase, SkippedOperations
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,7 +52,7 @@ class Sweep:
     def __repr__(self) -> str:
         """Its name, operation and extent, in one line."""
         parts = [
-            counted(len({chip_rows.chip for chip_rows in self.by_chip}), "chip"),
+            counted(len({block.chip for block in self.blocks}), "chip"),
             counted(len(self.combinations), "dtype combination"),
         ]
         return (
@@ -165,17 +163,10 @@ class Sweep:
         """The cases that chips support, a block for each chip, memory level and route."""
         return self.supported[0]
 
-    @property
-    def by_chip(self) -> tuple[OperationBlock, ...]:
-        """The same."""
-        return self.blocks
-
     @cached_property
-    def chip_variants(self) -> tuple[tuple[OperationBlock, Variant], ...]:
-        """Every variant with the rows of its chip, in the order of `by_chip`."""
-        return tuple(
-            (chip_rows, variant) for chip_rows in self.by_chip for variant in chip_rows.variants
-        )
+    def cases(self) -> tuple[OperationCase, ...]:
+        """The cases of all blocks."""
+        return tuple(case for block in self.blocks for case in block.cases)
 
     @property
     def skipped(self) -> tuple[SkippedOperations, ...]:
@@ -241,20 +232,16 @@ class Sweep:
         """The columns of its rows, in order."""
         return table_columns(self.op.dims, axes=self.has_axes, levels=self.has_levels)
 
-    def rows_of(self, chip_rows: OperationBlock) -> int:
-        """Rows of one chip and memory level [1]."""
-        return self.points * len(chip_rows.variants)
-
     @cached_property
     def rows(self) -> int:
         """Rows of the whole table [1]."""
-        return sum(self.rows_of(chip_rows) for chip_rows in self.by_chip)
+        return sum(block.rows for block in self.blocks)
 
     def rows_by_chip(self) -> dict[str, int]:
         """Rows of each chip that has any, in order [1]."""
         rows: dict[str, int] = {}
-        for chip_rows in self.by_chip:
-            rows[chip_rows.chip] = rows.get(chip_rows.chip, 0) + self.rows_of(chip_rows)
+        for block in self.blocks:
+            rows[block.chip] = rows.get(block.chip, 0) + block.rows
         return rows
 
     def solutions(self) -> int:
@@ -264,25 +251,12 @@ class Sweep:
         count = 0
         for axis in self.solved:
             if axis == SHARDS:
-                count += len(self.by_chip) * len(self.combinations) * splits * self.points
+                count += len(self.blocks) * len(self.combinations) * splits * self.points
             else:
-                variants = sum(len(chip_rows.variants) for chip_rows in self.by_chip)
-                count += variants * math.prod(
+                count += len(self.cases) * math.prod(
                     size.count for size in sizes if set(size.columns) != {axis}
                 )
         return count * len(self.config.shares)
-
-    def case(self, block: OperationBlock, variant: Variant) -> Workload:
-        """The workload of a variant's rows; chips whose collectives send as much share it."""
-        return block.case(variant).workload
-
-    def links(self, block: OperationBlock) -> tuple[Link, ...]:
-        """The interconnects of a chip's rows, inner first; none where the chip has none."""
-        return block.place.links
-
-    def target(self, block: OperationBlock, variant: Variant) -> Target:
-        """The target that a variant's rows run on."""
-        return block.case(variant).target
 
     @property
     def leading(self) -> tuple[Axis, ...]:

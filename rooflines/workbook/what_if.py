@@ -138,7 +138,7 @@ def _one_size(recipe: JSON) -> Sweep:
         **recipe["config"],
         "grid": {dim: int(values[len(values) // 2]) for dim, values in sizes.items()},
         "thresholds": [sweep.first_solved or sweep.op.dims[0]],
-        "memory": [sweep.by_chip[0].memory],
+        "memory": [sweep.blocks[0].memory],
         "calibration": None,
     }
     alone = {"shapes": None, "sharding": ["none"], "shards": [1], "network": None, "shares": [1]}
@@ -149,7 +149,7 @@ def _shown(sweep: Sweep) -> list[int]:
     """The rows of a sweep of one size that are shown: `MOST_ROWS` at most."""
     if sweep.rows <= MOST_ROWS:
         return list(range(sweep.rows))
-    chips = [chip_rows.chip for chip_rows, _ in sweep.chip_variants]
+    chips = [case.chip for case in sweep.cases]
     return sorted(chips.index(chip) for chip in dict.fromkeys(chips))[:MOST_ROWS]
 
 
@@ -158,8 +158,8 @@ def _rows(sweep: Sweep, shown: Sequence[int]) -> Iterator[tuple[Workload, dict[s
     table = OperationTable(sweep).frame(0, sweep.rows).collect()
     solved = {(row["chip"], row["dtypes"]): row for row in sweep_thresholds(sweep).to_dicts()}
     for index in shown:
-        (chip_rows, variant), row = sweep.chip_variants[index], table.row(index, named=True)
-        target, workload = sweep.target(chip_rows, variant), sweep.case(chip_rows, variant)
+        case, row = sweep.cases[index], table.row(index, named=True)
+        target, workload = case.target, case.workload
         inputs = {
             "peak": target.peak,
             "peak_efficiency": target.efficiency[MATH.name],

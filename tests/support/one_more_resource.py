@@ -104,3 +104,11 @@ assert domains
 assert all(domain == list(RESOURCES) for domain in domains)
 colours = config(SIZES["web"], dark=False)["range"]["ordinal"]
 assert len(set(colours)) == len(colours) == len(RESOURCES) + 1
+
+answers = (
+    rooflines.explain("h100-sxm", "64x8192x8192", "bf16"),
+    rooflines.explain_model("h100-sxm", "llama-3.1-8b", B=8, S=2048),
+)
+for answer in answers:
+    assert answer.row["bound"] == "cache"
+    assert "cache" in {used.resource for used in answer.uses}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 import rooflines
+from rooflines.critical.chips import case_on
 from rooflines.critical.steps import step_thresholds
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.model.costs import evaluate
@@ -77,11 +77,8 @@ def config_of(seed, **more):
 
 
 def by_key(sweep):
-    """Chips and variants by their keys in the table."""
-    return {
-        (chip.chip, variant.dtypes, variant.sharding, variant.shards): (chip, variant)
-        for chip, variant in sweep.chip_variants
-    }
+    """Cases by their keys in the table."""
+    return {(c.chip, c.dtypes, c.variant.sharding, c.shards): c for c in sweep.cases}
 
 
 def smallest(found, good, least=1):
@@ -99,7 +96,7 @@ class Exact:
         self.parts = cache(self._parts)
 
     def _parts(self, one):
-        workload, target = self.sweep.case(*one), self.sweep.target(*one)
+        workload, target = one.workload, one.target
         found = {}
         for each in RESOURCES:
             rate = each.rate(target)
@@ -147,7 +144,7 @@ def wrong_sizes(seed):
 
 def is_bound_on(exact, one, sizes, chips):
     """Whether a variant on another number of chips is compute-bound."""
-    return exact.is_bound((one[0], replace(one[1], axes=(chips,))), sizes, *OTHERS)
+    return exact.is_bound(case_on(one, chips), sizes, *OTHERS)
 
 
 def wrong_chips(seed):
@@ -160,7 +157,7 @@ def wrong_chips(seed):
     for row in rows:
         one = cases[row["chip"], row["dtypes"], row["sharding"]]
         sizes = {dim: row[dim] for dim in "BDF"}
-        most = sweep.links(one[0])[0].domain or 1
+        most = one.place.links[0].domain or 1
         bound = (n for n in range(most, 0, -1) if is_bound_on(exact, one, sizes, n))
         if row["critical"] != next(bound, None):
             wrong.append(row)
@@ -239,7 +236,7 @@ def wrong_estimates(seed):
         **{key: value for key, value in more.items() if value},
     }
     sweep = rooflines.load_config({"sweeps": {"s": sweep_form}, "charts": []}).sweep("s")
-    known = {key: chip.case(variant).estimate for key, (chip, variant) in by_key(sweep).items()}
+    known = {key: case.estimate for key, case in by_key(sweep).items()}
     rows, wrong = sweep_thresholds(sweep).sample(2_000, seed=seed).to_dicts(), []
     for row in rows:
         estimate = known[row["chip"], row["dtypes"], row["sharding"], row["shards"]]

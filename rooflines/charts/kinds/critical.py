@@ -94,7 +94,7 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
         return [*found, Menu("model", models), Menu("dtypes", frames.dtypes_of(sweep))]
     found += [Menu("chip", chips), Menu("dtypes", frames.dtypes_of(sweep, [chip]))]
     if by == SPLITS:
-        used = {v.sharding for rows in sweep.by_chip if rows.chip == chip for v in rows.variants}
+        used = {v.sharding for rows in sweep.blocks if rows.chip == chip for v in rows.variants}
         splits = [name for name, one in sweep.shardings.items() if one.split and name in used]
         found += [Menu("model", models), Menu("split", tuple(splits))]
     return found

@@ -203,7 +203,7 @@ def _of_split(of: Selection, rows: OperationBlock) -> dict[str, float]:
     largest = max(sending, key=lambda variant: variant.shards, default=None)
     if largest is None:
         return {}
-    rate = network_rate(of.sweep.target(rows, largest))
+    rate = network_rate(rows.case(largest).target)
     return {str(frames.route_name(rows, largest)): float(rate.per_s)} if rate else {}
 
 

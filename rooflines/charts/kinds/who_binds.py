@@ -70,7 +70,7 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     found = [Menu("by", able), *([] if by == CHIP else [Menu("chip", chips)])]
     found.append(Menu("dtypes", dtypes))
     if by == SHARDS:
-        used = {v.sharding for rows in sweep.by_chip if rows.chip == chip for v in rows.variants}
+        used = {v.sharding for rows in sweep.blocks if rows.chip == chip for v in rows.variants}
         splits = [name for name, one in sweep.shardings.items() if one.split and name in used]
         found.append(Menu("split", tuple(splits)))
     shapes = tuple(shape.name for shape in sweep.config.shapes or ())
