@@ -58,16 +58,6 @@ class Menu(NamedTuple):
     name: str
     options: tuple[Option, ...]
 
-    @property
-    def title(self) -> str:
-        """What pages call it."""
-        return TITLES.get(self.name, self.name)
-
-    @property
-    def labels(self) -> list[str]:
-        """The options as pages name them."""
-        return [label(self.name, option) for option in self.options]
-
 
 def label(menu: str, option: Option) -> str:
     """An option as pages name it."""

@@ -144,13 +144,13 @@ def view(  # noqa: PLR0913, the menus
     if seller is not None and compared.height < TWO:
         problem = f"has no two chips with {dtypes} and a price at {seller}"
         raise RooflinesError("chips", problem, "choose another seller or other dtypes")
-    shown = compared[_evenly(compared.height)]
+    shown = _shown(compared, chips)
     rows = _bars(shown, how, by)
     top = frames.highest(rows, "value") * 1.02
     catalogued = _catalogued(results.sweep(sweep), dtypes, by, seller)
     says = first_true(_sentences(compared, {*every["chip"], *catalogued}, dtypes, how, seller))
     about = f"{dtypes}: dense peak of the {results.sweep(sweep).unit} unit {how.caveat}"
-    some = f" Shown: {shown.height} of {compared.height} chips, evenly from the first to the last."
+    some = f" Shown: {shown.height} of {compared.height} chips, with the highest and the lowest."
     some = some if shown.height < compared.height else ""
     return View(
         says,
@@ -184,11 +184,11 @@ def _bars(shown: pl.DataFrame, how: Quotient, by: str) -> pl.DataFrame:
     )
 
 
-def _evenly(count: int) -> list[int]:
-    """The places of as many rows as there is room for."""
-    if count <= MOST_ROWS:
-        return list(range(count))
-    return [round(i * (count - 1) / (MOST_ROWS - 1)) for i in range(MOST_ROWS)]
+def _shown(compared: pl.DataFrame, chips: Sequence[str]) -> pl.DataFrame:
+    """The first chips that there is room for, with the highest and the lowest of all."""
+    known = compared["chip"].to_list()
+    order = dict.fromkeys([*known[:1], *known[-1:], *(chip for chip in chips if chip in known)])
+    return compared.filter(pl.col("chip").is_in(list(order)[:MOST_ROWS]))
 
 
 def _text(value: float, how: Quotient) -> str:

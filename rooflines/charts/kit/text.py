@@ -12,8 +12,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rooflines.charts.kit.chip_colours import PLACES
+from rooflines.models.library import model_entries
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from PIL import ImageFont
 
@@ -26,27 +29,12 @@ MEASURED_AT = 100
 FULLY_LISTED = 3
 """Numbers of a list that are all written, even if they double [1]."""
 
-UPPER = {"tpu", "sxm", "pcie", "nvl", "oam", "hbm", "gpu", "rtx", "ici", "dcn", "vmem", "l1", "l2"}
-MODELS = {
-    "llama": "Llama",
-    "qwen": "Qwen",
-    "mixtral": "Mixtral",
-    "mistral": "Mistral",
-    "gemma": "Gemma",
-    "deepseek": "DeepSeek",
-    "gpt": "GPT",
-    "large": "Large",
+SPELLED = {
+    **{word: word for word in ("v2", "v3", "v4", "v5e", "v5p", "v6e", "7x")},
+    **{word: word.upper() for word in ("tpu", "sxm", "nvl", "rtx", "ws", "cpx", "mtia")},
+    "pcie": "PCIe",
 }
-PROPER = {
-    "nvlink": "NVLink",
-    "infiniband": "InfiniBand",
-    "gaudi": "Gaudi",
-    "trainium": "Trainium",
-    "inferentia": "Inferentia",
-    **MODELS,
-}
-CHIP_WORD = re.compile("|".join([r"v\d+[a-z]?|\d+x?|\d+gb|(sxm|nvl)\d+|pro|ws|server", *UPPER]))
-"""Words of chips' ids after the first; any other word begins the name of a variant."""
+"""Words of chips' ids that are not spelled like others."""
 
 PARTS = {
     "hbm": "HBM",
@@ -192,29 +180,16 @@ def over_text(networks: Iterable[str | None]) -> str:
 def chip_label(name: str) -> str:
     """A chip's or model's id as a name: `tpu-v5e` is `TPU v5e`, `h100-sxm` is `H100 SXM`.
 
-    What the id of a variant adds is in brackets: `h100-sxm-book` is `H100 SXM (book)`. Ids of any
-    other form are returned unchanged.
+    What the id of a variant adds is in brackets: `h100-sxm-book` is `H100 SXM (book)`. Ids that
+    begin with no chip of the catalogue, and are no model of it, are returned unchanged.
     """
-    words = name.split("-")
-    recognized = (
-        re.fullmatch(r"[a-z]{1,5}\d+[a-z]*", words[0])
-        or words[0].rstrip("0123456789.") in PROPER
-        or words[0] in UPPER
-    )
-    if not recognized:
-        return name
-    own = _own_words(words)
-    text = " ".join(_word(word, first=not index) for index, word in enumerate(words[:own]))
-    text = re.sub(r"\b(\d) (\d)(?= )", r"\1.\2", text)
-    return f"{text} ({' '.join(words[own:])})" if words[own:] else text
-
-
-def _own_words(words: Sequence[str]) -> int:
-    """How many words of an id are of the chip, before those of a variant; all of a model's."""
-    if words[0].rstrip("0123456789.") in MODELS:
-        return len(words)
-    others = (index for index, word in enumerate(words) if index and not CHIP_WORD.fullmatch(word))
-    return next(others, len(words))
+    own = max((chip for chip in PLACES if f"{name}-".startswith(f"{chip}-")), key=len, default="")
+    if not own:
+        entry = model_entries().get(name)
+        return entry.name if entry else name
+    text = " ".join(_word(word) for word in own.split("-"))
+    variant = name[len(own) + 1 :].replace("-", " ")
+    return f"{text} ({variant})" if variant else text
 
 
 def part_name(name: str) -> str:
@@ -227,19 +202,9 @@ def part_name(name: str) -> str:
     return f"{names} {axes}" if axes else names
 
 
-def _word(word: str, *, first: bool) -> str:
-    if word in PROPER:
-        return PROPER[word]
-    family = re.fullmatch(r"([a-z]+)([\d.]+)", word)
-    if family and family[1] in MODELS:
-        return MODELS[family[1]] + family[2]
-    if (
-        word in UPPER
-        or re.fullmatch(r"[\d.]+(b|gb|m)|a\d+b", word)
-        or (first and re.fullmatch(r"[a-z]{1,4}\d+[a-z]*", word))
-    ):
-        return word.upper()
-    if re.fullmatch(r"\d+x\d+b", word):
-        return word.replace("b", "B")
-    split = re.fullmatch(r"([a-z]{5,})(\d+)", word)
-    return f"{PROPER[split[1]]} {split[2]}" if split and split[1] in PROPER else word
+def _word(word: str) -> str:
+    family = re.fullmatch(r"([a-z]{5,})(\d+)", word)
+    if family:
+        return f"{family[1].capitalize()} {family[2]}"
+    with_digits = any(letter.isdigit() for letter in word)
+    return SPELLED.get(word) or (word.upper() if with_digits else word.capitalize())
