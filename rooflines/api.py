@@ -17,8 +17,7 @@ from rooflines.measured.summary import measured_frame, summaries
 from rooflines.model.dictionary import column_records
 from rooflines.model.operation import OPERANDS
 from rooflines.models.sheet import shape_rows
-from rooflines.results.chip_numbers import chip_numbers
-from rooflines.results.model_shapes import shapes_frame
+from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
 from rooflines.sweep.recipes import skipped_records
 from rooflines.sweep.step_recipes import skipped_step_records
 from rooflines.sweep.step_table import layer_table, model_table

@@ -16,7 +16,7 @@ from rooflines.model.columns import MODEL_SHAPES
 from rooflines.models.families import families
 from rooflines.models.library import model_entries
 from rooflines.models.sheet import chips_that_hold, model_numbers
-from rooflines.results.model_shapes import write_model_shapes
+from rooflines.results.catalogue_frames import write_model_shapes
 from rooflines.results.records import FOLDER, record_file
 from rooflines.run.plan import plan
 

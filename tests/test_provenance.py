@@ -11,7 +11,7 @@ import rooflines
 from rooflines.charts.job import write_charts
 from rooflines.cli.main import run
 from rooflines.results import provenance
-from rooflines.results.model_shapes import write_model_shapes
+from rooflines.results.catalogue_frames import write_model_shapes
 from rooflines.results.records import FOLDER, record_file, recorded_outputs
 from rooflines.results.summary import write_summary
 from rooflines.results.table_index import write_index

@@ -137,7 +137,7 @@ def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     inputs = {"tables": _paths(counted), **_thresholds(config)}
     job = "results.summary.write_summary"
     yield _made(SUMMARY, job, summed, memory_mb=1000, inputs=inputs)
-    job = "results.model_shapes.write_model_shapes"
+    job = "results.catalogue_frames.write_model_shapes"
     yield _made(MODEL_SHAPES, job, {"models": shape_rows()})
 
 

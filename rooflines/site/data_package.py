@@ -20,8 +20,7 @@ from rooflines.models.layers import layers_of
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import model_named
 from rooflines.models.sheet import shape_rows
-from rooflines.results.chip_numbers import chip_numbers
-from rooflines.results.model_shapes import shapes_frame
+from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
 from rooflines.results.tables import NO_TEXT, csv_text
 
 if TYPE_CHECKING:

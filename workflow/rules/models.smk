@@ -75,4 +75,10 @@ rule model_shapes:
     params:
         spec=plan.spec("model-shapes.csv"),
     run:
-        run_job("results.model_shapes.write_model_shapes", log[0], threads, params.spec, output.csv)
+        run_job(
+            "results.catalogue_frames.write_model_shapes",
+            log[0],
+            threads,
+            params.spec,
+            output.csv,
+        )

@@ -1,0 +1,70 @@
+"""The catalogues as frames: the numbers of chips with their sources, and model-shapes.csv."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rooflines.catalogue.parts import described
+from rooflines.model.columns import MODEL_SHAPES
+from rooflines.results.records import recorded
+from rooflines.results.tables import write_csv
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rooflines.catalogue.entries import Chip
+
+COLUMNS = (
+    *("chip", "name", "vendor", "base"),
+    *("path", "value", "unit", "part", "meaning", "source", "confidence"),
+    *("estimate", "halved", "printed_with_sparsity", "clock", "note"),
+)
+"""The columns of the numbers of chips, in order."""
+
+OTHER_KINDS = {
+    **dict.fromkeys(("value", "printed_with_sparsity"), pl.Float64),
+    **dict.fromkeys(("estimate", "halved"), pl.Boolean),
+}
+"""Types of columns of chips that are not text."""
+
+SHAPE_KINDS = {"1": pl.Int64, "byte": pl.Float64, "": pl.String}
+
+
+def chip_numbers(chips: Mapping[str, Chip]) -> pl.DataFrame:
+    """A row for every number of every chip that has a source; see `rooflines.chips`.
+
+    Args:
+        chips: Entries by id.
+    """
+    records = [
+        {"chip": chip, "name": entry.name, "vendor": entry.vendor, "base": entry.base, **number}
+        for chip, entry in chips.items()
+        for number in described(entry, shares=False)
+    ]
+    schema = {name: OTHER_KINDS.get(name, pl.String) for name in COLUMNS}
+    return pl.DataFrame(records, schema=schema, orient="row")
+
+
+def shapes_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Rows of models as a frame in the form of the column dictionary.
+
+    Args:
+        rows: From `rooflines.models.table.shape_rows`.
+    """
+    schema = {column.name: SHAPE_KINDS[column.unit] for column in MODEL_SHAPES}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+@recorded
+def write_model_shapes(spec: str, path: str | Path) -> None:
+    """Write the models of the catalogue as CSV.
+
+    Args:
+        spec: What it depends on, from `Plan.spec`.
+        path: The CSV file to write.
+    """
+    write_csv(shapes_frame(json.loads(spec)["models"]), path)
