@@ -18,7 +18,7 @@ from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.basics.numbers import whole
 from rooflines.model.costs import evaluate
 from rooflines.models.cache import entries_moved, pairs
-from rooflines.models.shape import DECODE, check_phase
+from rooflines.models.shape import DECODE, Matrix, check_phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         Attention,
         Indexer,
         Layout,
-        Matrix,
         Moe,
         Phase,
         Shape,
@@ -274,7 +273,7 @@ def _linear(matrix: Matrix, count: int, tensors: TensorClass = "weights") -> Gro
         weights={ONCE: weights},
         flops={TOKENS: 2 * weights},
         reads={TOKENS: Fraction(matrix.reads)},
-        writes={TOKENS: Fraction(matrix.writes)},
+        writes={TOKENS: Fraction(matrix.writes)} if matrix.writes else {},
         layout=matrix.layout,
     )
 
@@ -354,26 +353,17 @@ def _mlps(shape: Shape) -> Iterator[Group]:
 
 
 def _experts(shape: Shape) -> Iterator[Group]:
-    moe, width = shape.moe, Fraction(shape.D)
-    if moe is None or not shape.moe_layers:
+    moe, width, layers = shape.moe, shape.D, shape.moe_layers
+    if moe is None or not layers:
         return
-    expert = Fraction(moe.expert(shape.D))
-    router = Fraction(moe.router(shape.D))
-    yield Group(
-        "router",
-        shape.moe_layers,
-        "weights",
-        weights={ONCE: router},
-        flops={TOKENS: 2 * router},
-        reads={TOKENS: width},
-    )
-    into, out = moe.latents(shape.D) or (None, None)
-    routed = Fraction(moe.k * moe.width(shape.D))
+    expert, routed = Fraction(moe.expert(width)), Fraction(moe.k * moe.width(width))
+    yield _linear(Matrix("router", moe.router(width), width, 0, "whole"), layers)
+    into, out = moe.latents(width) or (None, None)
     if into is not None:
-        yield _linear(into, shape.moe_layers)
+        yield _linear(into, layers)
     yield Group(
         "experts",
-        shape.moe_layers,
+        layers,
         "experts",
         weights={TOUCHED: expert},
         flops={TOKENS: 2 * moe.k * expert},
@@ -383,16 +373,7 @@ def _experts(shape: Shape) -> Iterator[Group]:
         layout="fused",
     )
     if out is not None:
-        yield _linear(out, shape.moe_layers)
+        yield _linear(out, layers)
     if moe.shared:
-        shared = Fraction(moe.shared_experts(shape.D))
-        yield Group(
-            "shared",
-            shape.moe_layers,
-            "weights",
-            weights={ONCE: shared},
-            flops={TOKENS: 2 * shared},
-            reads={TOKENS: width},
-            writes={TOKENS: width},
-            layout="fused",
-        )
+        shared = Matrix("shared", moe.shared_experts(width), width, width, "fused")
+        yield _linear(shared, layers)

@@ -80,8 +80,9 @@ class Case:
 
 def shared_evenly(entry: Entry, tp: int) -> bool:
     """Whether so many chips share the heads of all mixers evenly."""
-    parts = [entry["attention"], (entry.get("window") or {}).get("attention")]
-    cached = [(a["N"], a.get("K", 1)) for a in parts if a]
+    kinds = {kind for kind, _ in model_oracle.each_mixer(entry)} - {"state"}
+    parts = [(entry.get(kind) or {}).get("attention") or entry["attention"] for kind in kinds]
+    cached = [(a["N"], a.get("K", 1)) for a in parts]
     states = (entry.get("state") or {}).get("heads", tp)
     return states % tp == 0 and all(n % tp == 0 and (k % tp == 0 or tp % k == 0) for n, k in cached)
 

@@ -28,6 +28,9 @@ FAR_CONTEXT = 2**200
 
 ENDLESS = "without-end"
 
+MOST_HEADS = 2**12
+"""More heads than any model has [1]."""
+
 
 def first(good: Callable[[int], bool], least: int) -> int:
     """The first whole number from `least` on that is good; after it all are."""
@@ -164,8 +167,8 @@ def largest_batch_that_fits(case: Case, context: int) -> int | None:
 
 def fewest_chips(case: Case, batch: int, context: int) -> int | None:
     """The first of tp = 1, 2, 4, ... on which B sequences fit, in one replica; None: none does."""
-    a, tp = case.entry["attention"], 1
-    while tp <= a["N"]:
+    tp = 1
+    while tp <= MOST_HEADS:
         even = shared_evenly(case.entry, tp)
         joined = oracle.why_not_joined(case.links, (tp,)) is None
         split = replace(case, axes=(tp,), dp=1, ep_axes=(1,))
