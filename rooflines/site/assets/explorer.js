@@ -36,59 +36,26 @@ const EXPLORER = (() => {
 
   // ---------------------------------------------------------------- controls
 
-  /** A field with a list that typing filters; `options` gives [value, text]. */
-  function combobox(input, options, take, text = () => "") {
-    const id = `${input.id}-list`;
-    const label = input.getAttribute("aria-label");
-    const list = make("ul", { role: "listbox", id, hidden: true, "aria-label": label });
-    let [shown, at] = [[], -1];
-    const attributes = {
-      role: "combobox", "aria-expanded": "false", "aria-controls": id, autocomplete: "off",
-      "aria-autocomplete": "list", spellcheck: "false",
-    };
-    for (const [name, value] of Object.entries(attributes)) input.setAttribute(name, value);
+  /** A field with a list that typing filters; `options` gives [value, text].
+
+      What is entered chooses the first option that has all its words. */
+  function searched(input, options, take, text = () => "") {
+    const list = make("datalist", { id: `${input.id}-list` });
     input.after(list);
-    const close = () => {
-      list.hidden = true;
-      input.setAttribute("aria-expanded", "false");
-      input.removeAttribute("aria-activedescendant");
-      at = -1;
-    };
-    const choose = (value) => { close(); input.value = ""; take(value); };
-    function mark(place) {
-      at = (place + shown.length) % shown.length;
-      [...list.children].forEach((item, i) => item.setAttribute("aria-selected", String(i === at)));
-      list.children[at].scrollIntoView({ block: "nearest" });
-      input.setAttribute("aria-activedescendant", `${id}-${at}`);
+    for (const [name, value] of [["list", list.id], ["autocomplete", "off"]]) {
+      input.setAttribute(name, value);
     }
-    const option = ([value, name], i) => make("li", {
-      role: "option", id: `${id}-${i}`, "aria-selected": "false",
-      onpointerdown: (event) => { event.preventDefault(); choose(value); },
-    }, name);
-    function open() {
-      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    input.addEventListener("focus", () => {
+      list.replaceChildren(...options().map(([, name]) => make("option", { value: name })));
+      input.value = "";
+    });
+    input.addEventListener("blur", () => { input.value = text(); });
+    onEntered(input, (typed) => {
+      const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
       const has = (one) => words.every((word) => one.join(" ").toLowerCase().includes(word));
-      shown = options().filter(has);
-      const none = make("li", { class: "none" }, "nothing found");
-      list.replaceChildren(...(shown.length ? shown.map(option) : [none]));
-      list.hidden = false;
-      input.setAttribute("aria-expanded", "true");
-      at = -1;
-    }
-    input.addEventListener("focus", () => { input.value = ""; open(); });
-    input.addEventListener("input", open);
-    input.addEventListener("blur", () => { close(); input.value = text(); });
-    input.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") { input.value = ""; close(); }
-      if (["ArrowDown", "ArrowUp"].includes(event.key)) {
-        if (list.hidden) open();
-        if (shown.length) mark(event.key === "ArrowDown" ? at + 1 : Math.max(at, 0) - 1);
-        event.preventDefault();
-      }
-      if (event.key === "Enter" && !list.hidden && shown.length) {
-        choose(shown[Math.max(at, 0)][0]);
-        event.preventDefault();
-      }
+      const found = words.length ? options().find(has) : null;
+      input.value = "";
+      if (found) take(found[0]);
     });
     return () => { if (document.activeElement !== input) input.value = text(); };
   }
@@ -307,14 +274,14 @@ const EXPLORER = (() => {
   function build() {
     buildSizes();
     const text = ([model, layer, D, F]) => `${model} · ${layer}  ${count(D)} x ${count(F)}`;
-    layerBox = combobox($("layer"), () => data.layers.map((one, i) => [String(i), text(one)]),
+    layerBox = searched($("layer"), () => data.layers.map((one, i) => [String(i), text(one)]),
       (i) => go({ D: data.layers[i][2], F: data.layers[i][3] }, true), () => {
         const { D, F } = now();
         const found = data.layers.find((one) => one[2] === D && one[3] === F);
         return found ? text(found) : "own sizes";
       });
     const addable = () => data.chips.filter((chip) => !now().chips.includes(chip));
-    combobox($("add"), () => addable().map(({ id, name, vendor }) => [id, `${name} · ${vendor}`]),
+    searched($("add"), () => addable().map(({ id, name, vendor }) => [id, `${name} · ${vendor}`]),
       (id) => toggle(data.chips.find((chip) => chip.id === id)));
     const take = (id, changes) => $(id).addEventListener("change", () => {
       go(changes($(id).value), true);
