@@ -60,10 +60,17 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
     own = thresholds.filter(pl.col("sweep") == sweep, pl.col("axis") == axis)
     names = own["chip"].unique(maintain_order=True).cast(pl.String).to_list()
     chips = [chip for chip in FIRST_CHIPS if chip in names] or names[:FEW_CHIPS]
-    found = own.filter(pl.col("chip").cast(pl.String).is_in(chips)).head(MOST_ROWS)
+    place = (
+        pl.col("chip")
+        .cast(pl.String)
+        .replace_strict(chips, range(len(chips)), default=None, return_dtype=pl.Int64)
+    )
+    found = own.filter(place.is_not_null()).sort(place, maintain_order=True).head(MOST_ROWS)
     answer = FACTOR if axis in RATES else SIZE
     shown = found.drop({*LEFT_OUT, FACTOR, SIZE} - {answer}, strict=False)
     shown = shown.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    if SHARDS not in shown.columns or shown[SHARDS].n_unique() == 1:
+        shown = shown.drop("network", strict=False)  # over which nothing is sent
     kept = [one for one in shown if one.name == answer or one.null_count() < one.len()]
     about = {column["name"]: column for column in columns}
     return {

@@ -16,7 +16,8 @@ document.addEventListener("DOMContentLoaded", async () => {
     Object.fromEntries(names.map((name) => [name, lists[name][i]])));
   const levels = {};
   for (const name of names) levels[name] = [...new Set(lists[name])];
-  const shown = names.filter((name) => answers.includes(name) || levels[name].length > 1);
+  const shown = names.filter((name) =>
+    answers.includes(name) || (name !== "outcome" && levels[name].length > 1));
   const facets = menus.filter((name) => levels[name]?.length > 1);
   const numeric = new Set(names.filter((name) =>
     levels[name].some((one) => typeof one === "number")));
