@@ -16,6 +16,7 @@ from pages import commands
 
 import rooflines
 from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.measured import measured_quantiles
 from rooflines.explanation.text import WIDTH
 
 CASES = sorted(FOLDER.glob("*.txt"))
@@ -176,3 +177,18 @@ def config_of_all():
         "chips": "h100-sxm",
     }
     return rooflines.rows(rooflines.load_config({"sweeps": {"all": sweep}}), "all").collect()
+
+
+def test_how_far_timings_are_is_that_of_the_same_case():
+    answer = rooflines.explain("h100-sxm", "128x8192x8192", "bf16")
+    rows = measured_quantiles().filter(of="matmul", chip="h100-sxm", dtypes="bf16", over="bound")
+    long = rows.filter(length="long").sort("n").row(-1, named=True)
+    assert answer.measured == {name: long[name] for name in ("software", "n", "p10", "p50", "p90")}
+    short = rooflines.explain("h100-sxm", "128x1024x1024", "bf16").measured
+    assert short is not None
+    assert short["p50"] > long["p50"]
+    split = rooflines.explain("h100-sxm", "128x8192x8192", "bf16", shards=8, sharding="column")
+    assert split.measured is None
+    assert "over 8 chips" in split.sheet.asked
+    assert "nvlink" not in split.sheet.asked, "it moves no byte"
+    assert rooflines.explain("h100-sxm", "128x8192x8192", "w4a16").measured is None

@@ -261,3 +261,23 @@ def test_an_estimate_of_a_model_names_its_software():
         rooflines.explain_model("tpu-v5e", "llama-3.1-8b", **unfitted)
     with pytest.raises(rooflines.RooflinesError, match=r"'trtlm'(.|\n)*close to it: trtllm"):
         rooflines.explain_model("h100-sxm", "llama-3.1-8b", calibration="trtlm", **asked)
+
+
+@pytest.mark.parametrize(
+    ("chip", "model", "label"),
+    [
+        ("h100-sxm", "llama-3.1-70b", "bf16"),
+        ("h100-sxm", "gpt-oss-120b", "bf16,bf16,bf16,experts:mxfp4@bf16"),
+        ("h100-sxm", "deepseek-v3", "fp8,bf16,bf16,head:bf16,attention:bf16@fp8"),
+        ("a100-sxm-80gb", "deepseek-v3", "fp8,bf16,bf16,head:bf16@bf16"),
+    ],
+)
+def test_a_model_is_asked_for_in_the_dtypes_that_it_is_published_in(chip, model, label):
+    question: dict[str, Any] = {"B": 8, "S": 64, "split": "tp=8"}
+    answer = rooflines.explain_model(chip, model, **question)
+    assert (answer.row["dtypes"], answer.published) == (label, None)
+    other = rooflines.explain_model(chip, model, dtypes="int8", **question)
+    assert (other.published is None) == (label == "bf16")
+    assert ("; published in" in other.sheet.finding) == (
+        label != "bf16" and bool(other.row["fits"])
+    )
