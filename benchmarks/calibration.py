@@ -4,9 +4,6 @@ Without tables it reads those of `TABLES` in `measured` of the folder `ROOFLINES
 prints the median errors at held-out sites of the bound and of the fit. `--write` writes the fits to
 config/calibrations.yaml, which comes with the package. The column `source` of a table is
 `<collection>/<software>/<version>`; of several versions the newest is fitted.
-
-`--splits N` shows how far the errors of matmuls depend on the sites that are held out: the mean and
-the standard deviation over N random quarters of the sites, for three sets of numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from math import inf
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -36,10 +32,7 @@ from rooflines.fits.entries import (
     kind_of,
     text_of,
 )
-from rooflines.fits.folds import FOLD, held_out
 from rooflines.fits.judge import BAND, with_errors
-from rooflines.fits.matmuls import fit, judged, with_nominal_times
-from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
 from rooflines.fits.solving import Problem, rounded
 from rooflines.measured.catalogues import Catalogues
@@ -48,8 +41,6 @@ from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from rooflines.fits.form import Form
 
 DATA = "ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, (c) NVIDIA"
 
@@ -89,10 +80,6 @@ Errors are |estimated / measured - 1|; bands are the p10 and p90 of measured ove
 config/README.md explains the numbers."""
 
 
-FORMS: tuple[tuple[Form, bool], ...] = (("max", False), ("pieces", False), ("pieces", True))
-"""The sets of numbers: form max, the seven of form pieces, and all that gain."""
-
-
 class Group(NamedTuple):
     """What one fit is of.
 
@@ -107,7 +94,7 @@ class Group(NamedTuple):
     request: FitRequest
 
 
-def groups(path: str | Path, form: Form, date: str) -> Iterator[Group]:
+def groups(path: str | Path, date: str) -> Iterator[Group]:
     """What is fitted of a table: by chip, software, contents, and compute dtype or collective."""
     timings = read_timings(path)
     name = "collective" if timings.collectives else "compute"
@@ -123,7 +110,7 @@ def groups(path: str | Path, form: Form, date: str) -> Iterator[Group]:
         library = f"{software}{VARIANTS.get(contents or '', '')}"
         source = f"{newest.partition('/')[2]}, timed by {DATA}"
         entry = chip_entries()[str(chip)]
-        request = FitRequest(one, str(chip), entry, source, date, form, contents=contents)
+        request = FitRequest(one, str(chip), entry, source, date, contents=contents)
         yield Group(key_of(str(chip), library), str(of), request)
 
 
@@ -132,7 +119,7 @@ def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[
     content: dict[str, dict[str, dict[str, object]]] = {}
     rows: list[tuple[str, ...]] = []
     seen: set[tuple[str, str]] = set()
-    for key, name, request in (one for path in tables for one in groups(path, "pieces", date)):
+    for key, name, request in (one for path in tables for one in groups(path, date)):
         if (key, name) in seen:
             continue
         seen.add((key, name))
@@ -149,29 +136,6 @@ def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[
                 plain.setdefault(name, entry)
     ordered = {kind: dict(sorted(by_key.items())) for kind, by_key in content.items()}
     return Calibrations.model_validate(ordered), rows
-
-
-def spread(request: FitRequest, compute: str, splits: int) -> tuple[str, ...]:
-    """Median errors at random quarters of the sites, by `FORMS`: mean and deviation in percent."""
-    frame, _ = with_nominal_times(request.timings, request.chip, request.entry, compute)
-    frame = frame.filter(~pl.col("in_cache"))
-    prior = prior_of(compute, None)
-    found: dict[tuple[Form, bool], list[float]] = {form: [] for form in FORMS}
-    for split in range(splits):
-        shuffled = with_random_folds(frame, split)
-        train, test = shuffled.filter(~held_out()), shuffled.filter(held_out())
-        for (form, extend), medians in found.items():
-            numbers = fit(train, prior, form, extend=extend).numbers
-            medians.append(100 * float(judged(test, numbers)["error"].quantile(0.5) or 0))
-    return tuple(f"{fmean(one):.1f} ± {stdev(one):.1f}" for one in found.values())
-
-
-def with_random_folds(frame: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """The same timings with random sites held out, a quarter of them; so are the inner ones."""
-    sites = frame.select("D", "F").unique().sort("D", "F")
-    return frame.drop(FOLD).join(
-        sites.sample(fraction=1, shuffle=True, seed=seed).with_row_index(FOLD), on=["D", "F"]
-    )
 
 
 def version(source: str) -> tuple[int, ...]:
@@ -255,20 +219,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", metavar="TABLE")
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--splits", type=int, metavar="N")
     options = parser.parse_args(arguments)
     date = datetime.now(tz=UTC).date().isoformat()
     tables = options.tables or public_tables()
-    if options.splits:
-        headers = ("chip and software", "of", "max", "pieces, seven numbers", "pieces, all")
-        spreads = [
-            (key, name, *spread(request, name, options.splits))
-            for path in tables
-            for key, name, request in groups(path, "pieces", date)
-            if not request.timings.collectives
-        ]
-        table("Median errors at random held-out sites in percent", headers, spreads)
-        return 0
     found, rows = fitted(tables, date)
     if not options.tables:
         served = public_tables()[0].parents[1] / "models" / "served.csv"

@@ -195,9 +195,7 @@ def estimated(frame: pl.DataFrame, numbers: Numbers) -> pl.Series:
     return frame.select(times.alias("t_estimate_s")).to_series()
 
 
-def fit(
-    frame: pl.DataFrame, prior: Numbers, form: Form = "pieces", *, extend: bool = True
-) -> FitResult[Numbers]:
+def fit(frame: pl.DataFrame, prior: Numbers, form: Form = "pieces") -> FitResult[Numbers]:
     """The numbers that fit timings best.
 
     Args:
@@ -205,13 +203,12 @@ def fit(
         prior: Where the fit starts; it pulls weakly.
         form: `max`, or `pieces`; with `MANY` timings this tries the extensions and tiles, and keeps
             what gains `LEAST_GAIN` at inner held-out sites.
-        extend: Whether to try them.
 
     Raises:
         RooflinesError: scipy is missing.
     """
     names, tile = PARAMETERS[form], 1
-    if extend and form == "pieces" and frame.height >= MANY:
+    if form == "pieces" and frame.height >= MANY:
         names, tile = _extended(frame, prior, names)
     found, held = _problem(frame, prior, tile).fit(names)
     return FitResult(replace(NONE, tile=tile).replaced(found), held)
