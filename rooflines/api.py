@@ -19,9 +19,7 @@ from rooflines.model.operation import OPERANDS
 from rooflines.models.sheet import shape_rows
 from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
 from rooflines.sweep.recipes import skipped_records
-from rooflines.sweep.step_recipes import skipped_step_records
-from rooflines.sweep.step_table import layer_table, model_table
-from rooflines.sweep.table import skipped_frame, table
+from rooflines.sweep.rows import KernelTable, OperationTable, StepTable, skipped_frame
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +41,7 @@ def rows(config: Config, sweep: str) -> pl.LazyFrame:
     Raises:
         RooflinesError: There is no such sweep.
     """
-    return table(config.sweep(sweep))
+    return OperationTable(config.sweep(sweep)).stored_frame()
 
 
 def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
@@ -77,7 +75,7 @@ def model_rows(config: Config, sweep: str) -> pl.LazyFrame:
     Raises:
         RooflinesError: There is no such sweep.
     """
-    return model_table(config.model_sweep(sweep))
+    return StepTable(config.model_sweep(sweep)).stored_frame()
 
 
 def model_layers(config: Config, sweep: str) -> pl.LazyFrame:
@@ -94,7 +92,7 @@ def model_layers(config: Config, sweep: str) -> pl.LazyFrame:
     Raises:
         RooflinesError: There is no such sweep.
     """
-    return layer_table(config.model_sweep(sweep))
+    return KernelTable(config.model_sweep(sweep)).stored_frame()
 
 
 def model_thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
@@ -117,12 +115,8 @@ def model_thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
 
 def skipped(config: Config) -> pl.DataFrame:
     """Rows that the sweeps ask for but cannot have, with the reason; may be empty."""
-    return skipped_frame(
-        [
-            *skipped_records(config.sweeps.values()),
-            *skipped_step_records(config.model_sweeps.values()),
-        ]
-    )
+    of_models = skipped_records(config.model_sweeps.values())
+    return skipped_frame([*skipped_records(config.sweeps.values()), *of_models])
 
 
 def measurements(config: Config, name: str) -> pl.DataFrame:

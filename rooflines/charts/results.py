@@ -19,10 +19,8 @@ from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
 from rooflines.sweep.operations import Variant
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.rows import KernelTable
+from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
 from rooflines.sweep.step_recipes import model_sweep_of
-from rooflines.sweep.step_table import model_table
-from rooflines.sweep.table import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -264,9 +262,9 @@ def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above
     """The results of a config, computed on demand, without the workflow."""
     return Results(
         rows=lambda sweep: plain(
-            model_table(config.model_sweep(sweep))
+            StepTable(config.model_sweep(sweep)).stored_frame()
             if sweep in config.model_sweeps
-            else table(config.sweep(sweep))
+            else OperationTable(config.sweep(sweep)).stored_frame()
         ),
         thresholds=lambda sweep: plain(sweep_thresholds(config.sweep(sweep)).lazy()),
         sweep=config.sweep,

@@ -97,13 +97,9 @@ def _row_bytes(config: Config, parts: Iterable[Output]) -> float:
     """About how many bytes the rows of all parts take [byte]."""
     from rooflines.model.columns import METRICS  # noqa: PLC0415, as above
     from rooflines.model.step_columns import STEP_METRICS  # noqa: PLC0415, the same
-    from rooflines.sweep.step_table import stored_step_columns  # noqa: PLC0415, the same
-    from rooflines.sweep.table import stored_columns  # noqa: PLC0415, the same
 
-    stored = {(TABLES, name): stored_columns(sweep) for name, sweep in config.sweeps.items()}
-    stored |= {
-        (MODELS, name): stored_step_columns(sweep) for name, sweep in config.model_sweeps.items()
-    }
+    stored = {(TABLES, name): sweep.stored for name, sweep in config.sweeps.items()}
+    stored |= {(MODELS, name): sweep.stored for name, sweep in config.model_sweeps.items()}
     real = {column.name for column in (*METRICS, *STEP_METRICS) if column.unit}
     row_bytes = {
         (folder, name): BYTES_PER_METRIC[folder] * sum(column.name in real for column in columns)

@@ -15,8 +15,7 @@ from rooflines.explanation.wording import percent, seconds
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.resources import MEMORY
 from rooflines.settings.model_sweeps import AXES
-from rooflines.sweep.rows import StepTable
-from rooflines.sweep.table import table
+from rooflines.sweep.rows import OperationTable, StepTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -118,7 +117,7 @@ def operation_cases(sweep: Sweep) -> Cases:
         RooflinesError: There are too many.
     """
     _check(sweep.rows)
-    rows = table(sweep).collect().to_dicts()
+    rows = OperationTable(sweep).stored_frame().collect().to_dicts()
     several = [dim for dim in sweep.op.dims if len({row[dim] for row in rows}) > 1]
     axis = (several or sweep.op.dims)[0]
     solved = [each for each in sweep_thresholds(sweep).to_dicts() if each["share"] == 1]
@@ -180,7 +179,7 @@ def layer_cases(  # noqa: PLR0913, PLR0917, the parts of a question
         asked_sizes = {**grid, "D": grid[wide], "F": grid[long]} if grid else sizes
         sweep = operation_sweep(chips, asked_sizes, dtypes, known, **options, **shared)
         _check(sweep.rows)
-        found = table(sweep).collect().to_dicts()
+        found = OperationTable(sweep).stored_frame().collect().to_dicts()
         grid = grid or {dim: [row[dim] for row in found] for dim in sweep.op.dims}
         rows += [{"part": part, **row} for row in found]
         solved = sweep_thresholds(sweep).to_dicts()

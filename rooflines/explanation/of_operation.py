@@ -15,7 +15,7 @@ from rooflines.model.columns import NEVER
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import MATH, RATES, RESOURCES
 from rooflines.sweep.checks import checked_sweep
-from rooflines.sweep.table import table
+from rooflines.sweep.rows import OperationTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def explained(sweep: Sweep) -> Explanation:
     """The explanation of the only row of a sweep."""
     (own,) = sweep.cases
-    row = table(sweep).collect().row(0, named=True)
+    row = OperationTable(sweep).stored_frame().collect().row(0, named=True)
     sizes = {dim: row[dim] for dim in sweep.op.dims}
     chip = sweep.chips[own.chip]
     thresholds = sweep_thresholds(sweep).to_dicts()
@@ -127,7 +127,8 @@ def _other_dtypes(sweep: Sweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not names:
         return []
     config = sweep.config.model_copy(update={"dtypes": names, "thresholds": []})
-    rows = table(checked_sweep(sweep.name, config, sweep.chips, sweep.dtypes, sweep.calibrations))
+    other = checked_sweep(sweep.name, config, sweep.chips, sweep.dtypes, sweep.calibrations)
+    rows = OperationTable(other).stored_frame()
     return rows.select("dtypes", "bound", "t_lower_s").collect().sort("t_lower_s").to_dicts()
 
 

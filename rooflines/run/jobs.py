@@ -16,10 +16,8 @@ from rooflines.results.folders import LAYERS, MODELS, TABLES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
+from rooflines.sweep.rows import KernelTable, OperationTable, StepTable, skipped_frame
 from rooflines.sweep.step_recipes import model_sweep_of
-from rooflines.sweep.step_table import stored_layer_columns, stored_step_columns
-from rooflines.sweep.table import skipped_frame, stored_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -47,20 +45,18 @@ class Kind(NamedTuple):
     Attributes:
         sweep_of: The sweep of a recipe.
         table: The rows of a sweep.
-        columns: The columns that a sweep stores.
         texts: Those of text.
     """
 
     sweep_of: Callable[[JSON], Any]
     table: Callable[[Any], OperationTable | StepTable | KernelTable]
-    columns: Callable[[Any], list[Column]]
     texts: Iterable[str]
 
 
 KINDS = {
-    TABLES: Kind(sweep_of, OperationTable, stored_columns, TEXTS),
-    MODELS: Kind(model_sweep_of, StepTable, stored_step_columns, STEP_TEXTS),
-    LAYERS: Kind(model_sweep_of, KernelTable, stored_layer_columns, LAYER_TEXTS),
+    TABLES: Kind(sweep_of, OperationTable, TEXTS),
+    MODELS: Kind(model_sweep_of, StepTable, STEP_TEXTS),
+    LAYERS: Kind(model_sweep_of, KernelTable, LAYER_TEXTS),
 }
 """The kinds of tables by folder."""
 
@@ -75,11 +71,10 @@ def write_part(spec: str, path: str | Path) -> None:
     """
     recipe = json.loads(spec)
     kind, config, first = KINDS[recipe["folder"]], recipe["config"], recipe["row"]
-    sweep = kind.sweep_of(recipe)
-    columns = kind.columns(sweep)
-    names = [column.name for column in columns]
-    rows = kind.table(sweep).frame(recipe["start"], recipe["stop"], names, enums=True)
-    metadata = about([recipe], columns, rows=[first, first + recipe["rows"]])
+    table = kind.table(kind.sweep_of(recipe))
+    names = [column.name for column in table.stored]
+    rows = table.frame(recipe["start"], recipe["stop"], names, enums=True)
+    metadata = about([recipe], table.stored, rows=[first, first + recipe["rows"]])
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         wide = recipe["folder"] != TABLES

@@ -34,7 +34,6 @@ from rooflines.run.outputs import Output, Plan, as_param
 from rooflines.run.parts import AnySweep, parts_of, whole_recipe
 from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.recipes import skipped_records
-from rooflines.sweep.step_recipes import skipped_step_records
 from rooflines.sweep.step_sweep import ModelSweep
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
         job = "run.solving.write_model_thresholds"
         yield _made(MODEL_THRESHOLDS, job, {"sweeps": of_models}, memory_mb=1500)
     skipped = {
-        "rows": [*skipped_records(sweeps), *skipped_step_records(model_sweeps)],
+        "rows": skipped_records(every),
         "sweeps": [*recipes, *of_models],
     }
     yield _made(SKIPPED, "run.jobs.write_skipped", skipped)
@@ -233,8 +232,6 @@ def _short(content: object) -> str:
 
 def _listed_tables(config: Config, parts: Sequence[Output]) -> list[JSON]:
     """The tables of sweeps of operations, as the site lists them."""
-    from rooflines.sweep.table import stored_columns  # noqa: PLC0415, polars is slow to import
-
     listed: list[JSON] = []
     for sweep in config.sweeps.values():
         own = [part for part in parts if (part.folder, part.sweep) == (TABLES, sweep.name)]
@@ -242,7 +239,7 @@ def _listed_tables(config: Config, parts: Sequence[Output]) -> list[JSON]:
             {
                 "sweep": sweep.name,
                 "rows": sum(part.rows for part in own),
-                "columns": len(stored_columns(sweep)),
+                "columns": len(sweep.stored),
                 "files": [part.path.removeprefix(f"{TABLES}/") for part in own],
             }
         )

@@ -23,13 +23,15 @@ from rooflines.model.poly import Poly, total
 from rooflines.model.resources import RESOURCES, in_turn, nominal
 from rooflines.model.target import Machine
 from rooflines.model.times import Times
+from rooflines.settings.fields import ALL
 from rooflines.sweep.calibrated import calibrated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip, Efficiency
     from rooflines.fits.entries import Calibrations
+    from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
     from rooflines.model.operation import Unit
     from rooflines.sweep.axes import Axis
@@ -194,6 +196,20 @@ class Skipped:
     def problem(self) -> str:
         """A predicate of the sweep, for a message."""
         raise NotImplementedError
+
+
+def chosen(
+    columns: Iterable[Column], metrics: Iterable[Column], names: Collection[str]
+) -> list[Column]:
+    """The columns that a table stores.
+
+    Args:
+        columns: All columns, in order.
+        metrics: Those that can be left out.
+        names: The metrics of the table, or `ALL`.
+    """
+    left_out = set() if names == ALL else {metric.name for metric in metrics}.difference(names)
+    return [column for column in columns if column.name not in left_out]
 
 
 def check_chips(names: Sequence[str], chips: Mapping[str, Chip]) -> None:

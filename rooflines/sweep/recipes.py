@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.forms import Entry
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.sweep import Sweep
 
 
@@ -107,8 +108,8 @@ def sweep_of(recipe: JSON) -> Sweep:
     )
 
 
-def skipped_records(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
-    """Skipped rows of sweeps: a record of the columns of `SKIPPED` for each chip and reason."""
+def skipped_records(sweeps: Iterable[Sweep | ModelSweep]) -> list[dict[str, Any]]:
+    """Skipped rows of sweeps: a record of the columns of `SKIPPED` for each reason."""
     return [
         {"sweep": sweep.name, "unit": sweep.unit, **vars(skipped)}
         for sweep in sweeps

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import polars as pl
 
-from rooflines.model.columns import TEXTS
+from rooflines.basics.errors import RooflinesError
+from rooflines.model.columns import SKIPPED, TEXTS
 from rooflines.sweep.operation_rows import operation_stages
 from rooflines.sweep.requests import RequestSheet
 from rooflines.sweep.sheet import CASE, Sheet, key_columns
@@ -26,10 +27,11 @@ from rooflines.sweep.step_rows import (
 from rooflines.sweep.steps import REQUEST
 
 if TYPE_CHECKING:
+    from rooflines.basics.yaml_file import JSON
     from rooflines.model.columns import Column
-    from rooflines.settings.model_sweeps import ModelSweepConfig
     from rooflines.sweep.cases import Block
     from rooflines.sweep.operations import OperationCase
+    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.steps import StepCase
     from rooflines.sweep.sweep import Sweep
 
@@ -48,10 +50,12 @@ class Table(ABC, Generic[Unit]):
 
     Attributes:
         columns: Its columns, in order.
+        stored: Those that the sweep's config chooses.
         rows: The rows of the sweep [1].
     """
 
     columns: tuple[Column, ...]
+    stored: Sequence[Column]
     rows: int
 
     @abstractmethod
@@ -100,6 +104,17 @@ class Table(ABC, Generic[Unit]):
             self.frame_of(unit, low, high, texts).select(names) for unit, low, high in pieces
         )
 
+    def stored_frame(self) -> pl.LazyFrame:
+        """All rows of the columns that are stored."""
+        return self.frame(columns=[column.name for column in self.stored])
+
+
+def skipped_frame(records: Sequence[JSON]) -> pl.DataFrame:
+    """A frame of `recipes.skipped_records`, with the columns of `SKIPPED`."""
+    whole = {"shards": pl.Int64, "rows": pl.Int64}
+    kinds = {column.name: whole.get(column.name, pl.String) for column in SKIPPED}
+    return pl.DataFrame(records, schema=kinds, orient="row")
+
 
 def pieces_of(
     units: Iterable[tuple[Unit, int]], start: int, stop: int
@@ -143,7 +158,8 @@ class OperationTable(Table[Group]):
     """The rows of a sweep of one operation."""
 
     def __init__(self, sweep: Sweep) -> None:
-        self.columns, self.rows, self._sweep = sweep.columns, sweep.rows, sweep
+        self.columns, self.stored = sweep.columns, sweep.stored
+        self.rows, self._sweep = sweep.rows, sweep
 
     def units(self) -> Iterable[tuple[Group, int]]:
         """The groups of blocks."""
@@ -185,35 +201,12 @@ def block_groups(blocks: Sequence[Block[OperationCase]]) -> list[Group]:
 # ------------------------------------------------------------ models
 
 
-class OfModels(Protocol):
-    """A sweep of models."""
-
-    @property
-    def config(self) -> ModelSweepConfig:
-        """Its config."""
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of its rows, in order."""
-
-    @property
-    def layer_columns(self) -> tuple[Column, ...]:
-        """The columns of its kernels, in order."""
-
-    @property
-    def rows(self) -> int:
-        """Rows of the whole table [1]."""
-
-    @property
-    def blocks(self) -> tuple[Block[StepCase], ...]:
-        """The cases that chips support."""
-
-
 class StepTable(Table["Block[StepCase]"]):
     """The rows of a sweep of models: steps, or requests."""
 
-    def __init__(self, sweep: OfModels) -> None:
-        self.columns, self.rows, self._sweep = sweep.columns, sweep.rows, sweep
+    def __init__(self, sweep: ModelSweep) -> None:
+        self.columns, self.stored = sweep.columns, sweep.stored
+        self.rows, self._sweep = sweep.rows, sweep
 
     def units(self) -> Iterable[tuple[Block[StepCase], int]]:
         """The blocks."""
@@ -251,8 +244,14 @@ class KernelTable(Table["Block[StepCase]"]):
     that of the kernel.
     """
 
-    def __init__(self, sweep: OfModels) -> None:
-        self.columns, self.rows, self._sweep = sweep.layer_columns, sweep.rows, sweep
+    def __init__(self, sweep: ModelSweep) -> None:
+        if sweep.config.requests:
+            problem = "asks for requests, and a row of these is of many steps"
+            raise RooflinesError(
+                f"model-sweeps.{sweep.name}", problem, "use a sweep with S in its grid"
+            )
+        self.columns, self.stored = sweep.layer_columns, sweep.stored_layers
+        self.rows, self._sweep = sweep.rows, sweep
 
     def units(self) -> Iterable[tuple[Block[StepCase], int]]:
         """The blocks."""

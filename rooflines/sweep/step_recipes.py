@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rooflines.catalogue.entries import DtypeFile
-from rooflines.model.operation import MATRIX
 from rooflines.models.library import ModelEntry
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
@@ -68,15 +67,6 @@ def model_sweep_of(recipe: JSON) -> ModelSweep:
         DtypeFile.model_validate(recipe["dtypes"]),
         fits_of(recipe),
     )
-
-
-def skipped_step_records(sweeps: Iterable[ModelSweep]) -> list[dict[str, Any]]:
-    """Skipped rows of sweeps: a record of the columns of `SKIPPED` for each reason."""
-    return [
-        {"sweep": sweep.name, "unit": MATRIX, **vars(skipped)}
-        for sweep in sweeps
-        for skipped in sweep.skipped
-    ]
 
 
 def _model(sweep: ModelSweep, name: str) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.text import counted
 from rooflines.model.operation import MATRIX
-from rooflines.model.step_columns import layer_columns, step_columns
+from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS, layer_columns, step_columns
 from rooflines.models.dtypes import check_dtypes
 from rooflines.models.shape import PREFILL
 from rooflines.sweep.axes import check_length, check_parts
-from rooflines.sweep.cases import Requested, check_chips, check_skipped
+from rooflines.sweep.cases import Requested, check_chips, check_skipped, chosen
 from rooflines.sweep.steps import Stepped, request_axis, step_axis, step_blocks
 
 if TYPE_CHECKING:
@@ -182,6 +182,22 @@ class ModelSweep:
         return step_columns(
             new_tokens=self.new_tokens is not None, requests=bool(self.config.requests)
         )
+
+    @property
+    def stored(self) -> list[Column]:
+        """The columns of its table: keys always, metrics as its config chooses."""
+        return chosen(self.columns, STEP_METRICS, self.config.columns)
+
+    @property
+    def stored_layers(self) -> list[Column]:
+        """Those of its table of kernels."""
+        metrics = (*STEP_METRICS, *KERNEL_METRICS)
+        return chosen(self.layer_columns, metrics, self.config.columns)
+
+    @property
+    def unit(self) -> str:
+        """The compute unit that runs it."""
+        return MATRIX
 
     @property
     def has_layers(self) -> bool:

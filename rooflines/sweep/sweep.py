@@ -17,12 +17,12 @@ from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
 from rooflines.catalogue.entries import shares_of
 from rooflines.fits.entries import Calibrations
-from rooflines.model.columns import Column, table_columns
+from rooflines.model.columns import METRICS, Column, table_columns
 from rooflines.model.network import parse_axes
 from rooflines.model.operation import Operation, operation
 from rooflines.model.sharding import SHARDS, Sharding, sharding
 from rooflines.sweep.axes import Axis, axes_of
-from rooflines.sweep.cases import Requested, check_skipped
+from rooflines.sweep.cases import Requested, check_skipped, chosen
 from rooflines.sweep.operations import Operated, operation_blocks
 
 if TYPE_CHECKING:
@@ -231,6 +231,11 @@ class Sweep:
     def columns(self) -> tuple[Column, ...]:
         """The columns of its rows, in order."""
         return table_columns(self.op.dims, axes=self.has_axes, levels=self.has_levels)
+
+    @property
+    def stored(self) -> list[Column]:
+        """The columns of its table: keys always, metrics as its config chooses."""
+        return chosen(self.columns, METRICS, self.config.columns)
 
     @cached_property
     def rows(self) -> int:
