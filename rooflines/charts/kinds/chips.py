@@ -144,7 +144,7 @@ def view(  # noqa: PLR0913, the menus
     if seller is not None and compared.height < TWO:
         problem = f"has no two chips with {dtypes} and a price at {seller}"
         raise RooflinesError("chips", problem, "choose another seller or other dtypes")
-    shown = _shown(compared, chips)
+    shown = _shown(compared, chips if list(chips) != known else ())
     rows = _bars(shown, how, by)
     top = frames.highest(rows, "value") * 1.02
     catalogued = _catalogued(results.sweep(sweep), dtypes, by, seller)
@@ -185,10 +185,17 @@ def _bars(shown: pl.DataFrame, how: Quotient, by: str) -> pl.DataFrame:
 
 
 def _shown(compared: pl.DataFrame, chips: Sequence[str]) -> pl.DataFrame:
-    """The first chips that there is room for, with the highest and the lowest of all."""
+    """As many chips as there is room for: the highest, the lowest, and the first ones.
+
+    Args:
+        compared: Their numbers, the highest first.
+        chips: The chips, the first ones first; without an order of theirs some evenly.
+    """
     known = compared["chip"].to_list()
+    step = (len(known) - 1) / (MOST_ROWS - 1)
+    even = [known[round(i * step)] for i in range(MOST_ROWS if known else 0)]
     order = dict.fromkeys([*known[:1], *known[-1:], *(chip for chip in chips if chip in known)])
-    return compared.filter(pl.col("chip").is_in(list(order)[:MOST_ROWS]))
+    return compared.filter(pl.col("chip").is_in(list(order)[:MOST_ROWS] if chips else even))
 
 
 def _text(value: float, how: Quotient) -> str:
