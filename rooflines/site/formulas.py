@@ -14,12 +14,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.basics.numbers import LARGEST_COUNT, LARGEST_SIZE
-from rooflines.basics.text import PREFIXES, SMALL
 from rooflines.catalogue.dtypes import combinations_of
 from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
 from rooflines.critical.chips import (
-    ENDLESS,
     SINGLE,
     interpolated,
     numbers_of,
@@ -80,7 +77,7 @@ def formulas(
 
     Returns:
         `resources`, `operations`, `dtypes`, `networks`, `chips` with indices of their networks,
-        `fits` of chips by software, and the limits and prefixes of numbers.
+        and `fits` of chips by software.
         Numbers are integers, or rationals as text such as `1/8`.
     """
     ops = {op.name: op for op in (*OPERATIONS.values(), *map(operation, operations))}
@@ -98,8 +95,6 @@ def formulas(
         "dtypes": [_dtypes(combination) for combination in by_name.values()],
         **_shared_networks([_chip(chip, entry, collectives) for chip, entry in chips.items()]),
         "fits": fits(chips, shipped_calibrations() if calibrations is None else calibrations),
-        "limits": {"size": LARGEST_SIZE, "count": str(LARGEST_COUNT), "shards": ENDLESS},
-        "prefixes": {"large": list(PREFIXES.items()), "small": list(SMALL.items())},
     }
 
 
@@ -122,15 +117,9 @@ def _collective(scheme: Sharding) -> str:
 def _operation(op: Operation, schemes: Mapping[str, Sharding]) -> JSON:
     return {
         "name": op.name,
-        "dims": list(op.dims),
-        "contracted": list(op.contracted),
-        "unit": op.unit,
-        "exact": op.flops == "exact",
-        "row": op.dims[0] if op.dims[0] in op.out else None,
         "shardings": {
             name: {
                 "collective": _collective(scheme),
-                "split": scheme.split,
                 "rows": coefficients(_spread(op, scheme)),
                 "works": {work: _work(op, scheme, work) for work in (*WORKS, *WEIGHED)},
             }

@@ -13,7 +13,6 @@ from PIL import Image
 
 from rooflines import load_config
 from rooflines.results.folders import MEASURED_SUMMARIES, MODEL_THRESHOLDS
-from rooflines.run.jobs import write_part
 from rooflines.run.measured_jobs import write_measured, write_measured_summary
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_model_thresholds, write_thresholds
@@ -152,17 +151,13 @@ def made_bundle(folder: Path) -> Path:
     parquet = folder / "thresholds.parquet"
     planned = plan(load_config(CONFIG))
     write_thresholds(planned.spec("thresholds.parquet"), parquet)
-    models = [folder / MODEL_THRESHOLDS]
-    write_model_thresholds(planned.spec("model-thresholds.parquet"), models[0])
-    tables = [folder / part.path for part in planned.parts_in("models")]
-    for part, table in zip(planned.parts_in("models"), tables, strict=True):
-        table.parent.mkdir(parents=True, exist_ok=True)
-        write_part(part.spec, table)
+    models = folder / MODEL_THRESHOLDS
+    write_model_thresholds(planned.spec("model-thresholds.parquet"), models)
     write_bundle(
         folder / "bundle",
         [folder / "charts" / family for family in ("roofline", "compared")],
         parquet,
-        [*(path for path in models if path.suffix == ".parquet"), *tables],
+        [models],
         spec=planned.spec("bundle"),
         measured=write_errors(folder),
         timings=sorted((folder / "measured").glob("*.parquet")),

@@ -11,7 +11,6 @@ const SENTENCES = (() => {
   const { BOUND, MATMUL, MODEL, altered, answering, measuredOf, modelRow, tokensOf } = STATE;
   const CLEAR = 1.2; // a lead of bounds below this is none, where there are no timings
 
-  const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
   const times = (number, chip) => (number > 1 ? `${number} x ${chip.short}` : chip.short);
 
   /** Why rows have no numbers; chips with one reason in one sentence. */
@@ -221,5 +220,5 @@ const SENTENCES = (() => {
   const verdict = (now, rows) =>
     (now.subject === MODEL ? modelVerdict(now, rows) : matmulVerdict(now, rows));
 
-  return { cannot, capital, leader, verdict };
+  return { cannot, verdict };
 })();

@@ -319,7 +319,7 @@ const STATE = (() => {
 
   return {
     MATMUL, MODEL, BOUND, CALIBRATED, OWN, TABS, NAMES, MOST_CHIPS, MOST_SIZE, MOST_N, read,
-    whole, numberOf, sellerOf, altered, sideOf, stepOf, rowOf, modelRow, timeOf, tokensOf, fitOf,
+    whole, numberOf, sellerOf, altered, sideOf, stepOf, rowOf, modelRow, timeOf, tokensOf,
     offOf, measuredOf, answering, commandOf,
   };
 })();
