@@ -371,3 +371,10 @@ def test_the_page_is_small(site):
     files = {"index.html", "data/explorer.js", "data/steps.js", *named}
     assert len(files) > 10
     assert sum((site / name).stat().st_size for name in files) < SIZE
+
+
+def test_lines_of_scripts_are_short():
+    scripts = [*(Path(rooflines.site.__file__).parent / "assets").glob("*.js")]
+    lines = [line for path in scripts for line in path.read_text().splitlines()]
+    assert max(map(len, lines)) <= 100
+    assert len(lines) < 2_800
