@@ -141,10 +141,9 @@ class Poly:
             if name.startswith(TOUCHED):
                 parts[TOUCHED][product] = coefficient
                 continue
-            if name == size:
-                coefficient *= span  # noqa: PLW2901, elements of a span
+            per = coefficient * span if name == size and span > 1 else coefficient
             part = parts.setdefault(size if name == f"{size}/{span}" else name, {})
-            part[rest] = part.get(rest, Fraction(0)) + coefficient
+            part[rest] = part[rest] + per if rest in part else per
         constant, slope, expert = (
             Poly(parts.pop(name), self.scale) for name in ("", size, TOUCHED)
         )
