@@ -23,6 +23,7 @@ from rooflines.models.layers import layers_of
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import model_named
 from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.site.fits import OWN
 from rooflines.site.formulas import formulas
 from rooflines.site.steps import step_data
 from rooflines.sweep.recipes import fits_of
@@ -155,11 +156,7 @@ def _matmuls(
         "networks": found["networks"],
         "chips": able,
         "first": FIRST_CHIPS,
-        "fits": {
-            chip: {software: units[MATRIX] for software, units in of.items() if MATRIX in units}
-            for chip, of in found["fits"].items()
-            if chip in ids
-        },
+        "fits": {chip: _first_fits(of) for chip, of in found["fits"].items() if chip in ids},
         "layers": [
             [model, layer, *sizes]
             for model, of in models.items()
@@ -168,6 +165,25 @@ def _matmuls(
         "software": SOFTWARE,
         "measured": _measured(),
     }
+
+
+def _first_fits(of: JSON) -> JSON:
+    """The first fit of a chip in each compute dtype: its own, then in the order of `SOFTWARE`.
+
+    Software that the package has no name for counts last; its variants of an engine do not.
+    """
+    plain = [name for name in of if name.partition("-")[0] not in SOFTWARE or name in SOFTWARE]
+    order = {name: place for place, name in enumerate((OWN, *SOFTWARE))}
+    kept: dict[str, JSON] = {}
+    computed: set[str] = set()
+    for name in sorted(plain, key=lambda name: order.get(name, len(order))):
+        new = {
+            dtype: fit for dtype, fit in of[name].get(MATRIX, {}).items() if dtype not in computed
+        }
+        if new:
+            kept[name] = new
+            computed |= new.keys()
+    return kept
 
 
 def _listed(each: JSON, entry: Chip, networks: Sequence[JSON]) -> JSON:

@@ -147,7 +147,7 @@ def _softwares(state: State) -> list[str] | None:
     shipped = shipped_calibrations()
     names = [
         name
-        for name in shipped.softwares
+        for name in ("trtllm", "sglang", "vllm")
         if shipped.matmul(state["chips"], [name], _compute(state))
     ]
     if not names or state["basis"] == "bound":
