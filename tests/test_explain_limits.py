@@ -91,7 +91,7 @@ def test_a_plateau_without_overheads_is_near():
 
 def test_an_estimate_names_its_software_and_its_band():
     question = ("h100-sxm", "128x8192x8192")
-    answer = rooflines.explain(*question, "bf16", calibration=["sglang", "trtllm"])
+    answer = rooflines.explain(*question, "bf16", calibration=["sglang-block", "trtllm"])
     row = answer.row
     assert answer.softwares == ["trtllm"]
     assert row["t_estimate_p10_s"] < row["t_estimate_s"] < row["t_estimate_p90_s"]
