@@ -21,7 +21,7 @@ LOADING = blocks(DOCS / "load-tables.md", "python")[:4]
 
 @pytest.fixture(scope="session")
 def swept(tmp_path_factory, default_results):
-    assert re.search(r"plain `snakemake (--cores 4)`", TEXT)
+    assert re.search(r"Plain `snakemake --cores 4`", TEXT)
     folder = tmp_path_factory.mktemp("swept")
     (folder / "results").symlink_to(default_results)
     (folder / "kernels.csv").symlink_to(PROFILE)

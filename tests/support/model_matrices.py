@@ -43,7 +43,10 @@ def matrices(model: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
         found["o"] = heads["N"] * heads["v"], width
     else:
         q, k = heads["N"] * heads["H"], heads["K"] * heads["H"]
-        found |= {"q": (width, q), "k": (width, k), "qkv": (width, q + k + k), "o": (q, width)}
+        gates = {"element": q, "head": heads["N"]}.get(heads.get("gate"), 0)
+        value = 0 if heads.get("one_tensor") else k
+        fused = q + k + value + gates
+        found |= {"q": (width, q), "k": (width, k), "qkv": (width, fused), "o": (q, width)}
     for prefix, hidden in (
         ("", model.get("mlp", {}).get("F")),
         ("expert-", model.get("moe", {}).get("Fe")),

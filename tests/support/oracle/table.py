@@ -77,12 +77,20 @@ def fitted(
         *([how.reduce] if how.reduce else []),
     ]
 
-    def first(kind: str, name: str) -> Mapping[str, Any] | None:
-        entries = (fits.get(kind, {}).get(f"{case.chip}/{each}", {}) for each in softwares)
-        return next((entry[name] for entry in entries if name in entry), None)
+    compute = case.dtypes["compute"]
+    both = ("fp16", "bf16") if compute == "fp16" else (compute,)  # of one width and peak
+    matmul = _first_of(softwares, fits.get("calibrations", {}), case.chip, both)
+    return matmul, _first_of(softwares, fits.get("collectives", {}), case.chip, kinds) if len(
+        kinds
+    ) == 1 else None
 
-    matmul = first("calibrations", case.dtypes["compute"])
-    return matmul, first("collectives", kinds[0]) if len(kinds) == 1 else None
+
+def _first_of(
+    softwares: Sequence[str], fits: Mapping[str, Any], chip: str, names: Sequence[str]
+) -> Mapping[str, Any] | None:
+    """Return the fit of the first software that has one, by the first of its names."""
+    entries = (fits.get(f"{chip}/{each}", {}) for each in softwares)
+    return next((entry[name] for entry in entries for name in names if name in entry), None)
 
 
 def numbers_of(entry: Mapping[str, Any] | None) -> dict[str, Fraction] | None:
