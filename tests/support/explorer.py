@@ -114,11 +114,11 @@ def address_of(state: State) -> State:
 
 
 def chip_of(state: State) -> dict[str, Chip]:
-    """The chip of a state with its own numbers."""
+    """The chip of a state with its own numbers; a model has no peak in a format a chip lacks."""
     plain = chip_entries()[state["chips"]].model_copy(deep=True).plain
-    own = state["own"]
-    if "peak" in own:
-        plain["units"][MATRIX][_compute(state)] = {"flops_per_s": own["peak"]}
+    own, compute = state["own"], _compute(state)
+    if "peak" in own and (state["is"] == "matmul" or compute in plain["units"].get(MATRIX, {})):
+        plain["units"][MATRIX][compute] = {"flops_per_s": own["peak"]}
     for name, key in (("memory", "bytes_per_s"), ("capacity", "capacity_bytes")):
         if name in own:
             plain["memory"][MAIN_MEMORY][key] = own[name]
