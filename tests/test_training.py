@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import training_page
 import yaml
+from command_line import refused, said
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -24,7 +25,7 @@ from rooflines.training.limits import (
 )
 from rooflines.training.memory import saved_tensors
 from rooflines.training.plan import TrainingPlan
-from rooflines.training.question import plans, training_row, training_step
+from rooflines.training.question import COLUMNS, plans, training_row, training_step
 
 GIB = 2**30
 CASES = Path(__file__).parent / "cases"
@@ -74,9 +75,32 @@ def test_a_step_takes_what_was_worked_out(name):
     [(SMALL, 69_696), (LARGE, 137_344), ("mixtral-8x7b", 120_912)],
 )
 def test_a_layer_saves_so_many_elements_of_a_token(model, elements):
-    saved = saved_tensors(models.load(model).shape)
+    saved = saved_tensors(models.load(model).shape, checked(TrainingPlan, {}), Fraction(2))
     layer = (each.elements("none") for name, each in saved.items() if "embed" not in name)
     assert sum(layer) == elements
+
+
+def test_inputs_saved_whole_save_gathers_and_take_memory():
+    split = step_of(LARGE, "b200", 8, 4096, None, 12, tp=4, dp=2)
+    whole = step_of(LARGE, "b200", 8, 4096, None, 12, tp=4, dp=2, save="gathered")
+    width, micro_batches, activation_bytes = 8192, 4, 2
+    unit = Fraction(3, 4) * 4096 * width * activation_bytes  # a gather between 4 chips
+    less = split.work("network_bytes") - whole.work("network_bytes")
+    assert less == (2 * 12 + 1) * unit * micro_batches  # of qkv and gate-up in 12 layers, and head
+    more = whole.footprint.saved - split.footprint.saved
+    assert more == (2 * 12 + 1) * unit
+
+
+def test_sums_of_a_softmax_have_four_bytes_in_any_dtype():
+    shape, plan = models.load(SMALL).shape, checked(TrainingPlan, {})
+    two, four = (saved_tensors(shape, plan, Fraction(size))["attention"].kept for size in (2, 4))
+    assert two - four == 32 * 4 / 2 - 32 * 4 / 4
+
+
+def test_a_row_has_the_columns_that_are_explained():
+    row = training_row(step_of(SMALL, "h100-sxm", 8, 8192, **FSDP))
+    own = {"plan", "B", "S", *TrainingPlan.model_fields} - {"save", "context"}
+    assert row.keys() - own == COLUMNS.keys()
 
 
 def test_a_step_is_compute_bound_from_a_sequence_length_on():
@@ -144,7 +168,7 @@ def test_memory_is_that_of_the_paper(  # noqa: PLR0913, PLR0917, a line of the p
     attention = {"N": heads, "K": heads, "H": width // heads}
     form = {"layers": layers, "D": width, "V": 51_200, "attention": attention}
     shape = Shape.model_validate({**form, "mlp": {"F": 4 * width, "gated": False}})
-    tensors = saved_tensors(shape)
+    tensors = saved_tensors(shape, checked(TrainingPlan, {}), Fraction(2))
     elements = sum(each.elements("none") for name, each in tensors.items() if "embed" not in name)
     whole = 2 * (elements - 2 * heads + width)  # bytes, with the masks
     assert whole == 34 * width
@@ -247,3 +271,27 @@ def test_what_cannot_be_trained_is_refused_with_a_reason(change, message):
         rooflines.train(asked.pop("model"), asked.pop("chip"), **asked)
     assert message in str(caught.value)
     assert "fix:" in str(caught.value)
+
+
+ASKED = ["train", "h100-sxm", SMALL, "B=8", "S=8k"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--split", "dp"], "--split has 'dp', which is no KEY=VALUE"),
+        (["--split", "dp=8,dp=4"], "--split gives 'dp' twice"),
+        (["--split", "dp=8", "--tokens", "0"], "--tokens is 0, which is not above zero"),
+        (["--split", "auto"], "chips is not given"),
+        (["T=3"], "the question has sizes B, S, T"),
+        (["b200"], "the question asks for no single chip and model"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_message(words, message, capsys):
+    assert message in refused(capsys, *ASKED, *words)
+
+
+def test_the_answer_names_what_its_times_leave_out(capsys):
+    text = said(capsys, *ASKED, "--split", "tp=8")
+    assert "at least, 840 ms without overlap" in text
+    assert "from S = 35 on, against network" in text

@@ -9,8 +9,9 @@ import click
 from rooflines.cli.output import frame_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.catalogue.entries import Chip
     from rooflines.explanation.words import Words
     from rooflines.training.step import TrainingStep
 
@@ -72,7 +73,10 @@ def command(
     everything overlapped and no bubble; then kernels one after another, on the busiest stage; then
     nothing overlapped. Memory is states and saved tensors; working memory is not counted.
     """
-    from rooflines.basics.errors import placed  # noqa: PLC0415, help does not wait for it
+    from rooflines.basics.errors import (  # noqa: PLC0415, help does not wait for it
+        RooflinesError,
+        placed,
+    )
     from rooflines.basics.numbers import number  # noqa: PLC0415, the same
     from rooflines.cli.output import known_of, print_frame  # noqa: PLC0415, the same
     from rooflines.explanation.words import read_words  # noqa: PLC0415, the same
@@ -90,13 +94,16 @@ def command(
     if tokens is not None:
         with placed("--tokens"):
             whole = float(number(tokens))
+            if whole <= 0:
+                problem = f"is {tokens}, which is not above zero"
+                raise RooflinesError("", problem, "write tokens, such as 15e12")
     name = f"{asked.model}, training on {asked.chips[0]}"
     click.echo(_plans(name, steps) if len(steps) > 1 else "\n".join(_sheet(name, steps[0], whole)))
 
 
-def _steps(asked: Words, options: dict[str, str], chips: object) -> list[TrainingStep]:
+def _steps(asked: Words, options: dict[str, str], chips: Mapping[str, Chip]) -> list[TrainingStep]:
     """The steps that a question asks for."""
-    from rooflines.basics.errors import RooflinesError, placed  # noqa: PLC0415, as above
+    from rooflines.basics.errors import RooflinesError, one_of, placed  # noqa: PLC0415, as above
     from rooflines.basics.numbers import whole  # noqa: PLC0415, the same
     from rooflines.explanation.words import values_of  # noqa: PLC0415, the same
     from rooflines.training.question import AUTO, training_steps  # noqa: PLC0415, the same
@@ -121,14 +128,12 @@ def _steps(asked: Words, options: dict[str, str], chips: object) -> list[Trainin
         count = None if number is None else whole(number)
     (name,) = asked.chips
     with placed("chip"):
-        from rooflines.basics.errors import one_of  # noqa: PLC0415, as above
-
-        one_of(name, chips, "no chip", "see `rooflines list chips`")  # type: ignore[arg-type]
+        one_of(name, chips, "no chip", "see `rooflines list chips`")
     return training_steps(
         asked.model,
-        chips[name],  # type: ignore[index]  # chips by id
+        chips[name],
         (sizes[0], sizes[1]),
-        AUTO if split == AUTO else _by_key(split or ""),
+        AUTO if split == AUTO else _parts(split),
         chips=count,
         dtypes=asked.dtypes[0] if asked.dtypes else "bf16",
         network=network.split(",") if network else None,
@@ -136,18 +141,13 @@ def _steps(asked: Words, options: dict[str, str], chips: object) -> list[Trainin
     )
 
 
-def _by_key(text: str) -> dict[str, object]:
+def _parts(split: str | None) -> dict[str, str]:
     """The values of a split by key."""
-    from rooflines.basics.errors import RooflinesError, quote  # noqa: PLC0415, as above
+    from rooflines.basics.errors import placed  # noqa: PLC0415, as above
+    from rooflines.explanation.question import by_key  # noqa: PLC0415, the same
 
-    found: dict[str, object] = {}
-    for part in filter(None, text.split(",")):
-        key, equals, value = part.partition("=")
-        if not equals or key in found:
-            problem = f"has {quote(part)}, which is no KEY=VALUE of its own"
-            raise RooflinesError("--split", problem, "write tp=2,pp=4,dp=8, or auto")
-        found[key.strip()] = value.strip()
-    return found
+    with placed("--split"):
+        return by_key(split, "write tp=2,pp=4,dp=8, or auto") if split else {}
 
 
 def _sheet(name: str, step: TrainingStep, tokens: float | None) -> Iterator[str]:
@@ -168,7 +168,7 @@ def _sheet(name: str, step: TrainingStep, tokens: float | None) -> Iterator[str]
     peak = f"mfu {row['mfu']:.1%}, with all pairs {row['mfu_full']:.1%}, hfu {row['hfu']:.1%}"
     for label, value in (
         ("step", f"{seconds(row['t_ops_s'])} one kernel after another; {peak}"),
-        ("", f"{seconds(row['t_lower_s'])} at least, {seconds(row['t_upper_s'])} at most"),
+        ("", f"{seconds(row['t_lower_s'])} at least, {seconds(row['t_upper_s'])} without overlap"),
         ("tokens", f"{row['tokens_per_s_per_chip']:,.0f} tokens/s per chip"),
         ("pipeline", f"waits {row['bubble']:.1%} of a step" if plan.pp > 1 else ""),
         ("memory", " + ".join((si(row["state_bytes"], "B") + " states", _saved(row)))),
@@ -216,8 +216,8 @@ def _limits(step: TrainingStep) -> Iterator[tuple[str, str]]:
     for resource in OTHERS:
         if step.seconds[resource.bound]:
             least = limits.least_tokens(step, resource.bound)
-            found = "never" if least is None else f"from S = {least:,}"
-            yield label, f"{found} on, against {resource.bound}"
+            found = "never" if least is None else f"from S = {least:,} on"
+            yield label, f"{found}, against {resource.bound}"
             label = ""
     if step.machine.level.capacity_bytes is not None:
         longest, most = limits.longest_context(step), limits.largest_micro_batch(step)
@@ -234,7 +234,7 @@ def _days(step: TrainingStep, tokens: float) -> str:
 
 
 def _plans(name: str, steps: Sequence[TrainingStep]) -> str:
-    """The best plans as a table, with what the others lose by."""
+    """The best plans as a table, and how many more there are."""
     from rooflines.basics.text import seconds, si  # noqa: PLC0415, as above
     from rooflines.cli.output import as_table, width  # noqa: PLC0415, the same
 

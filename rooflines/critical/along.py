@@ -17,7 +17,7 @@ import polars as pl
 
 from rooflines.model.poly import ZERO, Poly, SizeLine
 from rooflines.sweep.cases import Block, Case
-from rooflines.sweep.sheet import Sheet
+from rooflines.sweep.sheet import Sheet, used_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -190,8 +190,7 @@ class Along:
             f"#{extent}:": each.whole(size) if whole else each.full(size)
             for extent, each in self.spans.items()
         }
-        power = pl.col(DECAY) * -size
-        used = (power * -0.5).tanh() * (1.0 + power.exp())  # 1 - exp(power)
+        used = used_share(pl.col(DECAY) * -size)
         factors = {"#slope:": size, "#expert:": used, **spans}
 
         def value(name: str) -> pl.Expr:

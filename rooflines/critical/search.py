@@ -13,7 +13,7 @@ AT = "#at"
 """The column with the number that is tried [1]."""
 
 HALF_EVERY = 3
-"""Every so many steps the interval is halved, in case the secant closes in from one side [1]."""
+"""Period of the bisection steps, which bound a one-sided convergence of the secant [1]."""
 
 ULP = 2.0**-52
 """Float64 has no more numbers between two whose difference is this share of them [1]."""

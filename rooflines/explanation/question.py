@@ -191,7 +191,7 @@ def model_sweep(  # noqa: PLR0913, the parts of a question
             forms = [_format(form) for form in dtypes]
         with mistakes.at("split"):
             how = "write tp=8, or tp=4,dp=2"
-            parts = _by_key(split, how) if isinstance(split, str) else split or {}
+            parts = by_key(split, how) if isinstance(split, str) else split or {}
     keys = {
         "models": [asked.name],
         "grid": grid,
@@ -479,12 +479,12 @@ def _format(form: object) -> object:
     if not isinstance(form, str):
         return form
     if "=" in form:
-        return _by_key(form, LIST_FORMATS)
+        return by_key(form, LIST_FORMATS)
     one_of(form, dtype_entries().formats, "no format", LIST_FORMATS)
     return form
 
 
-def _by_key(text: str, fix: str) -> dict[str, str]:
+def by_key(text: str, fix: str) -> dict[str, str]:
     """Values by key, of a text such as `tp=8,dp=2`.
 
     Raises:

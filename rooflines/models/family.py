@@ -34,7 +34,7 @@ DENSE, SPARSE_MLP = "dense", "sparse"
 
 @dataclass(frozen=True)
 class Every:
-    """Every so many layers.
+    """Layers at one place of a period.
 
     Attributes:
         every: Layers of a period [1].

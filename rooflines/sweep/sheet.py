@@ -45,7 +45,7 @@ def extent(name: str) -> pl.Expr:
         above, _, below = share.partition("/")
         tokens = extent("B") * extent("T") * (int(above) / int(below or 1))
         power = tokens * math.log1p(-int(per_token) / int(experts))
-        return float(experts) * (power * -0.5).tanh() * (1.0 + power.exp())  # 1 - exp(power)
+        return float(experts) * used_share(power)
     if kind in WINDOWED:
         return pl.col(name).cast(pl.Float64)
     sizes, _, span = name.partition("/")
@@ -64,6 +64,11 @@ def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:
 
     """
     return dividend / (divisor + dividend * 0.0)
+
+
+def used_share(power: pl.Expr) -> pl.Expr:
+    """1 - exp(power), for a power below zero: without cancellation where it is small."""
+    return (power * -0.5).tanh() * (1.0 + power.exp())
 
 
 class Value(NamedTuple):

@@ -16,8 +16,14 @@ from rooflines.model.network import ALL_TO_ALL, Route
 from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, Poly, constant, total
 from rooflines.models.groups import TOKENS, UNIFORM, groups_of, reached
 from rooflines.models.shape import PREFILL, Gqa
-from rooflines.training.memory import ENDS, parameters_on, saved_tensors
-from rooflines.training.plan import MOMENTS
+from rooflines.training.memory import (
+    ENDS,
+    GATHERED,
+    SHARDED,
+    optimizer_bytes,
+    parameters_of_chip,
+    saved_tensors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,13 +31,10 @@ if TYPE_CHECKING:
     from rooflines.model.network import Link
     from rooflines.models.groups import Group
     from rooflines.models.shape import Shape
-    from rooflines.training.memory import Stage, States
+    from rooflines.training.memory import Stage
     from rooflines.training.plan import TrainingDtypes, TrainingPlan
 
 GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
-
-FIRST_MATRICES = ("qkv", "qkv-down", "gate-up", "unembed")
-"""Kernels whose input tp gathers; `o` and `down` scatter their outputs."""
 
 
 @dataclass(frozen=True)
@@ -143,29 +146,25 @@ def micro_batch_kernels(setting: Setting, stage: Stage) -> Iterator[Counted]:
         yield Counted(setting.on_chip("send", (_sends(setting),)))
 
 
-def once_kernels(setting: Setting, stage: Stage, states: States) -> tuple[Kernel, ...]:
-    """The optimizer of a chip's share of the states, and the collectives that wait for it."""
+def once_kernels(setting: Setting, stage: Stage) -> tuple[Kernel, ...]:
+    """The optimizer of a chip's share of the states, and the collectives that wait for it.
+
+    It reads gradients and its states, and writes the states and the weights.
+    """
     plan, sizes = setting.plan, setting.sizes
-    states_of_one = sizes["master"] + MOMENTS * sizes["moments"]
-    moved = 2 * states_of_one + sizes["gradients"] + sizes["weights"]
-    optimizer = setting.on_chip(
-        "optimizer", memory_bytes=constant(states.optimizer / states_of_one * moved)
-    )
-    weights, experts, head = parameters_on(setting.shape, stage)
-    sent: list[Transfer] = []
-    for count, of, shards in (
-        (weights, "weights", plan.tp),
-        (head, "head", plan.tp),
-        (experts, "weights", plan.expert_shards),
-    ):
-        routed = count is experts
-        gradients = constant(Fraction(count, shards) * sizes["gradients"])
-        gathered = constant(Fraction(count, shards) * sizes[of])
+    _, _, shared = SHARDED[plan.shard]
+    moved, sent = Fraction(0), list[Transfer]()
+    for each in parameters_of_chip(setting.shape, plan, stage, sizes):
+        per = 2 * optimizer_bytes(sizes) + sizes["gradients"] + each.weight_bytes
+        moved += each.number * per / (each.replicas if shared else 1)
+        gradients = constant(each.number * sizes["gradients"])
+        weights = constant(each.number * each.weight_bytes)
         if plan.shard in ("none", "optimizer"):
             kind = REDUCE if plan.shard == "none" else SCATTER
-            sent += setting.replicated(kind, gradients, experts=routed)
+            sent += setting.collective(kind, gradients, each.replicas, each.stride)
         if plan.shard in ("optimizer", "gradients"):
-            sent += setting.replicated(GATHER, gathered, experts=routed)
+            sent += setting.collective(GATHER, weights, each.replicas, each.stride)
+    optimizer = setting.on_chip("optimizer", memory_bytes=constant(moved))
     return optimizer, setting.on_chip("replicas", tuple(sent))
 
 
@@ -201,7 +200,8 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[Counted]:
     """The kernels of a group, in order."""
     plan, routed = setting.plan, group.tensors == "experts"
     head, linear = name in ENDS, bool(group.weights)
-    saved = saved_tensors(setting.shape)[name].elements(plan.recompute, again=not head)
+    tensors = saved_tensors(setting.shape, plan, setting.sizes["activations"])
+    saved = tensors[name].elements(plan.recompute, again=not head)
     held, moved = setting.activations(saved), setting.activations(sum(_moved(setting.shape, group)))
     flops = Poly(
         {
@@ -291,11 +291,12 @@ def _between_layers(setting: Setting, group: Group, name: str) -> Between:
     if name == "experts" and plan.ep > 1:
         return _dispatch(setting, group)
     one, two = setting.hidden(1), setting.hidden(2)
-    inputs = one if plan.save == "split" else ()
+    whole = plan.save == "gathered" and plan.recompute != "selective"  # which drops them
+    inputs = () if whole else one
     routed_apart = plan.ep > 1
     first = Between(one, one, one, inputs)
     of = {
-        **dict.fromkeys(FIRST_MATRICES, first),
+        **dict.fromkeys(GATHERED, first),
         "o": Between(one, one, one),
         "down": Between(one, (), one),
         "router": Between() if routed_apart else first,

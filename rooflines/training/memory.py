@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from rooflines.training.plan import Recompute, Shard, TrainingPlan
 
 FP32_BYTES = 4
-"""Of the sums of a softmax, which attention saves whatever the dtype [byte]."""
+"""Of a sum of a softmax, whatever the dtype of activations [byte]."""
+
+GATHERED = ("qkv", "qkv-down", "gate-up", "router", "unembed")
+"""Kernels whose input tp gathers: the output of a norm."""
 
 
 class Saved(NamedTuple):
-    """Elements that a kernel of one layer saves of a token [1].
+    """Elements that a kernel of one layer saves of a token, over all chips of tp [1].
 
     Attributes:
         kept: Always, unless whole layers are computed again.
@@ -34,11 +37,11 @@ class Saved(NamedTuple):
         first: The input of the layer: all that is kept where layers are computed again.
     """
 
-    kept: int = 0
+    kept: int | Fraction = 0
     dropped: int = 0
     first: int = 0
 
-    def elements(self, recompute: Recompute, *, again: bool = True) -> int:
+    def elements(self, recompute: Recompute, *, again: bool = True) -> int | Fraction:
         """Elements that stay until the backward pass [1].
 
         Args:
@@ -50,12 +53,17 @@ class Saved(NamedTuple):
         return self.kept + self.first + (self.dropped if recompute != "selective" else 0)
 
 
-def saved_tensors(shape: Shape) -> dict[str, Saved]:
+def saved_tensors(shape: Shape, plan: TrainingPlan, activation_bytes: Fraction) -> dict[str, Saved]:
     """What each kernel saves, by its name.
 
     A norm saves its input, a linear kernel its input, attention q, k, v, its output and the sums of
-    its softmax (fp32, counted as two elements), an activation its inputs, a router its scores and
-    choices. A residual belongs to the kernel before it.
+    its softmax, an activation its inputs, a router its scores and choices. A residual belongs to
+    the kernel before it. Inputs that are saved whole are there once for each chip of tp.
+
+    Args:
+        shape: The model.
+        plan: How chips share it.
+        activation_bytes: Bytes of an element of activations [byte].
     """
     width, attention = shape.D, shape.attention
     found = {"embed": Saved(first=width), "unembed": Saved(shape.V, width)}
@@ -73,7 +81,8 @@ def saved_tensors(shape: Shape) -> dict[str, Saved]:
             found["qkv-down"] = Saved(attention.kv_rank + rank, width)
             found["q-up"] = Saved(dropped=rank)
         found["kv-up"] = Saved(dropped=attention.kv_rank)
-    found["attention"] = Saved(into + values + 2 * attention.N)
+    sums = attention.N * FP32_BYTES / activation_bytes
+    found["attention"] = Saved(into + values + sums)
     found["o"] = Saved(width)
     if (mlp := shape.mlp) is not None:
         found["gate-up"] = Saved((1 + mlp.gated) * mlp.F, width)
@@ -85,6 +94,10 @@ def saved_tensors(shape: Shape) -> dict[str, Saved]:
         found["experts"] = Saved(moe.k * (width + inner * moe.Fe), moe.k * moe.Fe)
         found["shared"] = Saved(inner * shared, shared)
         found[last] = found[last]._replace(first=width)
+    if plan.save == "gathered":
+        for name in found.keys() & {*GATHERED}:
+            if name != "router" or plan.gathers_tokens(shape):
+                found[name] = found[name]._replace(dropped=plan.tp * found[name].dropped)
     return found
 
 
@@ -149,7 +162,7 @@ def stages_of(shape: Shape, plan: TrainingPlan) -> tuple[Stage, ...]:
 
 
 def parameters_on(shape: Shape, stage: Stage) -> tuple[int, int, int]:
-    """Parameters of a stage over all its chips [1]: weights, experts, and token tables."""
+    """ParameterShare of a stage over all its chips [1]: weights, experts, and token tables."""
     whole = parameters_of(shape)
     moe = shape.moe
     routed = 0 if moe is None else whole.experts // max(shape.moe_layers, 1)
@@ -173,17 +186,40 @@ def parameters_on(shape: Shape, stage: Stage) -> tuple[int, int, int]:
     )
 
 
-class States(NamedTuple):
-    """Bytes of the states of a chip's parameters [byte]."""
+class ParameterShare(NamedTuple):
+    """ParameterShare of a chip that the same chips hold.
 
-    weights: Fraction
-    gradients: Fraction
-    optimizer: Fraction
+    Attributes:
+        number: How many [1].
+        weight_bytes: Of a weight [byte].
+        replicas: Chips with equal ones [1].
+        stride: Chips from one replica to the next [1].
+    """
 
-    @property
-    def total(self) -> Fraction:
-        """All of them [byte]."""
-        return self.weights + self.gradients + self.optimizer
+    number: Fraction
+    weight_bytes: Fraction
+    replicas: int
+    stride: int
+
+
+def parameters_of_chip(
+    shape: Shape, plan: TrainingPlan, stage: Stage, sizes: Mapping[str, Fraction]
+) -> tuple[ParameterShare, ...]:
+    """The parameters of a chip of a stage: weights, token tables, and experts.
+
+    Args:
+        shape: The model.
+        plan: How chips share it.
+        stage: The stage.
+        sizes: Bytes of an element by class, as of `TrainingDtypes.sizes` [byte].
+    """
+    weights, experts, head = parameters_on(shape, stage)
+    shards = plan.expert_shards
+    return (
+        ParameterShare(Fraction(weights, plan.tp), sizes["weights"], plan.replicas, plan.tp),
+        ParameterShare(Fraction(head, plan.tp), sizes["head"], plan.replicas, plan.tp),
+        ParameterShare(Fraction(experts, shards), sizes["weights"], plan.expert_replicas, shards),
+    )
 
 
 SHARDED: Mapping[Shard, tuple[bool, bool, bool]] = {
@@ -195,32 +231,24 @@ SHARDED: Mapping[Shard, tuple[bool, bool, bool]] = {
 """Whether replicas share weights, gradients, and the states of the optimizer."""
 
 
+def optimizer_bytes(sizes: Mapping[str, Fraction]) -> Fraction:
+    """Bytes of the states that Adam has of a parameter [byte]."""
+    return sizes["master"] + MOMENTS * sizes["moments"]
+
+
 def states_on(
     shape: Shape, plan: TrainingPlan, stage: Stage, sizes: Mapping[str, Fraction]
-) -> States:
-    """The states of a chip of a stage [byte], exact.
+) -> Fraction:
+    """Bytes of weights, gradients and the states of the optimizer of a chip [byte], exact.
 
-    Args:
-        shape: The model.
-        plan: How chips share it.
-        stage: The stage.
-        sizes: Bytes of an element by class, as of `TrainingDtypes.sizes` [byte].
+    Args: as of `parameters_of_chip`.
     """
-    weights, experts, head = parameters_on(shape, stage)
-    groups = (
-        (Fraction(weights, plan.tp), plan.replicas, sizes["weights"]),
-        (Fraction(experts, plan.expert_shards), plan.expert_replicas, sizes["weights"]),
-        (Fraction(head, plan.tp), plan.replicas, sizes["head"]),
-    )
-    own = Fraction(0), Fraction(0), Fraction(0)
-    optimizer = sizes["master"] + MOMENTS * sizes["moments"]
-    for count, replicas, size in groups:
-        each = (size, sizes["gradients"], optimizer)
-        shares = (replicas if shared else 1 for shared in SHARDED[plan.shard])
-        own = tuple(  # type: ignore[assignment]  # three of three
-            have + count * per / share for have, per, share in zip(own, each, shares, strict=True)
-        )
-    return States(*own)
+    total = Fraction(0)
+    for each in parameters_of_chip(shape, plan, stage, sizes):
+        parts = (each.weight_bytes, sizes["gradients"], optimizer_bytes(sizes))
+        for size, shared in zip(parts, SHARDED[plan.shard], strict=True):
+            total += each.number * size / (each.replicas if shared else 1)
+    return total
 
 
 def in_flight(plan: TrainingPlan, stage: int, micro_batches: int) -> Fraction:
@@ -235,37 +263,31 @@ def in_flight(plan: TrainingPlan, stage: int, micro_batches: int) -> Fraction:
     return Fraction(min(most, micro_batches * runs), runs)
 
 
-def saved_elements(shape: Shape, plan: TrainingPlan, stage: Stage) -> tuple[int, int]:
+def saved_elements(
+    shape: Shape, plan: TrainingPlan, stage: Stage, activation_bytes: Fraction
+) -> tuple[int | Fraction, int | Fraction]:
     """Elements of a token that a stage saves, over all chips of tp [1].
 
     Returns:
-        Of its layers and the embedding; of the head, which holds one micro-batch.
+        Of its layers; of the head, which holds one micro-batch, with the input of the last norm.
     """
-    saved = saved_tensors(shape)
+    saved = saved_tensors(shape, plan, activation_bytes)
     layers = sum(
         stage.times(name) * each.elements(plan.recompute)
         for name, each in saved.items()
         if name not in ENDS
     )
-    head = saved["unembed"]
-    final = shape.D  # the input of the last norm
-    ends = head.kept + final + (head.dropped if plan.recompute != "selective" else 0)
-    return layers, stage.heads * ends
+    head = saved["unembed"].elements(plan.recompute, again=False) + shape.D
+    return layers, stage.heads * head
 
 
-def saved_of_one_layer(shape: Shape, stage: Stage) -> int:
+def saved_of_one_layer(
+    shape: Shape, plan: TrainingPlan, stage: Stage, activation_bytes: Fraction
+) -> int | Fraction:
     """Elements of a token that one layer of a stage saves while it is computed again [1]."""
-    saved = saved_tensors(shape)
-    alone = [
-        replace(stage, dense=dense, moe=1 - dense)
-        for dense in (0, 1)
-        if (stage.dense if dense else stage.moe)
-    ]
-    return max(
-        sum(
-            each.elements("none")
-            for name, each in saved.items()
-            if name not in ENDS and layer.times(name)
-        )
-        for layer in alone
+    one = plan.model_copy(update={"recompute": "none"})
+    kinds = [(1, 0)] * bool(stage.dense) + [(0, 1)] * bool(stage.moe)
+    layers = (
+        replace(stage, dense=dense, moe=moe, embeds=False, heads=False) for dense, moe in kinds
     )
+    return max(saved_elements(shape, one, layer, activation_bytes)[0] for layer in layers)

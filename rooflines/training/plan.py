@@ -108,6 +108,10 @@ class TrainingPlan(Entry):
         """Chips that share the experts of a layer [1]."""
         return self.tp if self.ep == 1 else self.ep
 
+    def gathers_tokens(self, shape: Shape) -> bool:
+        """Whether tp gathers the tokens of layers with experts: for these, or for shared ones."""
+        return self.ep == 1 or (shape.moe is not None and shape.moe.shared > 0)
+
     @property
     def name(self) -> str:
         """Its name in tables, such as `tp2-pp2-dp4`."""

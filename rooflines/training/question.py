@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 MEMORY_LEVEL = "hbm"
 """The memory level that holds the states and feeds the unit."""
 
-NARROW = ("fp8", "fp4", "mxfp8", "mxfp4", "nvfp4", "int8")
-"""Formats in which linear kernels multiply, but neither attention nor the unembedding."""
+WIDE_BITS = 16
+"""Formats of fewer bits are of linear kernels, not of attention, unembedding or activations [1]."""
 
 
 def training_dtypes(form: str | Mapping[str, object]) -> TrainingDtypes:
@@ -57,7 +57,7 @@ def training_dtypes(form: str | Mapping[str, object]) -> TrainingDtypes:
     formats = dtype_entries().formats
     if isinstance(form, str):
         one_of(form, formats, "no dtype")
-        wide = "bf16" if form in NARROW else form
+        wide = "bf16" if formats[form].bits < WIDE_BITS else form
         form = {"weights": form, "compute": form, "head": wide, "attention": wide}
         form["activations"] = wide
     dtypes = checked(TrainingDtypes, form)
@@ -143,7 +143,9 @@ def _links(chip: Chip, plan: TrainingPlan, network: Sequence[str] | None) -> tup
         problem = f"cannot be split over {plan.chips:,} chips: {reason}"
         raise RooflinesError("split", problem, fewer_or(chip, "fewer chips", chips))
     if links[0].topology == "torus" and plan.ep > 1:
-        problem = f"has ep={plan.ep}, and there is no formula for an {ALL_TO_ALL} along a torus"
+        problem = (
+            f"has ep={plan.ep}: an {ALL_TO_ALL} over the chips of a torus is not modelled here"
+        )
         raise RooflinesError("split", problem, "use ep=1")
     return links
 

@@ -106,8 +106,7 @@ class TrainingStep:
             yield KernelRun(count, replace(kernel, works={**kernel.works, MEMORY.work: memory}))
             if m > 1:
                 yield KernelRun(count * (m - 1), kernel)
-        states = states_on(setting.shape, setting.plan, stage, setting.sizes)
-        for kernel in once_kernels(setting, stage, states):
+        for kernel in once_kernels(setting, stage):
             yield KernelRun(Fraction(1), kernel, once=True)
 
     @cached_property
@@ -200,12 +199,13 @@ class TrainingStep:
     def held(self, stage: Stage) -> Held:
         """What a chip of a stage holds at most [byte]."""
         plan, setting = self.setting.plan, self.setting
-        layers, head = saved_elements(setting.shape, plan, stage)
+        size = setting.sizes["activations"]
+        layers, head = saved_elements(setting.shape, plan, stage, size)
         elements = layers * in_flight(plan, stage.index, self.micro_batches) + head
         if plan.recompute == "full":
-            elements += saved_of_one_layer(setting.shape, stage)
+            elements += saved_of_one_layer(setting.shape, plan, stage, size)
         saved = setting.activations(elements).at(self.extents)
-        return Held(states_on(setting.shape, plan, stage, setting.sizes).total, saved)
+        return Held(states_on(setting.shape, plan, stage, setting.sizes), saved)
 
     @cached_property
     def footprint(self) -> Held:

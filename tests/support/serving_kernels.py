@@ -74,12 +74,12 @@ class Case:
         return self.tp * self.dp
 
     def cache_shares(self, heads: int) -> int:
-        """Parts of a cache of so many heads, each on a chip of its own."""
+        """Shards of a cache with this number of heads."""
         return self.tp if self.cache_split == "batch" else min(self.tp, heads)
 
 
 def shared_evenly(entry: Entry, tp: int) -> bool:
-    """Whether so many chips share the heads of all mixers evenly."""
+    """Whether this number of chips divides the heads of all mixers."""
     kinds = {kind for kind, _ in model_oracle.each_mixer(entry)} - {"state"}
     parts = [(entry.get(kind) or {}).get("attention") or entry["attention"] for kind in kinds]
     cached = [(a["N"], a.get("K", 1)) for a in parts]
