@@ -11,7 +11,7 @@ from typing import Any
 import oracle
 import polars as pl
 import yaml
-from random_sweeps import DTYPES
+from plain_files import plain_file
 
 import rooflines
 
@@ -69,13 +69,25 @@ def table_of(config: dict[str, Any]) -> pl.DataFrame:
 def expected_rows(config: Mapping[str, Any]) -> list[oracle.Row]:
     """Return every requested row of a config's one sweep."""
     ((_, sweep),) = config["sweeps"].items()
-    return list(oracle.rows(sweep, config["chips"], DTYPES, fits_of(config)))
+    return list(oracle.rows(sweep, *given(config)))
+
+
+def given(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], oracle.Fits]:
+    """Return the chips that a config may name, dtypes, and calibrations."""
+    chips = {**plain_file("chips.yaml")["chips"], **config["chips"]}
+    return chips, plain_file("dtypes.yaml"), fits_of(config)
 
 
 def fits_of(config: Mapping[str, Any]) -> oracle.Fits:
-    """Return the calibrations of a config's one file, if it has one."""
+    """Return the calibrations of a config's one file, else those of the package."""
     files = config.get("calibrations", [])
-    return yaml.safe_load(Path(files[0]).read_text()) if files else {}
+    return yaml.safe_load(Path(files[0]).read_text()) if files else plain_file("calibrations.yaml")
+
+
+def row_differences(config: dict[str, Any]) -> list[str]:
+    """Describe the differences between the rows of a config's one sweep and exact ones."""
+    exact = [row.values() for row in expected_rows(config) if row.setting is not None]
+    return differences(table_of(config).to_dicts(), exact)
 
 
 def differences(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> list[str]:
@@ -107,8 +119,7 @@ def threshold_differences(config: dict[str, Any]) -> list[str]:
     keys = [*KEYS, *axes, "axis", "share", *oracle.operation_of(sweep["operation"]).dims]
     found = {tuple(row[key] for key in keys): row for row in frame.iter_rows(named=True)}
     expected = {
-        tuple(row[key] for key in keys): row
-        for row in oracle.thresholds(sweep, config["chips"], DTYPES, fits_of(config))
+        tuple(row[key] for key in keys): row for row in oracle.thresholds(sweep, *given(config))
     }
     if len(found) != frame.height or found.keys() != expected.keys():
         common = len(found.keys() & expected)

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
+import random
 from functools import cache
+from typing import Any
 
 from model_matrices import written_out
-from oracle import as_list
+from oracle import as_list, sizes_of
 from plain_files import plain_file
-from whole import Whole
 
 
 @cache
-def sweeps() -> dict[str, Whole]:
-    """Return the sweeps of the default config."""
-    config, catalogue, dtypes = (
-        plain_file("config.yaml"),
-        plain_file("chips.yaml")["chips"],
-        plain_file("dtypes.yaml"),
-    )
+def sweeps() -> dict[str, dict[str, Any]]:
+    """Return the sweeps of the default config, with shapes and chips written out."""
+    config, catalogue = plain_file("config.yaml"), plain_file("chips.yaml")["chips"]
     every = [chip for chip, entry in catalogue.items() if "base" not in entry]
-    chips = {**catalogue, **config["chips"]}
-    found = {}
-    for name, given in config["sweeps"].items():
-        sweep = {
+    return {
+        name: {
             **given,
             **({"shapes": written_out(given["shapes"])} if "shapes" in given else {}),
             "dtypes": as_list(given["dtypes"]),
             "chips": every if given["chips"] == "all" else as_list(given["chips"]),
         }
-        found[name] = Whole(sweep, chips, dtypes, plain_file("calibrations.yaml"))
-    return found
+        for name, given in config["sweeps"].items()
+    }
+
+
+def drawn(name: str) -> dict[str, Any]:
+    """Return a config of one default sweep, cut to one chip, size, shape and dtype."""
+    sweep, sizes = sweeps()[name], {}
+    for dim, written in sweep["grid"].items():
+        sizes[dim] = written if isinstance(written, str) else one(written)
+    (chip,) = one(sweep["chips"])
+    own = {name: form for name, form in plain_file("config.yaml")["chips"].items() if name == chip}
+    cut = {**sweep, "grid": sizes, "chips": [chip]}
+    for key in ("shapes", "dtypes"):
+        if key in cut:
+            cut[key] = one(cut[key])
+    return {"sweeps": {name: cut}, "chips": own, "charts": []}
+
+
+def one(written: Any) -> list[Any]:
+    """Return one of some sizes, or of other alternatives."""
+    found = sizes_of(written) if isinstance(written, dict) else as_list(written)
+    return [random.choice(found)]  # noqa: S311, a choice of what to check

@@ -328,7 +328,7 @@ def has_shards_form(sweep: dict[str, Any], own: dict[str, Any], split: set[str |
     """Say whether thresholds in the number of chips have a closed form."""
     outer = {
         entry["topology"]
-        for chip in oracle.resolve_chips(own).values()
+        for chip in oracle.resolve_chips(own, own).values()
         for names in oracle.routes(sweep)
         for entry in [chip["networks"].get(name) for name in (names or [])[1:]]
         if entry

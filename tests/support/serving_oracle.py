@@ -152,7 +152,8 @@ def cases(
     fits: oracle.Fits | None = None,
 ) -> Iterator[tuple[Values, Case | None, tuple[str, ...]]]:
     """Yield the keys of every case in order, and the case or the reasons why there is none."""
-    resolved, listed = oracle.resolve_chips(chips), oracle.as_list
+    listed = oracle.as_list
+    resolved = oracle.resolve_chips(chips, listed(sweep["chips"]))
     for spec, phase, name, memory in product(
         listed(sweep["models"]),
         listed(sweep.get("phase", "decode")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -19,8 +19,8 @@ from oracle.quantities import (
 ABOUT_SHAPE = ("name", "model", "layer")
 
 
-def resolve_chips(chips: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return every chip with its base, if it has one, filled in and its overrides applied."""
+def resolve_chips(chips: Mapping[str, Any], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return some chips, each with its base, if it has one, filled in and its overrides applied."""
 
     def resolve(name: str) -> dict[str, Any]:
         entry = dict(chips[name])
@@ -36,7 +36,7 @@ def resolve_chips(chips: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             place[last] = copy.deepcopy(value)
         return result
 
-    return {name: resolve(name) for name in chips}
+    return {name: resolve(name) for name in names}
 
 
 def stored_bits(formats: Mapping[str, Any], name: str) -> Fraction:

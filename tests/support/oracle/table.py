@@ -167,7 +167,7 @@ def rows(
 ) -> Iterator[Row]:
     """Yield every requested row in order, including unsupported ones."""
     operation = operation_of(sweep["operation"])
-    resolved = resolve_chips(chips)
+    resolved = resolve_chips(chips, as_list(sweep["chips"]))
     forms = as_list(sweep.get("shards", [1]))
     several = any(len(axes_of(form)) > 1 for form in forms)
     for chip, memory in product(as_list(sweep["chips"]), as_list(sweep.get("memory", "hbm"))):
