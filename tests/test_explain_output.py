@@ -95,7 +95,7 @@ def test_an_unknown_command_and_ctrl_c_are_one_line_each(capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rooflines.explanation.of_operation.explained", interrupted)
+    monkeypatch.setattr("rooflines.explanation.answer.explained", interrupted)
     assert run(["explain", *EXAMPLE.split()]) == 130
     assert capsys.readouterr().err.strip() == "Interrupted."
 

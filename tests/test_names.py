@@ -24,7 +24,6 @@ FUNCTIONS: set[str] = {
     "charts:menus",
     "charts:sizes_of",
     "charts:view",
-    "explanation:explained",
 }
 """Public functions of a sub-package that still share a name; the list only gets shorter."""
 

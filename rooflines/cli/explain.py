@@ -201,7 +201,7 @@ def _with_own_numbers(
 
 def _operation(asked: Words, known: Known, options: Mapping[str, Any]) -> Explanation | Cases:
     """The explanation of an operation, or of its cases."""
-    from rooflines.explanation import cases, of_operation  # noqa: PLC0415, as above
+    from rooflines.explanation import answer, cases  # noqa: PLC0415, as above
     from rooflines.explanation.question import FORMAT, operation_sweep  # noqa: PLC0415, the same
 
     if not asked.dtypes:
@@ -214,12 +214,12 @@ def _operation(asked: Words, known: Known, options: Mapping[str, Any]) -> Explan
     options["sharding"] = _long_form(options.get("sharding"))
     sweep = operation_sweep(asked.chips, sizes, asked.dtypes, known, **options)
     single = sweep.rows == 1 and not sweep.skipped
-    return of_operation.explained(sweep) if single else cases.operation_cases(sweep)
+    return answer.explained(sweep) if single else cases.operation_cases(sweep)
 
 
 def _model(asked: Words, known: Known, options: Mapping[str, Any]) -> Explanation | Cases:
     """The explanation of a model, or of its cases."""
-    from rooflines.explanation import cases, of_model  # noqa: PLC0415, as above
+    from rooflines.explanation import answer, cases  # noqa: PLC0415, as above
     from rooflines.explanation.question import FORMAT, model_sweep  # noqa: PLC0415, the same
 
     if asked.product is not None:
@@ -236,7 +236,7 @@ def _model(asked: Words, known: Known, options: Mapping[str, Any]) -> Explanatio
         why = "since none are typed" if label == FORMAT else "as the model is published"
         asked.notes.append(f"dtypes are {label}, {why}")
     single = sweep.rows == 1 and not sweep.skipped
-    return of_model.explained(sweep) if single else cases.model_cases(sweep)
+    return answer.explained(sweep) if single else cases.model_cases(sweep)
 
 
 def _long_form(sharding: str | None) -> Any:  # noqa: ANN401, a name or any YAML value

@@ -1,16 +1,52 @@
-"""An explanation: its values, and how it is shown."""
+"""The explanation of a sweep of one row: an operation, or a step of a model.
+
+No formula is here: times come from tables and kernels, sizes and rates from the solvers.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.numbers import LARGEST_SIZE
+from rooflines.catalogue import measured
+from rooflines.catalogue.chips import chip_sources
+from rooflines.catalogue.entries import MAIN_MEMORY
+from rooflines.catalogue.parts import parts, records
+from rooflines.catalogue.unsupported import joining
+from rooflines.critical.rates import latency_of, limit_share, rates_at
+from rooflines.critical.search import first
+from rooflines.critical.steps import step_thresholds
+from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation import phrases
 from rooflines.explanation.card import as_card
+from rooflines.explanation.question import OPERATION, as_published, dtypes_on, formats_on
 from rooflines.explanation.text import as_text
-from rooflines.explanation.values import Answer
+from rooflines.explanation.values import Answer, Change, Use
+from rooflines.model.columns import ALWAYS, FOUND, NEVER
+from rooflines.model.operation import MATRIX
+from rooflines.model.resources import MATH, RATES, RESOURCES
+from rooflines.model.step_columns import HEADS
+from rooflines.models.dtypes import step_dtypes
+from rooflines.models.groups import touched_experts
+from rooflines.models.kernels import StepExtents, token_share
+from rooflines.models.shape import DECODE
+from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
+from rooflines.sweep.steps import StepCase
+from rooflines.sweep.sweep import Sweep
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.catalogue.entries import Chip
+    from rooflines.explanation.question import AnySweep
     from rooflines.explanation.sheet import Sheet
+    from rooflines.model.resources import Resource
+    from rooflines.models.groups import Step
+    from rooflines.sweep.operations import OperationCase
+    from rooflines.sweep.step_sweep import ModelSweep
 
 
 class Explanation(Answer):
@@ -30,3 +66,326 @@ class Explanation(Answer):
     def _repr_html_(self) -> str:
         """A card for a notebook."""
         return as_card(self.sheet)
+
+
+def explained(sweep: Sweep | ModelSweep) -> Explanation:
+    """The explanation of the only row of a sweep.
+
+    Raises:
+        RooflinesError: Software is named that has no calibration of the chip and a compute dtype.
+    """
+    ((case,),) = (block.cases for block in sweep.blocks)
+    row = rows_of(sweep)[0]
+    chip, thresholds = sweep.chips[case.chip], thresholds_of(sweep)
+    letters = sweep.op.dims if isinstance(sweep, Sweep) else sweep.sizes
+    sizes = {size: row[size] for size in letters}
+    extents: Mapping[str, int | Fraction] = sizes
+    own: dict[str, Any] = {}
+    if isinstance(case, StepCase) and not isinstance(sweep, Sweep):
+        step = case.step(sizes["B"], sizes["S"], sizes.get("T", 1))
+        extents, own = StepExtents(step), _of_model(sweep, case, step, thresholds)
+    rates = {
+        resource: case.work(resource.work).at(extents) / _working(case, resource, extents)
+        for resource in RESOURCES
+        if row[f"t_{resource.name}_s"]
+    }
+    latencies = {each: float(latency_of(case.times.by[each.bound])) for each in RESOURCES}
+    return Explanation(
+        row=row,
+        sizes=sizes,
+        name=chip.name or case.chip,
+        clock=chip.clock,
+        uses=list(_uses(row, rates, latencies)),
+        thresholds=thresholds,
+        limit_shares=_limit_shares(sizes, rates, thresholds),
+        changes=list(_changes(row, rates, latencies)),
+        dtypes=_other_dtypes(sweep, row),
+        capacity_bytes=chip.memory[case.memory].capacity_bytes,
+        softwares=_softwares(sweep, case),
+        contents=case.choice.contents(_computed(case)),
+        measured=_timed(case, row),
+        **_sourced(chip, {*_used(chip, case, row)}),
+        **own,
+    )
+
+
+def rows_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
+    """The rows of a sweep."""
+    table = OperationTable(sweep) if isinstance(sweep, Sweep) else StepTable(sweep)
+    return table.stored_frame().collect().to_dicts()
+
+
+def thresholds_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
+    """The thresholds of a sweep."""
+    found = sweep_thresholds(sweep) if isinstance(sweep, Sweep) else step_thresholds(sweep)
+    return found.to_dicts()
+
+
+def _computed(case: OperationCase | StepCase) -> tuple[str, ...]:
+    """The compute dtypes of a case."""
+    return case.dtypes.computed if isinstance(case, StepCase) else (case.combination.compute,)
+
+
+# ---------------------------------------------------------------- resources and rates
+
+
+def _working(
+    case: OperationCase | StepCase, resource: Resource, extents: Mapping[str, int | Fraction]
+) -> Fraction:
+    """The time of a resource's work at its rate, latencies aside [s]."""
+    pieces = (poly for least in case.times.by[resource.bound].pieces for poly in least)
+    return max(poly.at(extents) for poly in pieces if poly.terms.keys() != {()})
+
+
+def _uses(
+    row: Mapping[str, Any],
+    rates: Mapping[Resource, Fraction],
+    latencies: Mapping[Resource, float],
+) -> Iterator[Use]:
+    for resource, rate in rates.items():
+        intensity = row.get(f"{resource.name}_intensity")
+        yield Use(
+            resource=resource.name,
+            bound=resource.bound,
+            column=resource.work,
+            work=row[resource.work],
+            per_s=float(rate),
+            latency_s=latencies[resource],
+            time_s=row[f"t_{resource.name}_s"],
+            intensity=intensity,
+            needed_intensity=None if intensity is None else float(rates[MATH] / rate),
+        )
+
+
+def _limit_shares(
+    sizes: Mapping[str, int],
+    rates: Mapping[Resource, Fraction],
+    thresholds: Sequence[Mapping[str, Any]],
+) -> dict[str, float]:
+    """What the share of the attainable peak tends to along sizes that never reach it [1]."""
+    by_bound = {resource.bound: rate for resource, rate in rates.items()}
+    return {
+        row["axis"]: limit_share(rates[MATH] / by_bound[row["limit"]], row["limit_intensity"])
+        for row in thresholds
+        if row.get("share") == 1
+        and row["axis"] in sizes
+        and row["outcome"] == NEVER
+        and row["limit_intensity"] is not None
+    }
+
+
+def _changes(
+    row: Mapping[str, Any],
+    rates: Mapping[Resource, Fraction],
+    latencies: Mapping[Resource, float],
+) -> Iterator[Change]:
+    solutions = rates_at({each: row[f"t_{each.name}_s"] for each in RESOURCES}, latencies)
+    for name, resource in RATES.items():
+        if resource in rates:
+            solution, per_s = solutions[name], float(rates[resource])
+            factor = solution["critical_exact"]
+            yield Change(
+                rate=name,
+                resource=resource.name,
+                outcome=solution["outcome"],
+                limit=solution["limit"],
+                factor=factor,
+                per_s=per_s,
+                needed_per_s=None if factor is None else per_s * factor,
+            )
+
+
+# ---------------------------------------------------------------- the same question, otherwise
+
+
+def _other_dtypes(sweep: Sweep | ModelSweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same question in the other dtypes that the unit computes, quickest first."""
+    chip, columns = sweep.chips[row["chip"]], ["dtypes", "bound", "t_lower_s"]
+    if isinstance(sweep, Sweep):
+        names: list[Any] = [name for name in dtypes_on(chip, sweep.unit) if name != row["dtypes"]]
+    else:
+        names = [step_dtypes(name) for name in formats_on(chip) if name != row["dtypes"]]
+        columns.append("fits")
+    if not names:
+        return []
+    rows = rows_of(_changed(sweep, {"dtypes": names, "thresholds": []}))
+    rows.sort(key=lambda each: each["t_lower_s"])
+    return [{name: each[name] for name in columns} for each in rows]
+
+
+def _changed(sweep: AnySweep, keys: Mapping[str, Any]) -> AnySweep:
+    """The sweep with other keys in its config."""
+    config: Any = sweep.config.model_copy(update=keys)
+    return replace(sweep, config=config)
+
+
+def _wider(
+    sweep: ModelSweep, chip: Chip, thresholds: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """The smallest tp that fits over more networks, where the network of the question limits it."""
+    (fewest,) = (each for each in thresholds if each["axis"] == "chips")
+    if fewest["outcome"] != NEVER or fewest["limit"] == HEADS:
+        return None
+    for network in joining(chip):
+        other = _changed(sweep, {"network": [network.split(",")], "thresholds": ["chips"]})
+        for row in thresholds_of(other):  # none where it does not join the chips of the question
+            if row["outcome"] == FOUND:
+                return {"tp": row["critical"], "network": network}
+    return None
+
+
+# ---------------------------------------------------------------- where numbers come from
+
+
+def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> list[str]:
+    """The software whose calibrations of matmuls and collectives give the estimate.
+
+    Raises:
+        RooflinesError: None that is named has a calibration of the chip and a compute dtype.
+    """
+    named, found = sweep.config.calibration or [], []
+    for compute in _computed(case) if named else ():
+        fitted = (each for each in named if sweep.calibrations.matmul(case.chip, [each], compute))
+        software = next(fitted, None)
+        if software is None:
+            problem = f"is {', '.join(named)}, without a calibration of {case.chip} in {compute}"
+            raise RooflinesError("calibration", problem, "choose another, or leave it out")
+        found.append(software)
+    kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
+    joined = (case.choice.collective_software(kind) for kind in kinds)
+    return list(dict.fromkeys([*found, *(name for name in joined if name)]))
+
+
+def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How far published timings of such a case are above the bound, None without any.
+
+    Of the software with most timings; variants, such as `trtllm-dynamic`, count where there is no
+    other. Matmuls are of one chip, short and long ones apart; steps have all weights in one format.
+    """
+    if isinstance(case, StepCase):
+        alike = case.phase == DECODE and case.dtypes.of("experts") == case.dtypes.weights
+        of = {"of": measured.STEP, "dtypes": case.dtypes.weights}
+    else:
+        alike = row["operation"] == OPERATION and row["shards"] == 1 and row["unit"] == MATRIX
+        length = measured.SHORT if row["t_lower_s"] < measured.SHORTEST_LONG else measured.LONG
+        of = {"of": measured.MATMUL, "dtypes": case.dtypes, "length": length}
+    if not alike or case.memory != MAIN_MEMORY:
+        return None
+    rows = measured.measured_quantiles().filter(chip=case.chip, over=measured.BOUND, **of)
+    named = rows.filter(rows["software"].is_not_null())
+    variant = named["software"].str.contains("-").alias("variant")
+    found = named.sort(variant, "n", "software", descending=[False, True, True])
+    return next(found.select("software", "n", "p10", "p50", "p90").iter_rows(named=True), None)
+
+
+def _used(chip: Chip, case: OperationCase | StepCase, row: Mapping[str, Any]) -> Iterator[str]:
+    """The parts of the chip that the row depends on."""
+    yield from (f"memory.{case.memory}", "efficiency")
+    for compute in _computed(case):
+        yield from (f"units.{row.get('unit', MATRIX)}.{compute}", f"calibration.{compute}")
+    if row["network_bytes"]:
+        yield from (f"networks.{name}" for name in case.place.networks)
+    if row.get("j_per_token") is not None:
+        yield "power"
+    price = None if row.get("usd_per_mtok") is None else chip.lowest_price()
+    yield from (f"prices.{index}" for index, each in enumerate(chip.prices or ()) if each is price)
+
+
+def _sourced(chip: Chip, used: set[str]) -> dict[str, Any]:
+    """The numbers of parts of a chip, and the documents that they name."""
+    catalogue = chip_sources()
+    numbers = [
+        number for part in parts(chip) if part.path in used for number in records(chip, part)
+    ]
+    named = {name for number in numbers for name in (number["source"] or "").split(", ")}
+    documents = {
+        name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}
+        for name in sorted(named & set(catalogue))
+    }
+    return {"numbers": numbers, "documents": documents}
+
+
+# ---------------------------------------------------------------- of a model alone
+
+
+def _of_model(
+    sweep: ModelSweep, case: StepCase, step: Step, thresholds: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What only the explanation of a model has."""
+    chip, extents = sweep.chips[case.chip], StepExtents(step)
+    moe, experts = case.model.shape.moe, None
+    if moe is not None:
+        tokens = step.B * step.T * token_share(case.sharing.split)
+        touched = float(touched_experts(moe.E, moe.k, tokens, step.routing))
+        experts = {"routing": case.routing, "touched": touched, "E": moe.E}
+    return {
+        "groups": _groups(sweep, case, step),
+        "products": _products(case, extents),
+        "experts": experts,
+        "wider": _wider(sweep, chip, thresholds),
+        "context": case.model.shape.context,
+        "published": _published(case, chip),
+        "cache_split": sweep.config.cache_split,
+        "per_sequence_s": {  # without the experts that further tokens touch
+            bound: float(max(least[0].along("B").slope.at(extents) for least in time.pieces))
+            for bound, time in case.times.by.items()
+        },
+    }
+
+
+def _groups(sweep: ModelSweep, case: StepCase, step: Step) -> list[dict[str, Any]]:
+    """The kernels of the row, without its keys and sizes, each with its critical batch."""
+    names = [column.name for column in sweep.layer_columns]
+    rows = KernelTable(sweep).frame().select(names[names.index("group") :]).collect().to_dicts()
+    return [{**row, **_critical(case, index, step)} for index, row in enumerate(rows)]
+
+
+def _critical(case: StepCase, index: int, step: Step) -> dict[str, Any]:
+    """From which batch on a kernel is compute-bound by itself, as `bound` of a layer says it.
+
+    Its intensity grows with the batch, so it is so for every larger one.
+    """
+    times = case.kernel_times[index]
+
+    def limit(batch: int) -> str | None:
+        at = times.at(StepExtents(replace(step, B=min(batch, LARGEST_SIZE)))).handed_over
+        math = at.pop(MATH.bound)
+        longest = max(at, key=at.__getitem__)
+        return longest if at[longest] > math else None
+
+    least = case.split.dp
+    if (beyond := limit(LARGEST_SIZE)) is not None:
+        return {"outcome": NEVER, "critical_B": None, "limit": beyond}
+    critical = first(lambda batch: limit(batch) is None, least, LARGEST_SIZE)
+    if critical == least:
+        return {"outcome": ALWAYS, "critical_B": least, "limit": None}
+    return {"outcome": FOUND, "critical_B": critical, "limit": limit(critical - 1)}
+
+
+def _products(case: StepCase, extents: StepExtents) -> list[dict[str, Any]]:
+    """The products by compute dtype: of linear kernels, then of attention where it is another."""
+    flops: dict[str, Fraction] = {}
+    times: dict[str, Fraction] = {}
+    for kernel, time in zip(case.kernels, case.kernel_times, strict=True):
+        if work := kernel.count * kernel.work(MATH.work).at(extents):
+            compute, time_s = kernel.compute, kernel.count * time.by[MATH.bound].at(extents)
+            flops[compute] = flops.get(compute, Fraction(0)) + work
+            times[compute] = times.get(compute, Fraction(0)) + time_s
+    return [
+        {
+            "compute": compute,
+            "flops": float(work),
+            "per_s": float(work / times[compute]),
+            "time_s": float(times[compute]),
+        }
+        for compute, work in flops.items()
+    ]
+
+
+def _published(case: StepCase, chip: Chip) -> str | None:
+    """The formats that a model is published in, where the step is in others."""
+    stored = case.model.dtypes
+    if stored is None or case.dtypes.label == step_dtypes(as_published(case.model, [chip])).label:
+        return None
+    own = (f"{key} {each}" for key, each in stored.stored.items() if each != stored.weights)
+    return ", ".join([stored.weights, *own])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
-from rooflines.explanation import of_model, of_operation
+from rooflines.explanation.answer import explained
 from rooflines.explanation.question import Known, model_sweep, operation_sweep
 from rooflines.fits.entries import shipped_calibrations
 
@@ -71,7 +71,7 @@ def explain(  # noqa: PLR0913, the parts of a question
         calibration=calibration,
     )
     _check_single(sweep.rows)
-    return of_operation.explained(sweep)
+    return explained(sweep)
 
 
 def explain_model(  # noqa: PLR0913, the parts of a question
@@ -132,7 +132,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         calibration=calibration,
     )
     _check_single(sweep.rows)
-    return of_model.explained(sweep)
+    return explained(sweep)
 
 
 def _known(chips: Mapping[str, Chip] | None, calibrations: Calibrations | None) -> Known:

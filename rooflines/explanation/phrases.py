@@ -34,7 +34,7 @@ from rooflines.models.shape import DECODE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.explanation.values import Answer, Experts
+    from rooflines.explanation.values import Answer
 
 MOST_GROUPS = 4
 """Groups of kernels named [1]."""
@@ -326,12 +326,12 @@ def _step_facts(explanation: Answer) -> Iterator[Line]:
         yield Line("costs", "", f"at best {', '.join(costs)}")
 
 
-def _experts(experts: Experts) -> str:
+def _experts(experts: Mapping[str, Any]) -> str:
     """How many experts are read; the rounded number is below E unless all of them are."""
-    some = significant(experts.touched, DIGITS)
-    if some == f"{experts.E}" and experts.touched < experts.E:
+    some = significant(experts["touched"], DIGITS)
+    if some == f"{experts['E']}" and experts["touched"] < experts["E"]:
         some = "almost all"
-    return f"{experts.routing} routing: {some} of {experts.E} in a layer are read"
+    return f"{experts['routing']} routing: {some} of {experts['E']} in a layer are read"
 
 
 def _tokens(explanation: Answer) -> str:

@@ -81,7 +81,7 @@ KEY = re.compile(r"\b(\w+): ?(?=[,\d]|$)")
 """A key of a config in a fix; a question has `=` behind it."""
 
 
-AnySweep = TypeVar("AnySweep")
+AnySweep = TypeVar("AnySweep", bound="Sweep | ModelSweep")
 Left = SkippedOperations | SkippedSteps
 
 

@@ -8,17 +8,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue import measured
-from rooflines.catalogue.chips import chip_sources
-from rooflines.catalogue.parts import parts, records
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from rooflines.catalogue.entries import Chip
     from rooflines.catalogue.parts import NumberRecord
-    from rooflines.fits.entries import Calibrations
 
 
 @dataclass(frozen=True)
@@ -70,21 +63,6 @@ class Change:
     needed_per_s: float | None
 
 
-@dataclass(frozen=True)
-class Experts:
-    """The experts of a layer that a step uses.
-
-    Attributes:
-        routing: Which ones tokens choose: `uniform`, `same` or `all`.
-        touched: How many of them are read [1].
-        E: How many there are [1].
-    """
-
-    routing: str
-    touched: float
-    E: int
-
-
 @dataclass(frozen=True, repr=False)
 class Answer:
     """An operation, or a step of a model, explained: every number.
@@ -115,7 +93,8 @@ class Answer:
             compute-bound by itself.
         products: Of a model, FLOPs, rate and time in every compute dtype: `compute`, `flops`
             [FLOP], `per_s` [FLOP/s], `time_s` [s].
-        experts: The experts of a model that are used; None without experts.
+        experts: Of a model with experts: the `routing`, how many of a layer's are read, `touched`,
+            and how many there are, `E` [1]; None without experts.
         wider: The smallest `tp` that holds a model over another `network`, where those of the
             question join too few chips; None: they do not, or no network is enough.
         context: The longest context that the model is made for [1]; None: not stated.
@@ -142,7 +121,7 @@ class Answer:
     limit_shares: Mapping[str, float] = field(default_factory=dict)
     groups: Sequence[Mapping[str, Any]] = ()
     products: Sequence[Mapping[str, Any]] = ()
-    experts: Experts | None = None
+    experts: Mapping[str, Any] | None = None
     wider: Mapping[str, Any] | None = None
     context: int | None = None
     published: str | None = None
@@ -158,58 +137,3 @@ class Answer:
         """All of it as JSON: mappings, lists, texts, numbers and null."""
         values = asdict(self)
         return {key: [*each] if isinstance(each, tuple) else each for key, each in values.items()}
-
-
-def sourced(chip: Chip, paths: Iterable[str]) -> dict[str, Any]:
-    """The numbers of parts of a chip, and the documents that they name, as an explanation has them.
-
-    Args:
-        chip: The chip.
-        paths: The parts, such as `memory.hbm`; those that the chip lacks are left out.
-    """
-    used, catalogue = set(paths), chip_sources()
-    numbers = [
-        number for part in parts(chip) if part.path in used for number in records(chip, part)
-    ]
-    named = {name for number in numbers for name in (number["source"] or "").split(", ")}
-    documents = {
-        name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}
-        for name in sorted(named & set(catalogue))
-    }
-    return {"numbers": numbers, "documents": documents}
-
-
-def timed(of: str, **case: str) -> dict[str, Any] | None:
-    """How far published timings are above the bound, of the software with most of them.
-
-    Variants of a software, such as `trtllm-dynamic`, count where there is no other.
-
-    Args:
-        of: What was timed: `matmul` or `step`.
-        **case: Columns of the quantiles, such as `chip` and `dtypes`.
-    """
-    rows = measured.measured_quantiles().filter(of=of, over=measured.BOUND, **case)
-    named = rows.filter(rows["software"].is_not_null())
-    variant = named["software"].str.contains("-").alias("variant")
-    found = named.sort(variant, "n", "software", descending=[False, True, True])
-    columns = ("software", "n", "p10", "p50", "p90")
-    return found.select(columns).row(0, named=True) if found.height else None
-
-
-def software_of(calibrations: Calibrations, chip: str, named: Sequence[str], compute: str) -> str:
-    """The software whose calibration of matmuls counts.
-
-    Args:
-        calibrations: By chip and software.
-        chip: The chip's id.
-        named: Software, the first with a fit counts.
-        compute: The compute dtype.
-
-    Raises:
-        RooflinesError: None has a calibration of the chip and the compute dtype.
-    """
-    for software in named:
-        if calibrations.matmul(chip, [software], compute):
-            return software
-    problem = f"is {', '.join(named)}, without a calibration of {chip} in {compute}"
-    raise RooflinesError("calibration", problem, "choose another, or leave it out")
