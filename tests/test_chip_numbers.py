@@ -9,7 +9,7 @@ from rooflines.basics.yaml_file import read_yaml
 from rooflines.catalogue.chips import CHIPS_FILE, chip_entries, chip_sources
 from rooflines.catalogue.entries import Chip, Power
 from rooflines.catalogue.parts import described, numbers, parts, source_of
-from rooflines.site.chip_page import chip_details, chip_table
+from rooflines.site.chip_page import chip_details
 
 WRITTEN: dict[str, Any] = read_yaml(CHIPS_FILE)["chips"]
 REMARKS = {"halved", "estimate", "printed_with_sparsity"}
@@ -81,22 +81,6 @@ def test_the_page_shows_every_number_and_warns_of_boosted_cards():
         assert boosted == (WRITTEN[chip].get("clock") == "boost"), chip
 
 
-def test_a_latency_is_shown_as_a_time():
-    """800 ns, not 0.0000008 s; the least and the typical one, and an unlimited network by name."""
-    of = chip_details(chip_entries(), chip_sources())["chips"]["h100-sxm"]
-    shown = {label: text for label, text, *_ in of["numbers"]}
-    assert shown["network nvlink (switch): least latency of a hop"] == "600 ns"
-    assert shown["network nvlink (switch): typical latency of a hop"] == "800 ns"
-    assert shown["network infiniband (switch, unlimited): bandwidth"] == "50 GB/s"
-
-
-def test_the_clock_of_a_peak_is_in_the_frame():
-    frame = rooflines.chips()
-    card = frame.filter(frame["chip"] == "rtx-5090")
-    assert set(card.filter(card["path"].str.starts_with("units"))["clock"]) == {"boost"}
-    assert set(card.filter(~card["path"].str.starts_with("units"))["clock"]) == {None}
-
-
 def test_a_chip_is_described_once():
     chip = chip_entries()["h100-sxm"]
     frame = rooflines.chips().filter(chip="h100-sxm")
@@ -109,9 +93,3 @@ def test_a_chip_is_described_once():
     assert all(path.split(".")[0] in {"measured", "efficiency", "calibration"} for path in shares)
     assert ("network nvlink (switch): links", "18.0 ") in page
     assert ("memory hbm (HBM3): bandwidth", "3350000000000.0 B/s") in page
-
-
-def test_the_summary_of_a_chip_counts_all_its_links():
-    lists = chip_table({"h100-sxm": chip_entries()["h100-sxm"]})["lists"]
-    values = [lists[name][0] for name in ("bf16 peak", "bandwidth", "capacity", "ridge", "network")]
-    assert values == [989e12, 3.35e12, 8e10, 989e12 / 3.35e12, 18 * 25e9]

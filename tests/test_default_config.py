@@ -1,140 +1,74 @@
-"""config/config.yaml as plain YAML, read without the package."""
+"""config/config.yaml and config/dtypes.yaml as plain YAML, read without the package."""
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from plain_files import CONFIG, plain_file
-from test_default_dtypes import OPERANDS
 
-NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+import rooflines
 
-
-@pytest.fixture(scope="module")
-def config():
-    return plain_file("config.yaml")
+SWEEPS, OWN = (plain_file("config.yaml")[key] for key in ("sweeps", "chips"))
+FORMATS, COMBINATIONS = (plain_file("dtypes.yaml")[key] for key in ("formats", "combinations"))
+PARTS = ("x", "w", "out", "compute")
 
 
-@pytest.fixture(scope="module")
-def dtypes():
-    return plain_file("dtypes.yaml")
+def test_own_chips_are_sourced_and_used():
+    used = {chip for sweep in SWEEPS.values() if sweep["chips"] != "all" for chip in sweep["chips"]}
+    assert [chip for chip, form in OWN.items() if not form.get("source")] == []
+    assert set(OWN) <= used
 
 
-@pytest.fixture(scope="module")
-def sweeps(config):
-    found: dict[str, dict[str, Any]] = config["sweeps"]
-    return found
+def test_sweeps_are_explained():
+    lines = (CONFIG / "config.yaml").read_text(encoding="utf-8").splitlines()
+    above = {name: lines[lines.index(f"  {name}:") - 1] for name in SWEEPS}
+    assert [name for name, line in above.items() if not line.startswith("  # ")] == []
 
 
 @pytest.mark.parametrize(
-    ("file", "path"),
-    [
-        ("dtypes.yaml", ("formats",)),
-        ("dtypes.yaml", ("combinations",)),
-        ("config.yaml", ("sweeps",)),
-        ("config.yaml", ("chips",)),
-    ],
+    ("name", "bits"),
+    [("tf32", 32), ("int4-g128", "4.125"), ("mxfp8", "8.25"), ("mxfp4", "4.25"), ("nvfp4", "4.5")],
 )
-def test_names_are_well_formed(file, path):
-    found = plain_file(file)
-    for key in path:
-        found = found[key]
-    assert found != {}
-    assert [name for name in found if not NAME.fullmatch(name)] == []
+def test_stored_bits_have_a_share_of_the_scale(name, bits):
+    """Of blocks of 16 or 32 elements. Source: OCP Microscaling Formats; NVIDIA for NVFP4."""
+    form = FORMATS[name]
+    scale = Fraction(form.get("scale_bits", 0), form.get("block", 1))
+    assert form["bits"] + scale == Fraction(bits)
 
 
-def test_named_combinations_exist(dtypes, sweeps):
-    asked = {
-        (sweep, name)
-        for sweep, given in sweeps.items()
-        for name in given["dtypes"]
-        if isinstance(name, str)
-    }
-    assert {(sweep, name) for sweep, name in asked if name not in dtypes["combinations"]} == set()
+def test_formats_and_combinations_have_notes():
+    assert [name for name, form in FORMATS.items() if not {"note", "source"} <= set(form)] == []
+    assert [name for name, given in COMBINATIONS.items() if " " not in given["note"]] == []
+    parts = [tuple(given[part] for part in PARTS) for given in COMBINATIONS.values()]
+    assert len(parts) == len(set(parts))
 
 
-def test_inline_combinations_use_known_formats(dtypes, sweeps):
-    inline = [
-        given
-        for sweep in sweeps.values()
-        for given in sweep["dtypes"]
-        if not isinstance(given, str)
-    ]
-    assert inline != []
-    for given in inline:
-        assert set(given) == {*OPERANDS, "compute"}
-        assert set(given.values()) <= set(dtypes["formats"])
+def test_the_table_of_combinations_has_operands_in_order():
+    bits = [f"{operand}_bits" for operand in PARTS[:3]]
+    assert rooflines.dtypes().columns == ["dtypes", *PARTS, *bits, "note"]
 
 
-def test_overrides_are_positive_numbers(config):
-    paths = {
-        (chip, path): value
-        for chip, given in config["chips"].items()
-        for path, value in given.items()
-        if path.startswith(("units.", "memory.", "networks.", "efficiency.", "calibration."))
-    }
-    assert paths != {}
-    assert {
-        where for where, value in paths.items() if not isinstance(value, int | float) or value <= 0
-    } == set()
+def meant(name):
+    """The four dtypes that the name of a combination tells."""
+    if integers := re.fullmatch(r"w(\d+)a(\d+)(-g\d+)?", name):
+        weights, activations, group = integers.groups()
+        x = "bf16" if activations == "16" else f"int{activations}"
+        return x, f"int{weights}{group or ''}", "bf16", x
+    if mixed := re.fullmatch(r"w-(.+)-x-(.+)", name):
+        w, x = mixed.groups()
+        return x, w, x if x in {"bf16", "fp16"} else "bf16", x
+    if "-out-" in name:
+        both, out = name.split("-out-")
+        return both, both, out, both
+    if "-compute-" in name:
+        stored, compute = name.split("-compute-")
+        return stored, stored, stored, compute
+    stored = "fp32" if name == "tf32" else name
+    return stored, stored, "bf16" if "block" in FORMATS[name] else stored, name
 
 
-def test_own_chips_are_sourced_and_used(config, sweeps):
-    used = {chip for given in sweeps.values() if given["chips"] != "all" for chip in given["chips"]}
-    assert {
-        chip
-        for chip, given in config["chips"].items()
-        if not given.get("source") or chip not in used
-    } == set()
-
-
-def test_chip_of_243_flop_per_byte(config):
-    """The book's rounded chip has a critical intensity of exactly 243 FLOP/byte."""
-    chip = config["chips"]["tpu-v5e-intensity-243"]
-    assert (
-        Fraction(chip["units.matrix.bf16.flops_per_s"]) / Fraction(chip["memory.hbm.bytes_per_s"])
-        == 243
-    )
-
-
-def test_vector_unit_intensity(config):
-    """The vector unit of the dot product needs 2.5 FLOP/byte."""
-    chip = config["chips"]["tpu-v5p-vector-7e12"]
-    assert Fraction(chip["units.vector.fp32.flops_per_s"]) / Fraction(
-        chip["memory.hbm.bytes_per_s"]
-    ) == Fraction(5, 2)
-
-
-def test_timed_matmul(sweeps):
-    """The matmul of the timing example is of exactly 1e12 FLOP."""
-    grid = sweeps["book-time-of-1e12-flops"]["grid"]
-    assert 2 * grid["B"] * grid["D"] * grid["F"] == 10**12
-
-
-def test_batch_in_tokens(sweeps):
-    batch = sweeps["book-batch-in-tokens"]["grid"]["B"]
-    assert Fraction(batch["sequences"] * batch["tokens_per_sequence"], batch["replicas"]) == 16384
-
-
-def test_question_3_grid(sweeps):
-    grid = sweeps["book-q3-curve"]["grid"]
-    assert grid == {"B": {"from": 1, "to": 512, "step": 1}, "D": [1024, 4096], "F": "D"}
-
-
-def test_shard_counts(sweeps):
-    assert sweeps["sharded-models"]["shards"] == [2**power for power in range(7)]
-
-
-def test_batch_sizes(sweeps):
-    for name in ("common-sizes", "model-shapes", "sharded-models"):
-        assert sweeps[name]["grid"]["B"] == {"from": 1, "to": 65536, "factor": 2}
-        assert sweeps[name]["chips"] == "all"
-
-
-def test_sweeps_are_explained(sweeps):
-    lines = (CONFIG / "config.yaml").read_text(encoding="utf-8").splitlines()
-    bare = {name for name in sweeps if not lines[lines.index(f"  {name}:") - 1].startswith("  # ")}
-    assert bare == set()
+def test_combination_names_tell_their_formats():
+    found = {name: tuple(given[part] for part in PARTS) for name, given in COMBINATIONS.items()}
+    assert found == {name: meant(name) for name in found}

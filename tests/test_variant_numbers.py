@@ -23,18 +23,6 @@ def _own_catalogue():
         yield
 
 
-def test_the_numbers_of_a_chip_whose_sources_stand_apart_are_listed():
-    peaks = {"matrix": {"bf16": {"flops_per_s": 1e14}}}
-    mine = {
-        "source": {"bytes_per_s": "notes"},
-        "units": peaks,
-        "memory": {"hbm": {"bytes_per_s": 1e12}},
-    }
-    config = rooflines.load_config({**FULL, "chips": {**FULL["chips"], "apart": mine}})
-    found = rooflines.chips(config).filter(chip="apart").select("path", "source").rows()
-    assert found == [("units.matrix.bf16.flops_per_s", None), ("memory.hbm.bytes_per_s", "notes")]
-
-
 BARE = {
     "source": "data sheet",
     "units": {"matrix": {"bf16": {"flops_per_s": 1e14}}},
@@ -88,26 +76,6 @@ def test_every_number_of_a_part_can_be_set():
         for name in part.model_fields
         if name in {*NUMBERS, PRINTED}
     }
-
-
-def test_a_variant_may_say_that_a_hop_takes_no_time():
-    config = rooflines.load_config(
-        {
-            **FULL,
-            "chips": {
-                **FULL["chips"],
-                "v": {"base": "h100-sxm", "networks.nvlink.hop_latency_s": 0},
-            },
-        }
-    )
-    ours, base = (
-        config.chips["v"].networks["nvlink"],
-        config.chips["h100-sxm"].networks["nvlink"],
-    )
-    assert ours.hop_latency_s == 0
-    assert base.hop_latency_s > 0
-    same = {"source": None, "hop_latency_s": 0}
-    assert ours.model_copy(update=same) == base.model_copy(update=same)
 
 
 def test_a_variant_may_have_parts_that_its_base_lacks():
