@@ -11,7 +11,7 @@ import polars as pl
 import predicates
 import pytest
 from hostile import RESULTS, hostile_config, run_hostile
-from test_wrong_input import FULL
+from valid_files import PLAIN
 
 import rooflines
 from rooflines.basics.spreadsheet import is_formula
@@ -62,9 +62,9 @@ def test_other_text_stands_in_a_csv_file_as_it_is(text):
 
 @pytest.mark.parametrize("text", [text for text in FORMULAS if text.isprintable()])
 def test_a_shape_that_is_a_formula_is_refused(text):
-    sweep = {**FULL["sweeps"]["mlp"], "shapes": [{"name": text, "F": 512}]}
+    sweep = {**PLAIN["sweeps"]["mlp"], "shapes": [{"name": text, "F": 512}]}
     with pytest.raises(rooflines.RooflinesError, match="spreadsheet would run"):
-        rooflines.load_config({**FULL, "sweeps": {"mlp": sweep}})
+        rooflines.load_config({**PLAIN, "sweeps": {"mlp": sweep}})
 
 
 def test_csv_files_are_written_in_one_place():

@@ -9,7 +9,7 @@ import fuzzing
 import polars as pl
 import pytest
 import valid_files
-from test_wrong_input import FULL
+from valid_files import PLAIN
 
 import rooflines
 from rooflines.catalogue import chips as catalogue
@@ -52,7 +52,7 @@ SETTABLE: dict[str, float] = {
 def test_a_variant_may_set_a_number_that_its_base_lacks(path):
     variant = {"base": "bare", "source": "measured", path: SETTABLE[path]}
     config = rooflines.load_config(
-        {**FULL, "chips": {**FULL["chips"], "bare": BARE, "variant": variant}}
+        {**PLAIN, "chips": {**PLAIN["chips"], "bare": BARE, "variant": variant}}
     )
     *steps, last = path.split(".")
     place: Any = reduce(lambda inside, step: inside[step], steps, config.chips["variant"].plain)
@@ -85,19 +85,19 @@ def test_a_variant_may_have_parts_that_its_base_lacks():
         "networks.net": {"bytes_per_s": 1e9, "topology": "switch", "source": "a quote"},
     }
     chips = {
-        **FULL["chips"],
+        **PLAIN["chips"],
         "bare": BARE,
         "variant": {"base": "bare", "source": "measured", **parts},
     }
     sweep = {
-        **FULL["sweeps"]["mlp"],
+        **PLAIN["sweeps"]["mlp"],
         "chips": ["variant"],
         "memory": "l3",
         "network": "net",
         "sharding": "column",
         "thresholds": [],
     }
-    config = rooflines.load_config({**FULL, "chips": chips, "sweeps": {"mlp": sweep}})
+    config = rooflines.load_config({**PLAIN, "chips": chips, "sweeps": {"mlp": sweep}})
     assert rooflines.rows(config, "mlp").collect()["memory"].unique().to_list() == ["l3"]
     sources = dict(rooflines.chips(config).filter(chip="variant").select("path", "source").rows())
     assert sources["memory.l3.bytes_per_s"] == sources["memory.l3.capacity_bytes"] == "measured"
@@ -114,12 +114,12 @@ def test_what_a_variant_says_of_sparsity_is_kept():
     }
     own = {"units.matrix.bf16.printed_with_sparsity": 6e14, "units.matrix.bf16.flops_per_s": 3e14}
     chips = {
-        **FULL["chips"],
+        **PLAIN["chips"],
         "bare": base,
         "plain": {"base": "bare", "units.matrix.bf16.flops_per_s": 3e14},
         "both": {"base": "bare", **own},
     }
-    resolved = rooflines.load_config({**FULL, "chips": chips}).chips
+    resolved = rooflines.load_config({**PLAIN, "chips": chips}).chips
     assert resolved["plain"].plain["units"]["matrix"]["bf16"].keys() == {"flops_per_s", "source"}
     assert resolved["both"].units["matrix"]["bf16"].printed_with_sparsity == 6e14
 
@@ -132,7 +132,7 @@ def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path):
     with pytest.raises(
         rooflines.RooflinesError, match=r"dtypes\.yaml:3: formats\.bf16\.bits is 'many'"
     ):
-        rooflines.load_config(FULL)
+        rooflines.load_config(PLAIN)
 
 
 @pytest.mark.parametrize("sources", ["2", "notes", "[notes]"])
@@ -141,7 +141,7 @@ def test_the_sources_of_a_catalogue_have_ids(sources, tmp_path):
     chips.write_text(f"sources: {sources}\nchips: {{}}\n", encoding="utf-8")
     fuzzing.use_catalogues(chips, catalogue.DTYPES_FILE)
     with pytest.raises(rooflines.RooflinesError, match=r"chips\.yaml.* sources is .*, no mapping"):
-        rooflines.load_config(FULL)
+        rooflines.load_config(PLAIN)
 
 
 @pytest.mark.parametrize("bits", ["1.0e+30", "1.0e-30", "0"])
@@ -154,4 +154,4 @@ def test_an_element_has_a_sensible_number_of_bits(bits, tmp_path):
         rooflines.RooflinesError,
         match=r"dtypes\.yaml:3: formats\.bf16\.bits is .*, which is (less|more) than",
     ):
-        rooflines.load_config(FULL)
+        rooflines.load_config(PLAIN)

@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 import predicates
 from mutations import Case
-from valid_files import CHIPS, DTYPES
+from valid_files import CHIPS, DTYPES, ODD
 
 import rooflines
 from rooflines.basics.errors import MOST_SHOWN
@@ -47,51 +47,7 @@ MOST_ROWS, MOST_THRESHOLDS = 200, 5_000
 """Most rows to compute of a valid table, and most thresholds to solve [1]."""
 
 
-TEXTS = (
-    *(
-        "{x}",
-        "{sweep}",
-        "{wildcards.sweep}",
-        "{{y}}",
-        "{}",
-        "{",
-        "}",
-        "{0!r:>9}",
-        "{input[0]}",
-        "${HOME}",
-        "$(id)",
-        "$",
-        "%s",
-        "%(a)s",
-        "%",
-    ),
-    *(
-        "<results>",
-        "<results",
-        "<script>alert(1)</script>",
-        "</script><!--<script>",
-        "<img src=x onerror=alert(1)>",
-        "&lt;",
-        "]]>",
-    ),
-    *(
-        "'",
-        '"',
-        "'''\"\"\"",
-        "\\",
-        "\\n",
-        "\\u007b",
-        "`id`",
-        "#",
-        "a: b",
-        "| tee x",
-        ";",
-        "~",
-        "*",
-        "../..",
-    ),
-    *("\u00fc\u884c", "\U0001f642", "e\u0301", " ", "x" * 40),
-)
+TEXTS: list[str] = ODD["texts"]
 """Pieces of text that are special in Snakemake, Python, a shell, HTML, YAML or JSON."""
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import yaml
 from hypothesis import strategies as st
-from odd_values import NAMES, NUMBERS, ODD_NUMBERS, OTHERS, RANGES
-from valid_files import CHIPS, CONFIGS, DTYPES
+from valid_files import CHIPS, CONFIGS, DTYPES, LONG, ODD
 
 Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
-values = st.one_of(*map(st.sampled_from, (NUMBERS, ODD_NUMBERS, NAMES, RANGES, OTHERS)))
+KINDS = ("numbers", "odd-numbers", "names", "ranges", "others")
+values = st.one_of(*(st.sampled_from(ODD[kind]) for kind in KINDS), st.sampled_from(LONG))
+pieces = st.sampled_from([*ODD["pieces"], *LONG])
 
 
 def places(node: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -68,7 +69,7 @@ def mutate(draw: st.DrawFn, document: Any, known: list[tuple[Any, ...]]) -> None
     if how == "drop":
         del parent[last]
     elif how == "rename" and isinstance(parent, dict):
-        renamed(parent, last, draw(st.sampled_from([*NAMES, 7, 7.5, True, None])))
+        renamed(parent, last, draw(st.sampled_from([*ODD["names"], 7, 7.5, True, None])))
     elif how == "copy":
         with contextlib.suppress(KeyError, IndexError, TypeError):
             parent[last] = copy.deepcopy(at(document, draw(st.sampled_from(known))))
@@ -98,74 +99,6 @@ def changed(draw: st.DrawFn, value: Any) -> Any:
     return value
 
 
-PIECES = (
-    *(
-        "&a ",
-        "*a",
-        "*mlp",
-        "<<: *mlp",
-        "<<: [*mlp, *mlp]",
-        "!!python/object/apply:os.system [id]",
-        "!!python/name:os.system ",
-        "!!binary aGk=",
-    ),
-    *(
-        "!!set {a, b}",
-        "!!omap [a: 1]",
-        "!!int ",
-        "!!str ",
-        "!!float nan",
-        "!x ",
-        "---\n",
-        "...\n",
-        "%YAML 1.1\n",
-        "{",
-        "}",
-        "[",
-        "]",
-        ": ",
-        ", ",
-        "- ",
-    ),
-    *(
-        "? ",
-        "| ",
-        ">\n",
-        "#",
-        "'",
-        '"',
-        "\t",
-        "\0",
-        "\x07",
-        "\ufeff",
-        "\u2028",
-        "\x85",
-        "💥",
-        "\n",
-        "\n\n",
-        "  ",
-        "=",
-        "1e400",
-        ".nan",
-        "0o17",
-        "1:30:00",
-    ),
-    *(
-        "[" * 100,
-        "{a: " * 100,
-        "- " * 100,
-        "? " * 50,
-        "[" * 5000,
-        "a: &x [*x]\n",
-        "&b [*b, *b]",
-        "a, " * 500,
-        "2026-99-99",
-        "0b2",
-        "9" * 4500,
-    ),
-)
-
-
 @st.composite
 def garbled(draw: st.DrawFn, text: str) -> bytes:
     """Draw the text of a document with insertions, deletions, copies, swaps and changed bytes."""
@@ -174,7 +107,7 @@ def garbled(draw: st.DrawFn, text: str) -> bytes:
         stop = min(len(text), start + draw(st.sampled_from([0, 0, 1, 5, 40])))
         how = draw(st.sampled_from(["insert", "cut", "double", "line"]))
         if how == "insert":
-            text = text[:start] + draw(st.sampled_from(PIECES)) + text[stop:]
+            text = text[:start] + draw(pieces) + text[stop:]
         elif how == "cut":
             text = text[:start] + text[stop:]
         elif how == "double":
