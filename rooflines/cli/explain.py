@@ -32,6 +32,7 @@ Examples:
   rooflines explain h100 128x8192x8192 bf16
   rooflines explain h100 b200 mi300x M=1..512 K=8192 N=8192 bf16
   rooflines explain h100 llama-3.1-70b B=64 S=8k --split tp=8
+  rooflines explain h100 llama-3.1-70b S=8k --split auto --chips 16 --within 0.02
   rooflines explain tpu-v5e "BSD,DF->BSF" B=8 S=4096 D=8192 F=28672 int8
   rooflines explain h100 128x8192x28672 bf16 --split tp=8
   rooflines explain h100 64x8192x28672 w4a16 --shards 8 --sharding column/gather-x
@@ -43,7 +44,7 @@ Shardings of BD,DF->BF:
 """ + "\n".join(f"  {name:<27}{meaning}" for name, meaning in SHARDINGS.items())
 
 OF_OPERATIONS = ("operation", "shards", "sharding", "unit", "flops")
-OF_MODELS = ("phase", "routing", "cache_split", "price")
+OF_MODELS = ("phase", "routing", "cache_split", "price", "chips", "within")
 """Options of one kind of question only."""
 
 
@@ -76,7 +77,14 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 @click.option(
     "--split",
     metavar="SPLIT",
-    help="How chips share a model: tp=8, or tp=2,dp=4,ep=8; of a matmul tp=8: up and down.",
+    help="How chips share a model: tp=8, or tp=2,dp=4,ep=8; of a matmul tp=8: up and down; "
+    "auto: every split of --chips, the best first.",
+)
+@click.option("--chips", metavar="N", help="Chips of --split auto.")
+@click.option(
+    "--within",
+    metavar="SECONDS",
+    help="With --split auto and no B: the largest batch of each whose step takes at most this.",
 )
 @click.option("--phase", metavar="PHASE", help="Of a model: decode, the default, or prefill.")
 @click.option(
@@ -219,7 +227,7 @@ def _operation(asked: Words, known: Known, options: Mapping[str, Any]) -> Explan
 
 def _model(asked: Words, known: Known, options: Mapping[str, Any]) -> Explanation | Cases:
     """The explanation of a model, or of its cases."""
-    from rooflines.explanation import answer, cases  # noqa: PLC0415, as above
+    from rooflines.explanation import answer, best_split, cases  # noqa: PLC0415, as above
     from rooflines.explanation.question import FORMAT, model_sweep  # noqa: PLC0415, the same
 
     if asked.product is not None:
@@ -228,9 +236,10 @@ def _model(asked: Words, known: Known, options: Mapping[str, Any]) -> Explanatio
 
         problem = f"has {quote(asked.product)}, which is no size of a model"
         raise RooflinesError("the question", problem, HOW_MODEL)
-    sweep = model_sweep(
-        asked.chips, asked.model or "", asked.sizes, known, dtypes=asked.dtypes, **options
-    )
+    question = asked.chips, asked.model or "", asked.sizes, known
+    if options.get("split") == best_split.AUTO or options.keys() & {"chips", "within"}:
+        return best_split.split_cases(*question, dtypes=asked.dtypes, **options)
+    sweep = model_sweep(*question, dtypes=asked.dtypes, **options)
     if not asked.dtypes:
         label = sweep.blocks[0].cases[0].dtypes.label
         why = "since none are typed" if label == FORMAT else "as the model is published"

@@ -65,9 +65,11 @@ class Cases:
         """The names of the columns, and the cells as text."""
         names = {
             "t_lower_s": "time",
+            "t_estimate_s": "estimate",
             "t_ops_s": "a step",
             "utilization": "of peak",
             "mfu_ops": "of peak",
+            "tokens_per_s_per_chip": "tokens/s/chip",
             "tokens_per_s_per_chip_ops": "tokens/s/chip",
             "max_B": "largest B",
             "usd_per_mtok_ops": "$/Mtok",

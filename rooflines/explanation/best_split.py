@@ -1,0 +1,293 @@
+"""Every split of a step of a model over a number of chips, best first."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement, product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError, placed
+from rooflines.basics.numbers import number, whole
+from rooflines.basics.text import count, seconds, si
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.unsupported import interconnects, joining, not_joined
+from rooflines.critical.steps import step_thresholds
+from rooflines.explanation.cases import Cases
+from rooflines.explanation.phrases import asked
+from rooflines.explanation.question import Known, model_sweep
+from rooflines.fits.entries import shipped_calibrations
+from rooflines.model.network import axes_text
+from rooflines.model.resources import RESOURCES
+from rooflines.models.split import Split
+from rooflines.settings.model_sweeps import Targets
+from rooflines.settings.sizes import Sizes
+from rooflines.sweep.rows import StepTable
+from rooflines.sweep.step_sweep import checked_model_sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rooflines.catalogue.entries import Chip
+    from rooflines.model.network import Link
+    from rooflines.models.model import Model
+    from rooflines.models.shape import Shape
+    from rooflines.sweep.step_sweep import ModelSweep
+
+AUTO = "auto"
+"""The split that stands for every one."""
+
+MOST_CHIPS = 2**16
+"""Chips that can be shared out [1]."""
+
+TORUS = "torus"
+
+CAPACITY = "capacity"
+"""What a split that does not fit loses by."""
+
+TIMES = {
+    **{resource.name: f"t_{resource.name}_s" for resource in RESOURCES},
+    "activation": "t_activation_s",
+}
+"""Times of a step by what takes them."""
+
+KEYS = (
+    "chip", "model", "phase", "memory", "network", "dtypes", "split", "tp", "dp", "ep", "chips",
+)  # fmt: skip
+
+VALUES = (
+    "t_step_s", "t_estimate_s", "t_ops_s", "t_lower_s", *TIMES.values(), "network_bytes", "bound",
+    "tokens_per_s_per_chip", "fits", "max_B", "footprint_bytes", "lost_to", "lost_s",
+)  # fmt: skip
+"""`lost_to` is what takes most time beyond the best split's, for as many sequences; `lost_s` is how
+much [s]."""
+
+
+def best_splits(  # noqa: PLR0913, the parts of a question
+    chip: str,
+    model: str | Model,
+    sizes: Mapping[str, object],
+    known: Known | None = None,
+    *,
+    chips: int | str,
+    within: float | str | None = None,
+    network: Sequence[str] | None = None,
+    **options: Any,  # noqa: ANN401, keys of a question
+) -> pl.DataFrame:
+    """Every split of a step over a number of chips.
+
+    Args:
+        chip: Its id.
+        model: A model, its id, a published name, or the path of a config.json.
+        sizes: B, S and, in decode, perhaps T, by letter, one each [1]; with `within` no B.
+        known: What can be named; None: the catalogue.
+        chips: How many chips share the model, tp * dp [1].
+        within: The longest time of a step, one kernel after another [s]: B is then the largest
+            batch that keeps it and fits; None: B is given.
+        network: Interconnects, inner first; None: the chip's first, with the one around it where
+            the first does not join all chips.
+        **options: As of `model_sweep`.
+
+    Returns:
+        A row for each split: `KEYS`, sizes and `VALUES`. Those that fit come first, of these the
+        quickest, or with `within` the most tokens per second and chip. `t_step_s` is the time that
+        decides: the estimate where every split has one, else `t_ops_s`. Splits without a batch
+        within the time are left out.
+
+    Raises:
+        RooflinesError: Something is invalid, or no split is possible.
+    """
+    with placed("chips"):
+        number_of_chips = whole(chips, largest=MOST_CHIPS)
+    grid = dict(sizes)
+    if within is not None:
+        if "B" in grid:
+            problem = "is given, but with a time the batch is what is searched"
+            raise RooflinesError("B", problem, "leave out B, or the time")
+        grid["B"] = number_of_chips
+    known = known or Known(chip_entries(), shipped_calibrations())
+    one = model_sweep([chip], model, grid, known, network=None, **options)
+    if one.rows > 1:
+        raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
+    keys = _shared(one, chip, number_of_chips, network)
+    if within is None:
+        rows = StepTable(_changed(one, keys)).frame().collect()
+        return _in_order(rows, by_throughput=False)
+    with placed("within"):
+        target = Targets.model_validate({"t_step_s": [number(within)], "time": "t_ops_s"})
+    return _within(one, keys, target)
+
+
+def split_cases(  # noqa: PLR0913, the parts of a question
+    names: Sequence[str],
+    model: str | Model,
+    sizes: Mapping[str, object],
+    known: Known,
+    *,
+    split: str | None = None,
+    chips: str | None = None,
+    network: str | None = None,
+    **options: Any,  # noqa: ANN401, as above
+) -> Cases:
+    """The splits as a table for a screen.
+
+    Args:
+        names: The id of the chip.
+        model: As of `best_splits`.
+        sizes: As of `best_splits`.
+        known: What can be named.
+        split: `auto`.
+        chips: How many chips share the model, tp * dp [1].
+        network: Interconnects with a comma, inner first; None: those that join the chips.
+        **options: As of `best_splits`.
+
+    Raises:
+        RooflinesError: As `best_splits`, or there is not one chip.
+    """
+    if split != AUTO:
+        problem = "are of --split auto, which is not given"
+        raise RooflinesError("--chips and --within", problem, "add --split auto, or leave them out")
+    if chips is None or len(names) != 1:
+        problem = "is auto, which needs one chip and how many of it share the model"
+        raise RooflinesError("--split", problem, "add --chips 16")
+    links = network.split(",") if network else None
+    frame = best_splits(names[0], model, sizes, known, chips=chips, network=links, **options)
+    rows = frame.to_dicts()
+    same: dict[str, int] = {letter: rows[0][letter] for letter in sizes}
+    head = asked(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
+    shown = [name for name in COLUMNS if name != "t_estimate_s" or rows[0][name] is not None]
+    return Cases(
+        head,
+        [{**row, "loses": _loss(row)} for row in rows],
+        {name: COLUMNS[name] for name in shown},
+        "B",
+        [] if any(row["fits"] is not False for row in rows) else ["None of them fits."],
+    )
+
+
+def _loss(row: Mapping[str, Any]) -> str:
+    """What a split loses by, in a cell."""
+    if row["lost_to"] == CAPACITY:
+        return f"does not fit: {si(row['footprint_bytes'], 'B')}"
+    return f"{row['lost_to']}, {seconds(row['lost_s'])} more" if row["lost_to"] else ""
+
+
+COLUMNS: Mapping[str, Callable[[Any], str]] = {
+    "split": str,
+    "B": str,
+    "t_estimate_s": seconds,
+    "t_ops_s": seconds,
+    "t_lower_s": seconds,
+    "bound": str,
+    "tokens_per_s_per_chip": count,
+    "loses": str,
+}
+"""What is shown of every split, and how."""
+
+
+def splits_of(
+    shape: Shape, chips: int, names: Sequence[str], links: tuple[Link, ...], cache_split: str
+) -> Iterator[Split]:
+    """Every split over a number of chips that a model allows and interconnects join.
+
+    Args:
+        shape: The model.
+        chips: tp * dp [1].
+        names: The interconnects, inner first.
+        links: Their links.
+        cache_split: How tp chips share caches.
+    """
+    experts = [1, *_layouts(chips, links)] if shape.moe is not None and chips > 1 else [1]
+    for tp in (each for each in range(1, chips + 1) if chips % each == 0):
+        for axes, ep in product(_layouts(tp, links), experts):
+            split = Split.model_validate({"tp": axes, "dp": chips // tp, "ep": ep})
+            try:
+                split.check(shape, cache_split)
+            except RooflinesError:
+                continue
+            if not any(not_joined(names, links, each) for each in (split.axes, split.experts_axes)):
+                yield split
+
+
+def _layouts(chips: int, links: tuple[Link, ...]) -> list[int | str]:
+    """Chips along one axis, and on a torus along several."""
+    layouts: list[int | str] = [chips]
+    if links and links[0].topology == TORUS:
+        divisors = [each for each in range(2, chips) if chips % each == 0]
+        for number_of_axes in range(2, links[0].links // 2 + 1):
+            products = combinations_with_replacement(divisors, number_of_axes)
+            layouts += [axes_text(axes) for axes in products if prod(axes) == chips]
+    return layouts
+
+
+def _network(chip: Chip, chips: int, network: Sequence[str] | None) -> Sequence[str]:
+    """The interconnects of a question: a torus joins chips along its axes."""
+    first, links, _ = interconnects(chip, network)
+    if network or first is None or links[0].topology == TORUS:
+        return network or [*chip.networks][:1]
+    if not_joined([first], links, (chips,)) is None:
+        return [first]
+    return next((route.split(",") for route in joining(chip, (chips,))), [first])
+
+
+def _changed(sweep: ModelSweep, keys: Mapping[str, object]) -> ModelSweep:
+    """The sweep with other keys in its config."""
+    config = sweep.config.model_copy(update=dict(keys))
+    return checked_model_sweep(
+        sweep.name, config, sweep.models, sweep.chips, sweep.dtypes, sweep.calibrations
+    )
+
+
+def _shared(
+    one: ModelSweep, chip: str, chips: int, network: Sequence[str] | None
+) -> dict[str, object]:
+    """The keys of a sweep of every split."""
+    (shape,) = (each.shape for each in one.models.values())
+    names = _network(one.chips[chip], chips, network)
+    _, links, missing = interconnects(one.chips[chip], names)
+    if missing and chips > 1:
+        raise RooflinesError("chips", f"are {chips}: {missing}", "ask for one chip")
+    splits = list(splits_of(shape, chips, names, links, one.config.cache_split))
+    if not splits:
+        problem = f"are {chips:,}, which {', '.join(names)} and the model's heads do not share"
+        raise RooflinesError("chips", problem, "ask for another number of chips, or network")
+    return {"splits": splits, "network": [names] if chips > 1 else None, "thresholds": []}
+
+
+def _within(one: ModelSweep, keys: Mapping[str, object], targets: Targets) -> pl.DataFrame:
+    """The splits with the largest batches that keep a time and fit."""
+    solved = step_thresholds(_changed(one, {**keys, "thresholds": ["B"], "targets": targets}))
+    largest = solved.select("split", B=pl.min_horizontal("max_B_latency", "max_B_fit"))
+    largest = largest.filter(pl.col("B") > 0)
+    if largest.is_empty():
+        problem = f"is {targets.t_step_s[0]:g} s, which no split keeps with any batch that fits"
+        raise RooflinesError("within", problem, "allow more time, or use more chips")
+    grid = {**one.config.grid, "B": Sizes(largest["B"].unique().sort().to_list())}
+    rows = StepTable(_changed(one, {**keys, "grid": grid})).frame().collect()
+    rows = rows.join(largest, on=["split", "B"], how="semi", maintain_order="left")
+    return _in_order(rows, by_throughput=True)
+
+
+def _in_order(rows: pl.DataFrame, *, by_throughput: bool) -> pl.DataFrame:
+    """The rows, the best first, with what the others lose by."""
+    decides = "t_ops_s" if rows["t_estimate_s"].null_count() else "t_estimate_s"
+    rows = rows.with_columns(
+        t_step_s=pl.col(decides),
+        tokens_per_s_per_chip=pl.col("tokens_per_s_per_chip_ops")
+        * pl.col("t_ops_s")
+        / pl.col(decides),
+    )
+    order = -pl.col("tokens_per_s_per_chip") if by_throughput else pl.col("t_step_s")
+    fits = pl.col("fits").fill_null(value=True)
+    rows = rows.sort(fits.not_(), order, "footprint_bytes", "split", maintain_order=True)
+    best = rows.row(0, named=True)
+    more = {
+        name: pl.col(time) - best[time] * pl.col("B") / best["B"] for name, time in TIMES.items()
+    }
+    most = pl.max_horizontal(more.values())
+    lost_to = pl.coalesce(pl.when(each == most).then(pl.lit(name)) for name, each in more.items())
+    return rows.with_columns(
+        lost_to=pl.when(~fits).then(pl.lit(CAPACITY)).when(most > 0).then(lost_to),
+        lost_s=pl.when(fits & (most > 0)).then(most),
+    ).select(*KEYS, pl.col("B", "S", "^T$"), *VALUES)

@@ -1,0 +1,78 @@
+"""The best split of a step of serving, against one question for each split."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+from random_sweeps import check
+
+import rooflines
+from rooflines.basics.errors import RooflinesError
+
+LLAMA = "llama-3.1-70b"
+EXPERTS = ("mixtral-8x7b", "deepseek-v3")
+
+
+def test_splits_of_sixteen_chips_are_those_of_the_worked_example():
+    rows = rooflines.best_splits("h100-sxm", LLAMA, {"B": 64, "S": 8192}, chips=16, dtypes=["bf16"])
+    assert rows["split"].to_list() == ["tp8-dp2", "tp16", "tp4-dp4", "tp2-dp8", "tp1-dp16"]
+    assert rows["fits"].to_list() == [True, True, True, False, False]
+    assert [round(1e3 * each, 3) for each in rows["t_ops_s"][:4]] == [8.460, 9.328, 13.622, 23.982]
+    assert round(rows["footprint_bytes"][3] / 1e9, 2) == 81.29
+    assert rows["lost_to"].to_list() == [None, "memory", "memory", "capacity", "capacity"]
+
+
+def test_within_a_time_the_largest_batches_are_those_of_the_worked_example():
+    rows = rooflines.best_splits(
+        "h100-sxm", LLAMA, {"S": 8192}, chips=16, within=0.02, dtypes=["bf16"]
+    )
+    found = rows.select("split", "B", rows["tokens_per_s_per_chip"].round(1)).rows()
+    assert found == [("tp8-dp2", 284, 888.7), ("tp4-dp4", 189, 591.6), ("tp16", 164, 513.8)]
+
+
+def divisor_splits(chips, experts):
+    for tp in (each for each in range(1, chips + 1) if chips % each == 0):
+        for ep in {1, chips} if experts else {1}:
+            yield {"tp": tp, "dp": chips // tp, "ep": ep}
+
+
+def one_by_one(sizes, chip, network, model, chips):
+    """Every split that can be explained, with what ranks it."""
+    route = network if chips > 1 else None
+    found = []
+    for split in divisor_splits(chips, experts=model in EXPERTS):
+        try:
+            row = rooflines.explain_model(
+                chip, model, **sizes, split=split, dtypes="bf16", network=route
+            ).row
+        except RooflinesError:
+            continue
+        found.append((row["fits"] is False, row["t_ops_s"], row["footprint_bytes"], row["split"]))
+    return sorted(found)
+
+
+@check(40)
+@given(
+    place=st.sampled_from(
+        [("h100-sxm", ["nvlink", "infiniband"]), ("b200", ["nvlink"]), ("mi300x", None)]
+    ),
+    model=st.sampled_from([LLAMA, "qwen3-0.6b", *EXPERTS]),
+    chips=st.sampled_from([1, 2, 4, 6, 8]),
+    sizes=st.fixed_dictionaries(
+        {"B": st.integers(8, 2048), "S": st.sampled_from([1, 511, 8192, 65536])}
+    ),
+)
+def test_best_split_is_that_of_one_question_for_each(place, model, chips, sizes):
+    chip, network = place
+    rows = rooflines.best_splits(chip, model, sizes, chips=chips, dtypes=["bf16"], network=network)
+    misfits = rows["fits"].eq_missing(other=False)
+    ranked = zip(misfits, rows["t_ops_s"], rows["footprint_bytes"], rows["split"], strict=True)
+    assert list(ranked) == one_by_one(sizes, chip, network, model, chips)
+
+
+def test_a_torus_has_its_axes():
+    splits = rooflines.best_splits(
+        "tpu-v5e", LLAMA, {"B": 64, "S": 8192}, chips=64, dtypes=["int8"]
+    )
+    assert {"tp4x4-dp4", "tp8x8", "tp16-dp4"} <= {*splits["split"]}
+    assert all(math.prod([*map(int, tp.split("x"))]) <= 64 for tp in splits["tp"].cast(str))
