@@ -38,6 +38,23 @@ IN_BOTH = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=T
 """The mark of a test in Chromium and in Firefox."""
 
 
+def pytest_addoption(parser):
+    parser.addoption("--update", action="store_true", help="rewrite reviewed texts; see git diff")
+
+
+@pytest.fixture
+def reviewed(request):
+    """Check what a command prints against its reviewed text, or rewrite that text."""
+
+    def check(asked, output):
+        if request.config.getoption("--update"):
+            asked.update(output)
+        else:
+            assert output == asked.output
+
+    return check
+
+
 def pytest_runtest_setup(item):
     """Seed the random choices of a test, whatever ran before it."""
     random.seed(f"{SEED} {item.nodeid}")

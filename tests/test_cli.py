@@ -7,7 +7,7 @@ import re
 
 import polars as pl
 import pytest
-from command_line import offered, refused, said
+from command_line import refused, said
 from documents import config_schema
 from hf_configs import config_of
 from small_config import SMALL
@@ -27,9 +27,6 @@ from rooflines.run.ending import (
     skipped_reasons,
 )
 from rooflines.run.plan import plan
-
-LONG = "x" * 5000
-
 
 CHIPS = """\
 chips:
@@ -62,76 +59,6 @@ def test_every_command_has_help_with_an_example(path, capsys):
 def test_commands_of_groups_work_without_their_group(name, capsys):
     assert said(capsys, name, "--help").startswith(f"Usage: rooflines {name} ")
     assert f"\n  {name} " not in said(capsys, "--help")
-
-
-WRONG = [
-    ("chips h100-smx", "chip is 'h100-smx', which is no chip.\n  close to it: h100-sxm"),
-    ("list chips a100-pcie", "chip is 'a100-pcie', which 2 chips have in their names."),
-    ("list cips", "rooflines list has no command 'cips'.\n  close to it: chips"),
-    ("chips --cvs", "rooflines chips has no option '--cvs'.\n  close to it: --csv"),
-    ("dtypes bf16", "rooflines dtypes is used wrongly: got unexpected extra argument (bf16)"),
-    ("new matmull", "question is 'matmull', which is no question.\n  close to it: matmul"),
-    ("new matmul -o my.yaml", "my.yaml exists already.\n  fix: choose another name"),
-    ("new matmul -o no/x.yaml", "no/x.yaml cannot be written: No such file or directory."),
-    (
-        "new",
-        "question is missing.\n  fix: type one of them: matmul, own-chip, sharding",
-    ),
-    ("new matmul --model qwen3-8b", "--model is for question model"),
-    ("compare h100-sxm h2000", "second chip is 'h2000', which is no chip."),
-    ("compare b200 b200", "second chip is 'b200' again"),
-    ("compare my.yaml b200", "first chip is 'my.yaml', which is no chip."),
-    ("compare my.yaml no.yaml", "no.yaml does not exist"),
-    ("compare my.yaml my.yaml --config my.yaml", "--config is for chips, but two configs"),
-    ("check no.yaml", "no.yaml does not exist"),
-    ("run my.yaml --cores 0", "rooflines run is used wrongly: invalid value for '--cores'"),
-    ("run no.yaml", "no.yaml does not exist"),
-    ("run my.yaml --core 2", "rooflines run has no option '--core'.\n  close to it: --cores"),
-    ("origin no.csv", "no.csv does not exist"),
-    ("chekc my.yaml", "rooflines has no command 'chekc'.\n  close to it: check"),
-]
-
-FIXED: dict[str, str] = {
-    "chips h100-smx": "chips h100-sxm",
-    "list chips a100-pcie": "list chips a100-pcie-80gb",
-    "list cips": "list chips",
-    "chips --cvs": "chips --csv",
-    "dtypes bf16": "dtypes -h",
-    "new matmull": "new matmul",
-    "new matmul -o my.yaml": "new matmul -o other.yaml",
-    "new matmul -o no/x.yaml": "new matmul -o other.yaml",
-    "new": "new sharding",
-    "new matmul --model qwen3-8b": "new model --model qwen3-8b",
-    "compare h100-sxm h2000": "compare h100-sxm b200",
-    "compare b200 b200": "compare b200 h100-sxm",
-    "compare my.yaml b200": "compare h100-sxm b200",
-    "compare my.yaml no.yaml": "compare my.yaml my.yaml",
-    "compare my.yaml my.yaml --config my.yaml": "compare my.yaml my.yaml",
-    "check no.yaml": "check my.yaml",
-    "run my.yaml --cores 0": "run -h",
-    "run no.yaml": "run -h",
-    "run my.yaml --core 2": "run --cores 2 -h",
-    "origin no.csv": "origin -h",
-    "chekc my.yaml": "check my.yaml",
-}
-"""What a reader of each message types next; a run is not begun."""
-
-
-@pytest.mark.parametrize("words", [words for words, _ in WRONG])
-def test_the_fix_that_is_offered_works_when_typed(words, capsys):
-    message = refused(capsys, *words.split())
-    assert offered(message + " -h my.yaml other.yaml", words.split(), FIXED[words].split())
-    said(capsys, *FIXED[words].split())
-
-
-@pytest.mark.parametrize(("words", "message"), WRONG)
-def test_a_mistake_gives_one_message_and_writes_nothing(words, message, here, capsys):
-    assert cli.run(words.split()) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith(message)
-    assert printed.err.count("  fix: ") == 1
-    assert [path.name for path in here.iterdir()] == ["my.yaml"]
 
 
 def test_check_reports_all_mistakes_at_once(here, capsys):
@@ -284,9 +211,6 @@ def test_columns_are_those_of_python(capsys):
     one = said(capsys, "list", "columns", "thresholds").splitlines()
     assert len(one) == rooflines.columns().filter(file="thresholds").height + 1
     assert one[0].split()[:2] == ["column", "unit"]
-    assert "table is 'threshold', which is no kind" in refused(
-        capsys, "list", "columns", "threshold"
-    )
 
 
 def test_keys_are_those_of_the_schema(capsys):
@@ -295,7 +219,6 @@ def test_keys_are_those_of_the_schema(capsys):
     assert found == {*config_schema()["properties"]}
     one = said(capsys, "list", "keys", "sweeps")
     assert re.search(r"^shares +\[1\] +shares of the attainable peak", one, re.MULTILINE)
-    assert "place is 'sweep', which is no place" in refused(capsys, "list", "keys", "sweep")
 
 
 def test_dtypes_have_the_sources_of_their_formats(capsys):
@@ -350,20 +273,6 @@ def test_a_config_of_chips_alone_names_chips_for_every_command(here, capsys):
     (memory,) = (row for row in rows if row["what"].startswith("memory."))
     assert (memory["what"], float(memory["other"])) == ("memory.hbm.bytes_per_s", 4.8e12)
     assert {row["because_of"] for row in rows if row is not memory} == {"memory.hbm.bytes_per_s"}
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("compare", LONG, "b200"), "first chip is 'xxx"),
-        (("draw", "--results", LONG), "is longer than the name of a file can be"),
-        (("run", LONG), "is longer than the name of a file can be"),
-    ],
-)
-def test_a_name_of_thousands_of_letters_is_one_message(words, message, capsys):
-    printed = refused(capsys, *words)
-    assert message in printed
-    assert len(printed) < 400
 
 
 def test_numbers_that_work_against_each_other_are_both_named(capsys):

@@ -106,8 +106,6 @@ def test_wrong_words_are_one_message(spec, capsys):
     assert "--scale is 9" in message
     assert cli.run(["draw", "--scale", "2"]) == 2
     assert "--scale is given for pdf, which has no pixels" in capsys.readouterr().err
-    assert cli.run(["draw", "--results", "none"]) == 2
-    assert "none has no charts" in capsys.readouterr().err
     broken: list[object] = [
         [1],
         {k: v for k, v in spec.items() if k != "params"},

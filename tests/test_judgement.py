@@ -127,7 +127,6 @@ def test_join_prints_and_writes_each_timing(tmp_path, capsys):
     as_csv = tmp_path / "joined.csv"
     answer(capsys, "join", table, "-o", str(as_csv), "--where", "chip=h100-sxm")
     assert pl.read_csv(as_csv)["chip"].to_list() == ["h100-sxm"]
-    assert answer(capsys, "join", table, "-o", str(as_csv))[0] == 2  # exists
 
 
 def test_other_calibrations_win(tmp_path, capsys):
@@ -163,29 +162,23 @@ LARGE = "h100-sxm,{software},bf16,bf16,bf16,bf16,4096,8192,8192,{seconds}"
 
 
 @pytest.mark.parametrize(
-    ("seconds", "head", "words", "message"),
+    ("seconds", "head", "message"),
     [
-        (0.8, HEAD, (), "is 1.44e+03 times the bound in the largest quarter"),
-        (0.8, HEAD, (), "off by 1e3: likely milliseconds"),
-        (800, HEAD, (), "off by 1e6: likely microseconds"),
-        (8e-7, HEAD, (), "write seconds: times 1e3"),
-        (0, HEAD, (), "should be a number above zero, the first in row 1"),
-        (-1, HEAD, (), "should be a number above zero, the first in row 1"),
-        (8e-4, HEAD.replace("chip", "GPU"), (), "close to it: GPU"),
-        (8e-4, HEAD.replace("seconds", "latency_ms"), (), "close to it: latency_ms"),
-        (8e-4, HEAD.replace("B,D,F", "m,k,n"), (), "close to it: m, k, n"),
-        (8e-4, HEAD, ("--where", "chip"), "write --where chip=h100-sxm"),
-        (8e-4, HEAD, ("--where", "software=trtlm"), "close to it: trtllm"),
-        (8e-4, HEAD, ("--where", "size=1"), "is 'size', which is no column of timings"),
-        (8e-4, HEAD, ("--calibrations", "none.yaml"), "none.yaml does not exist"),
+        (0.8, HEAD, "is 1.44e+03 times the bound in the largest quarter"),
+        (0.8, HEAD, "off by 1e3: likely milliseconds"),
+        (800, HEAD, "off by 1e6: likely microseconds"),
+        (8e-7, HEAD, "write seconds: times 1e3"),
+        (0, HEAD, "should be a number above zero, the first in row 1"),
+        (-1, HEAD, "should be a number above zero, the first in row 1"),
+        (8e-4, HEAD.replace("chip", "GPU"), "close to it: GPU"),
+        (8e-4, HEAD.replace("seconds", "latency_ms"), "close to it: latency_ms"),
+        (8e-4, HEAD.replace("B,D,F", "m,k,n"), "close to it: m, k, n"),
     ],
 )
-def test_wrong_timings_are_refused_with_one_message(  # noqa: PLR0913, PLR0917, cases
-    seconds, head, words, message, tmp_path, capsys
-):
+def test_wrong_timings_are_refused_with_one_message(seconds, head, message, tmp_path, capsys):
     table = written(tmp_path, LARGE.format(software="trtllm", seconds=seconds), head=head)
     for command in ("join", "judge"):
-        status, _, error = answer(capsys, command, table, *words)
+        status, _, error = answer(capsys, command, table)
         assert (status, error.count("fix: ")) == (2, 1)
         assert message in error
 
@@ -195,11 +188,6 @@ def test_unknown_software_is_counted_with_the_one_that_is_meant(tmp_path, capsys
     status, out, _ = answer(capsys, "judge", table)
     assert status == 0
     assert "no calibration; close to it: trtllm" in out
-
-
-def test_a_joined_file_has_a_known_suffix(tmp_path, capsys):
-    _, _, error = answer(capsys, "join", three_chips(tmp_path), "-o", "joined.xlsx")
-    assert "end the name in .parquet or .csv" in error
 
 
 def test_no_public_run_is_below_the_bound_and_the_page_says_so():

@@ -155,27 +155,6 @@ def test_a_name_does_not_run_in_a_page(tmp_path):
     assert "<script>document" not in page.read_text()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--out", "k.pgn"], "--out is 'pgn', which is no format."),
-        (["--out", "k"], "--out is '', which is no format."),
-        (["--out", "k.png", "--size", "huge"], "--size is 'huge', which is no size."),
-        (["--size", "web"], "--size is given without a picture."),
-        (["--out", "k.parquet", "--dark"], "--dark is given without a picture."),
-        (["--out", "k.svg"], "has no kernel with both operations and memory traffic."),
-    ],
-)
-def test_a_wrong_picture_gives_one_message(words, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "copy.csv").write_text(raw(ONE))
-    assert cli.run(["kernels", "copy.csv", "--chip", "h100-sxm", *words]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("fix: ") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["copy.csv"]
-
-
 def test_launches_are_read_one_by_one(example, tmp_path):
     path = tmp_path / "kernels.csv"
     path.write_text(example.read_text() + '"7","1"\n')

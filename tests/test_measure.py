@@ -235,21 +235,6 @@ def test_this_machine_is_known():
     assert Blas("fp64", small, [MatmulSizes(8, 64, 64)]).bytes_per_s() > 0
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--dtypes", "bf16"), "--dtypes[0] is 'bf16', which is no dtype that numpy multiplies"),
-        (("--out", "t.csv"), "--out is 't.csv', which has not the suffix .parquet"),
-        (("--budget", "0"), "rooflines measure is used wrongly: invalid value for '--budget'"),
-        (("--shapes", "none.csv"), "none.csv cannot be read"),
-    ],
-)
-def test_wrong_words_are_told(words, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert cli.run(["measure", *words]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_numpy_may_be_missing(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)
     assert cli.run(["measure"]) == 2
