@@ -1,45 +1,52 @@
-"""`rooflines explain` and `rooflines.explain`: what they say is what the tables say."""
+"""What `rooflines explain` prints: reviewed texts, on a terminal, in a pipe, as JSON, as a card."""
 
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import shlex
-from typing import Any
+import subprocess
+import sys
+from html.parser import HTMLParser
 
-import polars as pl
 import pytest
 from command_line import said
-from documents import DOCS, README
-from explained import EXAMPLE, FOLDER, as_config
-from pages import commands
+from explained import EXAMPLE, FOLDER, MODEL
+from hf_configs import config_of
+from transcripts import asked_in
 
 import rooflines
-from rooflines.catalogue.chips import dtype_entries
-from rooflines.catalogue.measured import measured_quantiles
-from rooflines.explanation.text import WIDTH
+from rooflines import models
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.cli.explain import SHARDINGS
+from rooflines.cli.main import run
+from rooflines.explanation.text import WIDTH, as_text
+from rooflines.model.operation import NAMED
+from rooflines.model.sharding import NAMED as SHARDED
+from rooflines.models.library import model_entries
 
-CASES = sorted(FOLDER.glob("*.txt"))
-
+CASES = [asked for path in sorted(FOLDER.glob("*.txt")) for asked in asked_in(path)]
 
 MOST_LINES, MOST_MODEL_LINES = 30, 42
 """Lines of a screen, of an operation and of a model, the prompt aside [1]."""
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
-def test_an_explanation_is_the_text_that_was_reviewed(case, capsys, monkeypatch):
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.path.stem)
+def test_an_explanation_is_the_text_that_was_reviewed(case, capsys, monkeypatch, reviewed):
     monkeypatch.chdir(FOLDER)
-    command, _, expected = case.read_text(encoding="utf-8").partition("\n")
-    assert said(capsys, "explain", *shlex.split(command)[3:]) == expected
-    assert max(map(len, expected.splitlines())) <= WIDTH
-    most = MOST_MODEL_LINES if case.stem.startswith("model-") else MOST_LINES
-    assert len(expected.splitlines()) <= most
+    text = said(capsys, *case.words)
+    reviewed(case, text)
+    assert max(map(len, text.splitlines())) <= WIDTH
+    most = MOST_MODEL_LINES if case.path.stem.startswith("model-") else MOST_LINES
+    assert len(text.splitlines()) <= most
 
 
 def test_what_is_offered_makes_it_faster():
     """No lower peak, and no dtypes that are compute-bound because they compute more slowly."""
     for case in CASES:
-        remedies = case.read_text(encoding="utf-8").partition("all else equal:")[2]
+        remedies = case.output.partition("all else equal:")[2]
         assert " at most " not in remedies.partition("Numbers of")[0]
     found = rooflines.explain("h100-sxm", "256x8192x8192", "bf16-out-fp32")
     slower = [each for each in found.dtypes if each["t_lower_s"] >= found.row["t_lower_s"]]
@@ -48,147 +55,260 @@ def test_what_is_offered_makes_it_faster():
     assert not [each["dtypes"] for each in slower if f" {each['dtypes']} " in offered]
 
 
-TEXT = README.read_text(encoding="utf-8")
+# ---------------------------------------------------------------- words
 
-
-def test_the_first_screen_of_readme_is_what_the_command_prints(capsys):
-    (screen,) = re.findall(r"^```console\n(.*?)^```$", TEXT, flags=re.DOTALL | re.MULTILINE)
-    assert TEXT.index(screen) < TEXT.index("make sweep")
-    assert screen == f"$ rooflines explain {EXAMPLE}\n" + said(capsys, "explain", *EXAMPLE.split())
-
-
-def test_the_examples_of_the_page_work(capsys):
-    examples = commands(DOCS / "explain.md", "rooflines explain")
-    assert len(examples) >= 5
-    for example in examples:
-        said(capsys, "explain", *shlex.split(example)[2:])
-
-
-def test_the_reviewed_explanations_cover_what_can_be_said():
-    text = " ".join(" ".join(case.read_text(encoding="utf-8").split()) for case in CASES)
-    for kind in (
-        "compute-bound at every size",
-        "never",
-        "rule of thumb 240.2",
-        "estimate 48.9 µs, calibrated",
-        "calibrated to trtllm-dynamic; compute-bound; includes dynamic scaling of x",
-        "(derived, estimate)",
-        "half of the figure with sparsity",
-        "its hops alone take",
-        "the network takes longer than the math",
-        "fits no:",
-        "fits not known:",
-        "compute-bound as it is",
-        "≤ 2",
-        "42.7% of peak",
-        "99.993% of peak; 90% of peak from 234",
-        "99.6% of attainable peak",
-        "90% of peak up to 2",
-        "at boost clock",
-    ):
-        assert kind in text
-
-
-QUESTIONS: dict[str, tuple[tuple[str, Any, Any], dict[str, Any]]] = {
-    "matmul": (("h100-sxm", "128x8192x8192", "bf16"), {}),
-    "split": (
-        ("tpu-v5e", {"B": 512, "D": 8192, "F": 4096}, "int8"),
-        {"shards": 16, "sharding": "contracting/all-reduce"},
+SAME = {
+    EXAMPLE: (
+        "bf16 128x8192x8192 h100-sxm",
+        "128X8192X8192 bf16 h100-sxm",
+        "h100-sxm bf16 F=8192 B=128 D=8192",
+        "h100-sxm matmul 128x8_192x8.192e3 bf16",
+        "h100-sxm BD,DF->BF 128x8192x8192 bf16",
+        "h100-sxm 128 8192 8k bf16",
+        "h100-sxm 128x8k 8192",
+        "h100-sxm 128x8192x8192 bf16 --operation matmul --unit matrix --memory hbm --flops leading",
     ),
-    "hops": (
-        ("slow-hops", [256, 4096, 8192], "bf16"),
-        {"shards": 4, "sharding": "column/gather-x"},
+    MODEL: (
+        "llama-3.1-70b S=8192 B=64 h100-sxm --split tp=8",
+        "h100-sxm meta-llama/Llama-3.1-70B B=64 S=8192 bf16 --split tp=8,dp=1",
+        "h100-sxm LLAMA-3.1-70B bf16 B=64 S=8.192e3 --split tp=8 --phase decode --memory hbm",
+        "h100-sxm llama-3.1-70b B=64 S=8192 --split tp=8 --cache-split heads --network nvlink",
     ),
-    "long form": (
-        ("h100-sxm", "S=512 B=2 D=4096 F=8192", "bf16,int8->fp32@bf16"),
-        {
-            "operation": "BSD,DF->BSF",
-            "shards": 2,
-            "sharding": {"split": "S", "first": "all-gather w"},
-        },
-    ),
-    "two levels": (
-        ("h100-sxm", "128x8192x8192", "bf16"),
-        {"shards": 16, "sharding": "contracting/all-reduce", "network": "nvlink,infiniband"},
-    ),
-    "several axes": (
-        ("tpu-v4", "4096x8192x4096", "bf16"),
-        {"shards": "4x4", "sharding": "column/gather-x"},
-    ),
-    "all-to-all": (
-        ("tpu-v5e", "1024x2048x4096", "int8"),
-        {"shards": 16, "sharding": {"split": "B", "first": "all-to-all x"}},
-    ),
-    "calibrated": (("calibrated", "64x1024x1024", "bf16"), {}),
-    "efficient": (("half-efficient", "512x4096x4096", "int8"), {"flops": "exact"}),
 }
 
 
-@pytest.mark.parametrize(("question", "asked"), QUESTIONS.values(), ids=QUESTIONS)
-def test_every_number_is_one_of_the_tables(question, asked):
-    own = rooflines.load_config(FOLDER / "own.yaml").chips
-    answer = rooflines.explain(*question, **asked, chips=own)
-    found = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
-    form = as_config(question[0], answer.sizes, question[2], asked)
-    config = rooflines.load_config(form)
-    row = rooflines.rows(config, "explain").collect().row(0, named=True)
-    assert found["row"] == row
-    thresholds = rooflines.thresholds(config, "explain").to_dicts()
-    assert found["thresholds"] == thresholds
-    for use in found["uses"]:
-        assert use["work"] == row[use["column"]]
-        assert use["time_s"] == row[f"t_{use['resource']}_s"]
-        assert use["intensity"] == row.get(f"{use['resource']}_intensity")
-        assert use["time_s"] == pytest.approx(max(use["work"] / use["per_s"], use["latency_s"]))
-    for change in found["changes"]:
-        form["sweeps"]["explain"]["thresholds"] = [change["rate"]]
-        solved, *_ = rooflines.thresholds(rooflines.load_config(form), "explain").to_dicts()
-        factor = solved["critical_exact"]
-        assert change["factor"] == (factor and pytest.approx(factor, rel=1e-14))
-        assert change["limit"] == solved["limit"]
-    listed = rooflines.chips(config).filter(chip=question[0])
-    values = dict(zip(listed["path"], listed["value"], strict=True))
-    sources = dict(zip(listed["path"], listed["source"], strict=True))
-    for number in found["numbers"]:
-        if number["path"] in values:
-            assert number["value"] == values[number["path"]]
-            assert number["source"] == sources[number["path"]]
-        assert number["source"]
-    used = {number["path"].rpartition(".")[0] for number in found["numbers"]}
-    networks = row["network"].split("+") if row["network_bytes"] else []
-    assert {f"networks.{name}" for name in networks} | {"memory.hbm"} <= used
-    assert any(path.startswith(f"units.{row['unit']}.") for path in used)
+@pytest.mark.parametrize("question", SAME)
+def test_the_order_of_words_is_free(question, capsys):
+    expected = said(capsys, "explain", *question.split())
+    for words in SAME[question]:
+        assert said(capsys, "explain", *words.split()) == expected, words
 
 
-def test_the_other_dtypes_are_those_of_the_unit(config_of_all):
+def test_no_word_can_be_two_things():
+    aliases = [alias for entry in model_entries().values() for alias in entry.aliases]
+    names = [*chip_entries(), *dtype_entries().combinations, *NAMED, *model_entries(), *aliases]
+    assert len(names) == len(set(names))
+    assert not [name for name in names if name[0].isdigit() or "=" in name or "->" in name]
+
+
+def test_names_are_taken_as_people_type_them(capsys):
+    for chip, note in (
+        ("h100", "h100 is taken as h100-sxm, the usual one; others: h100-pcie, h100-nvl"),
+        ("MI300X", ""),
+        ("v5e", "v5e is taken as tpu-v5e"),
+    ):
+        assert run(["explain", chip, "128x8192x8192", "bf16"]) == 0
+        assert capsys.readouterr().err.strip() == note
+
+
+def test_a_config_json_is_a_model(tmp_path, capsys):
+    path = tmp_path / "config.json"
+    entry = model_entries()["llama-3.1-8b"].model_dump(exclude_none=True)
+    path.write_text(json.dumps(config_of(entry)), encoding="utf-8")
+    model = models.load("llama-3.1-8b")
+    expected = rooflines.explain_model("h100-sxm", model, B=8, S=1024).row
+    for named in (path, tmp_path):
+        shown = said(capsys, "explain", "h100-sxm", str(named), "B=8", "S=1024", "--json")
+        row = json.loads(shown)["row"]
+        assert row["max_B"] == model.max_batch(80e9, 1024, "bf16")
+        assert row["t_lower_s"] == expected["t_lower_s"]
+
+
+def test_a_folder_with_the_name_of_a_chip_is_no_model(tmp_path, capsys, monkeypatch):
+    for name in ("h100-sxm", "bf16", "128x8192x8192"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").touch()
+    monkeypatch.chdir(tmp_path)
+    for words in ("h100-sxm dot 1024 bf16", MODEL):
+        assert said(capsys, "explain", *words.split()).startswith("h100-sxm · ")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"B": "x"},
+        {"S": None},
+        {"T": 9000},
+        {"dtypes": 16},
+        {"dtypes": {"weights": "fp8"}},
+        {"split": 8},
+        {"split": {"tp": 0}},
+        {"phase": "training"},
+        {"network": 3},
+        {"memory": "l9"},
+        {"model": None},
+        {"chip": None},
+    ],
+)
+def test_a_wrong_question_about_a_model_is_a_rooflines_error(wrong):
+    asked = {"chip": "h100-sxm", "model": "llama-3.1-70b", "B": 1, "S": 64, **wrong}
+    with pytest.raises(rooflines.RooflinesError):
+        rooflines.explain_model(**asked)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sizes": 5},
+        {"sizes": None},
+        {"sizes": {"B": 1, "D": "x", "F": 2}},
+        {"sizes": "64,128x64x64"},
+        {"operation": 7},
+        {"network": 3},
+        {"sharding": ["batch"], "shards": 2},
+        {"shards": "2.5", "sharding": "batch"},
+        {"dtypes": 16},
+        {"chip": None},
+    ],
+)
+def test_a_wrong_question_is_a_rooflines_error(wrong):
+    asked = {"chip": "h100-sxm", "sizes": "1x2x3", "dtypes": "bf16", **wrong}
+    with pytest.raises(rooflines.RooflinesError):
+        rooflines.explain(**asked)
+
+
+# ---------------------------------------------------------------- forms of the answer
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (EXAMPLE, lambda: rooflines.explain("h100-sxm", "128x8192x8192", "bf16")),
+        (
+            MODEL,
+            lambda: rooflines.explain_model(
+                "h100-sxm", "llama-3.1-70b", B=64, S=8192, split={"tp": 8}
+            ),
+        ),
+    ],
+)
+def test_the_answer_of_python_is_that_of_the_command(words, answer, capsys):
+    found = answer()
+    assert json.loads(said(capsys, "explain", *words.split(), "--json")) == found.to_dict()
+    assert str(found) == said(capsys, "explain", *words.split()).rstrip()
+    assert as_text(found.sheet, ascii_only=True).isascii()
+
+
+@pytest.mark.parametrize(
+    ("words", "extra", "coloured"),
+    [(EXAMPLE, {}, True), (MODEL, {}, True), (EXAMPLE, {"NO_COLOR": "1"}, False)],
+)
+def test_a_terminal_has_colour_unless_it_is_unwanted(words, extra, capsys, *, coloured):
+    outer, inner = pty.openpty()
+    run_in = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1", "NO_COLOR": "", **extra}
+    command = [sys.executable, "-m", "rooflines", "explain", *words.split()]
+    with subprocess.Popen(command, stdout=inner, env=run_in) as process:
+        os.close(inner)
+        text = b""
+        while chunk := _read(outer):
+            text += chunk
+    assert process.returncode == 0
+    plain = re.sub(r"\x1b\[\d*m", "", text.decode()).replace("\r\n", "\n")
+    assert plain == said(capsys, "explain", *words.split())
+    assert (b"\x1b[" in text) == coloured
+
+
+def _read(file):
+    """What a pseudo-terminal has; nothing once the other end is closed."""
+    try:
+        return os.read(file, 65536)
+    except OSError:
+        return b""
+
+
+def test_a_pipe_without_utf8_gets_plain_ascii():
+    command = [sys.executable, "-m", "rooflines", "explain", *EXAMPLE.split()]
+    env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    piped = subprocess.run(command, env=env, capture_output=True, check=True)
     answer = rooflines.explain("h100-sxm", "128x8192x8192", "bf16")
-    expected = config_of_all.filter(pl.col("dtypes") != "bf16").sort("t_lower_s")
-    assert [other["dtypes"] for other in answer.dtypes] == expected["dtypes"].to_list()
-    assert [other["bound"] for other in answer.dtypes] == expected["bound"].to_list()
-    assert [other["t_lower_s"] for other in answer.dtypes] == expected["t_lower_s"].to_list()
+    assert piped.stdout.decode("ascii").rstrip() == as_text(answer.sheet, ascii_only=True)
+    assert b"###" in piped.stdout
+    assert b"\x1b" not in piped.stdout
+    early = [*command, "--json"]
+    with subprocess.Popen(early, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
 
 
-@pytest.fixture(scope="module")
-def config_of_all():
-    sweep = {
-        "operation": "matmul",
-        "grid": {"B": 128, "D": 8192, "F": 8192},
-        "dtypes": list(dtype_entries().combinations),
-        "chips": "h100-sxm",
-    }
-    return rooflines.rows(rooflines.load_config({"sweeps": {"all": sweep}}), "all").collect()
+def test_help_is_quick_and_shows_examples_that_work(capsys):
+    code = (
+        "import sys; from rooflines.cli.main import run\n"
+        "asked = ['-h'], ['explain', '--help'], ['--version']\n"
+        "assert [run(words) for words in asked] == [0, 0, 0]\n"
+        "assert not {'polars', 'pydantic', 'yaml'} & set(sys.modules)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert f"rooflines {rooflines.__version__}" in printed
+    examples = re.findall(r"^ +rooflines explain (.*)$", printed, flags=re.MULTILINE)
+    assert len(examples) >= 4
+    for example in examples:
+        said(capsys, "explain", *shlex.split(example))
+    assert set(SHARDINGS) == set(SHARDED) - {"none"}
+    assert all(f"  {name:<27}{meaning}" in printed for name, meaning in SHARDINGS.items())
 
 
-def test_how_far_timings_are_is_that_of_the_same_case():
-    answer = rooflines.explain("h100-sxm", "128x8192x8192", "bf16")
-    rows = measured_quantiles().filter(of="matmul", chip="h100-sxm", dtypes="bf16", over="bound")
-    long = rows.filter(length="long").sort("n").row(-1, named=True)
-    assert answer.measured == {name: long[name] for name in ("software", "n", "p10", "p50", "p90")}
-    short = rooflines.explain("h100-sxm", "128x1024x1024", "bf16").measured
-    assert short is not None
-    assert short["p50"] > long["p50"]
-    split = rooflines.explain("h100-sxm", "128x8192x8192", "bf16", shards=8, sharding="column")
-    assert split.measured is None
-    assert "over 8 chips" in split.sheet.asked
-    assert "nvlink" not in split.sheet.asked, "it moves no byte"
-    assert rooflines.explain("h100-sxm", "128x8192x8192", "w4a16").measured is None
+def test_ctrl_c_is_one_line(capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rooflines.explanation.answer.explained", interrupted)
+    assert run(["explain", *EXAMPLE.split()]) == 130
+    assert capsys.readouterr().err.strip() == "Interrupted."
+
+
+class Tags(HTMLParser):
+    """The tags of a page, its text, and whether every tag is closed."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.open = set[str](), set[str](), list[str]()
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes.update(name for name, _ in attrs)
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_card_escapes_what_a_config_says(monkeypatch):
+    monkeypatch.chdir(FOLDER)
+    chips = rooflines.load_config("own.yaml").chips
+    html = rooflines.explain("no-capacity", "64x4096x4096", "bf16", chips=chips)._repr_html_()
+    card = Tags(html)
+    assert card.open == []
+    assert card.tags == {"div", "table", "tr", "td", "b", "span"}
+    assert card.attributes == {"style", "title"}
+    assert "<b>no&nbsp;capacity" in card.text
+    assert "url(" not in html
+    answers = (
+        (rooflines.explain("h100-sxm", "128x8192x8192", "bf16"), "at most 416 TFLOP/s"),
+        (
+            rooflines.explain_model("h100-sxm", "llama-3.1-70b", B=64, S=8192, split="tp=8"),
+            "memory-bound: 11.7 ms a step",
+        ),
+    )
+    for answer, shown in answers:
+        of_chip = Tags(answer._repr_html_())
+        assert of_chip.open == []
+        assert of_chip.tags - card.tags == {"a"}
+        assert shown in of_chip.text
+
+
+def test_the_largest_sizes_still_fit_a_screen():
+    sizes = {"A": 2**53, "B": 2**53, "C": 2**53}
+    text = str(rooflines.explain("h100-sxm", sizes, "bf16", operation="AB,BC->AC"))
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert "1.46e+48 FLOP at 989 TFLOP/s" in text

@@ -6,14 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from command_line import refused, said
+from command_line import said
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries
-from rooflines.cli.explain import SHARDINGS
 from rooflines.cli.main import run
 from rooflines.explanation.changed import with_numbers
-from rooflines.model.sharding import NAMED
 
 EXAMPLE = ("128x8192x8192", "bf16")
 
@@ -94,7 +92,6 @@ def test_a_layer_goes_up_and_down_with_one_all_reduce(capsys):
     assert f"Up and down, one after the other: {both:.1f} µs." in said(
         capsys, "explain", *words.split()
     )
-    assert "stands beside --shards" in refused(capsys, "explain", *words.split(), "--shards", "2")
 
 
 def test_other_numbers_of_a_chip_are_those_of_a_variant(capsys):
@@ -126,29 +123,6 @@ def test_each_kernel_has_the_batch_from_which_it_is_compute_bound():
         other = rooflines.explain_model("h100-sxm", "llama-3.1-70b", B=batch, S=1024, split="tp=8")
         (qkv,) = (group for group in other.groups if group["group"] == "qkv")
         assert (qkv["bound"] == "compute") == (batch == found["qkv"]["critical_B"])
-
-
-def test_names_are_taken_as_people_type_them(capsys):
-    for words, note in (
-        (("h100",), "h100 is taken as h100-sxm, the usual one; others: h100-pcie, h100-nvl"),
-        (("MI300X",), ""),
-        (("v5e",), "v5e is taken as tpu-v5e"),
-    ):
-        assert run(["explain", *words, *EXAMPLE]) == 0
-        assert capsys.readouterr().err.strip() == note
-
-
-def test_the_help_says_what_each_sharding_is(capsys):
-    assert set(SHARDINGS) == set(NAMED) - {"none"}
-    text = said(capsys, "explain", "-h")
-    assert all(f"  {name:<27}{meaning}" in text for name, meaning in SHARDINGS.items())
-
-
-def test_too_many_cases_are_refused(capsys):
-    words = "h100 B=1..200+1 D=1..20+1 F=64 bf16"
-    assert "has 4,000 cases, more than the 500" in refused(capsys, "explain", *words.split())
-    with pytest.raises(rooflines.RooflinesError, match="has 2 cases"):
-        rooflines.explain("h100-sxm", "64,128x64x64", "bf16")
 
 
 def test_numbers_are_set_for_every_chip_of_the_question():

@@ -15,6 +15,7 @@ import yaml
 from documents import DOCS, ROOT
 from how_to import HOW_TO, LONG, TIMINGS, arguments, prepare
 from pages import FENCED, PAGES, blocks, code, every_command
+from transcripts import COMMAND
 
 from benchmarks.first_steps import CLONE, PAGE, TIMES, steps
 from rooflines.cli.main import COMMANDS, GROUPS, commands, run
@@ -39,12 +40,19 @@ LANGUAGES = {"python", "yaml", "shell", "console", "text", "dockerfile", "snakem
 
 
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
-def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch, default_results):
+def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch, default_results, capsys):
+    """Those after `$` print what is below them; `...` stands for lines that are left out."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").symlink_to(default_results)
     prepare(tmp_path)
+    found = [each for block in code(page) for each in COMMAND.findall(block.text)]
+    shown = {typed: output for typed, output, _ in found}
     for words in arguments(page):
         assert status(words) == 0, words
+        printed = capsys.readouterr().out
+        lines = shown.pop(shlex.join(words), "")
+        assert all(part in printed for part in re.split(r"^\.\.\.\n", lines, flags=re.MULTILINE))
+    assert shown == {}
 
 
 def status(words):

@@ -14,9 +14,6 @@ FOLDER = Path(__file__).parents[1] / "cases" / "explained"
 
 OWN = yaml.safe_load((FOLDER / "own.yaml").read_text(encoding="utf-8"))["chips"]
 EXAMPLE = "h100-sxm 128x8192x8192 bf16"
-CONFIG_FORM = re.compile(r"[{}]|\w:(?=,|\.$| \d)|rooflines\.\w")
-"""A form of config files, or of Python, in a fix; after the word fix itself."""
-
 MODEL = "h100-sxm llama-3.1-70b B=64 S=8192 --split tp=8"
 
 

@@ -16,7 +16,7 @@ from rooflines.models.library import model_entries
 
 TIMINGS = timings({"math": 0.72, "memory": 0.86, "overhead_s": 4e-6})
 
-LONG = "rooflines measure"
+LONG = "rooflines measured measure"
 """A command of minutes, left to tests/verify/test_measure.py."""
 
 

@@ -1,0 +1,393 @@
+"""The numbers of `rooflines.explain` and `explain_model` are those of the tables of a config."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+from explained import FOLDER, OWN, as_config
+from pages import text_of
+
+import rooflines
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.measured import measured_quantiles
+from rooflines.critical.steps import step_thresholds
+from rooflines.fits.entries import shipped_calibrations
+from rooflines.models.resolve import models_of
+from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.sweep.rows import KernelTable, StepTable
+from rooflines.sweep.step_sweep import checked_model_sweep
+
+EXAMPLE = ("h100-sxm", "128x8192x8192", "bf16")
+
+
+def own_chips():
+    """The chips of the explanations' own config."""
+    return rooflines.load_config(FOLDER / "own.yaml").chips
+
+
+def check_uses(found):
+    """Work over a rate is the time of each resource, as in the row; every number has a source."""
+    row = found["row"]
+    for use in found["uses"]:
+        assert use["work"] == row[use["column"]]
+        assert use["time_s"] == row[f"t_{use['resource']}_s"]
+        assert use["time_s"] >= use["work"] / use["per_s"] * (1 - 1e-12)
+    assert all(number["source"] for number in found["numbers"])
+    used = {number["path"].rpartition(".")[0] for number in found["numbers"]}
+    networks = row["network"].split("+") if row["network_bytes"] else []
+    assert {f"networks.{name}" for name in networks} | {f"memory.{row['memory']}"} <= used
+    return used
+
+
+# ---------------------------------------------------------------- operations
+
+QUESTIONS: dict[str, tuple[tuple[str, Any, Any], dict[str, Any]]] = {
+    "matmul": (EXAMPLE, {}),
+    "split": (
+        ("tpu-v5e", {"B": 512, "D": 8192, "F": 4096}, "int8"),
+        {"shards": 16, "sharding": "contracting/all-reduce"},
+    ),
+    "hops": (
+        ("slow-hops", [256, 4096, 8192], "bf16"),
+        {"shards": 4, "sharding": "column/gather-x"},
+    ),
+    "long form": (
+        ("h100-sxm", "S=512 B=2 D=4096 F=8192", "bf16,int8->fp32@bf16"),
+        {
+            "operation": "BSD,DF->BSF",
+            "shards": 2,
+            "sharding": {"split": "S", "first": "all-gather w"},
+        },
+    ),
+    "two levels": (
+        EXAMPLE,
+        {"shards": 16, "sharding": "contracting/all-reduce", "network": "nvlink,infiniband"},
+    ),
+    "several axes": (
+        ("tpu-v4", "4096x8192x4096", "bf16"),
+        {"shards": "4x4", "sharding": "column/gather-x"},
+    ),
+    "all-to-all": (
+        ("tpu-v5e", "1024x2048x4096", "int8"),
+        {"shards": 16, "sharding": {"split": "B", "first": "all-to-all x"}},
+    ),
+    "calibrated": (("calibrated", "64x1024x1024", "bf16"), {}),
+    "efficient": (("half-efficient", "512x4096x4096", "int8"), {"flops": "exact"}),
+}
+
+
+@pytest.mark.parametrize(("question", "asked"), QUESTIONS.values(), ids=QUESTIONS)
+def test_every_number_is_one_of_the_tables(question, asked):
+    answer = rooflines.explain(*question, **asked, chips=own_chips())
+    found = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
+    form = as_config(question[0], answer.sizes, question[2], asked)
+    config = rooflines.load_config(form)
+    row = rooflines.rows(config, "explain").collect().row(0, named=True)
+    assert found["row"] == row
+    assert found["thresholds"] == rooflines.thresholds(config, "explain").to_dicts()
+    used = check_uses(found)
+    assert any(path.startswith(f"units.{row['unit']}.") for path in used)
+    for use in found["uses"]:
+        assert use["intensity"] == row.get(f"{use['resource']}_intensity")
+        assert use["time_s"] == pytest.approx(max(use["work"] / use["per_s"], use["latency_s"]))
+    for change in found["changes"]:
+        form["sweeps"]["explain"]["thresholds"] = [change["rate"]]
+        solved, *_ = rooflines.thresholds(rooflines.load_config(form), "explain").to_dicts()
+        factor = solved["critical_exact"]
+        assert change["factor"] == (factor and pytest.approx(factor, rel=1e-14))
+        assert change["limit"] == solved["limit"]
+    listed = rooflines.chips(config).filter(chip=question[0])
+    known = {path: rest for path, *rest in listed.select("path", "value", "source").rows()}
+    for number in found["numbers"]:
+        if number["path"] in known:
+            assert [number["value"], number["source"]] == known[number["path"]]
+
+
+def test_the_other_dtypes_are_those_of_the_unit():
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": 128, "D": 8192, "F": 8192},
+        "dtypes": list(dtype_entries().combinations),
+        "chips": "h100-sxm",
+    }
+    rows = rooflines.rows(rooflines.load_config({"sweeps": {"all": sweep}}), "all").collect()
+    expected = rows.filter(pl.col("dtypes") != "bf16").sort("t_lower_s")
+    answer = rooflines.explain(*EXAMPLE)
+    for name in ("dtypes", "bound", "t_lower_s"):
+        assert [other[name] for other in answer.dtypes] == expected[name].to_list()
+
+
+def test_how_far_timings_are_is_that_of_the_same_case():
+    answer = rooflines.explain(*EXAMPLE)
+    rows = measured_quantiles().filter(of="matmul", chip="h100-sxm", dtypes="bf16", over="bound")
+    long = rows.filter(length="long").sort("n").row(-1, named=True)
+    assert answer.measured == {name: long[name] for name in ("software", "n", "p10", "p50", "p90")}
+    short = rooflines.explain("h100-sxm", "128x1024x1024", "bf16").measured
+    assert short is not None
+    assert short["p50"] > long["p50"]
+    split = rooflines.explain(*EXAMPLE, shards=8, sharding="column")
+    assert split.measured is None
+    assert "over 8 chips" in split.sheet.asked
+    assert "nvlink" not in split.sheet.asked, "it moves no byte"
+    assert rooflines.explain("h100-sxm", "128x8192x8192", "w4a16").measured is None
+
+
+NEVER: dict[str, tuple[tuple[str, str, str], dict[str, Any]]] = {
+    "memory": (EXAMPLE, {}),
+    "network": (
+        ("h100-sxm", "2048x8192x8192", "bf16"),
+        {"shards": 8, "sharding": "batch/gather-w"},
+    ),
+    "per example": (("tpu-v5e", "64x4096x4096", "int8"), {"operation": "per-example-matmul"}),
+    "efficient": (("half-efficient", "512x4096x4096", "bf16"), {}),
+}
+
+
+@pytest.mark.parametrize(("question", "asked"), NEVER.values(), ids=NEVER)
+def test_a_hair_above_the_limit_no_size_attains_it_and_a_hair_below_one_does(question, asked):
+    answer = rooflines.explain(*question, **asked, chips=own_chips())
+    config = as_config(question[0], answer.sizes, question[2], {"shards": 1, **asked})
+    assert answer.limit_shares
+    for axis, share in answer.limit_shares.items():
+        around = {"thresholds": [axis], "shares": [share * (1 + 1e-9), share * (1 - 1e-9)]}
+        sweep = {"explain": {**config["sweeps"]["explain"], **around}}
+        solved = rooflines.thresholds(rooflines.load_config({**config, "sweeps": sweep}))
+        above, below = solved["outcome"]
+        assert above == "never"
+        assert below in {"found", "always"}
+
+
+def test_a_limit_of_exactly_the_peak_is_never_reached():
+    even = {
+        "units": {"matrix": {"int8": {"flops_per_s": 4e12, "source": "made up"}}},
+        "memory": {"hbm": {"bytes_per_s": 1e12, "source": "made up"}},
+    }
+    chips = rooflines.load_config({"chips": {"even": even}}, needs_sweeps=False).chips
+    answer = rooflines.explain("even", "9x4x4", "int8", chips=chips)
+    assert answer.limit_shares == {"B": 1.0}
+    assert "B  never  memory intensity tends to 4 FLOP/B, but stays below" in str(answer)
+
+
+def test_the_sizes_by_estimate_are_those_of_the_thresholds():
+    options: dict[str, Any] = {"operation": "matmul", "dtypes": ["bf16"], "thresholds": ["B", "D"]}
+    options |= {"grid": {"B": 128, "D": 8192, "F": 8192}, "chips": ["h100-sxm", "tpu-v5e"]}
+    config = rooflines.load_config({"sweeps": {"s": {**options, "calibration": "trtllm"}}})
+    columns = ("axis", "saturates_estimate")
+    for chip, calibration in (("h100-sxm", "trtllm"), ("tpu-v5e", None)):
+        table = rooflines.thresholds(config, "s").filter(pl.col("chip") == chip).select(columns)
+        answer = rooflines.explain(chip, "128x8192x8192", "bf16", calibration=calibration)
+        first = [each for each in answer.to_dict()["thresholds"] if each["share"] == 1]
+        found = [tuple(each[name] for name in columns) for each in first if each["axis"] != "F"]
+        assert found == table.rows()
+        assert [size is not None for _, size in found] == [chip == "h100-sxm"] * 2
+        text = " ".join(str(answer).split())
+        assert text.count("by estimate 90% of its plateau from") == 3 * (chip == "h100-sxm")
+        for _, size in found:
+            assert size is None or f"by estimate 90% of its plateau from {size} " in text
+
+
+def test_a_plateau_without_overheads_is_near():
+    peak = "units.matrix.bf16.flops_per_s"
+    chips = {"slow": OWN["calibrated"] | {peak: 1e9, "plausible": [peak]}}
+    entries = rooflines.load_config({"chips": chips}, needs_sweeps=False).chips
+    answer = rooflines.explain("slow", "8x64x64", "bf16", chips=entries)
+    for size in [each["saturates_estimate"] for each in answer.thresholds[::2]]:
+        assert size < 64
+        assert f"by estimate 90% of its plateau from {size}" in str(answer)
+
+
+def test_an_estimate_names_its_software_and_its_band():
+    question = ("h100-sxm", "128x8192x8192")
+    answer = rooflines.explain(*question, "bf16", calibration=["sglang-block", "trtllm"])
+    row = answer.row
+    assert answer.softwares == ["trtllm"]
+    assert row["t_estimate_p10_s"] < row["t_estimate_s"] < row["t_estimate_p90_s"]
+    assert f"calibrated to trtllm; {row['estimate_bound']}-bound" in str(answer)
+    with pytest.raises(rooflines.RooflinesError, match="without a calibration of h100-sxm in int8"):
+        rooflines.explain(*question, "int8", calibration="trtllm")
+
+
+# ---------------------------------------------------------------- models
+
+
+def sweep_of(chip, model, **keys):
+    """The same question as a sweep, written by hand."""
+    form = {"models": [model], "chips": [chip], "thresholds": ["B", "S", "chips"], **keys}
+    config = ModelSweepConfig.model_validate(form)
+    catalogues = own_chips(), dtype_entries(), shipped_calibrations()
+    return checked_model_sweep("explain", config, models_of([model]), *catalogues)
+
+
+MLA = {
+    "weights": "fp8",
+    "cache": "bf16",
+    "activations": "bf16",
+    "compute": "fp8",
+    "attention": "bf16",
+}
+MODELS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
+    "dense": ("h100-sxm", "llama-3.1-70b", {"B": 64, "S": 8192}, {"split": {"tp": 8}}),
+    "experts": (
+        "b200",
+        "qwen3-235b-a22b",
+        {"B": 256, "S": 4096},
+        {"split": {"dp": 8, "ep": 8}, "dtypes": "fp8", "routing": "same"},
+    ),
+    "mla": ("h200-sxm", "deepseek-v3", {"B": 64, "S": 8192}, {"split": {"tp": 8}, "dtypes": MLA}),
+    "window": ("tpu-v5e", "gemma-3-27b", {"B": 16, "S": 8192}, {"split": {"tp": "4x4"}}),
+    "prefill": (
+        "h100-sxm",
+        "llama-3.1-70b",
+        {"B": 2, "S": 4096},
+        {"split": {"tp": 8}, "phase": "prefill", "cache_split": "batch"},
+    ),
+    "levels": (
+        "h100-sxm",
+        "llama-3.1-405b",
+        {"B": 64, "S": 2048, "T": 2},
+        {"split": {"tp": 16}, "network": ["nvlink", "infiniband"]},
+    ),
+    "calibrated": ("calibrated", "llama-3.1-8b", {"B": 8, "S": 1024}, {}),
+    "estimated": (
+        "h100-sxm",
+        "llama-3.1-70b",
+        {"B": 64, "S": 8192},
+        {"split": {"tp": 8}, "calibration": ["sglang", "trtllm", "nccl"]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("chip", "model", "sizes", "asked"), MODELS.values(), ids=MODELS)
+def test_every_number_of_a_model_is_one_of_the_tables(chip, model, sizes, asked):
+    answer = rooflines.explain_model(chip, model, **sizes, **asked, chips=own_chips())
+    found = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
+    keys = {**asked, "grid": sizes, "dtypes": [asked.get("dtypes", "bf16")]}
+    keys["splits"] = [keys.pop("split", {})]
+    sweep = sweep_of(chip, model, **keys)
+    row = StepTable(sweep).frame().collect().row(0, named=True)
+    assert found["row"] == row
+    assert found["thresholds"] == step_thresholds(sweep).to_dicts()
+    kernels = KernelTable(sweep).frame().collect()
+    names = kernels.columns[kernels.columns.index("group") :]
+    groups = [{name: each[name] for name in names} for each in found["groups"]]
+    assert groups == kernels.select(names).to_dicts()
+    assert sum(each["time_s"] for each in found["products"]) == pytest.approx(row["t_math_s"])
+    assert sum(each["flops"] for each in found["products"]) == pytest.approx(row["flops"])
+    for other in found["dtypes"]:
+        again = sweep_of(chip, model, **{**keys, "dtypes": [other["dtypes"]]})
+        assert StepTable(again).frame().collect()["t_lower_s"].to_list() == [other["t_lower_s"]]
+    times = [other["t_lower_s"] for other in found["dtypes"]]
+    assert times == sorted(times)
+    used = check_uses(found)
+    assert {f"units.matrix.{each['compute']}" for each in found["products"]} <= used
+    assert ("power" in used) == (row["j_per_token"] is not None)
+    assert any(path.startswith("prices") for path in used) == (row["usd_per_mtok"] is not None)
+
+
+def test_a_known_model_on_eight_chips_has_the_numbers_worked_by_hand():
+    """Llama 3.1 70B in bf16: 1.02706e13 FLOP, 1.39e11 bytes of weights and 1.718e11 of caches."""
+    answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", B=64, S=8192, split={"tp": 8})
+    row = answer.row
+    assert 8 * row["flops"] == pytest.approx(1.02706e13, rel=1e-5)
+    assert 8 * row["memory_bytes"] == 139_003_428_864 + 171_798_691_840
+    assert row["t_lower_s"] == pytest.approx(11.5971e-3, rel=1e-5)
+    assert row["tokens_per_s_per_chip"] == pytest.approx(689.8, rel=1e-4)
+    assert row["max_B"] == 185
+    assert answer.experts is None
+    by_axis = {each["axis"]: each for each in answer.thresholds}
+    assert by_axis["B"]["outcome"] == "never"
+    assert by_axis["S"]["critical"] == 1476
+    assert by_axis["chips"]["critical"] == 4
+    cache_s = 163_840 * 2 * 8192 / 8 / 3.35e12
+    math_s = (2 * 69_501_714_432 + 2_621_440 * 8192) / 8 / 989e12
+    assert answer.per_sequence_s["memory"] == pytest.approx(cache_s)
+    assert answer.per_sequence_s["compute"] == pytest.approx(math_s, rel=1e-3)
+    section = text_of("models.md")
+    for text in (
+        f"{1e3 * row['t_lower_s']:.1f} ms at best",
+        f"{1e3 * row['t_ops_s']:.1f} ms if kernels run one after another",
+        f"{row['max_B']} sequences fit",
+        f"# {row['t_lower_s']:.4f} s and {row['tokens_per_s_per_chip']:.0f}:",
+        f"# {row['fits']}, and {row['max_B']} sequences",
+    ):
+        assert text in section
+
+
+@pytest.mark.parametrize(
+    ("rate", "path", "question"),
+    [
+        (
+            "memory_rate",
+            "memory.hbm.bytes_per_s",
+            {"model": "llama-3.1-70b", "B": 64, "S": 1024},
+        ),
+        (
+            "network_rate",
+            "networks.infiniband.bytes_per_s",
+            {
+                "model": "qwen2.5-72b",
+                "B": 1,
+                "S": 2048,
+                "phase": "prefill",
+                "split": {"tp": 8},
+                "network": "infiniband",
+            },
+        ),
+    ],
+)
+def test_the_rate_that_is_told_makes_a_model_compute_bound(rate, path, question):
+    answer = rooflines.explain_model("h100-sxm", **question)
+    factors: dict[str, Any] = {change.rate: change.factor for change in answer.changes}
+    kind, name, number = path.split(".")
+    now = getattr(getattr(chip_entries()["h100-sxm"], kind)[name], number)
+    own = {"changed": {"base": "h100-sxm", path: now * factors[rate], "source": "made up"}}
+    chips = rooflines.load_config({"chips": own}, needs_sweeps=False).chips
+    row = rooflines.explain_model("changed", **question, chips=chips).row
+    assert row[f"t_{rate.removesuffix('_rate')}_s"] == pytest.approx(row["t_math_s"], rel=1e-12)
+    if rate == "memory_rate":
+        assert factors["peak"] == pytest.approx(1 / factors["memory_rate"])
+
+
+def test_the_page_has_the_thresholds_by_estimate():
+    said = " ".join(text_of("models.md").split())
+    calibration = said.partition("`--calibration ")[2].partition("`")[0].split(",")
+    question: dict[str, Any] = {"B": 64, "S": 1024, "split": "tp=8", "calibration": calibration}
+    answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", **question)
+    batch, context, _ = answer.thresholds
+    assert f"a batch of {batch['saturates_estimate']:,}" in said
+    assert f"along the context from {context['saturates_estimate']:,} tokens on" in said
+
+
+def test_an_estimate_of_a_model_names_its_software():
+    asked: dict[str, Any] = {"B": 64, "S": 8192, "split": "tp=8"}
+    softwares = ["sglang", "trtllm", "nccl"]
+    answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", calibration=softwares, **asked)
+    assert answer.softwares == ["sglang"]
+    assert "calibrated to sglang" in str(answer)
+    unfitted: dict[str, Any] = {"B": 1, "S": 1, "dtypes": "int8", "calibration": "trtllm"}
+    with pytest.raises(rooflines.RooflinesError, match="without a calibration of tpu-v5e in int8"):
+        rooflines.explain_model("tpu-v5e", "llama-3.1-8b", **unfitted)
+    with pytest.raises(rooflines.RooflinesError, match=r"'trtlm'(.|\n)*close to it: trtllm"):
+        rooflines.explain_model("h100-sxm", "llama-3.1-8b", calibration="trtlm", **asked)
+
+
+@pytest.mark.parametrize(
+    ("chip", "model", "label"),
+    [
+        ("h100-sxm", "llama-3.1-70b", "bf16"),
+        ("h100-sxm", "gpt-oss-120b", "bf16,bf16,bf16,experts:mxfp4@bf16"),
+        ("h100-sxm", "deepseek-v3", "fp8,bf16,bf16,head:bf16,attention:bf16@fp8"),
+        ("a100-sxm-80gb", "deepseek-v3", "fp8,bf16,bf16,head:bf16@bf16"),
+    ],
+)
+def test_a_model_is_asked_for_in_the_dtypes_that_it_is_published_in(chip, model, label):
+    question: dict[str, Any] = {"B": 8, "S": 64, "split": "tp=8"}
+    answer = rooflines.explain_model(chip, model, **question)
+    assert (answer.row["dtypes"], answer.published) == (label, None)
+    other = rooflines.explain_model(chip, model, dtypes="int8", **question)
+    assert (other.published is None) == (label == "bf16")
+    said = "; published in" in other.sheet.finding
+    assert said == (label != "bf16" and bool(other.row["fits"]))
