@@ -53,7 +53,7 @@ mutate: .venv/ready-mutate  ## mutation test of the formulas (hours); CHANGED=ma
 	@$(BIN)/python tests/verify/mutate.py $(if $(CHANGED),--changed $(CHANGED)) $(if $(TESTS),--tests $(TESTS))
 	@$(BIN)/mutmut results
 
-bench: .venv/ready-dev $(RUNTIME)/ready  ## benchmarks, into benchmarks/RESULTS.md (a quarter of an hour; BENCH="--growth 1e8 1e9" for more)
+bench: .venv/ready-dev $(RUNTIME)/ready  ## benchmarks, into benchmarks/results.json (a quarter of an hour; BENCH="--only growth" for a section)
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 engines: $(ENGINES)/ready  ## .venv-engines, the environment of profiles/slurm, s3, slurm-s3 and kubernetes

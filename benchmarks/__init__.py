@@ -1,1 +1,1 @@
-"""Benchmarks against other tools on the same rows: `make bench` runs them and writes RESULTS.md."""
+"""Benchmarks against other tools on the same rows: `make bench` runs them."""

@@ -1,114 +1,82 @@
-"""All measurements, one table each: `python -m benchmarks [--rows 1e7] [--only again ...]`.
+"""All measurements: `python -m benchmarks [--rows 1e7] [--only again ...]`, or `make bench`.
 
-Contenders take turns for several rounds, so that other load on the machine affects all of them. The
-cheapest round of each counts. Rows are compared before the timing; a difference ends the run.
+They are written to benchmarks/results.json, from which `python docs/build` takes the figures of
+pages. Contenders take turns for several rounds, so that other load on the machine affects all of
+them; the cheapest round of each counts. Rows are compared before they are timed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.measure import RUNTIME
-from benchmarks.report import Goal, Lines, Section, goals
-from benchmarks.sections.large import again, growth, share
-from benchmarks.sections.solving import thresholds, whole_models
-from benchmarks.sections.tools import costs, files, formulas
-from benchmarks.sections.whole_runs import default_config, small_config
+from benchmarks.first_steps import first_steps
+from benchmarks.measure import CORES, ROOT, RUNTIME
+from benchmarks.sections import again, default_config, growth, rows_into_parquet, solving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RESULTS = Path(__file__).parent / "RESULTS.md"
+RESULTS = ROOT / "benchmarks" / "results.json"
+
+PACKAGES = ("polars", "snakemake", "duckdb", "numpy", "pyarrow")
 
 
-def machine(load: float) -> Lines:
-    """The machine and the versions.
-
-    Args:
-        load: The load average when the run began [1].
-
-    Raises:
-        SystemExit: `RUNTIME` is missing.
-    """
-    if not RUNTIME.exists():
-        raise SystemExit(f"{RUNTIME} is missing: `make bench` creates it")
-    packages = ("polars", "snakemake", "duckdb", "pandas", "numpy", "pyarrow")
-    on = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
-    on += ", ".join(f"{name} {version(name)}" for name in packages)
-    shared = (
-        " Others worked on the machine: read ratios of CPU time, not seconds." if load > 1 else ""
-    )
-    return [
-        "# Measured speed",
-        "",
-        f"Written by `make bench`. {on}. Load when it began: {load:.1f}.{shared}",
-        "The sweep: B x 4 dtypes x 2 shardings x 4 numbers of chips x 24 D x 24 F.",
-        "Snakemake runs in an environment without numpy and pandas.",
-        "",
-    ]
+def machine() -> dict[str, object]:
+    """The machine, the versions, and the load average now [1]."""
+    python = f"Python {platform.python_version()}"
+    versions = [python, *(f"{name} {version(name)}" for name in PACKAGES)]
+    load = round(os.getloadavg()[0], 1)
+    return {"cores": CORES, "kind": platform.machine(), "versions": versions, "load": load}
 
 
-def sections(rows: float, sizes: list[float]) -> dict[str, Callable[[Path], Section]]:
-    """The sections in the order of the report, by the names that `--only` takes.
+def sections(rows: float, sizes: list[float]) -> dict[str, Callable[[Path], Any]]:
+    """What measures each section, by its name in the results.
 
     Args:
         rows: Rows of a sweep [1].
         sizes: Rows of the sweeps of `growth` [1].
     """
     return {
-        "formulas": lambda folder: formulas(3 * rows, folder),
-        "files": lambda folder: files(rows, folder),
-        "costs": lambda folder: costs(rows, folder),
-        "share": lambda folder: share(rows, folder),
-        "growth": lambda folder: growth(sizes, folder),
-        "thresholds": thresholds,
+        "rows": lambda folder: rows_into_parquet(rows, folder),
+        "growth": lambda folder: growth(sizes, folder / "growth"),
+        "thresholds": lambda _: solving(),
         "again": lambda folder: again(10 * rows, folder),
         "default": default_config,
-        "models": lambda folder: whole_models(rows, folder),
-        "small": small_config,
+        "first steps": first_steps,
     }
 
 
 def main() -> None:
-    """Measure, print, and write RESULTS.md."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument(
-        "--rows",
-        type=float,
-        default=1e7,
-        help="rows of a sweep; formulas has three times as many, again ten times (1e7)",
-    )
-    parser.add_argument(
-        "--growth",
-        type=float,
-        nargs="+",
-        default=[1e6, 1e7, 1e8],
-        help="rows of the sweeps of growth (1e6 1e7 1e8)",
-    )
-    names = list(sections(0, []))
-    parser.add_argument(
-        "--only", nargs="+", choices=names, metavar="SECTION", help=f"some of {', '.join(names)}"
-    )
+    """Measure, and write the results of each section as it ends."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    rows = "rows of a sweep; again has ten times as many (1e7)"
+    parser.add_argument("--rows", type=float, default=1e7, help=rows)
+    sizes = "rows of the sweeps of growth (1e7 1e8 1e9)"
+    parser.add_argument("--growth", type=float, nargs="+", default=[1e7, 1e8, 1e9], help=sizes)
+    names = [*sections(0, [])]
+    some = f"some of {', '.join(names)}"
+    parser.add_argument("--only", nargs="+", choices=names, metavar="SECTION", help=some)
     given = parser.parse_args()
-    measured = sections(given.rows, given.growth)
-    head, lines, found = machine(os.getloadavg()[0]), Lines(), list[Goal]()
-    for name in given.only or names:
+    if not RUNTIME.exists():
+        parser.error(f"{RUNTIME} is missing: `make bench` creates it")
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    results["machine"] = machine()
+    for name, measure in sections(given.rows, given.growth).items():
+        if given.only and name not in given.only:
+            continue
         started_s = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="rooflines-bench-") as folder:
-            section = measured[name](Path(folder))
-        lines += section.lines
-        found += section.goals
-        print(f"{name}: {time.monotonic() - started_s:.0f} s\n", flush=True)
-    lines = [*head, *goals(found), *lines]
-    if not given.only:
-        RESULTS.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+            results[name] = measure(Path(folder))
+        print(f"{name}, {time.monotonic() - started_s:.0f} s:", json.dumps(results[name], indent=1))
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

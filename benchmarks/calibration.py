@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from benchmarks.report import table
 from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.cli.output import as_table
 from rooflines.fits.calibrate import FitReport, FitRequest, calibrate, errors_of
 from rooflines.fits.entries import (
     CALIBRATIONS_FILE,
@@ -228,7 +228,7 @@ def main(arguments: Sequence[str]) -> int:
         found = found.model_copy(update={"steps": step_fits(served, found, date)})
         rows += [step_row(engine, fit["decode"]) for engine, fit in found.steps.items()]
     names = ("chip and software", "of", "timings", "bound", "estimate", "p90")
-    table("Median errors at held-out sites in percent", names, rows)
+    print("Median errors at held-out sites in percent", as_table(names, rows, None), sep="\n")
     if options.write:
         CALIBRATIONS_FILE.write_text(text_of(found, ABOUT), encoding="utf-8")
     return 0

@@ -7,12 +7,26 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+ROOT = Path(__file__).parents[1]
+"""The repository."""
+
+RUNTIME = ROOT / ".venv-run" / "bin" / "python"
+"""Python with the packages of requirements/run.lock only, as users have it: Snakemake imports more
+packages if they are installed. `make bench` creates it."""
+
+ROUNDS = 2
+"""Rounds of a measurement; the cheapest counts [1]."""
+
+CORES = os.cpu_count() or 1
 
 WATCH = """
 import json, resource, subprocess, sys
@@ -21,10 +35,6 @@ used = resource.getrusage(resource.RUSAGE_CHILDREN)
 cpu_s, peak_mib = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 print(json.dumps([done.returncode, cpu_s, peak_mib, done.stdout]))
 """
-
-RUNTIME = Path(__file__).parent.parent / ".venv-run" / "bin" / "python"
-"""Python with the packages of requirements/run.lock only, as users have it: Snakemake imports numpy
-and pandas if they are installed. `make bench` creates it."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +53,16 @@ class Cost:
     peak_mib: float
     said: str
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The cost without the output, rounded for a file."""
+        return {name: round(value, 2) for name, value in asdict(self).items() if name != "said"}
+
 
 def run(
     command: Sequence[str],
     threads: int = 1,
-    cwd: Path | None = None,
+    cwd: Path = ROOT,
     python: str | Path = sys.executable,
 ) -> Cost:
     """Run a Python module with arguments to its end.
@@ -61,7 +76,7 @@ def run(
     Raises:
         SystemExit: It fails; the message is what it printed.
     """
-    environment = {**os.environ, "POLARS_MAX_THREADS": str(threads), "BENCH_THREADS": str(threads)}
+    environment = {**os.environ, "POLARS_MAX_THREADS": str(threads)}
     watched = [sys.executable, "-c", WATCH, str(python), "-m", *command]
     started_s = time.monotonic()
     done = subprocess.run(  # noqa: S603
@@ -72,3 +87,47 @@ def run(
     if status:
         raise SystemExit(f"{' '.join(command)} failed:\n{said}")
     return Cost(cpu_s, wall_s, peak_mib, said)
+
+
+def workflow(
+    folder: Path, config: Mapping[str, object] | None = None, targets: Sequence[str] = ()
+) -> Cost:
+    """Run the workflow in a folder as a user does.
+
+    Args:
+        folder: The folder.
+        config: A config; None: the default one.
+        targets: Files to make; all of them where none is named.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    given: list[str] = []
+    if config is not None:
+        (folder / "bench.yaml").write_text(yaml.safe_dump(dict(config), sort_keys=False))
+        given = ["--configfile", "bench.yaml"]
+    words = ["--cores", str(CORES), "--snakefile", str(ROOT / "Snakefile"), *given]
+    return run(["snakemake", *targets, *words], CORES, folder, RUNTIME)
+
+
+def cheapest(
+    names: Sequence[str], once: Callable[[str], Cost], rounds: int = ROUNDS
+) -> dict[str, Cost]:
+    """The cheapest of several rounds; the contenders take turns."""
+    found: dict[str, list[Cost]] = {name: [] for name in names}
+    for _ in range(rounds):
+        for name in names:
+            found[name].append(once(name))
+    return {name: min(costs, key=lambda cost: cost.cpu_s) for name, costs in found.items()}
+
+
+def demand(holds: bool, what: str) -> None:  # noqa: FBT001, it is the claim
+    """End the run if a result is not what it has to be.
+
+    Args:
+        holds: Whether it is.
+        what: What is wrong, for the message.
+
+    Raises:
+        SystemExit: It is not.
+    """
+    if not holds:
+        raise SystemExit(what)

@@ -4,8 +4,9 @@ from fractions import Fraction
 
 import pytest
 from answers import _said, critical_batches
+from blocks import VALUE, with_values
 from documents import README
-from faq_page import faq_page
+from faq import FAQ
 
 PEAK, RATE, WIDTH = Fraction(989 * 10**12), Fraction(3350 * 10**9), 8192
 """An H100 SXM: FLOP/s in bf16, bytes/s of memory; the layer's D and F."""
@@ -27,7 +28,8 @@ def test_the_critical_batch_is_the_one_by_hand():
 
 
 def test_the_faq_has_the_numbers_by_hand():
-    text = " ".join(faq_page().split())
+    page = VALUE.sub(lambda found: found[0].split("-->")[1].removesuffix("<!--/"), FAQ.read_text())
+    text = " ".join(page.split())
     flops = 2 * 128 * WIDTH**2
     for weight, dtypes in ((2, "bf16"), (1, "w8a16")):
         traffic = 2 * 2 * 128 * WIDTH + weight * WIDTH**2
@@ -37,6 +39,14 @@ def test_the_faq_has_the_numbers_by_hand():
     assert f"at most {float(limit):.0f} FLOP/byte" in text
     assert f"stays below {float(limit * RATE / PEAK):.1%}" in text
     assert "with D = F = 128 the outcome is never" in text
+
+
+def test_values_of_a_page_are_named_and_begin_no_line():
+    assert with_values("a <!--b-->2<!--/--> c", {"b": "3"}) == "a <!--b-->3<!--/--> c"
+    with pytest.raises(KeyError, match="b"):
+        with_values("a <!--b--><!--/-->", {})
+    with pytest.raises(ValueError, match="begins a line"):
+        with_values("a\n<!--b--><!--/-->", {"b": "3"})
 
 
 def test_a_sentence_of_readme_that_breaks_a_rule_is_refused(monkeypatch):

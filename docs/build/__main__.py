@@ -1,7 +1,7 @@
 """Generate the documents that are computed: `python docs/build`; `--check` only compares.
 
 The config's JSON Schema; README's answers; pictures and their tables, and whole pages in docs;
-pages with figures of benchmarks/RESULTS.md; the script of Vega for the site; and the outputs of
+pages with figures of benchmarks/results.json; the script of Vega for the site; and the outputs of
 the notebooks, which `--check` leaves to `make verify`.
 """
 

@@ -8,8 +8,8 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from blocks import table, with_block
 from documents import DOCS
-from markdown_tables import table, with_block
 
 import rooflines
 from rooflines.basics.text import seconds, significant

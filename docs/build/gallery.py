@@ -8,8 +8,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from blocks import with_block
 from documents import DOCS
-from markdown_tables import with_block
 
 import rooflines
 from rooflines import charts

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 import gallery
 from answers import SERVED, with_answers, with_judgement
 from documents import PICTURES, README, ROOT, SCHEMA, config_schema
-from faq_page import FAQ, faq_page
-from measured import (
+from faq import FAQ, with_faq
+from outputs import OUTPUTS, with_outputs
+from performance import (
     CONFIG,
+    FIRST_STEPS,
     PERFORMANCE,
     SCALING,
-    performance_page,
-    with_measured,
+    with_estimate,
+    with_performance,
     with_rows,
     with_run_time,
+    with_times,
 )
-from outputs import OUTPUTS, with_outputs
 from training_page import TRAINING, with_runs
 from vega import VEGA, vega_script
 
@@ -39,11 +41,12 @@ TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     README: (with_answers, with_run_time),
     SERVED: (with_judgement,),
     CONFIG: (with_rows,),
-    SCALING: (with_measured,),
+    SCALING: (with_estimate,),
+    FIRST_STEPS: (with_times,),
     OUTPUTS: (with_outputs,),
     TRAINING: (with_runs,),
-    PERFORMANCE: (lambda _: performance_page(),),
-    FAQ: (lambda _: faq_page(),),
+    PERFORMANCE: (with_performance,),
+    FAQ: (with_faq,),
     **dict.fromkeys(gallery.PAGES, (gallery.with_gallery,)),
 }
 """What makes the current text of a document from its text: whole, or the generated blocks."""

@@ -6,8 +6,8 @@ import inspect
 import re
 from typing import TYPE_CHECKING
 
+from blocks import table, with_block
 from documents import DOCS, ROOT
-from markdown_tables import table, with_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import click
+from blocks import table
 from documents import ROOT, config_schema
-from markdown_tables import table
 from mkdocs.structure.files import File
 
 import rooflines
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 OUTSIDE = (
-    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/RESULTS.md", "LICENSE"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/results.json", "LICENSE"),
     *("config/*", "notebooks/*.ipynb", "workflow/schemas/config.schema.json"),
 )
 """Files of the repository, besides docs, that are in the site."""

@@ -7,8 +7,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from blocks import table, with_block
 from documents import DOCS
-from markdown_tables import table, with_block
 
 from rooflines import models
 from rooflines.catalogue.chips import chip_entries

@@ -1,4 +1,4 @@
-"""The sweeps of the benchmarks: B x dtypes x shards x D x F, as a user would write them."""
+"""The sweep of the benchmarks: B x dtypes x shards x D x F, as a user would write it."""
 
 from __future__ import annotations
 
@@ -35,18 +35,3 @@ def config(rows: float, chips: int | None = 1, **sweep: object) -> dict[str, Any
         "chips": own,
         "charts": [],
     }
-
-
-def small(**config_keys: object) -> dict[str, Any]:
-    """A config with one sweep of 840 rows: 7 B x 5 D x 6 F, two dtypes, two chips."""
-    sweep = {
-        "operation": "matmul",
-        "grid": {
-            "B": {"from": 1, "to": 4096, "factor": 4},
-            "D": {"from": 1024, "to": 16384, "factor": 2},
-            "F": {"from": 1024, "to": 32768, "factor": 2},
-        },
-        "dtypes": ["bf16", "fp8"],
-        "chips": ["h100-sxm", "b200"],
-    }
-    return {"sweeps": {"small": sweep}, **config_keys}

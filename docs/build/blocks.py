@@ -1,13 +1,17 @@
-"""Tables in Markdown, and generated blocks of a page."""
+"""Tables in Markdown, and what is generated within a page: blocks, and values in a sentence."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 END = "<!-- end -->"
+
+VALUE = re.compile(r"<!--(\w+)-->.*?<!--/-->", re.DOTALL)
+"""A value in a sentence, between comments that readers do not see: its name, and its text."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -32,3 +36,15 @@ def with_block(page: str, name: str, block: str) -> str:
     if not found or not ended:
         raise ValueError(f"no block {name!r}")
     return f"{before}{start}\n{block}\n\n{END}{after}"
+
+
+def with_values(page: str, values: Mapping[str, str]) -> str:
+    """A page with the current values between `<!--name-->` and `<!--/-->`.
+
+    Raises:
+        KeyError: The page names a value that there is not.
+        ValueError: A value begins a line, which Markdown would take for a block of HTML.
+    """
+    if found := re.search(r"^ *<!--\w+-->", page, re.MULTILINE):
+        raise ValueError(f"{found[0]} begins a line")
+    return VALUE.sub(lambda found: f"<!--{found[1]}-->{values[found[1]]}<!--/-->", page)
