@@ -10,6 +10,8 @@ import yaml
 from command_line import refused, said
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from random_sweeps import check
+from training_oracle import TrainingOracle
 
 import rooflines
 from rooflines import models
@@ -194,6 +196,7 @@ POSSIBLE = st.fixed_dictionaries(
 )
 
 
+@check(20)
 @given(
     POSSIBLE,
     st.sampled_from([SMALL, "mixtral-8x7b", "deepseek-v3", "gemma-3-27b"]),
@@ -219,6 +222,34 @@ def test_lower_is_at_most_in_turn_is_at_most_upper(plan, model, m, length):
     row = training_row(step)
     assert 0 < row["mfu"] <= row["hfu"] <= 1
     assert row["mfu"] <= row["mfu_full"]
+
+
+@check(60)
+@given(
+    POSSIBLE,
+    st.sampled_from([SMALL, "mixtral-8x7b", LARGE]),
+    st.sampled_from([1, 2, 8]),
+    st.integers(1, 3),
+    st.sampled_from([1, 2]),
+    st.sampled_from([64, 1024, 4096]),
+)
+def test_a_step_is_that_of_closed_formulas(plan, model, ep, m, b, length):  # noqa: PLR0913, PLR0917, a question
+    plan = {**plan, "ep": ep, "micro_batch": b}
+    if plan["save"] == "gathered":
+        plan["recompute"] = "selective"
+    asked = models.load(model)
+    try:
+        step = training_step(
+            asked, chip_entries()["gb200"], plan["dp"] * b * m, length, plan, network=["nvlink"]
+        )
+    except RooflinesError:
+        assume(condition=False)
+    oracle = TrainingOracle(asked.shape, step.setting.plan, plan["dp"] * b * m, length)
+    assert step.work("flops") == oracle.flops
+    assert step.work("network_bytes") == oracle.network_bytes
+    assert float(step.work("memory_bytes")) == pytest.approx(float(oracle.memory_bytes), rel=1e-12)
+    for stage in step.stages:
+        assert step.held(stage) == oracle.footprint(stage.index)
 
 
 def test_a_linear_kernel_is_three_operations():
