@@ -18,7 +18,6 @@ from rooflines.cli.main import COMMANDS
 from rooflines.cli.new import QUESTIONS
 from rooflines.cli.output import as_table
 from rooflines.explanation.sentences import Sentence
-from rooflines.models.library import model_entries
 from rooflines.run.ending import (
     FINDINGS,
     ending,
@@ -145,8 +144,7 @@ def test_a_config_of_a_quantised_model_has_the_dtypes_that_it_is_published_in(he
 
 def test_a_config_about_ones_own_model_runs(here, capsys):
     said(capsys, "new", "--model", "qwen3-8b", "-o", "one.yaml")
-    entry = model_entries()["qwen3-8b"].model_dump(exclude_none=True)
-    (here / "config.json").write_text(json.dumps(config_of(entry)))
+    (here / "config.json").write_text(json.dumps(config_of("qwen3-8b")))
     said(capsys, "new", "model", "--model", "config.json", "-o", "own.yaml")
     frames = [
         rooflines.model_thresholds(rooflines.load_config(f"{n}.yaml")) for n in ("one", "own")

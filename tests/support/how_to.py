@@ -12,8 +12,6 @@ from hf_configs import config_of
 from pages import PAGES, blocks, commands
 from timed import timings
 
-from rooflines.models.library import model_entries
-
 TIMINGS = timings({"math": 0.72, "memory": 0.86, "overhead_s": 4e-6})
 
 LONG = "rooflines measured measure"
@@ -26,8 +24,9 @@ def prepare(folder: Path) -> None:
     (model,) = blocks(DOCS / "own-model.md", "yaml")
     (folder / "own-model.yaml").write_text(model, encoding="utf-8")
     (folder / "path/to").mkdir(parents=True)
-    entry = model_entries()["llama-3.1-8b"].model_dump(exclude_none=True)
-    (folder / "path/to/config.json").write_text(json.dumps(config_of(entry)), encoding="utf-8")
+    (folder / "path/to/config.json").write_text(
+        json.dumps(config_of("llama-3.1-8b")), encoding="utf-8"
+    )
     shutil.copy(ROOT / "tests/cases/nsight/raw.csv", folder / "kernels.csv")
 
 
