@@ -103,8 +103,7 @@ def test_names_are_taken_as_people_type_them(capsys):
 
 def test_a_config_json_is_a_model(tmp_path, capsys):
     path = tmp_path / "config.json"
-    entry = model_entries()["llama-3.1-8b"].model_dump(exclude_none=True)
-    path.write_text(json.dumps(config_of(entry)), encoding="utf-8")
+    path.write_text(json.dumps(config_of("llama-3.1-8b")), encoding="utf-8")
     model = models.load("llama-3.1-8b")
     expected = rooflines.explain_model("h100-sxm", model, B=8, S=1024).row
     for named in (path, tmp_path):

@@ -13,7 +13,6 @@ from test_kernels import ONE, raw
 from transcripts import CASES, asked_in
 
 from rooflines.cli.main import run
-from rooflines.models.library import model_entries
 
 REFUSED = asked_in(CASES / "refused.txt")
 
@@ -31,8 +30,7 @@ def here(tmp_path, monkeypatch):
     """A folder with a config, a config.json, timings, and a profile of a kernel that copies."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.yaml").write_text(SMALL)
-    entry = model_entries()["llama-3.1-8b"].model_dump(exclude_none=True)
-    (tmp_path / "config.json").write_text(json.dumps(config_of(entry)))
+    (tmp_path / "config.json").write_text(json.dumps(config_of("llama-3.1-8b")))
     (tmp_path / "timed.csv").write_text(TIMED)
     (tmp_path / "copied.csv").write_text(raw(ONE))
     return tmp_path
