@@ -20,7 +20,7 @@ TINY = {"layers": 2, "D": 64, "V": 128, "attention": {"N": 4, "K": 2, "H": 16}, 
 
 
 def config(
-    rows_per_part: int = 20_000_000,
+    rows_per_part: int = 5_000_000,
     rate: float = 1e12,
     **changes: Any,
 ) -> rooflines.Config:

@@ -67,37 +67,11 @@ def large(chips, sizes):
         (40, 2500, [2_500_000] * 40),
         (30, 1, [30_000]),
         (5, 12, [36_000, 24_000]),
-        (2, 25_000, [12_500_000] * 4),
+        (2, 9_000, [4_500_000] * 4),
     ],
 )
 def test_chips_share_a_part_only_while_it_is_small(chips, sizes, expected):
     assert [part.rows for part in plan(large(chips, sizes)).parts] == expected
-
-
-def asked_for(sizes):
-    """Threads and memory of the jobs of one chip with `sizes` thousand rows."""
-    work = plan(large(1, sizes))
-    rule = work.rule("tables/{sweep}/part-{part}.parquet")
-    assert callable(rule.threads)
-    assert callable(rule.memory_mb)
-    jobs = [SimpleNamespace(sweep=part.sweep, part=f"{part.number:05d}") for part in work.parts]
-    return [(int(rule.threads(job)), int(rule.memory_mb(job))) for job in jobs]
-
-
-def test_a_job_asks_for_what_its_rows_need():
-    (small,), (middle,), (most,), beyond = (
-        asked_for(sizes) for sizes in (1, 3_000, 20_000, 1_000_000)
-    )
-    assert small[1] < middle[1] < most[1]
-    assert len(beyond) == 50
-    assert max(memory for _, memory in beyond) < most[1]
-
-
-def test_few_large_parts_have_two_threads_each_and_many_have_one():
-    assert [
-        [threads for threads, _ in asked_for(sizes)] for sizes in (1, 3_000, 20_000, 40_000)
-    ] == [[1], [1], [2], [2, 2]]
-    assert {threads for threads, _ in asked_for(80_000)} == {1}
 
 
 def test_parts_together_are_the_table():

@@ -39,7 +39,7 @@ def stale(folder, specs, cache=None):
     """The stale outputs, each with the reason."""
     cache = cache or FileCache(folder / "known")
     planned = {
-        name: Output(name, "", spec, recorded_inputs=name in ("bundle", "rooflines.xlsx"))
+        name: Output(name, spec, recorded_inputs=name in ("bundle", "rooflines.xlsx"))
         for name, spec in specs.items()
     }
     outputs = stale_outputs(folder, planned, cache, lambda _: None)

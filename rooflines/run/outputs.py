@@ -5,24 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, Self
 
 from rooflines.results.folders import CHARTS, FOLDERS, INDEX
+from rooflines.run.code import code_digest
 
-Asked = Callable[[object], int | str]
-"""What Snakemake asks of a rule with wildcards."""
-
-LARGE_ROWS = 8_000_000
-"""A part of this many rows gets two threads [1]; a smaller one spends too much time starting."""
-
-MANY_LARGE = 4
-"""From this many large parts on, each gets one thread: together they fill the cores [1]."""
-
-MEMORY_MB_PER_THREAD = 150
-"""Memory for the data of each further thread of a part's job [MB]."""
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 CHARTS_PER_PROCESS = 3
 """Charts that are worth a process of their own: its start takes as long as half a chart [1]."""
@@ -37,10 +28,8 @@ class Output:
 
     Attributes:
         path: Its path below the results.
-        job: The function that makes it, such as `run.jobs.write_part`.
         spec: Everything it depends on besides its inputs, as JSON.
         inputs: The outputs that its job reads, by their name in its rule.
-        memory_mb: Most memory of its job [MB].
         rows: Its rows, of a part of a table [1].
         sweep, number: The sweep and the number of a part.
         recorded_inputs: Whether its record has its inputs: then it is made again when their content
@@ -48,27 +37,29 @@ class Output:
     """
 
     path: str
-    job: str
     spec: str
     inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    memory_mb: int = 500
     rows: int = 0
     sweep: str = ""
     number: int = 0
     recorded_inputs: bool = False
 
+    @classmethod
+    def of(cls, path: str, job: str, content: Mapping[str, object], **fields: Any) -> Self:  # noqa: ANN401, of the fields
+        """An output whose spec is some content, and a digest of the code of its job.
+
+        Args:
+            path: Its path below the results.
+            job: The function that makes it, such as `run.jobs.write_part`.
+            content: What it depends on.
+            fields: The other attributes.
+        """
+        return cls(path, as_param({"code": code_digest(job), **content}), **fields)
+
     @property
     def folder(self) -> str:
         """The first folder of its path."""
         return self.path.partition("/")[0]
-
-
-class Rule(NamedTuple):
-    """The answers to a rule of the workflow; functions where its output has wildcards."""
-
-    spec: str | Asked
-    threads: int | Asked
-    memory_mb: int | Asked
 
 
 @dataclass(frozen=True)
@@ -89,6 +80,14 @@ class Plan:
     def spec(self, path: str) -> str:
         """What an output depends on, as JSON; empty if the config has no such output."""
         return self.by_path[path].spec if path in self.by_path else ""
+
+    def spec_of(self, path: str) -> Callable[[Any], str]:
+        """What each output of a rule depends on, as a function of the rule's wildcards.
+
+        Args:
+            path: The output's path below the results, with wildcards as in the rule.
+        """
+        return lambda wildcards: self.spec(path.format(**dict(wildcards.items())))
 
     def inputs(self, path: str) -> dict[str, list[str]]:
         """The inputs of an output, as its rule has them."""
@@ -117,42 +116,6 @@ class Plan:
         """The list of the parts in each folder of tables, as JSON."""
         return {folder: self.spec(f"{folder}/{INDEX}") for folder in FOLDERS}
 
-    def rule(self, path: str) -> Rule:
-        """The answers to the rule of an output.
-
-        Args:
-            path: Its path below the results, with wildcards as in the rule.
-        """
-        if "{" not in path:
-            output = self.by_path[path]
-            return Rule(output.spec, 1, output.memory_mb)
-
-        def of(wildcards: object) -> Output:
-            return self.by_path[path.format(**vars_of(wildcards))]
-
-        def memory_mb(wildcards: object) -> int:
-            further = self._threads(of(wildcards)) - 1
-            return of(wildcards).memory_mb + MEMORY_MB_PER_THREAD * further
-
-        return Rule(
-            lambda wildcards: of(wildcards).spec,
-            lambda wildcards: self._threads(of(wildcards)),
-            memory_mb,
-        )
-
-    def _threads(self, output: Output) -> int:
-        """Threads of the job of a part [1]."""
-        many = self._large.get(output.folder, 0) >= MANY_LARGE
-        return 2 if output.rows >= LARGE_ROWS and not many else 1
-
-    @cached_property
-    def _large(self) -> Mapping[str, int]:
-        """Large parts by folder [1]."""
-        counts: dict[str, int] = {}
-        for output in self.outputs:
-            counts[output.folder] = counts.get(output.folder, 0) + (output.rows >= LARGE_ROWS)
-        return counts
-
     def families(self) -> list[str]:
         """The families of charts that are drawn."""
         return [path.partition("/")[2] for path in self.paths(CHARTS)]
@@ -174,12 +137,6 @@ class Plan:
         """Processes that draw the charts [1]; Snakemake starts no more than there are cores."""
         families = json.loads(self.charts_spec())["families"].values()
         return max(1, -(-sum(len(family["charts"]) for family in families) // CHARTS_PER_PROCESS))
-
-
-def vars_of(wildcards: object) -> dict[str, str]:
-    """Wildcards of a job by name; Snakemake's and any other namespace."""
-    items = getattr(wildcards, "items", None)
-    return dict(items()) if items else vars(wildcards)
 
 
 def as_param(recipe: object) -> str:

@@ -10,15 +10,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rooflines.results.folders import LAYERS
-from rooflines.run.code import code_digest
-from rooflines.run.outputs import Output, as_param
+from rooflines.run.outputs import Output
 from rooflines.sweep.recipes import recipe_of
 from rooflines.sweep.step_recipes import model_recipe
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.sweep import Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
 AnySweep: TypeAlias = Sweep | ModelSweep
 """A sweep of operations or of whole models."""
@@ -28,10 +27,6 @@ ROWS_TOGETHER = 36_000
 
 Smaller parts take longer to start than to write, and compress less.
 """
-
-MEMORY_MB, MEMORY_MB_PER_MILLION, MILLIONS_IN_MEMORY = 450, 50, 4
-"""Memory of a job of one thread [MB], for each million rows that wait to be written [MB], and how
-many millions may wait [1]."""
 
 
 def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
@@ -54,7 +49,14 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
         offset = sum(u.rows for u in earlier if u.model in models and u.chip in chips) - first
         rows = _rows_within(own, start - first, stop - first)
         place = {"start": start + offset, "stop": stop + offset, "row": row, "rows": rows}
-        yield part(folder, number, {**recipe, **place})
+        yield Output.of(
+            f"{folder}/{sweep.name}/part-{number:05d}.parquet",
+            "run.jobs.write_part",
+            {"folder": folder, **recipe, **place},
+            rows=rows,
+            sweep=sweep.name,
+            number=number,
+        )
         row += rows
 
 
@@ -67,31 +69,6 @@ def whole_recipe(
         return recipe_of(sweep, used)
     shown = [name for name in sweep.models if models is None or name in models]
     return model_recipe(sweep, shown, used)
-
-
-JOB = "run.jobs.write_part"
-"""The job of every part."""
-
-
-def part(folder: str, number: int, recipe: Mapping[str, object]) -> Output:
-    """A part of a table.
-
-    Args:
-        folder: The folder of the table.
-        number: The part's number, from 0.
-        recipe: The recipe of its rows, and its place in them.
-    """
-    sweep, rows = str(recipe["sweep"]), int(str(recipe["rows"]))
-    millions = min(-(-rows // 1_000_000), MILLIONS_IN_MEMORY)
-    return Output(
-        path=f"{folder}/{sweep}/part-{number:05d}.parquet",
-        job=JOB,
-        spec=as_param({"code": code_digest(JOB), "folder": folder, **recipe}),
-        memory_mb=MEMORY_MB + MEMORY_MB_PER_MILLION * millions,
-        rows=rows,
-        sweep=sweep,
-        number=number,
-    )
 
 
 class Unit(NamedTuple):

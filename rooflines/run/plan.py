@@ -109,8 +109,7 @@ def _indexes(parts: Sequence[Output]) -> Iterator[Output]:
             for part in parts
             if part.folder == folder
         ]
-        job = "results.table_index.write_indexes"
-        yield Output(f"{folder}/{INDEX}", job, as_param(rows), inputs)
+        yield Output(f"{folder}/{INDEX}", as_param(rows), inputs)
 
 
 def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
@@ -119,15 +118,15 @@ def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     every: list[AnySweep] = [*sweeps, *model_sweeps]
     recipes = [whole_recipe(sweep) for sweep in sweeps]
     of_models = [whole_recipe(sweep) for sweep in model_sweeps]
-    yield _made(THRESHOLDS, "run.solving.write_thresholds", {"sweeps": recipes}, memory_mb=1000)
+    yield Output.of(THRESHOLDS, "run.solving.write_thresholds", {"sweeps": recipes})
     if model_sweeps:
         job = "run.solving.write_model_thresholds"
-        yield _made(MODEL_THRESHOLDS, job, {"sweeps": of_models}, memory_mb=1500)
+        yield Output.of(MODEL_THRESHOLDS, job, {"sweeps": of_models})
     skipped = {
         "rows": skipped_records(every),
         "sweeps": [*recipes, *of_models],
     }
-    yield _made(SKIPPED, "run.jobs.write_skipped", skipped)
+    yield Output.of(SKIPPED, "run.jobs.write_skipped", skipped)
     summed = {
         "of": [_summarized(sweep, parts) for sweep in every],
         "sweeps": [*recipes, *of_models],
@@ -135,9 +134,9 @@ def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     counted = [part for part in parts if part.folder in (TABLES, MODELS)]
     inputs = {"tables": _paths(counted), **_thresholds(config)}
     job = "results.summary.write_summary"
-    yield _made(SUMMARY, job, summed, memory_mb=1000, inputs=inputs)
+    yield Output.of(SUMMARY, job, summed, inputs=inputs)
     job = "results.catalogue_frames.write_model_shapes"
-    yield _made(MODEL_SHAPES, job, {"models": shape_rows()})
+    yield Output.of(MODEL_SHAPES, job, {"models": shape_rows()})
 
 
 def _measured(config: Config) -> Iterator[Output]:
@@ -146,30 +145,29 @@ def _measured(config: Config) -> Iterator[Output]:
     job = "run.measured_jobs.write_measured"
     for recipe in recipes:
         path = f"{MEASURED}/{recipe['measurement']}.parquet"
-        yield _made(path, job, {"measurements": [recipe]}, memory_mb=2000)
+        yield Output.of(path, job, {"measurements": [recipe]})
     job = "run.measured_jobs.write_measured_summary"
     inputs = {"tables": _timings(config)}
     for path in MEASURED_SUMMARIES if recipes else ():
-        yield _made(path, job, {"measurements": recipes}, memory_mb=2000, inputs=inputs)
+        yield Output.of(path, job, {"measurements": recipes}, inputs=inputs)
 
 
 def _faces(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     """The workbook, charts and site."""
     thresholds = _thresholds(config)
     job = "workbook.workbook.write_workbook"
-    yield _made(WORKBOOK, job, {}, memory_mb=1000, inputs=thresholds, recorded_inputs=True)
+    yield Output.of(WORKBOOK, job, {}, inputs=thresholds, recorded_inputs=True)
     families: dict[str, list[Spec]] = {}
     for chart in config.charts:
         families.setdefault(chart.family, []).append(chart)
     inputs = {"tables": _charted(config, parts), **thresholds}
     for family, charts in families.items():
-        job = "run.drawing_jobs.draw_charts"
         spec = {
             "formats": config.formats,
             "charts": [chart.plain() for chart in charts],
             "digests": [_chart_digest(config, chart) for chart in charts],
         }
-        yield Output(f"{CHARTS}/{family}", job, as_param(spec), inputs)
+        yield Output(f"{CHARTS}/{family}", as_param(spec), inputs)
     site = {
         "site": config.site,
         "config": config.plain,
@@ -191,22 +189,7 @@ def _faces(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
         "timings": _timings(config),
     }
     job = "run.drawing_jobs.write_site"
-    code = code_digest("site.site.write_bundle")
-    yield Output(SITE, job, as_param({"code": code, **site}), inputs, 1000, recorded_inputs=True)
-
-
-def _made(  # noqa: PLR0913, the fields of an output
-    path: str,
-    job: str,
-    spec: Mapping[str, object],
-    *,
-    memory_mb: int = 500,
-    inputs: Mapping[str, Sequence[str]] | None = None,
-    recorded_inputs: bool = False,
-) -> Output:
-    """An output whose spec has the digest of the code of its job."""
-    whole = as_param({"code": code_digest(job), **spec})
-    return Output(path, job, whole, inputs or {}, memory_mb, recorded_inputs=recorded_inputs)
+    yield Output.of(SITE, job, site, inputs=inputs, recorded_inputs=True)
 
 
 def _paths(parts: Iterable[Output]) -> list[str]:

@@ -184,5 +184,5 @@ class ModelSweepConfig(Entry):
     layers: bool = Field(
         default=True, description="whether to write the table of kernels, ten times as long"
     )
-    rows_per_part: RowsPerPart = 20_000_000
+    rows_per_part: RowsPerPart = 5_000_000
     compression: Compression = "lz4"

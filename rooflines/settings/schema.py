@@ -206,7 +206,7 @@ class SweepConfig(Entry):
             "are always stored"
         ),
     )
-    rows_per_part: RowsPerPart = 20_000_000
+    rows_per_part: RowsPerPart = 5_000_000
     compression: Compression = "zstd"
 
     @cached_property

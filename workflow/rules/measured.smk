@@ -14,7 +14,7 @@ rule measured:
     resources:
         mem_mb=2000,
     params:
-        spec=plan.rule("measured/{measurement}.parquet").spec,
+        spec=plan.spec_of("measured/{measurement}.parquet"),
     run:
         run_job("run.measured_jobs.write_measured", log[0], threads, params.spec, output.table)
 

@@ -9,11 +9,11 @@ rule model_table:
         table="<results>/models/{sweep}/part-{part}.parquet",
     log:
         "<results>/logs/model_table/{sweep}/part-{part}.log",
-    threads: plan.rule("models/{sweep}/part-{part}.parquet").threads
+    threads: 1
     resources:
-        mem_mb=plan.rule("models/{sweep}/part-{part}.parquet").memory_mb,
+        mem_mb=650,
     params:
-        spec=plan.rule("models/{sweep}/part-{part}.parquet").spec,
+        spec=plan.spec_of("models/{sweep}/part-{part}.parquet"),
     run:
         run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
 
@@ -24,11 +24,11 @@ rule layer_table:
         table="<results>/layers/{sweep}/part-{part}.parquet",
     log:
         "<results>/logs/layer_table/{sweep}/part-{part}.log",
-    threads: plan.rule("layers/{sweep}/part-{part}.parquet").threads
+    threads: 1
     resources:
-        mem_mb=plan.rule("layers/{sweep}/part-{part}.parquet").memory_mb,
+        mem_mb=650,
     params:
-        spec=plan.rule("layers/{sweep}/part-{part}.parquet").spec,
+        spec=plan.spec_of("layers/{sweep}/part-{part}.parquet"),
     run:
         run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
 

@@ -7,11 +7,11 @@ rule sweep_table:
         table="<results>/tables/{sweep}/part-{part}.parquet",
     log:
         "<results>/logs/sweep_table/{sweep}/part-{part}.log",
-    threads: plan.rule("tables/{sweep}/part-{part}.parquet").threads
+    threads: 1
     resources:
-        mem_mb=plan.rule("tables/{sweep}/part-{part}.parquet").memory_mb,
+        mem_mb=650,
     params:
-        spec=plan.rule("tables/{sweep}/part-{part}.parquet").spec,
+        spec=plan.spec_of("tables/{sweep}/part-{part}.parquet"),
     run:
         run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
 
