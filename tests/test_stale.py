@@ -20,11 +20,11 @@ from rooflines.results import records
 from rooflines.results.atomic import LEFTOVER, atomic_folder, write_bytes
 from rooflines.results.tables import write_parquet
 from rooflines.results.write_errors import unwritable
-from rooflines.run import foreign, guard
+from rooflines.run import guard
 from rooflines.run.jobs import write_skipped
 from rooflines.run.lock import STATE, ActiveRun, RunLock
 from rooflines.run.outputs import Output
-from rooflines.run.stale import FileCache, stale_outputs
+from rooflines.run.stale import FileCache, in_the_way, stale_outputs, temporary_outputs
 
 
 def recorded_file(folder, name="skipped.csv"):
@@ -191,7 +191,7 @@ def test_files_of_others_beside_outputs_are_left_alone(tmp_path):
     ]
     for path in left:
         path.write_text("partial")
-    assert set(foreign.temporary_outputs(tmp_path, expected)) == set(left[1:])
+    assert set(temporary_outputs(tmp_path, expected)) == set(left[1:])
 
 
 def test_a_table_whose_record_was_lost_is_made_again(tmp_path):
@@ -211,7 +211,7 @@ def test_every_folder_of_results_is_looked_at(name, tmp_path):
         tmp_path / "results" / output
         for output in ("tables/t/part-00000.parquet", "charts/roofline", "bundle")
     ]
-    assert foreign.in_the_way(tmp_path / "results", outputs) == [tmp_path / name]
+    assert in_the_way(tmp_path / "results", outputs) == [tmp_path / name]
 
 
 @pytest.mark.parametrize("name", [".snakemake", ".snakemake/rooflines"])

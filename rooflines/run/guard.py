@@ -19,9 +19,17 @@ from rooflines.results.config_file import record_config
 from rooflines.results.folders import CHARTS, CHARTS_DIGEST
 from rooflines.results.records import FOLDER
 from rooflines.results.write_errors import no_folder, refusal, unwritable
-from rooflines.run.foreign import in_the_way, not_ours, temporary_outputs
 from rooflines.run.lock import STATE, acquire, run_lock, snakemake_lock_exists
-from rooflines.run.stale import FileCache, StaleOutput, fingerprint, messages, stale_outputs
+from rooflines.run.stale import (
+    FileCache,
+    StaleOutput,
+    fingerprint,
+    in_the_way,
+    messages,
+    not_ours,
+    stale_outputs,
+    temporary_outputs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
