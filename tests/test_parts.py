@@ -11,7 +11,7 @@ from rooflines.results import tables
 from rooflines.run import code
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
-from rooflines.run.storage import unless_stored
+from rooflines.run.workflow import unless_stored
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import OperationTable
 

@@ -1,4 +1,4 @@
-"""The entry of the workflow: the config of a run, its checks, and the handlers of its log."""
+"""The entry of the workflow: config and checks of a run, handlers of its log, object storage."""
 
 import argparse
 import gc
@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -75,11 +75,8 @@ def check_configfiles(arguments: Sequence[str]) -> None:
     Raises:
         SystemExit: A file is missing, a pipe, no YAML, or no mapping; the message is the error's.
     """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
-    files = parser.parse_known_args(arguments)[0].configfile
     try:
-        for file in files:
+        for file in _options(arguments).configfile:
             require_regular_file(Path(file))
             if not isinstance(read_yaml(file), dict):
                 load_config(file)
@@ -99,15 +96,17 @@ def require_regular_file(file: Path) -> None:
         raise RooflinesError("", problem, fix, file=str(file))
 
 
-def directory_of(arguments: Sequence[str]) -> Path:
-    """The folder that Snakemake works in.
-
-    Args:
-        arguments: Its command line.
-    """
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of Snakemake's command line that are read before Snakemake does."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
     parser.add_argument("--directory", "-d", type=Path, default=Path())
-    folder: Path = parser.parse_known_args(arguments)[0].directory
+    return parser.parse_known_args(arguments)[0]
+
+
+def directory_of(arguments: Sequence[str]) -> Path:
+    """The folder that Snakemake works in, by its command line."""
+    folder: Path = _options(arguments).directory
     return folder
 
 
@@ -227,6 +226,41 @@ def say_ending(plan: Plan, workflow: Workflow) -> None:
     quiet = Quietness.ALL in (workflow.output_settings.quiet or ())
     if everything and not quiet and not workflow.storage_settings.default_storage_provider:
         print(ending(plan, workflow.pathvars.apply("<results>")), file=sys.stderr)
+
+
+def left_in_place(paths: Iterable[str], workflow: Workflow) -> list[str]:
+    """Inputs that a job only waits for: they are not downloaded from object storage.
+
+    Args:
+        paths: The inputs.
+        workflow: Snakemake's workflow object.
+
+    Returns:
+        The inputs, with a flag each if they are in object storage.
+    """
+    inputs = [workflow.modifier.path_modifier.modify(path) for path in paths]
+    for path in inputs:
+        if stored := getattr(path, "flags", {}).get("storage_object"):
+            stored.retrieve = False
+    return inputs
+
+
+def unless_stored(paths: Iterable[str], names: Container[str], workflow: Workflow) -> list[str]:
+    """Outputs of a full run, without those that it makes on a disk only.
+
+    The job of the summary reads all tables, and would download every one of them.
+
+    Args:
+        paths: The outputs.
+        names: The file names of those that are made on a disk only.
+        workflow: Snakemake's workflow object.
+    """
+
+    def stored(path: str) -> bool:
+        modified = workflow.modifier.path_modifier.modify(path)
+        return bool(getattr(modified, "flags", {}).get("storage_object"))
+
+    return [path for path in paths if path.rpartition("/")[2] not in names or not stored(path)]
 
 
 def end_timers() -> None:

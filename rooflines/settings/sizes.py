@@ -20,7 +20,7 @@ LONGEST_AXIS = 2**20
 
 HALF = Fraction(1, 2)
 
-SNAP = Fraction(1, 10**9)
+SNAP = Decimal("1e-9")
 """Relative tolerance at the end of a geometric range [1]: powers of a decimal rarely hit it."""
 
 TERM = Context(prec=60)
@@ -140,7 +140,8 @@ def _range(written: Mapping[str, object]) -> tuple[int, Spelt]:
         raise RooflinesError("", problem, "let `to` be at least `from`")
     if "step" in bounds:
         count = int((stop - start) // bounds["step"]) + 1
-        return count, partial(stepped, start, bounds["step"], count)
+        return count, partial(_stepped, start, bounds["step"], count)
+    ratio = _decimal(stop / start)
     if "count" in bounds:
         with placed("count"):
             count = whole(written["count"])
@@ -148,16 +149,18 @@ def _range(written: Mapping[str, object]) -> tuple[int, Spelt]:
             problem = f"is 1, but the range runs from {written['from']} to {written['to']}"
             fix = "ask for at least 2 sizes, the first and the last"
             raise RooflinesError("count", problem, fix)
-        return count, partial(spread, decimal(start), decimal(stop), count)
-    factor = bounds["factor"]
-    if factor <= 1:
-        problem = f"is {quote(written['factor'])}, so the range never ends"
-        raise RooflinesError("factor", problem, "choose a factor above 1")
-    steps, snapped = (
-        math.log(stop / start * edge) / math.log1p(factor - 1) for edge in (1, 1 + SNAP)
-    )
-    count = min(math.floor(snapped), math.floor(steps) + 1) + 1
-    return count, partial(powers, decimal(start), decimal(factor), decimal(stop))
+        factor = TERM.exp(TERM.divide(TERM.ln(ratio), max(count - 1, 1)))
+    else:
+        if bounds["factor"] <= 1:
+            problem = f"is {quote(written['factor'])}, so the range never ends"
+            raise RooflinesError("factor", problem, "choose a factor above 1")
+        factor = _decimal(bounds["factor"])
+        steps, snapped = (
+            TERM.divide(TERM.ln(TERM.multiply(ratio, edge)), TERM.ln(factor))
+            for edge in (Decimal(1), 1 + SNAP)
+        )
+        count = min(int(snapped), int(steps) + 1) + 1
+    return count, partial(_powers, _decimal(start), factor, count, _decimal(stop))
 
 
 def _tokens(written: Mapping[str, object]) -> int:
@@ -175,54 +178,29 @@ def _tokens(written: Mapping[str, object]) -> int:
     return int(tokens)
 
 
-def stepped(start: Fraction, step: Fraction, count: int) -> Iterator[int]:
-    """`count` sizes from `start`, each a step above the one before, rounded."""
+def _stepped(start: Fraction, step: Fraction, count: int) -> Iterator[int]:
+    """`count` sizes from `start`, each a step above the one before, rounded, a half upwards."""
     parts = math.lcm(start.denominator, step.denominator)
     first, ahead = int(start * parts), int(step * parts)
-    return (rounded(first + ahead * index, parts) for index in range(count))
+    return ((2 * (first + ahead * index) + parts) // (2 * parts) for index in range(count))
 
 
-def rounded(numerator: int, denominator: int) -> int:
-    """The whole number nearest to a fraction, a half upwards, without the cost of a fraction."""
-    return (2 * numerator + denominator) // (2 * denominator)
+def _powers(start: Decimal, factor: Decimal, count: int, stop: Decimal) -> Iterator[int]:
+    """`count` sizes from `start`, each a factor above the one before, rounded, a half upwards.
+
+    The last one is `stop` if it is within `SNAP` of that.
+    """
+    term = start
+    for index in range(count):
+        last = 0 < index == count - 1 and abs(stop - term) <= SNAP * stop
+        exact_term = NEAREST.plus(stop if last else term)
+        yield int(exact_term.to_integral_value(ROUND_HALF_UP))
+        term = TERM.multiply(term, factor)
 
 
-def decimal(value: Fraction) -> Decimal:
+def _decimal(value: Fraction) -> Decimal:
     """A fraction as a term of a geometric range."""
     return TERM.divide(Decimal(value.numerator), Decimal(value.denominator))
-
-
-def nearest(term: Decimal) -> int:
-    """The whole number nearest to a term, a half upwards."""
-    return int(NEAREST.plus(term).to_integral_value(ROUND_HALF_UP))
-
-
-def powers(start: Decimal, factor: Decimal, stop: Decimal) -> Iterator[int]:
-    """`start`, `start * factor`, ... up to `stop`, rounded.
-
-    A term at the end that is within `SNAP` of `stop` is `stop`.
-    """
-    snap = TERM.multiply(stop, decimal(SNAP))
-    term, following = start, TERM.multiply(start, factor)
-    while following <= stop:
-        yield nearest(term)
-        term, following = following, TERM.multiply(following, factor)
-    if following - stop <= snap:
-        yield nearest(term)
-        yield nearest(stop)
-    else:
-        yield nearest(stop if start < term and stop - term <= snap else term)
-
-
-def spread(start: Decimal, stop: Decimal, count: int) -> Iterator[int]:
-    """`count` sizes from `start` to `stop`, each the same factor above the one before, rounded."""
-    steps = Decimal(max(count - 1, 1))
-    factor = TERM.exp(TERM.divide(TERM.ln(TERM.divide(stop, start)), steps))
-    term = start
-    for _ in range(count - 1):
-        yield nearest(term)
-        term = TERM.multiply(term, factor)
-    yield nearest(stop)
 
 
 SIZES_SCHEMA: Any = {
