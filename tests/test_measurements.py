@@ -23,7 +23,7 @@ from rooflines.model.measured_columns import (
     measured_columns,
 )
 from rooflines.settings.measurements import AboutTimings
-from rooflines.settings.site import SiteConfig
+from rooflines.settings.schema import SiteConfig
 
 HEAD = "chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds\n"
 BF16 = "trtllm,bf16,bf16,bf16,bf16"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
+from rooflines.basics.errors import RooflinesError, check_known, close_to, quote
 from rooflines.basics.numbers import whole
 from rooflines.catalogue.chips import base_chips
 from rooflines.catalogue.entries import Efficiency
@@ -16,6 +16,7 @@ from rooflines.settings.lists import (
     NETWORK_SCHEMA,
     Listed,
     listed,
+    names,
     networks,
     one_or_many,
     unique,
@@ -33,22 +34,6 @@ NO_FLOATS = {
     "floats": "is gone: tables store Float64; fewer metrics, such as `columns: core`, save bytes"
 }
 """Keys of a sweep that earlier versions had, and what a message says of them."""
-
-
-def names(value: object) -> object:
-    """A list of names; anything else as it is.
-
-    Raises:
-        RooflinesError: One of them is no text.
-    """
-    fix = "write a name, in quotes if YAML reads it as a number"
-    with Mistakes() as mistakes:
-        for index, name in enumerate(value if isinstance(value, list) else []):
-            if not isinstance(name, str):
-                mistakes.add(
-                    RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", fix)
-                )
-    return value
 
 
 def metrics_in(known: Sequence[str], core: Sequence[str]) -> Callable[[object], object]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BeforeValidator
 from pydantic_core.core_schema import no_info_before_validator_function
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
@@ -17,6 +18,8 @@ from rooflines.model.network import BETWEEN, PAIR, axes_text, parse_axes
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import CoreSchema
+
+    from rooflines.catalogue.forms import Entry
 
 LONGEST_LIST = 100_000
 
@@ -105,6 +108,33 @@ def unique(values: object) -> object:
                     )
                 seen.add(key)
     return values
+
+
+def names(value: object) -> object:
+    """A list of names; anything else as it is.
+
+    Raises:
+        RooflinesError: One of them is no text.
+    """
+    fix = "write a name, in quotes if YAML reads it as a number"
+    with Mistakes() as mistakes:
+        for index, name in enumerate(value if isinstance(value, list) else []):
+            if not isinstance(name, str):
+                mistakes.add(
+                    RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", fix)
+                )
+    return value
+
+
+DISTINCT = BeforeValidator(lambda value: unique(names(value)))
+"""Annotates a list of names, each once."""
+
+
+def text_or(form: type[Entry]) -> BeforeValidator:
+    """Annotates text, or the entry that a mapping describes."""
+    return BeforeValidator(
+        lambda value: value if isinstance(value, str) else form.model_validate(value)
+    )
 
 
 def numbers_of_chips(value: object) -> object:

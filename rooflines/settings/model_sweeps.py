@@ -28,9 +28,8 @@ from rooflines.settings.fields import (
     RowsPerPart,
     metrics_in,
     metrics_schema,
-    names,
 )
-from rooflines.settings.lists import Listed, unique
+from rooflines.settings.lists import DISTINCT, Listed
 from rooflines.settings.sizes import GridSizes  # noqa: TC001, pydantic reads it at run time
 
 AXES = ("B", "S", "chips")
@@ -75,11 +74,8 @@ def _model(value: object) -> object:
 
 
 def _grid(value: object) -> object:
-    if not isinstance(value, Mapping):
-        fix = "write B: [1, 8, 64] and S: [1024, 8192]"
-        raise RooflinesError("", f"is {quote(value)}, which is no mapping", fix)
     with Mistakes() as mistakes:
-        for letter in value:
+        for letter in value if isinstance(value, Mapping) else ():
             if letter not in ("B", "S", "T"):
                 fix = "write B sequences, S tokens of context and, if wanted, T new tokens"
                 mistakes.add(
@@ -160,7 +156,7 @@ class ModelSweepConfig(Entry):
     targets: Targets | None = Field(None, description="latencies that the largest batch must keep")
     thresholds: Annotated[
         list[Literal["B", "S", "chips"]],
-        BeforeValidator(lambda value: unique(names(value))),
+        DISTINCT,
         WithJsonSchema({"type": "array", "items": {"enum": list(AXES)}, "uniqueItems": True}),
     ] = Field(
         ["B"],

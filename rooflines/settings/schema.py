@@ -6,7 +6,6 @@ The JSON Schema for editors is generated from these types. Keys and types are ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -34,19 +33,18 @@ from rooflines.settings.fields import (
     RowsPerPart,
     metrics_in,
     metrics_schema,
-    names,
 )
 from rooflines.settings.lists import (
     COUNT_SCHEMA,
+    DISTINCT,
     SHARDS_SCHEMA,
     Listed,
     numbers_of_chips,
-    unique,
+    text_or,
 )
 from rooflines.settings.measurements import MeasurementConfig  # noqa: TC001, the same
 from rooflines.settings.model_sweeps import ModelSweepConfig  # noqa: TC001, the same
 from rooflines.settings.shapes import Shapes  # noqa: TC001, pydantic reads it at run time
-from rooflines.settings.site import SiteConfig  # noqa: TC001, the same
 from rooflines.settings.sizes import GridSizes  # noqa: TC001, the same
 
 METRIC_NAMES = [column.name for column in METRICS]
@@ -58,44 +56,6 @@ def _no_wildcard(path: str) -> str:
         problem = f"is {quote(path)}, which has braces: Snakemake takes them for a wildcard"
         raise RooflinesError("", problem, "give a path without braces")
     return path
-
-
-def _solved(value: object) -> object:
-    if value is not None and not isinstance(value, list):
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is no list",
-            "write a list such as [B], or [] for nothing",
-        )
-    return unique(names(value))
-
-
-def _grid(value: object) -> object:
-    if value is not None and not isinstance(value, Mapping):
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is no mapping",
-            "write each dimension with its sizes, such as B: [1, 2, 4]",
-        )
-    return value
-
-
-def _combination(value: object) -> str | Combination:
-    if isinstance(value, str | Combination):
-        return value
-    if not isinstance(value, Mapping):
-        fix = "write a name of the dtype catalogue, or {x: , w: , out: , compute: }"
-        raise RooflinesError("", f"is {quote(value)}, which is no dtype combination", fix)
-    return Combination.model_validate(value)
-
-
-def _sharding(value: object) -> str | LongSharding:
-    if isinstance(value, str | LongSharding):
-        return value
-    if not isinstance(value, Mapping):
-        fix = f"use one of {', '.join(SHARDINGS)}, or {{split: , first: , then: }}"
-        raise RooflinesError("", f"is {quote(value)}, which is no sharding", fix)
-    return LongSharding.model_validate(value)
 
 
 class Combination(NamedCombination):
@@ -115,10 +75,8 @@ class LongSharding(Entry):
 
 
 SHARDING_SCHEMA = {"anyOf": [{"enum": list(SHARDINGS)}, LongSharding.model_json_schema()]}
-Dtypes = Annotated[str | Combination, BeforeValidator(_combination)]
-Shardings = Annotated[
-    str | LongSharding, BeforeValidator(_sharding), WithJsonSchema(SHARDING_SCHEMA)
-]
+Dtypes = Annotated[str | Combination, text_or(Combination)]
+Shardings = Annotated[str | LongSharding, text_or(LongSharding), WithJsonSchema(SHARDING_SCHEMA)]
 
 
 class SweepConfig(Entry):
@@ -130,7 +88,7 @@ class SweepConfig(Entry):
         description=f"{', '.join(OPERATIONS)}, or an einsum of two operands such as 'BD,DF->BF'",
         examples=[*OPERATIONS, "BD,DF->BF"],
     )
-    grid: Annotated[dict[str, GridSizes] | None, BeforeValidator(_grid)] = Field(
+    grid: dict[str, GridSizes] | None = Field(
         None, description="the sizes of each dimension; every combination is a row"
     )
     dtypes: Annotated[list[Dtypes], Listed()] = Field(
@@ -181,7 +139,7 @@ class SweepConfig(Entry):
     efficiency: Reached = None
     calibration: Calibrated = None
     on_unsupported: OnUnsupported = "skip"
-    thresholds: Annotated[list[str] | None, BeforeValidator(_solved)] = Field(
+    thresholds: Annotated[list[str] | None, DISTINCT] = Field(
         None,
         description=(
             f"what to solve for: dimensions, {SHARDS}, and rates ({', '.join(RATES)}); [] for "
@@ -213,6 +171,38 @@ class SweepConfig(Entry):
     def plain(self) -> dict[str, Any]:
         """The sweep as JSON, defaults filled in."""
         return self.model_dump()
+
+
+SCHEMES = ("https://", "http://")
+"""Beginnings of the addresses that a page links to."""
+
+
+def _address(value: object) -> object:
+    if not isinstance(value, str) or not value.startswith(SCHEMES):
+        problem = f"is {quote(value)}, which is no address of the web"
+        raise RooflinesError("", problem, f"begin it with {SCHEMES[0]}")
+    return value
+
+
+Address = Annotated[
+    str,
+    BeforeValidator(_address),
+    WithJsonSchema({"type": "string", "pattern": "^https?://"}),
+]
+
+
+class SiteConfig(Entry):
+    """What the site says of itself and links to; what is left out is not shown."""
+
+    title: Text | None = Field(None, description="its title, at the top of every page")
+    author: Text | None = Field(None, description="who made it, at the end of every page")
+    url: Address | None = Field(
+        None, description="where its source or its home is, a link at the end of every page"
+    )
+    date: Text | None = Field(None, description="when it was made, at the end of every page")
+    tables: Address | None = Field(
+        None, description="where a copy of results/tables is published; the site lists its files"
+    )
 
 
 WITH_SWEEPS: Any = {
