@@ -21,6 +21,7 @@ from plain_files import plain_file
 from rooflines import RooflinesError, models
 from rooflines.catalogue.forms import checked
 from rooflines.models.library import CONVENTIONS, model_entries, read
+from rooflines.models.reach import AttentionReach
 from rooflines.models.shape import Shape
 from rooflines.models.split import Split
 
@@ -105,6 +106,29 @@ def test_any_shape_has_the_counts_cache_and_work_of_the_oracle(shape, context, s
     assert models.work(groups, "flops", step) == oracle.decode_flops(shape, sequences, context)
     held = counts.total - counts.norms - counts.biases - counts.embedding - counts.unembedding
     assert models.work(groups, "weights", step) == held + counts.table
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    context=st.integers(1, 30),
+    new=st.integers(1, 30),
+    window=st.none() | st.integers(1, 40) | st.builds(oracle.Chunk, st.integers(1, 40)),
+)
+def test_pairs_and_entries_are_those_counted_one_by_one(context, new, window):
+    new = min(new, context)
+    positions = range(context - new + 1, context + 1)
+    reach = AttentionReach(window, isinstance(window, oracle.Chunk))
+    assert reach.pairs(context, new) == sum(oracle.attended(p, window) for p in positions)
+    assert reach.entries(context, new) == oracle.moved(context, new, window)
+    assert reach.kept(context) == oracle.kept(context, window)
+    assert AttentionReach.named(reach.name) == reach
+    for at in range(1, context + 1):
+        (line,) = [
+            each
+            for each in reach.lines(1, context)
+            if each.first <= at and (each.last is None or at <= each.last)
+        ]
+        assert line.constant + line.slope * at == reach.entries(at, 1)
 
 
 # ---------------------------------------------------------------- mistakes of the field

@@ -66,9 +66,9 @@ def test_counts_caches_and_reads_of_late_models(name):
     assert model.parameters().total / 1e9 == pytest.approx(total, abs=close)
     context = 131_072
     stores = stores_of(model.shape)
-    elements = [s.layers * s.elements for s in stores if not s.state and s.window is None]
+    elements = [s.layers * s.elements for s in stores if not s.state and s.reach.tokens is None]
     assert sum(elements) == per_token
-    held = [s.held(context) * (s.bits or 8) / 8e6 for s in stores if s.state or s.window]
+    held = [s.held(context) * (s.bits or 8) / 8e6 for s in stores if s.state or s.reach.tokens]
     assert sum(held) == pytest.approx(fixed, abs=0.51)
     step, groups = models.Step(1, context), model.groups("decode")
     moved = sum(g.count * g.of("cache", step) * (g.bits or 8) for g in groups if g.cache)

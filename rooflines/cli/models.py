@@ -119,7 +119,8 @@ def _layers(model: Model) -> str:
     sizes = " ".join(key if size is True else f"{key}={size}" for key, size in attention.items())
     text += f", {shape.attention.kind} {sizes}"
     if shape.window is not None:
-        text += f", a window of {shape.window.tokens:,} in {shape.window.layers} layers"
+        kind = "chunks" if shape.window.chunked else "a window"
+        text += f", {kind} of {shape.window.tokens:,} in {shape.window.layers} layers"
     if shape.sparse is not None:
         sparse = shape.sparse
         text += f", {sparse.tokens:,} chosen tokens in {sparse.layers} layers"

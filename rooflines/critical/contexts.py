@@ -12,6 +12,7 @@ import polars as pl
 
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.critical.along import slots, summed
+from rooflines.critical.chunks import last_context
 from rooflines.critical.saturation import (
     ATTAINED,
     COLUMN,
@@ -24,13 +25,15 @@ from rooflines.critical.search import AT, first, first_in_rows
 from rooflines.model.columns import BEYOND, ENDLESS, FOUND, NEVER
 from rooflines.model.poly import WINDOWED, Poly, total
 from rooflines.model.resources import MATH, OTHERS, RESOURCES
-from rooflines.models.cache import entries_moved, pairs
 from rooflines.models.kernels import StepExtents
+from rooflines.models.reach import AttentionReach
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.critical.along import Pieces, Summand
+    from rooflines.critical.chunks import Margin
+    from rooflines.model.resources import Resource
     from rooflines.sweep.steps import StepCase
 
 
@@ -56,14 +59,16 @@ def context_ceiling(case: StepCase, new: int) -> Solution:
     For large B only what grows with B counts. Of a resource whose growth depends on the context let
     h(S) be how much more t_math grows by a sequence: h > 0 is needed. Until all windows are full h
     is concave, from then on a straight line; if that falls, h falls everywhere. t_math does not
-    fall, so resources whose growth does not depend on the context forbid short contexts only.
+    fall, so resources whose growth does not depend on the context forbid short contexts only. Where
+    attention is in chunks h is a sawtooth, and the last context is that of `chunks.last_context`:
+    between multiples of the chunk before it there may be contexts without such a batch.
 
     Args:
         case: The case.
         new: T, new tokens of each sequence: no context is smaller [1].
     """
     shape = case.model.shape
-    far = max((window for _, window in shape.windows if window is not None), default=0) + new
+    far = max((reach.tokens or 0 for reach in shape.reaches), default=0) + new
     slopes = {
         each.name: [
             poly.along("B").slope for least in case.times.by[each.bound].pieces for poly in least
@@ -76,6 +81,9 @@ def context_ceiling(case: StepCase, new: int) -> Solution:
         at = StepExtents(case.step(1, context, new))
         return max((slope.at(at) for slope in slopes[name]), default=Fraction(0))
 
+    if any(reach.chunked for reach in shape.reaches):
+        by_context = [each for each in OTHERS if _by_context(slopes[each.name])]
+        return _ceiling_in_chunks(grows, by_context, new, far - new)
     fixed: dict[str, Fraction] = {}
     last, real = Solution(ENDLESS), None
     for each in OTHERS:
@@ -121,6 +129,43 @@ def _ceiling(ahead: Callable[[int], Fraction], new: int, far: int) -> Fraction |
     return begin + ahead(begin) / fall if fall > 0 else None
 
 
+def _ceiling_in_chunks(
+    grows: Callable[[str, int], Fraction], by_context: Sequence[Resource], new: int, chunk: int
+) -> Solution:
+    """The largest context at which some large batch is compute-bound, with attention in chunks.
+
+    Args:
+        grows: What a sequence adds to the time of a resource, by the context [s].
+        by_context: Resources besides math whose growth depends on the context.
+        new: T [1].
+        chunk: Tokens of a chunk [1].
+    """
+
+    def margin(of: Resource) -> Margin:
+        """By how much more math grows by a sequence [s]."""
+        return lambda at: grows(MATH.name, at) - grows(of.name, at)
+
+    above = {each.bound: margin(each) for each in by_context}
+    least = {each.bound: margin(each) for each in OTHERS if each not in by_context}
+    last = last_context(list(above.values()), list(least.values()), new, chunk)
+    if last is None:
+        alone = last_context(list(above.values()), [], new, chunk)
+        bounds = above if alone is None else least
+        at = alone if isinstance(alone, int) else new
+        return Solution(NEVER, limit=min(bounds, key=lambda bound: bounds[bound](at)))
+    if isinstance(last, str):
+        return Solution(ENDLESS)
+    now, then = (
+        {bound: of(at) for bound, of in (above | least).items()} for at in (last, last + 1)
+    )
+    limit = min(then, key=then.__getitem__)
+    fall = Fraction(0)
+    if (last + 1 - new) % chunk:  # else a chunk ends with it
+        fall = min(now[bound] / (now[bound] - then[bound]) for bound in then if then[bound] <= 0)
+    found = Solution(FOUND, float(last + fall), last, limit)
+    return found if last < LARGEST_COUNT else Solution(BEYOND, found.exact, limit=limit)
+
+
 # ------------------------------------------------------------ where an estimate saturates
 
 
@@ -133,9 +178,10 @@ def saturated_contexts(cases: Sequence[StepCase], new_tokens: Sequence[int]) -> 
 
     Returns:
         A number for every case and T, the latter fastest; null where what a sequence adds does not
-        grow with its context, or from 2^62 on.
+        grow with its context, or from 2^62 on. With attention in chunks, that of windows of their
+        size: from it on all contexts attain it, as may some less than a chunk before.
     """
-    growths, windows = Growths(cases, new_tokens), cases[0].model.shape.windows
+    growths, reaches = Growths(cases, new_tokens), cases[0].model.shape.reaches
     extents = {"T": pl.col("T"), "pairs:": pl.col("T"), "entries:": pl.lit(1.0)}
     frame = growths.frame.with_columns(growths.value(extents, far=True).alias(PLATEAU))
     plateau = pl.col(PLATEAU)
@@ -145,12 +191,12 @@ def saturated_contexts(cases: Sequence[StepCase], new_tokens: Sequence[int]) -> 
     def at_contexts(rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with the extents of their contexts."""
         sizes = list(zip(map(int, rows[AT]), map(int, rows["T"]), strict=True))
-        of_windows = {
-            f"{kind}:{window or ''}": [float(of(s, t, window)) for s, t in sizes]
-            for _, window in windows
-            for kind, of in (("pairs", pairs), ("entries", entries_moved))
-        }
-        return rows.with_columns(**{k: pl.Series(v) for k, v in of_windows.items()})
+        columns = {}
+        for reach in reaches:
+            most = [list(AttentionReach(reach.tokens).extents(s, t).values()) for s, t in sizes]
+            for name, values in zip(reach.extents(1, 1), zip(*most, strict=True), strict=True):
+                columns[name] = pl.Series(map(float, values), dtype=pl.Float64)
+        return rows.with_columns(**columns)
 
     high = pl.when(plateau > 0).then(MOST).otherwise(pl.col("T"))
     found = first_in_rows(frame, ahead, pl.col("T"), high, at_contexts)

@@ -5,7 +5,7 @@ An extent is a size, or a number that depends on sizes. Its name says which:
 - `B`: a size;
 - `B/512`, `B*T/128`: whole spans, of 512 or 128 elements, that a size or a product of sizes needs;
 - `pairs:4096`, `entries:4096`: pairs of tokens, and entries of a cache that are moved, of one
-  sequence with that window; without a window `pairs:` and `entries:`;
+  sequence with that window; without a window `pairs:` and `entries:`, in chunks `pairs:chunk-4096`;
 - `touched:128,8,1/2`: the experts, of 128 with 8 per token, that half of the tokens B * T use.
 """
 

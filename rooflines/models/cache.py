@@ -1,4 +1,4 @@
-"""The cache of keys and values: entries that are kept and moved, and their bytes."""
+"""The cache of keys and values: what layers keep of a sequence, its bytes and its shares."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.basics.numbers import whole
 from rooflines.models.dtypes import bits_of, in_bytes
+from rooflines.models.reach import AttentionReach
 
 if TYPE_CHECKING:
     from rooflines.models.shape import Shape
@@ -17,56 +18,13 @@ BY_HEADS, BY_BATCH = CACHE_SPLITS = ("heads", "batch")
 sequences, each on one chip."""
 
 
-def entries_held(context: int, window: int | None) -> int:
-    """Entries of one sequence that a layer keeps [1].
-
-    Args:
-        context: S, tokens of the sequence so far [1].
-        window: Tokens that a token attends to; None: all [1].
-    """
-    return context if window is None else min(context, window)
-
-
-def entries_moved(context: int, new: int, window: int | None) -> int:
-    """Entries of one sequence that a layer reads or writes in a step [1].
-
-    Earlier entries that new tokens attend to are read once, new ones are written once.
-
-    Args:
-        context: S, tokens of the sequence after the step [1].
-        new: T, new tokens [1].
-        window: Tokens that a token attends to; None: all [1].
-    """
-    earlier = context - new
-    return new + (earlier if window is None else min(earlier, window - 1))
-
-
-def pairs(context: int, new: int, window: int | None) -> int:
-    """Pairs of a new token and a token that it attends to, in one sequence and layer [1].
-
-    Args:
-        context: S, tokens of the sequence after the step [1].
-        new: T, new tokens [1].
-        window: Tokens that a token attends to; None: all [1].
-
-    Returns:
-        The sum over new tokens of min(position, window), exact.
-    """
-
-    def up_to(last: int) -> int:
-        short = entries_held(last, window)
-        return short * (short + 1) // 2 + (last - short) * (window or 0)
-
-    return up_to(context) - up_to(context - new)
-
-
 class Store(NamedTuple):
     """What some layers keep of a sequence.
 
     Attributes:
         layers: How many [1].
         elements: Of an entry, or of a state [1].
-        window: Entries kept at most; None: one a token [1].
+        reach: How far tokens attend, which says how many entries are kept.
         heads: Parts that it can be split into by heads [1].
         bits: Bits of an element; None: as the dtype of the cache.
         state: Whether it is of one size, whatever the tokens.
@@ -74,14 +32,14 @@ class Store(NamedTuple):
 
     layers: int
     elements: int
-    window: int | None
+    reach: AttentionReach
     heads: int
     bits: int | None = None
     state: bool = False
 
     def held(self, context: int) -> int:
         """Elements of a sequence of S tokens in all its layers [1]."""
-        entries = 1 if self.state else entries_held(context, self.window)
+        entries = 1 if self.state else self.reach.kept(context)
         return self.layers * self.elements * entries
 
 
@@ -92,13 +50,17 @@ def stores_of(shape: Shape) -> tuple[Store, ...]:
     cent of a state, are not counted.
     """
     found = []
-    for layers, attention, tokens in shape.attentions:
-        kept = tokens if shape.sparse is None else None
+    for layers, attention, reach in shape.attentions:
+        kept = reach if shape.sparse is None else AttentionReach()
         found.append(Store(layers, attention.cache_elements, kept, attention.cache_heads))
     if (sparse := shape.sparse) is not None:
-        found.append(Store(sparse.indexed, sparse.dim, None, 1, sparse.bits))
+        found.append(Store(sparse.indexed, sparse.dim, AttentionReach(), 1, sparse.bits))
     if (state := shape.state) is not None:
-        found.append(Store(state.layers, state.elements, None, state.heads, state.bits, state=True))
+        found.append(
+            Store(
+                state.layers, state.elements, AttentionReach(), state.heads, state.bits, state=True
+            )
+        )
     return tuple(found)
 
 
@@ -108,7 +70,7 @@ def cache_elements(shape: Shape, context: int, *, near: bool | None = None) -> i
     Args:
         shape: The model.
         context: S, tokens of the sequence [1].
-        near: Whether of layers with a window, or of the others; None: of both.
+        near: Whether of layers with a window or chunks, or of the others; None: of both.
 
     Raises:
         RooflinesError: S is no whole number above zero.
@@ -118,7 +80,7 @@ def cache_elements(shape: Shape, context: int, *, near: bool | None = None) -> i
     return sum(
         store.held(tokens)
         for store in stores_of(shape)
-        if not store.state and near in (None, store.window is not None)
+        if not store.state and near in (None, store.reach.tokens is not None)
     )
 
 

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 SLIDING, CHUNKED = "sliding_attention", "chunked_attention"
 """Values of `layer_types`, besides `FULL` and `LINEAR`."""
 
-CHUNKS_NOTE = (
-    "attention in chunks is taken as a window of their size, which reads more just past a multiple"
-)
-
 DENSE, SPARSE_MLP = "dense", "sparse"
 """Values of `mlp_layer_types`."""
 
@@ -75,7 +71,6 @@ def with_rope(keys: Keys) -> list[bool]:
     if len(rotary) != layers or any(kind not in (0, 1) for kind in rotary):
         problem = f"is no list of a 0 or 1 for each of the {layers} layers"
         raise RooflinesError("no_rope_layers", problem, "correct it, or leave it out")
-    keys.assumed.append(CHUNKS_NOTE)
     return [bool(kind) for kind in rotary]
 
 
@@ -171,6 +166,7 @@ class Family:
         norms: Norms of width D in one layer [1].
         window: Layers with a window, if `layer_types` does not say.
         window_key: Key of the tokens of the window.
+        chunked: Whether its windows are chunks.
         more: Adds other mixers, and what else its shape has, to the shape and the layers so far.
         types: Values that `layer_types` may have.
         mlp: Key of the width of the MLP; None: no layer has one.
@@ -191,6 +187,7 @@ class Family:
     norms: int = 2
     window: LayerRule | None = None
     window_key: str = "sliding_window"
+    chunked: bool = False
     more: Callable[[Keys, Form, Stack], None] | None = None
     types: tuple[str, ...] = (FULL, SLIDING, CHUNKED)
     mlp: str | None = "intermediate_size"
@@ -293,7 +290,9 @@ def _window(keys: Keys, family: Family, layers: int) -> Form | None:
     if layers and tokens is None and keys.items("layer_types"):
         problem = "has layers with a window, whose size is absent"
         raise RooflinesError("layer_types", problem, f"add {family.window_key}")
-    return {"tokens": tokens, "layers": layers} if layers and tokens else None
+    if not layers or not tokens:
+        return None
+    return {"tokens": tokens, "layers": layers, "chunked": family.chunked}
 
 
 def _mlps(keys: Keys, family: Family, sparse: int) -> Form:

@@ -73,7 +73,7 @@ class CacheUnits(NamedTuple):
     Attributes:
         unit: Bytes of a unit [byte].
         far: Units of an element in layers that keep every token [1].
-        near: Units of an element in layers with a window [1].
+        near: Units of an element in layers with a window or chunks [1].
         state: Units of all states [1].
     """
 
@@ -97,7 +97,7 @@ def cache_units(
     sizes = {"far": Fraction(0), "near": Fraction(0), "state": Fraction(0)}
     counts = dict.fromkeys(sizes, 0)
     for store in stores_of(shape):
-        kind = "state" if store.state else "far" if store.window is None else "near"
+        kind = "state" if store.state else "far" if store.reach.tokens is None else "near"
         elements = store.layers * store.elements
         each = Fraction(store.bits or bits["cache"]) / BITS_PER_BYTE
         sizes[kind] += elements * each / shares_of(store.heads, split.shards, cache_split)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.basics.numbers import whole
 from rooflines.model.costs import evaluate
-from rooflines.models.cache import entries_moved, pairs
+from rooflines.models.reach import TO_ALL, AttentionReach
 from rooflines.models.shape import DECODE, Matrix, check_phase
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Group:
         cache: Elements of the cache that are read or written [1].
         reads: Elements of activations read from memory [1].
         writes: Elements of activations written to memory [1].
-        window: Tokens that a token attends to; None: all [1].
+        reach: How far its tokens attend.
         moe: The experts, for their number and those per token; None without experts.
         layout: How the chips of a tensor-parallel group share it.
         heads: Parts that its cache can be split into by heads [1].
@@ -124,7 +124,7 @@ class Group:
     cache: Terms = field(default_factory=dict)
     reads: Terms = field(default_factory=dict)
     writes: Terms = field(default_factory=dict)
-    window: int | None = None
+    reach: AttentionReach = TO_ALL
     moe: Moe | None = None
     layout: Layout = "whole"
     heads: int = 1
@@ -148,8 +148,8 @@ class Group:
         values: dict[str, int | Fraction] = {
             "B": step.B,
             "T": step.T,
-            "pairs": pairs(step.S, step.T, self.window),
-            "entries": entries_moved(step.S, step.T, self.window),
+            "pairs": self.reach.pairs(step.S, step.T),
+            "entries": self.reach.entries(step.S, step.T),
         }
         if self.moe is not None:
             tokens = step.B * step.T
@@ -294,19 +294,26 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
         flops, reads, writes = attention.core(phase)
         for each in spans:
             yield Group(
-                "attention" if each.tokens is None else "attention-window",
+                _attention_name(each.reach),
                 each.layers,
                 flops={("B", "pairs"): Fraction(flops)},
                 cache={("B", "entries"): Fraction(attention.cache_elements)},
                 reads={TOKENS: Fraction(reads)},
                 writes={TOKENS: Fraction(writes)},
-                window=each.tokens,
+                reach=each.reach,
                 layout="heads",
                 heads=attention.cache_heads,
             )
         yield replace(_linear(last, count), name=f"{last.name}{suffix}")
     if shape.state is not None:
         yield from _states(shape.state, shape.D, phase)
+
+
+def _attention_name(reach: AttentionReach) -> str:
+    """The name of the group of attention that reaches so far."""
+    if reach.tokens is None:
+        return "attention"
+    return "attention-chunk" if reach.chunked else "attention-window"
 
 
 def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:

@@ -15,7 +15,7 @@ from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route
 from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, Poly, constant, total
-from rooflines.models.cache import BY_BATCH, entries_moved, pairs, shares_of
+from rooflines.models.cache import BY_BATCH, shares_of
 from rooflines.models.groups import (
     MATMULS,
     TOKENS,
@@ -24,6 +24,7 @@ from rooflines.models.groups import (
     reached,
     touched_experts,
 )
+from rooflines.models.reach import AttentionReach
 from rooflines.models.shape import PREFILL
 
 if TYPE_CHECKING:
@@ -139,9 +140,9 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     tokens = Fraction(1) if over_all else Fraction(1, split.dp)
 
     def extent(name: str) -> str:
-        """The extent with the window, or the experts, that it depends on."""
+        """The extent with the reach, or the experts, that it depends on."""
         if name in WINDOWED:
-            return f"{name}:{group.window or ''}"
+            return f"{name}:{group.reach.name}"
         if name == TOUCHED and group.moe is not None:
             return f"{TOUCHED}:{group.moe.E},{group.moe.k},{tokens}"
         return name
@@ -242,8 +243,7 @@ class StepExtents(dict[str, int | Fraction]):
             tokens = step.B * step.T * Fraction(share)
             value = touched_experts(int(experts), int(per_token), tokens)
         elif kind in WINDOWED:
-            moved = pairs if kind == "pairs" else entries_moved
-            value = Fraction(moved(step.S, step.T, int(of) if of else None))
+            value = Fraction(AttentionReach.named(of).extents(step.S, step.T)[name])
         else:
             sizes, _, span = name.partition("/")
             elements = 1

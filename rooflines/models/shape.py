@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from rooflines.basics.errors import RooflinesError, one_of, quote
 from rooflines.basics.numbers import whole
 from rooflines.catalogue.forms import Count, Entry, Text
+from rooflines.models.reach import AttentionReach
 
 Phase = Literal["decode", "prefill"]
 DECODE: Phase = "decode"
@@ -331,9 +332,15 @@ class State(Entry):
 
 
 class Window(Entry):
-    """Layers in which a token attends to the last tokens only."""
+    """Layers in which a token attends to the last tokens only, or to those of its chunk."""
 
-    tokens: Size = Field(description="tokens that a token attends to, itself included [1]")
+    tokens: Size = Field(
+        description="tokens that a token attends to, itself included; of chunks their size [1]"
+    )
+    chunked: bool = Field(
+        default=False,
+        description="whether a token attends to those since the last multiple of `tokens`",
+    )
     layers: Size = Field(description="layers with the window [1]")
     attention: Gqa | None = Field(None, description="their attention; null: that of the others")
     which: Text | None = Field(None, description="which layers these are")
@@ -510,21 +517,22 @@ class Shape(Entry):
         """Layers with attention by how far they attend; those that attend to all come first."""
         parts = (self.window, self.sparse)
         near = sum(part.layers for part in parts if part is not None)
-        found = [Spanned(self.attention_layers - near, self.attention, None)]
+        found = [Spanned(self.attention_layers - near, self.attention, AttentionReach())]
         if self.window is not None:
             own = self.window.attention or self.attention
-            found.append(Spanned(self.window.layers, own, self.window.tokens))
+            reach = AttentionReach(self.window.tokens, self.window.chunked)
+            found.append(Spanned(self.window.layers, own, reach))
         if self.sparse is not None:
-            found.append(Spanned(self.sparse.layers, self.attention, self.sparse.tokens))
+            found.append(
+                Spanned(self.sparse.layers, self.attention, AttentionReach(self.sparse.tokens))
+            )
         return tuple(each for each in found if each.layers)
 
     @property
-    def windows(self) -> tuple[tuple[int, int | None], ...]:
-        """Layers by the tokens that they attend to, None: all; indexers attend to all."""
-        found = [(each.layers, each.tokens) for each in self.attentions]
-        if self.sparse is not None and found[0][1] is not None:
-            found.insert(0, (self.sparse.indexed, None))
-        return tuple(found)
+    def reaches(self) -> tuple[AttentionReach, ...]:
+        """How far tokens attend, each once; indexers attend to all."""
+        found = [AttentionReach()] if self.sparse is not None else []
+        return tuple(dict.fromkeys([*found, *(each.reach for each in self.attentions)]))
 
 
 class Spanned(NamedTuple):
@@ -533,12 +541,12 @@ class Spanned(NamedTuple):
     Attributes:
         layers: How many [1].
         attention: The attention.
-        tokens: Tokens that a token attends to; None: all [1].
+        reach: How far they attend.
     """
 
     layers: int
     attention: Attention
-    tokens: int | None
+    reach: AttentionReach
 
 
 def check_phase(phase: str) -> None:

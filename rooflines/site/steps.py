@@ -3,7 +3,8 @@
 No formula is written here, nor in the page: works are those of `models.kernels`, rates those of
 `model.resources`, estimates those of `sweep.calibrated`, all as sums of products of extents.
 Extents and caches are polynomials in S, on the pieces between windows, through values of
-`models.cache`. Experts touched are an exponential in the tokens, through values of `models.groups`.
+`models.reach`; with attention in chunks the pieces of one chunk come again. Experts touched are an
+exponential in the tokens, through values of `models.groups`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ from rooflines.critical.chips import interpolated
 from rooflines.model.network import axes_text
 from rooflines.model.poly import TOUCHED, constant
 from rooflines.model.resources import RESOURCES, levels_of, math_rate, memory_rate, target_of
-from rooflines.models.cache import entries_moved, pairs
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
 from rooflines.models.shape import PREFILL
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from rooflines.model.kernel import Kernel, Transfer
     from rooflines.model.poly import Poly
     from rooflines.model.times import Times
+    from rooflines.models.reach import AttentionReach
     from rooflines.models.shape import Shape
     from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.steps import StepCase as Case
@@ -210,44 +210,50 @@ def _footprint(case: Case) -> JSON:
 
     return {
         "weights": plain(weights_on_chip(shape, sharing.bits, sharing.split)),
-        "cache": _pieces(cache, [1, *_windows(shape)]),
+        "cache": {"pieces": _pieces(cache, [1, *(reach.tokens or 1 for reach in shape.reaches)])},
     }
 
 
-def _windows(shape: Shape) -> list[int]:
-    return [window for _, window in shape.windows if window is not None]
-
-
-def _extents(shape: Shape, new: int | None) -> dict[str, Pieces]:
+def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
     """The extents of a sequence by S.
 
     Args:
         shape: The model.
         new: T, new tokens of each sequence; None: all S [1].
     """
-    found: dict[str, Pieces] = {"T": [(1, coefficients([Fraction(new or 0), Fraction(not new)]))]}
+    of_tokens = coefficients([Fraction(new or 0), Fraction(not new)])
+    found: dict[str, JSON] = {"T": {"pieces": [(1, of_tokens)]}}
     least = new or 1
-    for _, window in shape.windows:
-        turns = [least] if window is None else [least, window, window + least]
-        for name, moved in (("pairs", pairs), ("entries", entries_moved)):
-            of = partial(_extent, moved, new, window)
-            found[f"{name}:{window or ''}"] = _pieces(of, [turn for turn in turns if turn >= least])
+    for reach in shape.reaches:
+        size = reach.tokens or least
+        turns = [least, size, size + least]
+        if reach.chunked:
+            turns = [least, least + size - least % size]
+        for name in reach.extents(1, 1):
+
+            def of(context: int, reach: AttentionReach = reach, name: str = name) -> Fraction:
+                """A number of pairs or entries at a context."""
+                return Fraction(reach.extents(context, new or context)[name])
+
+            end = least + size if reach.chunked else None
+            pieces = {"pieces": _pieces(of, [turn for turn in turns if turn >= least], end)}
+            period = {} if end is None else {"period": size, "gain": plain(of(end) - of(least))}
+            found[name] = {**pieces, **period}
     return found
 
 
-def _extent(
-    of: Callable[[int, int, int | None], int], new: int | None, window: int | None, context: int
-) -> Fraction:
-    """A number of pairs or entries at a context."""
-    return Fraction(of(context, new or context, window))
+def _pieces(of: Callable[[int], Fraction], turns: Iterable[int], end: int | None = None) -> Pieces:
+    """A function of whole numbers that is a polynomial of degree 2 between turns.
 
-
-def _pieces(of: Callable[[int], Fraction], turns: Iterable[int]) -> Pieces:
-    """A function of whole numbers that is a polynomial of degree 2 between turns."""
-    starts = sorted(set(turns))
+    Args:
+        of: The function.
+        turns: Where its pieces start [1].
+        end: Where the last one ends; None: nowhere [1].
+    """
+    starts = sorted(turn for turn in set(turns) if end is None or turn < end)
     found: Pieces = []
-    for start, end in pairwise([*starts, starts[-1] + SAMPLES]):
-        points = [(number, of(number)) for number in range(start, min(end, start + SAMPLES))]
+    for start, stop in pairwise([*starts, end or starts[-1] + SAMPLES]):
+        points = [(number, of(number)) for number in range(start, min(stop, start + SAMPLES))]
         found.append((start, coefficients(interpolated(points))))
     return found
 

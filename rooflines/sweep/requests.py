@@ -1,15 +1,17 @@
 """Requests: a prompt, then tokens one by one. Sums over the decode steps are closed forms.
 
-A decode step with context S moves min(S, w) entries of a cache with window w. Works and times are
-linear in them, so that their means over the steps are their values at the mean number of entries. A
-mean of the largest of several times is a sum of arithmetic series: one is the largest up to a
-context, then another.
+A decode step with context S moves min(S, w) entries of a cache with window w, or as many as its
+chunk has so far. Works and times are linear in them, so that their means over the steps are their
+values at the mean number of entries. A mean of the largest of several times is a sum of arithmetic
+series: one is the largest up to a context, then another.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from itertools import combinations, pairwise
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -18,6 +20,7 @@ from rooflines.model.poly import WINDOWED, Poly
 from rooflines.model.resources import MEMORY
 from rooflines.model.times import Time
 from rooflines.models.kernels import StepExtents
+from rooflines.models.reach import AttentionReach
 from rooflines.sweep.sheet import CASE, Value, quotient
 from rooflines.sweep.step_rows import StepSheet
 from rooflines.sweep.steps import REQUEST
@@ -38,8 +41,8 @@ class ContextLine(NamedTuple):
 
     Attributes:
         once: Independent of the context [s].
-        full: Per entry of the layers without a window [s].
-        windowed: Per entry of the layers with one [s].
+        full: Per entry of the layers whose tokens attend to all [s].
+        windowed: Per entry of the layers with a window or chunks [s].
     """
 
     once: pl.Expr
@@ -67,8 +70,10 @@ class RequestSheet(StepSheet):
         super().__init__(block, texts, prices)
         self._requests = requests
         self.prior = [{}, {}, {}]
-        windows = (window for _, window in self.cases[0].model.shape.windows)
-        self._window = next((window for window in windows if window is not None), None)
+        reaches = self.cases[0].model.shape.reaches
+        self._reach = next(
+            (reach for reach in reaches if reach.tokens is not None), AttentionReach()
+        )
 
     def stages(self) -> Stages:
         """The columns but keys and sizes; S is null."""
@@ -119,19 +124,21 @@ class RequestSheet(StepSheet):
         steps = pl.col("output").cast(pl.Float64)
         first = pl.col("input").cast(pl.Float64) + 1.0
         last = pl.col("input").cast(pl.Float64) + steps
-        window = self._window
-        if window is None:
-            return (
-                self._sum_of_largest([(one.once, one.full) for one in lines], first, last) / steps
-            )
-        filling = [(each.once, each.full + each.windowed) for each in lines]
-        filled = [(each.once + each.windowed * float(window), each.full) for each in lines]
-        until, since = (
-            pl.min_horizontal(last, float(window)),
-            pl.max_horizontal(first, window + 1.0),
-        )
-        short = self._sum_of_largest(filling, first, until)
-        return quotient(short + self._sum_of_largest(filled, since, last), steps)
+        shortest = min(each.input for each in self._requests) + 1
+        longest = max(each.input + each.output for each in self._requests)
+        sums = []
+        for entries in self._reach.lines(shortest, longest):
+            along = [
+                (
+                    each.once + each.windowed * float(entries.constant),
+                    each.full + each.windowed * float(entries.slope),
+                )
+                for each in lines
+            ]
+            since = pl.max_horizontal(first, float(entries.first))
+            until = last if entries.last is None else pl.min_horizontal(last, float(entries.last))
+            sums.append(self._sum_of_largest(along, since, until))
+        return quotient(reduce(add, sums), steps)
 
     def _sum_of_largest(
         self, lines: Sequence[tuple[pl.Expr, pl.Expr]], first: pl.Expr, last: pl.Expr

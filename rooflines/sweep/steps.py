@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.unsupported import Reason
-from rooflines.model.poly import WINDOWED
-from rooflines.models.cache import cache_elements, entries_moved, pairs
+from rooflines.models.cache import cache_elements
 from rooflines.models.groups import Step
 from rooflines.models.kernels import Sharing, StepExtents, StepKernels
 from rooflines.models.shape import PREFILL
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from rooflines.model.times import Seconds
     from rooflines.models.dtypes import StepDtypes
     from rooflines.models.model import Model
+    from rooflines.models.reach import AttentionReach
     from rooflines.models.shape import Phase, Shape
     from rooflines.models.split import Split
     from rooflines.settings.model_sweeps import Request
@@ -251,8 +251,7 @@ def step_axis(
         new_tokens: T [1]; None: one.
 
     Returns:
-        `T`, `S`, `pairs:<window>` and `entries:<window>` of every window, `ELEMENTS` and
-        `NEAR`.
+        `T`, `S`, the extents of every reach, `ELEMENTS` and `NEAR`.
     """
     sizes = [(s, s) for s in contexts]
     if phase != PREFILL:
@@ -261,10 +260,9 @@ def step_axis(
         "T": [t for t, _ in sizes],
         "S": [s for _, s in sizes],
     }
-    for _, window in shape.windows:
-        of = window or ""
-        columns[f"pairs:{of}"] = [pairs(s, t, window) for t, s in sizes]
-        columns[f"entries:{of}"] = [entries_moved(s, t, window) for t, s in sizes]
+    for reach in shape.reaches:
+        rows = [reach.extents(s, t) for t, s in sizes]
+        columns |= {name: [row[name] for row in rows] for name in reach.extents(1, 1)}
     return Axis({**columns, **_held(shape, [s for _, s in sizes])})
 
 
@@ -282,8 +280,8 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
         requests: The requests.
 
     Returns:
-        `REQUEST`, `input`, `output`, `T`, the mean `pairs:<window>` and `entries:<window>` of every
-        window, and `ELEMENTS` and `NEAR` after the last step.
+        `REQUEST`, `input`, `output`, `T`, the mean extents of every reach, and `ELEMENTS` and
+        `NEAR` after the last step.
     """
     columns: dict[str, Sequence[object]] = {
         REQUEST: range(len(requests)),
@@ -291,14 +289,13 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
         "output": [each.output for each in requests],
         "T": [1] * len(requests),
     }
-    for _, window in shape.windows:
-        means = [mean_entries(each, window) for each in requests]
-        for name in WINDOWED:
-            columns[f"{name}:{window or ''}"] = means
+    for reach in shape.reaches:
+        means = [mean_entries(each, reach) for each in requests]
+        columns |= dict.fromkeys(reach.extents(1, 1), means)
     return Axis({**columns, **_held(shape, [each.input + each.output for each in requests])})
 
 
-def mean_entries(request: Request, window: int | None) -> Fraction:
+def mean_entries(request: Request, reach: AttentionReach) -> Fraction:
     """The entries of a cache that a decode step moves, in the mean over the steps [1], exact."""
     last = request.input + request.output
-    return Fraction(pairs(last, request.output, window), request.output)
+    return Fraction(reach.pairs(last, request.output), request.output)

@@ -135,7 +135,7 @@ class Setting:
 def micro_batch_kernels(setting: Setting, stage: Stage) -> Iterator[Counted]:
     """The kernels of a micro-batch on a chip of a stage."""
     for group in groups_of(setting.shape, PREFILL):
-        name = group.name.removesuffix("-window")
+        name = group.name.removesuffix("-window").removesuffix("-chunk")
         count = Fraction(stage.times(name))
         if name == "attention":
             count *= Fraction(group.count, setting.shape.layers)
@@ -232,8 +232,8 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[Counted]:
 
 
 def _named(group: Group, product: tuple[str, ...]) -> tuple[str, ...]:
-    """A product of extents with the window that they depend on."""
-    return tuple(f"{each}:{group.window or ''}" if each in WINDOWED else each for each in product)
+    """A product of extents with the reach that they depend on."""
+    return tuple(f"{each}:{group.reach.name}" if each in WINDOWED else each for each in product)
 
 
 def _moved(shape: Shape, group: Group) -> tuple[int, int]:

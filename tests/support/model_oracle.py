@@ -22,6 +22,10 @@ class Piece(NamedTuple):
     used: int
 
 
+class Chunk(int):
+    """Tokens of a chunk: a token attends to those since the last multiple of it."""
+
+
 def each_mixer(entry: Entry) -> list[tuple[str, int | None]]:
     """Every layer with a mixer, and its tokens. Which layers they are does not matter here."""
     count = entry["layers"]
@@ -30,7 +34,8 @@ def each_mixer(entry: Entry) -> list[tuple[str, int | None]]:
     found: list[tuple[str, int | None]] = []
     for kind in ("window", "sparse", "state"):
         if part := entry.get(kind):
-            found += [(kind, part.get("tokens"))] * part["layers"]
+            tokens = part.get("tokens")
+            found += [(kind, Chunk(tokens) if part.get("chunked") else tokens)] * part["layers"]
     return [("full", None)] * (count - len(found)) + found
 
 
@@ -170,14 +175,21 @@ def active(entry: Entry) -> dict[str, int]:
     }
 
 
+def attends(position: int, other: int, window: int | None) -> bool:
+    """Whether the token at a position, from 1, attends to another one."""
+    if isinstance(window, Chunk):
+        return other <= position and (other - 1) // window == (position - 1) // window
+    return other <= position and (window is None or position - other < window)
+
+
 def attended(position: int, window: int | None) -> int:
     """Tokens that the token at a position, from 1, attends to [1]."""
-    return len([p for p in range(1, position + 1) if window is None or position - p < window])
+    return len([p for p in range(1, position + 1) if attends(position, p, window)])
 
 
 def kept(context: int, window: int | None) -> int:
-    """Entries that the next tokens of one layer can still need, and the last one's [1]."""
-    return attended(context, window)
+    """Entries of one layer that a token so far attended to at most [1]."""
+    return max(attended(position, window) for position in range(1, context + 1))
 
 
 def moved(context: int, new: int, window: int | None) -> int:
@@ -186,7 +198,7 @@ def moved(context: int, new: int, window: int | None) -> int:
         p
         for position in range(context - new + 1, context + 1)
         for p in range(1, position + 1)
-        if window is None or position - p < window
+        if attends(position, p, window)
     }
     return len(needed)
 
@@ -204,7 +216,7 @@ def cache_elements(entry: Entry, context: int) -> int:
     total = indexers(entry) * context * (entry["sparse"]["dim"] if entry.get("sparse") else 0)
     for kind, tokens in each_mixer(entry):
         if kind != "state":
-            kept = attended(context, None if kind == "sparse" else tokens)
+            kept = min(context, tokens or context) if kind == "window" else context
             total += _entry_elements(_own(entry, kind)) * kept
     return int(total)
 

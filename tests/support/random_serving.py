@@ -37,6 +37,10 @@ def attentions(draw: st.DrawFn) -> dict[str, Any]:
     return found | ({"q_rank": draw(st.sampled_from([8, 24]))} if draw(st.booleans()) else {})
 
 
+MOST_OF_A_CHUNK = 100
+"""Tokens of chunks that the oracle of contexts tries one by one [1]."""
+
+
 @st.composite
 def mixers(draw: st.DrawFn, layers: int) -> dict[str, Any]:
     """Draw layers with a window, chosen tokens or a state; none of them in half of the models."""
@@ -51,6 +55,8 @@ def mixers(draw: st.DrawFn, layers: int) -> dict[str, Any]:
         window: dict[str, Any] = {"tokens": tokens, "layers": draw(count)}
         if draw(st.integers(0, 3)) == 0:
             window["attention"] = {"N": 16, "K": draw(st.sampled_from([1, 4, 16])), "H": 8}
+        if tokens < MOST_OF_A_CHUNK and draw(st.booleans()):
+            window["chunked"] = True
         return {kind: window}
     if kind == "sparse":
         among = draw(count)

@@ -134,15 +134,32 @@ def entries_held(context: int, window: int | None) -> int:
 def entries_moved(context: int, new: int, window: int | None) -> int:
     """Entries of one sequence that a step reads or writes in a layer."""
     earlier = context - new
+    if isinstance(window, model_oracle.Chunk):
+        return new + earlier % window
     return new + (earlier if window is None else min(earlier, window - 1))
 
 
 def pairs(context: int, new: int, window: int | None) -> int:
     """Pairs of a new token and one that it attends to: the sum of min(position, window)."""
+    if isinstance(window, model_oracle.Chunk):
+        firsts = context % window, (context - new) % window
+        whole = context // window - (context - new) // window
+        return (
+            whole * window * (window + 1) // 2
+            + (firsts[0] * (firsts[0] + 1) - firsts[1] * (firsts[1] + 1)) // 2
+        )
     first = context - new + 1
     within = context if window is None else max(min(context, window), first - 1)
     beyond = (context - within) * (window or 0)
     return (first + within) * (within - first + 1) // 2 + beyond
+
+
+ATTENTION = {
+    type(None): "attention",
+    int: "attention-window",
+    model_oracle.Chunk: "attention-chunk",
+}
+"""The names of attention by how far it attends."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -266,7 +283,7 @@ class OneChip:
         step = self.step
         flops, inside, outside = attention_of(a, self.case.phase)
         return Inner(
-            "attention" if window is None else "attention-window",
+            ATTENTION[type(window)],
             flops * step.B * pairs(step.S, step.T, window),
             entry_elements(a) * entries_moved(step.S, step.T, window),
             self.bits["cache"],

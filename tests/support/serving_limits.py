@@ -132,9 +132,11 @@ def last_context(
         `ENDLESS` if there is no largest, None if there is none. Traffic of the network does not
         depend on S and math grows with it, so memory alone ends compute-bound contexts.
     """
+    window = turn(case)
+    if (case.entry.get("window") or {}).get("chunked"):
+        return last_of_chunks(ahead, compute_bound, new, window)
     if ahead(FAR_CONTEXT):
         return ENDLESS if compute_bound(FAR_CONTEXT) else None
-    window = turn(case)
     found, context = last(ahead, max(window + new - 1, new)), window + new - 2
     while found is None and context >= new:  # a new token is at the window's end
         if context <= window and ahead(new) and not ahead(context):  # affine from `new` to here
@@ -142,6 +144,26 @@ def last_context(
         found = context if ahead(context) else None
         context = new - 1 if context <= window else context - 1
     return found if found is not None and compute_bound(found) else None
+
+
+def last_of_chunks(
+    ahead: Callable[[int], bool], compute_bound: Callable[[int], bool], new: int, chunk: int
+) -> int | str | None:
+    """The same where attention is in chunks: each place of a chunk for itself has a last context.
+
+    At one place of its chunk a context grows by whole chunks: its times are affine.
+    """
+    found = []
+    for place in range(new, new + chunk):
+        far = place + chunk * FAR_CONTEXT
+        if ahead(far) and compute_bound(far):
+            return ENDLESS
+        if ahead(far):
+            continue
+        count = last(lambda n: ahead(place + chunk * (n - 1)), 1)  # noqa: B023, called at once
+        if count is not None and compute_bound(place + chunk * (count - 1)):
+            found.append(place + chunk * (count - 1))
+    return max(found, default=None)
 
 
 def turn(case: Case) -> int:

@@ -33,7 +33,9 @@ MARGINS, NAME_ROOM = Margins(left=8.6, right=7.0), 7.8
 KERNEL, RESOURCE = "kernel", "resource"
 
 FAMILIES = {
-    **dict.fromkeys(("attention", "attention-window", "indexer", "state"), "attention"),
+    **dict.fromkeys(
+        ("attention", "attention-window", "attention-chunk", "indexer", "state"), "attention"
+    ),
     **dict.fromkeys(("gate-up", "up", "down", "shared"), "up, down"),
     **dict.fromkeys(("experts", "router"), "experts"),
     **dict.fromkeys(("embed", "unembed"), "vocabulary"),

@@ -147,7 +147,13 @@ const ANSWERS = (() => {
 
   // ---------------------------------------------------------------- a step of a model
 
-  const pieceAt = (pieces, S) => polynomial(pieces.findLast(([least]) => least <= S)[1], S);
+  /** A function of S in pieces, which come again after a period, higher by a gain. */
+  function pieceAt({ pieces, period = 1, gain = null }, S) {
+    const turns = gain === null ? 0 : Math.floor((S - pieces[0][0]) / period);
+    const at = S - turns * period;
+    const value = polynomial(pieces.findLast(([least]) => least <= at)[1], at);
+    return turns ? value + turns * rational(gain) : value;
+  }
 
   /** The times of all kernels of a step as lines in B, at a context.
 
