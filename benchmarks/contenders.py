@@ -28,7 +28,7 @@ from rooflines.sweep.rows import OperationTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
 
 BOUNDS = [resource.bound for resource in RESOURCES]
 
@@ -119,8 +119,8 @@ def panel(sweep: Sweep) -> Arrays:
 def constants(sweep: Sweep) -> dict[str, str | None]:
     """Keys that are constant over all rows."""
     (block,) = sweep.blocks
-    keys = {"operation": sweep.op.name, "chip": block.chip, "unit": sweep.unit}
-    return {**keys, "memory": block.memory, "network": block.network, "shape": None}
+    keys = {"operation": sweep.op.name, "chip": block.place.chip, "unit": sweep.unit}
+    return {**keys, "memory": block.place.memory, "network": block.place.network, "shape": None}
 
 
 def batches(sweep: Sweep) -> list[int]:

@@ -9,8 +9,7 @@ import polars as pl
 from rooflines.basics.errors import one_of, placed
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
-from rooflines.critical.steps import all_step_thresholds
-from rooflines.critical.thresholds import all_thresholds
+from rooflines.critical.thresholds import all_thresholds, sweep_thresholds
 from rooflines.fits.nsight import read_launches
 from rooflines.measured.kernels import kernel_frame
 from rooflines.measured.summary import measured_frame, summaries
@@ -19,7 +18,7 @@ from rooflines.model.operation import OPERANDS
 from rooflines.models.sheet import shape_rows
 from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
 from rooflines.sweep.recipes import skipped_records
-from rooflines.sweep.rows import KernelTable, OperationTable, StepTable, skipped_frame
+from rooflines.sweep.rows import KernelTable, StepTable, skipped_frame, table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,41 +27,7 @@ if TYPE_CHECKING:
 
 
 def rows(config: Config, sweep: str) -> pl.LazyFrame:
-    """The rows of a sweep, not yet computed.
-
-    Args:
-        config: From `load_config`.
-        sweep: The sweep's name.
-
-    Returns:
-        A lazy frame with the columns of the table that the workflow would write, in its order;
-        `columns()` explains them.
-
-    Raises:
-        RooflinesError: There is no such sweep.
-    """
-    return OperationTable(config.sweep(sweep)).stored_frame()
-
-
-def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
-    """Critical sizes, from which operations are compute-bound, in closed form, without a table.
-
-    Args:
-        config: From `load_config`.
-        sweep: A sweep's name; all of them by default.
-
-    Returns:
-        A row for each combination of fixed values and each axis solved for; `columns()` explains
-        the columns.
-
-    Raises:
-        RooflinesError: There is no such sweep.
-    """
-    return all_thresholds(list(config.sweeps.values()) if sweep is None else [config.sweep(sweep)])
-
-
-def model_rows(config: Config, sweep: str) -> pl.LazyFrame:
-    """The rows of a sweep of whole models, not yet computed.
+    """The rows of a sweep of an operation or of whole models, not yet computed.
 
     Args:
         config: From `load_config`.
@@ -75,6 +40,30 @@ def model_rows(config: Config, sweep: str) -> pl.LazyFrame:
     Raises:
         RooflinesError: There is no such sweep.
     """
+    return table_of(config.any_sweep(sweep)).stored_frame()
+
+
+def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
+    """Critical sizes, from which operations are compute-bound, in closed form, without a table.
+
+    Args:
+        config: From `load_config`.
+        sweep: A sweep's name, of an operation or of whole models; all operations by default.
+
+    Returns:
+        A row for each combination of fixed values and each axis solved for; `columns()` explains
+        the columns.
+
+    Raises:
+        RooflinesError: There is no such sweep.
+    """
+    if sweep is not None:
+        return sweep_thresholds(config.any_sweep(sweep))
+    return all_thresholds(list(config.sweeps.values()))
+
+
+def model_rows(config: Config, sweep: str) -> pl.LazyFrame:
+    """The rows of a sweep of whole models; as `rows`, which takes either kind."""
     return StepTable(config.model_sweep(sweep)).stored_frame()
 
 
@@ -109,14 +98,14 @@ def model_thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
     Raises:
         RooflinesError: There is no such sweep.
     """
-    sweeps = config.model_sweeps.values() if sweep is None else [config.model_sweep(sweep)]
-    return all_step_thresholds(list(sweeps))
+    if sweep is not None:
+        return sweep_thresholds(config.model_sweep(sweep))
+    return all_thresholds(list(config.model_sweeps.values()), models=True)
 
 
 def skipped(config: Config) -> pl.DataFrame:
     """Rows that the sweeps ask for but cannot have, with the reason; may be empty."""
-    of_models = skipped_records(config.model_sweeps.values())
-    return skipped_frame([*skipped_records(config.sweeps.values()), *of_models])
+    return skipped_frame(skipped_records(config.every.values()))
 
 
 def measurements(config: Config, name: str) -> pl.DataFrame:

@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,9 +38,10 @@ from rooflines.fits.entries import (
     shipped_calibrations,
 )
 from rooflines.models.resolve import models_of
-from rooflines.settings.schema import ConfigFile
-from rooflines.sweep.checks import checked_sweep
-from rooflines.sweep.step_sweep import checked_model_sweep, too_long
+from rooflines.settings.schema import ConfigFile, SweepConfig
+from rooflines.sweep.checks import AnySweep, checked_sweep, too_long
+from rooflines.sweep.operations import Sweep
+from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
@@ -49,9 +51,6 @@ if TYPE_CHECKING:
     from rooflines.measured.sets import MeasuredSet
     from rooflines.models.model import Model
     from rooflines.settings.model_sweeps import ModelSweepConfig
-    from rooflines.settings.schema import SweepConfig
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.sweep import Sweep
 
 DEFAULT_CONFIG = CONFIG_DIR / "config.yaml"
 
@@ -61,7 +60,8 @@ MOST_THRESHOLDS, MOST_MODEL_THRESHOLDS = 5_000_000, 1_000_000
 Those of models are solved one by one, and take a gigabyte then.
 """
 
-AnySweep = TypeVar("AnySweep")
+Named = TypeVar("Named")
+SweepT = TypeVar("SweepT", Sweep, ModelSweep)
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,8 +70,7 @@ class Config:
 
     Attributes:
         file: Its name in messages.
-        sweeps: The sweeps of operations by name.
-        model_sweeps: The sweeps of whole models by name.
+        every: The sweeps of operations and of whole models by name.
         measurements: The sets of timings by name.
         chips: All chips by id, those of the catalogue and the config's own.
         calibrations: Those of the package and of the config's files, which win.
@@ -82,8 +81,7 @@ class Config:
     """
 
     file: str
-    sweeps: Mapping[str, Sweep]
-    model_sweeps: Mapping[str, ModelSweep]
+    every: Mapping[str, AnySweep]
     measurements: Mapping[str, MeasuredSet]
     chips: Mapping[str, Chip]
     calibrations: Calibrations
@@ -94,14 +92,30 @@ class Config:
 
     def __repr__(self) -> str:
         """Its sweeps, a line each, and its number of charts."""
-        sweeps: list[Sweep | ModelSweep]
-        sweeps = [*self.sweeps.values(), *self.model_sweeps.values()]
-        rows = sum(sweep.rows for sweep in sweeps)
+        rows = sum(sweep.rows for sweep in self.every.values())
         head = (
-            f"<Config {self.file}: {counted(len(sweeps), 'sweep')}, "
+            f"<Config {self.file}: {counted(len(self.every), 'sweep')}, "
             f"{counted(rows, 'row')}, {counted(len(self.charts), 'chart')}>"
         )
-        return abridged(head, map(repr, sweeps))
+        return abridged(head, map(repr, self.every.values()))
+
+    @cached_property
+    def sweeps(self) -> Mapping[str, Sweep]:
+        """The sweeps of operations by name."""
+        return _of_kind(Sweep, self.every)
+
+    @cached_property
+    def model_sweeps(self) -> Mapping[str, ModelSweep]:
+        """The sweeps of whole models by name."""
+        return _of_kind(ModelSweep, self.every)
+
+    def any_sweep(self, name: str) -> AnySweep:
+        """One of the sweeps of either kind.
+
+        Raises:
+            RooflinesError: There is none of that name.
+        """
+        return self._one("sweeps", self.every, name)
 
     def sweep(self, name: str) -> Sweep:
         """One of the sweeps of operations.
@@ -142,12 +156,17 @@ class Config:
         recipe: JSON = measured_recipe(self.measurement(name))
         return recipe
 
-    def _one(self, key: str, sweeps: Mapping[str, AnySweep], name: str) -> AnySweep:
-        if name not in sweeps:
-            fix = f"use one of {', '.join(sweeps)}" if sweeps else f"describe it under `{key}:`"
-            close = close_to(name, sweeps)
+    def _one(self, key: str, named: Mapping[str, Named], name: str) -> Named:
+        if name not in named:
+            fix = f"use one of {', '.join(named)}" if named else f"describe it under `{key}:`"
+            close = close_to(name, named)
             raise RooflinesError(key, f"has no {quote(name)}", fix, close=close, file=self.file)
-        return sweeps[name]
+        return named[name]
+
+
+def _of_kind(kind: type[SweepT], every: Mapping[str, AnySweep]) -> dict[str, SweepT]:
+    """The sweeps of one kind by name."""
+    return {name: sweep for name, sweep in every.items() if isinstance(sweep, kind)}
 
 
 def load_config(
@@ -223,23 +242,20 @@ def _checked(
             chips = _priced(known, top.prices)
         calibrations = _all_calibrations(top, folder, mistakes)
         fitted = calibrations or shipped_calibrations()
-        with mistakes.at("sweeps") as part:
-            sweeps = _sweeps(top, chips, calibrations, part)
-        with mistakes.at("model-sweeps") as part:
-            model_sweeps = _model_sweeps(top, chips, calibrations, folder, part)
+        every = _sweeps(top, chips, calibrations, folder, mistakes)
+        sweeps, model_sweeps = _of_kind(Sweep, every), _of_kind(ModelSweep, every)
         with mistakes.at("measurements") as part:
             measurements = _measurements(top, chips, fitted, folder, part)
         with mistakes.at("charts"):
             named = {*top.sweeps, *top.model_sweeps, *top.measurements}
-            refused = named - {*sweeps, *model_sweeps, *measurements}
+            refused = named - {*every, *measurements}
             specs = choose(top.charts, sweeps, model_sweeps, measurements, refused)
     for name, sweep in model_sweeps.items():
         unlikely += [doubt.within(f"model-sweeps.{name}") for doubt in too_long(sweep)]
     site = top.site.model_dump(exclude_none=True) if top.site else {}
     found = Config(
         file,
-        sweeps,
-        model_sweeps,
+        every,
         measurements,
         chips,
         fitted,
@@ -291,46 +307,43 @@ def _sweeps(
     top: ConfigFile,
     chips: Mapping[str, Chip],
     calibrations: Calibrations | None,
-    mistakes: Mistakes,
-) -> dict[str, Sweep]:
-    """The valid sweeps of operations."""
-    sweeps: dict[str, Sweep] = {}
-    for name, config in top.sweeps.items():
-        with mistakes.at(name) as own:
-            fits = _calibrated(config, calibrations, own)
-            sweep = checked_sweep(name, config, chips, dtype_entries(), fits)
-            solutions = sum(each.solutions() for each in (*sweeps.values(), sweep))
-            _check_thresholds(solutions, MOST_THRESHOLDS)
-            own.check()
-            sweeps[name] = sweep
-    return sweeps
-
-
-def _model_sweeps(
-    top: ConfigFile,
-    chips: Mapping[str, Chip],
-    calibrations: Calibrations | None,
     folder: Path,
     mistakes: Mistakes,
-) -> dict[str, ModelSweep]:
-    """The valid sweeps of whole models."""
-    sweeps: dict[str, ModelSweep] = {}
-    for name, config in top.model_sweeps.items():
-        with mistakes.at(name) as own:
-            if name in top.sweeps:
-                problem = "is the name of a sweep of operations, too"
-                fix = "choose another name: both have folders of it"
-                own.add(RooflinesError("", problem, fix))
-            fits = _calibrated(config, calibrations, own)
-            models: dict[str, Model] = {}
-            with own.at("models"):
-                models = models_of(config.models, folder)
-            sweep = checked_model_sweep(name, config, models, chips, dtype_entries(), fits)
-            solved = sum(each.solutions() for each in (*sweeps.values(), sweep))
-            _check_thresholds(solved, MOST_MODEL_THRESHOLDS)
-            own.check()
-            sweeps[name] = sweep
-    return sweeps
+) -> dict[str, AnySweep]:
+    """The valid sweeps of operations and of whole models."""
+    found: dict[str, AnySweep] = {}
+    for key, configs, most in (
+        ("sweeps", top.sweeps, MOST_THRESHOLDS),
+        ("model-sweeps", top.model_sweeps, MOST_MODEL_THRESHOLDS),
+    ):
+        solutions = 0
+        for name, config in configs.items():
+            with mistakes.at(f"{key}.{name}") as own:
+                fits = _calibrated(config, calibrations, own)
+                entries = chips, dtype_entries(), fits
+                sweep: AnySweep
+                if isinstance(config, SweepConfig):
+                    sweep = checked_sweep(Sweep(name, config, *entries))
+                else:
+                    models = _models(name, config, top, folder, own)
+                    sweep = checked_sweep(ModelSweep(name, config, *entries, models))
+                solved = solutions + sweep.solutions()
+                _check_thresholds(solved, most)
+                own.check()
+                found[name], solutions = sweep, solved
+    return found
+
+
+def _models(
+    name: str, config: ModelSweepConfig, top: ConfigFile, folder: Path, mistakes: Mistakes
+) -> Mapping[str, Model]:
+    """The models of a sweep of whole models."""
+    if name in top.sweeps:
+        problem = "is the name of a sweep of operations, too"
+        mistakes.add(RooflinesError("", problem, "choose another name: both have folders of it"))
+    with mistakes.at("models"):
+        return models_of(config.models, folder)
+    return {}
 
 
 def _calibrated(

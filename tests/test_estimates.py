@@ -13,7 +13,6 @@ from rooflines.cli.main import run
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.sweep.recipes import recipe_of, sweep_of
 from rooflines.sweep.rows import StepTable
-from rooflines.sweep.step_recipes import model_recipe, model_sweep_of
 
 FIT: dict[str, Any] = {
     "math": 0.5,
@@ -94,15 +93,15 @@ def test_a_bound_without_a_band_has_none(file):
 
 def test_a_job_depends_on_the_numbers_that_it_uses(file):
     sweep = rooflines.load_config(config(calibrations=[file])).sweep("one")
-    recipe = recipe_of(sweep, ["h100-sxm"])
+    recipe = recipe_of(sweep, chips=["h100-sxm"])
     fits = recipe["calibrations"]["calibrations"]
     named = {key: list(entries) for key, entries in fits.items()}
     assert named == {"h100-sxm/trtllm": ["bf16"], "h100-sxm/sglang": ["bf16"]}
     assert fits["h100-sxm/trtllm"]["bf16"]["overhead_s"] == 1
     again = sweep_of(recipe)
-    assert recipe_of(again, ["h100-sxm"]) == recipe
+    assert recipe_of(again, chips=["h100-sxm"]) == recipe
     plain = rooflines.load_config(config(calibration=None)).sweep("one")
-    assert "calibrations" not in recipe_of(plain, CHIPS)
+    assert "calibrations" not in recipe_of(plain)
 
 
 def test_collectives_have_their_own_software():
@@ -139,11 +138,11 @@ STEPS: dict[str, Any] = {
 def test_a_job_of_a_model_depends_on_the_numbers_that_it_uses(file):
     form = {"model-sweeps": {"steps": STEPS}, "calibrations": [file], "charts": []}
     sweep = rooflines.load_config(form).model_sweep("steps")
-    recipe = model_recipe(sweep, sweep.models, ["h100-sxm"])
+    recipe = recipe_of(sweep, chips=["h100-sxm"])
     fits = recipe["calibrations"]["calibrations"]
     own = {"h100-sxm/mine": ["bf16"], "h100-sxm/trtllm": ["bf16"]}
     assert {key: list(entries) for key, entries in fits.items()} == own
-    again = model_sweep_of(recipe)
+    again = sweep_of(recipe)
     rows, expected = StepTable(again).frame().collect(), StepTable(sweep).frame().collect()
     assert (
         rows["t_estimate_s"].to_list() == expected.filter(chip="h100-sxm")["t_estimate_s"].to_list()

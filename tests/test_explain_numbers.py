@@ -13,12 +13,13 @@ from pages import text_of
 import rooflines
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.measured import measured_quantiles
-from rooflines.critical.steps import step_thresholds
+from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.rows import KernelTable, StepTable
-from rooflines.sweep.step_sweep import checked_model_sweep
+from rooflines.sweep.steps import ModelSweep
 
 EXAMPLE = ("h100-sxm", "128x8192x8192", "bf16")
 
@@ -218,7 +219,7 @@ def sweep_of(chip, model, **keys):
     form = {"models": [model], "chips": [chip], "thresholds": ["B", "S", "chips"], **keys}
     config = ModelSweepConfig.model_validate(form)
     catalogues = own_chips(), dtype_entries(), shipped_calibrations()
-    return checked_model_sweep("explain", config, models_of([model]), *catalogues)
+    return checked_sweep(ModelSweep("explain", config, *catalogues, models_of([model])))
 
 
 MLA = {
@@ -269,7 +270,7 @@ def test_every_number_of_a_model_is_one_of_the_tables(chip, model, sizes, asked)
     sweep = sweep_of(chip, model, **keys)
     row = StepTable(sweep).frame().collect().row(0, named=True)
     assert found["row"] == row
-    assert found["thresholds"] == step_thresholds(sweep).to_dicts()
+    assert found["thresholds"] == sweep_thresholds(sweep).to_dicts()
     kernels = KernelTable(sweep).frame().collect()
     names = kernels.columns[kernels.columns.index("group") :]
     groups = [{name: each[name] for name in names} for each in found["groups"]]

@@ -13,8 +13,8 @@ from rooflines.results.folders import LAYERS, MODELS
 from rooflines.run.jobs import write_part
 from rooflines.run.parts import cuts
 from rooflines.run.plan import plan
+from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import KernelTable, StepTable
-from rooflines.sweep.step_recipes import model_sweep_of
 
 TINY = {"layers": 2, "D": 64, "V": 128, "attention": {"N": 4, "K": 2, "H": 16}, "mlp": {"F": 96}}
 
@@ -45,7 +45,7 @@ def config(
 def of_recipe(part, table):
     """The rows that the spec of a part describes."""
     recipe = json.loads(part.spec)
-    return table(model_sweep_of(recipe)).frame(recipe["start"], recipe["stop"]).collect()
+    return table(sweep_of(recipe)).frame(recipe["start"], recipe["stop"]).collect()
 
 
 def test_slices_begin_where_units_begin_and_a_long_unit_is_cut_evenly():

@@ -19,7 +19,7 @@ from test_serving_thresholds import ON_TINY
 from test_serving_worked import ALL_CHIPS as OWN
 
 import rooflines
-from rooflines.critical.steps import step_thresholds
+from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.sweep.rows import StepTable
 
 KEYS = ("model", "phase", "chip", "memory", "network", "dtypes", "split")
@@ -85,7 +85,7 @@ def test_batches_are_those_found_by_trying(config):
     sweep["grid"]["B"] = [8]
     found = serving_oracle.cases(sweep, {}, config["chips"], BITS, config.get("fits"))
     cases = {tuple(keys[key] for key in KEYS): case for keys, case, _ in found if case is not None}
-    rows = step_thresholds(sweep_of(config))
+    rows = sweep_thresholds(sweep_of(config))
     for row in rows.sample(min(3, rows.height), seed=0).to_dicts():
         check_row(cases[tuple(row[key] for key in KEYS)], row)
 
@@ -97,7 +97,7 @@ def test_batches_of_the_default_config_are_those_found_by_trying():
         sweep, *catalogues, plain_file("dtypes.yaml")["formats"], plain_file("calibrations.yaml")
     )
     cases = {tuple(keys[key] for key in KEYS): case for keys, case, _ in found}
-    rows = step_thresholds(rooflines.load_config().model_sweep("serving"))
+    rows = sweep_thresholds(rooflines.load_config().model_sweep("serving"))
     estimated = rows.filter(pl.col("saturates_estimate").is_not_null(), axis="B")
     for row in estimated.sample(12, seed=0).to_dicts():
         case = cases[tuple(row[key] for key in KEYS)]
@@ -114,7 +114,7 @@ def test_sizes_are_those_of_the_rows():
     bare = {key: part for key, part in OWN["tiny"].items() if key != "calibration"}
     chips = {"bare": bare, "fitted": {**bare, "calibration": fitted}}
     sweep = {**ON_TINY, "chips": ["fitted", "bare"], "thresholds": ["B", "S", "chips"]}
-    frame = step_thresholds(model_sweep(sweep, chips))
+    frame = sweep_thresholds(model_sweep(sweep, chips))
     keys, size = ("chip", "axis"), "saturates_estimate"
     sizes = {(chip, axis): found for chip, axis, found in frame.select(*keys, size).rows()}
     assert sizes.keys() == {(chip, axis) for axis in ("B", "S", "chips") for chip in chips}

@@ -15,7 +15,7 @@ from serving_values import bound_of, times
 from test_serving_worked import ALL_CHIPS, FORMATS, MODELS, ON_H100, OWN, TINY
 
 from rooflines import RooflinesError
-from rooflines.critical.steps import step_thresholds
+from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.fits.entries import Calibrations
 from rooflines.sweep.rows import StepTable
 
@@ -85,7 +85,7 @@ def test_slices_of_rows_are_the_whole_table():
 
 
 def test_thresholds_of_requests_are_those_of_their_last_token():
-    frame = step_thresholds(model_sweep(LLAMA, OWN))
+    frame = sweep_thresholds(model_sweep(LLAMA, OWN))
     assert frame["S"].to_list() == [101, 1033]
 
 

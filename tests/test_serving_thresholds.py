@@ -18,7 +18,7 @@ from serving_values import bound_of, times
 from test_serving_worked import MXFP4, ON_H100, ON_V5E, OWN
 
 from rooflines.basics.numbers import exact
-from rooflines.critical.steps import all_step_thresholds, step_thresholds
+from rooflines.critical.thresholds import all_thresholds, sweep_thresholds
 from rooflines.model.step_columns import step_threshold_columns
 
 Row = dict[str, Any]
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 def rows_of(sweep, **more):
     """The thresholds of a sweep on chips of the worked values."""
-    return step_thresholds(model_sweep({**sweep, **more}, OWN)).to_dicts()
+    return sweep_thresholds(model_sweep({**sweep, **more}, OWN)).to_dicts()
 
 
 def column(rows, name):
@@ -133,7 +133,7 @@ def test_math_that_grows_as_fast_as_memory_never_overtakes_it():
     }
     grid = {"B": 1, "S": [699, 700]}
     of = model_sweep({**sweep, "grid": grid, "thresholds": ["B", "S"]}, {"own": own})
-    rows = step_thresholds(of).to_dicts()
+    rows = sweep_thresholds(of).to_dicts()
     assert column(rows, "outcome") == ["found", "never", "found"]
     assert rows[-1]["critical"] == 699
 
@@ -174,7 +174,7 @@ def test_reasons_why_no_number_of_chips_is_enough():
     }
     sweep = {**ON_TINY, "chips": list(chips), "thresholds": ["chips"], "grid": {"B": 999, "S": 1}}
     many_heads = {**DENSE, "attention": {"N": 8, "K": 8, "H": 2}}
-    frame = step_thresholds(model_sweep({**sweep, "models": [many_heads]}, chips))
+    frame = sweep_thresholds(model_sweep({**sweep, "models": [many_heads]}, chips))
     found = frame.select("outcome", "limit").rows()
     assert found == [
         ("never", "network"),
@@ -188,12 +188,12 @@ def test_frames_of_sweeps_have_their_columns_in_order():
     plain = model_sweep(ON_TINY, OWN)
     drafts = model_sweep({**ON_TINY, "grid": {"B": 1, "T": [1, 2], "S": 2}}, OWN)
     nothing = model_sweep({**ON_TINY, "thresholds": []}, OWN)
-    assert step_thresholds(plain).columns == [c.name for c in step_threshold_columns()]
-    frame = all_step_thresholds([plain, nothing, drafts])
+    assert sweep_thresholds(plain).columns == [c.name for c in step_threshold_columns()]
+    frame = all_thresholds([plain, nothing, drafts], models=True)
     assert frame.columns == [column.name for column in step_threshold_columns(new_tokens=True)]
     assert frame["T"].to_list() == [None, 1, 2]
-    assert step_thresholds(nothing).is_empty()
-    assert step_thresholds(nothing).schema == step_thresholds(plain).schema
+    assert sweep_thresholds(nothing).is_empty()
+    assert sweep_thresholds(nothing).schema == sweep_thresholds(plain).schema
     for each in step_threshold_columns(new_tokens=True):
         assert each.null or frame[each.name].null_count() == 0, each.name
 
@@ -247,7 +247,7 @@ def test_thresholds_of_random_sweeps(config, target, share):
         "t_step_s": float(seconds * (1 + share)),
         "time": ["t_lower_s", "t_ops_s"][target % 2],
     }
-    for row in step_thresholds(model_sweep(sweep, config["chips"])).to_dicts():
+    for row in sweep_thresholds(model_sweep(sweep, config["chips"])).to_dicts():
         case = cases[tuple(row[key] for key in KEYS)]
         new = row.get("T") or 1
         if row["axis"] == "S":
@@ -291,7 +291,7 @@ def test_fewest_chips_of_random_sweeps(config):
     sweep["thresholds"] = ["chips"]
     sweep["grid"]["B"] = sorted({*sweep["grid"]["B"], *MANY})
     cases = {keys[:6]: case for keys, case in oracle_cases(config).items()}
-    for row in step_thresholds(model_sweep(sweep, config["chips"])).to_dicts():
+    for row in sweep_thresholds(model_sweep(sweep, config["chips"])).to_dicts():
         case = cases[tuple(row[key] for key in KEYS[:6])]
         if case.capacity is None:
             assert row["outcome"] == "capacity-unknown"

@@ -18,7 +18,7 @@ from test_serving_worked import DEEPSEEK, FP8, INT8, LLAMA, MXFP4, ON_H100, ON_V
 from test_serving_worked import row_of as exact_row_of
 
 import rooflines
-from rooflines.critical.steps import step_thresholds
+from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.sweep.rows import KernelTable, StepTable
 
@@ -145,7 +145,7 @@ def test_the_largest_sizes_are_right(sweep):
     config = {"model-sweeps": {"worked": {**whole, "thresholds": ["B"]}}, "chips": OWN}
     exact = exact_row_of(whole)
     assert not differences(row_of(whole), exact)
-    (found,) = step_thresholds(sweep_of(config)).to_dicts()
+    (found,) = sweep_thresholds(sweep_of(config)).to_dicts()
     assert found["max_B_fit"] == (exact["max_B"] if exact["max_B"] <= large else None)
 
 

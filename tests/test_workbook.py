@@ -360,5 +360,5 @@ def test_sizes_of_the_summary_are_those_of_the_largest_share():
         sweeps = {"layers": {**layers, "shares": shares}}
         config = rooflines.load_config({**CONFIG, "sweeps": sweeps, "model-sweeps": {}})
         sweep, found = config.sweep("layers"), rooflines.thresholds(config).lazy()
-        critical.append(summary.summarize([(recipe_of(sweep, sweep.config.chips), found)]).critical)
+        critical.append(summary.summarize([(recipe_of(sweep), found)]).critical)
     assert critical[0] == critical[1] != critical[2]

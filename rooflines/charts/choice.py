@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rooflines.charts.views import Kind, Option
     from rooflines.measured.sets import MeasuredSet
     from rooflines.settings.charts import ChartConfig
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
+    from rooflines.sweep.steps import ModelSweep
 
 BY_NAME = 12
 """Most chips of a sweep that counts as naming them; the names of larger sweeps are not counted."""

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.sweep.operations import OperationBlock, Variant
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import OperationBlock, Sweep, Variant
 
 TIMES = {resource.bound: f"t_{resource.name}_s" for resource in RESOURCES}
 """The column of each resource's time, by the name of the bottleneck."""
@@ -67,14 +66,14 @@ def has_bandwidth(entry: Chip) -> bool:
 
 def chips_of(sweep: Sweep) -> list[str]:
     """The chips of a sweep that have rows."""
-    return list(dict.fromkeys(chip_rows.chip for chip_rows in sweep.blocks))
+    return list(sweep.rows_by_chip())
 
 
 def dtypes_of(sweep: Sweep, chips: Sequence[str] = ()) -> tuple[str, ...]:
     """The dtype combinations of a sweep that any, or all, of some chips can do."""
     by_chip: dict[str, set[str]] = {}
-    for rows in sweep.blocks:
-        by_chip.setdefault(rows.chip, set()).update(variant.dtypes for variant in rows.variants)
+    for case in sweep.cases:
+        by_chip.setdefault(case.chip, set()).add(case.dtypes)
     every = set().union(*by_chip.values())
     for chip in chips:
         every &= by_chip.get(chip, set())
@@ -84,7 +83,7 @@ def dtypes_of(sweep: Sweep, chips: Sequence[str] = ()) -> tuple[str, ...]:
 def route_name(chip_rows: OperationBlock, variant: Variant) -> str | None:
     """The network of rows as charts name it, with several axes, as in `ici 4x4`."""
     along = f" {axes_text(variant.axes)}" if len(variant.axes) > 1 else ""
-    return chip_rows.network and chip_rows.network + along
+    return chip_rows.place.network and chip_rows.place.network + along
 
 
 def shares_below_peak(sweep: Sweep) -> list[float]:
@@ -166,7 +165,7 @@ def dtypes_by_chip(source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any 
     Of whole models the chips with a known memory capacity.
     """
     if hasattr(source, "op"):
-        pairs = [(rows.chip, one.dtypes) for rows in source.blocks for one in rows.variants]
+        pairs = [(case.chip, case.dtypes) for case in source.cases]
     elif hasattr(source, "blocks"):
         cases = (case for block in source.blocks for case in block.cases)
         known = (case for case in cases if case.machine.level.capacity_bytes is not None)
@@ -203,10 +202,8 @@ def check_shown(source: Any, chips: Sequence[str], dtypes: Sequence[str]) -> Non
 
 def bases_of(sweep: Sweep, chip: str, dtypes: str) -> tuple[str, ...]:
     """What numbers of a chip can be by; calibrated ones are of sweeps without tiles alone."""
-    rows = [rows for rows in sweep.blocks if rows.chip == chip][:1]
+    rows = [rows for rows in sweep.blocks if rows.place.chip == chip][:1]
     fitted = not sweep.tile and any(
-        variant.dtypes == dtypes and of_chip.case(variant).is_calibrated
-        for of_chip in rows
-        for variant in of_chip.variants
+        case.dtypes == dtypes and case.is_calibrated for of_chip in rows for case in of_chip.cases
     )
     return BASES if fitted else (NOMINAL,)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.settings.shapes import Shape
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
+    from rooflines.sweep.steps import ModelSweep
 
 
 FUSED = {"qkv": ("q", "k"), "gate-up": ("up",), "expert-gate-up": ("expert-up",)}

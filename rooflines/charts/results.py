@@ -20,7 +20,6 @@ from rooflines.results.tables import metadata_of, scan
 from rooflines.sweep.operations import Variant
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
-from rooflines.sweep.step_recipes import model_sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,9 +27,8 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.charts.measured_results import Joined, MeasuredCases
     from rooflines.model.target import Target
-    from rooflines.sweep.operations import OperationBlock
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import OperationBlock, Sweep
+    from rooflines.sweep.steps import ModelSweep
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,7 +135,7 @@ class Selection:
     @cached_property
     def by_chip(self) -> Mapping[str, OperationBlock]:
         """The rows of each chip, from the first of the sweep's memory levels that it has."""
-        by_chip = {chip_rows.chip: chip_rows for chip_rows in reversed(self.sweep.blocks)}
+        by_chip = {chip_rows.place.chip: chip_rows for chip_rows in reversed(self.sweep.blocks)}
         return {chip: by_chip[chip] for chip in self.chips if chip in by_chip}
 
     @cached_property
@@ -162,7 +160,7 @@ class Selection:
         for chip_rows in self.by_chip.values():
             first = {variant.dtypes: variant for variant in reversed(chip_rows.variants)}
             targets += [
-                (chip_rows.chip, name, chip_rows.case(first[name]).target)
+                (chip_rows.place.chip, name, chip_rows.case(first[name]).target)
                 for name in self.dtypes
                 if name in first
             ]
@@ -233,18 +231,14 @@ def on_disk(results: str | Path) -> Results:
         return recipes[sweep]
 
     @cache
-    def sweep_on_disk(sweep: str) -> Sweep:
+    def sweep_on_disk(sweep: str) -> Any:  # noqa: ANN401, a sweep of either kind
         return sweep_of(recipe(sweep))
-
-    @cache
-    def model_sweep_on_disk(sweep: str) -> ModelSweep:
-        return model_sweep_of(recipe(sweep))
 
     return Results(
         rows=lambda sweep: plain(scan(results, sweep)),
         thresholds=lambda sweep: plain(scan_parquet(path).filter(pl.col("sweep") == sweep)),
         sweep=sweep_on_disk,
-        model_sweep=model_sweep_on_disk,
+        model_sweep=sweep_on_disk,
         joined=lambda name: joined_on_disk(results, name),
         place=str(results),
         names=tuple(recipes),

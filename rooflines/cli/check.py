@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from rooflines.config import Config
     from rooflines.run.outputs import Output
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
+    from rooflines.sweep.steps import ModelSweep
 
 EXAMPLES = """
 \b

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from rooflines.model.network import Link
     from rooflines.model.resources import Resource
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
 
 ENDLESS = 2**53
 """A split that stays compute-bound on this number of chips has no largest number of chips [1]."""
@@ -455,7 +455,7 @@ def split_cases(sweep: Sweep) -> list[OperationCase]:
     """Every dtype combination and split of a sweep, on every chip that has an interconnect."""
     splits = [name for name, scheme in sweep.shardings.items() if scheme.split]
     return [
-        OperationCase(block.place, sweep.operated, Variant(dtypes, name, (1,)))
+        OperationCase(block.place, sweep, Variant(dtypes, name, (1,)))
         for block in sweep.blocks
         if block.place.network
         for dtypes in dict.fromkeys(case.dtypes for case in block.cases)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rooflines.model.target import Target
     from rooflines.model.times import Time
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
 
 LATENCY, OTHER = "latency", "other"
 """Why no factor on a rate is enough: its resource's latency, or another resource."""

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflines.model.poly import Poly
-    from rooflines.sweep.operations import OperationCase
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import OperationCase, Sweep
 
 
 def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl.DataFrame]]:
@@ -104,7 +103,7 @@ class RulesOfThumb:
         """Slope and constant of a time, unscaled, per product of all other dimensions."""
         key = id(poly.terms), span
         if key not in self._leading:
-            others = len(case.of.op.dims) - 1
+            others = len(case.sweep.op.dims) - 1
 
             def leading(part: Poly) -> Fraction:
                 terms = part.terms.items()

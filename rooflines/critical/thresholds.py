@@ -1,41 +1,124 @@
-"""Thresholds of whole sweeps, along every axis that their configs ask for."""
+"""Thresholds of sweeps as a frame, along every axis that their configs ask for."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING
+from itertools import groupby, product
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rooflines.critical.batches import batch_thresholds
 from rooflines.critical.chips import chips_thresholds
+from rooflines.critical.contexts import context_ceiling, saturated_contexts
+from rooflines.critical.fewest import fewest_chips, stored
 from rooflines.critical.rates import rate_thresholds
+from rooflines.critical.saturation import COLUMN
 from rooflines.critical.sizes import dimension_thresholds
 from rooflines.model.columns import OUTCOMES, threshold_columns
 from rooflines.model.resources import OTHERS, RATES
 from rooflines.model.sharding import SHARDS
+from rooflines.model.step_columns import (
+    OF_SPLIT,
+    STEP_LIMITS,
+    STEP_OUTCOMES,
+    step_threshold_columns,
+)
+from rooflines.models.shape import DECODE
+from rooflines.sweep.operations import Sweep
+from rooflines.sweep.sheet import key_columns
+from rooflines.sweep.steps import ModelSweep, step_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from fractions import Fraction
 
+    from rooflines.critical.contexts import Solution
     from rooflines.model.columns import Column
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.cases import Block
+    from rooflines.sweep.checks import AnySweep
+    from rooflines.sweep.steps import StepCase
+
+NUMBERS: Mapping[str, type[pl.DataType]] = {
+    **dict.fromkeys(("target_s", "share", "critical_exact"), pl.Float64),
+    **dict.fromkeys(("critical_rule", "limit_intensity"), pl.Float64),
+}
+"""Types of columns with a unit that are not Int64."""
+
+LABELS: Mapping[bool, Mapping[str, pl.Enum]] = {
+    False: {
+        "outcome": pl.Enum(OUTCOMES),
+        "limit": pl.Enum([resource.bound for resource in OTHERS]),
+    },
+    True: {"outcome": pl.Enum(STEP_OUTCOMES), "limit": pl.Enum(STEP_LIMITS)},
+}
+"""Types of columns without a unit that are not Categorical, of operations and of whole models."""
 
 
-def sweep_thresholds(sweep: Sweep) -> pl.DataFrame:
+def types_of(columns: Sequence[Column], *, models: bool) -> dict[str, Any]:
+    """The types of columns of thresholds, by name."""
+    return {
+        column.name: NUMBERS.get(column.name, pl.Int64)
+        if column.unit
+        else LABELS[models].get(column.name, pl.Categorical)
+        for column in columns
+    }
+
+
+def all_columns(sweeps: Sequence[AnySweep], *, models: bool = False) -> tuple[Column, ...]:
+    """The columns of the thresholds of several sweeps, in order.
+
+    Args:
+        sweeps: The sweeps, all of one kind.
+        models: Whether they are of whole models.
+    """
+    steps = [sweep for sweep in sweeps if isinstance(sweep, ModelSweep)]
+    if models:
+        return step_threshold_columns(new_tokens=any(each.new_tokens is not None for each in steps))
+    operations = [sweep for sweep in sweeps if isinstance(sweep, Sweep)]
+    dims = dict.fromkeys(dim for sweep in operations for dim in sweep.op.dims)
+    return threshold_columns((*dims,), axes=any(sweep.has_axes for sweep in operations))
+
+
+def all_thresholds(sweeps: Sequence[AnySweep], *, models: bool = False) -> pl.DataFrame:
+    """The thresholds of several sweeps, concatenated; without sweeps none.
+
+    A dimension that an operation lacks is null in its rows. Arguments as of `all_columns`.
+    """
+    types = types_of(all_columns(sweeps, models=models), models=models)
+    if not sweeps:
+        return pl.DataFrame(schema=types)
+    return pl.concat(map(sweep_thresholds, sweeps), how="diagonal").select(*types)
+
+
+def sweep_thresholds(sweep: AnySweep) -> pl.DataFrame:
     """The thresholds of a sweep, along every axis of its config.
 
     Returns:
-        The columns of `columns.threshold_columns`, in their order.
+        The columns of `all_columns`, in their order; one that an axis lacks is null.
     """
-    frames = [
-        in_form(frame, sweep, axis, share)
-        for axis in sweep.solved
-        for share, frame in slices_along(sweep, axis)
-    ]
-    return pl.concat(frames) if frames else in_form(pl.DataFrame(), sweep, "", Fraction(1)).clear()
+    models = isinstance(sweep, ModelSweep)
+    types = types_of(all_columns([sweep], models=models), models=models)
+    frames = [pl.DataFrame(schema=types)]
+    for frame in _of_operation(sweep) if isinstance(sweep, Sweep) else _of_steps(sweep):
+        named = frame.with_columns(sweep=pl.lit(sweep.name))
+        frames.append(
+            named.select(
+                (pl.col(name) if name in named.columns else pl.lit(None)).cast(kind).alias(name)
+                for name, kind in types.items()
+            )
+        )
+    return pl.concat(frames)
 
 
-def slices_along(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl.DataFrame]]:
+def _of_operation(sweep: Sweep) -> Iterator[pl.DataFrame]:
+    """The thresholds of an operation along every axis, in slices."""
+    for axis in sweep.solved:
+        for share, frame in _along(sweep, axis):
+            about = {"axis": pl.lit(axis), "share": pl.lit(float(share))}
+            yield frame.drop(axis, strict=False).with_columns(**about)
+
+
+def _along(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl.DataFrame]]:
     """The thresholds along one axis for shares of the attainable peak, in slices."""
     if axis == SHARDS:
         return chips_thresholds(sweep)
@@ -44,53 +127,66 @@ def slices_along(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl.DataFra
     return dimension_thresholds(sweep, axis)
 
 
-def in_form(frame: pl.DataFrame, sweep: Sweep, axis: str, share: Fraction) -> pl.DataFrame:
-    """The columns of the thresholds, in their order and types; one that the frame lacks is null."""
-    frame = frame.with_columns(
-        sweep=pl.lit(sweep.name), axis=pl.lit(axis), share=pl.lit(float(share))
-    )
-    columns = []
-    for column in threshold_columns(sweep.op.dims, axes=sweep.has_axes):
-        kind = KINDS.get(column.name, pl.Int64 if column.name in sweep.op.dims else pl.Categorical)
-        present = column.name in frame.columns and column.name != axis
-        columns.append(
-            (pl.col(column.name) if present else pl.lit(None)).cast(kind).alias(column.name)
-        )
-    return frame.select(columns)
+# ------------------------------------------------------------ whole models
+
+Row = tuple["StepCase", "dict[str, object]"]
+"""A case, and the values of a threshold by column."""
 
 
-KINDS: Mapping[str, pl.DataType | type[pl.DataType]] = {
-    "shards": pl.Int64,
-    "share": pl.Float64,
-    "outcome": pl.Enum(OUTCOMES),
-    "critical_exact": pl.Float64,
-    "critical": pl.Int64,
-    **{f"critical_{resource.name}": pl.Int64 for resource in OTHERS},
-    "critical_rule": pl.Float64,
-    "saturates_estimate": pl.Int64,
-    "limit": pl.Enum([resource.bound for resource in OTHERS]),
-    "limit_intensity": pl.Float64,
-}
-"""Types of columns that are not Categorical."""
+def _of_steps(sweep: ModelSweep) -> Iterator[pl.DataFrame]:
+    """The thresholds of whole models along every axis."""
+    asked = sweep.config.thresholds
+    groups = [
+        [case for block in blocks for case in block.cases]
+        for _, blocks in groupby(sweep.blocks, key=_of)
+    ]
+    if "B" in asked or sweep.config.targets:
+        for cases in groups:
+            shape, phase = cases[0].model.shape, cases[0].phase
+            points = step_axis(shape, phase, sweep.contexts, sweep.new_tokens)
+            yield from batch_thresholds(cases, points, sweep.config.targets)
+    if "S" in asked:
+        yield _frame_of([row for cases in groups for row in _context_rows(sweep, cases)])
+    if "chips" in asked:
+        found = fewest_chips(sweep.cases, sweep.batches, sweep.contexts)
+        yield _frame_of(
+            [
+                (case, {"axis": "chips", **sizes, **_solved_as(each), "max_B_fit": stored(fit)})
+                for case, sizes, (each, fit) in found
+            ]
+        ).drop(OF_SPLIT, strict=False)
 
 
-def all_dims(sweeps: Iterable[Sweep]) -> tuple[str, ...]:
-    """The dimensions of several sweeps, in order of appearance."""
-    return tuple(dict.fromkeys(dim for sweep in sweeps for dim in sweep.op.dims))
+def _of(block: Block[StepCase]) -> tuple[str, str]:
+    """Model and phase: what cases with the same kernels share."""
+    return block.cases[0].name, block.cases[0].phase
 
 
-def all_columns(sweeps: Sequence[Sweep]) -> tuple[Column, ...]:
-    """The columns of the thresholds of several sweeps, in order."""
-    return threshold_columns(all_dims(sweeps), axes=any(sweep.has_axes for sweep in sweeps))
+def _context_rows(sweep: ModelSweep, cases: Sequence[StepCase]) -> Iterator[Row]:
+    """The largest context with a compute-bound batch at every T, of decode: a prompt is a batch."""
+    if cases[0].phase != DECODE:
+        return
+    new_tokens = sweep.new_tokens or (1,)
+    known = [case for case in cases if None not in case.kernel_estimates]
+    sizes = saturated_contexts(known, new_tokens).to_list() if known else []
+    saturates = dict(zip(product(known, new_tokens), sizes, strict=True))
+    for case, new in product(cases, new_tokens):
+        solution = _solved_as(context_ceiling(case, new))
+        yield case, {"axis": "S", "T": new, **solution, COLUMN: saturates.get((case, new))}
 
 
-def all_thresholds(sweeps: Sequence[Sweep]) -> pl.DataFrame:
-    """The thresholds of several sweeps, concatenated; without sweeps none.
+def _solved_as(solution: Solution) -> dict[str, object]:
+    """A solution by column."""
+    return {
+        "outcome": solution.outcome,
+        "critical_exact": solution.exact,
+        "critical": solution.whole,
+        "limit": solution.limit,
+    }
 
-    A dimension that an operation lacks is null in its rows.
-    """
-    order = [column.name for column in all_columns(sweeps)]
-    if not sweeps:
-        return pl.DataFrame(schema={name: KINDS.get(name, pl.Categorical) for name in order})
-    frames = [sweep_thresholds(sweep) for sweep in sweeps]
-    return pl.concat(frames, how="diagonal").select(order)
+
+def _frame_of(rows: Sequence[Row]) -> pl.DataFrame:
+    """Rows with the keys of their cases."""
+    columns = dict.fromkeys(name for _, row in rows for name in row)
+    values = {name: [row.get(name) for _, row in rows] for name in columns}
+    return pl.DataFrame({**key_columns([case for case, _ in rows]), **values})

@@ -18,7 +18,6 @@ from rooflines.catalogue.parts import parts, records
 from rooflines.catalogue.unsupported import joining
 from rooflines.critical.rates import latency_of, limit_share, rates_at
 from rooflines.critical.search import first
-from rooflines.critical.steps import step_thresholds
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation import phrases
 from rooflines.explanation.card import as_card
@@ -33,20 +32,20 @@ from rooflines.models.dtypes import step_dtypes
 from rooflines.models.groups import touched_experts
 from rooflines.models.kernels import StepExtents, token_share
 from rooflines.models.shape import DECODE
-from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
+from rooflines.sweep.operations import Sweep
+from rooflines.sweep.rows import KernelTable, table_of
 from rooflines.sweep.steps import StepCase
-from rooflines.sweep.sweep import Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.explanation.question import AnySweep
+    from rooflines.explanation.question import SweepT
     from rooflines.explanation.sheet import Sheet
     from rooflines.model.resources import Resource
     from rooflines.models.groups import Step
     from rooflines.sweep.operations import OperationCase
-    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.sweep.steps import ModelSweep
 
 
 class Explanation(Answer):
@@ -111,14 +110,12 @@ def explained(sweep: Sweep | ModelSweep) -> Explanation:
 
 def rows_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
     """The rows of a sweep."""
-    table = OperationTable(sweep) if isinstance(sweep, Sweep) else StepTable(sweep)
-    return table.stored_frame().collect().to_dicts()
+    return table_of(sweep).stored_frame().collect().to_dicts()
 
 
 def thresholds_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
     """The thresholds of a sweep."""
-    found = sweep_thresholds(sweep) if isinstance(sweep, Sweep) else step_thresholds(sweep)
-    return found.to_dicts()
+    return sweep_thresholds(sweep).to_dicts()
 
 
 def _computed(case: OperationCase | StepCase) -> tuple[str, ...]:
@@ -213,7 +210,7 @@ def _other_dtypes(sweep: Sweep | ModelSweep, row: Mapping[str, Any]) -> list[dic
     return [{name: each[name] for name in columns} for each in rows]
 
 
-def _changed(sweep: AnySweep, keys: Mapping[str, Any]) -> AnySweep:
+def _changed(sweep: SweepT, keys: Mapping[str, Any]) -> SweepT:
     """The sweep with other keys in its config."""
     config: Any = sweep.config.model_copy(update=keys)
     return replace(sweep, config=config)

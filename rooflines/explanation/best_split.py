@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations_with_replacement, product
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from rooflines.basics.numbers import number, whole
 from rooflines.basics.text import count, seconds, si
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.unsupported import interconnects, joining, not_joined
-from rooflines.critical.steps import step_thresholds
+from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.cases import Cases
 from rooflines.explanation.phrases import asked
 from rooflines.explanation.question import Known, model_sweep
@@ -23,8 +24,8 @@ from rooflines.model.resources import RESOURCES
 from rooflines.models.split import Split
 from rooflines.settings.model_sweeps import Targets
 from rooflines.settings.sizes import Sizes
+from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.rows import StepTable
-from rooflines.sweep.step_sweep import checked_model_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from rooflines.model.network import Link
     from rooflines.models.model import Model
     from rooflines.models.shape import Shape
-    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.sweep.steps import ModelSweep
 
 AUTO = "auto"
 """The split that stands for every one."""
@@ -234,9 +235,7 @@ def _network(chip: Chip, chips: int, network: Sequence[str] | None) -> Sequence[
 def _changed(sweep: ModelSweep, keys: Mapping[str, object]) -> ModelSweep:
     """The sweep with other keys in its config."""
     config = sweep.config.model_copy(update=dict(keys))
-    return checked_model_sweep(
-        sweep.name, config, sweep.models, sweep.chips, sweep.dtypes, sweep.calibrations
-    )
+    return checked_sweep(replace(sweep, config=config))
 
 
 def _shared(
@@ -257,7 +256,7 @@ def _shared(
 
 def _within(one: ModelSweep, keys: Mapping[str, object], targets: Targets) -> pl.DataFrame:
     """The splits with the largest batches that keep a time and fit."""
-    solved = step_thresholds(_changed(one, {**keys, "thresholds": ["B"], "targets": targets}))
+    solved = sweep_thresholds(_changed(one, {**keys, "thresholds": ["B"], "targets": targets}))
     largest = solved.select("split", B=pl.min_horizontal("max_B_latency", "max_B_fit"))
     largest = largest.filter(pl.col("B") > 0)
     if largest.is_empty():

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.text import count, significant
-from rooflines.critical.steps import step_thresholds
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.phrases import asked
 from rooflines.explanation.question import operation_sweep
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflines.explanation.question import Known
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
+    from rooflines.sweep.steps import ModelSweep
 
 MOST_CASES = 500
 """Rows of a table on a screen [1]."""
@@ -136,7 +135,7 @@ def model_cases(sweep: ModelSweep) -> Cases:
     rows = StepTable(sweep).frame().collect().to_dicts()
     sizes = [letter for letter in ("B", "S", "T") if letter in rows[0]]
     return _cases(
-        rows, step_thresholds(sweep).to_dicts(), sizes, AXES[0], OF_MODELS, _skipped(sweep)
+        rows, sweep_thresholds(sweep).to_dicts(), sizes, AXES[0], OF_MODELS, _skipped(sweep)
     )
 
 

@@ -22,18 +22,16 @@ from rooflines.models.resolve import model_named
 from rooflines.models.split import Split
 from rooflines.settings.model_sweeps import AXES, ModelSweepConfig
 from rooflines.settings.schema import SweepConfig
+from rooflines.sweep.cases import Skipped
 from rooflines.sweep.checks import checked_sweep
-from rooflines.sweep.operations import SkippedOperations
-from rooflines.sweep.step_sweep import checked_model_sweep
-from rooflines.sweep.steps import SkippedSteps
+from rooflines.sweep.operations import Sweep
+from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.sweep import Sweep
 
 NAME = "explain"
 """The name of the sweep of a question."""
@@ -81,8 +79,7 @@ KEY = re.compile(r"\b(\w+): ?(?=[,\d]|$)")
 """A key of a config in a fix; a question has `=` behind it."""
 
 
-AnySweep = TypeVar("AnySweep", bound="Sweep | ModelSweep")
-Left = SkippedOperations | SkippedSteps
+SweepT = TypeVar("SweepT", bound="Sweep | ModelSweep")
 
 
 class Known(NamedTuple):
@@ -211,7 +208,7 @@ def _operation_sweep(known: Known, keys: Mapping[str, Any]) -> Sweep:
     config = checked(SweepConfig, keys)
     with placed("calibration"):
         known.calibrations.check_softwares(config.calibration or ())
-    return checked_sweep(NAME, config, known.chips, dtype_entries(), known.calibrations)
+    return checked_sweep(Sweep(NAME, config, known.chips, dtype_entries(), known.calibrations))
 
 
 def _model_sweep(known: Known, model: Model, keys: Mapping[str, Any]) -> ModelSweep:
@@ -220,11 +217,11 @@ def _model_sweep(known: Known, model: Model, keys: Mapping[str, Any]) -> ModelSw
     with placed("calibration"):
         known.calibrations.check_softwares(config.calibration or ())
     catalogues = known.chips, dtype_entries(), known.calibrations
-    return checked_model_sweep(NAME, config, {model.name: model}, *catalogues)
+    return checked_sweep(ModelSweep(NAME, config, *catalogues, {model.name: model}))
 
 
 def _operation_fix(
-    chips: Mapping[str, Chip], unit: str, shards: int | str, cause: Left, need: str | None
+    chips: Mapping[str, Chip], unit: str, shards: int | str, cause: Skipped, need: str | None
 ) -> str:
     """What to do where an operation is not supported."""
     chip = chips[cause.chip or next(iter(chips))]
@@ -235,7 +232,7 @@ def _operation_fix(
     return f"choose another chip, or one of its units: {', '.join(chip.units)}"
 
 
-def _model_fix(chips: Mapping[str, Chip], parts: object, cause: Left, need: str | None) -> str:
+def _model_fix(chips: Mapping[str, Chip], parts: object, cause: Skipped, need: str | None) -> str:
     """What to do where a step of a model is not supported."""
     chip = chips[cause.chip or next(iter(chips))]
     if need == "peak":
@@ -250,10 +247,10 @@ def _model_fix(chips: Mapping[str, Chip], parts: object, cause: Left, need: str 
 
 def _checked(
     keys: Mapping[str, Any],
-    build: Callable[[Mapping[str, Any]], AnySweep],
-    fix: Callable[[Left, str | None], str],
+    build: Callable[[Mapping[str, Any]], SweepT],
+    fix: Callable[[Skipped, str | None], str],
     chips: Mapping[str, Chip],
-) -> AnySweep:
+) -> SweepT:
     """The sweep of a config; without the threshold of shards where that has no closed form.
 
     Args:
@@ -279,7 +276,7 @@ def _checked(
 
 def _in_words(
     error: RooflinesError,
-    fix_of: Callable[[Left, str | None], str],
+    fix_of: Callable[[Skipped, str | None], str],
     chips: Mapping[str, Chip],
     *,
     of_model: bool,
@@ -290,7 +287,7 @@ def _in_words(
     if rest and head != "grid":
         place = f"{place} {rest}"
     problem, fix, cause = error.problem, error.fix.replace(OR_LONG_FORM, ""), error.cause
-    if isinstance(cause, SkippedOperations | SkippedSteps):
+    if isinstance(cause, Skipped):
         problem, need = cause.problem, need_of(cause.reason)
         fix = fix_of(cause, need)
         if need == "memory" and cause.chip is not None:

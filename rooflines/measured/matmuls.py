@@ -18,6 +18,7 @@ from rooflines.model.resources import RESOURCES
 from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.operation_rows import operation_stages
+from rooflines.sweep.operations import Sweep
 from rooflines.sweep.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.measured.catalogues import Catalogues
-    from rooflines.sweep.sweep import Sweep
 
 MATMUL = NAMED["matmul"]
 
@@ -128,7 +128,9 @@ def _sweep(
             "thresholds": [],
         }
     )
-    return checked_sweep("measured", config, catalogues.chips, catalogues.dtypes, catalogues.fits)
+    return checked_sweep(
+        Sweep("measured", config, catalogues.chips, catalogues.dtypes, catalogues.fits)
+    )
 
 
 def _rows(part: pl.DataFrame, sweep: Sweep) -> pl.LazyFrame:

@@ -19,7 +19,7 @@ from rooflines.models.library import model_entries
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.rows import StepTable
-from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,7 +131,7 @@ def sweep_of(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
         }
     )
     models = models_of(config.models)
-    return ModelSweep("served", config, models, catalogues.chips, catalogues.dtypes, fits)
+    return ModelSweep("served", config, catalogues.chips, catalogues.dtypes, fits, models)
 
 
 def _softwares(known: Sequence[str], engine: str | None, linear: str | None) -> list[str]:

@@ -25,8 +25,7 @@ from rooflines.models.library import model_entries
 from rooflines.results.records import digest_of
 from rooflines.results.tables import metadata_of
 from rooflines.settings.measurements import AboutTimings, MeasurementConfig
-from rooflines.sweep.recipes import chips_of, entries_of
-from rooflines.sweep.step_recipes import shape_recipe
+from rooflines.sweep.recipes import chips_of, entries_of, shape_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,7 +17,6 @@ from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import KernelTable, OperationTable, StepTable, skipped_frame
-from rooflines.sweep.step_recipes import model_sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -55,8 +54,8 @@ class Kind(NamedTuple):
 
 KINDS = {
     TABLES: Kind(sweep_of, OperationTable, TEXTS),
-    MODELS: Kind(model_sweep_of, StepTable, STEP_TEXTS),
-    LAYERS: Kind(model_sweep_of, KernelTable, LAYER_TEXTS),
+    MODELS: Kind(sweep_of, StepTable, STEP_TEXTS),
+    LAYERS: Kind(sweep_of, KernelTable, LAYER_TEXTS),
 }
 """The kinds of tables by folder."""
 

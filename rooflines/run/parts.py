@@ -7,20 +7,17 @@ part up to `ROWS_TOGETHER`. So an edit of one chip leaves the parts of most othe
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.results.folders import LAYERS
 from rooflines.run.outputs import Output
+from rooflines.sweep.operations import Sweep
 from rooflines.sweep.recipes import recipe_of
-from rooflines.sweep.step_recipes import model_recipe
-from rooflines.sweep.step_sweep import ModelSweep
-from rooflines.sweep.sweep import Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-AnySweep: TypeAlias = Sweep | ModelSweep
-"""A sweep of operations or of whole models."""
+    from rooflines.sweep.checks import AnySweep
 
 ROWS_TOGETHER = 36_000
 """Chips share a part up to this many rows [1].
@@ -45,7 +42,7 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
         own, earlier = units[indices.start : indices.stop], units[: indices.start]
         models, chips = {unit.model for unit in own}, {unit.chip for unit in own}
         first = sum(unit.rows for unit in earlier)
-        recipe = whole_recipe(sweep, models, chips)
+        recipe = recipe_of(sweep, models=models, chips=chips)
         offset = sum(u.rows for u in earlier if u.model in models and u.chip in chips) - first
         rows = _rows_within(own, start - first, stop - first)
         place = {"start": start + offset, "stop": stop + offset, "row": row, "rows": rows}
@@ -58,17 +55,6 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
             number=number,
         )
         row += rows
-
-
-def whole_recipe(
-    sweep: AnySweep, models: Collection[str] | None = None, chips: Collection[str] | None = None
-) -> dict[str, Any]:
-    """The recipe of a sweep, or of some of its models and chips, in its order."""
-    used = [chip for chip in sweep.config.chips if chips is None or chip in chips]
-    if isinstance(sweep, Sweep):
-        return recipe_of(sweep, used)
-    shown = [name for name in sweep.models if models is None or name in models]
-    return model_recipe(sweep, shown, used)
 
 
 class Unit(NamedTuple):

@@ -31,10 +31,10 @@ from rooflines.results.folders import (
 )
 from rooflines.run.code import code_digest, file_digest
 from rooflines.run.outputs import Output, Plan, as_param
-from rooflines.run.parts import AnySweep, parts_of, whole_recipe
+from rooflines.run.parts import parts_of
 from rooflines.settings.model_sweeps import AXES
-from rooflines.sweep.recipes import skipped_records
-from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.recipes import recipe_of, skipped_records
+from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.charts.views import Spec
     from rooflines.config import Config
+    from rooflines.sweep.checks import AnySweep
 
 MOST_CHARACTERS = 2**27
 """Limit on the specs of all parts of a run: Snakemake holds all of them in memory [1]."""
@@ -116,8 +117,8 @@ def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     """Thresholds, what is skipped, the summary, and the models of the catalogue."""
     sweeps, model_sweeps = config.sweeps.values(), config.model_sweeps.values()
     every: list[AnySweep] = [*sweeps, *model_sweeps]
-    recipes = [whole_recipe(sweep) for sweep in sweeps]
-    of_models = [whole_recipe(sweep) for sweep in model_sweeps]
+    recipes = [recipe_of(sweep) for sweep in sweeps]
+    of_models = [recipe_of(sweep) for sweep in model_sweeps]
     yield Output.of(THRESHOLDS, "run.solving.write_thresholds", {"sweeps": recipes})
     if model_sweeps:
         job = "run.solving.write_model_thresholds"
@@ -274,4 +275,4 @@ def _shown(config: Config, chart: Spec) -> Mapping[str, object]:
     if source == "measurements":
         return config.measured_recipe(chart.sweep)
     sweeps = config.model_sweeps if source == "model_sweeps" else config.sweeps
-    return whole_recipe(sweeps[chart.sweep], chips=chart.chips)
+    return recipe_of(sweeps[chart.sweep], chips=chart.chips)

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +18,6 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.table_files import read_parquet
-from rooflines.critical.steps import all_step_columns, all_step_thresholds
 from rooflines.critical.thresholds import all_columns, all_thresholds
 from rooflines.model.columns import Column
 from rooflines.results.records import digest_of, recorded
@@ -25,14 +25,13 @@ from rooflines.results.tables import metadata_of, write_parquet
 from rooflines.run.jobs import about
 from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.step_recipes import model_sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
+    from rooflines.sweep.steps import ModelSweep
 
 
 class Kind(NamedTuple):
@@ -67,7 +66,9 @@ def _step_order(sweep: ModelSweep) -> dict[str, Sequence[str | float]]:
 
 
 OPERATIONS = Kind(sweep_of, all_thresholds, all_columns, _order)
-MODELS = Kind(model_sweep_of, all_step_thresholds, all_step_columns, _step_order)
+MODELS = Kind(
+    sweep_of, partial(all_thresholds, models=True), partial(all_columns, models=True), _step_order
+)
 
 
 @recorded

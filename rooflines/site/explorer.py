@@ -26,9 +26,9 @@ from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.site.fits import OWN
 from rooflines.site.formulas import formulas
 from rooflines.site.steps import step_data
-from rooflines.sweep.recipes import fits_of
-from rooflines.sweep.step_recipes import model_sweep_of, shape_recipe
-from rooflines.sweep.step_sweep import checked_model_sweep
+from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.recipes import fits_of, shape_recipe, sweep_of
+from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations
     from rooflines.models.model import Model
-    from rooflines.sweep.step_sweep import ModelSweep
 
 MATMULS = "explorer"
 """The name of the data of matmuls."""
@@ -122,7 +121,7 @@ def explorer_files(
     calibrations = joined_calibrations(
         [shipped_calibrations(), *(fits_of(recipe) for recipe in known if "sweep" in recipe)]
     )
-    own = [model_sweep_of(recipe) for recipe in known if "models" in recipe and "sweep" in recipe]
+    own = [sweep_of(recipe) for recipe in known if "models" in recipe and "sweep" in recipe]
     named = {model: model_named(model) for model in MODELS}
     others = {name: model for sweep in own for name, model in sweep.models.items()}
     served = [chip for sweep in own for chip in sweep.chips if chip not in SERVING]
@@ -243,7 +242,7 @@ def _steps(
             "thresholds": [],
         }
     )
-    sweep = checked_model_sweep("steps", config, models, chips, dtype_entries(), calibrations)
+    sweep = checked_sweep(ModelSweep("steps", config, chips, dtype_entries(), calibrations, models))
     inputs = [
         config.model_dump(),
         {name: shape_recipe(model.shape, "") for name, model in models.items()},

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rooflines.model.times import Times
     from rooflines.models.reach import AttentionReach
     from rooflines.models.shape import Shape
-    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.sweep.steps import ModelSweep
     from rooflines.sweep.steps import StepCase as Case
 
 WORKS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes")

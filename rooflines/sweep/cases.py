@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from rooflines.basics.errors import RooflinesError, check_known, placed
+from rooflines.basics.errors import check_known, placed
 from rooflines.catalogue.entries import shares_of
 from rooflines.catalogue.unsupported import (
     interconnects,
@@ -18,9 +18,11 @@ from rooflines.catalogue.unsupported import (
     not_joined,
 )
 from rooflines.fits.choice import CalibrationChoice
+from rooflines.model.columns import METRICS
 from rooflines.model.network import BETWEEN, Link
 from rooflines.model.poly import Poly, total
 from rooflines.model.resources import RESOURCES, in_turn, nominal
+from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
 from rooflines.model.target import Machine
 from rooflines.model.times import Times
 from rooflines.settings.fields import ALL
@@ -29,7 +31,7 @@ from rooflines.sweep.calibrated import calibrated
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rooflines.catalogue.entries import Chip, Efficiency
+    from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.fits.entries import Calibrations
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
@@ -41,65 +43,18 @@ Axes = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Requested:
-    """What a sweep of either kind asks of every chip.
-
-    Attributes:
-        names: Ids of the chips.
-        memory: Memory levels.
-        networks: Routes, inner interconnect first; None: the chip's first.
-        unit: The compute unit.
-        computes: The compute dtypes of every dtype combination.
-        chips: Catalogue entries by id.
-        efficiency: Shares of nominal rates that the sweep sets.
-        calibrations: By chip and software.
-        softwares: The software that the sweep names; none: the chip's own calibration.
-    """
-
-    names: Sequence[str]
-    memory: Sequence[str]
-    networks: Sequence[Sequence[str]] | None
-    unit: Unit
-    computes: Mapping[str, tuple[str, ...]]
-    chips: Mapping[str, Chip]
-    efficiency: Efficiency | None
-    calibrations: Calibrations
-    softwares: Sequence[str]
-
-    @property
-    def routes(self) -> Sequence[Sequence[str] | None]:
-        """The routes, or the one that stands for a chip's first interconnect."""
-        return self.networks or (None,)
-
-    def places(self, chip: str, memory: str) -> Iterator[Place]:
-        """The places of a chip and memory level, one for every route."""
-        for wanted in self.routes:
-            network, links, missing = interconnects(self.chips[chip], wanted)
-            yield Place(self, chip, memory, network, links, missing, wanted)
-
-    def __iter__(self) -> Iterator[Place]:
-        """All places: chips slowest, then memory levels, then routes."""
-        for chip, memory in product(self.names, self.memory):
-            yield from self.places(chip, memory)
-
-    def check_chips(self) -> None:
-        """Refuse chips that are in no catalogue."""
-        check_chips(self.names, self.chips)
-
-
-@dataclass(frozen=True, eq=False)
 class Place:
     """A chip with a memory level and a route: where something may run.
 
     Attributes:
-        asked: What the sweep asks of every chip.
+        sweep: What asks for it.
         chip, memory, network: As in tables; network is None without one.
         links: The interconnects, inner first.
         missing: Why there are none; empty where there are.
         wanted: The names of the route that is asked for; None: the chip's first.
     """
 
-    asked: Requested
+    sweep: BaseSweep[Any, Any]
     chip: str
     memory: str
     network: str | None
@@ -110,7 +65,7 @@ class Place:
     @property
     def entry(self) -> Chip:
         """The chip's entry in the catalogue."""
-        return self.asked.chips[self.chip]
+        return self.sweep.chips[self.chip]
 
     @property
     def networks(self) -> tuple[str, ...]:
@@ -126,27 +81,26 @@ class Place:
     def machine(self) -> Machine:
         """The numbers of the chip that times read."""
         nominal_shares = {resource.name: Fraction(1) for resource in RESOURCES}
-        peaks = self.entry.units.get(self.asked.unit, {})
+        peaks = self.entry.units.get(self.sweep.unit, {})
         return Machine(
             {dtype: peak.exact for dtype, peak in peaks.items()},
             self.entry.memory[self.memory].exact,
             {
                 **nominal_shares,
                 **shares_of(self.entry.efficiency),
-                **shares_of(self.asked.efficiency),
+                **shares_of(self.sweep.config.efficiency),
             },
         )
 
     @cached_property
     def choice(self) -> CalibrationChoice:
         """The calibrations that apply."""
-        asked = self.asked
         return CalibrationChoice(
-            asked.calibrations,
-            asked.softwares,
+            self.sweep.calibrations,
+            self.sweep.config.calibration or (),
             self.chip,
             self.entry,
-            asked.unit,
+            self.sweep.unit,
             self.memory,
             self.networks,
         )
@@ -158,8 +112,8 @@ class Place:
     def no_peak(self, dtypes: str) -> str | None:
         """Why the unit cannot compute in a dtype combination; None where it can."""
         found = (
-            missing_peak_reason(self.entry, self.asked.unit, compute)
-            for compute in self.asked.computes[dtypes]
+            missing_peak_reason(self.entry, self.sweep.unit, compute)
+            for compute in self.sweep.computes[dtypes]
         )
         return next((reason for reason in found if reason is not None), None)
 
@@ -177,38 +131,15 @@ class Place:
         return None
 
 
-@dataclass(frozen=True)
-class Skipped:
-    """Rows of a sweep that are not supported; None in a field means all values."""
-
-    reason: str
-    rows: int = 0
-    chip: str | None = None
-    memory: str | None = None
-    network: str | None = None
-    dtypes: str | None = None
-
-    def asked(self) -> str:
-        """What is asked for, for a message."""
-        raise NotImplementedError
-
-    @property
-    def problem(self) -> str:
-        """A predicate of the sweep, for a message."""
-        raise NotImplementedError
-
-
-def chosen(
-    columns: Iterable[Column], metrics: Iterable[Column], names: Collection[str]
-) -> list[Column]:
+def chosen(columns: Iterable[Column], names: Collection[str]) -> list[Column]:
     """The columns that a table stores.
 
     Args:
         columns: All columns, in order.
-        metrics: Those that can be left out.
         names: The metrics of the table, or `ALL`.
     """
-    left_out = set() if names == ALL else {metric.name for metric in metrics}.difference(names)
+    every = () if names == ALL else (*METRICS, *STEP_METRICS, *KERNEL_METRICS)
+    left_out = {metric.name for metric in every}.difference(names)
     return [column for column in columns if column.name not in left_out]
 
 
@@ -219,43 +150,15 @@ def check_chips(names: Sequence[str], chips: Mapping[str, Chip]) -> None:
         check_known(names, chips, "no chip in the catalogue", fix)
 
 
-def check_skipped(
-    skipped: Sequence[Skipped], rows: int, on_unsupported: str, nothing: str, fix: str
-) -> None:
-    """Refuse a sweep without rows, and one with skipped rows if `on_unsupported` is `error`.
-
-    Args:
-        skipped: What is left out.
-        rows: What is not [1].
-        on_unsupported: `skip` or `error`.
-        nothing: The problem of a sweep without rows.
-        fix: What to do about it.
-    """
-    if not skipped or (rows and on_unsupported == "skip"):
-        return
-    first = skipped[0]
-    if not rows:
-        error = RooflinesError("", f"{nothing} It {first.problem}", fix)
-        error.cause = first
-        raise error
-    raise RooflinesError(
-        "on_unsupported",
-        f"is 'error', and the sweep {first.problem}",
-        "leave it out, or write `on_unsupported: skip`",
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class Case:
     """What runs at a place: everything but the sizes.
 
     Attributes:
         place: Where it runs.
-        KEYS: Its key columns.
     """
 
     place: Place
-    KEYS: ClassVar[tuple[str, ...]] = ()
 
     @property
     def chip(self) -> str:
@@ -363,3 +266,130 @@ class Block(Generic[CaseT_co]):
     def rows(self) -> int:
         """Rows of all cases [1]."""
         return self.points * len(self.cases)
+
+
+BlockT = TypeVar("BlockT", bound=Block[Any])
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Rows of a sweep that are not supported; None in a field means all values.
+
+    Attributes:
+        reason: Why not.
+        rows: How many [1].
+        chip, memory, network, dtypes, sharding, shards, axes, model, split: As in tables.
+    """
+
+    reason: str
+    rows: int = 0
+    chip: str | None = None
+    memory: str | None = None
+    network: str | None = None
+    dtypes: str | None = None
+    sharding: str | None = None
+    shards: int | None = None
+    axes: str | None = None
+    model: str | None = None
+    split: str | None = None
+
+    @property
+    def problem(self) -> str:
+        """A predicate of the sweep, for a message."""
+        shards = self.axes and f"{self.axes} shards"
+        parts = (self.model, self.dtypes, self.sharding, shards, self.split)
+        asked = ", ".join(part for part in parts if part) or self.memory
+        if self.chip is None:
+            return f"asks for {asked}: {self.reason}"
+        return f"asks {self.chip} for {asked}, but it has {self.reason}"
+
+
+@dataclass(frozen=True, repr=False)
+class BaseSweep(ABC, Generic[BlockT, CaseT_co]):
+    """A sweep, of one operation or of whole models: what is asked of every chip.
+
+    Everything derives from its config and from catalogue entries, so that a job rebuilds the
+    planned sweep from these as JSON.
+
+    Attributes:
+        name: Its name.
+        config: Its keys, each checked.
+        chips: The catalogue and the chips of the config, by id.
+        dtypes: The dtype catalogue.
+        calibrations: By chip and software.
+        ALTERNATIVES: What can be chosen where nothing is supported.
+    """
+
+    name: str
+    config: Any
+    chips: Mapping[str, Chip]
+    dtypes: DtypeFile
+    calibrations: Calibrations
+
+    ALTERNATIVES: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def unit(self) -> Unit:
+        """The compute unit that runs it."""
+
+    @property
+    @abstractmethod
+    def computes(self) -> Mapping[str, Sequence[str]]:
+        """The compute dtypes of every dtype combination, by the name of the latter."""
+
+    @abstractmethod
+    def find_cases(self) -> tuple[tuple[BlockT, ...], tuple[Skipped, ...]]:
+        """The cases that chips support, in blocks, and the rows that are skipped."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of its rows, in order."""
+
+    @abstractmethod
+    def solutions(self) -> int:
+        """Rows of all its thresholds, at most [1]."""
+
+    @cached_property
+    def config_json(self) -> dict[str, Any]:
+        """Its config as JSON, defaults filled in."""
+        dumped: dict[str, Any] = self.config.model_dump()
+        return dumped
+
+    def places(self, chip: str, memory: str) -> Iterator[Place]:
+        """The places of a chip and memory level, one for every route."""
+        for wanted in self.config.network or (None,):
+            network, links, missing = interconnects(self.chips[chip], wanted)
+            yield Place(self, chip, memory, network, links, missing, wanted)
+
+    @cached_property
+    def supported(self) -> tuple[tuple[BlockT, ...], tuple[Skipped, ...]]:
+        """The cases that chips support, in blocks, and the rows that are skipped."""
+        check_chips(self.config.chips, self.chips)
+        return self.find_cases()
+
+    @property
+    def blocks(self) -> tuple[BlockT, ...]:
+        """The cases that chips support, a block for those with the same kernels and sizes."""
+        return self.supported[0]
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """The rows that are not supported."""
+        return self.supported[1]
+
+    @cached_property
+    def cases(self) -> tuple[CaseT_co, ...]:
+        """The cases of all blocks."""
+        return tuple(case for block in self.blocks for case in block.cases)
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows of the whole table [1]."""
+        return sum(block.rows for block in self.blocks)
+
+    @property
+    def stored(self) -> list[Column]:
+        """The columns of its table: keys always, metrics as its config chooses."""
+        return chosen(self.columns, self.config.columns)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.model.columns import OF_LEVELS
-from rooflines.model.network import ALL_TO_ALL, parse_axes
+from rooflines.model.network import ALL_TO_ALL, axes_text
 from rooflines.model.resources import RATES, network_rate
 from rooflines.model.sharding import SHARDS
+from rooflines.models.dtypes import check_dtypes
+from rooflines.models.shape import PREFILL
 from rooflines.sweep.axes import check_parts, of_dims
 from rooflines.sweep.cases import check_chips
-from rooflines.sweep.sweep import Sweep
+from rooflines.sweep.operations import Sweep
+from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from rooflines.catalogue.entries import Chip, DtypeFile
-    from rooflines.fits.entries import Calibrations
-    from rooflines.settings.schema import SweepConfig
+AnySweep = Sweep | ModelSweep
+"""A sweep of one operation, or of whole models."""
+
+SweepT = TypeVar("SweepT", Sweep, ModelSweep)
 
 LARGEST_PRODUCT = 10**100
 """The largest product of a sweep's sizes, or tiles, and its number of chips [1]. With the rates,
@@ -76,7 +81,7 @@ def _check_solved_shards(sweep: Sweep, where: str) -> None:
             fix,
         )
     if sweep.has_axes:
-        product = next(form for form in sweep.config.shards if len(parse_axes(form)) > 1)
+        product = next(axes_text(axes) for axes in sweep.splits if len(axes) > 1)
         raise RooflinesError(
             where,
             f"asks for shards, but {product} is a product of axes, which has no one largest number",
@@ -92,7 +97,7 @@ def _check_solved_shards(sweep: Sweep, where: str) -> None:
     for block in sweep.blocks:
         links = block.place.links
         if len(links) > 1 and links[1].topology == "torus":
-            outer = f"{block.networks[1]} of {block.chip}"
+            outer = f"{block.place.networks[1]} of {block.place.chip}"
             raise RooflinesError(
                 where,
                 f"asks for shards over two networks, the outer of which, {outer}, is a torus: that "
@@ -113,9 +118,31 @@ def check_columns(sweep: Sweep) -> None:
             )
 
 
-def check_rows(sweep: Sweep) -> None:
+def check_names(sweep: AnySweep) -> None:
+    """Refuse chips that are in no catalogue."""
+    check_chips(sweep.config.chips, sweep.chips)
+
+
+def check_rows(sweep: AnySweep) -> None:
     """Refuse more parts than a folder can hold."""
     check_parts(sweep.rows, sweep.config.rows_per_part)
+
+
+def check_skipped(sweep: AnySweep) -> None:
+    """Refuse a sweep without rows, and one with skipped rows if `on_unsupported` is `error`."""
+    if not sweep.skipped or (sweep.rows and sweep.config.on_unsupported == "skip"):
+        return
+    first = sweep.skipped[0]
+    if not sweep.rows:
+        problem = f"is left with no rows. It {first.problem}"
+        error = RooflinesError("", problem, f"choose other {sweep.ALTERNATIVES}")
+        error.cause = first
+        raise error
+    raise RooflinesError(
+        "on_unsupported",
+        f"is 'error', and the sweep {first.problem}",
+        "leave it out, or write `on_unsupported: skip`",
+    )
 
 
 def check_floats(sweep: Sweep) -> None:
@@ -160,45 +187,83 @@ def check_exact_flops(sweep: Sweep) -> None:
             )
 
 
-CHECKS = (
-    check_tile,
-    check_spans,
-    check_thresholds,
-    check_columns,
-    check_exact_flops,
-    check_rows,
-    check_floats,
-)
-"""Checks of a sweep, in the order of their messages."""
+def check_step_dtypes(sweep: ModelSweep) -> None:
+    """Refuse unknown dtypes, and those that are listed twice."""
+    with placed("dtypes"), Mistakes() as mistakes:
+        seen = set()
+        for index, dtypes in enumerate(sweep.config.dtypes):
+            with mistakes.at(f"[{index}]"):
+                check_dtypes(dtypes, sweep.dtypes.formats)
+                if dtypes.label in seen:
+                    problem = f"is {quote(dtypes.label)}, which is listed twice"
+                    raise RooflinesError("", problem, "give it another name:")
+                seen.add(dtypes.label)
 
 
-def checked_sweep(
-    name: str,
-    config: SweepConfig,
-    chips: Mapping[str, Chip],
-    dtypes: DtypeFile,
-    calibrations: Calibrations,
-) -> Sweep:
-    """The sweep that a config describes.
+def check_step_sizes(sweep: ModelSweep) -> None:
+    """Refuse sizes that a phase, or other sizes, contradict."""
+    if sweep.config.requests and PREFILL in sweep.config.phase:
+        raise RooflinesError(
+            "phase", "lists prefill, but a request has both phases", "leave it out, or requests"
+        )
+    if sweep.new_tokens is None:
+        return
+    if PREFILL in sweep.config.phase:
+        raise RooflinesError(
+            "grid.T",
+            "gives new tokens, but in prefill all S tokens are new",
+            "leave T out, or prefill",
+        )
+    if max(sweep.new_tokens) > min(sweep.contexts):
+        raise RooflinesError(
+            "grid.T",
+            f"has {max(sweep.new_tokens)}, more than S, {min(sweep.contexts)}, which counts them",
+            "choose fewer new tokens, or longer contexts",
+        )
 
-    Args:
-        name: Its name.
-        config: Its keys.
-        chips: Catalogue entries by id, variants resolved.
-        dtypes: The dtype catalogue.
-        calibrations: By chip and software.
+
+def too_long(sweep: ModelSweep) -> Iterator[RooflinesError]:
+    """Contexts beyond those that models are trained for: they can be computed, and are named."""
+    place, longest = "requests" if sweep.config.requests else "grid.S", max(sweep.contexts)
+    for name, model in sweep.models.items():
+        trained = model.shape.context
+        if trained is not None and longest > trained:
+            problem = f"reaches {longest:,} tokens, and {name} is trained for {trained:,}"
+            yield RooflinesError(place, problem, "choose shorter contexts, unless this is intended")
+
+
+CHECKS: Mapping[type, Sequence[Sequence[Callable[[Any], object]]]] = {
+    Sweep: [
+        [
+            *map(attrgetter, ("op", "combinations", "tile", "shardings", "axes", "supported")),
+            check_skipped,
+            check_names,
+            check_tile,
+            check_spans,
+            check_thresholds,
+            check_columns,
+            check_exact_flops,
+            check_rows,
+            check_floats,
+        ]
+    ],
+    ModelSweep: [
+        [check_step_sizes, check_step_dtypes, check_names],
+        [check_rows, check_skipped],
+    ],
+}
+"""Checks of each kind of sweep in stages, in the order of their messages."""
+
+
+def checked_sweep(sweep: SweepT) -> SweepT:
+    """A sweep, checked as a whole.
 
     Raises:
         RooflinesError: Its keys are not consistent; key paths are relative to the sweep.
     """
-    sweep = Sweep(name, config, chips, dtypes, calibrations)
-    with Mistakes() as mistakes:
-        for part in ("op", "combinations", "tile", "shardings", "axes", "supported"):
-            with mistakes.at():
-                getattr(sweep, part)
-        with mistakes.at():
-            check_chips(config.chips, chips)
-        for check in CHECKS:
-            with mistakes.at():
-                check(sweep)
+    for stage in CHECKS[type(sweep)]:
+        with Mistakes() as mistakes:
+            for check in stage:
+                with mistakes.at():
+                    check(sweep)
     return sweep

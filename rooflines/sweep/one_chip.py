@@ -8,14 +8,14 @@ from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.sweep.step_sweep import checked_model_sweep
+from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.steps import StepCase
 
 
@@ -39,9 +39,8 @@ def sweep_on(
     form = {"models": [model], "chips": [chip], "dtypes": [dtypes], "grid": {"B": 1, "S": 1}}
     config = ModelSweepConfig.model_validate({**form, **more})
     chips = chip_entries() if entries is None else entries
-    return checked_model_sweep(
-        "one", config, models_of(config.models), chips, dtype_entries(), shipped_calibrations()
-    )
+    models, calibrations = models_of(config.models), shipped_calibrations()
+    return checked_sweep(ModelSweep("one", config, chips, dtype_entries(), calibrations, models))
 
 
 def case_on(

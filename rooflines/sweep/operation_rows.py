@@ -50,7 +50,7 @@ def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
     peaks = [float(case.target.peak) for case in cases]
     reached = [float(case.target.peak * case.machine.efficiency[MATH.name]) for case in cases]
     peak = sheet.named_constant(peaks)
-    useful = USEFUL if cases[0].of.tile else MATH.work
+    useful = USEFUL if cases[0].sweep.tile else MATH.work
     at_peak = sheet.quotient(pl.col(useful), peak)
     if peaks == reached and useful == MATH.work:  # the time at the peak
         at_peak = pl.col(f"t_{MATH.name}_s")

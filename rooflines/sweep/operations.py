@@ -1,30 +1,35 @@
-"""Cases of one operation: a dtype combination and a sharding over chips, at a place."""
+"""Sweeps of one operation, and their cases: dtypes and a sharding over chips, at a place."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rooflines.model.columns import AXES
+from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
+from rooflines.basics.numbers import exact, whole
+from rooflines.basics.text import counted
+from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
+from rooflines.catalogue.entries import shares_of
+from rooflines.model.columns import AXES, Column, table_columns
 from rooflines.model.costs import Workload
 from rooflines.model.kernel import Kernel, operation_kernel, operation_transfers
-from rooflines.model.network import Route, axes_text
-from rooflines.model.sharding import SHARDS
+from rooflines.model.network import Route, axes_text, parse_axes
+from rooflines.model.operation import Operation, operation
+from rooflines.model.sharding import SHARDS, Sharding, sharding
 from rooflines.model.target import Target
-from rooflines.sweep.cases import Block, Case, Skipped
+from rooflines.sweep.axes import Axis, axes_of
+from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
-    from rooflines.catalogue.dtypes import StoredDtypes
     from rooflines.fits.choice import CalibrationFit
-    from rooflines.model.operation import Flops, Operation
-    from rooflines.model.sharding import Sharding
-    from rooflines.sweep.axes import Axis
-    from rooflines.sweep.cases import Axes, Place, Requested
+    from rooflines.model.operation import Flops, Unit
+    from rooflines.settings.schema import SweepConfig
+    from rooflines.sweep.cases import Axes, Place
 
 
 @dataclass(frozen=True)
@@ -42,69 +47,15 @@ class Variant:
 
 
 @dataclass(frozen=True, eq=False)
-class Operated:
-    """What all cases of a sweep of one operation have in common.
-
-    Attributes:
-        op: The operation.
-        tile: Elements per tile of the tiled dimensions [1].
-        flops: `leading` or `exact`.
-        unit: The compute unit.
-        combinations, shardings: By name.
-        forms: The chips along each axis, of every number of chips that is asked for.
-        has_axes: Whether tables have a column with the chips along each axis.
-        kernels: Workloads and kernels by variant and what their chips send, shared by chips.
-    """
-
-    op: Operation
-    tile: Mapping[str, int]
-    flops: Flops
-    unit: str
-    combinations: Mapping[str, StoredDtypes]
-    shardings: Mapping[str, Sharding]
-    forms: Sequence[Axes]
-    has_axes: bool
-    kernels: dict[tuple[Variant, tuple[Fraction, ...]], tuple[Workload, Kernel]] = field(
-        default_factory=dict
-    )
-
-    @property
-    def variants(self) -> list[Variant]:
-        """Every variant, in the order of tables; a sharding without a split is of one chip."""
-        return [
-            Variant(dtypes, name, axes)
-            for dtypes in self.combinations
-            for name, scheme in self.shardings.items()
-            for axes in (self.forms if scheme.split else [(1,)])
-        ]
-
-    def joined(self, variant: Variant) -> tuple[Axes, ...]:
-        """The groups of chips that communicate, as chips along every axis [1]."""
-        return (variant.axes,)
-
-    def kernel(self, variant: Variant, sent: tuple[Fraction, ...]) -> tuple[Workload, Kernel]:
-        """The workload and kernel of a variant whose chips send so much of what it transfers."""
-        key = variant, sent
-        if key not in self.kernels:
-            combination = self.combinations[variant.dtypes]
-            scheme = self.shardings[variant.sharding]
-            workload = Workload(
-                self.op, combination.bits, scheme, variant.shards, sent, self.tile, self.flops
-            )
-            self.kernels[key] = workload, operation_kernel(workload, combination.compute)
-        return self.kernels[key]
-
-
-@dataclass(frozen=True, eq=False)
 class OperationCase(Case):
     """A variant of an operation at a place.
 
     Attributes:
-        of: What all cases of the sweep have in common.
+        sweep: Its sweep.
         variant: Its dtypes, sharding and chips.
     """
 
-    of: Operated
+    sweep: Sweep
     variant: Variant
 
     @property
@@ -120,12 +71,12 @@ class OperationCase(Case):
     @property
     def combination(self) -> StoredDtypes:
         """The dtype combination."""
-        return self.of.combinations[self.variant.dtypes]
+        return self.sweep.combinations[self.variant.dtypes]
 
     @property
     def scheme(self) -> Sharding:
         """What is split over the chips."""
-        return self.of.shardings[self.variant.sharding]
+        return self.sweep.shardings[self.variant.sharding]
 
     @cached_property
     def route(self) -> Route | None:
@@ -136,7 +87,7 @@ class OperationCase(Case):
     @cached_property
     def _own(self) -> tuple[Workload, Kernel]:
         route, transfers = self.route, self.scheme.transfers
-        return self.of.kernel(
+        return self.sweep.kernel(
             self.variant, route.sent(transfers[0][1]) if route and transfers else ()
         )
 
@@ -181,15 +132,15 @@ class OperationCase(Case):
     def keys(self) -> Mapping[str, str | int | None]:
         """Its values in the key columns of tables."""
         own: dict[str, str | int | None] = {
-            "operation": self.of.op.name,
+            "operation": self.sweep.op.name,
             "chip": self.chip,
-            "unit": self.of.unit,
+            "unit": self.sweep.unit,
             "memory": self.memory,
             "network": self.network,
             "dtypes": self.dtypes,
             "sharding": self.variant.sharding,
         }
-        if self.of.has_axes:
+        if self.sweep.has_axes:
             own[AXES] = axes_text(self.variant.axes)
         return {**own, SHARDS: self.shards}
 
@@ -202,26 +153,6 @@ class OperationBlock(Block[OperationCase]):
         """Where they run."""
         return self.cases[0].place
 
-    @property
-    def chip(self) -> str:
-        """The chip's id."""
-        return self.place.chip
-
-    @property
-    def memory(self) -> str:
-        """The memory level."""
-        return self.place.memory
-
-    @property
-    def network(self) -> str | None:
-        """The route in tables; None without one."""
-        return self.place.network
-
-    @property
-    def networks(self) -> tuple[str, ...]:
-        """The interconnects, inner first; none where the chip has none."""
-        return self.place.networks
-
     @cached_property
     def variants(self) -> tuple[Variant, ...]:
         """The variants of the cases."""
@@ -229,66 +160,276 @@ class OperationBlock(Block[OperationCase]):
 
     def case(self, variant: Variant) -> OperationCase:
         """A variant at this place, whether it is among the rows or not."""
-        return OperationCase(self.place, self.cases[0].of, variant)
+        return OperationCase(self.place, self.cases[0].sweep, variant)
 
 
-@dataclass(frozen=True)
-class SkippedOperations(Skipped):
-    """Rows of a sweep of one operation that a chip does not support.
+@dataclass(frozen=True, repr=False)
+class Sweep(BaseSweep[OperationBlock, OperationCase]):
+    """A sweep of one operation over sizes, dtypes, chips and splits.
 
-    Attributes:
-        sharding, shards, axes: Of the split that is not supported; None: all.
+    Check it with `checks.checked_sweep`. The order of its rows is fixed, slowest first: chip,
+    memory, the operation's first dimension, dtypes, sharding, shards, shape, the other dimensions.
     """
 
-    sharding: str | None = None
-    shards: int | None = None
-    axes: str | None = None
+    config: SweepConfig
 
-    def asked(self) -> str:
-        """The unsupported dtypes, sharding and shards, or the memory level."""
-        parts = (self.dtypes, self.sharding, self.axes and f"{self.axes} shards")
-        return ", ".join(str(part) for part in parts if part) or str(self.memory)
+    ALTERNATIVES = "chips, dtypes or levels"
+
+    def __repr__(self) -> str:
+        """Its name, operation and extent, in one line."""
+        parts = [
+            counted(len(self.rows_by_chip()), "chip"),
+            counted(len(self.combinations), "dtype combination"),
+        ]
+        return (
+            f"<Sweep {self.name}: {self.op.name}, {', '.join(parts)}, {counted(self.rows, 'row')}>"
+        )
+
+    @cached_property
+    def op(self) -> Operation:
+        """Its operation."""
+        with placed("operation"):
+            return operation(self.config.operation)
+
+    @cached_property
+    def combinations(self) -> dict[str, StoredDtypes]:
+        """Its dtype combinations by name."""
+        with placed("dtypes"):
+            return combinations_of(self.config.dtypes, self.dtypes)
+
+    @cached_property
+    def shardings(self) -> dict[str, Sharding]:
+        """Its shardings by name."""
+        return _shardings(self.config, self.op)
+
+    @cached_property
+    def tile(self) -> dict[str, int]:
+        """Elements per tile of the tiled dimensions."""
+        tile = {}
+        with placed("tile"), Mistakes() as mistakes:
+            for dim, value in (self.config.tile or {}).items():
+                with mistakes.at(dim):
+                    tile[dim] = whole(value)
+        return tile
+
+    @cached_property
+    def efficiency(self) -> dict[str, Fraction]:
+        """Share of the nominal rate by resource, where the sweep sets it."""
+        return shares_of(self.config.efficiency)
+
+    @cached_property
+    def axes(self) -> tuple[Axis | None, tuple[Axis, ...]]:
+        """The axis before the variants, if there is one, and those after them."""
+        return axes_of(self.config, self.op)
 
     @property
-    def problem(self) -> str:
-        """A predicate of the sweep, for a message."""
-        return f"asks {self.chip} for {self.asked()}, but it has {self.reason}"
+    def lead(self) -> Axis | None:
+        """The axis before the variants, if there is one."""
+        return self.axes[0]
+
+    @property
+    def inner(self) -> tuple[Axis, ...]:
+        """The axes after the variants."""
+        return self.axes[1]
+
+    @property
+    def unit(self) -> Unit:
+        """The compute unit that runs it."""
+        return self.config.unit or self.op.unit
+
+    @property
+    def flops(self) -> Flops:
+        """How FLOPs are counted."""
+        return self.config.flops or self.op.flops
+
+    @property
+    def solved(self) -> tuple[str, ...]:
+        """The axes that thresholds are solved for: dimensions, shards, and rates."""
+        wanted = self.config.thresholds
+        return self.op.dims[:1] if wanted is None else tuple(wanted)
+
+    @property
+    def shares(self) -> list[Fraction]:
+        """The shares of the attainable peak that thresholds are solved for [1]."""
+        return list(map(exact, self.config.shares))
+
+    @property
+    def first_solved(self) -> str | None:
+        """The first dimension that thresholds are solved for; None without one."""
+        return next((dim for dim in self.op.dims if dim in self.solved), None)
+
+    @cached_property
+    def points(self) -> int:
+        """Rows of one variant on one chip [1]."""
+        return math.prod(axis.count for axis in (*self.leading, *self.inner))
+
+    @cached_property
+    def computes(self) -> dict[str, tuple[str, ...]]:
+        """The compute dtype of every dtype combination."""
+        return {name: (each.compute,) for name, each in self.combinations.items()}
+
+    @cached_property
+    def splits(self) -> list[Axes]:
+        """The chips along each axis of every split, in the order of its config [1]."""
+        return list(map(parse_axes, self.config.shards))
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """The numbers of chips N that it splits over, each once, in order [1]."""
+        return tuple(self.forms)
+
+    @cached_property
+    def forms(self) -> dict[int, str]:
+        """The first form of every number of chips, such as 4x4 of 16."""
+        forms: dict[int, str] = {}
+        for axes in self.splits:
+            forms.setdefault(math.prod(axes), axes_text(axes))
+        return forms
+
+    @cached_property
+    def has_axes(self) -> bool:
+        """Whether any split is over several axes: the table then has the column `axes`."""
+        return any(len(axes) > 1 for axes in self.splits)
+
+    @cached_property
+    def has_levels(self) -> bool:
+        """Whether any route has two levels: the table then has the bytes of each."""
+        return any(len(names) > 1 for names in self.config.network or [])
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of its rows, in order."""
+        return table_columns(self.op.dims, axes=self.has_axes, levels=self.has_levels)
+
+    def rows_by_chip(self) -> dict[str, int]:
+        """Rows of each chip that has any, in order [1]."""
+        rows: dict[str, int] = {}
+        for block in self.blocks:
+            rows[block.place.chip] = rows.get(block.place.chip, 0) + block.rows
+        return rows
+
+    def solutions(self) -> int:
+        """Rows of all its thresholds, at most [1]."""
+        splits = sum(scheme.split is not None for scheme in self.shardings.values())
+        sizes = (*self.leading, *self.inner)
+        count = 0
+        for axis in self.solved:
+            if axis == SHARDS:
+                count += len(self.blocks) * len(self.combinations) * splits * self.points
+            else:
+                count += len(self.cases) * math.prod(
+                    size.count for size in sizes if set(size.columns) != {axis}
+                )
+        return count * len(self.config.shares)
+
+    @property
+    def leading(self) -> tuple[Axis, ...]:
+        """The axis before the variants, if there is one."""
+        return (self.lead,) if self.lead else ()
+
+    def sizes_without(self, dim: str) -> tuple[Axis, ...]:
+        """The axes of sizes without a dimension that is solved for."""
+        left = (axis.without(dim) for axis in (*self.leading, *self.inner))
+        return tuple(axis for axis in left if axis)
+
+    @cached_property
+    def size_columns(self) -> dict[str, Sequence[Any]]:
+        """The values of each column of its axes."""
+        return {
+            name: values
+            for axis in (*self.leading, *self.inner)
+            for name, values in axis.columns.items()
+        }
+
+    @cached_property
+    def variants(self) -> list[Variant]:
+        """Every variant, in the order of tables; a sharding without a split is of one chip."""
+        return [
+            Variant(dtypes, name, axes)
+            for dtypes in self.combinations
+            for name, scheme in self.shardings.items()
+            for axes in (self.splits if scheme.split else [(1,)])
+        ]
+
+    def kernel(self, variant: Variant, sent: tuple[Fraction, ...]) -> tuple[Workload, Kernel]:
+        """The workload and kernel of a variant whose chips send so much of what it transfers.
+
+        Chips share them.
+        """
+        key = variant, sent
+        if key not in self._kernels:
+            combination = self.combinations[variant.dtypes]
+            scheme = self.shardings[variant.sharding]
+            workload = Workload(
+                self.op, combination.bits, scheme, variant.shards, sent, self.tile, self.flops
+            )
+            self._kernels[key] = workload, operation_kernel(workload, combination.compute)
+        return self._kernels[key]
+
+    @cached_property
+    def _kernels(self) -> dict[tuple[Variant, tuple[Fraction, ...]], tuple[Workload, Kernel]]:
+        return {}
+
+    def find_cases(self) -> tuple[tuple[OperationBlock, ...], tuple[Skipped, ...]]:
+        """The cases that chips support, a block for each place, and the rows that are skipped."""
+        return operation_blocks(self)
 
 
-def operation_blocks(
-    asked: Requested, of: Operated, before: tuple[Axis, ...], after: tuple[Axis, ...]
-) -> tuple[tuple[OperationBlock, ...], tuple[SkippedOperations, ...]]:
-    """The cases that chips support, a block for each place, and the rows that are skipped.
+def _shardings(config: SweepConfig, op: Operation) -> dict[str, Sharding]:
+    """The shardings of a sweep by name."""
+    by_name: dict[str, Sharding] = {}
+    with Mistakes() as mistakes:
+        for index, form in enumerate(config.sharding):
+            with mistakes.at(f"sharding[{index}]"):
+                scheme = sharding(form if isinstance(form, str) else form.model_dump(), op)
+                if scheme.name in by_name:
+                    raise RooflinesError(
+                        "",
+                        f"is {quote(scheme.name)}, which is listed twice",
+                        "name every sharding once",
+                    )
+                by_name[scheme.name] = scheme
+    several = [n for n in config.shards if n != 1]
+    if several and all(scheme.split is None for scheme in by_name.values()):
+        raise RooflinesError(
+            SHARDS,
+            f"asks for {several[0]} chips, but nothing is split",
+            "give the sweep a `sharding`, such as batch or column",
+        )
+    if 1 not in config.shards and any(scheme.split is None for scheme in by_name.values()):
+        raise RooflinesError(
+            SHARDS,
+            "lacks 1, which sharding none needs",
+            "add 1 to `shards`, or take none out of `sharding`",
+        )
+    return by_name
 
-    Args:
-        asked: The chips, and what they are asked for.
-        of: The operation.
-        before: The axes of sizes before the cases.
-        after: Those after them.
-    """
-    points = math.prod(axis.count for axis in (*before, *after))
+
+def operation_blocks(sweep: Sweep) -> tuple[tuple[OperationBlock, ...], tuple[Skipped, ...]]:
+    """The cases that chips support, a block for each place, and the rows that are skipped."""
+    points, combinations = sweep.points, sweep.combinations
     blocks, skipped = [], []
-    variants = of.variants
+    variants = sweep.variants
     pairs = {(variant.sharding, variant.axes): variant for variant in reversed(variants)}
     pairs = dict(reversed(pairs.items()))
-    at_place = _Supported(of, variants, list(pairs.values()))
-    for chip in asked.names:
-        for memory in asked.memory:
-            places = list(asked.places(chip, memory))
+    at_place = _Supported(variants, list(pairs.values()))
+    for chip in sweep.config.chips:
+        for memory in sweep.config.memory:
+            places = list(sweep.places(chip, memory))
             of_dtypes = points * _pairs_asked(places, list(pairs.values()))
-            here = SkippedOperations("", chip=chip, memory=memory)
+            here = Skipped("", chip=chip, memory=memory)
             if reason := places[0].no_level():
-                rows = of_dtypes * len(of.combinations)
+                rows = of_dtypes * len(combinations)
                 skipped.append(replace(here, rows=rows, reason=reason))
                 continue
-            missing = {name: why for name in of.combinations if (why := places[0].no_peak(name))}
+            missing = {name: why for name in combinations if (why := places[0].no_peak(name))}
             skipped.extend(
                 replace(here, rows=of_dtypes, reason=why, dtypes=name)
                 for name, why in missing.items()
             )
             alone = False  # rows of one chip without a network are there once
-            for place in places if len(missing) < len(of.combinations) else ():
-                rows = points * (len(of.combinations) - len(missing))
+            for place in places if len(missing) < len(combinations) else ():
+                rows = points * (len(combinations) - len(missing))
                 skipped.extend(
                     replace(
                         here,
@@ -303,8 +444,8 @@ def operation_blocks(
                 )
                 cases = at_place.variants(place, frozenset(missing))
                 if cases and not (place.network is None and alone):
-                    found = tuple(OperationCase(place, of, variant) for variant in cases)
-                    blocks.append(OperationBlock(before, found, after))
+                    found = tuple(OperationCase(place, sweep, variant) for variant in cases)
+                    blocks.append(OperationBlock(sweep.leading, found, sweep.inner))
                 alone = alone or place.network is None
     return tuple(blocks), tuple(skipped)
 
@@ -312,8 +453,8 @@ def operation_blocks(
 class _Supported:
     """The variants that places support; those with equal networks share the answer."""
 
-    def __init__(self, of: Operated, variants: Sequence[Variant], pairs: Sequence[Variant]) -> None:
-        self._of, self._every, self._pairs = of, variants, pairs
+    def __init__(self, variants: Sequence[Variant], pairs: Sequence[Variant]) -> None:
+        self._every, self._pairs = variants, pairs
         self._unjoined: dict[object, dict[Variant, str]] = {}
         self._variants: dict[object, list[Variant]] = {}
 
@@ -321,7 +462,7 @@ class _Supported:
         """The splits that a network does not support, and the reason for each."""
         key = place.network, place.links, place.missing
         if key not in self._unjoined:
-            whys = ((each, place.not_joined(self._of.joined(each))) for each in self._pairs)
+            whys = ((each, place.not_joined((each.axes,))) for each in self._pairs)
             self._unjoined[key] = {each: why for each, why in whys if why}
         return self._unjoined[key]
 

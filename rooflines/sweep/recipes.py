@@ -1,41 +1,88 @@
-"""Recipes: the JSON from which a job rebuilds some chips' rows of a sweep."""
+"""Recipes: the JSON from which a job rebuilds the rows of some chips, or models, of a sweep."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from rooflines.catalogue.entries import Chip, DtypeFile
 from rooflines.fits.entries import Calibrations, key_of
-from rooflines.model.operation import OPERANDS
+from rooflines.models.library import ModelEntry
+from rooflines.models.model import Model
+from rooflines.models.shape import Shape
+from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import SweepConfig
-from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.checks import AnySweep, checked_sweep
+from rooflines.sweep.operations import Sweep
+from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.forms import Entry
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.sweep import Sweep
 
 
-def recipe_of(sweep: Sweep, chips: Sequence[str]) -> dict[str, Any]:
-    """The recipe of some chips' rows of a sweep: config, chips and dtypes as JSON."""
-    named = [form for form in sweep.config.dtypes if isinstance(form, str)]
-    written_out = [form for form in sweep.config.dtypes if not isinstance(form, str)]
-    used = {
-        getattr(form, key)
+IN_CONFIG = "the config"
+"""The source of a shape that a config writes out."""
+
+
+def recipe_of(
+    sweep: AnySweep,
+    *,
+    models: Collection[str] | None = None,
+    chips: Collection[str] | None = None,
+) -> dict[str, Any]:
+    """The recipe of some models' and chips' rows of a sweep: its config and entries, as JSON.
+
+    Args:
+        sweep: The sweep.
+        models: Names of models to include, of whole models only; None: all.
+        chips: Ids of chips to include; None: all.
+    """
+    config, own = sweep.config, dict[str, Any]()
+    if isinstance(sweep, ModelSweep):
+        own = {
+            name: shape_recipe(model.shape, _source(sweep, name))
+            for name, model in sweep.models.items()
+            if models is None or name in models
+        }
+    used = [chip for chip in config.chips if chips is None or chip in chips]
+    named = [form for form in config.dtypes if isinstance(form, str)]
+    written_out = [form for form in config.dtypes if not isinstance(form, str)]
+    formats = {
+        value
         for form in (*(sweep.dtypes.combinations[name] for name in named), *written_out)
-        for key in (*OPERANDS, "compute")
+        for key, value in form
+        if key not in ("name", "note") and value is not None
     }
-    compute = {combination.compute for combination in sweep.combinations.values()}
+    compute = {dtype for dtypes in sweep.computes.values() for dtype in dtypes}
+    of_models = {"models": list(own)} if own else {}
     return {
         "sweep": sweep.name,
-        "config": {**sweep.config_json, "chips": list(chips)},
-        **entries_of(sweep.chips, chips, sweep.dtypes, used, named),
-        **calibrations_of(sweep.calibrations, chips, sweep.config.calibration, compute),
+        "config": {**sweep.config_json, **of_models, "chips": used},
+        **({"models": own} if own else {}),
+        **entries_of(sweep.chips, used, sweep.dtypes, formats, named),
+        **calibrations_of(sweep.calibrations, used, config.calibration, compute),
     }
+
+
+def shape_recipe(shape: Shape, source: str) -> dict[str, Any]:
+    """A shape as JSON, and the document that it is from."""
+    plain = shape.model_dump(include=set(Shape.model_fields), exclude_none=True)
+    return {"shape": plain, "source": source}
+
+
+def _source(sweep: ModelSweep, name: str) -> str:
+    """The document that a shape is read from."""
+    shape = sweep.models[name].shape
+    if isinstance(shape, ModelEntry):
+        return shape.source
+    form = next(
+        form for form in sweep.config.models if isinstance(form, Mapping) and form["name"] == name
+    )
+    return str(form["hf"]) if isinstance(form.get("hf"), str) else IN_CONFIG
 
 
 def entries_of(
@@ -97,18 +144,22 @@ def chips_of(recipe: JSON) -> dict[str, Chip]:
     return {chip: Chip.model_validate(entry) for chip, entry in recipe["chips"].items()}
 
 
-def sweep_of(recipe: JSON) -> Sweep:
-    """The sweep that a recipe describes."""
-    return checked_sweep(
-        recipe["sweep"],
-        SweepConfig.model_validate(recipe["config"]),
-        chips_of(recipe),
-        DtypeFile.model_validate(recipe["dtypes"]),
-        fits_of(recipe),
-    )
+def sweep_of(recipe: JSON) -> Any:  # noqa: ANN401, the kind of sweep that it is of
+    """The sweep that a recipe describes: a `ModelSweep` if it has models, else a `Sweep`."""
+    name, chips, fits = recipe["sweep"], chips_of(recipe), fits_of(recipe)
+    dtypes = DtypeFile.model_validate(recipe["dtypes"])
+    if "models" not in recipe:
+        config = SweepConfig.model_validate(recipe["config"])
+        return checked_sweep(Sweep(name, config, chips, dtypes, fits))
+    of_models = ModelSweepConfig.model_validate(recipe["config"])
+    models = {
+        model: Model(model, Shape.model_validate(each["shape"]))
+        for model, each in recipe["models"].items()
+    }
+    return checked_sweep(ModelSweep(name, of_models, chips, dtypes, fits, models))
 
 
-def skipped_records(sweeps: Iterable[Sweep | ModelSweep]) -> list[dict[str, Any]]:
+def skipped_records(sweeps: Iterable[AnySweep]) -> list[dict[str, Any]]:
     """Skipped rows of sweeps: a record of the columns of `SKIPPED` for each reason."""
     return [
         {"sweep": sweep.name, "unit": sweep.unit, **vars(skipped)}

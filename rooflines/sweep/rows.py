@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.model.columns import SKIPPED, TEXTS
 from rooflines.sweep.operation_rows import operation_stages
+from rooflines.sweep.operations import Sweep
 from rooflines.sweep.requests import RequestSheet
 from rooflines.sweep.sheet import CASE, Sheet, key_columns
 from rooflines.sweep.space import axis_columns
@@ -24,58 +25,57 @@ from rooflines.sweep.step_rows import (
     kernel_block,
     kernel_stages,
 )
-from rooflines.sweep.steps import REQUEST
+from rooflines.sweep.steps import REQUEST, ModelSweep
 
 if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
-    from rooflines.model.columns import Column
-    from rooflines.sweep.cases import Block
+    from rooflines.sweep.cases import BaseSweep, Block
     from rooflines.sweep.operations import OperationCase
-    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.steps import StepCase
-    from rooflines.sweep.sweep import Sweep
 
 TextTypes = Mapping[str, "pl.DataType"]
 """Types of text columns that are not Categorical."""
+
+Group = list["Block[Any]"]
+"""Blocks that are computed at once."""
 
 GROUP_ROWS = 2**16
 """Most rows of several blocks that are computed at once [1]."""
 
 Unit = TypeVar("Unit")
-"""What is computed at once."""
+SweepT = TypeVar("SweepT", bound="BaseSweep[Any, Any]")
 
 
-class Table(ABC, Generic[Unit]):
+class Table(ABC, Generic[SweepT]):
     """A table of a sweep.
 
     Attributes:
+        sweep: The sweep.
         columns: Its columns, in order.
         stored: Those that the sweep's config chooses.
-        rows: The rows of the sweep [1].
     """
 
-    columns: tuple[Column, ...]
-    stored: Sequence[Column]
-    rows: int
+    def __init__(self, sweep: SweepT) -> None:
+        self.sweep, self.columns, self.stored = sweep, sweep.columns, sweep.stored
+
+    def groups(self) -> Sequence[Group]:
+        """The blocks of the sweep, those together that are computed at once."""
+        return [[block] for block in self.sweep.blocks]
 
     @abstractmethod
-    def units(self) -> Iterable[tuple[Unit, int]]:
-        """What is computed at once, in order, each with its rows of the sweep [1]."""
-
-    @abstractmethod
-    def frame_of(self, unit: Unit, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
-        """Some rows of a unit, of all columns.
+    def frame_of(self, group: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
+        """Some rows of a group, of all columns.
 
         Args:
-            unit: The unit.
-            start: The first of its rows [1].
+            group: The blocks.
+            start: The first of its rows of the sweep [1].
             stop: The row after the last [1].
             texts: The types of text columns that are not Categorical.
         """
 
     @abstractmethod
-    def texts_of(self, units: Sequence[Unit]) -> TextTypes:
-        """The Enum of every text column: the values that occur in units."""
+    def texts_of(self, blocks: Sequence[Block[Any]]) -> TextTypes:
+        """The Enum of every text column: the values that occur in blocks."""
 
     def frame(
         self,
@@ -98,10 +98,11 @@ class Table(ABC, Generic[Unit]):
             The columns. Times, intensities and works are Float64, exact to a few roundings.
         """
         names = [column.name for column in self.columns] if columns is None else columns
-        pieces = list(pieces_of(self.units(), start, self.rows if stop is None else stop))
-        texts = self.texts_of([unit for unit, *_ in pieces]) if enums else {}
+        groups = [(group, sum(block.rows for block in group)) for group in self.groups()]
+        pieces = list(pieces_of(groups, start, self.sweep.rows if stop is None else stop))
+        texts = self.texts_of([block for group, *_ in pieces for block in group]) if enums else {}
         return pl.concat(
-            self.frame_of(unit, low, high, texts).select(names) for unit, low, high in pieces
+            self.frame_of(group, low, high, texts).select(names) for group, low, high in pieces
         )
 
     def stored_frame(self) -> pl.LazyFrame:
@@ -150,35 +151,27 @@ def enums_of(
 
 # ------------------------------------------------------------ operations
 
-Group = list["Block[OperationCase]"]
-"""Blocks that are computed at once, since a frame for each takes long."""
 
-
-class OperationTable(Table[Group]):
+class OperationTable(Table[Sweep]):
     """The rows of a sweep of one operation."""
 
-    def __init__(self, sweep: Sweep) -> None:
-        self.columns, self.stored = sweep.columns, sweep.stored
-        self.rows, self._sweep = sweep.rows, sweep
+    def groups(self) -> Sequence[Group]:
+        """The groups of blocks: a frame for each block would take long."""
+        return block_groups(self.sweep.blocks)
 
-    def units(self) -> Iterable[tuple[Group, int]]:
-        """The groups of blocks."""
-        for group in block_groups(self._sweep.blocks):
-            yield group, sum(block.rows for block in group)
-
-    def frame_of(self, unit: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
+    def frame_of(self, group: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
         """Some rows of a group."""
-        sheet = Sheet(unit, texts)
-        cases = [case for block in unit for case in block.cases]
+        sheet = Sheet(group, texts)
+        cases = [case for block in group for case in block.cases]
         frame = sheet.frame(operation_stages(sheet, cases), start, stop)
-        if any("shape" in axis.columns for axis in unit[0].after):
+        if any("shape" in axis.columns for axis in group[0].after):
             return frame
         return frame.with_columns(shape=pl.lit(None, dtype=texts.get("shape", pl.Categorical)))
 
-    def texts_of(self, units: Sequence[Group]) -> TextTypes:
+    def texts_of(self, blocks: Sequence[Block[OperationCase]]) -> TextTypes:
         """The Enum of every text column."""
-        cases = [case for group in units for block in group for case in block.cases]
-        sizes = (axis_columns(axis) for axis in (*self._sweep.leading, *self._sweep.inner))
+        cases = [case for block in blocks for case in block.cases]
+        sizes = (axis_columns(axis) for axis in (*self.sweep.leading, *self.sweep.inner))
         return enums_of([key_columns(cases), *sizes], TEXTS)
 
 
@@ -201,26 +194,16 @@ def block_groups(blocks: Sequence[Block[OperationCase]]) -> list[Group]:
 # ------------------------------------------------------------ models
 
 
-class StepTable(Table["Block[StepCase]"]):
+class StepTable(Table[ModelSweep]):
     """The rows of a sweep of models: steps, or requests."""
 
-    def __init__(self, sweep: ModelSweep) -> None:
-        self.columns, self.stored = sweep.columns, sweep.stored
-        self.rows, self._sweep = sweep.rows, sweep
-
-    def units(self) -> Iterable[tuple[Block[StepCase], int]]:
-        """The blocks."""
-        return ((block, block.rows) for block in self._sweep.blocks)
-
-    def frame_of(
-        self, unit: Block[StepCase], start: int, stop: int, texts: TextTypes
-    ) -> pl.LazyFrame:
+    def frame_of(self, group: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
         """Some rows of a block."""
-        config = self._sweep.config
+        (block,), config = group, self.sweep.config
         if not config.requests:
-            steps = StepSheet(unit, texts, config.prices)
+            steps = StepSheet(block, texts, config.prices)
             return steps.sheet.frame(steps.stages(), start, stop)
-        requests = RequestSheet(unit, texts, config.prices, config.requests)
+        requests = RequestSheet(block, texts, config.prices, config.requests)
         frame = requests.sheet.frame(requests.stages(), start, stop)
         return frame.join(
             requests.first_tokens().lazy(),
@@ -229,15 +212,15 @@ class StepTable(Table["Block[StepCase]"]):
             maintain_order="left",
         )
 
-    def texts_of(self, units: Sequence[Block[StepCase]]) -> TextTypes:
+    def texts_of(self, blocks: Sequence[Block[StepCase]]) -> TextTypes:
         """The Enum of every text column."""
-        prices = self._sweep.config.prices
+        prices = self.sweep.config.prices
         return enums_of(
-            {**key_columns(block.cases), **cost_columns(block.cases, prices)} for block in units
+            {**key_columns(block.cases), **cost_columns(block.cases, prices)} for block in blocks
         )
 
 
-class KernelTable(Table["Block[StepCase]"]):
+class KernelTable(Table[ModelSweep]):
     """The kernels of the rows of a sweep of models; slices are of rows of the sweep.
 
     Values are of one layer. A value of the sweep's row is the sum over its kernels of `count` times
@@ -245,32 +228,32 @@ class KernelTable(Table["Block[StepCase]"]):
     """
 
     def __init__(self, sweep: ModelSweep) -> None:
+        super().__init__(sweep)
         if sweep.config.requests:
             problem = "asks for requests, and a row of these is of many steps"
             raise RooflinesError(
                 f"model-sweeps.{sweep.name}", problem, "use a sweep with S in its grid"
             )
         self.columns, self.stored = sweep.layer_columns, sweep.stored_layers
-        self.rows, self._sweep = sweep.rows, sweep
 
-    def units(self) -> Iterable[tuple[Block[StepCase], int]]:
-        """The blocks."""
-        return ((block, block.rows) for block in self._sweep.blocks)
-
-    def frame_of(
-        self, unit: Block[StepCase], start: int, stop: int, texts: TextTypes
-    ) -> pl.LazyFrame:
+    def frame_of(self, group: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
         """The kernels of some rows of a block."""
-        kernels = kernel_block(unit)
+        (block,) = group
+        kernels = kernel_block(block)
         sheet = Sheet([kernels], texts, INNER_AXES)
         stages = kernel_stages(sheet, kernels.cases)
         return pl.concat(
-            sheet.frame(stages, low, high) for low, high in _kernel_pieces(unit, start, stop)
+            sheet.frame(stages, low, high) for low, high in _kernel_pieces(block, start, stop)
         )
 
-    def texts_of(self, units: Sequence[Block[StepCase]]) -> TextTypes:
+    def texts_of(self, blocks: Sequence[Block[StepCase]]) -> TextTypes:
         """The Enum of every text column."""
-        return enums_of(key_columns(kernel_block(block).cases) for block in units)
+        return enums_of(key_columns(kernel_block(block).cases) for block in blocks)
+
+
+def table_of(sweep: Sweep | ModelSweep) -> Table[Any]:
+    """The table of the rows of a sweep."""
+    return OperationTable(sweep) if isinstance(sweep, Sweep) else StepTable(sweep)
 
 
 def _kernel_pieces(block: Block[StepCase], start: int, stop: int) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Cases of a step of a model: a model in one phase, with dtypes and a split, at a place."""
+"""Sweeps of whole models, and their cases: a model in one phase, with dtypes and a split."""
 
 from __future__ import annotations
 
@@ -9,27 +9,32 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
+from rooflines.basics.text import counted
 from rooflines.catalogue.unsupported import Reason
+from rooflines.model.operation import MATRIX
+from rooflines.model.step_columns import layer_columns, step_columns
 from rooflines.models.cache import cache_elements
 from rooflines.models.groups import Step
 from rooflines.models.kernels import Sharing, StepExtents, StepKernels
 from rooflines.models.shape import PREFILL
-from rooflines.sweep.axes import Axis
-from rooflines.sweep.cases import Block, Case, Skipped
+from rooflines.sweep.axes import Axis, check_length
+from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, chosen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
+    from rooflines.model.operation import Unit
     from rooflines.model.times import Seconds
     from rooflines.models.dtypes import StepDtypes
     from rooflines.models.model import Model
     from rooflines.models.reach import AttentionReach
     from rooflines.models.shape import Phase, Shape
     from rooflines.models.split import Split
-    from rooflines.settings.model_sweeps import Request
-    from rooflines.sweep.cases import Axes, Place, Requested
+    from rooflines.settings.model_sweeps import ModelSweepConfig, Request
+    from rooflines.sweep.cases import Place
 
 
 ELEMENTS, NEAR = "#elements", "#near_elements"
@@ -114,120 +119,199 @@ class StepCase(Case):
         return self.times.at(StepExtents(step))
 
 
-@dataclass(frozen=True)
-class SkippedSteps(Skipped):
-    """Rows of a sweep of models that are not supported.
+@dataclass(frozen=True, repr=False)
+class ModelSweep(BaseSweep[Block[StepCase], StepCase]):
+    """A sweep of whole models over sizes, dtypes, chips and splits.
+
+    Check it with `checks.checked_sweep`. The order of its rows is fixed, slowest first: model,
+    phase, split, chip, memory, network, dtypes, B, T, S.
 
     Attributes:
-        model, split: Of the step that is not supported; None: all.
+        models: Its models by name.
     """
 
-    model: str | None = None
-    split: str | None = None
+    config: ModelSweepConfig
+    models: Mapping[str, Model]
 
-    def asked(self) -> str:
-        """The request."""
-        parts = (self.model, self.split, self.chip, self.dtypes, self.memory)
-        return ", ".join(part for part in parts if part)
+    ALTERNATIVES = "models, splits, chips, dtypes or batches"
+
+    def __repr__(self) -> str:
+        """Its name, models and extent, in one line."""
+        return (
+            f"<ModelSweep {self.name}: {counted(len(self.models), 'model')}, "
+            f"{counted(len(self.config.chips), 'chip')}, {counted(self.rows, 'row')}>"
+        )
+
+    @cached_property
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """The values of B, S and T; without T one new token, or the whole prompt.
+
+        Requests have B only.
+        """
+        needed = ("B",) if self.config.requests else ("B", "S")
+        with placed("grid"), Mistakes() as mistakes:
+            grid = self.config.grid
+            for letter, size in grid.items():
+                if self.config.requests and letter != "B":
+                    problem = "is given, but requests set the tokens"
+                    mistakes.add(RooflinesError(letter, problem, "leave it out, or requests"))
+                elif size.same_as is not None:
+                    problem = f"is {quote(size.same_as)}, but no size repeats another one here"
+                    mistakes.add(RooflinesError(letter, problem, "write numbers"))
+            if missing := [letter for letter in needed if letter not in grid]:
+                problem = f"lacks {', '.join(missing)}"
+                raise RooflinesError("", problem, "write B: [1, 8, 64] and S: [1024, 8192]")
+        check_length(grid, self.config.rows_per_part)
+        return {letter: size.values() for letter, size in grid.items()}
 
     @property
-    def problem(self) -> str:
-        """A predicate of the sweep, for a message."""
-        return f"asks for {self.asked()}: {self.reason}"
+    def batches(self) -> tuple[int, ...]:
+        """B, the sequences of a step [1]."""
+        return self.sizes["B"]
 
+    @property
+    def contexts(self) -> tuple[int, ...]:
+        """S, the tokens of each after the step; of requests after the last one [1]."""
+        if self.config.requests:
+            totals = {request.input + request.output for request in self.config.requests}
+            return tuple(sorted(totals))
+        return self.sizes["S"]
 
-@dataclass(frozen=True, eq=False)
-class Stepped:
-    """What all cases of a sweep of models have in common.
+    @property
+    def new_tokens(self) -> tuple[int, ...] | None:
+        """T, the new tokens of each [1]; None where the grid has none."""
+        return self.sizes.get("T")
 
-    Attributes:
-        models: By name.
-        phases, splits: Those of the sweep.
-        combinations: Dtypes by name.
-        bits: Bits per element of each class of tensors, by dtypes [bit].
-        cache_split: `heads` or `batch`.
-        routing: Which experts tokens choose.
-        batches: B [1].
-        points: The axis of contexts and new tokens of a model and phase, or of requests.
-    """
+    @cached_property
+    def combinations(self) -> dict[str, StepDtypes]:
+        """Its dtypes by name."""
+        return {dtypes.label: dtypes for dtypes in self.config.dtypes}
 
-    models: Mapping[str, Model]
-    phases: Sequence[Phase]
-    splits: Sequence[Split]
-    combinations: Mapping[str, StepDtypes]
-    bits: Mapping[str, Mapping[str, Fraction]]
-    cache_split: str
-    routing: str
-    batches: Sequence[int]
-    points: Callable[[Model, Phase], Axis]
+    @cached_property
+    def computes(self) -> dict[str, tuple[str, ...]]:
+        """The compute dtypes of its dtypes, by the name of these."""
+        return {name: each.computed for name, each in self.combinations.items()}
 
-    def joined(self, split: Split) -> tuple[Axes, ...]:
-        """The groups of chips that communicate, as chips along every axis [1]."""
-        return (split.axes, split.experts_axes)
+    @cached_property
+    def bits(self) -> dict[str, Mapping[str, Fraction]]:
+        """Bits per element of each class of tensors, by the name of dtypes [bit]."""
+        return {name: each.bits(self.dtypes.formats) for name, each in self.combinations.items()}
 
     def workload(self, name: str, phase: Phase, split: Split, label: str) -> StepKernels:
         """The kernels of a model with these dtypes."""
-        computed = self.combinations[label].computed
-        sharing = Sharing(split, self.bits[label], computed, self.cache_split, self.routing)
+        config, computed = self.config, self.combinations[label].computed
+        sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
         return StepKernels(self.models[name].shape, phase, sharing)
 
-    def not_split(self, name: str, split: Split) -> SkippedSteps | None:
-        """Why a model cannot be split like that; None where it can."""
-        try:
-            split.check(self.models[name].shape, self.cache_split)
-        except RooflinesError as error:
-            return SkippedSteps(f"{error.where} {error.problem}", model=name, split=split.name)
-        return None
+    def sizes_of(self, model: Model, phase: Phase) -> Axis:
+        """Contexts and new tokens of a step, or requests, with the extents that follow."""
+        if self.config.requests:
+            return request_axis(model.shape, self.config.requests)
+        return step_axis(model.shape, phase, self.contexts, self.new_tokens)
+
+    @property
+    def points(self) -> int:
+        """Contexts and new tokens of one batch, or requests [1]."""
+        if self.config.requests:
+            return len(self.config.requests)
+        return len(self.contexts) * len(self.new_tokens or (1,))
+
+    def solutions(self) -> int:
+        """Rows of all its thresholds, at most [1]."""
+        asked, targets = self.config.thresholds, self.config.targets
+        cases = sum(len(block.cases) for block in self.blocks)
+        tokens, contexts = len(self.new_tokens or (1,)), len(self.contexts)
+        by_axis = {
+            "B": tokens * contexts * (len(targets.t_step_s) if targets else 1),
+            "S": tokens,
+            "chips": len(self.batches) * contexts,
+        }
+        axes = {*asked, "B"} if targets else {*asked}
+        return cases * sum(by_axis[axis] for axis in axes)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of its rows, in order."""
+        return step_columns(
+            new_tokens=self.new_tokens is not None, requests=bool(self.config.requests)
+        )
+
+    @property
+    def stored_layers(self) -> list[Column]:
+        """Those of its table of kernels."""
+        return chosen(self.layer_columns, self.config.columns)
+
+    @property
+    def unit(self) -> Unit:
+        """The compute unit that runs it."""
+        return MATRIX
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether it has a table of kernels: a row of requests is of many steps."""
+        return self.config.layers and not self.config.requests
+
+    @cached_property
+    def layer_columns(self) -> tuple[Column, ...]:
+        """The columns of its kernels, in order."""
+        return layer_columns(new_tokens=self.new_tokens is not None)
+
+    def find_cases(self) -> tuple[tuple[Block[StepCase], ...], tuple[Skipped, ...]]:
+        """The cases that chips support, a block for each model, phase and split, and rows not."""
+        return step_blocks(self)
 
 
-def step_blocks(
-    asked: Requested, of: Stepped, points: int
-) -> tuple[tuple[Block[StepCase], ...], tuple[SkippedSteps, ...]]:
-    """The cases that chips support, a block for each model, phase and split, and rows skipped.
-
-    Args:
-        asked: The chips, and what they are asked for.
-        of: The models.
-        points: Contexts and new tokens of one batch, or requests [1].
-    """
-    rows: Counter[SkippedSteps] = Counter()
-    everywhere = {split.name: list(_obstacles(asked, of, split)) for split in of.splits}
+def step_blocks(sweep: ModelSweep) -> tuple[tuple[Block[StepCase], ...], tuple[Skipped, ...]]:
+    """The cases that chips support, a block for each model, phase and split, and rows skipped."""
+    config, points = sweep.config, sweep.points
+    rows: Counter[Skipped] = Counter()
+    everywhere = {split.name: _obstacles(sweep, split) for split in config.splits}
     blocks = []
-    for name, phase, split in product(of.models, of.phases, of.splits):
-        unsplit = of.not_split(name, split)
-        batches = tuple(batch for batch in of.batches if batch >= split.dp)
+    for name, phase, split in product(sweep.models, config.phase, config.splits):
+        unsplit = _not_split(sweep, name, split)
+        batches = tuple(batch for batch in sweep.batches if batch >= split.dp)
         fewer = Reason("sequences", f"fewer sequences than the {split.dp} replicas")
-        too_few = SkippedSteps(fewer, model=name, split=split.name)
-        workloads = {label: of.workload(name, phase, split, label) for label in of.combinations}
+        too_few = Skipped(fewer, model=name, split=split.name)
+        workloads = {
+            label: sweep.workload(name, phase, split, label) for label in sweep.combinations
+        }
         cases = []
         for place, label, none in everywhere[split.name]:
             obstacle = none or unsplit
             if obstacle is not None:
-                rows[obstacle] += points * len(of.batches)
+                rows[obstacle] += points * len(sweep.batches)
                 continue
-            rows[too_few] += points * (len(of.batches) - len(batches))
-            dtypes, workload = of.combinations[label], workloads[label]
-            cases.append(StepCase(place, name, of.models[name], dtypes, workload))
+            rows[too_few] += points * (len(sweep.batches) - len(batches))
+            dtypes, workload = sweep.combinations[label], workloads[label]
+            cases.append(StepCase(place, name, sweep.models[name], dtypes, workload))
         if cases and batches:
-            sizes = Axis({"B": batches}), of.points(of.models[name], phase)
+            sizes = Axis({"B": batches}), sweep.sizes_of(sweep.models[name], phase)
             blocks.append(Block((), tuple(cases), sizes))
     skipped = tuple(replace(reason, rows=count) for reason, count in rows.items() if count)
     return tuple(blocks), skipped
 
 
-def _obstacles(
-    asked: Requested, of: Stepped, split: Split
-) -> list[tuple[Place, str, SkippedSteps | None]]:
+def _not_split(sweep: ModelSweep, name: str, split: Split) -> Skipped | None:
+    """Why a model cannot be split like that; None where it can."""
+    try:
+        split.check(sweep.models[name].shape, sweep.config.cache_split)
+    except RooflinesError as error:
+        return Skipped(f"{error.where} {error.problem}", model=name, split=split.name)
+    return None
+
+
+def _obstacles(sweep: ModelSweep, split: Split) -> list[tuple[Place, str, Skipped | None]]:
     """Every place and dtypes, and why nothing runs there; None where it does."""
-    joined, found = of.joined(split), []
+    joined, found = (split.axes, split.experts_axes), []
     alone = set()  # chips whose rows without a network are there
-    for place in asked:
+    levels = product(sweep.config.chips, sweep.config.memory)
+    for place in (place for level in levels for place in sweep.places(*level)):
         if place.network is None and split.joined == 1:
             if (place.chip, place.memory) in alone:
                 continue
             alone.add((place.chip, place.memory))
-        here = SkippedSteps("", chip=place.chip, memory=place.memory)
-        for label in of.combinations:
+        here = Skipped("", chip=place.chip, memory=place.memory)
+        for label in sweep.combinations:
             obstacle = None
             if reason := place.no_level():
                 obstacle = replace(here, reason=reason)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.model.costs import Workload
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
     from rooflines.workbook.cells import Sheet, Value
 
 Terms = Mapping[tuple[str, ...], Fraction]
@@ -138,11 +138,12 @@ def _one_size(recipe: JSON) -> Sweep:
         **recipe["config"],
         "grid": {dim: int(values[len(values) // 2]) for dim, values in sizes.items()},
         "thresholds": [sweep.first_solved or sweep.op.dims[0]],
-        "memory": [sweep.blocks[0].memory],
+        "memory": [sweep.blocks[0].place.memory],
         "calibration": None,
     }
     alone = {"shapes": None, "sharding": ["none"], "shards": [1], "network": None, "shares": [1]}
-    return sweep_of({**recipe, "config": {**config, **alone}})
+    base: Sweep = sweep_of({**recipe, "config": {**config, **alone}})
+    return base
 
 
 def _shown(sweep: Sweep) -> list[int]:

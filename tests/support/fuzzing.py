@@ -32,7 +32,7 @@ from rooflines.run.jobs import write_part, write_skipped
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_model_thresholds, write_thresholds
 from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
-from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.steps import ModelSweep
 
 SECONDS = 20
 """Time limit of a case [s]."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from rooflines.model.columns import Column, threshold_columns
 from rooflines.model.resources import RATES
-from rooflines.sweep.sweep import Sweep
+from rooflines.sweep.operations import Sweep
 
 ROUNDINGS = 1e-12
 """Relative tolerance of sums that are rounded in another order [1]."""

@@ -9,7 +9,8 @@ from rooflines.catalogue.chips import chip_entries, dtype_entries, resolve_chips
 from rooflines.fits.entries import Calibrations, shipped_calibrations
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.sweep.step_sweep import ModelSweep, checked_model_sweep
+from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.steps import ModelSweep
 
 
 def model_sweep(
@@ -34,11 +35,7 @@ def model_sweep(
     wanted = {name: form for name, form in given.items() if name in names}
     own = resolve_chips(wanted, catalogue)
     models = models_of(config.models)
-    return checked_model_sweep(
-        "sweep",
-        config,
-        models,
-        {**catalogue, **own},
-        dtype_entries(),
-        fits or shipped_calibrations(),
+    entries, calibrations = {**catalogue, **own}, fits or shipped_calibrations()
+    return checked_sweep(
+        ModelSweep("sweep", config, entries, dtype_entries(), calibrations, models)
     )

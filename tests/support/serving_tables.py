@@ -15,7 +15,7 @@ from serving_sweeps import model_sweep
 from serving_values import Values
 
 from rooflines.fits.entries import Calibrations
-from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.steps import ModelSweep
 
 KINDS = {
     "compute dtype": "^no .* peak of its",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rooflines.charts.results import Results, Selection
     from rooflines.charts.views import Option
     from rooflines.model.operation import Operation
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
 
 __all__ = ["KIND"]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.results import Results
     from rooflines.charts.views import Option
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
 
 __all__ = ["KIND"]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.results import Results, Selection
     from rooflines.charts.views import Option
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
 
 __all__ = ["KIND"]
 
@@ -94,7 +94,7 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
         return [*found, Menu("model", models), Menu("dtypes", frames.dtypes_of(sweep))]
     found += [Menu("chip", chips), Menu("dtypes", frames.dtypes_of(sweep, [chip]))]
     if by == SPLITS:
-        used = {v.sharding for rows in sweep.blocks if rows.chip == chip for v in rows.variants}
+        used = {case.variant.sharding for case in sweep.cases if case.chip == chip}
         splits = [name for name, one in sweep.shardings.items() if one.split and name in used]
         found += [Menu("model", models), Menu("split", tuple(splits))]
     return found

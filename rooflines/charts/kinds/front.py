@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.results import Results
     from rooflines.charts.views import Option
-    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.sweep.steps import ModelSweep
 
 __all__ = ["KIND"]
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from rooflines.charts.results import Results, Selection
     from rooflines.charts.views import Option
     from rooflines.model.target import Target
-    from rooflines.sweep.operations import OperationBlock
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import OperationBlock, Sweep
 
 __all__ = ["KIND"]
 
@@ -171,7 +170,7 @@ def _bandwidths(
     The network of the sweep's split is at the rate of its largest split, others at that of a pair.
     """
     peak = float(math_rate(target).per_s)
-    for name in sorted(entry.memory, key=lambda level: level != rows.memory):
+    for name in sorted(entry.memory, key=lambda level: level != rows.place.memory):
         if entry.memory[name].bytes_per_s:
             rate = float(memory_rate(replace(target, level=entry.memory[name].exact)).per_s)
             yield {"kind": "memory", "name": name, "flops_per_s": peak, "bytes_per_s": rate}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.results import Results, Selection
     from rooflines.charts.views import Option
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
 
 __all__ = ["KIND"]
 
@@ -70,7 +70,7 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     found = [Menu("by", able), *([] if by == CHIP else [Menu("chip", chips)])]
     found.append(Menu("dtypes", dtypes))
     if by == SHARDS:
-        used = {v.sharding for rows in sweep.blocks if rows.chip == chip for v in rows.variants}
+        used = {case.variant.sharding for case in sweep.cases if case.chip == chip}
         splits = [name for name, one in sweep.shardings.items() if one.split and name in used]
         found.append(Menu("split", tuple(splits)))
     shapes = tuple(shape.name for shape in sweep.config.shapes or ())
