@@ -93,7 +93,7 @@ def test_commands_within_a_sentence_exist_with_their_options():
         command = commands.get_command(click.Context(commands), name)
         if name in GROUPS and words:
             assert isinstance(command, click.Group)
-            assert words[0] in GROUPS[name][0]
+            assert words[0] in GROUPS[name]
             command = command.get_command(click.Context(command), words[0])
             assert command is not None
         assert command is not None

@@ -8,12 +8,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflines.cli.output import as_table, check_new, width
+from rooflines.basics.errors import one_of, placed
+from rooflines.cli.output import (
+    as_table,
+    check_new,
+    config_option,
+    known_of,
+    out_options,
+    width,
+)
+from rooflines.fits.calibrate import FitRequest, calibrate
+from rooflines.fits.entries import Calibrations, Fitted, key_of, kind_of, read_calibrations, text_of
+from rooflines.fits.form import FORMS
+from rooflines.fits.read import read_timings
+from rooflines.fits.solving import require_scipy
+from rooflines.results.atomic import write_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from rooflines.catalogue.entries import Chip
     from rooflines.fits.calibrate import FitReport
 
 EXAMPLES = """
@@ -28,7 +41,7 @@ FOLDER = "calibrations"
 """Where a file is written by default."""
 
 
-@click.command("calibrate", epilog=EXAMPLES, short_help="Fit a chip and a library to timings.")
+@click.command("calibrate", epilog=EXAMPLES)
 @click.argument("file")
 @click.option("--chip", required=True, metavar="ID", help="The chip that was measured.")
 @click.option("--software", required=True, metavar="NAME", help="The library that was measured.")
@@ -43,9 +56,8 @@ FOLDER = "calibrations"
     metavar="TEXT",
     help="What the timings include besides, such as dynamic scaling of x; said with estimates.",
 )
-@click.option("--config", metavar="CONFIG", help="A config with the chip under `chips:`.")
-@click.option("-o", "--out", metavar="FILE", help=f"Default: {FOLDER}/<chip>-<software>.yaml.")
-@click.option("--force", is_flag=True, help="Overwrite that file.")
+@config_option
+@out_options(f"Default: {FOLDER}/<chip>-<software>.yaml.")
 def command(  # noqa: PLR0913, the options
     *,
     file: str,
@@ -70,18 +82,11 @@ def command(  # noqa: PLR0913, the options
     A quarter of the sites (D, F) is held out; the error there is what to expect. It is said when
     what is left hardly determines the numbers.
     """
-    from rooflines.basics.errors import one_of, placed  # noqa: PLC0415, help is fast
-    from rooflines.fits.calibrate import FitRequest, calibrate  # noqa: PLC0415, the same
-    from rooflines.fits.entries import key_of, read_calibrations  # noqa: PLC0415, the same
-    from rooflines.fits.form import FORMS  # noqa: PLC0415, the same
-    from rooflines.fits.read import read_timings  # noqa: PLC0415, the same
-    from rooflines.fits.solving import require_scipy  # noqa: PLC0415, the same
-
     require_scipy()
     key = key_of(chip, software)
     path = Path(out or f"{FOLDER}/{key.replace('/', '-')}.yaml")
     check_new(path, force=force)
-    chips = _chips(config)
+    chips = known_of(config).chips
     with placed("chip"):
         one_of(chip, chips, "no chip", "see `rooflines list chips`, or give its --config")
     timings = read_timings(file, {"chip": chip}).of(chip, software)
@@ -95,29 +100,32 @@ def command(  # noqa: PLR0913, the options
         read_calibrations(prior) if prior else None,
         contents,
     )
+    fit(request, key, path, dtype)
+
+
+def fit(request: FitRequest, key: str, path: Path, dtype: str | None = None) -> None:
+    """Fit timings, show the numbers with their errors, and write the fits.
+
+    Args:
+        request: The timings.
+        key: Chip and software.
+        path: The YAML file to write.
+        dtype: Only this compute dtype; None: all.
+    """
     results = calibrate(request, dtype)
-    click.echo("\n\n".join("\n".join(shown(key, result)) for result in results))
-    write_fits(path, key, results)
+    click.echo("\n\n".join("\n".join(_shown(key, result)) for result in results))
+    entries = {key: {result.name: result.entry for result in results}}
+    write_bytes(path, text_of(Calibrations.model_validate({kind_of(results[0].entry): entries})))
     click.echo(f"\n{path}: written")
 
 
-def _chips(config: str | None) -> dict[str, Chip]:
-    """The chips of the catalogue, and those of a config."""
-    from rooflines.catalogue.chips import chip_entries  # noqa: PLC0415, as above
-    from rooflines.config import load_config  # noqa: PLC0415, the same
-
-    return dict(load_config(config, needs_sweeps=False).chips if config else chip_entries())
-
-
-def shown(key: str, result: FitReport) -> Iterator[str]:
+def _shown(key: str, result: FitReport) -> Iterator[str]:
     """The numbers of a fit, and its errors by region."""
     fitted, held_out = result.entry.fitted.n, result.entry.held_out
     yield (
         f"{key} {result.name}: {fitted:,} timings fitted, "
         f"{held_out.n if held_out else 0:,} held out"
     )
-    from rooflines.fits.entries import Fitted  # noqa: PLC0415, as above
-
     numbers = {
         name: number
         for name, number in result.entry.model_dump(exclude_defaults=True).items()
@@ -139,15 +147,3 @@ def shown(key: str, result: FitReport) -> Iterator[str]:
     ]
     names = ("  split", "region", "n", "bound: median", "estimate: median", "mean", "p90")
     yield as_table(names, rows, width())
-
-
-def write_fits(path: Path, key: str, results: Sequence[FitReport]) -> None:
-    """Write the fits of a chip and a software atomically."""
-    from rooflines.fits.entries import Calibrations, kind_of, text_of  # noqa: PLC0415, as above
-    from rooflines.results.atomic import atomic_file  # noqa: PLC0415, the same
-    from rooflines.results.records import unrecorded  # noqa: PLC0415, the same
-
-    entries = {key: {result.name: result.entry for result in results}}
-    text = text_of(Calibrations.model_validate({kind_of(results[0].entry): entries}))
-    with unrecorded(), atomic_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")

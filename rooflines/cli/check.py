@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooflines import api
+from rooflines.basics.errors import Mistakes, PlausibilityWarning
+from rooflines.basics.text import counted, si
+from rooflines.config import load_config
+from rooflines.measured.join import ESTIMATE, ROW
+from rooflines.measured.summary import timings_lacking
+from rooflines.model.columns import METRICS
+from rooflines.model.step_columns import STEP_METRICS
 from rooflines.results.folders import MODELS, TABLES
+from rooflines.run.ending import skipped_reasons
+from rooflines.run.plan import plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,9 +51,7 @@ BYTES_PER_PART = 20_000
 """Bytes of a part beside its rows: the catalogue entries that it was made from [byte]."""
 
 
-@click.command(
-    "check", epilog=EXAMPLES, short_help="Find all mistakes of a config, or say what a run makes."
-)
+@click.command("check", epilog=EXAMPLES)
 @click.argument("config", required=False, metavar="[CONFIG]")
 def command(config: str | None) -> None:
     """Check a config: all of its mistakes at once, or what a run of it will make.
@@ -51,9 +59,6 @@ def command(config: str | None) -> None:
     That is rows, parts, about how many bytes, and what will be skipped and why.
     CONFIG is the default config if left out.
     """
-    from rooflines.basics.errors import PlausibilityWarning  # noqa: PLC0415, help is fast
-    from rooflines.config import load_config  # noqa: PLC0415, the same
-
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PlausibilityWarning)
         loaded = load_config(config)
@@ -64,11 +69,6 @@ def command(config: str | None) -> None:
 
 def _expected(config: Config) -> str:
     """What a run of a valid config makes."""
-    from rooflines import api  # noqa: PLC0415, as above
-    from rooflines.basics.text import counted, si  # noqa: PLC0415, the same
-    from rooflines.run.ending import skipped_reasons  # noqa: PLC0415, the same
-    from rooflines.run.plan import plan  # noqa: PLC0415, the same
-
     planned = plan(config)
     rows = sum(part.rows for part in planned.parts)
     sweeps: list[Sweep | ModelSweep]
@@ -95,9 +95,6 @@ def _expected(config: Config) -> str:
 
 def _row_bytes(config: Config, parts: Iterable[Output]) -> float:
     """About how many bytes the rows of all parts take [byte]."""
-    from rooflines.model.columns import METRICS  # noqa: PLC0415, as above
-    from rooflines.model.step_columns import STEP_METRICS  # noqa: PLC0415, the same
-
     stored = {(TABLES, name): sweep.stored for name, sweep in config.sweeps.items()}
     stored |= {(MODELS, name): sweep.stored for name, sweep in config.model_sweeps.items()}
     real = {column.name for column in (*METRICS, *STEP_METRICS) if column.unit}
@@ -116,11 +113,6 @@ def _timings(config: Config) -> list[str]:
     Raises:
         RooflinesError: Sets cannot be joined.
     """
-    from rooflines.basics.errors import Mistakes  # noqa: PLC0415, as above
-    from rooflines.basics.text import counted  # noqa: PLC0415, the same
-    from rooflines.measured.join import ESTIMATE, ROW  # noqa: PLC0415, the same
-    from rooflines.measured.summary import timings_lacking  # noqa: PLC0415, the same
-
     lines = []
     with Mistakes() as mistakes:
         for name, measured_set in config.measurements.items():

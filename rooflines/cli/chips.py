@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
+import polars as pl
 
-from rooflines.cli.output import as_table, frame_options, number, print_frame, width
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import polars as pl
+from rooflines import api
+from rooflines.catalogue.chips import chip_sources
+from rooflines.cli.output import (
+    as_table,
+    config_option,
+    frame_options,
+    number,
+    one_chip,
+    print_frame,
+    width,
+)
+from rooflines.config import load_config
 
 EXAMPLES = """
 \b
@@ -26,11 +31,9 @@ PEAK, BANDWIDTH = "units.matrix.bf16.flops_per_s", "memory.hbm.bytes_per_s"
 """The numbers of the list."""
 
 
-@click.command(
-    "chips", epilog=EXAMPLES, short_help="List the chips, or all numbers of one with their sources."
-)
+@click.command("chips", epilog=EXAMPLES)
 @click.argument("chip", required=False, metavar="[ID]")
-@click.option("--config", metavar="FILE", help="A config whose own chips are listed too.")
+@config_option
 @click.option("--all", "every", is_flag=True, help="Variants of chips too.")
 @frame_options
 def command(chip: str | None, config: str | None, *, every: bool, csv: bool, json_: bool) -> None:
@@ -39,25 +42,14 @@ def command(chip: str | None, config: str | None, *, every: bool, csv: bool, jso
     Variants, which differ from a chip in some numbers, are left out of the list without --all; CSV
     and JSON have all of them.
     """
-    from rooflines import api  # noqa: PLC0415, help does not wait for polars
-    from rooflines.cli.output import one_chip  # noqa: PLC0415, the same
-    from rooflines.config import load_config  # noqa: PLC0415, the same
-
     loaded = None if config is None else load_config(config, needs_sweeps=False)
     frame = api.chips(loaded)
     if chip is not None:
         frame = frame.filter(chip=one_chip("chip", chip, loaded.chips if loaded else None))
     own = loaded.plain.get("chips", {}) if loaded else {}
-    listed = frame if every else frame.filter(_is_listed(own))
-    text = _list(listed, frame) if chip is None else _one(frame)
+    listed = pl.col("base").is_null() | pl.col("chip").is_in([*own])
+    text = _list(frame if every else frame.filter(listed), frame) if chip is None else _one(frame)
     print_frame(frame, text, csv=csv, json_=json_)
-
-
-def _is_listed(own: Iterable[str]) -> pl.Expr:
-    """Chips that are no variants, and those of a config."""
-    import polars as pl  # noqa: PLC0415, as above
-
-    return pl.col("base").is_null() | pl.col("chip").is_in([*own])
 
 
 def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
@@ -84,8 +76,6 @@ def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
 
 def _one(frame: pl.DataFrame) -> str:
     """Every number of a chip, its source, and the sources' titles."""
-    from rooflines.catalogue.chips import chip_sources  # noqa: PLC0415, as above
-
     first = frame.row(0, named=True)
     rows = [
         (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from rooflines import api
+from rooflines.basics.errors import one_of, placed
 from rooflines.cli.output import as_table, frame_options, print_frame, width
 
 EXAMPLES = """
@@ -15,9 +17,7 @@ Examples:
 """
 
 
-@click.command(
-    "columns", epilog=EXAMPLES, short_help="Explain the columns of all tables, or of one."
-)
+@click.command("columns", epilog=EXAMPLES)
 @click.argument("file", required=False, metavar="[TABLE]")
 @frame_options
 def command(file: str | None, *, csv: bool, json_: bool) -> None:
@@ -26,9 +26,6 @@ def command(file: str | None, *, csv: bool, json_: bool) -> None:
     TABLE is the kind of a file, such as table, thresholds, models, layers or measured. Every
     Parquet file has the same in its metadata.
     """
-    from rooflines import api  # noqa: PLC0415, help does not wait for polars
-    from rooflines.basics.errors import one_of, placed  # noqa: PLC0415, the same
-
     frame = api.columns()
     if file is not None:
         with placed("table"):

@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rooflines import charts
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known, one_of, placed
+from rooflines.charts.files import SPEC
+from rooflines.charts.kit.render import PNG_SCALE, picture
+from rooflines.charts.kit.themes import SIZES
+from rooflines.cli.output import picture_options
+from rooflines.results.atomic import write_bytes
+from rooflines.results.provenance import unreadable
+from rooflines.settings.charts import FORMATS
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
@@ -25,9 +35,7 @@ MOST_SCALE = 8
 """Limit of the scale [1]: a slide then has 59 million pixels."""
 
 
-@click.command(
-    "draw", epilog=EXAMPLES, short_help="Draw charts of finished results in another format or size."
-)
+@click.command("draw", epilog=EXAMPLES)
 @click.argument("charts", nargs=-1, metavar="[CHART...]")
 @click.option(
     "--format",
@@ -43,12 +51,7 @@ MOST_SCALE = 8
     metavar="MENU=OPTION",
     help="Another option of a menu, such as chip=b200; any number of them.",
 )
-@click.option(
-    "--size",
-    metavar="SIZE",
-    help="slide, web or paper; default slide for png and svg, paper for pdf, web for html.",
-)
-@click.option("--dark", is_flag=True, help="A dark background.")
+@picture_options
 @click.option("--scale", type=float, metavar="N", help="Pixels of png per pixel of the size.")
 @click.option(
     "--results", default="results", metavar="FOLDER", help="Where the results are; default results."
@@ -72,15 +75,14 @@ def command(  # noqa: PLR0913, the options
     CHART is the name of its files in `results/charts`. With --set another view of it is drawn,
     of any chip and dtypes of its sweep. Pictures of the same name are replaced.
     """
-    from rooflines.charts.kit.render import PNG_SCALE  # noqa: PLC0415, help is fast
-    from rooflines.results.atomic import write_bytes  # noqa: PLC0415, the same
-    from rooflines.settings.charts import FORMATS  # noqa: PLC0415, the same
-
     files = _specifications(Path(results))
     _check(charts, files, form, size, scale)
     for name in charts or files:
-        spec = _chosen(files[name], chosen) if chosen else files[name]
-        drawn = _drawn(spec, form, size or FORMATS[form], dark, scale or PNG_SCALE)
+        spec = _chosen(files[name], chosen) if chosen else _stored(files[name])
+        try:
+            drawn = picture(spec, form, size or FORMATS[form], dark=dark, scale=scale or PNG_SCALE)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            raise _damaged(files[name]) from None
         words = [name, *(_plain(text.partition("=")[2]) for text in chosen)]
         path = Path(output) / f"{'-'.join(words)}{'-dark' if dark else ''}.{form}"
         write_bytes(path, drawn)
@@ -93,9 +95,6 @@ def _specifications(results: Path) -> dict[str, Path]:
     Raises:
         RooflinesError: There are none.
     """
-    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, as above
-    from rooflines.charts.files import SPEC  # noqa: PLC0415, the same
-
     files = sorted((results / "charts").glob(f"*/*{SPEC}"))
     specs = {file.name.removesuffix(SPEC): file for file in files}
     if not specs:
@@ -119,10 +118,6 @@ def _chosen(file: Path, chosen: Sequence[str]) -> dict[str, Any]:
     Raises:
         RooflinesError: There is no such menu or option.
     """
-    from rooflines import charts  # noqa: PLC0415, as above
-    from rooflines.basics.errors import RooflinesError, placed  # noqa: PLC0415, the same
-    from rooflines.charts.files import SPEC  # noqa: PLC0415, the same
-
     name = file.name.removesuffix(SPEC)
     index = json.loads(file.with_name("index.json").read_text(encoding="utf-8"))
     entry = next((entry for entry in index if entry["id"] == name), None)
@@ -156,10 +151,6 @@ def _check(
     Raises:
         RooflinesError: A name or a number is wrong.
     """
-    from rooflines.basics.errors import Mistakes, RooflinesError, check_known, one_of  # noqa: PLC0415, as above
-    from rooflines.charts.kit.themes import SIZES  # noqa: PLC0415, the same
-    from rooflines.settings.charts import FORMATS  # noqa: PLC0415, the same
-
     with Mistakes() as mistakes:
         with mistakes.at("chart"):
             check_known(charts, known, "no chart of these results")
@@ -176,29 +167,21 @@ def _check(
                 raise RooflinesError("", f"is {scale:g}", fix)
 
 
-def _drawn(
-    source: Path | dict[str, Any],
-    form: str,
-    size: str,
-    dark: bool,  # noqa: FBT001, as of `picture`
-    scale: float,
-) -> bytes | str:
-    """The picture of a specification.
+def _stored(file: Path) -> Any:  # noqa: ANN401, what a damaged file has is found when it is drawn
+    """The specification in a file.
 
     Raises:
-        RooflinesError: The file has none: it is damaged, or of another program.
+        RooflinesError: The file cannot be read, or is no JSON.
     """
-    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, as above
-    from rooflines.charts.kit.render import picture  # noqa: PLC0415, the same
-    from rooflines.results.provenance import unreadable  # noqa: PLC0415, the same
-
     try:
-        if isinstance(source, dict):
-            return picture(source, form, size, dark=dark, scale=scale)
-        spec = json.loads(source.read_text(encoding="utf-8"))
-        return picture(spec, form, size, dark=dark, scale=scale)
+        return json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise unreadable(str(source), error) from None
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        fix = "make it again with `rooflines run`"
-        raise RooflinesError("", "is no specification of a chart", fix, file=str(source)) from None
+        raise unreadable(str(file), error) from None
+    except (ValueError, RecursionError):
+        raise _damaged(file) from None
+
+
+def _damaged(file: Path) -> RooflinesError:
+    """The file of a chart is damaged, or of another program."""
+    fix = "make it again with `rooflines run`"
+    return RooflinesError("", "is no specification of a chart", fix, file=str(file))

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import click
+import polars as pl
 
+from rooflines import api
+from rooflines.basics.text import significant
+from rooflines.catalogue.chips import dtype_entries
 from rooflines.cli.output import as_table, frame_options, print_frame, width
 
 EXAMPLES = """
@@ -14,21 +18,13 @@ Examples:
 """
 
 
-@click.command(
-    "dtypes", epilog=EXAMPLES, short_help="List the dtype combinations and their formats."
-)
+@click.command("dtypes", epilog=EXAMPLES)
 @frame_options
 def command(*, csv: bool, json_: bool) -> None:
     """List the dtype combinations: formats of x, w and out, and what computes.
 
     CSV and JSON have the source of each format too.
     """
-    import polars as pl  # noqa: PLC0415, help does not wait for it
-
-    from rooflines import api  # noqa: PLC0415, the same
-    from rooflines.basics.text import significant  # noqa: PLC0415, the same
-    from rooflines.catalogue.chips import dtype_entries  # noqa: PLC0415, the same
-
     frame, formats = api.dtypes(), dtype_entries().formats
     sources = {name: str(entry.source) for name, entry in formats.items()}
     rows = [

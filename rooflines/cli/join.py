@@ -7,7 +7,29 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflines.cli.output import as_table, check_new, frame_options, print_frame, width
+from rooflines.basics.errors import RooflinesError, close_to
+from rooflines.basics.text import counted, seconds, significant
+from rooflines.catalogue.chips import dtype_entries
+from rooflines.cli.output import (
+    as_table,
+    check_new,
+    config_option,
+    format_of,
+    frame_options,
+    known_of,
+    out_options,
+    print_frame,
+    width,
+)
+from rooflines.fits.entries import joined_calibrations, read_calibrations
+from rooflines.measured.catalogues import Catalogues
+from rooflines.measured.join import NO_CALIBRATION
+from rooflines.measured.sets import checked_set
+from rooflines.measured.summary import measured_frame
+from rooflines.model.measured_columns import measured_columns
+from rooflines.results.tables import write_csv, write_parquet
+from rooflines.run.jobs import about
+from rooflines.settings.measurements import MeasurementConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,30 +56,17 @@ NAMES = ("chip", "software", "what", "measured", "bound", "over bound", "estimat
 
 def timings_options(function: click.decorators.FC) -> click.decorators.FC:
     """The options that choose timings, and what they are joined with."""
-    for option in (
-        click.option(
-            "--where",
-            multiple=True,
-            metavar="COLUMN=VALUE",
-            help="Only rows with this value; a column that the table lacks gets it.",
-        ),
-        click.option(
-            "--calibrations",
-            multiple=True,
-            metavar="FILE",
-            help="Fits that win over those of the package.",
-        ),
-        click.option("--config", metavar="CONFIG", help="A config with own chips or calibrations."),
-    ):
-        function = option(function)
-    return function
+    value = "Only rows with this value; a column that the table lacks gets it."
+    where = click.option("--where", multiple=True, metavar="COLUMN=VALUE", help=value)
+    fits = "Fits that win over those of the package."
+    calibrations = click.option("--calibrations", multiple=True, metavar="FILE", help=fits)
+    return where(calibrations(config_option(function)))
 
 
-@click.command("join", epilog=EXAMPLES, short_help="Put timings beside the bound and the estimate.")
+@click.command("join", epilog=EXAMPLES)
 @click.argument("table")
 @timings_options
-@click.option("-o", "--out", metavar="FILE", help="Write all columns as .parquet or .csv.")
-@click.option("--force", is_flag=True, help="Overwrite that file.")
+@out_options("Write all columns as .parquet or .csv.")
 @frame_options
 def command(  # noqa: PLR0913, the options
     *,
@@ -76,20 +85,13 @@ def command(  # noqa: PLR0913, the options
     time below the bound has its reason: operands in a cache, a clock above that of the peak, or
     none. `rooflines list columns` explains the columns.
     """
-    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
-    from rooflines.measured.summary import measured_frame  # noqa: PLC0415, the same
-    from rooflines.model.measured_columns import measured_columns  # noqa: PLC0415, the same
-    from rooflines.results.tables import write_csv, write_parquet  # noqa: PLC0415, the same
-    from rooflines.run.jobs import about  # noqa: PLC0415, the same
-
+    form = None
     if out is not None:
-        if Path(out).suffix not in (".parquet", ".csv"):
-            fix = "end the name in .parquet or .csv"
-            raise RooflinesError("--out", f"is {out!r}, of another format", fix)
+        form = format_of(out, ["parquet", "csv"])
         check_new(out, force=force)
     one, found = joined_table(table, where, calibrations, config)
     frame = measured_frame(found)
-    if out is not None and out.endswith(".csv"):
+    if out is not None and form == "csv":
         write_csv(frame, out)
     elif out is not None:
         metadata = about([], measured_columns(frame.columns), skipped=one.skipped(found))
@@ -111,14 +113,6 @@ def joined_table(
     Raises:
         RooflinesError: A file or a value is wrong, or no timing has a row.
     """
-    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
-    from rooflines.catalogue.chips import dtype_entries  # noqa: PLC0415, the same
-    from rooflines.cli.output import known_of  # noqa: PLC0415, the same
-    from rooflines.fits.entries import joined_calibrations, read_calibrations  # noqa: PLC0415
-    from rooflines.measured.catalogues import Catalogues  # noqa: PLC0415, the same
-    from rooflines.measured.sets import checked_set  # noqa: PLC0415, the same
-    from rooflines.settings.measurements import MeasurementConfig  # noqa: PLC0415, the same
-
     chosen = dict(word.split("=", 1) for word in where if "=" in word)
     for word in where:
         if "=" not in word:
@@ -127,22 +121,13 @@ def joined_table(
     known = known_of(config)
     fits = joined_calibrations([known.calibrations, *map(read_calibrations, calibrations)])
     catalogues = Catalogues(known.chips, dtype_entries(), fits)
-    path = Path(table)
-    one = checked_set(
-        path.stem,
-        MeasurementConfig.model_validate({"file": table, "where": chosen}),
-        path,
-        catalogues,
-    )
+    path, given = Path(table), MeasurementConfig.model_validate({"file": table, "where": chosen})
+    one = checked_set(path.stem, given, path, catalogues)
     return one, one.joined()
 
 
 def counts(one: MeasuredSet, found: JoinedTimings) -> list[str]:
     """How many timings have a bound and an estimate, how many are below, and what lacks them."""
-    from rooflines.basics.errors import close_to  # noqa: PLC0415, as above
-    from rooflines.basics.text import counted  # noqa: PLC0415, as above
-    from rooflines.measured.join import NO_CALIBRATION  # noqa: PLC0415, the same
-
     frame = found.frame
     below = frame.filter(frame["reason"].is_not_null())
     estimated = frame.height - frame["t_estimate_s"].null_count()
@@ -177,8 +162,6 @@ def _text(one: MeasuredSet, found: JoinedTimings) -> str:
 
 def _row(row: dict[str, float | None]) -> tuple[str, ...]:
     """The cells of a timing."""
-    from rooflines.basics.text import seconds, significant  # noqa: PLC0415, as above
-
     what = [str(row[name]) for name in ("model", "collective", "dtypes") if row.get(name)]
     sizes = [f"{name}={row[name]:,}" for name in ("B", "S", "D", "F") if row.get(name)]
     sizes += [f"{name}={row[name]:,}" for name in ("shards", "bytes") if row.get(name)]

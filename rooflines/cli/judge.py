@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+import polars as pl
 
+from rooflines.basics.text import significant
 from rooflines.cli.join import counts, joined_table, timings_options
 from rooflines.cli.output import as_csv, as_json, as_table, frame_options, width
+from rooflines.measured.judgement import judged_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import polars as pl
 
     from rooflines.measured.judgement import Judgement
 
@@ -29,7 +30,7 @@ MOST_WRONG = 20
 """Pairs that are shown [1]; CSV has all."""
 
 
-@click.command("judge", epilog=EXAMPLES, short_help="Judge the bound and the estimate by timings.")
+@click.command("judge", epilog=EXAMPLES)
 @click.argument("table")
 @timings_options
 @click.option("--wrong", is_flag=True, help="List the pairs that the estimate orders wrongly.")
@@ -52,8 +53,6 @@ def command(  # noqa: PLR0913, the options
     than 25 %. Kendall's tau is of all pairs. Runs of served models are compared by the time of a
     token on one chip. CSV has the errors by region, or the pairs of --wrong; JSON has all.
     """
-    from rooflines.measured.judgement import judged_set  # noqa: PLC0415, help is fast
-
     one, found = joined_table(table, where, calibrations, config)
     judgement = judged_set(one, found)
     if json_:
@@ -67,8 +66,6 @@ def command(  # noqa: PLR0913, the options
 
 def _text(judgement: Judgement) -> list[str]:
     """The errors by chip and software, those of all timings, and the order of pairs."""
-    import polars as pl  # noqa: PLC0415, as above
-
     every = judgement.errors.filter(pl.col("region") == "all", pl.col("shards").is_null())
     rows = [
         (_what(row), str(row["split"]), *_errors(row))
@@ -94,8 +91,6 @@ def _text(judgement: Judgement) -> list[str]:
 
 def _ratios(whole: dict[str, float | None]) -> list[str]:
     """The measured times over the bound and over the estimate, of all timings."""
-    from rooflines.basics.text import significant  # noqa: PLC0415, as above
-
     lines = []
     for what in ("lower", "estimate"):
         low, half, high = (whole[f"ratio_{what}_{share}"] for share in ("p10", "median", "p90"))
@@ -124,8 +119,6 @@ def _share(value: float | None) -> str:
 
 def _wrong(pairs: pl.DataFrame) -> list[str]:
     """The pairs that are ordered wrongly, farthest apart first."""
-    from rooflines.basics.text import significant  # noqa: PLC0415, as above
-
     keys = [name for name in pairs.columns[3:] if name not in ("measured", "bound", "estimate")]
     rows = [
         (

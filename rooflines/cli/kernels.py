@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflines.cli.output import as_table, check_new, frame_options, print_frame, width
+from rooflines import api
+from rooflines.basics.errors import RooflinesError, one_of, placed, printable
+from rooflines.basics.text import counted, seconds, si, significant
+from rooflines.charts.kit.render import limited, picture
+from rooflines.charts.kit.themes import SIZES
+from rooflines.charts.profiled import kernels_view
+from rooflines.cli.output import (
+    as_table,
+    check_new,
+    config_option,
+    format_of,
+    frame_options,
+    out_options,
+    picture_options,
+    print_frame,
+    width,
+)
+from rooflines.config import load_config
+from rooflines.model.measured_columns import KERNELS
+from rooflines.results.atomic import write_bytes
+from rooflines.results.tables import write_parquet
+from rooflines.run.jobs import about
+from rooflines.settings.charts import FORMATS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,27 +47,13 @@ TABLE = "parquet"
 NAMES = ("kernel", "launches", "time", "FLOP", "bytes", "FLOP/B", "FLOP/s", "peak of", "bound")
 
 
-@click.command(
-    "kernels", epilog=EXAMPLES, short_help="Put profiled kernels on the roofline of a chip."
-)
+@click.command("kernels", epilog=EXAMPLES)
 @click.argument("file")
 @click.option("--chip", required=True, metavar="ID", help="The chip that ran the kernels.")
 @click.option("--dtype", metavar="DTYPE", help="That tensor cores compute in; default: counted.")
-@click.option("--config", metavar="CONFIG", help="A config with the chip under `chips:`.")
-@click.option(
-    "-o",
-    "--out",
-    metavar="FILE",
-    help="Write the kernels on the roofline as .png, .svg, .pdf or .html, or a table as .parquet.",
-)
-@click.option(
-    "--size",
-    metavar="SIZE",
-    help="Of the picture: slide, web or paper; default slide for png and svg, paper for pdf, web "
-    "for html.",
-)
-@click.option("--dark", is_flag=True, help="A dark background of the picture.")
-@click.option("--force", is_flag=True, help="Overwrite the file of --out.")
+@config_option
+@out_options("Write a picture, .png, .svg, .pdf or .html, or the table as .parquet.")
+@picture_options
 @frame_options
 def command(  # noqa: PLR0913, the options
     *,
@@ -68,12 +75,6 @@ def command(  # noqa: PLR0913, the options
     sm__ops_path_tensor_src_<dtypes>.sum of tensor cores, and
     sm__sass_thread_inst_executed_op_{fadd,fmul,ffma}_pred_on.sum (hadd, dadd, ...) of threads.
     """
-    from rooflines import api  # noqa: PLC0415, help does not wait for polars
-    from rooflines.config import load_config  # noqa: PLC0415, the same
-    from rooflines.model.measured_columns import KERNELS  # noqa: PLC0415, the same
-    from rooflines.results.tables import write_parquet  # noqa: PLC0415, the same
-    from rooflines.run.jobs import about  # noqa: PLC0415, the same
-
     form = _form(out, size, dark=dark)
     if out is not None:
         check_new(out, force=force)
@@ -82,15 +83,8 @@ def command(  # noqa: PLR0913, the options
     if out is not None and form == TABLE:
         write_parquet(frame.lazy(), out, about([], KERNELS, chip=chip))
     elif out is not None:
-        from rooflines.basics.errors import placed  # noqa: PLC0415, as above
-        from rooflines.charts.kit.render import limited, picture  # noqa: PLC0415, the same
-        from rooflines.charts.profiled import kernels_view  # noqa: PLC0415, the same
-        from rooflines.results.atomic import write_bytes  # noqa: PLC0415, as above
-        from rooflines.settings.charts import FORMATS  # noqa: PLC0415, the same
-
         with placed(file=file):
-            chips = loaded.chips if loaded else None
-            drawn = kernels_view(frame, chip, chips)
+            drawn = kernels_view(frame, chip, loaded.chips if loaded else None)
         spec = limited(drawn.spec(), "kernels")
         write_bytes(out, picture(spec, form, size or FORMATS[form], dark=dark))
     print_frame(frame, _text(frame, chip), csv=csv, json_=json_)
@@ -102,31 +96,19 @@ def _form(out: str | None, size: str | None, *, dark: bool) -> str:
     Raises:
         RooflinesError: It has another suffix, or a size or theme is given without a picture.
     """
-    from rooflines.basics.errors import Mistakes, RooflinesError, one_of  # noqa: PLC0415, as above
-    from rooflines.charts.kit.themes import SIZES  # noqa: PLC0415, the same
-    from rooflines.settings.charts import FORMATS  # noqa: PLC0415, the same
-
-    form = TABLE if out is None else Path(out).suffix.removeprefix(".")
-    with Mistakes() as mistakes:
-        with mistakes.at("--out"):
-            suffixes = ", ".join(f".{name}" for name in (*FORMATS, TABLE))
-            one_of(form, (*FORMATS, TABLE), "no format", f"end the name in one of {suffixes}")
-        for option, given in (("--size", size), ("--dark", dark)):
-            with mistakes.at(option):
-                if given and form == TABLE:
-                    problem = "is given without a picture"
-                    raise RooflinesError("", problem, "leave it out, or write --out kernels.png")
-        with mistakes.at("--size"):
-            if size is not None and form in FORMATS:
-                one_of(size, SIZES, "no size")
+    form = TABLE if out is None else format_of(out, (*FORMATS, TABLE))
+    for option, given in (("--size", size), ("--dark", dark)):
+        if given and form == TABLE:
+            fix = "leave it out, or write --out kernels.png"
+            raise RooflinesError(option, "is given without a picture", fix)
+    if size is not None:
+        with placed("--size"):
+            one_of(size, SIZES, "no size")
     return form
 
 
 def _text(frame: pl.DataFrame, chip: str) -> str:
     """A line for each kernel, then the share of all of them."""
-    from rooflines.basics.errors import printable  # noqa: PLC0415, as above
-    from rooflines.basics.text import counted, seconds, si, significant  # noqa: PLC0415, as above
-
     rows = [
         (
             printable(row["kernel"]),

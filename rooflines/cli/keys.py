@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import click
+import polars as pl
 
+from rooflines.basics.errors import one_of, placed
+from rooflines.catalogue import entries
 from rooflines.cli.output import as_table, frame_options, print_frame, width
+from rooflines.models.dtypes import StepDtypes
+from rooflines.models.shape import Shape
+from rooflines.models.split import Split
+from rooflines.settings import model_sweeps, schema
+from rooflines.settings.charts import ChartConfig
+from rooflines.settings.measurements import MeasurementConfig
 
 if TYPE_CHECKING:
     from rooflines.catalogue.forms import Entry
@@ -20,7 +30,7 @@ Examples:
 """
 
 
-@click.command("keys", epilog=EXAMPLES, short_help="Explain the keys of a config, or of one place.")
+@click.command("keys", epilog=EXAMPLES)
 @click.argument("place", required=False, metavar="[PLACE]")
 @frame_options
 def command(place: str | None, *, csv: bool, json_: bool) -> None:
@@ -28,10 +38,6 @@ def command(place: str | None, *, csv: bool, json_: bool) -> None:
 
     PLACE is such as sweeps, model-sweeps, charts, chips or chips.memory; config is the top level.
     """
-    import polars as pl  # noqa: PLC0415, help does not wait for it
-
-    from rooflines.basics.errors import one_of, placed  # noqa: PLC0415, the same
-
     rows = [
         (name, field.alias or key, _default(field), field.description or "")
         for name, form in forms().items()
@@ -48,14 +54,6 @@ def command(place: str | None, *, csv: bool, json_: bool) -> None:
 
 def forms() -> dict[str, type[Entry]]:
     """The types of the mappings of a config, by their place."""
-    from rooflines.catalogue import entries  # noqa: PLC0415, help is fast
-    from rooflines.models.dtypes import StepDtypes  # noqa: PLC0415, the same
-    from rooflines.models.shape import Shape  # noqa: PLC0415, the same
-    from rooflines.models.split import Split  # noqa: PLC0415, the same
-    from rooflines.settings import model_sweeps, schema  # noqa: PLC0415, the same
-    from rooflines.settings.charts import ChartConfig  # noqa: PLC0415, the same
-    from rooflines.settings.measurements import MeasurementConfig  # noqa: PLC0415, the same
-
     return {
         "config": schema.ConfigFile,
         "sweeps": schema.SweepConfig,
@@ -78,8 +76,6 @@ def forms() -> dict[str, type[Entry]]:
 
 def _default(field: object) -> str:
     """The default of a key, as YAML has it."""
-    import json  # noqa: PLC0415, help is fast
-
     if field.is_required():  # type: ignore[attr-defined]  # a field of pydantic
         return "required"
     value = field.get_default(call_default_factory=True)  # type: ignore[attr-defined]  # the same

@@ -1,8 +1,7 @@
 """The command `rooflines`: a group of commands, and what happens to errors.
 
-Each command is a module of this package with a click command named `command`. A module imports
-click and the standard library only; what is slow to import (polars, pydantic) is imported in the
-function that needs it, so that help and shell completion answer at once.
+Each command is a module of this package with a click command named `command`, which is imported
+when the command is used; help lists the commands without them.
 """
 
 from __future__ import annotations
@@ -21,22 +20,40 @@ from rooflines.basics.streams import open_closed_streams
 from rooflines.basics.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+COMMANDS = {
+    "explain": "Explain operations, layers and models on chips.",
+    "train": "A step of training: times, memory, the best split.",
+    "run": "Run a config: tables, thresholds, charts and a site.",
+    "draw": "Draw charts of finished results in another format or size.",
+    "check": "Find all mistakes of a config, or say what a run makes.",
+    "new": "Write a commented config to start from.",
+    "compare": "Compare two chips or two configs.",
+    "list": "List chips, models, dtypes, columns or keys, or show one.",
+    "measured": "Use timings: make, fit, join and judge them.",
+    "origin": "Print what made a file, and whether it is unchanged.",
+}
+"""The commands in the order of the help, and what they do; each a group or a module of this
+package."""
 
 GROUPS = {
-    "list": (
-        ("chips", "models", "dtypes", "columns", "keys"),
-        "List chips, models, dtypes, columns or keys, or show one.",
-    ),
-    "measured": (
-        ("measure", "calibrate", "join", "judge", "kernels"),
-        "Use timings: make, fit, join and judge them.",
-    ),
+    "list": {
+        "chips": "List the chips, or all numbers of one with their sources.",
+        "models": "List the models, or what follows from the shape of one.",
+        "dtypes": "List the dtype combinations and their formats.",
+        "columns": "Explain the columns of all tables, or of one.",
+        "keys": "Explain the keys of a config, or of one place.",
+    },
+    "measured": {
+        "measure": "Time matmuls on this machine, and describe it as a chip.",
+        "calibrate": "Fit a chip and a library to timings.",
+        "join": "Put timings beside the bound and the estimate.",
+        "judge": "Judge the bound and the estimate by timings.",
+        "kernels": "Put profiled kernels on the roofline of a chip.",
+    },
 }
-"""Commands with commands below them, each a module of this package, and what they do."""
-
-COMMANDS = ("explain", "train", "run", "draw", "check", "new", "compare", *GROUPS, "origin")
-"""The commands in the order of the help, each a group or a module of this package."""
+"""Commands with commands below them, each of these a module of this package."""
 
 SHORT = ("chips", "models", "dtypes", "measure", "calibrate", "kernels")
 """Commands of groups that also work without the name of their group, as they once did."""
@@ -54,7 +71,7 @@ class Commands(click.Group):
     """A group of commands; a module is imported when its command is.
 
     Args:
-        names: The commands, in the order of the help.
+        summaries: What each command does, in the order of the help.
         hidden: Further commands, which help does not list.
         **options: Of click.
     """
@@ -62,26 +79,32 @@ class Commands(click.Group):
     def __init__(
         self,
         *,
-        names: Sequence[str] = COMMANDS,
+        summaries: Mapping[str, str] = COMMANDS,
         hidden: Sequence[str] = SHORT,
         **options: str | None,
     ) -> None:
         super().__init__(**options)  # type: ignore[arg-type]  # texts of click
-        self.names, self.hidden_names = names, hidden
+        self.summaries, self.known = summaries, (*summaries, *hidden)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands, in the order of the help."""
         del ctx
-        return [*self.names]
+        return [*self.summaries]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([*self.summaries.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command, from its module; None: there is none of this name."""
         del ctx
-        if cmd_name not in (*self.names, *self.hidden_names):
+        if cmd_name not in self.known:
             return None
         if cmd_name in GROUPS:
-            names, meaning = GROUPS[cmd_name]
-            return Commands(name=cmd_name, names=names, hidden=(), help=meaning, short_help=meaning)
+            summary = self.summaries[cmd_name]
+            return Commands(name=cmd_name, summaries=GROUPS[cmd_name], hidden=(), help=summary)
         command: click.Command = import_module(f"rooflines.cli.{cmd_name}").command
         return command
 
@@ -91,7 +114,7 @@ def every_command() -> list[tuple[str, ...]]:
     return [
         path
         for name in COMMANDS
-        for path in [(name,), *((name, below) for below in GROUPS.get(name, ((), ""))[0])]
+        for path in [(name,), *((name, below) for below in GROUPS.get(name, ()))]
     ]
 
 
@@ -114,13 +137,10 @@ def mistake(error: click.ClickException, arguments: Sequence[str]) -> RooflinesE
     match error:
         case click.exceptions.NoSuchCommand():
             name, group = error.command_name, context.command if context else commands
-            known = group.names if isinstance(group, Commands) else COMMANDS
-            return RooflinesError(
-                path,
-                f"has no command {quote(name)}",
-                f"use one of {', '.join(known)}",
-                close=close_to(name, (*known, *SHORT) if group is commands else known),
-            )
+            assert isinstance(group, Commands)  # noqa: S101, for types
+            fix = f"use one of {', '.join(group.summaries)}"
+            problem = f"has no command {quote(name)}"
+            return RooflinesError(path, problem, fix, close=close_to(name, group.known))
         case click.NoSuchOption():
             options = [
                 option

@@ -12,12 +12,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import polars as pl
+
+from rooflines.basics.errors import INTERRUPTED, check_known, placed
+from rooflines.basics.text import si
+from rooflines.basics.version import __version__
+from rooflines.cli.calibrate import FOLDER as FITS
+from rooflines.cli.calibrate import fit
+from rooflines.cli.output import format_of
+from rooflines.fits.calibrate import FitRequest
+from rooflines.fits.entries import key_of
+from rooflines.fits.read import read_timings
+from rooflines.measured.blas import DTYPES, Blas, flops_per_s
+from rooflines.measured.entry import chip_of, config_text
+from rooflines.measured.machine import require_numpy, this_machine
+from rooflines.measured.session import REFERENCE, Session
+from rooflines.measured.shapes import chosen_shapes, read_shapes
+from rooflines.results.atomic import write_bytes
+from rooflines.run.progress import duration
+from rooflines.run.screen import Screen, is_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rooflines.measured.blas import Dtype
-    from rooflines.measured.session import Session
 
 EXAMPLES = """
 \b
@@ -37,11 +55,7 @@ DRIFT = 0.1
 """Drift of the reference shape's time over a session from which on a warning is printed [1]."""
 
 
-@click.command(
-    "measure",
-    epilog=EXAMPLES,
-    short_help="Time matmuls on this machine, and describe it as a chip.",
-)
+@click.command("measure", epilog=EXAMPLES)
 @click.option(
     "--budget", type=click.IntRange(1), default=100, help="Shapes in every dtype; default 100."
 )
@@ -58,26 +72,13 @@ def command(budget: int, shapes: str | None, dtypes: str, out: str | None) -> in
     a time is the median of interleaved runs. Ctrl-C keeps what is there, and the same command goes
     on with it. Anything else that runs meanwhile is in the numbers.
     """
-    from rooflines.basics.errors import (  # noqa: PLC0415, help is fast
-        INTERRUPTED,
-        RooflinesError,
-        check_known,
-        placed,
-    )
-    from rooflines.measured.blas import DTYPES  # noqa: PLC0415, the same
-    from rooflines.measured.machine import require_numpy, this_machine  # noqa: PLC0415, the same
-    from rooflines.measured.session import Session  # noqa: PLC0415, the same
-
     require_numpy()
     chosen = [known for known in DTYPES if known in dtypes.split(",")]
     with placed("--dtypes"):
         check_known(dtypes.split(","), DTYPES, "no dtype that numpy multiplies with BLAS")
     machine = this_machine()
     path = Path(out or f"{FOLDER}/{machine.id}.parquet")
-    with placed("--out"):
-        if path.suffix != ".parquet":
-            problem = f"is {str(path)!r}, which has not the suffix .parquet"
-            raise RooflinesError("", problem, "name a Parquet file")
+    format_of(path, ["parquet"])
     click.echo(f"{machine.name}, {machine.threads} threads, {machine.version}")
     session = Session.opened(path, machine, _about())
     try:
@@ -85,9 +86,8 @@ def command(budget: int, shapes: str | None, dtypes: str, out: str | None) -> in
             _time(session, dtype, budget, shapes)
     except KeyboardInterrupt:
         count = session.frame.height
-        click.echo(
-            f"Interrupted: {count} timings are in {path}; the same command goes on.", err=True
-        )
+        said = f"Interrupted: {count} timings are in {path}; the same command goes on."
+        click.echo(said, err=True)
         return INTERRUPTED
     _finish(session)
     return 0
@@ -95,8 +95,6 @@ def command(budget: int, shapes: str | None, dtypes: str, out: str | None) -> in
 
 def _about() -> dict[str, Any]:
     """How timings are made, for the metadata of their file."""
-    from rooflines.basics.version import __version__  # noqa: PLC0415, as above
-
     return {
         "version": __version__,
         "command": shlex.join(["rooflines", *sys.argv[1:]]),
@@ -110,10 +108,6 @@ def _about() -> dict[str, Any]:
 
 def _time(session: Session, dtype: Dtype, budget: int, file: str | None) -> None:
     """Time the shapes of a dtype that a session lacks, and show how far it is."""
-    from rooflines.measured.blas import Blas, flops_per_s  # noqa: PLC0415, as above
-    from rooflines.measured.session import REFERENCE  # noqa: PLC0415, the same
-    from rooflines.measured.shapes import chosen_shapes, read_shapes  # noqa: PLC0415, the same
-
     shapes, sites = read_shapes(Path(file)) if file else ([], [])
     if not shapes:
         most = session.about["most_flops"]
@@ -128,9 +122,6 @@ def _time(session: Session, dtype: Dtype, budget: int, file: str | None) -> None
 
 def _progress(dtype: str, count: int, left: int) -> Callable[[int], None]:
     """Shows the timings done: a line that is replaced on a terminal, few lines in a file."""
-    from rooflines.run.progress import duration  # noqa: PLC0415, as above
-    from rooflines.run.screen import Screen, is_screen  # noqa: PLC0415, the same
-
     start = time.monotonic()
     screen = Screen(sys.stderr) if is_screen(sys.stderr) else None
 
@@ -148,11 +139,6 @@ def _progress(dtype: str, count: int, left: int) -> Callable[[int], None]:
 
 def _finish(session: Session) -> None:
     """Show the machine's rates, write its config, and calibrate."""
-    from rooflines.basics.text import si  # noqa: PLC0415, as above
-    from rooflines.measured.entry import config_text  # noqa: PLC0415, the same
-    from rooflines.results.atomic import atomic_file  # noqa: PLC0415, the same
-    from rooflines.results.records import unrecorded  # noqa: PLC0415, the same
-
     about, cache = session.about, session.machine.cache_bytes
     rates = [f"{dtype} {si(rate, 'FLOP/s')}" for dtype, rate in about["flops_per_s"].items()]
     rates.append(f"memory {si(about['bytes_per_s'], 'B/s')}")
@@ -164,8 +150,7 @@ def _finish(session: Session) -> None:
             why = "the machine was busy, or its clock changed"
             click.echo(f"{dtype}: the same matmul took up to {drift:.0%} longer: {why}")
     config = session.path.with_suffix(".yaml")
-    with unrecorded(), atomic_file(config) as temporary:
-        temporary.write_text(config_text(about), encoding="utf-8")
+    write_bytes(config, config_text(about))
     click.echo(f"{session.path}: {session.frame.height} timings")
     click.echo(f"{config}: the machine as a chip, and a sweep of it")
     _calibrate(session)
@@ -173,15 +158,6 @@ def _finish(session: Session) -> None:
 
 def _calibrate(session: Session) -> None:
     """Fit the timings, show the errors, and write the fit, if scipy is installed."""
-    import polars as pl  # noqa: PLC0415, as above
-
-    from rooflines.cli.calibrate import FOLDER as FITS  # noqa: PLC0415, the same
-    from rooflines.cli.calibrate import shown, write_fits  # noqa: PLC0415, the same
-    from rooflines.fits.calibrate import FitRequest, calibrate  # noqa: PLC0415, the same
-    from rooflines.fits.entries import key_of  # noqa: PLC0415, the same
-    from rooflines.fits.read import read_timings  # noqa: PLC0415, the same
-    from rooflines.measured.entry import chip_of  # noqa: PLC0415, the same
-
     if find_spec("scipy") is None:
         click.echo("To calibrate on them: install scipy, as `make setup` does, and measure again")
         return
@@ -195,12 +171,5 @@ def _calibrate(session: Session) -> None:
         "rooflines measured measure",
         session.about["date"],
     )
-    results = calibrate(request)
-    click.echo(
-        "\n".join(
-            ["", *(line for result in results for line in shown(key_of(chip, software), result))]
-        )
-    )
-    path = Path(FITS) / f"{chip}-{software}.yaml"
-    write_fits(path, key_of(chip, software), results)
-    click.echo(f"{path}: the calibration")
+    click.echo()
+    fit(request, key_of(chip, software), Path(FITS) / f"{chip}-{software}.yaml")

@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+import polars as pl
 
+from rooflines import api
+from rooflines.basics.text import count, si
 from rooflines.cli.output import as_table, frame_options, print_frame, width
+from rooflines.models.library import CONVENTIONS, model_entries
+from rooflines.models.resolve import model_named
+from rooflines.models.sheet import (
+    BATCH_CONTEXT,
+    CACHE_DTYPES,
+    CONTEXTS,
+    DTYPES,
+    chips_that_hold,
+    model_numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import polars as pl
 
     from rooflines.models.model import Model
 
@@ -27,15 +38,11 @@ Examples:
 
 def known_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Models that start with a text, for shell completion."""
-    from rooflines.models.library import model_entries  # noqa: PLC0415, help does not wait for it
-
     del ctx, param
     return [name for name in model_entries() if name.startswith(incomplete)]
 
 
-@click.command(
-    "models", epilog=EXAMPLES, short_help="List the models, or what follows from the shape of one."
-)
+@click.command("models", epilog=EXAMPLES)
 @click.argument("model", required=False, metavar="[ID]", shell_complete=known_models)
 @frame_options
 def command(model: str | None, *, csv: bool, json_: bool) -> None:
@@ -45,16 +52,10 @@ def command(model: str | None, *, csv: bool, json_: bool) -> None:
     and the chips that hold it alone, with the largest batch. ID is an id, a published name, or the
     path of a config.json.
     """
-    import polars as pl  # noqa: PLC0415, help does not wait for it
-
-    from rooflines import api  # noqa: PLC0415, the same
-
     if model is None:
         frame = api.model_shapes()
         print_frame(frame, _list(frame), csv=csv, json_=json_)
         return
-    from rooflines.models.resolve import model_named  # noqa: PLC0415, the same
-    from rooflines.models.sheet import model_numbers  # noqa: PLC0415, the same
 
     one = model_named(model)
     rows = [(one.name, line.path, line.value, line.unit) for line in model_numbers(one)]
@@ -65,8 +66,6 @@ def command(model: str | None, *, csv: bool, json_: bool) -> None:
 
 def _list(frame: pl.DataFrame) -> str:
     """A line for each model: its id, parameters, active ones, layers and cache."""
-    from rooflines.basics.text import count, si  # noqa: PLC0415, as above
-
     rows = [
         (
             row["model"],
@@ -88,9 +87,6 @@ def _list(frame: pl.DataFrame) -> str:
 
 def _sheet(model: Model) -> Iterator[str]:
     """Sections of the sheet."""
-    from rooflines.basics.text import count  # noqa: PLC0415, as above
-    from rooflines.models.library import CONVENTIONS  # noqa: PLC0415, the same
-
     yield f"{model.name}: {_layers(model)}"
     if model.note:
         yield f"  {model.note}"
@@ -141,8 +137,6 @@ def _aligned(head: str, rows: list[tuple[str, str]]) -> str:
 
 
 def _caches(model: Model) -> str:
-    from rooflines.basics.text import si  # noqa: PLC0415, as above
-    from rooflines.models.sheet import CACHE_DTYPES, CONTEXTS  # noqa: PLC0415, the same
 
     contexts = (1, *CONTEXTS)
     rows = [
@@ -154,8 +148,6 @@ def _caches(model: Model) -> str:
 
 
 def _weights(model: Model) -> str:
-    from rooflines.basics.text import si  # noqa: PLC0415, as above
-    from rooflines.models.sheet import DTYPES  # noqa: PLC0415, the same
 
     texts = [f"{dtype} {si(float(model.weights_bytes(dtype)), 'B')}" for dtype in DTYPES]
     if model.dtypes is not None:
@@ -165,13 +157,6 @@ def _weights(model: Model) -> str:
 
 def _chips(model: Model) -> str:
     """Chips that hold the model alone, by capacity, with the largest batch."""
-    from rooflines.basics.text import si  # noqa: PLC0415, as above
-    from rooflines.models.sheet import (  # noqa: PLC0415, the same
-        BATCH_CONTEXT,
-        CACHE_DTYPES,
-        chips_that_hold,
-    )
-
     by_capacity: dict[tuple[float, ...], list[str]] = {}
     for chip, capacity, batches in chips_that_hold(model):
         key = (capacity, *(batches[dtype] for dtype in CACHE_DTYPES))

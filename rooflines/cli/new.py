@@ -31,7 +31,7 @@ Questions:
 """ + "\n".join(f"  {name}: {meaning}" for name, meaning in QUESTIONS.items())
 
 
-@click.command("new", epilog=EXAMPLES, short_help="Write a commented config to start from.")
+@click.command("new", epilog=EXAMPLES)
 @click.argument("question", required=False)
 @click.option("-o", "--output", metavar="FILE", help="Where to write it; default QUESTION.yaml.")
 @click.option("--model", metavar="NAME", help="Of question model: an id, or a config.json.")

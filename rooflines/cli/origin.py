@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooflines.basics.errors import printable
+from rooflines.results.provenance import check_results, origin, unreadable
+from rooflines.results.records import FOLDER
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -19,9 +23,7 @@ Examples:
 """
 
 
-@click.command(
-    "origin", epilog=EXAMPLES, short_help="Print what made a file, and whether it is unchanged."
-)
+@click.command("origin", epilog=EXAMPLES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Path)
 @click.option("--check", is_flag=True, help="Say only whether they are as they were written.")
 def command(files: tuple[Path, ...], *, check: bool) -> int:
@@ -30,10 +32,6 @@ def command(files: tuple[Path, ...], *, check: bool) -> int:
     FILE is a table, a chart or a CSV file; or a results folder, to check all that is in it. The
     exit status is 0 if everything is as it was written, else 1.
     """
-    from rooflines.basics.errors import printable  # noqa: PLC0415, help is fast
-    from rooflines.results.provenance import check_results, origin, unreadable  # noqa: PLC0415
-    from rooflines.results.records import FOLDER  # noqa: PLC0415
-
     whole = True
     for number, file in enumerate(files):
         try:
@@ -53,8 +51,6 @@ def command(files: tuple[Path, ...], *, check: bool) -> int:
 
 def _print_check(folder: Path, checked: Iterable[tuple[Path, str | None]]) -> bool:
     """Print what is wrong in a results folder; return whether nothing is."""
-    from rooflines.basics.errors import printable  # noqa: PLC0415, help is fast
-
     count = bad = 0
     for path, problem in checked:
         count += 1

@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooflines.basics.errors import RooflinesError, one_of, placed, printable
+from rooflines.basics.text import seconds, si, significant
+from rooflines.catalogue.chips import chip_entries
+from rooflines.config import load_config
+from rooflines.explanation.names import chip_named
+from rooflines.explanation.question import Known
+from rooflines.fits.entries import shipped_calibrations
+from rooflines.results.tables import csv_text
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.explanation.question import Known
 
 GAP = "  "
 """Between two columns."""
@@ -71,8 +79,6 @@ def number(path: str, value: float | None) -> str:
         path: Its path in a chip, or what it is; the last word says the unit.
         value: The number; None: there is none.
     """
-    from rooflines.basics.text import seconds, si, significant  # noqa: PLC0415, help is fast
-
     if value is None:
         return "-"
     if path.endswith("_s") and "_per_" not in path:
@@ -83,9 +89,6 @@ def number(path: str, value: float | None) -> str:
 
 def as_csv(frame: pl.DataFrame) -> str:
     """A frame as CSV that is safe in a spreadsheet and on a terminal."""
-    from rooflines.basics.errors import printable  # noqa: PLC0415, help is fast
-    from rooflines.results.tables import csv_text  # noqa: PLC0415, help does not wait for polars
-
     return "\n".join(map(printable, csv_text(frame).rstrip("\n").split("\n")))
 
 
@@ -102,14 +105,7 @@ def known_of(config: str | None) -> Known:
         config: Its path; it needs no sweeps.
     """
     if config is None:
-        from rooflines.catalogue.chips import chip_entries  # noqa: PLC0415, as above
-        from rooflines.explanation.question import Known  # noqa: PLC0415, as above
-        from rooflines.fits.entries import shipped_calibrations  # noqa: PLC0415, as above
-
         return Known(chip_entries(), shipped_calibrations())
-    from rooflines.config import load_config  # noqa: PLC0415, only where it is needed
-    from rooflines.explanation.question import Known  # noqa: PLC0415, as above
-
     own = load_config(config, needs_sweeps=False)
     return Known(own.chips, own.calibrations)
 
@@ -125,10 +121,6 @@ def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> 
     Raises:
         RooflinesError: It is no chip, or could be several.
     """
-    from rooflines.basics.errors import one_of, placed  # noqa: PLC0415, help is fast
-    from rooflines.catalogue.chips import chip_entries  # noqa: PLC0415, the same
-    from rooflines.explanation.names import chip_named  # noqa: PLC0415, the same
-
     known = chip_entries() if chips is None else chips
     found = chip_named(word, known)
     if found is None:
@@ -140,17 +132,9 @@ def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> 
     return found.name
 
 
-def check_new(path: str | Path, *, force: bool) -> None:
-    """Refuse a file to write that exists already, unless `--force` is given.
-
-    Raises:
-        RooflinesError: It exists.
-    """
-    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
-
-    if Path(path).exists() and not force:
-        fix = "choose another name with -o FILE, or overwrite it with --force"
-        raise RooflinesError("", "exists already", fix, file=str(path))
+config_option = click.option(
+    "--config", metavar="FILE", help="A config whose chips, prices and calibrations count too."
+)
 
 
 def frame_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -162,3 +146,49 @@ def frame_options(function: click.decorators.FC) -> click.decorators.FC:
 def print_frame(frame: pl.DataFrame, text: str, *, csv: bool, json_: bool) -> None:
     """Print a frame as CSV or JSON if an option requests it, else a text."""
     click.echo(as_csv(frame) if csv else as_json(frame.to_dicts()) if json_ else text)
+
+
+def out_options(text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """The options `--out` and `--force` of a command.
+
+    Args:
+        text: What is written.
+    """
+
+    def add(function: click.decorators.FC) -> click.decorators.FC:
+        force = click.option("--force", is_flag=True, help="Overwrite the file of --out.")
+        return click.option("-o", "--out", metavar="FILE", help=text)(force(function))
+
+    return add
+
+
+def picture_options(function: click.decorators.FC) -> click.decorators.FC:
+    """The options `--size` and `--dark` of a picture."""
+    sizes = "slide, web or paper; default slide for png and svg, paper for pdf, web for html."
+    dark = click.option("--dark", is_flag=True, help="A dark background.")(function)
+    return click.option("--size", metavar="SIZE", help=sizes)(dark)
+
+
+def check_new(path: str | Path, *, force: bool) -> None:
+    """Refuse a file to write that exists already, unless `--force` is given.
+
+    Raises:
+        RooflinesError: It exists.
+    """
+    if Path(path).exists() and not force:
+        fix = "choose another name with -o FILE, or overwrite it with --force"
+        raise RooflinesError("", "exists already", fix, file=str(path))
+
+
+def format_of(path: str | Path, formats: Sequence[str]) -> str:
+    """The format of a file to write, by its suffix.
+
+    Raises:
+        RooflinesError: It is none of these.
+    """
+    form = Path(path).suffix.removeprefix(".")
+    *others, last = (f".{name}" for name in formats)
+    known = f"{', '.join(others)} or {last}" if others else last
+    with placed("--out"):
+        one_of(form, formats, "no format", f"end the name in {known}")
+    return form

@@ -11,6 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from snakemake.cli import main
+
+from rooflines.basics.errors import INTERRUPTED, RooflinesError, not_installed
+from rooflines.basics.yaml_file import read_yaml
+from rooflines.config import DEFAULT_CONFIG, load_config
+from rooflines.results.config_file import config_of_results
+from rooflines.run.interrupt import MESSAGE, noticed
+from rooflines.run.workflow import directory_of, require_regular_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,13 +50,7 @@ class WithRest(click.Command):
         return super().parse_args(ctx, words)
 
 
-@click.command(
-    "run",
-    cls=WithRest,
-    epilog=EXAMPLES,
-    short_help="Run a config: tables, thresholds, charts and a site.",
-    options_metavar="[OPTIONS]",
-)
+@click.command("run", cls=WithRest, epilog=EXAMPLES, options_metavar="[OPTIONS]")
 @click.argument("config", required=False, metavar="[CONFIG] [-- SNAKEMAKE...]")
 @click.option("--cores", type=click.IntRange(1), metavar="N", help="Cores to use; default all.")
 @click.option("--dry-run", is_flag=True, help="Show what would be made, and make nothing.")
@@ -91,15 +93,10 @@ def run_snakemake(words: Sequence[str]) -> int:
     Returns:
         The exit status; 130 after Ctrl-C.
     """
-    from rooflines.basics.errors import INTERRUPTED  # noqa: PLC0415, help is fast
-    from rooflines.run.interrupt import MESSAGE, noticed  # noqa: PLC0415, the same
-
     arguments, environment = sys.argv, dict(os.environ)
     sys.argv = list(words)  # the profile reads them
     status: object = 0
     try:
-        from snakemake.cli import main  # noqa: PLC0415, optional
-
         main(sys.argv[1:])
     except SystemExit as end:
         status = end.code or 0
@@ -125,10 +122,6 @@ def results_of(config: str | None, rest: Sequence[str]) -> Path:
         config: The config, checked; None: the default.
         rest: Words for Snakemake.
     """
-    from rooflines.basics.yaml_file import read_yaml  # noqa: PLC0415, help is fast
-    from rooflines.config import DEFAULT_CONFIG  # noqa: PLC0415, the same
-    from rooflines.run.workflow import directory_of  # noqa: PLC0415, the same
-
     given = read_yaml(DEFAULT_CONFIG if config is None else Path(config))
     results: str = given.get("pathvars", {}).get("results", "results")
     return directory_of(rest) / results
@@ -145,10 +138,6 @@ def check_replaced(results: Path, config: str | None, *, replace: bool) -> None:
     Raises:
         RooflinesError: They may not.
     """
-    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
-    from rooflines.config import DEFAULT_CONFIG  # noqa: PLC0415, the same
-    from rooflines.results.config_file import config_of_results  # noqa: PLC0415, the same
-
     other = config_of_results(results)
     if other in (None, DEFAULT_CONFIG.resolve() if config is None else Path(config).resolve()):
         return
@@ -178,10 +167,6 @@ def snakemake_command(
     Raises:
         RooflinesError: Snakemake is not installed, or the config is wrong.
     """
-    from rooflines.basics.errors import not_installed  # noqa: PLC0415, help is fast
-    from rooflines.config import load_config  # noqa: PLC0415, the same
-    from rooflines.run.workflow import require_regular_file  # noqa: PLC0415, the same
-
     if find_spec("snakemake") is None:
         raise not_installed("rooflines run", SNAKEMAKE)
     if config is not None:
