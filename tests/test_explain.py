@@ -255,7 +255,7 @@ def test_ctrl_c_is_one_line(capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rooflines.explanation.answer.explained", interrupted)
+    monkeypatch.setattr("rooflines.explanation.explain.explained", interrupted)
     assert run(["explain", *EXAMPLE.split()]) == 130
     assert capsys.readouterr().err.strip() == "Interrupted."
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from rooflines.explanation.answer import Explanation
     from rooflines.explanation.cases import Cases
     from rooflines.explanation.question import Known
-    from rooflines.explanation.words import Words
+    from rooflines.explanation.words import Question
 
 SHARDINGS = {
     "batch": "every chip has a part of the rows B, and all weights; nothing is sent",
@@ -152,20 +152,22 @@ def command(  # noqa: PLR0913, the options
     h100 stands for its usual chip.
     """
     from rooflines.cli.output import known_of  # noqa: PLC0415, help does not wait for it
+    from rooflines.explanation.explain import answered  # noqa: PLC0415, the same
     from rooflines.explanation.words import read_words  # noqa: PLC0415, the same
 
     known = known_of(config)
     asked = read_words(words, known.chips)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    priced = [*given, *(["price"] if price is not None else [])]
     if operation := given.pop("operation", None):
         asked.take("operation", operation)
-        given["operation"] = operation
-    priced = [*given, *(["price"] if price is not None else [])]
     _check_options(priced, of_a_model=asked.model is not None)
     known = _with_own_numbers(asked, known, settings, price)
     if softwares := given.get("calibration"):
         given["calibration"] = softwares.split(",")
-    answer = (_model if asked.model else _operation)(asked, known, given)
+    if "sharding" in given:
+        given["sharding"] = _long_form(given["sharding"])
+    answer = answered(asked, known, **given)
     for note in asked.notes:
         click.echo(note, err=True)
     click.echo(_csv(answer) if csv else _json(answer) if as_json else _screen(answer))
@@ -188,7 +190,7 @@ def _check_options(given: Iterable[str], *, of_a_model: bool) -> None:
 
 
 def _with_own_numbers(
-    asked: Words, known: Known, settings: tuple[str, ...], price: str | None
+    asked: Question, known: Known, settings: tuple[str, ...], price: str | None
 ) -> Known:
     """What can be named, with the variants that `--set` and `--price` make of the chips."""
     from rooflines.basics.errors import placed  # noqa: PLC0415, as above
@@ -205,47 +207,6 @@ def _with_own_numbers(
             source = "typed with --price"
             chips = {name: with_price(chip, price, source) for name, chip in chips.items()}
     return known._replace(chips={**known.chips, **chips})
-
-
-def _operation(asked: Words, known: Known, options: Mapping[str, Any]) -> Explanation | Cases:
-    """The explanation of an operation, or of its cases."""
-    from rooflines.explanation import answer, cases  # noqa: PLC0415, as above
-    from rooflines.explanation.question import FORMAT, operation_sweep  # noqa: PLC0415, the same
-
-    if not asked.dtypes:
-        asked.dtypes = [FORMAT]
-        asked.notes.append(f"dtypes are {FORMAT}, since none are typed; `rooflines list dtypes`")
-    options = {**options, "operation": asked.operation}
-    sizes: Any = {**asked.sizes} or asked.product or ""
-    if split := options.pop("split", None):
-        return cases.layer_cases(asked.chips, sizes, asked.dtypes, known, split, options)
-    options["sharding"] = _long_form(options.get("sharding"))
-    sweep = operation_sweep(asked.chips, sizes, asked.dtypes, known, **options)
-    single = sweep.rows == 1 and not sweep.skipped
-    return answer.explained(sweep) if single else cases.operation_cases(sweep)
-
-
-def _model(asked: Words, known: Known, options: Mapping[str, Any]) -> Explanation | Cases:
-    """The explanation of a model, or of its cases."""
-    from rooflines.explanation import answer, best_split, cases  # noqa: PLC0415, as above
-    from rooflines.explanation.question import FORMAT, model_sweep  # noqa: PLC0415, the same
-
-    if asked.product is not None:
-        from rooflines.basics.errors import RooflinesError, quote  # noqa: PLC0415, as above
-        from rooflines.explanation.question import HOW_MODEL  # noqa: PLC0415, as above
-
-        problem = f"has {quote(asked.product)}, which is no size of a model"
-        raise RooflinesError("the question", problem, HOW_MODEL)
-    question = asked.chips, asked.model or "", asked.sizes, known
-    if options.get("split") == best_split.AUTO or options.keys() & {"chips", "within"}:
-        return best_split.split_cases(*question, dtypes=asked.dtypes, **options)
-    sweep = model_sweep(*question, dtypes=asked.dtypes, **options)
-    if not asked.dtypes:
-        label = sweep.blocks[0].cases[0].dtypes.label
-        why = "since none are typed" if label == FORMAT else "as the model is published"
-        asked.notes.append(f"dtypes are {label}, {why}")
-    single = sweep.rows == 1 and not sweep.skipped
-    return answer.explained(sweep) if single else cases.model_cases(sweep)
 
 
 def _long_form(sharding: str | None) -> Any:  # noqa: ANN401, a name or any YAML value

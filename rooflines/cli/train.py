@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.explanation.words import Words
+    from rooflines.explanation.words import Question
     from rooflines.training.step import TrainingStep
 
 EXAMPLES = """
@@ -101,11 +101,13 @@ def command(
     click.echo(_plans(name, steps) if len(steps) > 1 else "\n".join(_sheet(name, steps[0], whole)))
 
 
-def _steps(asked: Words, options: dict[str, str], chips: Mapping[str, Chip]) -> list[TrainingStep]:
+def _steps(
+    asked: Question, options: dict[str, str], chips: Mapping[str, Chip]
+) -> list[TrainingStep]:
     """The steps that a question asks for."""
     from rooflines.basics.errors import RooflinesError, one_of, placed  # noqa: PLC0415, as above
     from rooflines.basics.numbers import whole  # noqa: PLC0415, the same
-    from rooflines.explanation.words import values_of  # noqa: PLC0415, the same
+    from rooflines.explanation.sizes import values_of  # noqa: PLC0415, the same
     from rooflines.training.question import AUTO, training_steps  # noqa: PLC0415, the same
 
     how = "write one chip, one model, B= and S=, as in `rooflines train -h`"

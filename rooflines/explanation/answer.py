@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.explanation.question import SweepT
     from rooflines.explanation.sheet import Sheet
     from rooflines.model.resources import Resource
     from rooflines.models.groups import Step
@@ -76,8 +75,7 @@ def explained(sweep: Sweep | ModelSweep) -> Explanation:
     ((case,),) = (block.cases for block in sweep.blocks)
     row = rows_of(sweep)[0]
     chip, thresholds = sweep.chips[case.chip], thresholds_of(sweep)
-    letters = sweep.op.dims if isinstance(sweep, Sweep) else sweep.sizes
-    sizes = {size: row[size] for size in letters}
+    sizes = {size: row[size] for size in letters_of(sweep)}
     extents: Mapping[str, int | Fraction] = sizes
     own: dict[str, Any] = {}
     if isinstance(case, StepCase) and not isinstance(sweep, Sweep):
@@ -106,6 +104,11 @@ def explained(sweep: Sweep | ModelSweep) -> Explanation:
         **_sourced(chip, {*_used(chip, case, row)}),
         **own,
     )
+
+
+def letters_of(sweep: Sweep | ModelSweep) -> tuple[str, ...]:
+    """The letters of the sizes of a sweep."""
+    return sweep.op.dims if isinstance(sweep, Sweep) else tuple(sweep.sizes)
 
 
 def rows_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
@@ -210,7 +213,7 @@ def _other_dtypes(sweep: Sweep | ModelSweep, row: Mapping[str, Any]) -> list[dic
     return [{name: each[name] for name in columns} for each in rows]
 
 
-def _changed(sweep: SweepT, keys: Mapping[str, Any]) -> SweepT:
+def _changed(sweep: Sweep | ModelSweep, keys: Mapping[str, Any]) -> Sweep | ModelSweep:
     """The sweep with other keys in its config."""
     config: Any = sweep.config.model_copy(update=keys)
     return replace(sweep, config=config)

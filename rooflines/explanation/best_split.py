@@ -15,9 +15,10 @@ from rooflines.basics.text import count, seconds, si
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.unsupported import interconnects, joining, not_joined
 from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.explanation.cases import Cases
-from rooflines.explanation.phrases import asked
-from rooflines.explanation.question import Known, model_sweep
+from rooflines.explanation.cases import Cases, Column
+from rooflines.explanation.phrases import asked as words_of
+from rooflines.explanation.question import Known, sweep_of
+from rooflines.explanation.words import Question
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.network import axes_text
 from rooflines.model.resources import RESOURCES
@@ -26,15 +27,15 @@ from rooflines.settings.model_sweeps import Targets
 from rooflines.settings.sizes import Sizes
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.rows import StepTable
+from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
     from rooflines.model.network import Link
     from rooflines.models.model import Model
     from rooflines.models.shape import Shape
-    from rooflines.sweep.steps import ModelSweep
 
 AUTO = "auto"
 """The split that stands for every one."""
@@ -74,7 +75,8 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     chips: int | str,
     within: float | str | None = None,
     network: Sequence[str] | None = None,
-    **options: Any,  # noqa: ANN401, keys of a question
+    dtypes: Sequence[object] = (),
+    **options: object,
 ) -> pl.DataFrame:
     """Every split of a step over a number of chips.
 
@@ -88,7 +90,8 @@ def best_splits(  # noqa: PLR0913, the parts of a question
             batch that keeps it and fits; None: B is given.
         network: Interconnects, inner first; None: the chip's first, with the one around it where
             the first does not join all chips.
-        **options: As of `model_sweep`.
+        dtypes: A format, or dtypes by class of tensors; none: as the model is published.
+        **options: As of `sweep_of`.
 
     Returns:
         A row for each split: `KEYS`, sizes and `VALUES`. Those that fit come first, of these the
@@ -99,19 +102,32 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid, or no split is possible.
     """
+    known = known or Known(chip_entries(), shipped_calibrations())
+    asked = Question([chip], model=model, dtypes=[*dtypes], sizes=dict(sizes))
+    return _ranked(asked, known, chips=chips, within=within, network=network, **options)
+
+
+def _ranked(
+    asked: Question,
+    known: Known,
+    *,
+    chips: int | str,
+    within: float | str | None = None,
+    network: Sequence[str] | None = None,
+    **options: object,
+) -> pl.DataFrame:
+    """The splits of `best_splits`."""
     with placed("chips"):
         number_of_chips = whole(chips, largest=MOST_CHIPS)
-    grid = dict(sizes)
     if within is not None:
-        if "B" in grid:
+        if "B" in asked.sizes:
             problem = "is given, but with a time the batch is what is searched"
             raise RooflinesError("B", problem, "leave out B, or the time")
-        grid["B"] = number_of_chips
-    known = known or Known(chip_entries(), shipped_calibrations())
-    one = model_sweep([chip], model, grid, known, network=None, **options)
-    if one.rows > 1:
+        asked = replace(asked, sizes={**asked.sizes, "B": number_of_chips})
+    one = sweep_of(asked, known, **options)
+    if one.rows > 1 or not isinstance(one, ModelSweep):
         raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
-    keys = _shared(one, chip, number_of_chips, network)
+    keys = _shared(one, asked.chips[0], number_of_chips, network)
     if within is None:
         rows = StepTable(_changed(one, keys)).frame().collect()
         return _in_order(rows, by_throughput=False)
@@ -120,23 +136,19 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     return _within(one, keys, target)
 
 
-def split_cases(  # noqa: PLR0913, the parts of a question
-    names: Sequence[str],
-    model: str | Model,
-    sizes: Mapping[str, object],
+def split_cases(
+    asked: Question,
     known: Known,
     *,
-    split: str | None = None,
-    chips: str | None = None,
-    network: str | None = None,
-    **options: Any,  # noqa: ANN401, as above
+    split: object = None,
+    chips: Any = None,  # noqa: ANN401, as typed
+    network: Any = None,  # noqa: ANN401, the same
+    **options: Any,  # noqa: ANN401, the same
 ) -> Cases:
     """The splits as a table for a screen.
 
     Args:
-        names: The id of the chip.
-        model: As of `best_splits`.
-        sizes: As of `best_splits`.
+        asked: One chip, a model and its sizes.
         known: What can be named.
         split: `auto`.
         chips: How many chips share the model, tp * dp [1].
@@ -149,14 +161,14 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     if split != AUTO:
         problem = "are of --split auto, which is not given"
         raise RooflinesError("--chips and --within", problem, "add --split auto, or leave them out")
-    if chips is None or len(names) != 1:
+    if chips is None or len(asked.chips) != 1:
         problem = "is auto, which needs one chip and how many of it share the model"
         raise RooflinesError("--split", problem, "add --chips 16")
     links = network.split(",") if network else None
-    frame = best_splits(names[0], model, sizes, known, chips=chips, network=links, **options)
+    frame = _ranked(asked, known, chips=chips, network=links, **options)
     rows = frame.to_dicts()
-    same: dict[str, int] = {letter: rows[0][letter] for letter in sizes}
-    head = asked(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
+    same: dict[str, int] = {letter: rows[0][letter] for letter in asked.sizes}
+    head = words_of(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
     shown = [name for name in COLUMNS if name != "t_estimate_s" or rows[0][name] is not None]
     return Cases(
         head,
@@ -174,17 +186,17 @@ def _loss(row: Mapping[str, Any]) -> str:
     return f"{row['lost_to']}, {seconds(row['lost_s'])} more" if row["lost_to"] else ""
 
 
-COLUMNS: Mapping[str, Callable[[Any], str]] = {
-    "split": str,
-    "B": str,
-    "t_estimate_s": seconds,
-    "t_ops_s": seconds,
-    "t_lower_s": seconds,
-    "bound": str,
-    "tokens_per_s_per_chip": count,
-    "loses": str,
+COLUMNS: Mapping[str, Column] = {
+    "split": ("split", str),
+    "B": ("B", str),
+    "t_estimate_s": ("estimate", seconds),
+    "t_ops_s": ("a step", seconds),
+    "t_lower_s": ("at least", seconds),
+    "bound": ("bound", str),
+    "tokens_per_s_per_chip": ("tokens/s/chip", count),
+    "loses": ("loses", str),
 }
-"""What is shown of every split, and how."""
+"""What is shown of every split."""
 
 
 def splits_of(

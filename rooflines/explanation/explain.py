@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.explanation.answer import explained
-from rooflines.explanation.question import Known, model_sweep, operation_sweep
+from rooflines.explanation.best_split import AUTO, split_cases
+from rooflines.explanation.cases import cases_of, layer_cases
+from rooflines.explanation.question import Known, sweep_of
+from rooflines.explanation.words import Question
 from rooflines.fits.entries import shipped_calibrations
+from rooflines.models.model import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rooflines.catalogue.entries import Chip
     from rooflines.explanation.answer import Explanation
+    from rooflines.explanation.cases import Cases
     from rooflines.fits.entries import Calibrations
-    from rooflines.models.model import Model
 
 
 def explain(  # noqa: PLR0913, the parts of a question
@@ -56,12 +61,15 @@ def explain(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid, several sizes are given, or the chip cannot do it.
     """
-    sweep = operation_sweep(
-        [chip],
-        sizes,
-        [dtypes],
-        _known(chips, calibrations),
-        operation=operation,
+    asked = Question([chip], operation, dtypes=[dtypes])
+    if isinstance(sizes, Mapping):
+        asked.sizes = {**sizes}
+    else:
+        asked.product = sizes
+    return _single(
+        asked,
+        chips,
+        calibrations,
         shards=shards,
         sharding=sharding,
         network=network,
@@ -70,8 +78,6 @@ def explain(  # noqa: PLR0913, the parts of a question
         flops=flops,
         calibration=calibration,
     )
-    _check_single(sweep.rows)
-    return explained(sweep)
 
 
 def explain_model(  # noqa: PLR0913, the parts of a question
@@ -117,12 +123,13 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid, several sizes are given, or the chips cannot do it.
     """
-    sweep = model_sweep(
-        [chip],
-        model,
-        {"B": B, "S": S} | ({} if T is None else {"T": T}),
-        _known(chips, calibrations),
-        dtypes=[] if dtypes is None else [dtypes],
+    named = model if isinstance(model, Model) else str(model)
+    sizes: dict[str, Any] = {"B": B, "S": S} | ({} if T is None else {"T": T})
+    given = [] if dtypes is None else [dtypes]
+    return _single(
+        Question([chip], model=named, dtypes=given, sizes=sizes),
+        chips,
+        calibrations,
         split=split,
         phase=phase,
         routing=routing,
@@ -131,18 +138,41 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         memory=memory,
         calibration=calibration,
     )
-    _check_single(sweep.rows)
-    return explained(sweep)
 
 
-def _known(chips: Mapping[str, Chip] | None, calibrations: Calibrations | None) -> Known:
-    return Known(
+def answered(asked: Question, known: Known, **options: object) -> Explanation | Cases:
+    """The explanation of a question of one case; of several, a table of them.
+
+    Args:
+        asked: What it names.
+        known: What can be named.
+        **options: As of `sweep_of`. `split` of an operation asks for a layer of two matmuls; of a
+            model `auto` asks for every split of `chips`, see `best_splits`.
+
+    Raises:
+        RooflinesError: Something is invalid, the chips cannot do it, or there are too many cases.
+    """
+    if asked.model is None and "split" in options:
+        return layer_cases(asked, known, **options)
+    if options.get("split") == AUTO or options.keys() & {"chips", "within"}:
+        return split_cases(asked, known, **options)
+    sweep = sweep_of(asked, known, **options)
+    return explained(sweep) if sweep.rows == 1 and not sweep.skipped else cases_of(sweep)
+
+
+def _single(
+    asked: Question,
+    chips: Mapping[str, Chip] | None,
+    calibrations: Calibrations | None,
+    **options: object,
+) -> Explanation:
+    """The explanation of a question of one case."""
+    known = Known(
         chip_entries() if chips is None else chips,
         shipped_calibrations() if calibrations is None else calibrations,
     )
-
-
-def _check_single(rows: int) -> None:
-    if rows != 1:
+    sweep = sweep_of(asked, known, **options)
+    if sweep.rows != 1:
         fix = "explain one at a time, or compute `rooflines.rows` of a config"
-        raise RooflinesError("the question", f"has {rows} cases", fix)
+        raise RooflinesError("the question", f"has {sweep.rows} cases", fix)
+    return explained(sweep)

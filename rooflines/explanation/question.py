@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
-from rooflines.basics.text import counted
+from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import fewer_or, need_of
-from rooflines.explanation.words import TIMES, WRITTEN_OUT, by_letter, values_of
+from rooflines.explanation.sizes import HOW_MODEL, sizes_of_model, sizes_of_operation
+from rooflines.explanation.words import WRITTEN_OUT
 from rooflines.model.network import parse_axes
-from rooflines.model.operation import MATRIX, NAMED, Operation, operation
+from rooflines.model.operation import MATRIX, operation
 from rooflines.model.sharding import NAMED as SHARDINGS
-from rooflines.model.sharding import OR_LONG_FORM, SHARDS, sharding
+from rooflines.model.sharding import OR_LONG_FORM, SHARDS
+from rooflines.models.dtypes import step_dtypes
 from rooflines.models.model import Model
 from rooflines.models.resolve import model_named
 from rooflines.models.split import Split
@@ -28,9 +27,10 @@ from rooflines.sweep.operations import Sweep
 from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Mapping
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.explanation.words import Question
     from rooflines.fits.entries import Calibrations
 
 NAME = "explain"
@@ -45,20 +45,12 @@ COMPUTED = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 SHARES = (1, 0.9)
 """The shares of peak solved for: compute-bound, and nearly so [1]."""
 
-MODEL_SIZES = ("B", "S", "T")
-"""Sequences, tokens of each after the step, and new ones of each."""
-
-BLAS = {"M": "B", "K": "D", "N": "F"}
-"""Letters of matrix products in other libraries, and those of `matmul` here."""
-
 ALL = "all"
 """Every memory level of a chip that has a bandwidth."""
 
-HOW = (
-    "write BxDxF in the order of the operation's letters, such as 128x8192x8192, "
-    "or B=128 D=8192 F=8192"
-)
-HOW_MODEL = "write B sequences of S tokens, such as B=64 S=8192"
+UNSPLIT = (None, "none")
+"""Shardings of one chip."""
+
 LIST_CHIPS = "use a chip of the catalogue, such as h100-sxm or tpu-v5e; `rooflines list chips`"
 LIST_DTYPES = "use a combination of the dtype catalogue, such as bf16 or w8a16"
 LIST_FORMATS = (
@@ -79,9 +71,6 @@ KEY = re.compile(r"\b(\w+): ?(?=[,\d]|$)")
 """A key of a config in a fix; a question has `=` behind it."""
 
 
-SweepT = TypeVar("SweepT", bound="Sweep | ModelSweep")
-
-
 class Known(NamedTuple):
     """What a question can name.
 
@@ -94,214 +83,174 @@ class Known(NamedTuple):
     calibrations: Calibrations
 
 
-def operation_sweep(  # noqa: PLR0913, the parts of a question
-    chips: Sequence[str],
-    sizes: str | Mapping[str, object] | Sequence[object],
-    dtypes: Sequence[object],
-    known: Known,
-    *,
-    operation: str | None = None,
-    shards: int | str = 1,
-    sharding: object = None,
-    **options: object,
-) -> Sweep:
-    """The sweep that answers a question about an operation, solved along every dimension.
+def sweep_of(asked: Question, known: Known, **options: object) -> Sweep | ModelSweep:
+    """The sweep that answers a question, solved along every size and number of chips.
 
     Args:
-        chips: Ids.
-        sizes: `128x8192x8192`, `B=128 D=8192 F=8192`, or the sizes by letter or in order [1]; each
-            may be several, such as `64,128` or `1..1024`.
-        dtypes: Names of the dtype catalogue, `x,w->out@compute`, or mappings.
+        asked: Without dtypes, those that a model is published in, or bf16; its notes then say so.
         known: What can be named.
-        operation: A name or an einsum; None: matmul.
-        shards: Number of chips [1].
-        sharding: A name or a mapping; None: none.
-        **options: Keys of a sweep: `network`, `memory`, `unit`, `flops`, `calibration`; None: the
-            default.
+        **options: Keys of a sweep, `network`, `memory` and `calibration`; of an operation also
+            `shards`, `sharding`, `unit` and `flops`; of a model `split`, `phase`, `routing` and
+            `cache_split`. None: the default.
 
     Raises:
         RooflinesError: Something is invalid; places are words of the question, not config keys.
     """
+    given = {key: value for key, value in options.items() if value is not None}
+    if asked.model is None:
+        return _checked(_of_operation(asked, known, **given), known)
+    keys, model = _of_model(asked, known, **given)
+    return _checked(keys, known, model)
+
+
+def _of_operation(
+    asked: Question,
+    known: Known,
+    *,
+    shards: object = 1,
+    sharding: object = None,
+    **options: object,
+) -> dict[str, Any]:
+    """The config of a question about an operation."""
+    if not asked.dtypes:
+        asked.dtypes = [FORMAT]
+        asked.notes.append(f"dtypes are {FORMAT}, since none are typed; `rooflines list dtypes`")
     with Mistakes() as mistakes:
         with mistakes.at():
-            options = _on_chips(chips, known.chips, options)
+            options = _on_chips(asked, known.chips, options)
         with mistakes.at():
-            op = _operation(str(operation or OPERATION))
-            grid = _sizes(sizes, op)
+            with placed("operation"):
+                op = operation(str(asked.operation or OPERATION))
+            grid = sizes_of_operation(asked.sizes or asked.product, op)
         with mistakes.at("dtypes"):
-            forms = [_combination(form) for form in dtypes or [""]]
-        if sharding in (None, "none") and str(shards) != "1":
-            names = ", ".join(name for name in SHARDINGS if name != "none")
+            forms = [_combination(form) for form in asked.dtypes]
+        if sharding in UNSPLIT and str(shards) != "1":
+            names = ", ".join(name for name in SHARDINGS if name not in UNSPLIT)
             problem = f"is {shards}, but nothing is split"
             mistakes.add(
                 RooflinesError("shards", problem, f"choose a sharding with --sharding: {names}")
             )
-    keys = {
+    return {
         "operation": op.name,
+        "unit": op.unit,
         "grid": grid,
         "dtypes": forms,
-        "chips": [*chips],
+        "chips": asked.chips,
         "shards": [shards],
         "sharding": ["none" if sharding is None else sharding],
-        "thresholds": _solved(op, sharding),
+        "thresholds": [*op.dims, *([] if sharding in UNSPLIT else [SHARDS])],
         "shares": list(SHARES),
         **options,
     }
-    unit = str(options.get("unit") or op.unit)
-    fix = partial(_operation_fix, known.chips, unit, shards)
-    return _checked(keys, partial(_operation_sweep, known), fix, known.chips)
 
 
-def model_sweep(  # noqa: PLR0913, the parts of a question
-    chips: Sequence[str],
-    model: str | Model,
-    sizes: Mapping[str, object],
-    known: Known,
-    *,
-    dtypes: Sequence[object] = (),
-    split: object = None,
-    **options: object,
-) -> ModelSweep:
-    """The sweep that answers a question about a model, solved along every axis.
-
-    Args:
-        chips: Ids.
-        model: A model, its id, a published name, or the path of a config.json.
-        sizes: B, S and, in decode, perhaps T, by letter; each may be several [1].
-        known: What can be named.
-        dtypes: Formats, `weights=,cache=,activations=,compute=`, or mappings; none: as published.
-        split: `tp=8,dp=2`, or a mapping; None: one chip.
-        **options: Keys of a sweep: `phase`, `routing`, `cache_split`, `memory`, `network`,
-            `calibration`; None: the default.
-
-    Raises:
-        RooflinesError: Something is invalid; places are words of the question, not config keys.
-    """
+def _of_model(
+    asked: Question, known: Known, *, split: object = None, **options: object
+) -> tuple[dict[str, Any], Model]:
+    """The config of a question about a model, and the model."""
+    if asked.product is not None:
+        problem = f"has {quote(asked.product)}, which is no size of a model"
+        raise RooflinesError("the question", problem, HOW_MODEL)
     with Mistakes() as mistakes:
         with mistakes.at():
-            options = _on_chips(chips, known.chips, options)
+            options = _on_chips(asked, known.chips, options)
         with mistakes.at():
-            asked = model if isinstance(model, Model) else model_named(str(model), dtypes or None)
+            model = asked.model
+            if not isinstance(model, Model):
+                model = model_named(str(model), asked.dtypes or None)
         with mistakes.at():
-            grid = _model_sizes(sizes)
+            grid = sizes_of_model(asked.sizes)
         with mistakes.at("dtypes"):
-            forms = [_format(form) for form in dtypes]
+            forms = [_format(form) for form in asked.dtypes]
         with mistakes.at("split"):
-            how = "write tp=8, or tp=4,dp=2"
-            parts = by_key(split, how) if isinstance(split, str) else split or {}
+            parts = by_key(split, "write tp=8, or tp=4,dp=2") if isinstance(split, str) else split
+    if not forms:
+        forms = [as_published(model, (known.chips[chip] for chip in asked.chips))]
+        why = "since none are typed" if forms == [FORMAT] else "as the model is published"
+        asked.notes.append(f"dtypes are {step_dtypes(forms[0]).label}, {why}")
     keys = {
-        "models": [asked.name],
+        "models": [model.name],
         "grid": grid,
-        "dtypes": forms or [as_published(asked, (known.chips[chip] for chip in chips))],
-        "chips": [*chips],
-        "splits": [parts],
+        "dtypes": forms,
+        "chips": asked.chips,
+        "splits": [parts or {}],
         "thresholds": list(AXES),
         **options,
     }
-
-    fix = partial(_model_fix, known.chips, parts)
-    return _checked(keys, partial(_model_sweep, known, asked), fix, known.chips)
-
-
-def _operation_sweep(known: Known, keys: Mapping[str, Any]) -> Sweep:
-    """The sweep of a config of one operation."""
-    config = checked(SweepConfig, keys)
-    with placed("calibration"):
-        known.calibrations.check_softwares(config.calibration or ())
-    return checked_sweep(Sweep(NAME, config, known.chips, dtype_entries(), known.calibrations))
-
-
-def _model_sweep(known: Known, model: Model, keys: Mapping[str, Any]) -> ModelSweep:
-    """The sweep of a config of one model."""
-    config = checked(ModelSweepConfig, keys)
-    with placed("calibration"):
-        known.calibrations.check_softwares(config.calibration or ())
-    catalogues = known.chips, dtype_entries(), known.calibrations
-    return checked_sweep(ModelSweep(NAME, config, *catalogues, {model.name: model}))
-
-
-def _operation_fix(
-    chips: Mapping[str, Chip], unit: str, shards: int | str, cause: Skipped, need: str | None
-) -> str:
-    """What to do where an operation is not supported."""
-    chip = chips[cause.chip or next(iter(chips))]
-    if need != "peak":
-        return fewer_or(chip, "other numbers of chips", parse_axes(str(shards)))
-    if has := dtypes_on(chip, unit):
-        return f"choose dtypes that its {unit} unit computes: {', '.join(has)}"
-    return f"choose another chip, or one of its units: {', '.join(chip.units)}"
-
-
-def _model_fix(chips: Mapping[str, Chip], parts: object, cause: Skipped, need: str | None) -> str:
-    """What to do where a step of a model is not supported."""
-    chip = chips[cause.chip or next(iter(chips))]
-    if need == "peak":
-        return f"choose a format that its matrix unit computes: {', '.join(formats_on(chip))}"
-    if need == "sequences":
-        return "ask for more sequences, such as B=64, or fewer replicas"
-    if need == "network":
-        of = checked(Split, parts)
-        return fewer_or(chip, "fewer chips", of.axes, of.experts_axes)
-    return "ask for another split, such as --split tp=8, or for none"
+    return keys, model
 
 
 def _checked(
-    keys: Mapping[str, Any],
-    build: Callable[[Mapping[str, Any]], SweepT],
-    fix: Callable[[Skipped, str | None], str],
-    chips: Mapping[str, Chip],
-) -> SweepT:
+    keys: Mapping[str, Any], known: Known, model: Model | None = None
+) -> Sweep | ModelSweep:
     """The sweep of a config; without the threshold of shards where that has no closed form.
-
-    Args:
-        keys: The config.
-        build: Checks it.
-        fix: What to do where nothing is supported, by what is missing.
-        chips: By id.
 
     Raises:
         RooflinesError: It is invalid; places are words of the question.
     """
+    catalogues = known.chips, dtype_entries(), known.calibrations
     try:
-        return build(keys)
+        config: Any = checked(SweepConfig if model is None else ModelSweepConfig, keys)
+        with placed("calibration"):
+            known.calibrations.check_softwares(config.calibration or ())
+        if model is None:
+            return checked_sweep(Sweep(NAME, config, *catalogues))
+        return checked_sweep(ModelSweep(NAME, config, *catalogues, {model.name: model}))
     except RooflinesError as error:
         real = [each for each in error.errors if not each.where.startswith("thresholds")]
         if not real and SHARDS in keys["thresholds"]:
             dims = [axis for axis in keys["thresholds"] if axis != SHARDS]
-            return _checked({**keys, "thresholds": dims}, build, fix, chips)
+            return _checked({**keys, "thresholds": dims}, known, model)
         raise RooflinesError.of(
-            _in_words(each, fix, chips, of_model="models" in keys) for each in real or error.errors
+            _in_words(each, keys, known.chips) for each in real or error.errors
         ) from None
 
 
 def _in_words(
-    error: RooflinesError,
-    fix_of: Callable[[Skipped, str | None], str],
-    chips: Mapping[str, Chip],
-    *,
-    of_model: bool,
+    error: RooflinesError, keys: Mapping[str, Any], chips: Mapping[str, Chip]
 ) -> RooflinesError:
     """An error of the sweep, with the words of a question in place of config keys."""
     head, _, rest = re.sub(r"\[\d+\]", "", error.where).partition(".")
     place = f"size {rest}" if head == "grid" and rest else PLACES.get(head, head)
     if rest and head != "grid":
         place = f"{place} {rest}"
-    problem, fix, cause = error.problem, error.fix.replace(OR_LONG_FORM, ""), error.cause
-    if isinstance(cause, Skipped):
-        problem, need = cause.problem, need_of(cause.reason)
-        fix = fix_of(cause, need)
-        if need == "memory" and cause.chip is not None:
-            has = ", ".join(levels_of(chips[cause.chip]))
-            fix = f"choose one of its memory levels with a bandwidth: {has}"
-    elif of_model and place == "dtypes" and not error.close:
+    problem, fix = error.problem, error.fix.replace(OR_LONG_FORM, "")
+    if isinstance(error.cause, Skipped):
+        problem, fix = error.cause.problem, _fix(error.cause, keys, chips)
+    elif "models" in keys and place == "dtypes" and not error.close:
         fix = LIST_FORMATS
     elif head in ("dtypes", "splits"):
         fix = KEY.sub(r"\1=", fix)
     return RooflinesError(place, problem, fix, close=error.close, file=error.file)
 
 
+def _fix(cause: Skipped, keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> str:
+    """What to do where a chip does not support what is asked for."""
+    chip, need = chips[cause.chip or keys["chips"][0]], need_of(cause.reason)
+    if need == "memory":
+        return f"choose one of its memory levels with a bandwidth: {', '.join(levels_of(chip))}"
+    if need == "sequences":
+        return "ask for more sequences, such as B=64, or fewer replicas"
+    if need == "network":
+        if "models" not in keys:
+            return fewer_or(chip, "other numbers of chips", parse_axes(str(keys["shards"][0])))
+        of = checked(Split, keys["splits"][0])
+        return fewer_or(chip, "fewer chips", of.axes, of.experts_axes)
+    if need is None:
+        return "ask for another split, such as --split tp=8, or for none"
+    return _other_peak(chip, keys)
+
+
+def _other_peak(chip: Chip, keys: Mapping[str, Any]) -> str:
+    if "models" in keys:
+        return f"choose a format that its matrix unit computes: {', '.join(formats_on(chip))}"
+    if has := dtypes_on(chip, keys["unit"]):
+        return f"choose dtypes that its {keys['unit']} unit computes: {', '.join(has)}"
+    return f"choose another chip, or one of its units: {', '.join(chip.units)}"
+
+
 def _on_chips(
-    names: Sequence[object], chips: Mapping[str, Chip], options: Mapping[str, object]
+    asked: Question, chips: Mapping[str, Chip], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The options of a question about chips, with networks and memory as a config has them.
 
@@ -309,128 +258,24 @@ def _on_chips(
         RooflinesError: A chip is missing or unknown, or the only one lacks a network.
     """
     with placed("chip"):
-        for name in names or [""]:
-            _check_given(name, LIST_CHIPS)
+        for name in asked.chips or [""]:
+            if name == "":
+                raise RooflinesError("", "is missing", LIST_CHIPS)
             one_of(name, chips, "no chip", LIST_CHIPS)
-    given = {key: value for key, value in options.items() if value is not None}
+    given = dict(options)
     if given.get("memory") == ALL:
-        every = [level for name in names for level in levels_of(chips[str(name)])]
+        every = [level for name in asked.chips for level in levels_of(chips[name])]
         given["memory"] = list(dict.fromkeys(every))
     if network := given.get("network"):
         levels = network.split(",") if isinstance(network, str) else network
         levels = levels if isinstance(levels, list | tuple) else [levels]
-        for level in levels if len(names) == 1 else ():
-            with placed("network"):
-                one_of(level, chips[str(names[0])].networks, f"no interconnect of {names[0]}")
+        if len(asked.chips) == 1:
+            (name,) = asked.chips
+            for level in levels:
+                with placed("network"):
+                    one_of(level, chips[name].networks, f"no interconnect of {name}")
         given["network"] = levels[0] if len(levels) == 1 else list(levels)
     return given
-
-
-def _check_given(word: object, fix: str) -> None:
-    if word == "":
-        raise RooflinesError("", "is missing", fix)
-
-
-def _operation(text: str) -> Operation:
-    with placed("operation"):
-        return operation(text)
-
-
-def _solved(op: Operation, form: object) -> list[str]:
-    """The axes to solve for: every dimension and, where something is split, shards."""
-    try:
-        split = isinstance(form, str | Mapping) and sharding(form, op).split is not None
-    except RooflinesError:  # reported with its place when the sweep is checked
-        split = False
-    return [*op.dims, *([SHARDS] if split else [])]
-
-
-# ---------------------------------------------------------------- sizes
-
-
-def _sizes(
-    sizes: str | Mapping[str, object] | Sequence[object], op: Operation
-) -> dict[str, list[int]]:
-    """The sizes of every dimension.
-
-    Raises:
-        RooflinesError: A dimension has none or is not the operation's, or a size is no whole number
-            above zero.
-    """
-    lettered = sizes if isinstance(sizes, Mapping) else _in_order(sizes, op)
-    given = {_dimension(letter, op): size for letter, size in lettered.items()}
-    known = f"{op.name} has the dimensions {', '.join(op.dims)}"
-    with Mistakes() as mistakes:
-        if len(given) < len(lettered):
-            twice = f"are given twice, in {quote(' '.join(lettered))}"
-            mistakes.add(RooflinesError("sizes", twice, "give each letter one size"))
-        for letter in given:
-            if letter not in op.dims:
-                close = close_to(letter, op.dims)
-                mistakes.add(
-                    RooflinesError(
-                        f"size {letter}", f"is of no dimension: {known}", HOW, close=close
-                    )
-                )
-        if missing := [dim for dim in op.dims if dim not in given]:
-            lack = f"lack {', '.join(missing)}: {known}"
-            fix = f"add {' '.join(f'{dim}=8192' for dim in missing)}, or other sizes"
-            mistakes.add(RooflinesError("sizes", lack, fix))
-        whole_sizes = {}
-        for letter, size in given.items():
-            with mistakes.at():
-                whole_sizes[letter] = values_of(size, letter)
-    return whole_sizes
-
-
-def _dimension(letter: str, op: Operation) -> str:
-    """The dimension that a letter names: in any case; M, K and N name those of matmul."""
-    if letter in op.dims:
-        return letter
-    upper = str(letter).upper()
-    if op.dims == NAMED_DIMS and upper in BLAS:
-        return BLAS[upper]
-    return upper if upper in op.dims else letter
-
-
-NAMED_DIMS = operation(OPERATION).dims
-"""The dimensions of `matmul`."""
-
-
-def _in_order(sizes: str | Sequence[object], op: Operation) -> Mapping[str, object]:
-    """Sizes by letter, of a text or of numbers in the order of the letters."""
-    if isinstance(sizes, str) and "=" in sizes:
-        return by_letter(sizes)
-    if not sizes:
-        raise RooflinesError("sizes", "are missing", HOW)
-    parts = TIMES.split(sizes) if isinstance(sizes, str) else sizes
-    if not isinstance(parts, list | tuple):
-        parts = [parts]
-    if len(parts) != len(op.dims):
-        wanted = "x".join(op.dims)
-        raise RooflinesError(
-            "sizes",
-            f"are {len(parts)} in {quote(sizes)}, but {op.name} has "
-            f"{counted(len(op.dims), 'dimension')}: {', '.join(op.dims)}",
-            f"write one size for each, {wanted}, or name another operation: {', '.join(NAMED)}",
-        )
-    return dict(zip(op.dims, parts, strict=True))
-
-
-def _model_sizes(sizes: Mapping[str, object]) -> dict[str, list[int]]:
-    given = {str(letter).upper(): size for letter, size in sizes.items()}
-    grid = {}
-    with Mistakes() as mistakes:
-        for letter in given:
-            if letter not in MODEL_SIZES:
-                mistakes.add(RooflinesError(f"size {letter}", "is no size of a model", HOW_MODEL))
-        if missing := [letter for letter in ("B", "S") if letter not in given]:
-            mistakes.add(RooflinesError("sizes", f"lack {' and '.join(missing)}", HOW_MODEL))
-        for letter in MODEL_SIZES:
-            if letter in given:
-                with mistakes.at():
-                    grid[letter] = values_of(given[letter], letter)
-    return grid
 
 
 # ---------------------------------------------------------------- dtypes and levels
@@ -442,33 +287,8 @@ def _combination(form: object) -> object:
         return form
     if match := WRITTEN_OUT.fullmatch(form):
         return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
-    _check_given(form, LIST_DTYPES)
     one_of(form, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
     return form
-
-
-def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, str]:
-    """Dtypes of a step of a model as it is published; the format of all where that is not stated.
-
-    Weights in integers or in a format that a chip has no peak for are computed in 16 bit, and so
-    is attention; caches that are not stated have 16 bit, too.
-
-    Args:
-        model: The model.
-        chips: The chips that compute.
-    """
-    stored = model.dtypes
-    if stored is None:
-        return FORMAT
-    wide = stored.weights if stored.weights in COMPUTED[:2] else FORMAT
-    if set(stored.stored.values()) == {wide}:
-        return wide
-    can = all(stored.weights in chip.units.get(MATRIX, {}) for chip in chips)
-    compute = stored.weights if stored.weights in COMPUTED and can else wide
-    own = {name: dtype for name in ("experts", "head") if (dtype := getattr(stored, name))}
-    own |= {"attention": wide} if compute != wide else {}
-    each = {"weights": stored.weights, "cache": stored.cache or wide, "activations": wide}
-    return each | own | {"compute": compute}
 
 
 def _format(form: object) -> object:
@@ -498,9 +318,33 @@ def by_key(text: str, fix: str) -> dict[str, str]:
     return values
 
 
-def dtypes_on(chip: Chip, unit: object) -> list[str]:
+def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, str]:
+    """Dtypes of a step of a model as it is published; the format of all where that is not stated.
+
+    Weights in integers or in a format that a chip has no peak for are computed in 16 bit, and so
+    is attention; caches that are not stated have 16 bit, too.
+
+    Args:
+        model: The model.
+        chips: The chips that compute.
+    """
+    stored = model.dtypes
+    if stored is None:
+        return FORMAT
+    wide = stored.weights if stored.weights in COMPUTED[:2] else FORMAT
+    if set(stored.stored.values()) == {wide}:
+        return wide
+    can = all(stored.weights in chip.units.get(MATRIX, {}) for chip in chips)
+    compute = stored.weights if stored.weights in COMPUTED and can else wide
+    own = {name: dtype for name in ("experts", "head") if (dtype := getattr(stored, name))}
+    own |= {"attention": wide} if compute != wide else {}
+    each = {"weights": stored.weights, "cache": stored.cache or wide, "activations": wide}
+    return each | own | {"compute": compute}
+
+
+def dtypes_on(chip: Chip, unit: str) -> list[str]:
     """The dtype combinations that a unit of a chip computes, in the order of the catalogue."""
-    peaks = chip.units.get(unit, {})  # type: ignore[call-overload]  # any text finds no peaks
+    peaks = {dtype for name, found in chip.units.items() if name == unit for dtype in found}
     combinations = dtype_entries().combinations
     return [name for name, each in combinations.items() if each.compute in peaks]
 
