@@ -88,7 +88,7 @@ def test_a_drawn_chart_that_was_changed_or_is_of_other_versions_is_not_used_agai
     results, monkeypatch
 ):
     first = draw(results, planned())
-    picture = results / "charts/chips/chips-own-light.png"
+    picture = results / "charts/chips/chips-own.png"
     content = picture.read_bytes()
     with picture.open("r+b") as file:
         file.write(b"\0")
@@ -101,8 +101,8 @@ def test_a_drawn_chart_that_was_changed_or_is_of_other_versions_is_not_used_agai
 
 
 def test_formats_are_those_of_the_config(results):
-    always = {"-light-small.png", "-dark-small.png", ".vl.json", "-views.json", ".csv", ".parquet"}
-    pictures = {"svg": {".svg"}, "png": {"-light.png", "-dark.png"}, "pdf": {".pdf"}}
+    always = {"-small.png", ".vl.json", "-views.json", ".csv", ".parquet"}
+    pictures = {"svg": {".svg"}, "png": {".png"}, "pdf": {".pdf"}}
     for formats in (["svg"], ["png", "pdf"]):
         draw(results, planned(charts=CONFIG["charts"][2:], formats=formats))
         names = {

@@ -126,7 +126,7 @@ def test_what_is_said_of_a_sweep_is_all_its_parts(written):
 def test_a_chart_says_what_made_it(written, capsys):
     files = sorted((written / "charts/chips").glob("chips-small*"))
     endings = {file.name.removeprefix("chips-small") for file in files}
-    assert endings > {"-light-small.png", "-dark.png", ".svg", ".csv"}
+    assert endings > {"-small.png", ".png", ".svg", ".csv"}
     for file in files:
         assert run(["origin", str(file)]) == 0
         said = yaml.safe_load(capsys.readouterr().out)

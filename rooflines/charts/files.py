@@ -170,15 +170,14 @@ def entry_of(
 def _write_pictures(
     name: str, spec: Mapping[str, Any], formats: Sequence[str], folder: Path
 ) -> None:
-    """The pictures of a chart; one drawing of each theme gives PNG, SVG and thumbnail."""
-    for look in ("light", "dark"):
-        drawn = svg(spec, FORMATS["svg"], dark=look == "dark")
-        pixels = rastered(drawn)
-        write_bytes(folder / f"{name}-{look}-small.png", thumbnail(pixels))
-        if "png" in formats:
-            write_bytes(folder / f"{name}-{look}.png", encoded(pixels))
-        if "svg" in formats and look == "light":
-            write_bytes(folder / f"{name}.svg", drawn)
+    """The pictures of a chart; one drawing gives PNG, SVG and thumbnail."""
+    drawn = svg(spec, FORMATS["svg"])
+    pixels = rastered(drawn)
+    write_bytes(folder / f"{name}-small.png", thumbnail(pixels))
+    if "png" in formats:
+        write_bytes(folder / f"{name}.png", encoded(pixels))
+    if "svg" in formats:
+        write_bytes(folder / f"{name}.svg", drawn)
     for form in formats:
         if form not in ("png", "svg"):
             write_bytes(folder / f"{name}.{form}", picture(spec, form, FORMATS[form]))

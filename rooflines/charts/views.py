@@ -37,7 +37,7 @@ TITLES = {
 }
 """What pages call the menus."""
 
-MOST_VIEWS = 36
+MOST_VIEWS = 20
 """Views of a chart in the gallery [1]."""
 
 CAPS = ((6, 3, 4), (6, 3, 2), (6, 2, 2), (5, 2, 1), (4, 2, 1), (3, 1, 1))

@@ -51,7 +51,7 @@ def test_a_bucket_gets_the_tables_of_a_local_run(stored, server, local, tmp_path
         contents(local.folder / "results"),
     )
     assert (results / "bundle/index.html").exists()
-    assert (results / "charts/attained/first-light.png").exists()
+    assert (results / "charts/attained/first.png").exists()
     assert (results / "logs/sweep_table/own/part-00000.log").exists()
     assert {path.name for path in stored.folder.iterdir()} == {"my.yaml", ".snakemake"}
     here = stored.folder.rglob("*.parquet")  # drawn charts are kept below .snakemake
@@ -104,7 +104,7 @@ def test_a_further_run_makes_what_has_changed_and_removes_nothing(stored, server
     index = server.objects("mine")["some/where/results/tables/index.csv"]
     assert b"renamed/part-00000" in index
     assert b"own/" not in index
-    assert {"charts/attained/second-light.png", "bundle/charts/second-light.png"} < keys
+    assert {"charts/attained/second.png", "bundle/charts/second.png"} < keys
     assert not any("first" in key for key in keys)
     assert "s3://mine/some/where/results/tables/catalogue" not in fetched(stored)
 

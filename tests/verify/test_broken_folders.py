@@ -70,7 +70,7 @@ def messages(output):
     not may_unshare(), reason="the system does not let a process leave the network (unshare --net)"
 )
 def test_charts_and_bundle_need_no_network(contents):
-    assert sum(name.endswith("-light.png") and name.startswith("charts/") for name in contents) >= 3
+    assert sum(name.endswith("-small.png") and name.startswith("charts/") for name in contents) >= 3
     assert "bundle/assets/vega.js" in contents
 
 
@@ -275,7 +275,7 @@ def test_results_that_snakemake_knows_as_others_are_told_and_not_mixed_in(made):
 
 
 def test_damaged_charts_are_made_again_with_the_bundle_of_them(made, contents):
-    picture = next(path for path in sorted((made.results / "charts").rglob("*-light.png")))
+    picture = next(path for path in sorted((made.results / "charts").rglob("*-small.png")))
     flipped(picture)
     truncated(made.results / "tables/grid/part-00000.parquet")
     done = made.run()

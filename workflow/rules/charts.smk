@@ -22,7 +22,7 @@ rule charts_digest:
 
 
 rule charts:
-    """Charts by kind: PNG light and dark, SVG, the Vega-Lite specification (`.vl.json`), its views, and the
+    """Charts by kind: PNG, SVG, the Vega-Lite specification (`.vl.json`), its views, and the
     data as CSV and Parquet; other formats and views with `formats:` or `rooflines draw`.
 
     A table that is remade unchanged does not redraw them.
@@ -35,7 +35,7 @@ rule charts:
         folders=[
             report(
                 directory(f"<results>/charts/{family}"),
-                patterns=["{name}-light.png"],
+                patterns=["{name}.png"],
                 caption="../report/charts.rst",
                 category="Charts",
                 subcategory=family,

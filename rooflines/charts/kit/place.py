@@ -107,10 +107,8 @@ class Box(NamedTuple):
         )
 
     def crossed(self, segment: Segment) -> bool:
-        """Whether a segment passes through the interior."""
+        """Whether a segment, whose bounds this box meets, passes through the interior."""
         x1, y1, x2, y2 = segment
-        if not self.meets(Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))):
-            return False
         low, high = 0.0, 1.0
         for start, delta, least, most in (
             (x1, x2 - x1, self.left, self.right),
@@ -206,9 +204,11 @@ class Room:
     ) -> None:
         self.plot, self.plane = plot, plane
         self.taken: list[Box] = []
-        self.segments: list[Segment] = [
-            (*self.at(a), *self.at(b)) for line in lines for a, b in pairwise(line)
-        ]
+        self.segments: list[tuple[Segment, Box]] = []
+        for line in lines:
+            for (x1, y1), (x2, y2) in pairwise([self.at(point) for point in line]):
+                bounds = Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
+                self.segments.append(((x1, y1, x2, y2), bounds))
         self.dots = [
             (point, Box(x - radius, y - radius, x + radius, y + radius))
             for point, radius in dots
@@ -279,10 +279,12 @@ class Room:
     def _crossings(self, box: Box, enough: float) -> int:
         """How many lines pass through a label; `enough` of them are not counted further."""
         found = 0
-        for segment in self.segments:
-            found += box.crossed(segment)
-            if found >= enough:
-                break
+        left, top, right, bottom = box
+        for segment, (start, above, end, below) in self.segments:
+            if left < end and start < right and top < below and above < bottom:  # most do not
+                found += box.crossed(segment)
+                if found >= enough:
+                    break
         return found
 
 
