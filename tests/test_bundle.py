@@ -48,7 +48,7 @@ def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site):
 def test_every_file_that_a_page_names_is_there(site):
     for name in PAGES:
         for _, attributes in Page(site / name).elements:
-            for key in ("href", "src", "data-light", "data-dark"):
+            for key in ("href", "src"):
                 address = attributes.get(key) or ""
                 if address and not address.startswith(("#", "https://", "http://")):
                     assert (site / address).is_file(), f"{name}: {address}"
@@ -158,7 +158,7 @@ def test_no_file_loads_from_another_site(site):
             for key, value in attributes.items():
                 foreign = (
                     re.match(r"[a-z]+:|//", value or "")
-                    if key in ("src", "href", "data-light", "data-dark", "srcset", "action")
+                    if key in ("src", "href", "srcset", "action")
                     else None
                 )
                 assert not foreign or (
@@ -200,7 +200,7 @@ def test_hostile_names_are_text_in_every_page(site):
         page = Page(site / name)
         assert {a.get("src") for tag, a in page.elements if tag == "img"} <= {
             "assets/icon.svg",
-            *(f"charts/{chart}-light-small.png" for chart in CHARTS),
+            *(f"charts/{chart}-small.png" for chart in CHARTS),
         }
         assert "<script>document" not in (site / name).read_text()
     assert HOSTILE in Page(site / "charts.html").text

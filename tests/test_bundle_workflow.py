@@ -47,9 +47,9 @@ def check_every_chart(browser, site, theme, width, *, chosen):
 
     Marks, text, a title; no error, request or executed name; no page wider than its window.
     """
-    context = browser.new_context(viewport={"width": width, "height": 900})
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
     visit = Visit(context, site.as_uri())
-    page = visit.open(f"charts.html#theme={theme}")
+    page = visit.open("charts.html")
     for chart in charts(site):
         drawn = f"#stage[data-drawn='{chart['id']} {theme}']:not([aria-busy])"
         page.evaluate("(chart) => ROOFLINES.go({ chart })", chart["id"])
@@ -98,17 +98,16 @@ def test_every_chart_of_the_default_config_is_drawn(browser, default, theme, wid
 
 @BOTH_LOOKS
 def test_every_page_of_the_default_config_is_shown(browser, default, theme, width):
-    viewport = {"width": width, "height": 900}
-    with serving(default) as base, browser.new_context(viewport=viewport) as context:
+    look = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
+    with serving(default) as base, browser.new_context(**look) as context:
         visit = Visit(context, base)
         for path in sorted(default.glob("*.html")):
-            page = visit.open(f"{path.name}#theme={theme}")
+            page = visit.open(path.name)
             assert page.locator("main h1").count() == 1, path.name
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path.name
-            assert page.evaluate("document.documentElement.dataset.theme") == theme, path.name
             here = page.locator(".top nav a[aria-current]").bounding_box()
             assert here, path.name
-            assert here["x"] + here["width"] <= width - 40, path.name  # beside the button
+            assert here["x"] + here["width"] <= width, path.name
         assert visit.faults == []
 
 

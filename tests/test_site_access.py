@@ -1,13 +1,10 @@
 """Every page of the site for all readers: narrow windows, keys, focus, screen readers, colours."""
 
-import re
-
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bundles import CHARTS
 from conftest import IN_BOTH
-from playwright.sync_api import expect
-from visits import PHONE, Visit, drawn
+from visits import PHONE, Visit
 
 from rooflines.site.pages import PAGES
 
@@ -85,32 +82,9 @@ def test_the_skip_link_comes_first_and_leads_to_the_content(visit):
 
 
 @IN_BOTH
-def test_arrow_keys_go_through_the_charts(visit):
-    page = visit().open("charts.html")
-    page.keyboard.press("ArrowRight")
-    drawn(page, CHARTS[1])
-    page.keyboard.press("ArrowLeft")
-    drawn(page, CHARTS[0])
-    page.locator("#charts a").first.focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
-    assert page.evaluate("document.activeElement.dataset.chart") == CHARTS[2]
-    page.keyboard.press("Enter")
-    drawn(page, CHARTS[2])
-    page.keyboard.press("Home")
-    assert page.evaluate("document.activeElement.dataset.chart") == CHARTS[0]
-    page.keyboard.press("Enter")
-    drawn(page, CHARTS[0])
-    page.get_by_label("Chip").focus()
-    page.keyboard.press("ArrowDown")
-    expect(page.locator("#title")).to_have_text(re.compile("^h100-sxm"))
-    assert page.evaluate("document.activeElement.closest('[data-param]').dataset.param") == "chip"
-
-
-@IN_BOTH
 def test_the_focus_goes_through_the_page_in_reading_order(visit):
     page = visit().open("charts.html")
-    areas = ".skip, .top, #charts, .pager, #controls, #plot, .files, .behind, footer"
+    areas = ".skip, .top, #charts, #controls, #plot, .files, footer"
     area = f"document.activeElement.closest('{areas}') ?? document.body"
     name = f"(({{ id, classList, localName }}) => id || classList[0] || localName)({area})"
     order: list[str] = []
@@ -118,7 +92,7 @@ def test_the_focus_goes_through_the_page_in_reading_order(visit):
         page.keyboard.press("Tab")
         order.append(page.evaluate(name))
     seen = list(dict.fromkeys(area for area in order if area != "body"))
-    assert " ".join(seen) == "skip top charts pager controls plot files behind footer"
+    assert " ".join(seen) == "skip top charts controls plot files footer"
 
 
 @pytest.mark.parametrize("address", PAGES)

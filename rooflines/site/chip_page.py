@@ -38,7 +38,7 @@ COLUMNS = {
 """Columns of the table, with unit and meaning."""
 
 MOST_CHIPS = 500
-"""Rows of a page of the table [1]."""
+"""Rows shown at once [1]."""
 
 
 def chip_table(chips: Mapping[str, Chip]) -> JSON:

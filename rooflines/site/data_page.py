@@ -30,9 +30,9 @@ DIGITS = 6
 FORM = {
     "facets": ["chip", "dtypes", "share", "sharding", "shards", "memory", "network", "limit"],
     "answers": ["critical", "critical_exact"],
-    "length": 50,
+    "length": 200,
 }
-"""Columns with a menu, those where the outcome stands for what is no number, and rows of a page."""
+"""Columns with a menu, those where the outcome stands for what is no number, and rows shown."""
 
 FACTOR, SIZE = "critical_exact", "critical"
 """The column with the answer: of a rate the factor on it, else the size or the number of chips."""
@@ -50,8 +50,8 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
 
     Returns:
         `sweep`, `axis`, the columns as `lists`, their `columns` with unit and meaning, which of
-        them are `facets` and `answers`, the `length` of a page, and the `counts` of rows: in the
-        page, of this axis, and in all.
+        them are `facets` and `answers`, the `length` shown at once, and the `counts` of rows: in
+        the page, of this axis, and in all.
     """
     first = _first_table(thresholds)
     if first is None:

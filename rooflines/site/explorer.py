@@ -12,6 +12,7 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.spreadsheet import FORMULA
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.measured import SHORTEST_LONG, measured_quantiles
 from rooflines.charts.kit.chip_colours import chip_order, shades
@@ -163,6 +164,7 @@ def _matmuls(
         ],
         "software": SOFTWARE,
         "measured": _measured(),
+        "formula": FORMULA,
     }
 
 

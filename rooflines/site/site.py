@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 FILES = {
-    "PNG, light": "-light.png",
-    "PNG, dark": "-dark.png",
+    "PNG": ".png",
     "SVG": ".svg",
     "PDF": ".pdf",
     "HTML": ".html",
@@ -273,8 +272,8 @@ def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]
         path = folder / f"{name}{ending}"
         if path.exists():
             yield f"charts/{path.name}", path.read_bytes()
-    for picture in (f"{name}-{theme}-small.png" for theme in ("light", "dark")):
-        yield f"charts/{picture}", (folder / picture).read_bytes()
+    small = f"{name}-small.png"
+    yield f"charts/{small}", (folder / small).read_bytes()
 
 
 def _catalogue_files(

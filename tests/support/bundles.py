@@ -218,11 +218,10 @@ def write_family(folder: Path) -> None:
         spec, views, frame = filtered_chart() if filtered else plain_chart()
         (folder / f"{name}.vl.json").write_text(json.dumps(spec))
         (folder / f"{name}-views.json").write_text(json.dumps(views))
-        for theme, colour in (("light", "white"), ("dark", "black")):
-            written = io.BytesIO()
-            Image.new("RGB", (640, 360), colour).save(written, "PNG")
-            for size in ("", "-small"):
-                (folder / f"{name}-{theme}{size}.png").write_bytes(written.getvalue())
+        written = io.BytesIO()
+        Image.new("RGB", (640, 360), "white").save(written, "PNG")
+        for size in ("", "-small"):
+            (folder / f"{name}{size}.png").write_bytes(written.getvalue())
         (folder / f"{name}.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
         (folder / f"{name}.pdf").write_bytes(b"%PDF-1.4")
         (folder / f"{name}.html").write_text("<!doctype html>")

@@ -1,15 +1,15 @@
 "use strict";
-/* What all pages share: data files, the state in the address, the theme, and links that keep it.
+/* What all pages share: data files, the state in the address, and what is taken along.
 
    A page opened from a folder may not fetch anything, but it may load scripts: every data file is a
    script that calls ROOFLINES.put(name, text), with its data as JSON, compressed with zlib, in
    Base64. Text from data only ever becomes text, never markup. */
 
 const ROOFLINES = (() => {
-  const KEPT = ["chip", "dtypes", "theme"]; // what links take along to all pages
   const LONGEST = 4096; // characters of a state
   const MOST_LETTERS = 60; // of a name or a value in a notice
   const MOST_LINES = 12; // of a notice
+  const SHORT_WAIT = 1500; // how long a button says what it did [ms]
   const data = new Map();
   const loading = new Map();
 
@@ -50,14 +50,30 @@ const ROOFLINES = (() => {
     return element;
   }
 
-  /** A labelled menu; `options` are [value, text, disabled]. */
-  function menu(label, options, value, onchange) {
+  /** A labelled menu, called `name`; `options` are [value, text, disabled]. */
+  function menu(name, label, options, value, onchange) {
     const select = make("select", { onchange: () => onchange(select.value) });
     for (const [option, text, disabled] of options) {
       select.append(make("option", { value: option, disabled }, text));
     }
     select.value = value;
-    return make("label", { class: "control" }, make("span", {}, label), select);
+    const attributes = { class: "control", "data-param": name };
+    return make("label", attributes, make("span", {}, label), select);
+  }
+
+  /** Heads of columns, [name, text, meaning, class], whose buttons sort by them: up, down, not.
+
+      `sort` is the present order: the name of a column, after "-" downward. */
+  function sortHeads(sort, columns) {
+    const focused = document.activeElement?.dataset?.sort;
+    return columns.map(([name, text, title, kind]) => {
+      const [up, down] = [sort === name, sort === `-${name}`];
+      const order = up ? "ascending" : down ? "descending" : null;
+      const onclick = () => go({ sort: up ? `-${name}` : down ? null : name });
+      const button = make("button", { type: "button", "data-sort": name, title, onclick }, text);
+      if (name === focused) queueMicrotask(() => button.focus());
+      return make("th", { scope: "col", "aria-sort": order, class: kind }, button);
+    });
   }
 
   /** Call `take` with what was typed into or chosen for an input.
@@ -116,7 +132,7 @@ const ROOFLINES = (() => {
       if (!value) return [[name, value, "empty"]];
       if (seen.has(name)) return [[name, value, "given twice; the first is used"]];
       seen.add(name);
-      return name === "theme" && !asked() ? [[name, value, "neither light nor dark"]] : [];
+      return [];
     });
   }
 
@@ -126,7 +142,7 @@ const ROOFLINES = (() => {
       value, what is shown]. */
   function tellUnknown(names, lost) {
     const box = document.getElementById("unknown");
-    const all = [...unused(new Set([...KEPT, ...names])), ...lost];
+    const all = [...unused(new Set(names)), ...lost];
     const cut = (text) => (text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS)}…` : text);
     const asked = (pair) => pair.filter(Boolean).map(cut).join(" ") || "=";
     const lines = all.slice(0, MOST_LINES).map(([name, value, said]) =>
@@ -139,58 +155,41 @@ const ROOFLINES = (() => {
     box.replaceChildren(head, make("ul", {}, ...items));
   }
 
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const asked = () => ["light", "dark"].find((one) => one === state().get("theme")) ?? null;
-  const theme = () => asked() ?? (system.matches ? "dark" : "light");
-
-  /** Follow the address, or else the system. */
-  function applyTheme() {
-    const root = document.documentElement;
-    if (asked()) root.dataset.theme = asked();
-    else delete root.dataset.theme;
-    const toggle = document.getElementById("theme");
-    const other = theme() === "dark" ? "light" : "dark";
-    if (toggle) toggle.setAttribute("aria-label", `Use the ${other} theme`);
-    for (const image of document.querySelectorAll("img[data-dark]")) {
-      const source = theme() === "dark" ? image.dataset.dark : image.dataset.light;
-      if (image.getAttribute("src") !== source) image.setAttribute("src", source);
-    }
-  }
-
-  /** Links to the other pages take chip, dtypes and theme along, but not all chips. */
-  function keepState() {
-    const kept = new URLSearchParams();
-    for (const name of KEPT) {
-      if (state().has(name) && state().get(name) !== "all") kept.set(name, state().get(name));
-    }
-    for (const link of document.querySelectorAll("a[data-keep]")) link.hash = kept.toString();
-  }
-
-  const listeners = [];
-  /** Call `apply` now, and whenever the address or the system's theme changes. */
+  /** Call `apply` now, and whenever the address changes. */
   function follow(apply) {
-    listeners.push(apply);
+    addEventListener("hashchange", apply);
     apply();
   }
-  function changed() {
-    applyTheme();
-    keepState();
-    for (const listener of listeners) listener();
-  }
-  addEventListener("hashchange", changed);
-  system.addEventListener("change", changed);
 
-  applyTheme(); // before the first paint, so that a dark page does not flash white
+  // ---------------------------------------------------------------- taking along
+
+  /** Save text, or what an address has, as a file. */
+  function save(name, content, type = null) {
+    const href = type ? URL.createObjectURL(new Blob([content], { type })) : content;
+    make("a", { href, download: name }).click();
+    if (type) setTimeout(() => URL.revokeObjectURL(href), SHORT_WAIT);
+  }
+
+  /** Rows as CSV; text that a spreadsheet would run as a `formula` gets an apostrophe. */
+  function csv(table, formula) {
+    const cell = (value) => {
+      const plain = typeof value === "string"
+        ? value.replace(new RegExp(formula, "g"), "$1'$2") : String(value ?? "");
+      return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+    };
+    return table.map((row) => `${row.map(cell).join()}\n`).join("");
+  }
+
+  /** Copy a text; the button says so. A page opened from a folder may be refused the clipboard. */
+  async function copy(text, button) {
+    const before = button.textContent;
+    const done = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+    button.textContent = done ? "Copied" : "Select and press Ctrl+C";
+    setTimeout(() => { button.textContent = before; }, SHORT_WAIT);
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
     document.documentElement.classList.add("scripted");
-    changed();
-    const here = document.querySelector(".top nav [aria-current]"); // the list may scroll
-    const bar = here?.parentElement;
-    if (bar) bar.scrollLeft = here.offsetLeft - bar.offsetLeft - 60;
-    document.getElementById("theme").addEventListener("click", () => {
-      const other = theme() === "dark" ? "light" : "dark";
-      go({ theme: other === (system.matches ? "dark" : "light") ? null : other });
-    });
     // The address after # is the state, so a skip link must not put its target there.
     document.querySelector(".skip").addEventListener("click", (event) => {
       event.preventDefault();
@@ -199,6 +198,7 @@ const ROOFLINES = (() => {
   });
 
   return {
-    put, load, make, menu, onEntered, state, go, soon, tellUnknown, theme, follow,
+    put, load, make, menu, sortHeads, onEntered, state, go, soon, tellUnknown, follow, save, csv,
+    copy,
   };
 })();

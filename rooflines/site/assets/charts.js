@@ -2,13 +2,12 @@
 /* The page of the charts: a list, one chart at a time, menus that filter it, and its files. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, make, menu, state, go, tellUnknown, theme, follow } = ROOFLINES;
+  const { load, make, menu, state, go, tellUnknown, follow, save, csv, copy } = ROOFLINES;
   const { charts, themes, formula } = await load("charts", "assets/charts-data.js");
   const $ = (id) => document.getElementById(id);
   const links = [...document.querySelectorAll("#charts a")];
   if (!charts.length) return;
 
-  const ROWS_SHOWN = 200;
   const NARROW = 620; // pixels below which a chart takes its narrow layout
   const OPTIONS = new Map(); // what the menus of all charts offer, by name
   for (const { name, options } of charts.flatMap(({ params }) => params)) {
@@ -27,15 +26,15 @@ document.addEventListener("DOMContentLoaded", async () => {
     chip: "chips", dtypes: "dtypes", basis: "basis", shape: "shape", split: "sharding",
     shards: "n", B: "B", S: "S",
   };
-  let shown = null; // the chart, theme, layout and view on the stage
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const layoutOf = () => ($("plot").clientWidth < NARROW ? "paper" : "web");
+  let shown = null; // the chart, layout, view and specification on the stage
   let turn = 0; // a chart that took long to load must not replace one asked for later
-
-  const current = () => charts.find((chart) => chart.id === state().get("chart")) ?? charts[0];
-  const isAsked = ({ name }) => state().has(name);
 
   /** The options that a view shows, by menu; menus that it does not have are left out. */
   const valuesOf = (one, view) => new Map(
     one.menus.map((name, i) => [name, view.values[i]]).filter(([, value]) => value != null));
+  const isAsked = ({ name }) => state().has(name);
 
   /** The view that has most of what the address asks for: earlier menus of the list count more. */
   function viewOf(chart, one) {
@@ -58,10 +57,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       const lacks = (option) =>
         name !== "by" && name !== "chip" && !has(new Map(values).set(name, option));
       const listed = options.map((option, i) => [String(option), labels[i], lacks(option)]);
-      const take = (value) => go({ [name]: value });
-      const control = menu(title, listed, String(values.get(name)), take);
-      control.dataset.param = name;
-      return control;
+      return menu(name, title, listed, String(values.get(name)), (value) => go({ [name]: value }));
     });
     const onclick = () => go(Object.fromEntries(chart.params.map(({ name }) => [name, null])));
     const hidden = !chart.params.some(isAsked);
@@ -87,95 +83,48 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("to-explorer").href = `index.html#${next}`;
   }
 
-  function showText(chart) {
+  /** Heading, caption and files of a chart; title and setting are those of a view. */
+  function showText(chart, title, setting) {
     $("family").textContent = chart.heading;
     $("caption").textContent = chart.caption;
     for (const link of links) {
-      const here = link.dataset.chart === chart.id;
-      if (here) link.setAttribute("aria-current", "true");
-      else link.removeAttribute("aria-current");
-      if (!here) continue;
-      const list = $("charts"); // scrolled by hand: scrollIntoView would move the page as well
-      const [item, frame] = [link.getBoundingClientRect(), list.getBoundingClientRect()];
-      if (item.top < frame.top || item.bottom > frame.bottom) {
-        list.scrollTop += item.top - frame.top - 60;
-      }
-      if (item.left < frame.left || item.right > frame.right) {
-        list.scrollLeft += item.left - frame.left - 20;
-      }
+      link.setAttribute("aria-current", String(link.dataset.chart === chart.id));
     }
-    $("place").textContent = `${charts.indexOf(chart) + 1} of ${charts.length}`;
     $("files").replaceChildren(...chart.files.map(([text, file]) =>
       make("a", { href: file, download: true }, text)));
+    document.title = `${title} – ${document.querySelector(".brand span").textContent}`;
+    $("title").textContent = title;
+    $("setting").textContent = setting;
+    $("plot").setAttribute("aria-label", `Chart: ${title}. ${setting}`);
   }
-
-  /** The rows of the marks of a view: its longest list. */
-  const rowsOf = ({ datasets }) =>
-    Object.values(datasets).reduce((best, rows) => (rows.length > best.length ? rows : best), []);
-
-  /** Show the data behind the view, once they are asked for. */
-  function showRows() {
-    if (!$("behind").open || !shown) return;
-    const rows = rowsOf(shown.view);
-    const columns = Object.keys(rows[0] ?? {})
-      .filter((name) => rows.some((row) => row[name] != null));
-    const text = (value) => (typeof value === "number"
-      ? value.toLocaleString("en-US", { maximumSignificantDigits: 6 }) : String(value ?? ""));
-    const kind = (value) => ({ class: typeof value === "number" ? "number" : null });
-    const head = (name) => make("th", { scope: "col", ...kind(rows[0][name]) }, name);
-    const cell = (row) => (name) => make("td", kind(row[name]), text(row[name]));
-    $("rows").replaceChildren(
-      make("thead", {}, make("tr", {}, ...columns.map(head))),
-      make("tbody", {}, ...rows.slice(0, ROWS_SHOWN).map((row) =>
-        make("tr", {}, ...columns.map(cell(row))))),
-    );
-    const first = rows.length > ROWS_SHOWN
-      ? `, of which here are the first ${ROWS_SHOWN}; CSV has all` : "";
-    const number = rows.length.toLocaleString("en-US");
-    $("rows-note").textContent = `${number} rows of this view${first}.`;
-  }
-
-  const layoutOf = () => ($("plot").clientWidth < NARROW ? "paper" : "web");
 
   /** The specification of a view: layers, rows and parameters put into that of the chart. */
   function specOf({ spec, layers }, view) {
-    const known = new Set(spec.params.map(({ name }) => name));
-    const params = spec.params.map((param) =>
-      (param.name in view.params ? { ...param, value: view.params[param.name] } : param));
-    const more = Object.entries(view.params).filter(([name]) => !known.has(name))
-      .map(([name, value]) => ({ name, value }));
+    const values = Object.fromEntries(spec.params.map(({ name, value }) => [name, value]));
+    const params = Object.entries({ ...values, ...view.params });
     return {
-      ...spec, params: [...params, ...more], layer: layers[view.layer], datasets: view.datasets,
+      ...spec, params: params.map(([name, value]) => ({ name, value })),
+      layer: layers[view.layer], datasets: view.datasets,
+      description: `${view.title}. ${view.subtitle.join(" ")}`,
     };
   }
 
   /** A spec in a layout; `titled`: with the title, which the page has itself. */
   function inLayout(spec, layout, titled) {
-    const own = structuredClone(spec);
-    const { paper, [layout]: { em, narrow, width, height, padding } } = own.usermeta.looks;
-    Object.assign(own, { width, height, padding: { ...padding } });
-    if (!titled) {
-      own.padding.top = (paper.padding.top / paper.em) * em;
-      delete own.title;
-      own.layer = own.layer.filter((each) => each.mark?.style !== "subtitle");
-    }
-    for (const param of own.params) {
-      if (param.name === "em") param.value = em;
-      if (param.name === "narrow") param.value = narrow;
-    }
+    const { paper, [layout]: look } = spec.usermeta.looks;
+    const { em, narrow, width, height } = look;
+    const values = { em, narrow };
+    const params = spec.params.map(({ name, value }) => ({ name, value: values[name] ?? value }));
+    const own = structuredClone({ ...spec, params, width, height, padding: look.padding });
+    if (titled) return own;
+    own.padding.top = (paper.padding.top / paper.em) * em;
+    delete own.title;
+    own.layer = own.layer.filter((each) => each.mark?.style !== "subtitle");
     return own;
   }
+  const configOf = (layout) => themes[system.matches ? "dark" : "light"][layout];
 
-  /** Set title and setting to what the view says. */
-  function showFinding({ title, subtitle }) {
-    document.title = `${title} – ${document.querySelector(".brand span").textContent}`;
-    $("title").textContent = title;
-    $("setting").textContent = subtitle.join(" ");
-    $("plot").setAttribute("aria-label", `Chart: ${description()}`);
-    $("live").textContent = title;
-  }
-
-  async function draw(chart, mode) {
+  async function draw(chart) {
     const mine = ++turn;
     $("stage").setAttribute("aria-busy", "true");
     try {
@@ -183,9 +132,8 @@ document.addEventListener("DOMContentLoaded", async () => {
       await document.fonts.load("500 13px Inter"); // labels are measured when they are drawn
       if (mine !== turn) return;
       const view = viewOf(chart, one);
-      const spec = specOf(one, view);
-      const layout = layoutOf();
-      const config = themes[mode][layout];
+      const [spec, layout] = [specOf(one, view), layoutOf()];
+      const config = configOf(layout);
       const plot = make("div", { "aria-hidden": "true" }); // the picture around it has the name
       shown?.drawn.finalize();
       $("plot").replaceChildren(plot);
@@ -193,11 +141,11 @@ document.addEventListener("DOMContentLoaded", async () => {
       const options = { ...EMBED, config };
       const { view: drawn } = await vegaEmbed(plot, inLayout(spec, layout, false), options);
       if (mine !== turn) return drawn.finalize();
-      shown = { chart, mode, layout, drawn, one, spec, view };
+      shown = { chart, layout, drawn, one, spec, view };
       showMenus(chart, one, view);
-      showFinding(view);
-      showRows();
-      $("stage").dataset.drawn = `${chart.id} ${mode}`;
+      showText(chart, view.title, view.subtitle.join(" "));
+      $("live").textContent = view.title;
+      $("stage").dataset.drawn = `${chart.id} ${system.matches ? "dark" : "light"}`;
     } catch (error) {
       if (mine !== turn) return;
       shown = null;
@@ -209,141 +157,67 @@ document.addEventListener("DOMContentLoaded", async () => {
     }
   }
 
-  /** Report what the address asks for that is not there; what this chart lacks has a note. */
-  function showUnknown(chart) {
-    const asked = state().get("chart") ?? chart.id;
-    const lost = asked === chart.id ? [] : [["chart", asked, `unknown; shown is ${chart.id}`]];
+  /** Show the chart of the address; what it asks for that is not there is reported. */
+  function apply() {
+    const asked = state().get("chart");
+    const chart = charts.find(({ id }) => id === asked) ?? charts[0];
+    const lost = asked && asked !== chart.id
+      ? [["chart", asked, `unknown; shown is ${chart.id}`]] : [];
     for (const [name, values] of OPTIONS) {
       const value = state().get(name);
-      if (value === null || values.has(value)) continue;
-      lost.push([name, value, "in no chart of this site"]);
+      if (value !== null && !values.has(value)) {
+        lost.push([name, value, "in no chart of this site"]);
+      }
     }
     tellUnknown(["chart", ...OPTIONS.keys()], lost);
+    if (shown?.chart !== chart) showText(chart, chart.title, chart.subtitle);
+    return draw(chart);
   }
-
-  function apply() {
-    const chart = current();
-    showUnknown(chart);
-    showText(chart);
-    if (shown?.chart !== chart) {
-      $("title").textContent = chart.title;
-      $("setting").textContent = chart.subtitle;
-    }
-    return draw(chart, theme());
-  }
-
-  /** Show the chart `by` places further; the list goes round. */
-  function step(by) {
-    const next = charts.at((charts.indexOf(current()) + by) % charts.length);
-    go({ chart: next.id }, true);
-  }
-
-  /** What a screen reader says of the view. */
-  const description = () => `${$("title").textContent}. ${$("setting").textContent}`;
 
   // ---------------------------------------------------------------- saving the view
 
   /** The picture of the view with its title and subtitle, in the size of the web. */
   async function picture(kind) {
-    const { mode, spec } = shown;
-    const options = { ...EMBED, config: themes[mode].web };
-    const { view } = await vegaEmbed(make("div"), inLayout(spec, "web", true), options);
-    const drawn = kind === "svg" ? named(await view.toSVG()) : await view.toImageURL("png", 2);
+    const options = { ...EMBED, config: configOf("web") };
+    const { view } = await vegaEmbed(make("div"), inLayout(shown.spec, "web", true), options);
+    const drawn = await (kind === "svg" ? view.toSVG() : view.toImageURL("png", 2));
     view.finalize();
     return drawn;
   }
 
-  /** A picture with its name for screen readers. */
-  function named(drawn) {
-    const { documentElement } = new DOMParser().parseFromString(drawn, "image/svg+xml");
-    documentElement.setAttribute("role", "img");
-    documentElement.setAttribute("aria-label", description());
-    return new XMLSerializer().serializeToString(documentElement);
-  }
-
-  /** Rows as CSV. Text that a spreadsheet would run as a formula is quoted by an apostrophe. */
-  function csv(rows) {
+  /** The rows of the marks of a view, its longest list, as a table. */
+  function tableOf({ datasets }) {
+    const rows = Object.values(datasets).reduce((a, b) => (b.length > a.length ? b : a), []);
     const columns = Object.keys(rows[0] ?? {});
-    const text = (value) => {
-      const plain = typeof value === "string"
-        ? value.replace(new RegExp(formula, "g"), "$1'$2") : String(value ?? "");
-      return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
-    };
-    return [columns, ...rows.map((row) => columns.map((name) => row[name]))]
-      .map((line) => `${line.map(text).join(",")}\n`).join("");
+    return [columns, ...rows.map((row) => columns.map((name) => row[name]))];
   }
 
   const SAVED = {
     png: ["png", null, () => picture("png")],
     svg: ["svg", "image/svg+xml", () => picture("svg")],
-    csv: ["csv", "text/csv", async () => csv(rowsOf(shown.view))],
-    json: ["vl.json", "application/json", async () => JSON.stringify(
-      { ...shown.spec, description: description(), config: themes.light.web })],
+    csv: ["csv", "text/csv", () => csv(tableOf(shown.view), formula)],
+    json: ["vl.json", "application/json", () =>
+      JSON.stringify({ ...shown.spec, config: themes.light.web })],
   };
-
-  /** Save the view; the file's name has the chart and its choices. */
-  async function saveView(kind) {
-    if (!shown) return;
-    const [ending, type, content] = SAVED[kind];
-    const choices = valuesOf(shown.one, shown.view).values();
-    const stem = [shown.chart.id, ...choices].join("-").replace(/[^\w.]+/g, "-");
-    const saved = await content();
-    const href = type ? URL.createObjectURL(new Blob([saved], { type })) : saved;
-    make("a", { href, download: `${stem}.${ending}` }).click();
-    if (type) setTimeout(() => URL.revokeObjectURL(href), 1000);
+  for (const [kind, [ending, type, content]] of Object.entries(SAVED)) {
+    $(`view-${kind}`).addEventListener("click", async () => {
+      if (!shown) return;
+      const choices = valuesOf(shown.one, shown.view).values();
+      const stem = [shown.chart.id, ...choices].join("-").replace(/[^\w.]+/g, "-");
+      save(`${stem}.${ending}`, await content(), type);
+    });
   }
-
-  for (const kind of Object.keys(SAVED)) {
-    $(`view-${kind}`).addEventListener("click", () => saveView(kind));
-  }
-  $("copy").addEventListener("click", async () => {
-    // A page opened from a folder may be refused the clipboard; the address bar has the same.
-    const chart = current();
-    const values = shown ? [...valuesOf(shown.one, shown.view)] : [];
-    const own = values.filter(([name]) => chart.params.some((param) => param.name === name));
-    go({ chart: chart.id, ...Object.fromEntries(own) });
-    const copied = navigator.clipboard?.writeText(location.href);
-    const said = await copied?.then(() => "Copied", () => null);
-    $("copy").textContent = said ?? "The link is in the address bar";
-    setTimeout(() => { $("copy").textContent = "Copy link to this view"; }, 2000);
-  });
-
-  // ---------------------------------------------------------------- going through the charts
+  $("copy").addEventListener("click", (event) => copy(location.href, event.target));
 
   for (const link of links) {
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      go({ chart: link.dataset.chart }, true);
+      go({ chart: link.dataset.chart }, true); // the choice goes along
     });
   }
-  $("charts").addEventListener("keydown", (event) => {
-    const at = links.indexOf(document.activeElement);
-    const to = {
-      ArrowDown: at + 1, ArrowRight: at + 1, ArrowUp: at - 1, ArrowLeft: at - 1,
-      Home: 0, End: links.length - 1,
-    }[event.key];
-    if (at < 0 || to === undefined) return;
-    event.preventDefault();
-    event.stopPropagation();
-    links[Math.min(Math.max(to, 0), links.length - 1)].focus();
-  });
-  document.addEventListener("keydown", (event) => {
-    const { key, target, altKey, ctrlKey, metaKey } = event;
-    const own = target.closest("input, select, textarea, [tabindex='0'], summary");
-    if (altKey || ctrlKey || metaKey || own) return;
-    if (key === "ArrowLeft") step(-1);
-    if (key === "ArrowRight") step(1);
-  });
-  $("previous").addEventListener("click", () => step(-1));
-  $("next").addEventListener("click", () => step(1));
-  $("behind").addEventListener("toggle", showRows);
-  let resized = 0;
-  addEventListener("resize", () => {
-    clearTimeout(resized);
-    resized = setTimeout(() => {
-      if (shown && shown.layout !== layoutOf()) draw(shown.chart, shown.mode);
-    }, 150);
-  });
+  new ResizeObserver(() => { if (shown && shown.layout !== layoutOf()) apply(); })
+    .observe($("plot"));
+  system.addEventListener("change", apply);
   follow(apply);
 });

@@ -1,16 +1,15 @@
 "use strict";
-/* The pages of data and of chips: a table with filters, an order and pages, all in the address.
+/* The pages of data and of chips: a table with filters and an order, all in the address.
 
    A row of a chip opens: its numbers are loaded then. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, make, menu, state, go, tellUnknown, follow } = ROOFLINES;
-  const { si, count } = NUMBERS;
+  const { load, make, menu, state, go, tellUnknown, follow, sortHeads } = ROOFLINES;
+  const { si, count, significant, compare } = NUMBERS;
   const $ = (id) => document.getElementById(id);
   const { name: table, file } = $("table").dataset;
   const { lists, columns, facets: menus, answers, length } = await load(table, file);
   const opens = table === "chips";
-  const NUMBER = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 6 });
   const names = Object.keys(lists);
   const rows = (lists[names[0]] ?? []).map((_, i) =>
     Object.fromEntries(names.map((name) => [name, lists[name][i]])));
@@ -19,73 +18,44 @@ document.addEventListener("DOMContentLoaded", async () => {
   const shown = names.filter((name) =>
     answers.includes(name) || (name !== "outcome" && levels[name].length > 1));
   const facets = menus.filter((name) => levels[name]?.length > 1);
-  const numeric = new Set(names.filter((name) =>
-    levels[name].some((one) => typeof one === "number")));
   const about = new Map(columns.map((column) => [column.name, column]));
+  const kindOf = (name) => [
+    levels[name].some((one) => typeof one === "number") && "number",
+    answers.includes(name) && "answer",
+  ].filter(Boolean).join(" ");
 
   function text(name, row) {
     const value = row[name];
     if (value === null) return answers.includes(name) ? row.outcome : "–";
     if (typeof value !== "number") return String(value);
     const unit = about.get(name)?.unit ?? "";
-    return ["", "1"].includes(unit) ? NUMBER.format(value) : si(value, unit, 4);
+    return ["", "1"].includes(unit) ? significant(value, 6) : si(value, unit, 4);
   }
   for (const row of rows) row.found = shown.map((name) => text(name, row)).join(" ").toLowerCase();
 
-  const order = () => /^(.*)\.(up|down)$/.exec(state().get("sort") ?? "") ?? [];
   const has = (name) => levels[name].some((level) => String(level) === state().get(name));
+  const sort = () => state().get("sort") ?? "";
 
   function filtered() {
     const words = (state().get("find") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
     const wanted = facets.filter((name) => state().has(name) && has(name));
     const found = rows.filter((row) => words.every((word) => row.found.includes(word))
       && wanted.every((name) => String(row[name]) === state().get(name)));
-    const [, by, way] = order();
-    if (!names.includes(by)) return found;
-    return found.sort((a, b) => {
-      const [x, y] = [a[by], b[by]];
-      if (x === null || y === null) return (x === null) - (y === null);
-      const sign = way === "down" ? -1 : 1;
-      return sign * (numeric.has(by) ? x - y : x.localeCompare(y, "en", { numeric: true }));
-    });
+    const [, down, by] = /^(-?)(.*)$/.exec(sort());
+    return names.includes(by) ? found.sort((a, b) => compare(a[by], b[by], down)) : found;
   }
 
-  function showHead() {
-    const [, by, way] = order();
-    const focused = document.activeElement?.dataset?.sort;
-    $("head").replaceChildren(...shown.map((name) => {
-      const turned = by !== name ? "none" : way === "down" ? "descending" : "ascending";
-      const next = by !== name ? `${name}.up` : way === "up" ? `${name}.down` : null;
-      const title = about.get(name)?.meaning ?? name;
-      const onclick = () => go({ sort: next, page: null });
-      return make("th", { scope: "col", "aria-sort": turned, class: numeric.has(name) && "number" },
-        make("button", { type: "button", "data-sort": name, title, onclick }, name));
-    }));
-    if (focused) $("head").querySelector(`[data-sort="${CSS.escape(focused)}"]`)?.focus();
-  }
-
-  /** Show a page of rows; the buttons lead to the others. */
+  /** Show the first rows that fit; menus and words find the others. */
   function showRows(found) {
-    const pages = Math.max(1, Math.ceil(found.length / length));
-    const asked = Number.parseInt(state().get("page"), 10) || 1;
-    const page = Math.min(Math.max(asked, 1), pages);
-    $("page").textContent = `Page ${page} of ${pages}`;
-    const buttons = { first: null, previous: page - 1, next: page + 1, last: pages };
-    for (const [id, to] of Object.entries(buttons)) {
-      $(id).disabled = ["first", "previous"].includes(id) ? page === 1 : page === pages;
-      $(id).hidden = pages === 1;
-      $(id).onclick = () => go({ page: to });
-    }
     const focused = document.activeElement?.dataset?.opens;
-    const kind = (name) =>
-      [numeric.has(name) && "number", answers.includes(name) && "answer"].filter(Boolean).join(" ");
     const cell = (name, row) => (opens && name === "chip" ? opener(row.chip)
-      : make("td", { class: kind(name) }, text(name, row)));
-    $("body").replaceChildren(...found.slice((page - 1) * length, page * length).map((row) =>
+      : make("td", { class: kindOf(name) }, text(name, row)));
+    $("body").replaceChildren(...found.slice(0, length).map((row) =>
       make("tr", {}, ...shown.map((name) => cell(name, row)))));
     if (focused) $("body").querySelector(`[data-opens="${CSS.escape(focused)}"]`)?.focus();
     $("empty").hidden = found.length > 0;
-    $("count").textContent = `${count(found.length)} of ${count(rows.length)} rows.`;
+    const first = found.length > length ? ` Shown are the first ${count(length)}.` : "";
+    $("count").textContent = `${count(found.length)} of ${count(rows.length)} rows.${first}`;
   }
 
   function showMenus() {
@@ -93,10 +63,8 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("controls").replaceChildren(...facets.map((name) => {
       const options = levels[name].map((level) => [String(level), String(level ?? "none")]);
       const value = has(name) ? state().get(name) : "";
-      const take = (chosen) => go({ [name]: chosen || null, page: null });
-      const control = menu(name, [["", "all"], ...options], value, take);
-      control.dataset.param = name;
-      return control;
+      const take = (chosen) => go({ [name]: chosen || null });
+      return menu(name, name, [["", "all"], ...options], value, take);
     }));
     $("controls").querySelector(`[data-param="${focused}"] select`)?.focus();
   }
@@ -150,19 +118,20 @@ document.addEventListener("DOMContentLoaded", async () => {
   follow(async () => {
     showMenus();
     if (document.activeElement !== $("find")) $("find").value = state().get("find") ?? "";
-    showHead();
+    $("head").replaceChildren(...sortHeads(sort(), shown.map((name) =>
+      [name, name, about.get(name)?.meaning ?? name, kindOf(name)])));
     showRows(filtered());
     const lost = facets.filter((name) => state().has(name) && !has(name))
       .map((name) => [name, state().get(name), "not in this table; shown is all of it"]);
     if (opens && state().has("chip") && !has("chip")) {
       lost.push(["chip", state().get("chip"), "no chip of this site"]);
     }
-    if (state().has("sort") && !names.includes(order()[1])) {
-      lost.push(["sort", state().get("sort"), "no column of this table"]);
+    if (sort() && !names.includes(sort().replace(/^-/, ""))) {
+      lost.push(["sort", sort(), "no column of this table"]);
     }
-    tellUnknown([...facets, "find", "sort", "page"], lost);
+    tellUnknown([...facets, "find", "sort", ...(opens ? ["chip"] : [])], lost);
     await showChip();
     $("table").dataset.drawn = location.hash;
   });
-  $("find").addEventListener("input", () => go({ find: $("find").value || null, page: null }));
+  $("find").addEventListener("input", () => go({ find: $("find").value || null }));
 });

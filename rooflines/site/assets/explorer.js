@@ -7,12 +7,11 @@ const EXPLORER = (() => {
     MATMUL, MODEL, NAMES, OWN, TABS, MOST_CHIPS, MOST_SIZE, MOST_N, read, whole, numberOf, sellerOf,
     altered, answering, rowOf, commandOf,
   } = STATE;
-  const { make, state, go, follow, load, soon, tellUnknown, onEntered } = ROOFLINES;
+  const { make, state, go, follow, load, soon, tellUnknown, onEntered, save, csv, copy } = ROOFLINES;
   const { colourOf } = PICTURES;
   const $ = (id) => document.getElementById(id);
   const PER_OCTAVE = 4; // steps of a slider in a factor of two
   const QUIET = 700; // after the last change until the answer is read out [ms]
-  const SHORT_WAIT = 1500; // how long a button says what it did [ms]
   const SPLITS = {
     none: "none", "contracting/all-reduce": "rows of w, all-reduce",
     "contracting/reduce-scatter": "rows of w, reduce-scatter", column: "columns of w",
@@ -259,7 +258,7 @@ const EXPLORER = (() => {
     tellUnknown(NAMES, of.lost);
     showVerdict(of, rows);
     PICTURES.draw(of, rows, pick);
-    shownTable = TABLES.showChips($("chips-table"), of, [...rows, ...more], { go, toggle });
+    shownTable = TABLES.showChips($("chips-table"), of, [...rows, ...more], toggle);
     $("prices").textContent = of.seller ? `Prices: ${of.seller}, on demand.` : "";
     $("all").textContent = of.all ? "Chosen chips only" : "All chips";
     showOwn(of);
@@ -316,11 +315,6 @@ const EXPLORER = (() => {
 
   // ---------------------------------------------------------------- taking along
 
-  function save(name, content) {
-    const link = make("a", { href: URL.createObjectURL(content), download: name });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), SHORT_WAIT);
-  }
   const pictures = () => [...document.querySelectorAll(".plot svg")];
   function savePng(picture, name) {
     const { width, height } = picture.viewBox.baseVal;
@@ -330,28 +324,19 @@ const EXPLORER = (() => {
       context.fillStyle = getComputedStyle(document.body).backgroundColor;
       context.fillRect(0, 0, canvas.width, canvas.height);
       context.drawImage(image, 0, 0, canvas.width, canvas.height);
-      canvas.toBlob((blob) => save(name, blob));
+      save(name, canvas.toDataURL());
     };
     const text = SVG.standalone(picture).replace("100%", String(width));
     image.src = `data:image/svg+xml,${encodeURIComponent(text)}`;
   }
-  async function copy(text, button) {
-    const before = button.textContent;
-    const done = await navigator.clipboard?.writeText(text).then(() => true, () => false);
-    button.textContent = done ? "Copied" : "Select and press Ctrl+C";
-    setTimeout(() => { button.textContent = before; }, SHORT_WAIT);
-  }
-
   function buildSaving() {
     const click = (id, act) => $(id).addEventListener("click", (event) => act(event.target));
     click("copy-link", (button) => copy(location.href, button));
     click("copy-command", (button) => copy($("command").textContent, button));
     click("save-png", () => pictures().forEach((one, i) => savePng(one, `rooflines-${i + 1}.png`)));
     click("save-svg", () => pictures().forEach((one, i) =>
-      save(`rooflines-${i + 1}.svg`, new Blob([SVG.standalone(one)], { type: "image/svg+xml" }))));
-    const cell = (text) => `"${text.replaceAll('"', '""').replace(/^(?=[=+@])/, "'")}"`;
-    click("save-csv", () => save("rooflines.csv", new Blob(
-      [shownTable.map((row) => row.map(cell).join()).join("\n")], { type: "text/csv" })));
+      save(`rooflines-${i + 1}.svg`, SVG.standalone(one), "image/svg+xml")));
+    click("save-csv", () => save("rooflines.csv", csv(shownTable, data.formula), "text/csv"));
   }
 
   document.addEventListener("DOMContentLoaded", async () => {

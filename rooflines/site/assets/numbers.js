@@ -34,6 +34,14 @@ const NUMBERS = (() => {
     return high;
   }
 
+  /** The order of two values: numbers or texts, downward or not; none comes last. */
+  function compare(a, b, down) {
+    if (a === null || b === null) return (a === null) - (b === null);
+    const order = typeof a === "string"
+      ? a.localeCompare(b, "en", { numeric: true }) : a === b ? 0 : a - b;
+    return down ? -order : order;
+  }
+
   function significant(value, digits = 3) {
     if (!value) return "0";
     const places = digits - 1 - Math.floor(Math.log10(Math.abs(value)));
@@ -67,6 +75,6 @@ const NUMBERS = (() => {
 
   return {
     SLACK, upward, downward, rational, sum, polynomial, firstWhole, significant, si, seconds, count,
-    percent, short, bytes, money, several, listed,
+    compare, percent, short, bytes, money, several, listed,
   };
 })();

@@ -2,12 +2,12 @@
 /* The table of chips of a state, and the tables of its tabs. */
 
 const TABLES = (() => {
-  const { significant, seconds, count, percent, short, bytes, money } = NUMBERS;
+  const { significant, seconds, count, percent, short, bytes, money, compare } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
   const { CALIBRATED, MATMUL, sideOf, stepOf, modelRow } = STATE;
   const { cannot } = SENTENCES;
   const { octaves, colourOf } = PICTURES;
-  const { make } = ROOFLINES;
+  const { make, sortHeads } = ROOFLINES;
   const DTYPES = [
     "bf16", "fp8-out-bf16", "int8", "mxfp4", "nvfp4", "w8a16", "w-fp8-x-bf16", "w4a16",
   ];
@@ -77,26 +77,13 @@ const TABLES = (() => {
     const column = list.find((one) => one.key === key);
     if (!column) return rows;
     const value = (row) => (row.lack ? null : column.value(row) ?? null);
-    const order = (a, b) =>
-      (typeof a === "string" ? a.localeCompare(b) : a === b ? 0 : a - b) * (down ? -1 : 1);
-    return [...rows].sort((a, b) => {
-      const [left, right] = [value(a), value(b)];
-      return (left === null) - (right === null) || (left === null ? 0 : order(left, right));
-    });
+    return [...rows].sort((a, b) => compare(value(a), value(b), down));
   }
 
   /** Show rows of chips; returns the same as lists of text, for CSV. */
-  function showChips(into, now, rows, { go, toggle }) {
+  function showChips(into, now, rows, toggle) {
     const list = columns(now);
-    const head = list.map(({ key, head: text, meaning }) => {
-      const [up, down] = [now.sort === key, now.sort === `-${key}`];
-      const next = up ? `-${key}` : down ? null : key;
-      const arrow = up ? " ↑" : down ? " ↓" : "";
-      const order = up ? "ascending" : down ? "descending" : null;
-      const onclick = () => go({ sort: next });
-      return make("th", { scope: "col", class: "number", "aria-sort": order },
-        make("button", { type: "button", title: meaning, onclick }, text + arrow));
-    });
+    const head = sortHeads(now.sort, list.map((one) => [one.key, one.head, one.meaning, "number"]));
     const shown = sorted(now, rows, list);
     const body = shown.map((row) => {
       const { chip } = row;
