@@ -11,7 +11,8 @@ from rooflines.catalogue.measured import BOUND, STEP, measured_quantiles
 from rooflines.charts.kit.text import chip_label
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
-from rooflines.site.explorer import FIRST_CHIPS, SOFTWARE
+from rooflines.site.explorer import FIRST_CHIPS
+from rooflines.site.fits import SOFTWARE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,17 +15,13 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.spreadsheet import FORMULA
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.measured import SHORTEST_LONG, measured_quantiles
-from rooflines.charts.kit.chip_colours import chip_order, shades
-from rooflines.charts.kit.text import chip_label, part_name
-from rooflines.charts.kit.themes import theme
 from rooflines.fits.entries import joined_calibrations, shipped_calibrations
-from rooflines.model.operation import MATRIX, NAMED
 from rooflines.models.layers import layers_of
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import model_named
 from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.site.fits import OWN
-from rooflines.site.formulas import formulas
+from rooflines.site.fits import SOFTWARE, fits
+from rooflines.site.matmuls import matmul_data
 from rooflines.site.steps import step_data
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.recipes import fits_of, shape_recipe, sweep_of
@@ -42,9 +38,6 @@ if TYPE_CHECKING:
 
 MATMULS = "explorer"
 """The name of the data of matmuls."""
-
-MATMUL = next(iter(NAMED))
-"""The operation of the page."""
 
 MODELS = (
     *("gpt-oss-120b", "deepseek-v3.2", "qwen3.5-397b-a17b", "llama-3.1-70b", "llama-3.1-8b"),
@@ -94,9 +87,6 @@ OF_ONE = ("steps", "kernels", "estimates", "extents")
 MATCHED = ("trtllm", "nccl")
 """Software whose calibrations give the estimates of steps."""
 
-SOFTWARE = {"trtllm": "TensorRT-LLM", "sglang": "SGLang", "vllm": "vLLM", "nccl": "NCCL"}
-"""Names of software in sentences."""
-
 MOST_OWN = 8
 """Models of a config that the page has besides its own, and chips [1]."""
 
@@ -141,22 +131,12 @@ def explorer_files(
 def _matmuls(
     chips: Mapping[str, Chip], calibrations: Calibrations, models: Mapping[str, Model]
 ) -> JSON:
-    """Coefficients of a matmul, chips, layers of models, and quantiles of timings."""
-    found = formulas(chips, dtype_entries(), (), calibrations)
-    (matmul,) = (each for each in found["operations"] if each["name"] == MATMUL)
-    listed = [_listed(each, chips[each["id"]], found["networks"]) for each in found["chips"]]
-    able = [each for each in listed if each["memory"] and each["peaks"]]
-    ids = {each["id"] for each in able}
+    """A matmul on chips, layers of models, and quantiles of timings."""
+    found = matmul_data(chips, dtype_entries())
     return {
-        "resources": found["resources"],
-        "works": matmul["shardings"],
-        "dtypes": [
-            each for each in found["dtypes"] if any(each["compute"] in one["peaks"] for one in able)
-        ],
-        "networks": found["networks"],
-        "chips": able,
+        **found,
         "first": FIRST_CHIPS,
-        "fits": {chip: _first_fits(of) for chip, of in found["fits"].items() if chip in ids},
+        "fits": fits({each["id"]: chips[each["id"]] for each in found["chips"]}, calibrations),
         "layers": [
             [model, layer, *sizes]
             for model, of in models.items()
@@ -165,49 +145,6 @@ def _matmuls(
         "software": SOFTWARE,
         "measured": _measured(),
         "formula": FORMULA,
-    }
-
-
-def _first_fits(of: JSON) -> JSON:
-    """The first fit of a chip in each compute dtype: its own, then in the order of `SOFTWARE`.
-
-    Software that the package has no name for counts last; its variants of an engine do not.
-    """
-    plain = [name for name in of if name.partition("-")[0] not in SOFTWARE or name in SOFTWARE]
-    order = {name: place for place, name in enumerate((OWN, *SOFTWARE))}
-    kept: dict[str, JSON] = {}
-    computed: set[str] = set()
-    for name in sorted(plain, key=lambda name: order.get(name, len(order))):
-        new = {
-            dtype: fit for dtype, fit in of[name].get(MATRIX, {}).items() if dtype not in computed
-        }
-        if new:
-            kept[name] = new
-            computed |= new.keys()
-    return kept
-
-
-def _listed(each: JSON, entry: Chip, networks: Sequence[JSON]) -> JSON:
-    """A chip of `formulas` with its short name, colours and prices, and its first network."""
-    colours = []
-    for dark in (False, True):
-        order = shades(theme(dark=dark).ink, dark=dark)
-        colours.append(order[chip_order({each["id"]: entry.vendor}).index(each["id"]) % len(order)])
-    prices = [[price.usd_per_hour, price.provider, price.date] for price in entry.prices or ()]
-    network = each["networks"][0] if each["networks"] else None
-    return {
-        "id": each["id"],
-        "short": chip_label(each["id"]),
-        "name": each["name"],
-        "vendor": each["vendor"],
-        "variant": entry.base is not None,
-        "colours": colours,
-        "peaks": each["units"].get(MATRIX, {}),
-        "memory": each["memory"],
-        "reached": each["reached"],
-        "network": network,
-        "link": None if network is None else part_name(networks[network]["name"]),
-        "prices": prices,
     }
 
 
@@ -270,7 +207,7 @@ def _steps_of(sweep: ModelSweep) -> JSON:
     """The steps of a sweep, in the form of the page."""
     of = step_data(sweep)
     return {
-        **{key: of[key] for key in ("bounds", "phases", "splits", "machines")},
+        **{key: of[key] for key in ("phases", "splits", "machines")},
         "formats": {
             name: each if isinstance(each, str) else ",".join(f"{a}={b}" for a, b in each.items())
             for name, each in FORMATS.items()

@@ -16,7 +16,8 @@ from rooflines.fits.choice import CalibrationChoice
 from rooflines.fits.collective_form import protocols, ring_steps
 from rooflines.fits.form import common, pieces
 from rooflines.model.network import PAIR, PASSES, Route
-from rooflines.site.rationals import coefficients, plain
+from rooflines.model.operation import MATRIX
+from rooflines.site.coefficients import Terms, over_chips, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,61 +31,69 @@ if TYPE_CHECKING:
 OWN = "own"
 """The name of the calibration in a chip's entry, among those of software."""
 
+SOFTWARE = {"trtllm": "TensorRT-LLM", "sglang": "SGLang", "vllm": "vLLM", "nccl": "NCCL"}
+"""Software of estimates, the preferred one first, and its names in sentences."""
+
 CHIPS = (PAIR, PAIR + 1, PAIR + 2)
 """Numbers of chips that determine the steps of a collective [1]."""
 
 
 def fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
-    """The calibrations of chips.
+    """The first calibration of chips in each compute dtype: their own, then that of `SOFTWARE`.
+
+    Software that the package has no name for counts last; its variants of an engine do not.
 
     Args:
         chips: Entries by id.
         calibrations: By chip and software.
 
     Returns:
-        By chip, software, unit and compute dtype: the `tile`, what is `common`, the `pieces`, the
-        `bands`, the `contents` of its timings, and the collectives `sent` over the first
+        By chip and compute dtype: the `software`, the `tile`, what is `common`, the `pieces`, the
+        `bands`, and the collectives `sent` over the first
         interconnect. A collective that the software has no fit of is that of the first other
         software that has.
     """
-    found: dict[str, JSON] = {}
+    order = {name: place for place, name in enumerate(SOFTWARE)}
+    named = [
+        name
+        for name in calibrations.softwares
+        if name in SOFTWARE or name.partition("-")[0] not in SOFTWARE
+    ]
+    named.sort(key=lambda name: order.get(name, len(order)))
+    found: dict[str, dict[str, JSON]] = {}
     for chip, entry in chips.items():
-        by_software: dict[str, JSON] = {}
-        for software in (OWN, *calibrations.softwares):
+        for software in (OWN, *named):
             others = [name for name in calibrations.softwares if name != software]
-            softwares = [] if software == OWN else [software, *others]
-            by_unit: dict[str, JSON] = {}
-            for unit, peaks in entry.units.items():
-                network = tuple(entry.networks)[:1]
-                choice = CalibrationChoice(
-                    calibrations, softwares, chip, entry, unit, MAIN_MEMORY, network
-                )
-                named = choice if software == OWN else replace(choice, softwares=[software])
-                of = {compute: _fit(choice, compute) for compute in peaks if named.fit(compute)}
-                if of:
-                    by_unit[unit] = of
-            if by_unit:
-                by_software[software] = by_unit
-        if by_software:
-            found[chip] = by_software
+            choice = CalibrationChoice(
+                calibrations,
+                [] if software == OWN else [software, *others],
+                chip,
+                entry,
+                MATRIX,
+                MAIN_MEMORY,
+                tuple(entry.networks)[:1],
+            )
+            own = choice if software == OWN else replace(choice, softwares=[software])
+            for compute in entry.units.get(MATRIX, {}):
+                if compute not in found.get(chip, {}) and own.fit(compute):
+                    fit = {"software": software, **_fit(choice, compute)}
+                    found.setdefault(chip, {})[compute] = fit
     return found
 
 
-def _fit(choice: CalibrationChoice, compute: str) -> JSON | None:
-    """The calibration of a chip in a compute dtype; None without."""
+def _fit(choice: CalibrationChoice, compute: str) -> JSON:
+    """The calibration of a chip in a compute dtype, which it has."""
     fit = choice.fit(compute)
     if fit is None:
-        return None
+        raise LookupError(compute)
     numbers = fit.numbers
     return {
         "tile": numbers.tile,
         "common": _affine(common(numbers)),
         "pieces": [[piece.bound, _affine(piece)] for piece in pieces(numbers)],
         "bands": fit.bands,
-        "contents": choice.contents([compute]),
         "sent": {
             kind: {
-                "software": choice.collective_software(kind),
                 "protocols": [_affine(each) for each in protocols(of.collective)],
                 "waits": _waits(choice.entry, of.collective, kind),
                 "bands": of.bands,
@@ -95,16 +104,16 @@ def _fit(choice: CalibrationChoice, compute: str) -> JSON | None:
     }
 
 
-def _affine(affine: Affine) -> dict[str, int | str]:
+def _affine(affine: Affine) -> Terms:
     """The factors of quantities, and the constant without a name [s]."""
     factors = {**affine.per, "": affine.constant_s}
     return {name: plain(Fraction(factor)) for name, factor in factors.items() if factor}
 
 
-def _waits(entry: Chip, numbers: CollectiveNumbers, kind: str) -> list[int | str]:
-    """N times the time of the steps of a collective, as a polynomial in the number of chips N."""
+def _waits(entry: Chip, numbers: CollectiveNumbers, kind: str) -> Terms:
+    """The time of the steps of a collective, by the number of chips [s]."""
     link = next(iter(entry.networks.values())).exact
     routes = [Route((link,), (n,)) for n in CHIPS]
     seconds = [Fraction(numbers.hop_s) * ring_steps(route, kind) for route in routes]
     points = [(n, n * each) for n, each in zip(CHIPS, seconds, strict=True)]
-    return coefficients(interpolated(points))
+    return over_chips(interpolated(points))

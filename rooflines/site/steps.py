@@ -9,7 +9,6 @@ exponential in the tokens, through values of `models.groups`.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -19,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from rooflines.critical.chips import interpolated
 from rooflines.model.network import axes_text
 from rooflines.model.poly import TOUCHED, constant
-from rooflines.model.resources import RESOURCES, levels_of, math_rate, memory_rate, target_of
+from rooflines.model.resources import levels_of, math_rate, memory_rate, target_of
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
 from rooflines.models.shape import PREFILL
-from rooflines.site.rationals import coefficients, plain
+from rooflines.site.coefficients import Pool, Terms, coefficients, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.steps import ModelSweep
     from rooflines.sweep.steps import StepCase as Case
 
-WORKS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes")
-"""The works of a kernel, besides what it sends."""
-
 SAMPLES = 3
 """Values that determine a polynomial of degree 2 [1]."""
 
@@ -48,22 +44,6 @@ Machines = dict[tuple[str, str, str | None], dict[str, Any]]
 
 Pieces = list[tuple[int, list[int | str]]]
 """The first number of every piece, and the coefficients of its polynomial."""
-
-
-class Pool:
-    """Distinct values with an index each: many cases have the same kernels."""
-
-    def __init__(self) -> None:
-        self._indices: dict[str, int] = {}
-
-    def index(self, value: JSON) -> int:
-        """The index of a value."""
-        return self._indices.setdefault(json.dumps(value), len(self._indices))
-
-    @property
-    def values(self) -> list[JSON]:
-        """The values, in the order of their indices."""
-        return [json.loads(text) for text in self._indices]
 
 
 def step_data(sweep: ModelSweep) -> JSON:
@@ -84,7 +64,6 @@ def step_data(sweep: ModelSweep) -> JSON:
         "phases": list(sweep.config.phase),
         "splits": [{"name": s.name, "chips": s.chips, "dp": s.dp} for s in sweep.config.splits],
         "machines": list(machines.values()),
-        "bounds": [resource.bound for resource in RESOURCES],
         "skipped": [
             {name: value for name, value in vars(skipped).items() if value is not None}
             for skipped in sweep.skipped
@@ -124,7 +103,7 @@ def _model(sweep: ModelSweep, cases: Sequence[Case], machines: Machines) -> JSON
                 **_footprint(case),
             }
         place = case.chip, case.memory, case.network
-        machine = machines.setdefault(place, _machine(sweep, case))
+        machine = machines.setdefault(place, _machine(case))
         _add_rates(machine, case)
         index = list(machines).index(place)
         steps[key]["on"][index] = _estimates(case, estimates)
@@ -147,19 +126,23 @@ def _new_tokens(sweep: ModelSweep, phase: str) -> Sequence[int | None]:
 
 def _kernel(kernel: Kernel) -> JSON:
     """The works of one layer of a kernel on one chip, by extents."""
-    works = {work: _terms(kernel.work(work)) for work in WORKS if kernel.work(work)}
+    works = {
+        "math": kernel.work("flops"),
+        "memory": kernel.work("weight_bytes") + kernel.work("cache_bytes"),
+        "activation": kernel.work("activation_bytes"),
+    }
     sends = [[_kind(sent), _terms(sent.payload)] for sent in kernel.transfers]
     return {
         "name": kernel.name,
         "count": kernel.count,
         "compute": kernel.compute,
-        "works": works,
+        "works": {name: _terms(poly) for name, poly in works.items() if poly},
         "sends": sends,
         "touched": _touched(kernel),
     }
 
 
-def _terms(poly: Poly) -> dict[str, int | str]:
+def _terms(poly: Poly) -> Terms:
     """Coefficients by product of extents; rows in spans count as rows."""
     found = {}
     for product, coefficient in poly.coefficients.items():
@@ -258,14 +241,11 @@ def _pieces(of: Callable[[int], Fraction], turns: Iterable[int], end: int | None
     return found
 
 
-def _machine(sweep: ModelSweep, case: Case) -> dict[str, Any]:
-    """A chip with memory level and network; rates are added for each case."""
+def _machine(case: Case) -> dict[str, Any]:
+    """A chip; rates are added for each case."""
     capacity = case.machine.level.capacity_bytes
     return {
         "chip": case.chip,
-        "name": sweep.chips[case.chip].name or case.chip,
-        "memory": case.memory,
-        "network": case.network,
         "capacity": None if capacity is None else plain(capacity),
         "rates": {},
         "sends": {},

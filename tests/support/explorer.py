@@ -30,13 +30,12 @@ NUMBERS = """() => EXPLORER.answers().map((row) => row.lack ? { lack: row.lack }
   chip: row.chip.id, time: row.time, bound: row.bound, share: row.share, fits: row.fits,
   wider: row.wider, all: row.all.outcome === "never" ? null : row.all.size,
   most: row.most ? (row.most.outcome === "never" ? null : row.most.size) : row.footprint.most,
-  lower: row.nominal ? row.nominal.lower : row.answer.lower,
-  footprint: row.nominal ? row.nominal.footprint : row.footprint.weights + row.footprint.caches,
+  lower: row.answer.lower, footprint: row.footprint.bytes,
   band: row.estimate?.band ?? null, rate: row.rate ?? null,
   saturates: row.saturates?.size ?? null,
-  sent: row.nominal ? row.nominal.times.network : row.answer.parts[2],
+  sent: row.answer.parts[2],
   label: row.chip.short, off: row.off, limit: row.all.outcome === "never" ? row.all.limit : null,
-  binds: (row.estimate ?? row.nominal ?? row.answer).bound,
+  binds: row.bound ?? row.answer.bound,
 })"""
 """What the page has of each chip."""
 

@@ -1,151 +1,37 @@
 "use strict";
-/* A matmul on a chip, and a step of a model on chips. No page is needed.
+/* Kernels on a chip: a matmul is one, a step of a model several. No page is needed.
 
-   No formula of the model is here: works, rates and calibrations are polynomials and factors of the
-   data, evaluated in doubles. */
+   No formula of the model is here: works, rates and calibrations are sums of products of the data,
+   evaluated in doubles. A time is a line in B: its slope, and what it is at B = 0. A kernel has
+   `math` and `memory` as lines [s], seconds for each `expert` that is touched, what `activation`
+   adds, and what it `sends`: by collective and level a line and the least time of its hops. */
 
 const ANSWERS = (() => {
   const { SLACK, upward, downward, rational, sum, polynomial, firstWhole } = NUMBERS;
   const [FOUND, ALWAYS, NEVER] = ["found", "always", "never"];
   const PLATEAU = 0.9; // share of what large sizes attain by estimate
   const LARGEST = 2 ** 53;
+  const MANY = 2 ** 30; // tiles from which on an estimate is a line
   const LONGEST = 2 ** 26; // context that is looked at
 
-  /** The outcome of a whole size: from the least on, or from a larger one. */
-  const outcomeOf = (size, least, more) =>
-    size === least ? { outcome: ALWAYS, size, ...more } : { outcome: FOUND, size, ...more };
+  // ---------------------------------------------------------------- sums of products
 
-  // ---------------------------------------------------------------- a matmul
+  /** A sum of products of extents, apart by the first of `axes` that a product has; last the rest.
 
-  /** A work of one chip [FLOP or byte] as [slope, constant] along `axis`, or without one its value.
-
-      `side` has the chip's rates, the split and the bytes of an element of each operand. */
-  function work({ scheme, n, each }, name, sizes, axis = null) {
-    let [slope, constant] = [0, 0];
-    for (const [operand, dims, coefficients] of scheme.works[name]) {
-      const one = (polynomial(coefficients, n) / n) * (operand ? each[operand] : 1);
-      const value = dims.reduce((all, dim) => (dim === axis ? all : all * sizes[dim]), one);
-      if (axis && dims.includes(axis)) slope += value;
-      else constant += value;
-    }
-    return axis ? [slope, constant] : constant;
-  }
-
-  /** For each resource the lines along `axis` of which the largest is its time: bound, [a, b]. */
-  function lines(side, axis, sizes) {
-    const of = (name, perSecond) => work(side, name, sizes, axis).map((value) => value / perSecond);
-    const found = [
-      ["compute", ...of("flops", side.peak)],
-      ["memory", ...of("memory_bytes", side.memory)],
-    ];
-    for (const { seconds, latency } of side.sent) {
-      found.push(["network", ...of("network_bytes", 1 / seconds)], ["network", 0, latency]);
+      `at` gives the other extents. */
+  function along(terms, at, ...axes) {
+    const found = [...axes, ""].map(() => 0);
+    for (const [product, factor] of Object.entries(terms ?? {})) {
+      const names = product.split(" ").filter(Boolean);
+      const axis = axes.find((one) => names.includes(one));
+      const others = names.filter((name) => name !== axis);
+      found[axis ? axes.indexOf(axis) : axes.length] +=
+        others.reduce((all, name) => all * at(name), rational(factor));
     }
     return found;
   }
-
-  /** The times at sizes, and what follows from them. */
-  function matmul(side, sizes = side.sizes) {
-    const flops = work(side, "flops", sizes);
-    const moved = work(side, "memory_bytes", sizes);
-    const payload = work(side, "network_bytes", sizes);
-    const sent = side.sent.map(({ seconds, latency }) => Math.max(payload * seconds, latency));
-    const times = {
-      compute: flops / side.peak, memory: moved / side.memory, network: Math.max(0, ...sent),
-    };
-    const lower = Math.max(...Object.values(times));
-    const bound = Object.keys(times).find((name) => times[name] >= lower * (1 - SLACK));
-    const footprint = work(side, "footprint_bytes", sizes);
-    return {
-      flops, times, lower, bound, footprint, attained: flops / lower,
-      share: flops / lower / side.nominal, intensity: flops / moved,
-      fits: side.capacity ? footprint <= side.capacity : null,
-    };
-  }
-
-  /** From which size on the math takes longest, for a share of the peak.
-
-      Never: `limit` grows as fast as the math, and the share of the peak tends to `tends`. */
-  function critical(side, axis, share = 1, sizes = side.sizes) {
-    const [[, slope, constant], ...others] = lines(side, axis, sizes);
-    const [gain, start] = [slope / share, constant / share];
-    const ahead = others.filter(([, a, b]) =>
-      gain < a * (1 + SLACK) && (gain < a * (1 - SLACK) || start < b * (1 - SLACK)));
-    if (ahead.length) {
-      const [limit, most] = ahead.reduce((a, b) => (b[1] > a[1] ? b : a));
-      return { outcome: NEVER, limit, tends: slope / most };
-    }
-    let [least, limit] = [1, null];
-    for (const [bound, a, b] of others) {
-      const from = start >= b ? 0 : (b - start) / (gain - a);
-      if (from > least) [least, limit] = [from, bound];
-    }
-    return outcomeOf(Math.max(1, upward(least)), 1, { limit });
-  }
-
-  /** The nominal quantities that calibrations weigh, as `work` gives them. */
-  function amounts(side, sizes, counted, axis = null) {
-    const of = (name, perSecond, at = sizes) => {
-      const found = work(side, name, at, axis);
-      return axis ? found.map((value) => value / perSecond) : found / perSecond;
-    };
-    const slowest = Math.max(0, ...side.sent.map((one) => one.seconds)) * side.reached;
-    return {
-      "": axis ? [0, 1] : 1,
-      math: of("flops", side.nominal, counted), memory: of("memory_bytes", side.nominalMemory),
-      x: of("x", side.nominalMemory), out: of("out", side.nominalMemory), depth: of("depth", 1),
-      network: of("network_bytes", slowest ? 1 / slowest : Infinity),
-    };
-  }
-  const fittedOf = ({ fit, sent, scheme }) => (sent.length ? fit.sent[scheme.collective] : null);
-  const spanOf = ({ fit, scheme, n }) => (fit.tile > 1 ? fit.tile * polynomial(scheme.rows, n) : 1);
-
-  /** The calibrated time: what is common, and the largest piece; null without a calibration. */
-  function estimate(side, sizes = side.sizes) {
-    const { fit, n } = side;
-    if (!fit) return null;
-    const span = spanOf(side);
-    const all = amounts(side, sizes, { ...sizes, B: upward(sizes.B / span) * span });
-    const weighed = (affine) =>
-      sum(Object.entries(affine).map(([name, factor]) => rational(factor) * all[name]));
-    const fitted = fittedOf(side);
-    const pieces = fit.pieces.flatMap(([bound, affine]) => {
-      if (bound !== "network") return [[bound, weighed(affine)]];
-      if (!side.sent.length) return [];
-      if (!fitted) {
-        return [[bound, Math.max(weighed(affine), ...side.sent.map((one) => one.typical))]];
-      }
-      const waits = polynomial(fitted.waits, n) / n;
-      return [[bound, Math.min(...fitted.protocols.map(weighed)) + waits]];
-    });
-    const [bound, top] = pieces.reduce((a, b) => (b[1] > a[1] ? b : a));
-    const time = weighed(fit.common) + top;
-    const band = (fitted ?? fit).bands[bound];
-    return { time, bound, band: band ? band.map((share) => share * time) : null };
-  }
-
-  /** From which B on the estimate attains `PLATEAU` of the rate that it tends to. */
-  function saturates(side) {
-    const { fit } = side;
-    const slopes = amounts(side, side.sizes, side.sizes, "B");
-    const slope = (affine) =>
-      sum(Object.entries(affine).map(([name, factor]) => rational(factor) * slopes[name][0]));
-    const fitted = fittedOf(side);
-    const tops = fit.pieces.map(([bound, affine]) => {
-      if (bound !== "network") return slope(affine);
-      if (!side.sent.length) return 0;
-      return fitted ? Math.min(...fitted.protocols.map(slope)) : slope(affine);
-    });
-    const each = slope(fit.common) + Math.max(...tops);
-    const holds = (B) =>
-      estimate(side, { ...side.sizes, B }).time * PLATEAU <= each * B * (1 + SLACK);
-    const span = spanOf(side); // within a tile it gets easier, from one to the next harder
-    const tile = firstWhole(1, Math.floor(LARGEST / span), (tiles) => holds(tiles * span));
-    const size = tile && firstWhole((tile - 1) * span + 1, tile * span, holds);
-    return { size, plateau: work(side, "flops", side.sizes, "B")[0] / each };
-  }
-
-  // ---------------------------------------------------------------- a step of a model
+  const value = (terms, at) => along(terms, at)[0];
+  const lineAt = ([slope, start], B) => slope * B + start;
 
   /** A function of S in pieces, which come again after a period, higher by a gain. */
   function pieceAt({ pieces, period = 1, gain = null }, S) {
@@ -155,141 +41,119 @@ const ANSWERS = (() => {
     return turns ? value + turns * rational(gain) : value;
   }
 
-  /** The times of all kernels of a step as lines in B, at a context.
+  // ---------------------------------------------------------------- times
 
-      A work is proportional to B, or to the experts that are touched, or neither. */
-  function prepared({ model, machine, place, step, phase, S, rates = {}, link = 1 }) {
-    const [all] = Object.values(model.extents[phase]);
-    const extents = {};
-    for (const [name, pieces] of Object.entries(all)) extents[name] = pieceAt(pieces, S);
-    const kindOf = (names) =>
-      names[0] === "touched" ? "expert" : names.includes("B") ? "B" : "once";
-    const value = (terms, wanted) => sum(Object.entries(terms ?? {}).map(([dims, factor]) => {
-      const names = dims.split(" ").filter(Boolean);
-      if (kindOf(names) !== wanted) return 0;
-      return names.reduce((product, dim) => product * (extents[dim] ?? 1), rational(factor));
-    }));
-    const rate = (name) => rational(machine.rates[name]) * (rates[name] ?? 1);
-    const kernels = step.kernels.map((index) => {
-      const { name, count: layers, compute, works, sends } = model.kernels[index];
-      const of = (list, wanted, perSecond) =>
-        (layers * sum(list.map((one) => value(works[one], wanted)))) / perSecond;
-      const [moved, memory] = [["weight_bytes", "cache_bytes"], rate("memory")];
-      return {
-        name, layers, math: of(["flops"], "B", rate(compute)), memory: of(moved, "B", memory),
-        weights: of(moved, "once", memory), expert: of(moved, "expert", memory),
-        activation: of(["activation_bytes"], "B", memory),
-        sends: sends.map(([kind, payload]) => machine.sends[kind].map(([perByte, latency]) => [
-          (layers * value(payload, "B") * rational(perByte)) / link, layers * rational(latency),
-        ])),
-      };
-    });
-    const total = { sends: [] };
-    for (const name of ["math", "memory", "weights", "expert"]) {
-      total[name] = sum(kernels.map((one) => one[name]));
-    }
-    total.sends = kernels.flatMap((one) => one.sends);
-    const touched = step.kernels.map((index) => model.kernels[index].touched).find(Boolean);
-    const own = step.on[place];
-    return {
-      kernels, total, touched: touched?.map(rational), tokens: extents.T, extents,
-      estimates: own && step.kernels.map((index, i) => {
-        const [common, pieces] = [model.estimates[own[i]].common, model.estimates[own[i]].pieces];
-        return { layers: model.kernels[index].count, common, pieces };
-      }),
-    };
+  /** Kernels with the sums of their times, and `more` of them. */
+  function loaded(kernels, more) {
+    const both = (name) => [0, 1].map((i) => sum(kernels.map((one) => one[name][i])));
+    const sends = kernels.flatMap((one) => one.sends);
+    const length = Math.max(0, ...sends.map((one) => one.length));
+    const levels = Array.from({ length }, (_, i) =>
+      [0, 1, 2].map((k) => sum(sends.map((one) => one[i]?.[k] ?? 0))));
+    const expert = sum(kernels.map((one) => one.expert));
+    const total = { math: both("math"), memory: both("memory"), expert, levels };
+    return { ...more, kernels, total };
   }
 
   const expertsOf = ({ touched, tokens }, B) =>
     touched ? touched[0] + touched[1] * touched[2] ** (B * tokens) : 0;
+  const sentAt = (levels, B) =>
+    Math.max(0, ...levels.map(([slope, start, least]) => Math.max(slope * B + start, least)));
+  const partsAt = ({ math, memory, expert }, B, experts, sent) =>
+    [lineAt(math, B), lineAt(memory, B) + expert * experts, sent];
 
-  /** Time on the networks: on each the larger of what is sent and of the hops, of all together. */
-  function network(sends, B) {
-    const levels = Math.max(0, ...sends.map((one) => one.length));
-    const times = Array.from({ length: levels }, (_, i) => {
-      const [per, latency] = [0, 1].map((k) => sum(sends.map((one) => one[i]?.[k] ?? 0)));
-      return Math.max(per * B, latency);
-    });
-    return Math.max(0, ...times);
-  }
-  const parts = (line, B, experts, sent) => [
-    line.math * B, line.memory * B + line.weights + line.expert * experts, sent,
-  ];
-  const wholeParts = (of, B) => parts(of.total, B, expertsOf(of, B), network(of.total.sends, B));
-
-  /** The times of a step: with full overlap, kernel after kernel, and of each kernel. */
-  function step(of, B, bounds) {
+  /** The times by resource: with full overlap, kernel after kernel, and of each kernel. */
+  function times(of, B) {
     const experts = expertsOf(of, B);
-    const kernels = of.kernels.map((line) => {
-      const inTurn = sum(line.sends.map((one) => network([one], B)));
-      const own = parts(line, B, experts, inTurn);
-      own[1] += line.activation * B;
-      const time = Math.max(...own);
-      const bound = bounds[own.indexOf(time)];
-      return { name: line.name, layers: line.layers, parts: own, time, bound };
+    const kernels = of.kernels.map((kernel) => {
+      const sent = sum(kernel.sends.map((levels) => sentAt(levels, B)));
+      const parts = partsAt(kernel, B, experts, sent);
+      parts[1] += kernel.activation * B;
+      const time = Math.max(...parts);
+      return { ...kernel, parts, time, bound: of.bounds[parts.indexOf(time)] };
     });
-    const all = wholeParts(of, B);
-    const lower = Math.max(...all);
-    const bound = bounds[all.findIndex((part) => part >= lower * (1 - SLACK))];
-    return { kernels, parts: all, lower, bound, ops: sum(kernels.map((one) => one.time)) };
+    const parts = partsAt(of.total, B, experts, sentAt(of.total.levels, B));
+    const lower = Math.max(...parts);
+    const bound = of.bounds[parts.findIndex((part) => part >= lower * (1 - SLACK))];
+    return { kernels, parts, lower, bound, ops: sum(kernels.map(({ time }) => time)) };
   }
 
-  /** The calibrated time of a step and of its kernels; null without a calibration. */
-  function stepEstimate(of, B) {
-    if (!of.estimates) return null;
-    const experts = expertsOf(of, B);
-    const rows = { tokens: of.tokens, sequences: 1 };
-    const extent = (dim) => {
-      if (dim === "B") return B;
-      if (dim === "touched") return experts;
-      const [kind, span] = dim.split(":");
-      if (kind in rows && span) return upward((B * rows[kind]) / span) * span;
-      return of.extents[dim] ?? 1;
-    };
-    const value = (terms) => sum(Object.entries(terms).map(([dims, factor]) =>
-      dims.split(" ").filter(Boolean).reduce((all, dim) => all * extent(dim), rational(factor))));
-    const times = of.estimates.map(({ layers, common, pieces }) => {
-      const tops = pieces.map(([, sums]) => Math.min(...sums.map(value)));
-      return layers * (value(common) + Math.max(0, ...tops));
-    });
-    return { times, time: sum(times) };
-  }
+  /** From which B on, of at least `of.least`, the math takes longest, for a share of the peak.
 
-  /** The smallest compute-bound batch; never: what each sequence adds more of than compute. */
-  function criticalBatch(of, dp, bounds) {
-    const { total } = of;
-    const sent = network(total.sends.map((one) => one.map(([per]) => [per, 0])), 1);
-    const ahead = [
-      [total.memory, bounds[1], total.math <= total.memory], [sent, bounds[2], total.math < sent],
-    ].filter(([, , forbids]) => forbids);
+      Never: `limit` grows as fast as the math; `adds` has what each B adds to both. */
+  function critical(of, share = 1) {
+    const { math, memory, expert, levels } = of.total;
+    const [gain, start] = math.map((one) => one / share);
+    const [, MEMORY, NETWORK] = of.bounds;
+    const others = [[MEMORY, ...memory], ...levels.flatMap(([slope, at, least]) =>
+      [[NETWORK, slope, at], [NETWORK, 0, least]])];
+    const ahead = others.filter(([, a, b]) =>
+      gain < a * (1 + SLACK) && (gain < a * (1 - SLACK) || start < b * (1 - SLACK)));
     if (ahead.length) {
-      const [adds, limit] = ahead.reduce((a, b) => (b[0] > a[0] ? b : a));
-      return { outcome: NEVER, limit, adds: [total.math, adds] };
+      const [limit, most] = ahead.reduce((a, b) => (b[1] > a[1] ? b : a));
+      return { outcome: NEVER, limit, adds: [math[0], most] };
     }
-    const size = firstWhole(dp, LARGEST, (B) => {
-      const [math, ...others] = wholeParts(of, B);
-      return others.every((one) => math >= one * (1 - SLACK));
-    });
-    return size === null ? { outcome: NEVER, limit: bounds[1], adds: null } : outcomeOf(size, dp);
+    const crossings = others.filter(([, , b]) => b > start)
+      .map(([, a, b]) => (b - start) / (gain - a));
+    const holds = (B) => {
+      const [own, ...rest] = partsAt(of.total, B, expertsOf(of, B), sentAt(levels, B));
+      return rest.every((one) => own / share >= one * (1 - SLACK));
+    };
+    const size = expert ? firstWhole(of.least, LARGEST, holds)
+      : Math.max(of.least, ...crossings.map(upward));
+    if (size === null) return { outcome: NEVER, limit: MEMORY, adds: null };
+    return { outcome: size === of.least ? ALWAYS : FOUND, size };
   }
+
+  // ---------------------------------------------------------------- calibrations
+
+  /** The calibrated time, of each kernel and of all; null without a calibration.
+
+      Of each kernel it is what is common, and the largest piece: the least of some sums. */
+  function estimate(of, B) {
+    if (!of.estimates) return null;
+    const at = of.extentsAt(B);
+    const kernels = of.estimates.map(({ layers, common, pieces }) => {
+      const tops = pieces.map(([bound, sums]) =>
+        [bound, Math.min(...sums.map((one) => value(one, at)))]);
+      const [bound, top] = tops.reduce((a, b) => (b[1] > a[1] ? b : a), [null, 0]);
+      return { time: layers * (value(common, at) + top), bound };
+    });
+    const [{ bound }] = kernels;
+    const time = sum(kernels.map((one) => one.time));
+    const band = of.bands?.[bound]?.map((share) => share * time) ?? null;
+    return { time, bound, band, times: kernels.map((one) => one.time) };
+  }
+
+  /** From which B on the estimate of a matmul attains `PLATEAU` of the rate that it tends to. */
+  function saturates(of) {
+    const { span } = of;
+    const large = span * MANY;
+    const each = (estimate(of, 2 * large).time - estimate(of, large).time) / large;
+    const holds = (B) => estimate(of, B).time * PLATEAU <= each * B * (1 + SLACK);
+    // Within a tile it gets easier, from one to the next harder.
+    const tile = firstWhole(1, Math.floor(LARGEST / span), (tiles) => holds(tiles * span));
+    const size = tile && firstWhole((tile - 1) * span + 1, tile * span, holds);
+    return { size, plateau: of.flops[0] / each };
+  }
+
+  // ---------------------------------------------------------------- memory
 
   /** Bytes on a chip, the largest batch, and the longest context of this batch. */
-  function footprint({ step: { weights: of, cache }, split, capacity, S, B }) {
-    const weights = rational(of);
-    const caches = (pieceAt(cache, S) * B) / split.dp;
-    const fits = (context) =>
-      weights + (pieceAt(cache, context) * B) / split.dp <= capacity * (1 + SLACK);
-    if (capacity === null) {
-      return { weights, caches, capacity, most: null, longest: null, fits: null };
-    }
+  function footprint({ weights, cache, dp, capacity }, S, B) {
+    const cachesAt = (context) => (pieceAt(cache, context) * B) / dp;
+    const caches = cachesAt(S);
+    const held = { weights, caches, capacity, bytes: weights + caches };
+    if (capacity === null) return { ...held, most: null, longest: null, fits: null };
+    const fits = (context) => weights + cachesAt(context) <= capacity * (1 + SLACK);
     const room = capacity - weights;
-    const most = room > 0 ? split.dp * downward(room / pieceAt(cache, S)) : 0;
+    const most = room > 0 ? dp * downward(room / pieceAt(cache, S)) : 0;
     const full = fits(1) ? firstWhole(1, LONGEST, (context) => !fits(context)) : 1;
-    return { weights, caches, capacity, most, longest: (full ?? LONGEST + 1) - 1, fits: fits(S) };
+    return { ...held, most, longest: (full ?? LONGEST + 1) - 1, fits: fits(S) };
   }
 
   return {
-    FOUND, ALWAYS, NEVER, PLATEAU, work, matmul, critical, estimate, saturates, prepared, step,
-    stepEstimate, criticalBatch, footprint,
+    FOUND, ALWAYS, NEVER, PLATEAU, along, value, lineAt, pieceAt, loaded, expertsOf, times,
+    critical, estimate, saturates, footprint,
   };
 })();

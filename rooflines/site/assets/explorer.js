@@ -2,12 +2,13 @@
 /* The page: its controls, and what follows from the state in the address. */
 
 const EXPLORER = (() => {
-  const { significant, count, several, rational } = NUMBERS;
+  const { significant, count, several } = NUMBERS;
   const {
-    MATMUL, MODEL, NAMES, OWN, TABS, MOST_CHIPS, MOST_SIZE, MOST_N, read, whole, numberOf, sellerOf,
+    MATMUL, MODEL, NAMES, OWN, TABS, MOST_CHIPS, MOST_SIZE, MOST_N, read, whole, numberOf, sheetOf,
     altered, answering, rowOf, commandOf,
   } = STATE;
-  const { make, state, go, follow, load, soon, tellUnknown, onEntered, save, csv, copy } = ROOFLINES;
+  const { make, state, go, follow, load, soon, tellUnknown, onEntered } = ROOFLINES;
+  const { save, csv, copy } = ROOFLINES;
   const { colourOf } = PICTURES;
   const $ = (id) => document.getElementById(id);
   const PER_OCTAVE = 4; // steps of a slider in a factor of two
@@ -147,16 +148,6 @@ const EXPLORER = (() => {
 
   // ---------------------------------------------------------------- own numbers
 
-  /** What the data sheet of a chip says, in SI units. */
-  function sheetOf(of, chip, compute) {
-    const network = chip.network === null ? null : data.networks[chip.network];
-    return {
-      peak: chip.peaks[compute]?.nominal, memory: chip.memory.nominal, link: network?.link,
-      capacity: chip.memory.capacity,
-      price: chip.prices.find((price) => sellerOf(price) === of.seller)?.[0],
-    };
-  }
-
   function setOwn(key, text, unit) {
     const next = { ...now().own };
     const value = numberOf(text.trim());
@@ -177,7 +168,7 @@ const EXPLORER = (() => {
       const rows = of.chips.map((chip) => {
         const sheet = sheetOf(of, chip, compute);
         const inputs = Object.entries(OWN).map(([name, [label, unit, text]]) => {
-          const published = sheet[name] ? significant(rational(sheet[name]) / unit, 4) : "–";
+          const published = sheet[name] ? significant(sheet[name] / unit, 4) : "–";
           const own = `${chip.id}.${name}`;
           const input = make("input", {
             type: "text", inputmode: "decimal", "data-own": own, "data-unit": unit,

@@ -2,10 +2,10 @@
 /* The two pictures of a state: roofline and attained rate, or fronts and time by kernel. */
 
 const PICTURES = (() => {
-  const { significant, si, seconds, count, percent, short, several, listed, sum } = NUMBERS;
+  const { significant, si, seconds, count, short, several, listed, sum } = NUMBERS;
   const { FOUND, NEVER, PLATEAU } = ANSWERS;
   const { BOUND, CALIBRATED, MODEL, offOf, timeOf, tokensOf } = STATE;
-  const { cannot } = SENTENCES;
+  const { cannot, tends } = SENTENCES;
   const { make } = ROOFLINES;
   const KERNELS = 6; // named in the picture of times, the largest; the rest is one
   const MOST_BATCH = 4096; // of pictures of steps
@@ -45,14 +45,18 @@ const PICTURES = (() => {
 
   // ---------------------------------------------------------------- a matmul
 
-  const roof = ({ peak, memory }, intensity) => Math.min(peak, intensity * memory);
+  const roof = ({ rates: { peak, memory } }, intensity) => Math.min(peak, intensity * memory);
+  const ridgeOf = ({ rates: { peak, memory } }) => peak / memory;
+  const intensityOf = ({ flops, moved }, B) =>
+    ANSWERS.lineAt(flops, B) / ANSWERS.lineAt(moved, B);
+  const attained = ({ flops }, B, time) => ANSWERS.lineAt(flops, B) / time;
 
   /** Where timed kernels are under the roof of a chip. */
   function measuredBand(now, row, x) {
-    const [{ chip, side }, found] = [row, offOf(now, row, true)];
+    const [{ chip, of }, found] = [row, offOf(now, row, true)];
     if (!found) return [];
-    const at = [x.from, side.peak / side.memory, x.to];
-    const edge = (ratio) => at.map((one) => [one, roof(side, one) / ratio]);
+    const at = [x.from, ridgeOf(of), x.to];
+    const edge = (ratio) => at.map((one) => [one, roof(of, one) / ratio]);
     const range = `${significant(found.low)} to ${significant(found.high)} times the bound`;
     return [{
       kind: "area", points: [...edge(found.low), ...edge(found.high).reverse()], faint: true,
@@ -62,8 +66,8 @@ const PICTURES = (() => {
 
   function drawRoofline(now, rows, y) {
     const able = rows.filter((row) => !row.lack);
-    const ridges = able.map(({ side }) => side.peak / side.memory);
-    const all = [...ridges, ...able.map(({ nominal }) => nominal.intensity)];
+    const intensities = able.map(({ of }) => intensityOf(of, now.B));
+    const all = [...able.map(({ of }) => ridgeOf(of)), ...intensities];
     const title = "FLOP per byte of memory traffic";
     const [from, to] = [Math.min(...all) / 8, Math.max(...all) * 6];
     const x = { from, to, log: true, title, text: short };
@@ -72,16 +76,17 @@ const PICTURES = (() => {
     const timed = bands.length ? " Bands: timed kernels, p10 to p90." : "";
     const plot = figure("left", "Roofline", dots + timed);
     if (!able.length) return instead(plot, cannot(rows));
-    const roofs = able.map(({ chip, side }, i) => ({
+    const roofs = able.map(({ chip, of }) => ({
       kind: "line", colour: colourOf(chip), label: chip.short,
-      points: [[from, roof(side, from)], [ridges[i], side.peak], [to, side.peak]],
+      points: [from, ridgeOf(of), to].map((one) => [one, roof(of, one)]),
     }));
-    const marks = able.map(({ chip, nominal, time }) => ({
-      kind: "dot", colour: colourOf(chip), faint: !time,
-      points: [[nominal.intensity, time ? nominal.flops / time : nominal.attained]],
-      tip: `${chip.short}: ${si(nominal.attained, "FLOP/s")} at`
-        + ` ${significant(nominal.intensity)} FLOP/B`,
-    }));
+    const marks = able.map(({ chip, of, time, answer }, i) => {
+      const rate = attained(of, now.B, time ?? answer.lower);
+      return {
+        kind: "dot", colour: colourOf(chip), faint: !time, points: [[intensities[i], rate]],
+        tip: `${chip.short}: ${si(rate, "FLOP/s")} at ${significant(intensities[i])} FLOP/B`,
+      };
+    });
     const names = listed(able.map(({ chip }) => chip.short));
     const label = `Rooflines of ${names}; the numbers are in the table`;
     return SVG.draw(plot, { label, x, y, marks: [...bands, ...roofs, ...marks] });
@@ -89,21 +94,19 @@ const PICTURES = (() => {
 
   /** The attained rate of a chip over B: bound, or estimate with its band. */
   function curves(now, row, samples) {
-    const { chip, side } = row;
+    const { chip, of } = row;
     const colour = colourOf(chip);
-    const at = (B) => ({ ...side.sizes, B });
-    const flops = samples.map((B) => ANSWERS.work(side, "flops", at(B)));
-    const curve = (times) => samples.map((B, i) => [B, flops[i] / times[i]]);
-    const bound = curve(samples.map((B) => ANSWERS.matmul(side, at(B)).lower));
+    const curve = (times) => samples.map((B, i) => [B, attained(of, B, times[i])]);
+    const bound = curve(samples.map((B) => ANSWERS.times(of, B).lower));
     if (!row.estimate) {
       const bare = now.basis === CALIBRATED;
       const label = bare ? `${chip.short} (bound)` : chip.short;
       const line = { kind: "line", points: bound, colour, label, faint: bare };
       if (bare || row.all.outcome !== FOUND) return [line];
       const tip = `${chip.short}: compute-bound from ${count(row.all.size)}`;
-      return [line, { kind: "knee", points: [[row.all.size, side.peak]], colour, tip }];
+      return [line, { kind: "knee", points: [[row.all.size, of.rates.peak]], colour, tip }];
     }
-    const found = samples.map((B) => ANSWERS.estimate(side, at(B)));
+    const found = samples.map((B) => ANSWERS.estimate(of, B));
     const edge = (i) => curve(found.map(({ time, band }) => (band ?? [time, time])[i]));
     const { size, plateau } = row.saturates;
     const tip = `${chip.short}: 90% of its plateau from ${size && count(size)}`;
@@ -129,8 +132,7 @@ const PICTURES = (() => {
       return instead(plot, [
         `No B makes any of these compute-bound with D = ${count(now.D)} and F = ${count(now.F)}`
           + `${split}: every token adds more ${limits} time than compute.`,
-        ...able.map(({ chip, all }) =>
-          `${chip.short}: at most ${percent(all.tends)} of peak.`),
+        ...able.map((row) => `${row.chip.short}: at most ${tends(row)} of peak.`),
       ]);
     }
     const samples = octaves(from, to, 4);
@@ -151,11 +153,10 @@ const PICTURES = (() => {
       const most = Math.max(now.B * 4, 64, ...found.map((one) => one * 8));
       range = [Math.max(1, Math.round(least)), Math.round(most)];
     }
-    const lowest = able.flatMap(({ nominal, side }) => [
-      nominal.attained, ANSWERS.matmul(side, { ...side.sizes, B: range[0] }).attained,
-    ]);
+    const lowest = able.flatMap(({ of }) => [now.B, range[0]].map((B) =>
+      attained(of, B, ANSWERS.times(of, B).lower)));
     const title = now.n > 1 ? "FLOP/s of a chip" : "FLOP/s";
-    const to = Math.max(...able.map(({ side }) => side.peak)) * 1.7;
+    const to = Math.max(...able.map(({ of }) => of.rates.peak)) * 1.7;
     const y = { from: Math.min(...lowest) / 2, to, log: true, title, text: short };
     drawRoofline(now, rows, y);
     drawAttained(now, rows, y, range, go);
@@ -226,10 +227,8 @@ const PICTURES = (() => {
       ? `More than ${several(held, "sequence")} do not fit.`
       : `${calibrated ? "Calibrated. " : ""}Drag the rule to change B.`);
     const samples = octaves(dp, most, 3);
-    const { bounds } = now.data.steps;
-    const timesAt = (B) => (calibrated ? ANSWERS.stepEstimate(of, B).times
-      : ANSWERS.step(of, B, bounds).kernels.map(({ time }) => time));
-    const answers = samples.map(timesAt);
+    const answers = samples.map((B) => (calibrated ? ANSWERS.estimate(of, B).times
+      : ANSWERS.times(of, B).kernels.map(({ time }) => time)));
     const size = (i) => answers[0][i] + answers.at(-1)[i];
     const order = of.kernels.map((_, i) => i).sort((a, b) => size(b) - size(a));
     const own = order.length > KERNELS + 1 ? KERNELS : order.length;

@@ -8,7 +8,7 @@ const SENTENCES = (() => {
   const { SLACK, significant, si, seconds, count, percent, short } = NUMBERS;
   const { bytes, several, listed } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
-  const { BOUND, MATMUL, MODEL, altered, answering, measuredOf, modelRow, tokensOf } = STATE;
+  const { BOUND, MATMUL, MODEL, altered, answering, measuredOf, rowOf, shareOf, tokensOf } = STATE;
   const CLEAR = 1.2; // a lead of bounds below this is none, where there are no timings
 
   const times = (number, chip) => (number > 1 ? `${number} x ${chip.short}` : chip.short);
@@ -50,10 +50,12 @@ const SENTENCES = (() => {
   const from = ({ outcome, size }) => (outcome === ALWAYS ? "any B" : several(size, "token"));
 
   /** From which B on a chip is compute-bound, and 90% of its peak attained. */
-  function compute({ all, most }) {
+  const tends = ({ of, all: { adds: [math, most] } }) => percent((math / most) * of.reach);
+  function compute(row) {
+    const { all, most } = row;
     if (all.outcome === NEVER) {
       return `No B makes it compute-bound: each token adds more ${all.limit} time than compute;`
-        + ` at most ${percent(all.tends)} of peak.`;
+        + ` at most ${tends(row)} of peak.`;
     }
     if (all.outcome === ALWAYS) return "Compute-bound from any B.";
     const part = most.outcome === ALWAYS ? "any B" : count(most.size);
@@ -61,12 +63,12 @@ const SENTENCES = (() => {
   }
 
   function matmulLead(now, row) {
-    const { chip, nominal, estimate, saturates, side } = row;
+    const { chip, answer, estimate, saturates, of } = row;
     const [on, at] = [times(now.n, chip), `B = ${count(now.B)}`];
-    const { share, bound, lower, times: by } = nominal;
-    const sent = now.n > 1 && by.network > 0 && side.sent.length
-      ? ` The ${side.scheme.collective} over ${chip.link} takes ${seconds(by.network)}, the math`
-        + ` ${seconds(by.compute)}.` : "";
+    const { bound, lower, parts: [math, , network] } = answer;
+    const sent = network > 0
+      ? ` The ${of.scheme.collective} over ${chip.link} takes ${seconds(network)}, the math`
+        + ` ${seconds(math)}.` : "";
     if (estimate) {
       const { time, band } = estimate;
       const range = band ? ` (${seconds(band[0])} to ${seconds(band[1])})` : "";
@@ -75,6 +77,7 @@ const SENTENCES = (() => {
       return `On ${on} about ${percent(row.share)} of peak at ${at}: ${seconds(time)}${range},`
         + ` ${estimate.bound}-bound.${size}${sent}`;
     }
+    const share = shareOf(row, lower);
     const part = share >= 1 - SLACK ? "up to all" : `at most ${percent(share)}`;
     return `On ${on} ${part} of peak at ${at}: ${bound}-bound, at least ${seconds(lower)}.`
       + ` ${compute(row)}${sent}`;
@@ -110,9 +113,9 @@ const SENTENCES = (() => {
 
   function matmulVerdict(now, rows) {
     const able = rows.filter((row) => !row.lack);
-    const full = able.filter(({ fits }) => fits === false).map(({ chip, nominal, side }) =>
-      `The operands do not fit ${chip.short}: ${bytes(nominal.footprint)} on a chip,`
-        + ` ${bytes(side.capacity)} of memory.`);
+    const full = able.filter(({ fits }) => fits === false).map(({ chip, footprint }) =>
+      `The operands do not fit ${chip.short}: ${bytes(footprint.bytes)} on a chip,`
+        + ` ${bytes(footprint.capacity)} of memory.`);
     const off = [...cannot(rows), ...full].join(" ");
     if (!able.length) return { off, lead: "", lines: [] };
     const first = answering(able);
@@ -124,8 +127,7 @@ const SENTENCES = (() => {
       const each = found.map(({ chip, all }) => `${chip.short} from ${from(all)}`);
       if (each.length) lines.push(`Compute-bound too: ${listed(each)}.`);
       if (never.length) {
-        const most = never.map(({ chip, all }) => `${chip.short} (at most ${percent(all.tends)} of`
-          + ` peak)`);
+        const most = never.map((row) => `${row.chip.short} (at most ${tends(row)} of peak)`);
         lines.push(`Never compute-bound: ${listed(most)}.`);
       }
     } else {
@@ -143,7 +145,7 @@ const SENTENCES = (() => {
   function tooLarge(now, row, what) {
     const { weights, caches, capacity } = row.footprint;
     const enough = now.data.steps.splits.filter(({ dp }) => dp === 1)
-      .map((split) => modelRow(now, row.chip, split)).find((one) => one.fits);
+      .map((split) => rowOf(now, row.chip, split)).find((one) => one.fits);
     const on = times(now.split.chips, row.chip);
     return `${what} does not fit ${on}: ${bytes(weights)} of weights and ${bytes(caches)} of`
       + ` caches on each, ${bytes(capacity)} of memory${enough ? `; ${enough.split.name} is`
@@ -220,5 +222,5 @@ const SENTENCES = (() => {
   const verdict = (now, rows) =>
     (now.subject === MODEL ? modelVerdict(now, rows) : matmulVerdict(now, rows));
 
-  return { cannot, verdict };
+  return { cannot, tends, verdict };
 })();

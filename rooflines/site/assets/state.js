@@ -4,7 +4,7 @@
    `data` are those of explorer.py: of matmuls, and `steps` of models. */
 
 const STATE = (() => {
-  const { rational, polynomial, count } = NUMBERS;
+  const { rational, upward, count } = NUMBERS;
   const { PLATEAU } = ANSWERS;
   const [MATMUL, MODEL] = ["matmul", "model"];
   const [BOUND, CALIBRATED] = ["bound", "calibrated"];
@@ -23,7 +23,7 @@ const STATE = (() => {
   };
   const NAMES = [
     "is", "chips", "B", "D", "F", "S", "dtypes", "sharding", "n", "model", "format", "split",
-    "phase", "basis", "tab", "of", "sort", "rows", "seller", "own", "theme", "chip", "shape",
+    "phase", "basis", "tab", "of", "sort", "rows", "seller", "own", "shape",
   ];
 
   const whole = (text, most) =>
@@ -59,12 +59,13 @@ const STATE = (() => {
   function read(asked, data) {
     const { chips: all, dtypes, works, steps } = data;
     const lost = [];
-    const one = (name, options, first) => {
+    const one = (name, options, first = options[0], id = (each) => each) => {
       const value = asked.get(name);
-      if (value === null || options.includes(value)) return value ?? first;
-      lost.push([name, value, `unknown; shown is ${first}`]);
-      return first;
+      const found = options.find((each) => id(each) === value);
+      if (value !== null && !found) lost.push([name, value, `unknown; shown is ${id(first)}`]);
+      return found ?? first;
     };
+    const named = ({ name }) => name;
     const size = (name, first, most = MOST_SIZE, least = 1) => {
       const value = asked.get(name);
       const found = whole(value, most) ?? first;
@@ -76,22 +77,18 @@ const STATE = (() => {
       return Math.max(found, least);
     };
     const byId = new Map(all.map((chip) => [chip.id, chip]));
-    const subject = one("is", [MATMUL, MODEL], MATMUL);
-    const first = byId.has(asked.get("chip")) ? [asked.get("chip")] : data.first;
-    const ids = [...new Set((asked.get("chips") ?? first.join()).split(","))];
+    const subject = one("is", [MATMUL, MODEL]);
+    const ids = [...new Set((asked.get("chips") ?? data.first.join()).split(","))];
     lost.push(...ids.filter((id) => !byId.has(id)).map((id) => ["chip", id, "unknown"]));
     const known = ids.filter((id) => byId.has(id));
     const few = `more than ${MOST_CHIPS} chips; shown are the first`;
     if (known.length > MOST_CHIPS) lost.push(["chips", "", few]);
     const chosen = (known.length ? known : data.first).slice(0, MOST_CHIPS);
     const chips = chosen.map((id) => byId.get(id));
-    const models = steps.models.map(({ id }) => id);
-    const modelId = one("model", models, models[0]);
-    const model = steps.models.find(({ id }) => id === modelId);
-    const splitName = one("split", steps.splits.map(({ name }) => name), FIRST.split);
-    const split = steps.splits.find(({ name }) => name === splitName);
+    const model = one("model", steps.models, steps.models[0], ({ id }) => id);
+    const first = steps.splits.find(({ name }) => name === FIRST.split);
+    const split = one("split", steps.splits, first, named);
     const sharding = one("sharding", Object.keys(works), "none");
-    const dtypeName = one("dtypes", dtypes.map(({ name }) => name), dtypes[0].name);
     const shape = asked.get("shape"); // a layer, as charts name it
     const layer = data.layers.find(([of, name]) => shape === `${of}-${name}`);
     if (shape && !layer) lost.push(["shape", shape, "no layer of this page"]);
@@ -103,12 +100,12 @@ const STATE = (() => {
       subject, chips, model, split, sharding, sellers, seller: seller ?? null,
       own: ownNumbers(asked.get("own"), byId, lost),
       n: sharding === "none" ? 1 : size("n", 8, MOST_N),
-      dtypes: dtypes.find(({ name }) => name === dtypeName),
+      dtypes: one("dtypes", dtypes, dtypes[0], named),
       format: one("format", Object.keys(steps.formats), model.format),
-      phase: one("phase", steps.phases, steps.phases[0]),
+      phase: one("phase", steps.phases),
       B: size("B", FIRST.B[subject], MOST_SIZE, subject === MODEL ? split.dp : 1),
       D: size("D", D), F: size("F", F), S: size("S", FIRST.S),
-      basis: one("basis", [BOUND, CALIBRATED], BOUND),
+      basis: one("basis", [BOUND, CALIBRATED]),
       tab: tabs.includes(asked.get("tab")) ? asked.get("tab") : tabs[0],
       of: chips.find(({ id }) => id === asked.get("of")) ?? null,
       sort: asked.get("sort") ?? "", all: asked.get("rows") === "all", lost, data,
@@ -128,10 +125,15 @@ const STATE = (() => {
     return found ? [found[0], now.seller] : null;
   }
 
-  /** The calibration of a chip in a compute dtype: the first software that has one. */
-  function fitOf({ fits }, chip, compute) {
-    const found = Object.entries(fits[chip.id] ?? {}).find(([, of]) => of[compute]);
-    return found ? { software: found[0], ...found[1][compute] } : null;
+  /** What the data sheet of a chip says, in SI units; what it does not say is null. */
+  function sheetOf({ data, seller }, chip, compute) {
+    const network = chip.network === null ? null : data.networks[chip.network];
+    const known = (number) => (number == null ? null : rational(number));
+    return {
+      peak: known(chip.peaks[compute]?.nominal), memory: known(chip.memory.nominal),
+      link: known(network?.link), capacity: known(chip.memory.capacity),
+      price: chip.prices.find((price) => sellerOf(price) === seller)?.[0] ?? null,
+    };
   }
 
   /** Why chips cannot share a matmul over their network; null: they can. */
@@ -143,126 +145,186 @@ const STATE = (() => {
     return `has no published number of chips that ${chip.link} joins`;
   }
 
-  /** A matmul on a chip, as `ANSWERS` takes it, or the reason why there is none as `lack`. */
-  function sideOf(now, chip, dtypes = now.dtypes, n = now.n) {
+  /** A matmul on a chip as `ANSWERS` takes it, or the reason why there is none as `lack`.
+
+      `more` is a factor on the bandwidth of the memory. */
+  function matmulOf(now, chip, { dtypes = now.dtypes, n = now.n, D, F, more = 1 } = {}) {
     const { data } = now;
-    const own = ownOf(now, chip);
-    const peak = chip.peaks[dtypes.compute];
-    if (!peak && !own("peak")) return { chip, lack: `has no published ${dtypes.compute} peak` };
+    const [own, { compute }] = [ownOf(now, chip), dtypes];
+    const peak = chip.peaks[compute];
+    if (!peak && !own("peak")) return { chip, lack: `has no published ${compute} peak` };
     const network = chip.network === null ? null : data.networks[chip.network];
     const piece = network?.pieces.find(
       (one) => n >= one.least && n <= one.most && n % one.step === one.offset);
     const lack = n > 1 ? apart(chip, network, n, piece) : null;
     if (lack) return { chip, lack };
     const scheme = data.works[n > 1 ? now.sharding : "none"];
-    const slower = network?.link && own("link") ? rational(network.link) / own("link") : 1;
-    const at = (coefficients) => polynomial(coefficients, n) / n;
-    const levels = n > 1 && scheme.collective ? piece.collectives[scheme.collective].levels : [];
-    const scaled = (mine, { rate, nominal }) =>
-      mine ? (mine * rational(rate)) / rational(nominal) : rational(rate);
-    const each = {};
-    for (const [name, value] of Object.entries(dtypes.bytes)) each[name] = rational(value);
-    const { capacity } = chip.memory;
-    return {
-      chip, dtypes, n, scheme, each, sizes: { B: now.B, D: now.D, F: now.F },
-      sent: levels.map(({ seconds, latency, typical }) => (
-        { seconds: at(seconds) * slower, latency: at(latency), typical: at(typical) })),
-      peak: scaled(own("peak"), peak ?? { rate: 1, nominal: 1 }),
-      nominal: own("peak") ?? rational(peak.nominal),
-      memory: scaled(own("memory"), chip.memory),
-      nominalMemory: own("memory") ?? rational(chip.memory.nominal),
-      capacity: own("capacity") ?? (capacity ? rational(capacity) : null),
-      reached: rational(chip.reached), fit: fitOf(data, chip, dtypes.compute),
+    const extents = { N: n, "1/N": 1 / n, D: D ?? now.D, F: F ?? now.F };
+    for (const [name, bytes] of Object.entries(dtypes.bytes)) extents[name] = rational(bytes);
+    const value = (terms) => ANSWERS.value(terms, (name) => extents[name]);
+    const line = (work, perSecond = 1) =>
+      ANSWERS.along(scheme.works[work], (name) => extents[name], "B").map((one) => one / perSecond);
+
+    const sheet = sheetOf(now, chip, compute);
+    const reached = ({ rate, nominal }) => rational(rate) / rational(nominal);
+    const reach = peak ? reached(peak) : 1;
+    const nominal = {
+      peak: own("peak") ?? sheet.peak, memory: (own("memory") ?? sheet.memory) * more,
     };
+    const rates = { peak: nominal.peak * reach, memory: nominal.memory * reached(chip.memory) };
+    const slower = own("link") ? sheet.link / own("link") : 1;
+    const levels = n > 1 && scheme.collective ? piece.collectives[scheme.collective] : [];
+    const seconds = levels.map((level) => value(level.seconds) * slower);
+    const sends = levels.map(({ latency }, i) =>
+      [...line("network_bytes", 1 / seconds[i]), value(latency)]);
+    const kernel = {
+      name: "matmul", layers: 1, math: line("flops", rates.peak), expert: 0, activation: 0,
+      memory: line("memory_bytes", rates.memory), sends: [sends],
+    };
+    const capacity = own("capacity") ?? sheet.capacity;
+    const held = line("footprint_bytes");
+    return ANSWERS.loaded([kernel], {
+      chip, scheme, rates, bounds: data.bounds, least: 1, flops: line("flops"),
+      moved: line("memory_bytes"), reach,
+      footprint: (B) => {
+        const bytes = ANSWERS.lineAt(held, B);
+        return { bytes, capacity, fits: capacity ? bytes <= capacity : null };
+      },
+      ...calibrated(now, chip, compute, { scheme, levels, seconds, value, line, nominal }),
+    });
   }
 
-  const dollars = (price, chips, time, tokens) =>
-    price && time !== null ? ((price[0] * chips * time) / 3600 / tokens) * MILLION : null;
-
-  function matmulRow(now, chip) {
-    const side = sideOf(now, chip);
-    if (side.lack) return side;
-    const nominal = ANSWERS.matmul(side);
-    const calibrated = now.basis === CALIBRATED;
-    const wider = { ...side, memory: side.memory * MORE, nominalMemory: side.nominalMemory * MORE };
-    const estimate = calibrated ? ANSWERS.estimate(side) : null;
-    const time = calibrated ? estimate?.time ?? null : nominal.lower;
-    const faster = (of) => (calibrated ? ANSWERS.estimate(of).time : ANSWERS.matmul(of).lower);
-    const price = priceOf(now, chip);
+  /** The calibration of a chip in a compute dtype, on the nominal times of a matmul. */
+  function calibrated({ data }, chip, compute, { scheme, levels, seconds, value, line, nominal }) {
+    const fit = data.fits[chip.id]?.[compute];
+    if (!fit) return {};
+    const span = fit.tile > 1 ? fit.tile * value(scheme.rows) : 1;
+    const slowest = Math.max(0, ...seconds) * rational(chip.reached);
+    const { peak, memory } = nominal;
+    const lines = {
+      math: line("flops", peak), memory: line("memory_bytes", memory), x: line("x", memory),
+      out: line("out", memory), depth: line("depth"),
+      network: line("network_bytes", slowest ? 1 / slowest : Infinity),
+    };
+    const fitted = levels.length ? fit.sent[scheme.collective] : null;
+    const pieces = fit.pieces.flatMap(([bound, affine]) => {
+      if (bound !== "network") return [[bound, [affine]]];
+      if (!fitted) {
+        const usual = levels.map(({ typical }) => [bound, [{ "": value(typical) }]]);
+        return levels.length ? [[bound, [affine]], ...usual] : [];
+      }
+      const waits = value(fitted.waits);
+      return [[bound, fitted.protocols.map((one) =>
+        ({ ...one, "": rational(one[""] ?? 0) + waits }))]];
+    });
     return {
-      chip, side, nominal, estimate, time, price, fits: nominal.fits,
-      bound: calibrated ? estimate?.bound ?? null : nominal.bound,
-      share: time === null ? null : nominal.flops / time / side.nominal,
-      all: ANSWERS.critical(side, "B"), most: ANSWERS.critical(side, "B", PLATEAU),
-      saturates: estimate ? ANSWERS.saturates(side) : null,
-      wider: time === null ? null : faster(wider) / time - 1,
-      cost: dollars(price, now.n, time, now.B),
+      estimates: [{ layers: 1, common: fit.common, pieces }], bands: (fitted ?? fit).bands, span,
+      extentsAt: (B) => (name) =>
+        ANSWERS.lineAt(lines[name], name === "math" ? upward(B / span) * span : B),
     };
   }
 
   const skippedOf = ({ steps }, ...wanted) => steps.skipped.find(
     (row) => wanted.every((value, i) => !row[i] || row[i] === value))?.[4];
 
-  /** A step of a model on a chip at a context, or the reason why there is none as `lack`. */
-  function stepOf(now, chip, split = now.split, S = now.S) {
-    const { steps, networks } = now.data;
+  /** A step of a model on a chip as `ANSWERS` takes it, or the reason why there is none. */
+  function stepOf(now, chip, { split = now.split, S = now.S, more = 1 } = {}) {
+    const { bounds, steps } = now.data;
+    const { model, phase, format } = now;
     const place = steps.machines.findIndex((machine) => machine.chip === chip.id);
-    const [{ model }, of] = [now, { chip, split }];
     const step = model.steps.find((one) =>
-      one.phase === now.phase && one.split === split.name && one.dtypes === now.format);
-    if (!step || place < 0 || !(place in step.on)) {
-      const reason = skippedOf(now.data, chip.id, model.id, split.name, now.format);
-      if (!reason && place < 0) return { ...of, lack: "is no chip whose steps this page has" };
+      one.phase === phase && one.split === split.name && one.dtypes === format);
+    if (!step || !(place in step.on)) {
+      const reason = skippedOf(now.data, chip.id, model.id, split.name, format);
+      if (!reason && place < 0) return { chip, lack: "is no chip whose steps this page has" };
       const said = (reason ?? "has no such step").replace(/^no /, "has no ");
-      return { ...of, lack: said.replace(/^ep is/, "cannot: ep is") };
+      return { chip, lack: said.replace(/^ep is/, "cannot: ep is") };
     }
     const machine = steps.machines[place];
-    const own = ownOf(now, chip);
-    const compute = steps.compute[now.format];
-    const ratio = (name, published) => (own(name) ? own(name) / rational(published) : 1);
-    const link = chip.network === null ? null : networks[chip.network].link;
-    const rates = {
-      [compute]: ratio("peak", chip.peaks[compute].nominal),
-      memory: ratio("memory", chip.memory.nominal),
+    const compute = steps.compute[format];
+    const [own, sheet] = [ownOf(now, chip), sheetOf(now, chip, compute)];
+    const ratio = (name) => (own(name) && sheet[name] ? own(name) / sheet[name] : 1);
+    const scale = { [compute]: ratio("peak"), memory: ratio("memory") * more };
+    const perSecond = (name) => rational(machine.rates[name]) * (scale[name] ?? 1);
+    const [all] = Object.values(model.extents[phase]);
+    const extents = Object.fromEntries(Object.entries(all).map(([name, pieces]) =>
+      [name, ANSWERS.pieceAt(pieces, S)]));
+    const at = (name) => extents[name] ?? 1;
+    const kernels = step.kernels.map((index) => {
+      const { name, count: layers, compute: own, works, sends } = model.kernels[index];
+      const times = (terms, rate, ...axes) =>
+        ANSWERS.along(terms, at, ...axes, "B").map((one) => (layers * one) / rate);
+      const memory = perSecond("memory");
+      const [expert, ...moved] = times(works.memory, memory, "touched");
+      return {
+        name, layers, expert, memory: moved, math: times(works.math, perSecond(own)),
+        activation: times(works.activation, memory)[0],
+        sends: sends.map(([kind, payload]) => machine.sends[kind].map(([perByte, latency]) => [
+          ...times(payload, ratio("link") / rational(perByte)), layers * rational(latency),
+        ])),
+      };
+    });
+    const touched = step.kernels.map((index) => model.kernels[index].touched).find(Boolean);
+    const found = {
+      chip, bounds, kernels, touched: touched?.map(rational), tokens: extents.T, least: split.dp,
+      reach: 1,
     };
-    const input = { model, machine, place, step, phase: now.phase, S, rates };
-    input.link = link ? ratio("link", link) : 1;
-    const prepared = ANSWERS.prepared(input);
-    if (altered(now, chip)) prepared.estimates = null;
-    const capacity = machine.capacity === null ? null : rational(machine.capacity);
-    return { ...of, of: prepared, input, step, capacity: own("capacity") ?? capacity };
+    const fitted = step.on[place];
+    if (fitted && !altered(now, chip)) {
+      found.estimates = step.kernels.map((index, i) =>
+        ({ layers: model.kernels[index].count, ...model.estimates[fitted[i]] }));
+      found.extentsAt = (B) => (name) => stepExtent(found, at, B, name);
+    }
+    const memory = machine.capacity === null ? null : rational(machine.capacity);
+    const held = { weights: rational(step.weights), cache: step.cache, dp: split.dp };
+    held.capacity = own("capacity") ?? memory;
+    found.footprint = (B) => ANSWERS.footprint(held, S, B);
+    return ANSWERS.loaded(kernels, found);
   }
 
-  const tokensOf = (now, B) => B * (now.phase === "prefill" ? now.S : 1);
+  /** An extent of a step at a batch; `tokens:128` are the tokens in whole spans of 128. */
+  function stepExtent({ touched, tokens }, at, B, name) {
+    if (name === "B") return B;
+    if (name === "touched") return ANSWERS.expertsOf({ touched, tokens }, B);
+    const [kind, span] = name.split(":");
+    const rows = { tokens: B * tokens, sequences: B }[kind];
+    return rows && span ? upward(rows / span) * span : at(name);
+  }
+
+  const tokensOf = (now, B) =>
+    B * (now.subject === MODEL && now.phase === "prefill" ? now.S : 1);
+  /** The time that is asked for: of a bound kernel after kernel; null without a calibration. */
   const timeOf = (now, of, B) => (now.basis === CALIBRATED
-    ? ANSWERS.stepEstimate(of, B)?.time ?? null : ANSWERS.step(of, B, now.data.steps.bounds).ops);
+    ? ANSWERS.estimate(of, B)?.time ?? null : ANSWERS.times(of, B).ops);
+  const shareOf = ({ of, answer }, time) => (answer.parts[0] / time) * of.reach;
 
-  function modelRow(now, chip, split = now.split) {
-    const one = stepOf(now, chip, split);
-    if (one.lack) return one;
-    const { of, input } = one;
-    const { bounds } = now.data.steps;
-    const answer = ANSWERS.step(of, now.B, bounds);
-    const time = timeOf(now, of, now.B);
-    const tokens = tokensOf(now, now.B);
-    const price = priceOf(now, chip);
-    const rates = { ...input.rates, memory: input.rates.memory * MORE };
-    const wider = ANSWERS.step(ANSWERS.prepared({ ...input, rates }), now.B, bounds).ops;
-    const footprint = ANSWERS.footprint({ ...one, S: now.S, B: now.B });
-    return {
-      chip, split, of, answer, time, footprint, price, bound: answer.bound, fits: footprint.fits,
-      all: ANSWERS.criticalBatch(of, split.dp, bounds),
-      share: time === null ? null : answer.parts[0] / time,
-      wider: now.basis === CALIBRATED ? null : wider / answer.ops - 1,
-      user: time === null ? null : tokens / now.B / time,
-      rate: time === null ? null : tokens / time / split.chips,
-      cost: dollars(price, split.chips, time, tokens),
+  /** Everything that is shown of a chip. */
+  function rowOf(now, chip, split = now.split) {
+    const [matmul, { B }] = [now.subject === MATMUL, now];
+    const loadOf = matmul ? matmulOf : stepOf;
+    const of = loadOf(now, chip, { split });
+    if (of.lack) return of;
+    const answer = ANSWERS.times(of, B);
+    const estimate = now.basis === CALIBRATED ? ANSWERS.estimate(of, B) : null;
+    const time = now.basis === CALIBRATED ? estimate?.time ?? null : answer.ops;
+    const [tokens, chips] = [tokensOf(now, B), matmul ? now.n : split.chips];
+    const [price, footprint] = [priceOf(now, chip), of.footprint(B)];
+    const row = {
+      chip, of, split, answer, estimate, time, price, footprint, fits: footprint.fits,
+      bound: matmul && now.basis === CALIBRATED ? estimate?.bound ?? null : answer.bound,
+      all: ANSWERS.critical(of), most: matmul ? ANSWERS.critical(of, PLATEAU) : null,
+      saturates: matmul && estimate ? ANSWERS.saturates(of) : null,
+      share: null, wider: null, user: null, rate: null, cost: null,
     };
-  }
-
-  function rowOf(now, chip) {
-    const row = now.subject === MODEL ? modelRow(now, chip) : matmulRow(now, chip);
-    return row.lack ? row : { ...row, off: offOf(now, row) };
+    row.off = offOf(now, row);
+    if (time === null) return row;
+    if (matmul || !estimate) {
+      row.wider = timeOf(now, loadOf(now, chip, { split, more: MORE }), B) / time - 1;
+    }
+    const share = shareOf(row, time);
+    const [user, rate] = matmul ? [null, null] : [tokens / B / time, tokens / time / chips];
+    const cost = price ? ((price[0] * chips * time) / 3600 / tokens) * MILLION : null;
+    return { ...row, share, user, rate, cost };
   }
 
   // ---------------------------------------------------------------- beside it
@@ -276,7 +338,7 @@ const STATE = (() => {
     const found = now.data.measured.rows.filter((row) =>
       wanted.every((value, i) => value === row[i]));
     const fit = length
-      ? fitOf(now.data, chip, dtypes.compute)?.software : now.data.steps.calibration[0];
+      ? now.data.fits[chip.id]?.[dtypes.compute]?.software : now.data.steps.calibration[0];
     const best = found.find(([, , software]) => software === fit) ?? found[0];
     if (!best) return null;
     const [, , software, , , , n, low, middle, high] = best;
@@ -284,11 +346,12 @@ const STATE = (() => {
   }
 
   /** How far timings of the chip of a row are from its time: of what is not timed null. */
-  function offOf(now, { chip, nominal, estimate, of }, bound = now.basis === BOUND) {
-    if (altered(now, chip) || now.n > 1) return null;
-    const over = !bound && (estimate || of?.estimates) ? "estimate" : "bound";
-    if (!nominal) return measuredOf(now, chip, over);
-    return measuredOf(now, chip, over, nominal.lower < now.data.measured.long ? "short" : "long");
+  function offOf(now, { chip, answer, estimate }, bound = now.basis === BOUND) {
+    if (altered(now, chip)) return null;
+    const over = !bound && estimate ? "estimate" : "bound";
+    if (now.subject === MODEL) return measuredOf(now, chip, over);
+    const length = answer.lower < now.data.measured.long ? "short" : "long";
+    return now.n > 1 ? null : measuredOf(now, chip, over, length);
   }
 
   /** The row that is spoken of: the first that runs, in memory if one does. */
@@ -299,7 +362,7 @@ const STATE = (() => {
   function commandOf(now, chip) {
     const { data } = now;
     const isModel = now.subject === MODEL;
-    const fit = isModel ? stepOf(now, chip).of?.estimates : fitOf(data, chip, now.dtypes.compute);
+    const fit = isModel ? stepOf(now, chip).estimates : data.fits[chip.id]?.[now.dtypes.compute];
     const nccl = now.n > 1 ? ["nccl"] : [];
     const software = isModel ? data.steps.calibration : [fit?.software, ...nccl];
     const said = fit && now.basis === CALIBRATED && software[0] !== "own";
@@ -319,7 +382,7 @@ const STATE = (() => {
 
   return {
     MATMUL, MODEL, BOUND, CALIBRATED, OWN, TABS, NAMES, MOST_CHIPS, MOST_SIZE, MOST_N, read,
-    whole, numberOf, sellerOf, altered, sideOf, stepOf, rowOf, modelRow, timeOf, tokensOf,
-    offOf, measuredOf, answering, commandOf,
+    whole, numberOf, sheetOf, altered, matmulOf, stepOf, rowOf, timeOf, tokensOf, shareOf, offOf,
+    measuredOf, answering, commandOf,
   };
 })();

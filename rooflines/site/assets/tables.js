@@ -4,8 +4,8 @@
 const TABLES = (() => {
   const { significant, seconds, count, percent, short, bytes, money, compare } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
-  const { CALIBRATED, MATMUL, sideOf, stepOf, modelRow } = STATE;
-  const { cannot } = SENTENCES;
+  const { CALIBRATED, MATMUL, matmulOf, stepOf, rowOf, shareOf, tokensOf } = STATE;
+  const { cannot, tends } = SENTENCES;
   const { octaves, colourOf } = PICTURES;
   const { make, sortHeads } = ROOFLINES;
   const DTYPES = [
@@ -16,6 +16,13 @@ const TABLES = (() => {
   const CHIPS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
   const LARGEST_BATCH = 1024; // of the table of contexts
   const NONE = "–";
+  /** Names of columns in CSV, with their units. */
+  const IN_CSV = {
+    time: "time_s", share: "share_of_peak", wider: "change_with_tenth_more_memory",
+    all: "compute_bound_from", most: "near_peak_from", saturates: "near_plateau_from",
+    batch: "largest_batch", longest: "longest_context", cost: "usd_per_million_tokens",
+    user: "tokens_per_s_user", rate: "tokens_per_s_chip",
+  };
   const BINDS = { compute: "C", memory: "M", network: "N" };
   const LETTERS = "C compute-bound, M memory-bound, N network-bound";
 
@@ -34,7 +41,7 @@ const TABLES = (() => {
     const calibrated = now.basis === CALIBRATED;
     const column = (key, head, meaning, text, value = (row) => row[key]) =>
       ({ key, head, meaning, value, text: (row) => known(text)(value(row)) });
-    const critical = (key, head, meaning) => (
+    const threshold = (key, head, meaning) => (
       { key, head, meaning, value: (row) => rank(row[key]), text: (row) => size(row[key]) });
     const matmul = now.subject === MATMUL;
     const cost = column("cost", "$/Mtok", `dollars for a million tokens${matmul ? " through this"
@@ -50,13 +57,13 @@ const TABLES = (() => {
     const wider = column(
       "wider", "+10% memory", "change of the time with a tenth more memory bandwidth", faster);
     const fits = { ...column("fits", "fits", "in memory", yes), text: (row) => yes(row.fits) };
-    const all = critical("all", calibrated ? "compute-bound from (bound)" : "compute-bound from",
+    const all = threshold("all", calibrated ? "compute-bound from (bound)" : "compute-bound from",
       `${matmul ? "tokens" : "sequences"} from which on compute takes longest`);
     if (matmul) {
       const from = calibrated
         ? [column("saturates", "90% of plateau from", "tokens from which on 90% of what large B"
           + " attain is attained", count, (row) => row.saturates?.size ?? null)]
-        : [all, critical("most", "90% from", "tokens that attain 90% of peak")];
+        : [all, threshold("most", "90% from", "tokens that attain 90% of peak")];
       return [...common, ...from, wider, fits, cost];
     }
     const { trained } = now.model;
@@ -64,7 +71,7 @@ const TABLES = (() => {
       (trained && value >= trained ? `${count(trained)}, all` : count(value));
     return [
       ...common, all, wider, fits,
-      column("most", "largest B", "sequences that fit", count, (row) => row.footprint.most),
+      column("batch", "largest B", "sequences that fit", count, (row) => row.footprint.most),
       column("longest", "longest S", "context at which this batch fits", context,
         (row) => row.footprint.longest),
       column("user", "tok/s user", "tokens/s of a sequence", significant),
@@ -80,7 +87,7 @@ const TABLES = (() => {
     return [...rows].sort((a, b) => compare(value(a), value(b), down));
   }
 
-  /** Show rows of chips; returns the same as lists of text, for CSV. */
+  /** Show rows of chips; returns the same in SI units and all digits, for CSV. */
   function showChips(into, now, rows, toggle) {
     const list = columns(now);
     const head = sortHeads(now.sort, list.map((one) => [one.key, one.head, one.meaning, "number"]));
@@ -109,8 +116,12 @@ const TABLES = (() => {
     into.replaceChildren(
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "chip"), ...head)),
       make("tbody", {}, ...body));
-    return [["chip", ...list.map((column) => column.head)], ...shown.map((row) => [
-      row.chip.id, ...(row.lack ? [row.lack] : list.map((column) => column.text(row))),
+    const plain = list.flatMap(({ key, value }) => (key === "off"
+      ? ["low", "high"].map((end) => [`timed_${end}`, (row) => row.off?.[end]])
+      : [[IN_CSV[key] ?? key, value]]));
+    const number = (value) => (value === Infinity ? "never" : value);
+    return [["chip", ...plain.map(([name]) => name)], ...shown.map((row) => [
+      row.chip.id, ...(row.lack ? [row.lack] : plain.map(([, value]) => number(value(row)))),
     ])];
   }
 
@@ -134,79 +145,76 @@ const TABLES = (() => {
   }
   const sentence = (text) => make("p", {}, text);
 
-  /** Cells of critical sizes, shaded by their logarithm. */
-  function heated(answers) {
-    const logs = answers.flat().filter((one) => one?.size).map((one) => Math.log(one.size));
+  /** A table of the B from which on matmuls are compute-bound, shaded by its logarithm. */
+  function critical(now, what, corner, heads, rows) {
+    const all = rows.map(([name, list]) =>
+      [name, list.map((of) => ({ of, all: of.lack ? null : ANSWERS.critical(of) }))]);
+    const found = all.flatMap(([, list]) => list).filter((one) => one.all?.size);
+    const logs = found.map((one) => Math.log(one.all.size));
     const [low, high] = [Math.min(...logs), Math.max(...logs)];
-    const heat = (of) => (high > low ? (Math.log(of) - low) / (high - low) : 0.3);
-    return answers.map((list) => list.map((one) => {
-      if (one === null) return [NONE, "none", "no published peak"];
-      if (one.outcome !== NEVER) return [size(one), "heat", null, heat(one.size)];
-      const tip = `each token adds more ${one.limit} time: below ${percent(one.tends)} of peak`;
+    const heat = (value) => (high > low ? (Math.log(value) - low) / (high - low) : 0.3);
+    const shown = (one) => {
+      if (!one.all) return [NONE, "none", one.of.lack];
+      if (one.all.outcome !== NEVER) return [size(one.all), "heat", null, heat(one.all.size)];
+      const tip = `each token adds more ${one.all.limit} time: below ${tends(one)} of peak`;
       return ["never", "never", tip];
-    }));
+    };
+    const caption = `Compute-bound from B tokens: ${what}${byBound(now)}`;
+    return cells(caption, corner, heads, all.map(([name, list]) => [name, list.map(shown)]));
   }
   const byBound = (now) => (now.basis === CALIBRATED ? ", by the bound" : "");
 
   function sizes(now) {
-    const side = sideOf(now, now.of);
-    if (side.lack) return sentence(cannot([side])[0]);
-    const at = (D, F) => ANSWERS.critical(side, "B", 1, { ...side.sizes, D, F });
-    const answers = GRID.map((D) => GRID.map((F) => at(D, F)));
-    if (answers.flat().every(({ outcome }) => outcome === NEVER)) {
-      return sentence(`No B makes ${now.of.short} compute-bound at any of these D and F.`);
-    }
-    const caption = `Compute-bound from B tokens: ${now.of.short}, ${now.dtypes.name}`;
-    const rows = heated(answers).map((list, i) => [count(GRID[i]), list]);
-    return cells(caption + byBound(now), "D \\ F", GRID.map(count), rows);
+    const of = matmulOf(now, now.of);
+    if (of.lack) return sentence(cannot([of])[0]);
+    const rows = GRID.map((D) => [count(D), GRID.map((F) => matmulOf(now, now.of, { D, F }))]);
+    const what = `${now.of.short}, ${now.dtypes.name}`;
+    return critical(now, what, "D \\ F", GRID.map(count), rows);
   }
 
   function dtypes(now) {
     const { data } = now;
     const chips = now.all ? data.chips.filter(({ variant }) => !variant) : now.chips;
     const list = DTYPES.map((name) => data.dtypes.find((one) => one.name === name)).filter(Boolean);
-    const answers = chips.map((chip) => list.map((one) => {
-      const side = sideOf(now, chip, one);
-      return side.lack ? null : ANSWERS.critical(side, "B");
-    }));
-    const caption = `Compute-bound from B tokens: D = ${count(now.D)}, F = ${count(now.F)}`;
-    const rows = heated(answers).map((cell, i) => [chips[i].short, cell]);
-    return cells(caption + byBound(now), "chip", list.map(({ name }) => name), rows);
+    const rows = chips.map((chip) =>
+      [chip.short, list.map((one) => matmulOf(now, chip, { dtypes: one }))]);
+    const what = `D = ${count(now.D)}, F = ${count(now.F)}`;
+    return critical(now, what, "chip", list.map(({ name }) => name), rows);
   }
 
   function binds(now) {
     const batches = Array.from({ length: 17 }, (_, i) => 2 ** i);
-    const line = (side) => batches.map((B) => {
-      if (side.lack) return [NONE, "none", side.lack];
-      const { bound, lower, share } = ANSWERS.matmul(side, { ...side.sizes, B });
-      return [BINDS[bound], `is-${bound}`, `${seconds(lower)}, ${percent(share)} of peak`];
+    const line = (of) => batches.map((B) => {
+      if (of.lack) return [NONE, "none", of.lack];
+      const answer = ANSWERS.times(of, B);
+      const { bound, lower } = answer;
+      const share = percent(shareOf({ of, answer }, lower));
+      return [BINDS[bound], `is-${bound}`, `${seconds(lower)}, ${share} of peak`];
     });
     const split = now.sharding !== "none";
-    const over = CHIPS.map((n) => [`${n} x`, sideOf(now, now.of, now.dtypes, n)]);
-    const sides = split
-      ? over.filter(([, side]) => !side.lack)
-      : now.chips.map((chip) => [chip.short, sideOf(now, chip)]);
+    const over = CHIPS.map((n) => [`${n} x`, matmulOf(now, now.of, { n })]);
+    const all = split
+      ? over.filter(([, of]) => !of.lack)
+      : now.chips.map((chip) => [chip.short, matmulOf(now, chip)]);
     const caption = split ? `What binds ${now.of.short}: B x chips` : "What binds: B x chip";
     const left = split ? ` Left out: chips that ${now.of.short} does not join on one network.` : "";
-    const rows = sides.map(([name, side]) => [name, line(side)]);
+    const rows = all.map(([name, of]) => [name, line(of)]);
     const corner = split ? "chips \\ B" : "chip \\ B";
     const note = `${LETTERS}.${left} Point at a cell for its time.`;
     return cells(caption, corner, batches.map(count), rows, note);
   }
 
   function context(now) {
-    const { bounds } = now.data.steps;
     const { dp, chips, name } = now.split;
     const batches = octaves(dp, LARGEST_BATCH, 1);
     const rows = CONTEXTS.filter((S) => !now.model.trained || S <= now.model.trained).map((S) => {
-      const one = stepOf(now, now.of, now.split, S);
+      const of = stepOf(now, now.of, { S });
       return [count(S), batches.map((B) => {
-        if (one.lack) return [NONE, "none", one.lack];
-        const { fits } = ANSWERS.footprint({ ...one, S, B });
-        if (fits === false) return ["full", "never", "does not fit"];
-        const { bound, ops } = ANSWERS.step(one.of, B, bounds);
-        const tokens = (B * (now.phase === "prefill" ? S : 1)) / ops / chips;
-        return [BINDS[bound], `is-${bound}`, `${seconds(ops)}, ${short(tokens)} tokens/s a chip`];
+        if (of.lack) return [NONE, "none", of.lack];
+        if (of.footprint(B).fits === false) return ["full", "never", "does not fit"];
+        const { bound, ops } = ANSWERS.times(of, B);
+        const rate = short(tokensOf({ ...now, S }, B) / ops / chips);
+        return [BINDS[bound], `is-${bound}`, `${seconds(ops)}, ${rate} tokens/s a chip`];
       })];
     });
     const on = `${name} of ${now.of.short}`;
@@ -216,10 +224,10 @@ const TABLES = (() => {
   }
 
   function kernels(now) {
-    const row = modelRow(now, now.of);
+    const row = rowOf(now, now.of);
     if (row.lack) return sentence(cannot([row])[0]);
     const { kernels: list, ops } = row.answer;
-    const estimate = ANSWERS.stepEstimate(row.of, now.B);
+    const estimate = ANSWERS.estimate(row.of, now.B);
     const heads = ["layers", "time", "share", "bound", "compute", "memory", "network"];
     const rows = list.map((one, i) => [one.time, [one.name, [
       [count(one.layers)], [seconds(one.time)], [percent(one.time / ops)],
@@ -235,7 +243,7 @@ const TABLES = (() => {
   function splits(now) {
     const list = now.data.steps.splits;
     const cell = (chip, split) => {
-      const row = modelRow({ ...now, split, B: Math.max(now.B, split.dp) }, chip, split);
+      const row = rowOf({ ...now, split, B: Math.max(now.B, split.dp) }, chip, split);
       if (row.lack) return [NONE, "none", row.lack];
       const tip = `${seconds(row.answer.ops)} a step, ${row.bound}-bound,`
         + ` ${bytes(row.footprint.weights)} of weights on a chip`;

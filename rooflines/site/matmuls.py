@@ -1,0 +1,255 @@
+"""Matmuls as data of the first page: sums of products that the page evaluates.
+
+No formula is written here, nor in the page: works are those of `model.kernel`, rates those of
+`model.resources`. A work or a time on one of N chips is a polynomial in N over N, on each segment
+of `critical.chips`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue.dtypes import combinations_of
+from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
+from rooflines.charts.kit.chip_colours import chip_order, shades
+from rooflines.charts.kit.text import chip_label, part_name
+from rooflines.charts.kit.themes import theme
+from rooflines.critical.chips import SINGLE, interpolated, numbers_of, through
+from rooflines.model.costs import BITS_PER_BYTE, Workload
+from rooflines.model.kernel import operation_kernel
+from rooflines.model.network import Route
+from rooflines.model.operation import MATRIX, NAMED, OPERANDS
+from rooflines.model.resources import RESOURCES, math_rate, memory_rate, network_rates
+from rooflines.model.sharding import NAMED as SHARDINGS
+from rooflines.model.sharding import Sharding, sharding
+from rooflines.model.target import MemoryLevel, Target
+from rooflines.site.coefficients import Pool, Terms, over_chips, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.catalogue.dtypes import StoredDtypes
+    from rooflines.catalogue.entries import Chip, DtypeFile
+
+MATMUL = next(iter(NAMED.values()))
+"""The operation of the page."""
+
+WORKS = (*(resource.work for resource in RESOURCES), "footprint_bytes")
+"""The costs that the page shows; `network_bytes` stands for the payload of the collective."""
+
+WEIGHED = ("x", "out", "depth")
+"""What calibrations weigh besides: bytes of `x` and `out`, and contracted elements, of one chip."""
+
+SAMPLES = (1, 2, 3)
+"""Numbers of chips that determine N times a work, which is at most quadratic in N [1]."""
+
+LEVEL = ("seconds", "latency", "typical")
+"""What a level of a network has by the number of chips."""
+
+ANY_RATE = Fraction(1)
+"""A rate that the one in question does not depend on."""
+
+
+def matmul_data(chips: Mapping[str, Chip], dtypes: DtypeFile) -> JSON:
+    """The works of a matmul, and the rates of chips.
+
+    Args:
+        chips: Entries by id.
+        dtypes: The dtype catalogue; the page offers its combinations.
+
+    Returns:
+        `bounds`; `works` by sharding; `dtypes`, those that a chip has a peak for; the `chips` with
+        a peak and a bandwidth, and the distinct `networks`, of which each chip has an index.
+        Numbers are integers, or rationals as text such as `1/8`.
+    """
+    schemes = _schemes()
+    networks = Pool()
+    listed = [
+        _chip(chip, entry, schemes, networks)
+        for chip, entry in chips.items()
+        if entry.units.get(MATRIX) and _level(entry).bytes_per_s
+    ]
+    peaks = {compute for each in listed for compute in each["peaks"]}
+    combinations = combinations_of(list(dtypes.combinations), dtypes).values()
+    return {
+        "bounds": [resource.bound for resource in RESOURCES],
+        "works": {name: _works(scheme) for name, scheme in schemes.items()},
+        "dtypes": [_dtypes(each) for each in combinations if each.compute in peaks],
+        "networks": networks.values,
+        "chips": listed,
+    }
+
+
+def _schemes() -> dict[str, Sharding]:
+    """The named shardings that a matmul has."""
+    schemes = {}
+    for name in SHARDINGS:
+        try:
+            schemes[name] = sharding(name, MATMUL)
+        except RooflinesError:
+            continue
+    return schemes
+
+
+def _collective(scheme: Sharding) -> str:
+    """What a sharding sends; empty for nothing."""
+    return "+".join(collective for _, collective in scheme.transfers)
+
+
+def _works(scheme: Sharding) -> JSON:
+    """The collective of a sharding, the chips that split the first dimension, and the works."""
+    row = MATMUL.dims[0]
+    spread = [(n, n * Fraction(_workload(scheme, n, "").share(row))) for n in SAMPLES]
+    return {
+        "collective": _collective(scheme),
+        "rows": over_chips(interpolated(spread)),
+        "works": {work: _work(scheme, work) for work in (*WORKS, *WEIGHED)},
+    }
+
+
+def _work(scheme: Sharding, work: str) -> Terms:
+    """A work of one chip, by products of sizes, bytes per element of operands, and chips."""
+    terms: Terms = {}
+    apart = [_costs(scheme, n, "")[work] for n in SAMPLES]
+    for operand in ("", *OPERANDS):
+        samples = [_costs(scheme, n, operand)[work] for n in SAMPLES]
+        if operand:  # linear in the bytes per element: what is left without any is the first term
+            samples = [
+                {dims: value - without[dims] for dims, value in each.items()}
+                for each, without in zip(samples, apart, strict=True)
+            ]
+        for dims, polynomial in through(SAMPLES, samples).items():
+            terms |= over_chips(polynomial, [*dims, *operand.split()])
+    return terms
+
+
+@cache
+def _costs(
+    scheme: Sharding, shards: int, operand: str
+) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
+    """The costs where one operand has a byte per element, the others none."""
+    kernel = operation_kernel(_workload(scheme, shards, operand), "")
+    works = {each.work: each.of(kernel) for each in RESOURCES}
+    polys = {**kernel.works, **works, **kernel.moved}
+    return {name: poly.coefficients for name, poly in polys.items()}
+
+
+def _workload(scheme: Sharding, shards: int, operand: str) -> Workload:
+    """The workload where one operand has a byte per element, the others none."""
+    bits = {name: Fraction(BITS_PER_BYTE if name == operand else 0) for name in OPERANDS}
+    return Workload(MATMUL, bits, scheme, shards, (Fraction(1),), {}, MATMUL.flops)
+
+
+def _dtypes(combination: StoredDtypes) -> JSON:
+    bits = combination.bits
+    return {
+        "name": combination.name,
+        "compute": combination.compute,
+        "bytes": {operand: plain(bits[operand] / BITS_PER_BYTE) for operand in OPERANDS},
+    }
+
+
+def _level(entry: Chip) -> MemoryLevel:
+    """The main memory of a chip; without a bandwidth if it is not known."""
+    level = entry.memory.get(MAIN_MEMORY)
+    return level.exact if level and level.bytes_per_s else MemoryLevel(Fraction(0))
+
+
+def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Pool) -> JSON:
+    """A chip: names, colours and prices, rates, and its first network."""
+    network = next(iter(entry.networks), None)
+    level = _level(entry)
+    colours = []
+    for dark in (False, True):
+        order = shades(theme(dark=dark).ink, dark=dark)
+        colours.append(order[chip_order({chip: entry.vendor}).index(chip) % len(order)])
+    return {
+        "id": chip,
+        "short": chip_label(chip),
+        "name": entry.name or chip,
+        "vendor": entry.vendor,
+        "variant": entry.base is not None,
+        "colours": colours,
+        "peaks": {
+            dtype: {
+                "nominal": plain(peak.exact),
+                "rate": plain(math_rate(_target(entry, peak.exact, MemoryLevel(ANY_RATE))).per_s),
+            }
+            for dtype, peak in entry.units[MATRIX].items()
+        },
+        "memory": {
+            "nominal": plain(level.bytes_per_s),
+            "rate": plain(memory_rate(_target(entry, ANY_RATE, level)).per_s),
+            "capacity": None if level.capacity_bytes is None else plain(level.capacity_bytes),
+        },
+        "reached": plain(shares_of(entry.efficiency).get("network", Fraction(1))),
+        "network": None if network is None else networks.index(_network(entry, network, schemes)),
+        "link": None if network is None else part_name(network),
+        "prices": [[each.usd_per_hour, each.provider, each.date] for each in entry.prices or ()],
+    }
+
+
+def _target(
+    entry: Chip,
+    peak: Fraction,
+    level: MemoryLevel,
+    route: Route | None = None,
+    scheme: Sharding | None = None,
+) -> Target:
+    shares = {resource.name: Fraction(1) for resource in RESOURCES} | shares_of(entry.efficiency)
+    return Target(peak, level, route, scheme or Sharding("none"), shares)
+
+
+def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:
+    """An interconnect along one axis: its limits, and its pieces, the first that fits."""
+    link = entry.networks[name].exact
+    numbers = numbers_of((link,))
+    sending = {_collective(scheme): scheme for scheme in schemes.values() if scheme.transfers}
+    return {
+        "link": plain(link.bytes_per_s),
+        "most": numbers.most,
+        "group": numbers.group,
+        "published": numbers.published,
+        "pieces": [
+            {
+                "least": piece.least,
+                "most": piece.most,
+                "step": piece.step,
+                "offset": piece.offset,
+                "collectives": {
+                    key: _levels(entry, scheme, [Route((link,), (n,)) for n in piece.samples])
+                    for key, scheme in sending.items()
+                },
+            }
+            for piece in reversed(numbers.segments)  # rings before lines
+            if piece.name != SINGLE
+        ],
+    }
+
+
+def _levels(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> list[JSON]:
+    """A collective on a piece, for each of the levels that send at the same time.
+
+    Returns:
+        The `seconds` per byte of payload, and the `latency`, the least and the `typical` one [s].
+    """
+    values: list[dict[tuple[str, ...], Fraction]] = []
+    for route in routes:
+        target = _target(entry, ANY_RATE, MemoryLevel(ANY_RATE), route, scheme)
+        rates, usual = network_rates(target), network_rates(target, typical=True)
+        sent = route.sent(scheme.transfers[0][1])
+        own: dict[tuple[str, ...], Fraction] = {}
+        for level, (amount, rate, slow) in enumerate(zip(sent, rates, usual, strict=True)):
+            own["seconds", f"{level}"] = amount / rate.per_s
+            own["latency", f"{level}"] = rate.latency_s
+            own["typical", f"{level}"] = slow.latency_s
+        values.append(own)
+    polynomials = through([route.axes[0] for route in routes], values)
+    return [
+        {name: over_chips(polynomials[name, f"{level}"]) for name in LEVEL}
+        for level in range(len(routes[0].links))
+    ]
