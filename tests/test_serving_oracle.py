@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from random_sweeps import check
 from serving_kernels import entries_held, entries_moved, pairs, touched
 
+SPANS = st.none() | st.integers(1, 40) | st.integers(1, 40).map(model_oracle.Chunk)
+
 
 @check(200)
-@given(context=st.integers(1, 30), new=st.integers(1, 30), window=st.none() | st.integers(1, 40))
+@given(context=st.integers(1, 30), new=st.integers(1, 30), window=SPANS)
 def test_pairs_and_entries_are_those_counted_one_by_one(context, new, window):
     new = min(new, context)
     positions = range(context - new + 1, context + 1)
