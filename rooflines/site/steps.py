@@ -23,6 +23,7 @@ from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
 from rooflines.models.shape import PREFILL
 from rooflines.site.coefficients import Pool, Terms, coefficients, plain
+from rooflines.sweep.calibrated import calibrated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -87,7 +88,7 @@ def _model(sweep: ModelSweep, cases: Sequence[Case], machines: Machines) -> JSON
         cases: Those of the model.
         machines: Chips with memory level and network; those of the cases are added.
     """
-    kernels, estimates = Pool(), Pool()
+    kernels, estimates = Pool(), Estimates()
     steps: dict[tuple[str, str, str], JSON] = {}
     for case in cases:
         key = case.phase, case.split.name, case.dtypes.label
@@ -106,12 +107,12 @@ def _model(sweep: ModelSweep, cases: Sequence[Case], machines: Machines) -> JSON
         machine = machines.setdefault(place, _machine(case))
         _add_rates(machine, case)
         index = list(machines).index(place)
-        steps[key]["on"][index] = _estimates(case, estimates)
+        steps[key]["on"][index] = estimates.of(case, steps[key]["kernels"])
     shape = cases[0].model.shape
     return {
         "steps": list(steps.values()),
         "kernels": kernels.values,
-        "estimates": estimates.values,
+        "estimates": estimates.pool.values,
         "extents": {
             phase: {new or "all": _extents(shape, new) for new in _new_tokens(sweep, phase)}
             for phase in sweep.config.phase
@@ -274,14 +275,33 @@ def _add_rates(machine: dict[str, Any], case: Case) -> None:
                 ]
 
 
-def _estimates(case: Case, pool: Pool) -> list[int] | None:
-    """The indices of the estimates of all kernels; None if one has none."""
-    found = []
-    for estimate in case.kernel_estimates:
-        if estimate is None:
-            return None
-        found.append(pool.index(_estimate(estimate)))
-    return found
+class Estimates:
+    """The estimates of kernels on machines, each once: formats and splits share many of them."""
+
+    def __init__(self) -> None:
+        self.pool = Pool()
+        self._indices: dict[tuple[str, str, str | None, int], int | None] = {}
+
+    def of(self, case: Case, kernels: Sequence[int]) -> list[int] | None:
+        """The indices of the estimates of all kernels of a case; None if one has none.
+
+        Args:
+            case: The case.
+            kernels: The indices of its kernels.
+        """
+        found = []
+        for index, kernel in zip(kernels, case.kernels, strict=True):
+            key = case.chip, case.memory, case.network, index
+            if key not in self._indices:
+                estimate = calibrated(kernel, case.machine, case.choice)
+                self._indices[key] = (
+                    None if estimate is None else self.pool.index(_estimate(estimate))
+                )
+            known = self._indices[key]
+            if known is None:
+                return None
+            found.append(known)
+        return found
 
 
 def _estimate(estimate: Times) -> JSON:
