@@ -19,7 +19,7 @@ from rooflines.basics.errors import (
     placed,
     quote,
 )
-from rooflines.basics.named_file import named_file
+from rooflines.basics.files import named_file
 from rooflines.basics.text import abridged, counted
 from rooflines.basics.yaml_file import Lines, in_file, read_yaml
 from rooflines.catalogue.chips import (

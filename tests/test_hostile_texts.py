@@ -14,7 +14,7 @@ from hostile import RESULTS, hostile_config, run_hostile
 from valid_files import PLAIN
 
 import rooflines
-from rooflines.basics.spreadsheet import is_formula
+from rooflines.basics.text import is_formula
 from rooflines.results.table_index import write_index
 from rooflines.results.tables import csv_text, write_csv
 

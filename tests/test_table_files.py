@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from small_config import SMALL
 
-from rooflines.basics import table_files
+from rooflines.basics import files
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli import main as cli
 from rooflines.fits.nsight import read_launches
@@ -43,7 +43,7 @@ def test_one_module_calls_readers_of_polars(repository):
         and isinstance(node.value, ast.Name)
         and node.value.id in ("pl", "polars")
     }
-    assert found == {"basics/table_files.py"}
+    assert found == {"basics/files.py"}
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -89,7 +89,7 @@ def test_pipes_and_devices_are_refused(kind, suffix):
 
 def test_sizes_and_lines_are_bounded(monkeypatch):
     with Path("holes.csv").open("wb") as file:
-        file.truncate(table_files.LARGEST_TABLE)
+        file.truncate(files.LARGEST_TABLE)
     with pytest.raises(RooflinesError, match="has a line of more than 1,048,576 bytes"):
         read_timings("holes.csv")
     with pytest.raises(RooflinesError, match="has a line of more than 1,048,576 bytes"):
@@ -98,7 +98,7 @@ def test_sizes_and_lines_are_bounded(monkeypatch):
         file.truncate(2**40)
     with pytest.raises(RooflinesError, match="has more than 268,435,456 bytes"):
         read_timings("holes.csv")
-    monkeypatch.setattr(table_files, "MOST_ROWS", 3)
+    monkeypatch.setattr(files, "MOST_ROWS", 3)
     pl.concat([TIMINGS] * 4).write_parquet("rows.parquet")
     with pytest.raises(RooflinesError, match="has 4 rows, more than 3"):
         read_timings("rows.parquet")

@@ -111,7 +111,8 @@ class RooflinesError(ValueError):
             rest = [f"and {count} more mistake{'s' if more > 1 else ''}."] if more > 0 else []
             return "\n".join([*map(str, self._several[:MOST_SHOWN]), *rest])
         file = f"{self.file}:{self.line}" if self.line else self.file
-        place = ": ".join(part for part in (file, plain(self.where)) if part)
+        where = printable(shortened(self.where, LONGEST_PLACE))
+        place = ": ".join(part for part in (file, where) if part)
         lines = [f"{place} {self.problem}." if place else f"{self.problem}."]
         if self.close:
             lines.append(f"  close to it: {', '.join(self.close)}")
@@ -130,10 +131,12 @@ class Mistakes:
     """Collects the mistakes of independent parts, and raises them as one error when its block ends.
 
     An error raised in the block itself, outside of its parts, ends it and joins those collected.
+    The block of a part passes them on to the whole; the code after it always runs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, whole: Mistakes | None = None, place: str = "") -> None:
         self.found: dict[tuple[str, str], RooflinesError] = {}
+        self._whole, self._place = whole, place
 
     def add(self, error: RooflinesError) -> None:
         """Collect the mistakes of an error, the first one of each place.
@@ -148,12 +151,12 @@ class Mistakes:
             if len(self.found) >= MOST_COLLECTED:
                 self.check()
 
-    def at(self, place: str = "") -> Part:
+    def at(self, place: str = "") -> Mistakes:
         """A collector for a part.
 
         It takes errors raised inside and mistakes added to it; `place` goes before their key paths.
         """
-        return Part(self, place)
+        return Mistakes(self, place)
 
     def check(self) -> None:
         """Raise the mistakes, if there are any."""
@@ -167,42 +170,18 @@ class Mistakes:
     def __exit__(
         self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
     ) -> bool | None:
-        """Raise the collected mistakes, with the error that ended the block."""
-        if isinstance(error, RooflinesError):
-            self.add(error)
-        if error is None or isinstance(error, RooflinesError):
-            self.check()
-        return None
-
-
-class Part(Mistakes):
-    """Passes the mistakes of a part on to the whole; the code after its block always runs."""
-
-    def __init__(self, whole: Mistakes, place: str) -> None:
-        super().__init__()
-        self._whole, self._place = whole, place
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        """Pass the collected mistakes on to the whole."""
-        if error is None and not self.found:
+        """Raise the collected mistakes with the error that ended the block, or pass them on."""
+        if error is not None and not isinstance(error, RooflinesError):
             return None
         try:
-            super().__exit__(kind, error, trace)
+            if error is not None:
+                self.add(error)
+            self.check()
         except RooflinesError as found:
+            if self._whole is None:
+                raise
             self._whole.add(found.within(self._place))
-            return True
-        return None
-
-
-def plain(place: str) -> str:
-    """A key path as a message shows it: on one line, shortened, since keys can be any text."""
-    shown = place if len(place) <= LONGEST_PLACE else f"{place[: LONGEST_PLACE - 3]}..."
-    return printable(shown)
+        return True
 
 
 def printable(text: object) -> str:
@@ -261,9 +240,9 @@ def quote(value: object) -> str:
     return shortened(text)
 
 
-def shortened(text: str) -> str:
-    """Text of a wrong value, cut to what a message repeats."""
-    return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 3]}..."
+def shortened(text: str, longest: int = LONGEST_QUOTE) -> str:
+    """Text of a user, cut to what a message repeats."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def one_of(value: object, known: Collection[Any], what: str, fix: str = "") -> None:

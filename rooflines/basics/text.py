@@ -1,8 +1,9 @@
-"""Text for readers: counts with their noun, abridged lists, and numbers with an SI prefix."""
+"""Text for readers: counts, abridged lists, numbers with a prefix; no formulas in spreadsheets."""
 
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ SMALL = {"": 1.0, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
 """Prefixes of times below a second, the largest first."""
 
 DIGITS = 3
+
+FORMULA = r"(^|;)(\s*[=+\-@＝＋－＠]|[\t\r\n])"  # noqa: RUF001, the wide forms are formulas where they are typed
+"""Where text begins like a formula: at its start, or after a semicolon, which separates cells in
+many languages."""
+
+BEGINS = re.compile(FORMULA)
 
 
 def counted(number: int, noun: str) -> str:
@@ -67,3 +74,8 @@ def _prefix(value: float, prefixes: dict[str, float], digits: int) -> tuple[str,
     rounding = 1 - 0.5 * 10.0**-digits  # 999.96 GB/s rounds to 1 TB/s
     reached = ((name, scale) for name, scale in prefixes.items() if abs(value) >= scale * rounding)
     return next(reached, list(prefixes.items())[-1])
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet that opens a CSV file would run this text as a formula."""
+    return BEGINS.search(text) is not None

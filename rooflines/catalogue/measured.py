@@ -9,7 +9,7 @@ from functools import cache
 
 import polars as pl
 
-from rooflines.basics.table_files import read_csv
+from rooflines.basics.files import read_csv
 from rooflines.catalogue.chips import CONFIG_DIR
 
 MEASURED_FILE = CONFIG_DIR / "measured.csv"

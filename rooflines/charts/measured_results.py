@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
+from rooflines.basics.files import scan_parquet
 from rooflines.basics.lazy import pl
-from rooflines.basics.table_files import scan_parquet
 from rooflines.charts.frames import CASE, NO_SOFTWARE
 from rooflines.fits.timings import SIZES
 from rooflines.measured.sets import TimedCase

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import check_known, placed
+from rooflines.basics.files import scan_parquet
 from rooflines.basics.lazy import pl
-from rooflines.basics.table_files import scan_parquet
 from rooflines.basics.text import abridged, counted
 from rooflines.charts.frames import check_shown
 from rooflines.charts.measured_results import cases_of, joined_of, joined_on_disk

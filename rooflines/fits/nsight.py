@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, placed, quote
+from rooflines.basics.files import lines_of
 from rooflines.basics.numbers import exact
-from rooflines.basics.table_files import lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -10,8 +10,8 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
+from rooflines.basics.files import bounded_content, read_csv, read_parquet
 from rooflines.basics.numbers import LARGEST_SIZE
-from rooflines.basics.table_files import bounded_content, read_csv, read_parquet
 from rooflines.basics.text import counted
 from rooflines.fits.layouts import tidy
 from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests

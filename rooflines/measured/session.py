@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError, quote
-from rooflines.basics.table_files import read_parquet
+from rooflines.basics.files import read_parquet
 from rooflines.fits.timings import DTYPES, SIZES
 from rooflines.measured.shapes import MatmulSizes, cost
 from rooflines.results.records import unrecorded

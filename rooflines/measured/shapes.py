@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed
+from rooflines.basics.files import bounded_content, read_csv
 from rooflines.basics.numbers import whole
-from rooflines.basics.table_files import bounded_content, read_csv
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
 from rooflines.fits.matmuls import plain_matmul

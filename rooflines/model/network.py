@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -216,6 +216,7 @@ def most_chips(links: tuple[Link, ...]) -> tuple[int | None, bool]:
 FORM = re.compile(r"[1-9][0-9]*(x[1-9][0-9]*)*")
 
 
+@cache
 def parse_axes(form: int | str) -> tuple[int, ...]:
     """The chips along each axis that a number of chips, or a product such as `4x4`, stands for."""
     if not FORM.fullmatch(str(form)):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
-from rooflines.basics.named_file import named_file
+from rooflines.basics.files import named_file
 from rooflines.catalogue.forms import checked
 from rooflines.models.hf import CONFIG_JSON, NOT_READ, from_hf
 from rooflines.models.library import checked_model_name, found

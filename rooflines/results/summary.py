@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from rooflines.basics.table_files import scan_parquet
+from rooflines.basics.files import scan_parquet
 from rooflines.model.columns import NEVER, SUMMARY
 from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.step_columns import OF_SPLIT

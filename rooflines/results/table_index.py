@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.table_files import parquet_metadata
+from rooflines.basics.files import parquet_metadata
 from rooflines.results.folders import MEASURED, MEASURED_SUMMARIES, MODEL_THRESHOLDS, MODELS
 from rooflines.results.records import forget, home_of, record_file, recorded
 from rooflines.results.tables import METADATA_KEY, write_csv

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from rooflines.basics.table_files import read_parquet
+from rooflines.basics.files import read_parquet
 from rooflines.measured.join import ROW
 from rooflines.measured.sets import fits_of, measured_set_of
 from rooflines.measured.summary import (

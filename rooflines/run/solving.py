@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.basics.table_files import read_parquet
+from rooflines.basics.files import read_parquet
 from rooflines.critical.thresholds import all_columns, all_thresholds
 from rooflines.model.columns import Column
 from rooflines.results.records import digest_of, recorded

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, WithJsonSchema
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
-from rooflines.basics.spreadsheet import is_formula
+from rooflines.basics.text import is_formula
 from rooflines.catalogue.forms import Entry, Text, checked
 from rooflines.models.layers import LAYERS, layers_of
 from rooflines.models.library import found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from rooflines.basics.table_files import scan_parquet
+from rooflines.basics.files import scan_parquet
 from rooflines.basics.version import __version__
 from rooflines.catalogue.measured import measured_quantiles
 from rooflines.model.dictionary import column_records

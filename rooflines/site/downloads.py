@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.basics.table_files import scan_parquet
+from rooflines.basics.files import scan_parquet
 from rooflines.results.tables import NO_TEXT, csv_text, scan
 
 if TYPE_CHECKING:

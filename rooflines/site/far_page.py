@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.basics.table_files import read_csv, read_parquet
+from rooflines.basics.files import read_csv, read_parquet
 from rooflines.basics.text import counted, significant
 from rooflines.measured.join import ESTIMATE, ROW, UNEXPLAINED
 from rooflines.measured.summary import spread

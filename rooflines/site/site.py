@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import yaml
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.basics.spreadsheet import FORMULA
-from rooflines.basics.table_files import read_parquet
+from rooflines.basics.files import read_parquet
+from rooflines.basics.text import FORMULA
 from rooflines.basics.version import __version__
 from rooflines.catalogue.chips import chip_sources
 from rooflines.charts.files import SPEC, VIEWS

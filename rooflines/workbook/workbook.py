@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflines.basics.table_files import scan_parquet
+from rooflines.basics.files import scan_parquet
 from rooflines.results.atomic import atomic_file
 from rooflines.results.records import recording
 from rooflines.results.tables import metadata_of

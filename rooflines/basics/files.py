@@ -1,6 +1,6 @@
-"""Files of tables, read by their exact path: to polars `[1]`, `*` and `?` in a path are a pattern.
+"""Files that users name, tables among them: regular ones of bounded size, by their exact path.
 
-Files that users name are regular ones of bounded size: a device or a pipe may be endless.
+A device or a pipe may be endless; to polars `[1]`, `*` and `?` in a path are a pattern.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import RooflinesError, printable
 from rooflines.basics.lazy import pl
 
 if TYPE_CHECKING:
@@ -27,6 +27,35 @@ MOST_ROWS = 10_000_000
 
 LONGEST_LINE = 2**20
 """Bytes of a line of text that a user names [byte]."""
+
+
+def named_file(folder: Path, name: str, inside: str = "") -> Path:
+    """The path of a file that a config names; a missing one is a mistake of the config.
+
+    Args:
+        folder: Where relative paths start.
+        name: The path as the config has it.
+        inside: The file that counts where the path is that of a folder.
+
+    Raises:
+        RooflinesError: There is no such file, or it cannot be read.
+    """
+    path = folder / name
+    try:
+        if inside and path.is_dir():
+            path /= inside
+        if path.is_dir():
+            problem = "is a directory"
+        elif not path.exists():
+            problem = "does not exist"
+        else:
+            if path.is_file():  # a pipe can be opened once only
+                path.open("rb").close()
+            return path
+    except (OSError, ValueError) as error:
+        problem = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    fix = f"correct the path; a relative one starts at {folder.absolute()}"
+    raise RooflinesError("", f"names {printable(path)}, which {problem}", fix)
 
 
 @contextmanager
