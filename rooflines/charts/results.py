@@ -187,7 +187,7 @@ class Selection:
         """
         first = {
             key: pl.col("chip").replace_strict(
-                {chip: getattr(rows, key) for chip, rows in self.by_chip.items()},
+                {chip: getattr(rows.place, key) for chip, rows in self.by_chip.items()},
                 default=None,
                 return_dtype=pl.String,
             )

@@ -12,7 +12,7 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.spreadsheet import FORMULA
+from rooflines.basics.text import FORMULA
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.measured import SHORTEST_LONG, measured_quantiles
 from rooflines.fits.entries import joined_calibrations, shipped_calibrations
