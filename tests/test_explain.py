@@ -185,7 +185,7 @@ def test_the_answer_of_python_is_that_of_the_command(words, answer, capsys):
     found = answer()
     assert json.loads(said(capsys, "explain", *words.split(), "--json")) == found.to_dict()
     assert str(found) == said(capsys, "explain", *words.split()).rstrip()
-    assert as_text(found.sheet, ascii_only=True).isascii()
+    assert as_text(found, ascii_only=True).isascii()
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_pipe_without_utf8_gets_plain_ascii():
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     piped = subprocess.run(command, env=env, capture_output=True, check=True)
     answer = rooflines.explain("h100-sxm", "128x8192x8192", "bf16")
-    assert piped.stdout.decode("ascii").rstrip() == as_text(answer.sheet, ascii_only=True)
+    assert piped.stdout.decode("ascii").rstrip() == as_text(answer, ascii_only=True)
     assert b"###" in piped.stdout
     assert b"\x1b" not in piped.stdout
     early = [*command, "--json"]

@@ -250,7 +250,7 @@ def _screen(answer: Explanation | Cases) -> str:
     )
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     if not isinstance(answer, Cases):
-        return as_text(answer.sheet, colour=colour, ascii_only=not utf8)
+        return as_text(answer, colour=colour, ascii_only=not utf8)
     text = "\n".join([answer.asked, "", as_table(*answer.table(), width()), *_notes(answer)])
     return text if utf8 else as_ascii(text)
 

@@ -19,7 +19,6 @@ from rooflines.catalogue.unsupported import joining
 from rooflines.critical.rates import latency_of, limit_share, rates_at
 from rooflines.critical.search import first
 from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.explanation import phrases
 from rooflines.explanation.card import as_card
 from rooflines.explanation.question import OPERATION, as_published, dtypes_on, formats_on
 from rooflines.explanation.text import as_text
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.explanation.sheet import Sheet
     from rooflines.model.resources import Resource
     from rooflines.models.groups import Step
     from rooflines.sweep.operations import OperationCase
@@ -50,20 +48,15 @@ if TYPE_CHECKING:
 class Explanation(Answer):
     """An operation, or a step of a model, explained; `str()` is a screen, `to_dict()` all of it."""
 
-    @property
-    def sheet(self) -> Sheet:
-        """What is shown."""
-        return phrases.sheet(self)
-
     def __str__(self) -> str:
         """A screen of text, without colour."""
-        return as_text(self.sheet)
+        return as_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """A card for a notebook."""
-        return as_card(self.sheet)
+        return as_card(self)
 
 
 def explained(sweep: Sweep | ModelSweep) -> Explanation:

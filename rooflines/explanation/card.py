@@ -6,12 +6,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rooflines.explanation import phrases
+from rooflines.explanation.origins import origins
 from rooflines.explanation.wording import seconds
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from rooflines.explanation.sheet import Sheet
+    from rooflines.explanation.values import Answer
 
 COLOURS = {"compute": "#2a9d6f", "memory": "#c98a1b", "network": "#a45bc4"}
 """Colours of bars that have contrast on white and on black."""
@@ -32,29 +34,26 @@ def _template() -> Template:
     return environment.get_template("card.html")
 
 
-def as_card(sheet: Sheet) -> str:
+def as_card(answer: Answer) -> str:
     """An explanation as HTML; text takes the page's own colour, so light and dark both work."""
-    longest = max(bar.time_s for bar in sheet.bars)
+    longest = max(used.time_s for used in answer.uses)
     return _template().render(
-        sheet=sheet,
+        asked=phrases.asked(answer.row, answer.sizes, answer.cache_split),
+        finding=phrases.finding(answer),
+        facts=phrases.facts(answer),
+        sections=phrases.sections(answer),
+        name=answer.name,
         bars=[
             {
-                "bound": bar.bound,
-                "binds": bar.bound == sheet.bound,
-                "time": seconds(bar.time_s),
-                "percent": f"{100 * bar.time_s / longest:.4g}",
-                "colour": COLOURS.get(bar.bound, "#888888"),
-                "text": bar.text,
+                "bound": used.bound,
+                "binds": used.bound == answer.row["bound"],
+                "time": seconds(used.time_s),
+                "percent": f"{100 * used.time_s / longest:.4g}",
+                "colour": COLOURS.get(used.bound, "#888888"),
+                "text": phrases.work_at_rate(used),
             }
-            for bar in sheet.bars
+            for used in answer.uses
         ],
-        origins=[
-            {
-                "origin": origin,
-                "documents": [
-                    (source, sheet.documents.get(source, {})) for source in origin.sources
-                ],
-            }
-            for origin in sheet.origins
-        ],
+        origins=origins(answer.numbers),
+        documents=answer.documents,
     )

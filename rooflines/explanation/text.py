@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from rooflines.explanation import phrases
+from rooflines.explanation.origins import origins
 from rooflines.explanation.wording import NO_BREAK, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from rooflines.explanation.values import Answer
 
-    from rooflines.explanation.sheet import Line, Sheet
+Paint = Callable[[str, str], str]
+"""Colours a text by an ANSI code."""
 
 WIDTH = 80
 """Columns of a screen [1]."""
@@ -41,11 +45,11 @@ MOST_NOTE_LINES = 2
 """Lines of the note of an estimate [1]."""
 
 
-def as_text(sheet: Sheet, *, colour: bool = False, ascii_only: bool = False) -> str:
+def as_text(answer: Answer, *, colour: bool = False, ascii_only: bool = False) -> str:
     """An explanation in lines of at most 80 columns, without a line break at the end.
 
     Args:
-        sheet: What to show.
+        answer: What to show.
         colour: Whether to colour it with ANSI codes.
         ascii_only: Whether to use ASCII only.
     """
@@ -54,17 +58,16 @@ def as_text(sheet: Sheet, *, colour: bool = False, ascii_only: bool = False) -> 
         return f"\x1b[{code}m{text}\x1b[0m" if colour and text.strip() else text
 
     lines = [
-        *_head(sheet, paint),
-        *_bars(sheet, paint, ascii_only=ascii_only),
-        *_facts(sheet),
+        *_head(answer, paint),
+        *_bars(answer, paint, ascii_only=ascii_only),
+        *_facts(answer),
         "",
-        *_sections(sheet, paint),
-        *_origins(sheet, paint),
+        *_sections(answer, paint),
+        "",
+        *_origins(answer, paint),
     ]
     text = "\n".join(line.rstrip() for line in lines)
-    if ascii_only:
-        return as_ascii(text)
-    return text.replace(NO_BREAK, " ")
+    return as_ascii(text) if ascii_only else text.replace(NO_BREAK, " ")
 
 
 def as_ascii(text: str) -> str:
@@ -72,24 +75,24 @@ def as_ascii(text: str) -> str:
     return text.translate(ASCII).encode("ascii", "backslashreplace").decode()
 
 
-def _head(sheet: Sheet, paint: Callable[[str, str], str]) -> Iterator[str]:
-    for line in wrap(sheet.asked, WIDTH, break_on_hyphens=False):
+def _head(answer: Answer, paint: Paint) -> Iterator[str]:
+    question = phrases.asked(answer.row, answer.sizes, answer.cache_split)
+    for line in wrap(question, WIDTH, break_on_hyphens=False):
         yield paint(line, BOLD)
-    for line in wrap(sheet.finding, WIDTH, break_on_hyphens=False):
-        yield paint(line, COLOURS.get(sheet.bound, BOLD))
+    for line in wrap(phrases.finding(answer), WIDTH, break_on_hyphens=False):
+        yield paint(line, COLOURS.get(answer.row["bound"], BOLD))
 
 
-def _bars(sheet: Sheet, paint: Callable[[str, str], str], *, ascii_only: bool) -> Iterator[str]:
+def _bars(answer: Answer, paint: Paint, *, ascii_only: bool) -> Iterator[str]:
     """The time of every resource as a bar, the bottleneck marked."""
-    longest = max(bar.time_s for bar in sheet.bars)
-    width = max(TIME, *(len(seconds(bar.time_s)) for bar in sheet.bars))
-    for bar in sheet.bars:
-        binds = bar.bound == sheet.bound
-        blocks = _blocks(bar.time_s / longest, ascii_only=ascii_only)
-        label = f"{'▸' if binds else ' '} {bar.bound:<8} {seconds(bar.time_s):>{width}}  "
-        yield paint(label, BOLD if binds else "") + " ".join(
-            [paint(blocks, COLOURS.get(bar.bound, "")), bar.text]
-        )
+    longest = max(used.time_s for used in answer.uses)
+    width = max(TIME, *(len(seconds(used.time_s)) for used in answer.uses))
+    for used in answer.uses:
+        binds = used.bound == answer.row["bound"]
+        blocks = _blocks(used.time_s / longest, ascii_only=ascii_only)
+        label = f"{'▸' if binds else ' '} {used.bound:<8} {seconds(used.time_s):>{width}}  "
+        bar = paint(blocks, COLOURS.get(used.bound, ""))
+        yield f"{paint(label, BOLD if binds else '')}{bar} {phrases.work_at_rate(used)}"
 
 
 def _blocks(share: float, *, ascii_only: bool) -> str:
@@ -101,24 +104,19 @@ def _blocks(share: float, *, ascii_only: bool) -> str:
     return ("█" * whole + EIGHTHS[part] * math.ceil(part / 8)).ljust(BAR)
 
 
-def _facts(sheet: Sheet) -> Iterator[str]:
-    for line in sheet.facts:
+def _facts(answer: Answer) -> Iterator[str]:
+    for line in phrases.facts(answer):
         yield from _labelled(f"{INDENT}{line.label:<9} ", line.text)
 
 
-def _sections(sheet: Sheet, paint: Callable[[str, str], str]) -> Iterator[str]:
-    for section in sheet.sections:
-        yield paint(section.title, BOLD) if section.lines else section.title
-        yield from _table(section.lines)
-    yield ""
-
-
-def _table(lines: Sequence[Line]) -> Iterator[str]:
-    label = max((len(line.label) for line in lines), default=0)
-    value = max((len(line.value) for line in lines), default=0)
-    for line in lines:
-        head = f"{INDENT}{line.label:<{label}}  {line.value:<{value}}  "
-        yield from _labelled(head if line.value else f"{INDENT}{line.label:<{label}}  ", line.text)
+def _sections(answer: Answer, paint: Paint) -> Iterator[str]:
+    for title, lines in phrases.sections(answer):
+        yield paint(title, BOLD) if lines else title
+        label = max((len(line.label) for line in lines), default=0)
+        value = max((len(line.value) for line in lines), default=0)
+        for line in lines:
+            short = f"{line.value:<{value}}  " if line.value else ""
+            yield from _labelled(f"{INDENT}{line.label:<{label}}  {short}", line.text)
 
 
 def _labelled(head: str, text: str) -> list[str]:
@@ -132,18 +130,17 @@ def _labelled(head: str, text: str) -> list[str]:
     ) or [head]
 
 
-def _origins(sheet: Sheet, paint: Callable[[str, str], str]) -> Iterator[str]:
+def _origins(answer: Answer, paint: Paint) -> Iterator[str]:
     """The numbers used, part by part, with their sources."""
-    yield paint(f"Numbers of {sheet.name}:", BOLD)
-    part = max(len(origin.part) for origin in sheet.origins)
-    for origin in sheet.origins:
+    yield paint(f"Numbers of {answer.name}:", BOLD)
+    found = list(origins(answer.numbers))
+    part = max(len(origin.part) for origin in found)
+    for origin in found:
         head = f"{INDENT}{origin.part:<{part}}  "
         source = ", ".join(origin.sources) or "no source"
         remarks = f" ({', '.join(origin.remarks)})" if origin.remarks else ""
-        yield from (
-            paint(line, DIM) for line in _labelled(head, f"{origin.values}: {source}{remarks}")
-        )
+        lines = _labelled(head, f"{origin.values}: {source}{remarks}")
         note = _labelled(" " * len(head), origin.note) if origin.note else []
         if len(note) > MOST_NOTE_LINES:
             note = [*note[: MOST_NOTE_LINES - 1], note[MOST_NOTE_LINES - 1][: WIDTH - 1] + "…"]
-        yield from (paint(line, DIM) for line in note)
+        yield from (paint(line, DIM) for line in (*lines, *note))
