@@ -222,7 +222,7 @@ class Kind:
         if not self.compares:
             return []
         known = dtypes_by_chip(source) if self.source == "model_sweeps" else None
-        by_chip = list(known) if known is not None else [rows.chip for rows in source.blocks]
+        by_chip = list(known) if known is not None else [case.chip for case in source.cases]
         return list(dict.fromkeys(by_chip))[: self.most_chips]
 
     def chosen(self, sweep: Any, given: Mapping[str, Option]) -> dict[str, Option]:  # noqa: ANN401

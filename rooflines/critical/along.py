@@ -235,11 +235,14 @@ def slots(times: Sequence[Time | None]) -> list[list[list[Poly]]]:
 
 def summed(summands: Sequence[Summand], value: Callable[[str], pl.Expr]) -> pl.Expr:
     """A sum of maxima of minima of values of lines."""
-    return reduce(
-        add,
-        [
-            pl.max_horizontal([pl.min_horizontal(list(map(value, least))) for least in pieces])
-            * float(count)
-            for count, pieces in summands
-        ],
-    )
+    sums = []
+    for count, pieces in summands:
+        leasts = [_of_all(pl.min_horizontal, list(map(value, least))) for least in pieces]
+        largest = _of_all(pl.max_horizontal, leasts)
+        sums.append(largest if count == 1 else largest * float(count))
+    return reduce(add, sums)
+
+
+def _of_all(choose: Callable[[list[pl.Expr]], pl.Expr], values: list[pl.Expr]) -> pl.Expr:
+    """The largest or least of values; of one it is that one."""
+    return values[0] if len(values) == 1 else choose(values)

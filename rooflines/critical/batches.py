@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.critical.along import Along
-from rooflines.critical.fewest import most_sequences, stored
-from rooflines.critical.saturation import COLUMN, MOST, saturated
+from rooflines.critical.saturation import MOST, saturated
 from rooflines.critical.search import AT, first_in_rows
 from rooflines.critical.solving import AHEAD, ROUNDING, ask_times, solved
 from rooflines.model.resources import HANDED
 from rooflines.model.times import Time
+from rooflines.sweep.footprints import footprint_columns, most_sequences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,23 +37,19 @@ def batch_thresholds(
     Yields:
         The columns of thresholds along B.
     """
-    replicas, contexts = [case.split.dp for case in cases], points.columns["S"]
+    replicas = [case.split.dp for case in cases]
     along = Along(cases, [points], "B")
     along.put("#least", pl.Series(replicas, dtype=pl.Int64))
     along.put("#span", pl.Series([1] * len(cases), dtype=pl.Int64))
     names = ask_times(along, cases)
     summands = [] if targets is None else ask_target(along, cases, targets, names)
-    fits = [stored(most_sequences(case, case.split, s)) for case in cases for s in contexts]
-    further = pl.DataFrame(
-        {
-            COLUMN: saturated(cases, [points], "B", replicas),
-            "max_B_fit": pl.Series(fits, dtype=pl.Int64),
-        }
-    )
+    for name, values in footprint_columns(cases).items():
+        along.put(name, values)
+    saturates = saturated(cases, [points], "B", replicas)
     start = 0
     for lines in along.frames():
         frame = solved(lines, names).with_columns(axis=pl.lit("B")).collect()
-        frame = frame.with_columns(further.slice(start, frame.height))
+        frame = frame.with_columns(saturates.slice(start, frame.height), max_B_fit=most_sequences())
         start += frame.height
         if targets is None:
             yield frame

@@ -14,8 +14,9 @@ from rooflines.model.columns import FOUND, NEVER, UNKNOWN
 from rooflines.model.network import most_chips
 from rooflines.model.resources import NETWORK
 from rooflines.model.step_columns import CAPACITY_UNKNOWN, HEADS
-from rooflines.models.footprint import max_batch
+from rooflines.models.cache import cache_elements
 from rooflines.models.split import Split
+from rooflines.sweep.footprints import Footprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,10 +46,12 @@ def fewest_chips(
         alike.setdefault(keys, case)
     for case in alike.values():
         tried, beyond = splits_tried(case)
-        fits = {
-            context: [(split.shards, most_sequences(case, split, context)) for split in tried]
-            for context in contexts
-        }
+        footprints = [(split.shards, Footprint.of(case, split)) for split in tried]
+        shape = case.model.shape
+        fits = {}
+        for context in contexts:
+            far, near = (cache_elements(shape, context, near=each) for each in (False, True))
+            fits[context] = [(chips, each.sequences(far, near)) for chips, each in footprints]
         for batch, context in product(batches, contexts):
             yield case, {"B": batch, "S": context}, _fewest(batch, fits[context], beyond)
 
@@ -78,16 +81,6 @@ def splits_tried(case: StepCase) -> tuple[list[Split], Solution]:
         if chips > 1 and (not links or not_joined(case.place.networks, links, split.axes)):
             return found, Solution(NEVER if published else UNKNOWN, limit=NETWORK.bound)
         found.append(split)
-
-
-def most_sequences(case: StepCase, split: Split, context: int) -> int | None:
-    """The most sequences whose caches fit beside the weights [1]; None: capacity unknown."""
-    capacity, sharing = case.machine.level.capacity_bytes, case.sharing
-    if capacity is None:
-        return None
-    return max_batch(
-        case.model.shape, capacity, context, sharing.bits, split, cache_split=sharing.cache_split
-    )
 
 
 def stored(sequences: int | None) -> int | None:

@@ -22,6 +22,7 @@ from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.critical.along import Along
 from rooflines.critical.search import AT, first_in_rows
 from rooflines.critical.solving import ROUNDING
+from rooflines.model.poly import total
 from rooflines.model.times import Time
 
 if TYPE_CHECKING:
@@ -73,18 +74,23 @@ def saturated(
 
 
 def estimate_times(cases: Sequence[Case]) -> list[tuple[int, list[list[Time | None]]]]:
-    """The estimates of cases with the same kernels: a sum of the largest of a few times each.
+    """The estimates of calibrated cases with the same kernels: a sum of maxima of a few times.
 
     Returns:
-        How often what is common to the pieces of a kernel is added, and these; each by case.
+        How often each is added, and the times, by case. First comes what is common to the pieces of
+        every kernel.
     """
-    groups: list[tuple[int, list[list[Time | None]]]] = []
-    for index, kernel in enumerate(cases[0].kernels):
-        found = [case.kernel_estimates[index] for case in cases]
-        common = [Time((((each.common,),),)) if each else None for each in found]
-        bounds = dict.fromkeys(bound for each in found if each for bound in each.by)
-        pieces = [[each.by.get(bound) if each else None for each in found] for bound in bounds]
-        groups += [(kernel.count, [common]), (kernel.count, pieces)]
+    kernels = cases[0].kernels
+    estimates = [[each for each in case.kernel_estimates if each is not None] for case in cases]
+    common = [
+        total(each.common * kernel.count for each, kernel in zip(of_case, kernels, strict=True))
+        for of_case in estimates
+    ]
+    groups: list[tuple[int, list[list[Time | None]]]]
+    groups = [(1, [[Time((((each,),),)) for each in common]])]
+    for kernel, found in zip(kernels, zip(*estimates, strict=True), strict=True):
+        bounds = dict.fromkeys(bound for each in found for bound in each.by)
+        groups.append((kernel.count, [[each.by.get(bound) for each in found] for bound in bounds]))
     return groups
 
 

@@ -175,7 +175,7 @@ def total(parts: Iterable[Poly]) -> Poly:
     sums: dict[Product, Fraction] = {}
     for part in present:
         for product, coefficient in part.coefficients.items():
-            sums[product] = sums.get(product, Fraction(0)) + coefficient
+            sums[product] = sums[product] + coefficient if product in sums else coefficient
     return Poly(sums)
 
 

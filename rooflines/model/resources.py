@@ -214,22 +214,25 @@ def _times(
 
 def _worked(
     resource: Resource,
-    parts: Iterable[tuple[int | Fraction, Kernel]],
+    parts: Sequence[tuple[int | Fraction, Kernel]],
     machine: Machine,
     work: Callable[[str], Poly] | None,
 ) -> Time:
     """The time of a resource's work at its rate, and at least its latency."""
-    amounts: list[tuple[Poly, Rate]] = []
-    latency_s = Fraction(0)
+    rates = {
+        kernel.compute: resource.rate(target_of(kernel, machine))
+        for kernel in {kernel.compute: kernel for _, kernel in parts}.values()
+    }
+    used: list[tuple[int | Fraction, Poly, Rate]] = []
     for count, kernel in parts:
-        amount, rate = resource.of(kernel), resource.rate(target_of(kernel, machine))
+        amount, rate = resource.of(kernel), rates[kernel.compute]
         if amount and rate is not None:
-            amounts.append((amount * count, rate))
-            latency_s += rate.latency_s * count
-    rates = {rate.per_s for _, rate in amounts}
-    if work is not None and resource.amount is None and len(rates) == 1:
-        return Time.of(work(resource.work) / rates.pop(), constant(latency_s))
-    return Time.of(total(amount / rate.per_s for amount, rate in amounts), constant(latency_s))
+            used.append((count, amount, rate))
+    latency = constant(sum((rate.latency_s * count for count, _, rate in used), Fraction(0)))
+    per_s = {rate.per_s for _, _, rate in used}
+    if work is not None and resource.amount is None and len(per_s) == 1:
+        return Time.of(work(resource.work) / per_s.pop(), latency)
+    return Time.of(total(amount * (count / rate.per_s) for count, amount, rate in used), latency)
 
 
 def overlapped(parts: Iterable[tuple[int | Fraction, Kernel]], machine: Machine) -> Time:

@@ -120,6 +120,15 @@ class StepKernels:
         groups = groups_of(self.shape, self.phase)
         return tuple((group, _kernel(group, self.sharing)) for group in groups)
 
+    @cached_property
+    def works(self) -> Mapping[str, Poly]:
+        """The works of all kernels and layers where nothing is sent [FLOP or byte]."""
+        kernels = [kernel for _, kernel in self._alone]
+        return {
+            column: total(kernel.work(column) * kernel.count for kernel in kernels)
+            for column in kernels[0].works
+        }
+
     def over(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
         """The kernels of one chip in the order in which they run, with what it sends.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -14,9 +14,44 @@ from rooflines.sweep.steps import ELEMENTS, NEAR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from fractions import Fraction
 
+    from rooflines.models.split import Split
     from rooflines.sweep.estimate_rows import Stages
     from rooflines.sweep.steps import StepCase
+
+
+class Footprint(NamedTuple):
+    """What a model takes of the memory of a chip.
+
+    Attributes:
+        weights: The parameters that it holds [byte].
+        units: What a sequence takes, in whole units.
+        free: Units that fit beside the weights [1]; None: the capacity is unknown.
+    """
+
+    weights: Fraction
+    units: CacheUnits
+    free: Fraction | None
+
+    @classmethod
+    def of(cls, case: StepCase, split: Split) -> Footprint:
+        """That of a case, with another split."""
+        shape, bits = case.model.shape, case.sharing.bits
+        weights = weights_on_chip(shape, bits, split)
+        units = cache_units(shape, bits, split, case.sharing.cache_split)
+        capacity = case.machine.level.capacity_bytes
+        return cls(weights, units, None if capacity is None else (capacity - weights) / units.unit)
+
+    def sequences(self, far: int, near: int) -> int | None:
+        """The most sequences whose caches fit beside the weights [1]; None: capacity unknown.
+
+        Args:
+            far: Cache elements of each in layers that keep every token [1].
+            near: Those in other layers [1].
+        """
+        each = far * self.units.far + near * self.units.near + self.units.state
+        return None if self.free is None else max(int(self.free // each), 0)
 
 
 def footprint_columns(cases: Sequence[StepCase]) -> dict[str, pl.Series]:
@@ -28,43 +63,45 @@ def footprint_columns(cases: Sequence[StepCase]) -> dict[str, pl.Series]:
         `#room_of_all`, the units that fit beside the weights on the chips of a replica, and of all
         replicas [1], null where the capacity is unknown.
     """
-    weights, sizes, room, room_of_all = [], [], [], []
-    of_units: list[CacheUnits] = []
-    for case in cases:
-        shape, split, bits = case.model.shape, case.split, case.sharing.bits
-        held = weights_on_chip(shape, bits, split)
-        units = cache_units(shape, bits, split, case.sharing.cache_split)
-        one, capacity = units.unit, case.machine.level.capacity_bytes
-        of_units.append(units)
-        free = None if capacity is None else (capacity - held) / one
-        weights.append(float(held))
-        sizes.append(float(one / split.dp))
-        room.append(None if free is None else math.floor(free))
-        room_of_all.append(None if free is None else math.floor(free * split.dp))
+    found = [(case.split.dp, Footprint.of(case, case.split)) for case in cases]
     return {
-        "weights_footprint_bytes": pl.Series(weights, dtype=pl.Float64),
-        "#unit_bytes": pl.Series(sizes, dtype=pl.Float64),
-        "#units_far": whole_numbers([units.far for units in of_units]),
-        "#units_near": whole_numbers([units.near for units in of_units]),
-        "#units_state": whole_numbers([units.state for units in of_units]),
-        "#room": whole_numbers(room),
-        "#room_of_all": whole_numbers(room_of_all),
+        "weights_footprint_bytes": pl.Series([float(each.weights) for _, each in found]),
+        "#unit_bytes": pl.Series([float(each.units.unit / dp) for dp, each in found]),
+        "#units_far": whole_numbers([each.units.far for _, each in found]),
+        "#units_near": whole_numbers([each.units.near for _, each in found]),
+        "#units_state": whole_numbers([each.units.state for _, each in found]),
+        "#room": whole_numbers(
+            [None if each.free is None else math.floor(each.free) for _, each in found]
+        ),
+        "#room_of_all": whole_numbers(
+            [None if each.free is None else math.floor(each.free * dp) for dp, each in found]
+        ),
     }
+
+
+def cache_units_of() -> pl.Expr:
+    """What a sequence takes of a chip [units]."""
+    far, near = pl.col(ELEMENTS) * pl.col("#units_far"), pl.col(NEAR) * pl.col("#units_near")
+    return far + near + pl.col("#units_state")
+
+
+def most_sequences() -> pl.Expr:
+    """The most sequences whose caches fit beside the weights [1]; null beyond 2^62, or unknown."""
+    of_replica = pl.col("#room") // cache_units_of()
+    of_replica = of_replica.clip(lower_bound=0).cast(pl.Int64, strict=False)
+    fits = of_replica <= pl.lit(LARGEST_COUNT) // pl.col("dp")
+    return pl.when(fits).then(of_replica * pl.col("dp"))
 
 
 def footprint_stages() -> Stages:
     """Footprints, whether they fit, and the largest batch that does; all whole and exact."""
-    far, near = pl.col(ELEMENTS) * pl.col("#units_far"), pl.col(NEAR) * pl.col("#units_near")
-    elements, batch = far + near + pl.col("#units_state"), pl.col("B")
-    of_replica = (pl.col("#room") // elements).clip(lower_bound=0).cast(pl.Int64, strict=False)
-    cached = batch.cast(pl.Float64) * (elements.cast(pl.Float64) * pl.col("#unit_bytes"))
+    units, batch = cache_units_of(), pl.col("B")
     return [
         {
-            "cache_footprint_bytes": cached,
-            "fits": batch <= pl.col("#room_of_all") // elements,
-            "max_B": pl.when(of_replica <= pl.lit(LARGEST_COUNT) // pl.col("dp")).then(
-                of_replica * pl.col("dp")
-            ),
+            "cache_footprint_bytes": batch.cast(pl.Float64)
+            * (units.cast(pl.Float64) * pl.col("#unit_bytes")),
+            "fits": batch <= pl.col("#room_of_all") // units,
+            "max_B": most_sequences(),
         },
         {"footprint_bytes": pl.col("weights_footprint_bytes") + pl.col("cache_footprint_bytes")},
     ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.text import counted
 from rooflines.catalogue.unsupported import Reason
+from rooflines.model.kernel import NETWORK_BYTES
 from rooflines.model.operation import MATRIX
 from rooflines.model.step_columns import layer_columns, step_columns
 from rooflines.models.cache import cache_elements
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
     from rooflines.model.operation import Unit
+    from rooflines.model.poly import Poly
     from rooflines.model.times import Seconds
     from rooflines.models.dtypes import StepDtypes
     from rooflines.models.model import Model
@@ -85,6 +87,12 @@ class StepCase(Case):
     def kernels(self) -> tuple[Kernel, ...]:
         """What runs in a step, in order."""
         return self.workload.over(self.place.links)
+
+    def work(self, column: str) -> Poly:
+        """A work of all kernels and layers; chips share all but what is sent [FLOP or byte]."""
+        if column == NETWORK_BYTES or column not in self.workload.works:
+            return super().work(column)
+        return self.workload.works[column]
 
     @property
     def keys(self) -> Mapping[str, str | int | None]:
