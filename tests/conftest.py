@@ -158,9 +158,9 @@ def default_results(once, repository, snakemake):
 
 @pytest.fixture(scope="session")
 def site(once):
-    from bundles import made_bundle  # noqa: PLC0415, most tests need no site
+    from bundles import run_small_site  # noqa: PLC0415, most tests need no site
 
-    return once("small-site", made_bundle) / "bundle"
+    return once("small-site", run_small_site) / "results" / "bundle"
 
 
 @pytest.fixture(scope="session")

@@ -180,7 +180,7 @@ def test_a_site_offers_the_tables_and_has_their_chips(first_run, tmp_path):
             pl.read_parquet(path).columns,
             pl.read_parquet(path).height,
         )
-    numbers = put((tmp_path / "site/data/chip-numbers.js").read_text(encoding="utf-8"))
+    numbers = put(tmp_path / "site/data/chip-numbers.js")
     assert "a guess" in str(numbers)
 
 

@@ -1,35 +1,21 @@
-"""A small site for tests: two families of charts, thresholds of a small config, hostile names."""
+"""A small site: a run of a config with hostile names, and with charts, thresholds and timings."""
 
 from __future__ import annotations
 
-import io
-import json
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from PIL import Image
-
-from rooflines import load_config
-from rooflines.results.folders import MEASURED_SUMMARIES, MODEL_THRESHOLDS
-from rooflines.run.measured_jobs import write_measured, write_measured_summary
-from rooflines.run.plan import plan
-from rooflines.run.solving import write_model_thresholds, write_thresholds
-from rooflines.site.site import write_bundle
+import yaml
 
 HOSTILE = (
     '</script><script>document.title="ran"</script>'
     """<img src=x onerror='document.title="ran"'>"&amp;"""
 )
 """A name that runs as code wherever it is not escaped."""
-
-CHIPS = {
-    "tpu-v5e": {"bf16": (1.97e14, 8.19e11), "int8": (3.94e14, 8.19e11)},
-    "h100-sxm": {"bf16": (9.89e14, 3.35e12), "fp8": (1.979e15, 3.35e12)},
-}
-DTYPES = ["bf16", "int8", "fp8"]
-CHARTS = [f"{family}-{number}" for family in ("roofline", "compared") for number in range(2)]
 
 SMALL_MODEL = {
     "name": "small-model",
@@ -49,7 +35,7 @@ CONFIG: dict[str, Any] = {
                 {"name": HOSTILE, "D": 4096, "F": 4096},
                 {"name": "small", "D": 64, "F": 64},
             ],
-            "dtypes": ["bf16", "int8"],
+            "dtypes": ["bf16", "int8", "fp8"],
             "chips": ["tpu-v5e", "h100-sxm", "mine"],
             "thresholds": ["B", "memory_rate"],
             "shares": [1, 0.9],
@@ -116,6 +102,13 @@ CONFIG: dict[str, Any] = {
             "calibration": "trtllm",
         },
     },
+    "measurements": {name: {"file": f"{name}.csv"} for name in ("grid", "nccl", "served")},
+    "charts": [
+        {"chart": "roofline", "sweep": "shapes", "view": {"shape": HOSTILE}},
+        {"chart": "critical", "sweep": "long"},
+        {"chart": "chips", "sweep": "shapes"},
+        {"chart": "measured", "measurements": "grid"},
+    ],
     "site": {
         "title": HOSTILE,
         "author": "Jane Doe",
@@ -134,35 +127,11 @@ CONFIG: dict[str, Any] = {
         }
     },
 }
-"""Tables of the page that fit in one file, and a long one that is split by chip."""
+"""Tables that fit in one file of the page, and a long one; names that must stay text."""
 
 
-def made_bundle(folder: Path) -> Path:
-    """Write charts, thresholds, and the site of both.
-
-    Args:
-        folder: The folder to write them to.
-
-    Returns:
-        The folder to publish.
-    """
-    for family in ("roofline", "compared"):
-        write_family(folder / "charts" / family)
-    parquet = folder / "thresholds.parquet"
-    planned = plan(load_config(CONFIG))
-    write_thresholds(planned.spec("thresholds.parquet"), parquet)
-    models = folder / MODEL_THRESHOLDS
-    write_model_thresholds(planned.spec("model-thresholds.parquet"), models)
-    write_bundle(
-        folder / "bundle",
-        [folder / "charts" / family for family in ("roofline", "compared")],
-        parquet,
-        [models],
-        spec=planned.spec("bundle"),
-        measured=write_errors(folder),
-        timings=sorted((folder / "measured").glob("*.parquet")),
-    )
-    return folder / "bundle"
+CHARTS = ["roofline-shapes", "critical-long", "chips-shapes", "measured-grid"]
+"""The charts of the site, in the order of its list."""
 
 
 RUNS = 40
@@ -187,183 +156,16 @@ def matmul_timings() -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def write_errors(folder: Path) -> list[Path]:
-    """Write the errors at timings, collectives and runs, and the timings without a row."""
-    matmul_timings().write_csv(folder / "timings.csv")
+def run_small_site(folder: Path) -> None:
+    """Make the site in a folder, with all that it is made from."""
+    matmul_timings().write_csv(folder / "grid.csv")
     head = "chip,software,collective,shards,bytes,seconds"
-    (folder / "collectives.csv").write_text(f"{head}\nh100-sxm,nccl,all-gather,8,1073741824,5e-3\n")
+    (folder / "nccl.csv").write_text(f"{head}\nh100-sxm,nccl,all-gather,8,1073741824,5e-3\n")
     head = "model,chip,software,linear,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
     same = "llama-3.1-8b,h200-sxm,vllm,fp8,1024,1024"
     runs = (f"{same},{n},0.1,{0.004 + n / 5e3}" for n in range(1, RUNS + 1))
     (folder / "served.csv").write_text("\n".join([head, *runs]) + "\n")
-    files = {"grid": "timings.csv", "nccl": "collectives.csv", "served": "served.csv"}
-    config = {"measurements": {name: {"file": str(folder / file)} for name, file in files.items()}}
-    planned = plan(load_config(config))
-    tables = [str(folder / path) for path in planned.paths("measured")]
-    (folder / "measured").mkdir(exist_ok=True)
-    for name, table in zip(files, tables, strict=True):
-        write_measured(planned.spec(f"measured/{name}.parquet"), table)
-    written = [folder / name for name in MEASURED_SUMMARIES]
-    write_measured_summary(planned.spec("measured.csv"), tables, *written)
-    return written
-
-
-def write_family(folder: Path) -> None:
-    """Write two charts of a family and their list."""
-    folder.mkdir(parents=True, exist_ok=True)
-    filtered = folder.name == "roofline"
-    listed = []
-    for number in range(2):
-        name = f"{folder.name}-{number}"
-        spec, views, frame = filtered_chart() if filtered else plain_chart()
-        (folder / f"{name}.vl.json").write_text(json.dumps(spec))
-        (folder / f"{name}-views.json").write_text(json.dumps(views))
-        written = io.BytesIO()
-        Image.new("RGB", (640, 360), "white").save(written, "PNG")
-        for size in ("", "-small"):
-            (folder / f"{name}{size}.png").write_bytes(written.getvalue())
-        (folder / f"{name}.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
-        (folder / f"{name}.pdf").write_bytes(b"%PDF-1.4")
-        (folder / f"{name}.html").write_text("<!doctype html>")
-        frame.write_csv(folder / f"{name}.csv")
-        frame.write_parquet(folder / f"{name}.parquet")
-        params = [
-            {
-                "name": "chip",
-                "title": "Chip",
-                "options": list(CHIPS),
-                "labels": ["TPU v5e", "H100 SXM"],
-                "value": "tpu-v5e",
-            },
-            {
-                "name": "dtypes",
-                "title": "Data types",
-                "options": DTYPES,
-                "labels": DTYPES,
-                "value": "bf16",
-            },
-        ]
-        listed.append(
-            {
-                "id": name,
-                "family": folder.name,
-                "heading": folder.name.capitalize(),
-                "title": f"{name} finds {HOSTILE}",
-                "subtitle": f"setting {HOSTILE}",
-                "caption": f"caption {HOSTILE}",
-                "params": params if filtered else [],
-                "rows": frame.height,
-            }
-        )
-    (folder / "index.json").write_text(json.dumps(listed))
-
-
-def layouts() -> dict[str, Any]:
-    """Sizes of a chart by layout."""
-    padding = {"left": 60, "right": 20, "top": 80, "bottom": 50}
-    return {
-        "web": {
-            "width": 800,
-            "height": 340,
-            "padding": padding,
-            "em": 14,
-            "narrow": False,
-            "titled": True,
-        },
-        "paper": {
-            "width": 380,
-            "height": 220,
-            "padding": {**padding, "left": 45, "top": 26},
-            "em": 10,
-            "narrow": True,
-            "titled": False,
-        },
-    }
-
-
-def spec_of(view: dict[str, Any], layer: list[dict[str, Any]]) -> dict[str, Any]:
-    """The specification of a view."""
-    params = {"em": 14, "narrow": False, **view["params"]}
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "datasets": view["datasets"],
-        "params": [{"name": name, "value": value} for name, value in params.items()],
-        "title": {"text": {"expr": "headline"}},
-        "layer": layer,
-        "autosize": {"type": "none", "contains": "padding"},
-        "usermeta": {"looks": layouts()},
-        "config": {},
-    }
-
-
-def said(title: str, subtitle: list[str]) -> dict[str, Any]:
-    """What a view says."""
-    params = {"headline": title, "subline": subtitle}
-    return {"layer": 0, "title": title, "subtitle": subtitle, "params": params}
-
-
-def filtered_chart() -> tuple[dict[str, Any], dict[str, Any], pl.DataFrame]:
-    """A line for each chip and dtype; menus choose the one that is shown."""
-    frame = pl.DataFrame(
-        [
-            {
-                "chip": chip,
-                "dtypes": dtypes,
-                "shape": HOSTILE,
-                "intensity": intensity,
-                "attained": min(peak, intensity * bandwidth),
-            }
-            for chip, peaks in CHIPS.items()
-            for dtypes, (peak, bandwidth) in peaks.items()
-            for intensity in (1.0, peak / bandwidth, 10_000.0)
-        ]
-    )
-    views = [
-        {
-            "values": [chip, dtypes],
-            **said(
-                f"{chip} in {dtypes} has its ridge at {peak / bandwidth:.0f}",
-                ["Over main memory,", HOSTILE],
-            ),
-            "datasets": {"lines": frame.filter(chip=chip, dtypes=dtypes).to_dicts()},
-        }
-        for chip, peaks in CHIPS.items()
-        for dtypes, (peak, bandwidth) in peaks.items()
-    ]
-    layer = {
-        "data": {"name": "lines"},
-        "mark": {"type": "line", "point": {"size": 400}},
-        "encoding": {
-            "x": {"field": "intensity", "type": "quantitative", "scale": {"type": "log"}},
-            "y": {"field": "attained", "type": "quantitative", "scale": {"type": "log"}},
-            "detail": {"field": "shape", "type": "nominal"},
-            "tooltip": [
-                {"field": "shape", "type": "nominal"},
-                {"field": "attained", "type": "quantitative", "format": ".3s", "title": "FLOP/s"},
-            ],
-        },
-    }
-    file = {"menus": ["chip", "dtypes"], "layers": [[layer]], "views": views}
-    return spec_of(views[0], [layer]), file, frame
-
-
-def plain_chart() -> tuple[dict[str, Any], dict[str, Any], pl.DataFrame]:
-    """Bars, without menus."""
-    frame = pl.DataFrame(
-        [
-            {"name": chip, "ridge": peaks["bf16"][0] / peaks["bf16"][1]}
-            for chip, peaks in CHIPS.items()
-        ]
-        + [{"name": HOSTILE, "ridge": 100.0}]
-    )
-    layer = {
-        "data": {"name": "bars"},
-        "mark": "bar",
-        "encoding": {
-            "x": {"field": "ridge", "type": "quantitative"},
-            "y": {"field": "name", "type": "nominal"},
-        },
-    }
-    said_of = said(f"Bars of {HOSTILE}", [f"setting {HOSTILE}"])
-    views = [{"values": [], **said_of, "datasets": {"bars": frame.to_dicts()}}]
-    return spec_of(views[0], [layer]), {"menus": [], "layers": [[layer]], "views": views}, frame
+    (folder / "my.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+    command = [sys.executable, "-m", "rooflines", "run", "my.yaml", "--cores", "2", "--", "bundle"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,27 +1,32 @@
-"""The data of a site: files that put them into a page, parts of charts, and packed JSON."""
+"""The files of a site: a page as its elements and text, and what a data file puts into a page."""
 
 import base64
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from html.parser import HTMLParser
 from typing import Any
 
 
-def inflated(text: str) -> Any:
-    """JSON as a page loads it: compressed with zlib, in Base64."""
-    return json.loads(zlib.decompress(base64.b64decode(text)))
+class Page(HTMLParser):
+    """The elements of a page, and the text a reader sees."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
 
 
-def put(text: str) -> tuple[str, Any]:
+def put(path) -> tuple[str, Any]:
     """The name and the data that a data file puts into a page."""
-    call = re.fullmatch(r"ROOFLINES\.put\((.*)\);\n", text)
-    assert call, text[:100]
-    name, data = json.loads(f"[{call[1]}]")
-    return name, inflated(data)
-
-
-def part_of(parts: Mapping[str, Any], choice: Mapping[str, Any]) -> Any:
-    """What a page loads of a chart of every chip for a choice; without rows where it has all."""
-    packed = parts["parts"].get("|".join(str(choice.get(name, "")) for name in parts["by"]))
-    return {"params": {}} if packed is None else inflated(packed)
+    call = re.fullmatch(r"ROOFLINES\.put\((.*)\);\n", path.read_text(encoding="utf-8"))
+    assert call, path
+    name, packed = json.loads(f"[{call[1]}]")
+    return name, json.loads(zlib.decompress(base64.b64decode(packed)))

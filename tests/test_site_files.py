@@ -1,0 +1,325 @@
+"""The files of the site: numbers are those of tables, names are text, no other site is asked."""
+
+import gzip
+import hashlib
+import json
+import re
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+from bundles import CHARTS, CONFIG, HOSTILE
+from polars.testing import assert_frame_equal
+from site_data import Page, put
+
+import rooflines
+from rooflines import RooflinesError, load_config
+from rooflines.results.tables import NO_TEXT, csv_text, write_parquet
+from rooflines.run.jobs import write_part
+from rooflines.run.plan import plan
+from rooflines.site import pages
+from rooflines.site.data_page import MOST_ROWS, threshold_data
+from rooflines.site.downloads import MOST_CSV_ROWS, download_files, downloads_of
+from rooflines.site.pages import PAGES, POLICY, TEMPLATES
+from rooflines.site.site import FILES, write_bundle
+from rooflines.site.text import quantity
+
+FOREIGN = {
+    "http://www.w3.org/": "names of XML vocabularies, never fetched",
+    "https://vega.github.io/schema/": "names of the specifications' formats, never fetched",
+    "https://vega.github.io/editor/": "Vega's editor, which is turned off",
+    "https://github.com/vega/": "a reference in one of Vega's messages",
+}
+"""Addresses that may occur in scripts and charts."""
+
+WEB = ("https://", "http://")
+
+
+@pytest.fixture(scope="module")
+def config(site):
+    """The config of the site, loaded where its timings are."""
+    return load_config(site.parents[1] / "my.yaml")
+
+
+@pytest.fixture(scope="module")
+def shown(site):
+    """The pages by their name."""
+    return {name: Page(site / name) for name in PAGES}
+
+
+def elements(shown):
+    """Page, tag and attributes of every element of every page."""
+    return [(name, tag, of) for name, page in shown.items() for tag, of in page.elements]
+
+
+# ---------------------------------------------------------------- what is published
+
+
+def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site):
+    charts = put(site / "assets" / "charts-data.js")[1]["charts"]
+    assert [chart["id"] for chart in charts] == CHARTS
+    for chart in charts:
+        source = site.parent / "charts" / chart["family"] / chart["id"]
+        made = {text for text, ending in FILES.items() if Path(f"{source}{ending}").exists()}
+        assert {text for text, _ in chart["files"]} == made >= {"SVG", "Parquet", "Vega-Lite"}
+        for text, file in chart["files"]:
+            assert (site / file).read_bytes() == Path(f"{source}{FILES[text]}").read_bytes()
+        name, spec = put(site / chart["spec"])
+        assert name == f"chart/{chart['id']}"
+        views = json.loads(Path(f"{source}-views.json").read_text())
+        assert {key: spec[key] for key in views} == views
+        drawn = json.loads(Path(f"{source}.vl.json").read_text())
+        assert {**drawn, **spec["spec"]} == drawn
+        assert not {"config", "datasets", "layer"} & {*spec["spec"]}
+
+
+def test_every_file_that_a_page_names_is_there(site, shown):
+    for name, _, attributes in elements(shown):
+        for key in ("href", "src"):
+            address = attributes.get(key) or ""
+            if address and not address.startswith(("#", *WEB)):
+                assert (site / address).is_file(), f"{name}: {address}"
+
+
+def files_of(folder):
+    """The content of each file by its path in a folder."""
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def written_again(site, config, folder, families):
+    """The site again, from the same files, with some families of charts."""
+    made = site.parent
+    write_bundle(
+        folder,
+        families,
+        made / "thresholds.parquet",
+        [made / "model-thresholds.parquet"],
+        spec=plan(config).spec("bundle"),
+        measured=[made / "measured.csv", made / "measured-skipped.csv"],
+        timings=sorted((made / "measured").glob("*.parquet")),
+    )
+
+
+def test_two_sites_are_the_same_byte_for_byte(site, config, tmp_path):
+    families = [site.parent / "charts" / chart.partition("-")[0] for chart in CHARTS]
+    written_again(site, config, tmp_path / "site", families)
+    first, again = files_of(site), files_of(tmp_path / "site")
+    assert first.keys() - again.keys() <= {".snakemake_timestamp"}
+    assert {name for name in again if again[name] != first[name]} == set()
+    sums = json.loads((site / "manifest.json").read_text())["sha256"]
+    apart = {"manifest.json", ".snakemake_timestamp"}
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in first.items()}
+    assert sums == {name: digest for name, digest in digests.items() if name not in apart}
+    written_again(site, config, tmp_path / "site", families[:1])
+    assert {path.name.split("-")[0] for path in (tmp_path / "site/charts").iterdir()} == {
+        "roofline"
+    }
+
+
+@pytest.mark.parametrize("wrong", ["../../etc", HOSTILE, "", "twice"])
+def test_a_chart_whose_id_is_no_file_name_or_another_one_s_is_refused(wrong, site, tmp_path):
+    family = shutil.copytree(site.parent / "charts" / "chips", tmp_path / "chips")
+    index = family / "index.json"
+    charts = json.loads(index.read_text())
+    charts = charts * 2 if wrong == "twice" else [{**charts[0], "id": wrong}]
+    index.write_text(json.dumps(charts))
+    with pytest.raises(RooflinesError, match="twice" if wrong == "twice" else "no name of a file"):
+        write_bundle(tmp_path / "site", [family], site.parent / "thresholds.parquet")
+
+
+def test_it_says_what_the_config_says_of_it(shown):
+    for page in shown.values():
+        for text in (HOSTILE, "Jane Doe", "2026-11-22", 'https://example.org/"onclick="x'):
+            assert text in page.text
+        assert ("meta", {"name": "author", "content": "Jane Doe"}) in page.elements
+    text = shown["method.html"].text
+    assert all(sweep in text for sweep in CONFIG["sweeps"])
+
+
+def test_it_lists_the_tables_that_are_published(shown, config, tmp_path):
+    page = shown["method.html"]
+    parts = plan(config).parts_in("tables")
+    assert [part.sweep for part in parts] == list(config.sweeps)
+    for part in parts:
+        path = tmp_path / part.path
+        path.parent.mkdir(parents=True)
+        write_part(part.spec, path)
+        height, width = pl.read_parquet(path).shape
+        address = f"https://example.org/{part.path}"
+        assert ("a", {"href": address, "rel": "noopener noreferrer"}) in page.elements
+        cells = rf"{part.sweep}\s*{height:,}\s*{width}\s*{Path(part.path).stem}\.parquet\s"
+        assert re.search(cells, page.text)
+    snippet = re.search(r"import polars as pl\s+(pl\.scan_parquet.*)", page.text)
+    assert snippet
+    read = eval(snippet[1].replace("https://example.org", str(tmp_path)), {"pl": pl})  # noqa: S307, the page's own
+    assert_frame_equal(read, rooflines.rows(config, parts[0].sweep).head(5).collect())
+
+
+def test_it_has_the_config(site, config):
+    written = yaml.safe_load((site / "data" / "config.yaml").read_text())
+    assert written == yaml.safe_load(yaml.safe_dump(config.plain))
+
+
+@pytest.mark.parametrize("url", ["example.org", "javascript:x", 7])
+def test_an_address_of_the_site_is_one_of_the_web(url):
+    with pytest.raises(RooflinesError, match=r"(?s)site\.url.*https://"):
+        load_config({**CONFIG, "measurements": {}, "charts": [], "site": {"url": url}})
+
+
+def test_it_has_the_licences_of_others_and_is_small(site):
+    """Scripts, styles and the font take 1.2 MB."""
+    text = (site / "assets" / "LICENSES.txt").read_text()
+    vega = ("vega 6", "vega-lite 6", "vega-embed 7", "d3-array", "BSD-3-Clause", "ISC")
+    assert [name for name in (*vega, "SIL OPEN FONT LICENSE", "Inter") if name not in text] == []
+    assert sum(path.stat().st_size for path in (site / "assets").iterdir()) < 1.3e6
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def test_every_number_of_every_chip_is_there_with_its_source(site):
+    numbers = pl.read_csv(site / "data" / "chips.csv", infer_schema=False)
+    own = {"chip": "mine", "path": "memory.hbm.bytes_per_s", "value": "810000000000.0"}
+    assert numbers.filter(**own).height == 1
+    assert numbers.filter(pl.col("chip") != "mine").height == rooflines.chips().height
+    table = put(site / "data" / "chips.js")[1]["lists"]
+    assert table["chip"] == ["tpu-v5e", "h100-sxm", "h200-sxm", "b200", "mine"]
+    assert table["bf16 peak"][0] == 1.97e14
+    details = put(site / "data" / "chip-numbers.js")[1]
+    text = str(details)
+    for said in ("197 TFLOP/s", "819 GB/s", "810 GB/s", "1.979 PFLOP/s", "printed with sparsity"):
+        assert said in text, said
+    listed = [one for chip in details["chips"].values() for one in chip["numbers"]]
+    assert any(estimate for *_, estimate, _ in listed)
+    assert "gcp-v5e-old" in {source for one in listed for source in one[3]} & {*details["sources"]}
+    variant = details["chips"]["mine"]
+    assert len(variant["numbers"]) == 1, "what is its own"
+    assert variant["about"][0].startswith("A variant of")
+
+
+def test_the_thresholds_of_the_page_are_those_on_disk(site, config):
+    data = put(site / "data" / "thresholds.js")[1]
+    expected = rooflines.thresholds(config).with_columns(
+        pl.col(pl.Categorical, pl.Enum).cast(pl.String)
+    )
+    assert (data["sweep"], data["axis"]) == ("shapes", "B")
+    along = expected.filter(sweep="shapes", axis="B")
+    rows = along.filter(chip="h100-sxm")
+    assert data["counts"] == [rows.height, along.height, expected.height]
+    shown = pl.DataFrame(data["lists"], schema={name: rows.schema[name] for name in data["lists"]})
+    assert_frame_equal(shown, rows.select(shown.columns), check_exact=False, rel_tol=1e-5)
+    assert shown["critical"].to_list() == rows["critical"].to_list()
+    assert {column["name"] for column in data["columns"]} == set(shown.columns)
+    stored, offered = site.parent / "thresholds.parquet", site / "data" / "thresholds.parquet"
+    assert offered.read_bytes() == stored.read_bytes()
+    text = gzip.decompress((site / "data" / "thresholds.csv.gz").read_bytes())
+    assert text == csv_text(pl.read_parquet(stored), NO_TEXT).encode()
+
+
+def test_a_large_table_is_offered_as_parquet_alone(tmp_path):
+    path = tmp_path / "thresholds.parquet"
+    for rows, csv in ((MOST_CSV_ROWS, True), (MOST_CSV_ROWS + 1, False)):
+        write_parquet(pl.LazyFrame({"n": range(rows)}), path, {"columns": [{"name": "n"}]})
+        (download,) = downloads_of(path, [])
+        assert download.csv == csv
+        names = [name for name, _ in download_files(download)]
+        assert names == ["data/thresholds.parquet", "data/thresholds.csv.gz"][: 1 + csv]
+
+
+def test_a_table_that_is_too_long_for_the_page_is_cut():
+    about = {"sweep": "s", "axis": "B", "chip": "c", "shape": "w"}
+    long = pl.DataFrame({"critical": range(MOST_ROWS + 7)}).with_columns(
+        pl.lit(1).alias("critical_memory"),
+        pl.lit(1).alias("critical_network"),
+        *(pl.lit(text).alias(name) for name, text in about.items()),
+    )
+    data = threshold_data(long, [])
+    assert data["counts"] == [MOST_ROWS, MOST_ROWS + 7, MOST_ROWS + 7]
+    assert data["lists"]["critical"] == list(range(MOST_ROWS))
+    assert data["lists"].keys() == {"chip", "shape", "critical"}
+    rates = long.head(1).with_columns(axis=pl.lit("peak"), critical_exact=pl.lit(0.5))
+    assert threshold_data(rates, [])["lists"].keys() == {"chip", "shape", "critical_exact"}
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (9.89e14, "FLOP/s", "989 TFLOP/s"),
+        (1.979e15, "FLOP/s", "1.979 PFLOP/s"),
+        (34_603_008.0, "B", "34.6 MB"),
+        (999.96e9, "B/s", "1 TB/s"),
+        (1.0, "s", "1 s"),
+        (3e-6, "s", "3 µs"),
+        (0.0, "s", "0 s"),
+        (16.0, "", "16"),
+    ],
+)
+def test_numbers_are_written_with_prefix_and_unit(value, unit, text):
+    assert quantity(value, unit) == text
+
+
+# ---------------------------------------------------------------- safety
+
+
+def test_no_file_loads_from_another_site(site, shown):
+    for path in site.rglob("*"):
+        described = path.name == "datapackage.json"  # it has the licence's and the site's address
+        if path.suffix in (".js", ".css", ".json", ".svg") and path.is_file() and not described:
+            for address in re.findall(r"https?://[^\s\"'`)]*", path.read_text()):
+                assert address.startswith(tuple(FOREIGN)), f"{path.name}: {address}"
+    loads = ("src", "href", "srcset", "action")
+    for name, tag, attributes in elements(shown):
+        for key in loads:
+            value = attributes.get(key) or ""
+            if re.match(r"[a-z]+:|//", value):
+                assert tag == "a", f"{name}: {tag} {key}={value}"
+                assert value.startswith(WEB), f"{name}: {tag} {key}={value}"
+                assert attributes["rel"] == "noopener noreferrer", "it tells them nothing"
+
+
+def test_pages_ask_for_a_strict_policy_and_have_no_script_or_style_of_their_own(shown):
+    assert "unsafe" not in POLICY
+    for page in shown.values():
+        policies = [of for _, of in page.elements if of.get("http-equiv")]
+        assert [of["content"] for of in policies] == [POLICY]
+    for name, tag, attributes in elements(shown):
+        assert tag != "style", name
+        assert tag != "script" or attributes.get("src"), name
+        assert not [key for key in attributes if key == "style" or key.startswith("on")], name
+
+
+def test_hostile_names_are_text(site, shown):
+    small = {f"charts/{chart}-small.png" for chart in CHARTS}
+    for name, tag, attributes in elements(shown):
+        assert tag != "img" or attributes.get("src") in {"assets/icon.svg", *small}, name
+    for name in PAGES:
+        assert "<script>document" not in (site / name).read_text()
+    names = put(site / "data" / "chips.js")[1]["lists"]["name"]
+    assert any(HOSTILE in name for name in names)
+    for path in [
+        *site.glob("charts/*.js"),
+        *site.glob("data/*.js"),
+        site / "assets/charts-data.js",
+    ]:
+        assert "<" not in path.read_text(), f"{path.name}: a name could end the script"
+
+
+def test_only_addresses_of_the_web_become_links():
+    source = '{% from "macros.html" import link %}{{ link(url, text) }}'
+    render = TEMPLATES.from_string(source).render
+    assert render(url="javascript:alert(1)", text="x<y") == "x&lt;y"
+    assert render(url=None, text="x") == "x"
+    link = '<a href="https://a/&#34;onclick=" rel="noopener noreferrer">x</a>'
+    assert render(url='https://a/"onclick=', text="x") == link
+    assert TEMPLATES.from_string("{{ value }}").render(value=None) == ""
+
+
+def test_no_template_turns_escaping_off():
+    folder = Path(pages.__file__).parent / "templates"
+    assert set(TEMPLATES.list_templates()) == {*PAGES, "layout.html", "macros.html"}
+    for name in TEMPLATES.list_templates():
+        assert not re.search(r"safe|autoescape|Markup", (folder / name).read_text()), name
+    assert TEMPLATES.autoescape is True
