@@ -13,7 +13,6 @@ from visits import Visit, drawn, serving
 def test_the_table_is_sorted_filtered_and_found_in(visit):
     page = visit().open("data.html")
     assert page.locator("#count").inner_text() == "12 of 12 rows."
-    assert page.locator("#page").inner_text() == "Page 1 of 1"
     answers = page.locator("#body .answer")
     page.get_by_role("button", name="critical", exact=True).click()
     page.wait_for_selector("th[aria-sort=ascending]")
