@@ -15,7 +15,6 @@ CLASSES: set[str] = {
     "Place",
     "Resource",
     "Shape",
-    "Sheet",
     "Table",
 }
 """Classes that still share a name; the list only gets shorter."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xlsxwriter.utility import xl_rowcol_to_cell
 
@@ -19,15 +19,17 @@ from rooflines.model.operation import OPERANDS
 from rooflines.model.resources import MATH, MEMORY
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import OperationTable
-from rooflines.workbook.cells import Heading
+from rooflines.workbook.summary import never_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from xlsxwriter import Workbook
+    from xlsxwriter.worksheet import Worksheet
+
     from rooflines.basics.yaml_file import JSON
     from rooflines.model.costs import Workload
     from rooflines.sweep.operations import Sweep
-    from rooflines.workbook.cells import Sheet, Value
 
 Terms = Mapping[tuple[str, ...], Fraction]
 """The coefficient of each product, by the names of its factors."""
@@ -44,32 +46,42 @@ SIZES_ROW, UNITS_ROW, FIRST_ROW = 3, 6, 8
 ROUNDING = "(1-1E-12)"
 """A real size this close above an integer is that integer: formulas are computed in Float64."""
 
+INTEGER, SCIENTIFIC, PERCENT = "#,##0", "0.000E+00", "0.0%"
+NUMBER = "[=0]0;[<0.01]0.000E+00;#,##0.00"
+
 INPUTS = {
-    "peak": "FLOP/s",
-    "peak_efficiency": "1",
-    "bytes_per_s": "byte/s",
-    "memory_efficiency": "1",
-    **{f"{operand}_bits": "bit" for operand in OPERANDS},
+    "peak": ("FLOP/s", SCIENTIFIC),
+    "peak_efficiency": ("", PERCENT),
+    "bytes_per_s": ("byte/s", SCIENTIFIC),
+    "memory_efficiency": ("", PERCENT),
+    **{f"{operand}_bits": ("bit", "0.###") for operand in OPERANDS},
 }
-"""The numbers of a chip and its dtypes that can be changed, with their units."""
+"""The numbers of a chip and its dtypes that can be changed, with their units and formats."""
 
-INPUT_STYLES = {"FLOP/s": "rate", "byte/s": "rate", "1": "share", "bit": "bits"}
-"""The formats of these cells by unit."""
-
-STYLES = {
-    "flops": "integer",
-    "memory_bytes": "integer",
-    "memory_intensity": "number",
-    "t_math_s": "scientific",
-    "t_memory_s": "scientific",
-    "t_lower_s": "scientific",
-    "bound": "text",
-    "attained_flops_per_s": "scientific",
-    "utilization": "percent",
-    "critical_exact": "number",
-    "critical": "integer",
+FORMATS = {
+    "flops": INTEGER,
+    "memory_bytes": INTEGER,
+    "memory_intensity": NUMBER,
+    "t_math_s": SCIENTIFIC,
+    "t_memory_s": SCIENTIFIC,
+    "t_lower_s": SCIENTIFIC,
+    "bound": "",
+    "attained_flops_per_s": SCIENTIFIC,
+    "utilization": PERCENT,
+    "critical_exact": NUMBER,
+    "critical": INTEGER,
 }
 """The columns with formulas, named as in the tables and thresholds, and their formats."""
+
+YELLOW = {"bg_color": "#FEF9C3", "border": 1}
+"""The look of a cell that the reader may change."""
+
+HEADING, UNIT = {"bold": True, "bottom": 1}, {"italic": True, "font_color": "#6B7280"}
+
+RIGHT, INDENTED = {"align": "right"}, {"indent": 1}
+
+TEXTS = ("chip", "dtypes", "bound", "")
+"""The columns of text, and those under the chart."""
 
 ANSWERS = ("t_lower_s", "bound", "utilization", "critical")
 """The columns that people come for: they stand first, then inputs, the chart, and the rest."""
@@ -77,57 +89,106 @@ ANSWERS = ("t_lower_s", "bound", "utilization", "critical")
 CHART_COLUMNS = ("",) * 8
 """Columns without names, under the chart."""
 
-TEXTS = ("chip", "dtypes", "bound")
-"""The columns of text."""
+WIDEST = 200
+"""Width of the widest column [pixel]."""
 
 
-def what_if_sheet(sheet: Sheet, recipes: Iterable[JSON]) -> None:
+def what_if_sheet(book: Workbook, sheet: Worksheet, recipes: Iterable[JSON]) -> None:
     """Write the sheet for the sweep with most chips, of those without tiles.
 
     Args:
+        book: The workbook.
         sheet: The sheet.
         recipes: The recipes of sweeps of operations.
     """
     untiled = [recipe for recipe in recipes if not recipe["config"]["tile"]]
     if not untiled:
-        sheet.note(0, "The config has no sweep of operations without tiles.")
+        sheet.write_string(0, 0, "The config has no sweep of operations without tiles.")
         return
     sweep = _one_size(max(untiled, key=lambda recipe: len(recipe["config"]["chips"])))
-    op = sweep.op
-    sheet.note(0, f"{op.x},{op.w}->{op.out} on one chip, as in sweep {sweep.name}", "title")
-    notes = ["Change the yellow cells: all other numbers, and the chart beside them, follow."]
-    shown = _shown(sweep)
-    if len(shown) < sweep.rows:
-        notes += [f"Shown are {len(shown)} of {sweep.rows:,} rows: the first dtypes of a chip."]
-    sheet.note(1, " ".join(notes))
-    sizes = {}
-    for column, dim in enumerate(op.dims):
-        sheet.put(SIZES_ROW, column, dim, "heading")
-        sheet.put(SIZES_ROW + 1, column, float(sweep.size_columns[dim][0]), "size")
-        sizes[dim] = xl_rowcol_to_cell(SIZES_ROW + 1, column, row_abs=True, col_abs=True)
-    rest = [name for name in STYLES if name not in ANSWERS]
-    names = ["chip", "dtypes", *ANSWERS, *INPUTS, *CHART_COLUMNS, *rest]
-    units = {column.name: column.unit for column in (*METRICS, *SOLUTION)} | INPUTS
-    headings = [Heading(name, units.get(name, ""), name not in TEXTS) for name in names]
-    sheet.header(UNITS_ROW, headings)
+    op, shown = sweep.op, _shown(sweep)
+    names = ["chip", "dtypes", *ANSWERS, *INPUTS, *CHART_COLUMNS]
+    names += [name for name in FORMATS if name not in ANSWERS]
+    sizes = _head(book, sheet, sweep, names)
+    formats = {
+        name: book.add_format({"num_format": form, **RIGHT}) if form else book.add_format(INDENTED)
+        for name, form in FORMATS.items()
+    }
+    inputs = {
+        name: book.add_format({**YELLOW, "num_format": form}) for name, (_, form) in INPUTS.items()
+    }
     for row, (workload, values) in enumerate(_rows(sweep, shown), start=FIRST_ROW):
         cells = {name: xl_rowcol_to_cell(row, column) for column, name in enumerate(names)}
         formulas = _formulas(workload, sweep.solved[0], {**sizes, **cells})
         for column, name in enumerate(names):
             if name in formulas:
-                style = STYLES[name]
-                sheet.formula(row, column, f"={formulas[name]}", values[name], style)
+                formula = f"={formulas[name]}"
+                sheet.write_formula(row, column, formula, formats[name], values[name])
             elif name:
-                sheet.put(row, column, values[name], INPUT_STYLES.get(INPUTS.get(name, ""), ""))
+                sheet.write(row, column, values[name], inputs.get(name))
     last = FIRST_ROW + len(shown) - 1
+    _colour(book, sheet, names, last)
+    _draw_bars(book, sheet, names, min(last, FIRST_ROW + MOST_BARS - 1))
+    sheet.autofit(WIDEST)
+    for column, name in enumerate(names):
+        if FORMATS.get(name) in (SCIENTIFIC, PERCENT, NUMBER):  # autofit counts every digit
+            sheet.set_column(column, column, len(name) + 2)
+    title = f"{op.x},{op.w}->{op.out} on one chip, as in sweep {sweep.name}"
+    sheet.write_string(0, 0, title, book.add_format({"bold": True, "font_size": 14}))
+    notes = ["Change the yellow cells: all other numbers, and the chart beside them, follow."]
+    if len(shown) < sweep.rows:
+        notes += [f"Shown are {len(shown)} of {sweep.rows:,} rows: the first dtypes of a chip."]
+    sheet.write_string(1, 0, " ".join(notes))
+    sheet.freeze_panes(FIRST_ROW, 2)
+    sheet.repeat_rows(UNITS_ROW, FIRST_ROW - 1)
+
+
+def _head(book: Workbook, sheet: Worksheet, sweep: Sweep, names: Sequence[str]) -> dict[str, str]:
+    """Write the sizes, and units and names of columns; return the cell of each size."""
+    size = book.add_format({**YELLOW, "num_format": INTEGER})
+    heading, unit = book.add_format(HEADING), book.add_format(UNIT)
+    over_number, unit_over = (book.add_format({**form, **RIGHT}) for form in (HEADING, UNIT))
+    sizes = {}
+    for column, dim in enumerate(sweep.op.dims):
+        sheet.write_string(SIZES_ROW, column, dim, heading)
+        sheet.write_number(SIZES_ROW + 1, column, float(sweep.size_columns[dim][0]), size)
+        sizes[dim] = xl_rowcol_to_cell(SIZES_ROW + 1, column, row_abs=True, col_abs=True)
+    units = {column.name: column.unit for column in (*METRICS, *SOLUTION)}
+    units |= {name: each for name, (each, _) in INPUTS.items()}
+    for column, name in enumerate(names):
+        text = name in TEXTS
+        of = units.get(name, "").removeprefix("1")
+        sheet.write_string(UNITS_ROW, column, of, unit if text else unit_over)
+        sheet.write_string(UNITS_ROW + 1, column, name, heading if text else over_number)
+    return sizes
+
+
+def _colour(book: Workbook, sheet: Worksheet, names: Sequence[str], last: int) -> None:
+    """Colour shares of the peak by their size, and sizes that do not exist."""
     share, critical = names.index("utilization"), names.index("critical")
-    sheet.colour_shares((FIRST_ROW, share), (last, share))
-    sheet.colour_never((FIRST_ROW, critical), (last, critical), NEVER)
-    bars = min(last, FIRST_ROW + MOST_BARS - 1)
-    title = "Share of peak at the sizes in yellow"
-    sheet.bars(title, (FIRST_ROW, names.index("")), (FIRST_ROW, bars), share)
-    sheet.freeze(FIRST_ROW, 2)
-    sheet.fit()
+    scale = {"type": "2_color_scale", "min_type": "num", "max_type": "num"}
+    ends = {"min_value": 0, "max_value": 1, "min_color": "#FFFFFF", "max_color": "#93C5FD"}
+    sheet.conditional_format(FIRST_ROW, share, last, share, {**scale, **ends})
+    sheet.conditional_format(FIRST_ROW, critical, last, critical, never_rule(book))
+
+
+def _draw_bars(book: Workbook, sheet: Worksheet, names: Sequence[str], last: int) -> None:
+    """Draw the shares of the peak as bars, beside the inputs."""
+    share, title = names.index("utilization"), "Share of peak at the sizes in yellow"
+    series = {
+        "name": title,
+        "categories": [sheet.get_name(), FIRST_ROW, 0, last, 1],
+        "values": [sheet.get_name(), FIRST_ROW, share, last, share],
+        "gap": 40,
+    }
+    chart = book.add_chart({"type": "bar"})
+    chart.add_series(series)
+    chart.set_title({"name": title})
+    chart.set_legend({"none": True})
+    chart.set_y_axis({"reverse": True})
+    chart.set_x_axis({"min": 0, "max": 1, "num_format": "0%"})
+    chart.set_size({"width": 640, "height": 100 + 22 * (last - FIRST_ROW + 1)})
+    sheet.insert_chart(FIRST_ROW, names.index(""), chart)
 
 
 def _one_size(recipe: JSON) -> Sweep:
@@ -154,7 +215,7 @@ def _shown(sweep: Sweep) -> list[int]:
     return sorted(chips.index(chip) for chip in dict.fromkeys(chips))[:MOST_ROWS]
 
 
-def _rows(sweep: Sweep, shown: Sequence[int]) -> Iterator[tuple[Workload, dict[str, Value]]]:
+def _rows(sweep: Sweep, shown: Sequence[int]) -> Iterator[tuple[Workload, dict[str, Any]]]:
     """The workload and the values of all columns, of rows of a sweep of one size."""
     table = OperationTable(sweep).frame(0, sweep.rows).collect()
     solved = {(row["chip"], row["dtypes"]): row for row in sweep_thresholds(sweep).to_dicts()}

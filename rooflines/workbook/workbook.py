@@ -1,27 +1,56 @@
-"""rooflines.xlsx: the results of a run as a workbook, of bounded size."""
+"""rooflines.xlsx: the results of a run as a workbook, of bounded size.
+
+Text is written as text, also where it begins like a formula; only the sheet What-if has formulas.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+from bisect import bisect_right
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import xlsxwriter
+from polars import selectors as cs
 
 from rooflines.basics.files import scan_parquet
+from rooflines.basics.version import __version__
+from rooflines.model.dictionary import column_records
 from rooflines.results.atomic import atomic_file
 from rooflines.results.records import recording
 from rooflines.results.tables import metadata_of
-from rooflines.workbook.cells import Book
-from rooflines.workbook.sheets import (
-    about_sheet,
-    columns_sheet,
-    summary_sheet,
-    thresholds_sheet,
-)
-from rooflines.workbook.summary import summarize
+from rooflines.workbook.summary import summary_sheet
 from rooflines.workbook.what_if import what_if_sheet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from xlsxwriter import Workbook
+    from xlsxwriter.worksheet import Worksheet
+
+CREATED = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+"""The creation date of every workbook: equal results are equal files."""
+
+OPTIONS = {
+    "in_memory": True,  # nothing is written outside the folder of results
+    "strings_to_formulas": False,
+    "strings_to_urls": False,
+}
+"""Of XlsxWriter."""
+
+MOST_THRESHOLDS = 5_000
+"""Rows of the sheet Thresholds [1]."""
+
+NUMBER_FORMATS: Any = {
+    pl.Float64: "[<0.01]0.000E+00;[<1000000]#,##0.00;0.000E+00",
+    pl.Int64: "#,##0",
+}
+
+WIDE, NUMBERS = 420, 120
+"""Width of a column of sentences, and of one of real numbers [pixel]."""
 
 
 def write_workbook(
@@ -38,7 +67,6 @@ def write_workbook(
         path: The file to write.
     """
     about = [metadata_of(file) for file in thresholds]
-    units = {column["name"]: column["unit"] for each in about for column in each["columns"]}
     files = {Path(file).name: scan_parquet(file) for file in thresholds}
     solved = [
         (recipe, frame)
@@ -47,9 +75,79 @@ def write_workbook(
     ]
     every = [recipe for recipe, _ in solved]
     made_by = recording(spec=json.loads(spec), recipes=every, inputs=thresholds)
-    with made_by, atomic_file(path) as temporary, Book(temporary) as book:
-        what_if_sheet(book.sheet("What-if"), about[0]["made_from"])
-        summary_sheet(book.sheet("Summary"), summarize(solved))
-        thresholds_sheet(book.sheet("Thresholds"), files, units)
-        columns_sheet(book.sheet("Columns"))
-        about_sheet(book.sheet("About"), every)
+    with (
+        made_by,
+        atomic_file(path) as temporary,
+        xlsxwriter.Workbook(str(temporary), OPTIONS) as book,
+    ):
+        book.set_properties({"created": CREATED, "comments": f"rooflines {__version__}"})
+        what_if_sheet(book, book.add_worksheet("What-if"), about[0]["made_from"])
+        summary_sheet(book, book.add_worksheet("Summary"), solved)
+        _thresholds(book, files)
+        _columns(book)
+        for sheet in book.worksheets():
+            sheet.set_landscape()
+
+
+def _thresholds(book: Workbook, files: Mapping[str, pl.LazyFrame]) -> None:
+    """Write the thresholds of operations and of whole models, as one table.
+
+    Whole sweeps are shown, the smallest first, up to `MOST_THRESHOLDS` rows.
+
+    Args:
+        book: The workbook.
+        files: Thresholds by the name of their file.
+    """
+    sheet = book.add_worksheet("Thresholds")
+    sweep = pl.col("sweep").cast(pl.String)
+    heights = sorted(
+        (height, name, file)
+        for file, frame in files.items()
+        for name, height in frame.group_by(sweep).len().collect().iter_rows()
+    )
+    room = bisect_right(list(accumulate(height for height, _, _ in heights)), MOST_THRESHOLDS)
+    left_out = [f"{name} ({height:,} rows of {file})" for height, name, file in heights[room:]]
+    if left_out:
+        sheet.write_string(0, 0, f"Left out: {', '.join(left_out)}")
+    shown = [
+        frame.filter(sweep.is_in([name for _, name, of in heights[:room] if of == file]))
+        for file, frame in files.items()
+    ]
+    texts = pl.col(pl.Categorical, pl.Enum).cast(pl.String)
+    table = pl.concat([each.with_columns(texts).collect() for each in shown], how="diagonal")
+    if table.height:
+        filled = [column.name for column in table if column.null_count() < table.height]
+        _table(book, sheet, table.select(filled), row=2)
+
+
+def _columns(book: Workbook) -> None:
+    """Write the column dictionary."""
+    sentences = ("meaning", "null")
+    frame = pl.DataFrame(column_records(), infer_schema_length=None)
+    _table(book, book.add_worksheet("Columns"), frame, row=0, sentences=sentences)
+
+
+def _table(
+    book: Workbook, sheet: Worksheet, frame: pl.DataFrame, row: int, sentences: Sequence[str] = ()
+) -> None:
+    """Write a frame as a table that can be filtered, whose names stay in view.
+
+    Args:
+        book: The workbook.
+        sheet: The sheet.
+        frame: The table.
+        row: The row of names, from 0.
+        sentences: Columns of text that is wrapped.
+    """
+    frame.write_excel(
+        book,
+        sheet,
+        position=(row, 0),
+        table_style="Table Style Light 1",
+        dtype_formats=NUMBER_FORMATS,
+        column_formats={name: {"text_wrap": True, "valign": "top"} for name in sentences},
+        column_widths={cs.float(): NUMBERS, **dict.fromkeys(sentences, WIDE)},
+        autofit=True,
+        freeze_panes=(row + 1, 1),
+    )
+    sheet.repeat_rows(row)
