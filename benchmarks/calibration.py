@@ -23,7 +23,7 @@ import polars as pl
 
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.cli.output import as_table
-from rooflines.fits.calibrate import FitReport, FitRequest, calibrate, errors_of
+from rooflines.fits.calibrate import ENOUGH, FitReport, FitRequest, calibrate, errors_of
 from rooflines.fits.entries import (
     CALIBRATIONS_FILE,
     Calibrations,
@@ -49,11 +49,15 @@ TABLES = (
     "aic-engines-half.parquet",
     "nccl-half.parquet",
     "engine-all-reduce-half.parquet",
+    "attention-half.parquet",
 )
 """The public tables, those with more sizes of one thing first."""
 
 DYNAMIC, BLOCK, STATIC = "dynamic scaling of x", "block scales", "static scales"
 """What timings of matmuls include besides."""
+
+HEADS = "heads of 128, no window"
+"""What timings of attention are of."""
 
 VARIANTS = {DYNAMIC: "-dynamic", BLOCK: "-block"}
 """Ends of the names of software with fits of a kind of their own, by what their timings include."""
@@ -70,8 +74,8 @@ Fitted numbers of chips by software, for estimates. Written by `python -m benchm
 The timings are from {DATA}:
 selected, renamed and in SI units. Only what follows from them is here.
 Matmuls: B from 1 to 16,384, D and F from 1,024 to 16,384. Collectives: 2 to 8 chips, half
-precision, payloads from 256 bytes to 1 GiB. Fits with a median error above
-{LARGEST_ERROR:.0%} at held-out sites are left out.
+precision, payloads from 256 bytes to 1 GiB. Attention: heads of 128, no window, contexts up to
+131,072. Fits with a median error above {LARGEST_ERROR:.0%} at held-out sites are left out.
 
 fp8 of trtllm has static scales; trtllm-dynamic includes the scaling of x, and -block is fp8 with a
 scale for each block. Of vllm and sglang it is what the engine calls.
@@ -97,8 +101,7 @@ class Group(NamedTuple):
 def groups(path: str | Path, date: str) -> Iterator[Group]:
     """What is fitted of a table: by chip, software, contents, and compute dtype or collective."""
     timings = read_timings(path)
-    name = "collective" if timings.collectives else "compute"
-    frame = timings.frame
+    name, frame = timings.kind, timings.frame
     if "contents" not in frame.columns:
         frame = frame.with_columns(contents=pl.lit(None, pl.String))
     keys = ("chip", "software", "contents", name)
@@ -107,6 +110,7 @@ def groups(path: str | Path, date: str) -> Iterator[Group]:
         one = replace(timings, frame=part.filter(pl.col("source") == newest))
         known = (each for each in (DYNAMIC, BLOCK, STATIC) if each in str(stated or ""))
         contents = next(known, UNSTATED.get((str(software), str(of))))
+        contents = HEADS if timings.kind == "attention" else contents
         library = f"{software}{VARIANTS.get(contents or '', '')}"
         source = f"{newest.partition('/')[2]}, timed by {DATA}"
         entry = chip_entries()[str(chip)]
@@ -123,7 +127,7 @@ def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[
         if (key, name) in seen:
             continue
         seen.add((key, name))
-        (result,) = calibrate(request, None if request.timings.collectives else name)
+        (result,) = calibrate(request, name)
         rows.append(row(key, result))
         if error_of(result) <= LARGEST_ERROR:
             by_key = content.setdefault(kind_of(result.entry), {})
@@ -143,7 +147,12 @@ def version(source: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", source.rpartition("/")[2])))
 
 
-STEP_PRIOR = {"prompts": Fraction(2), "layer_s": Fraction("4e-5"), "sequence_s": Fraction("4e-5")}
+STEP_PRIOR = {
+    "prompts": Fraction(2),
+    "layer_s": Fraction("3e-5"),
+    "experts_layer_s": Fraction("1e-5"),
+    "sequence_s": Fraction("4e-5"),
+}
 """Where the fit of what an engine adds to the kernels of a step starts."""
 
 
@@ -156,22 +165,41 @@ def step_fits(table: Path, fits: Calibrations, date: str) -> dict[str, dict[str,
         date: The day of the fit.
 
     Returns:
-        By engine and phase; `held_out` is of each model by a fit to the others.
+        By engine, and by chip and engine where there are `ENOUGH` runs, then by phase; `held_out`
+        is of each model by a fit to the others, of the engine on all chips where these are few.
     """
     catalogues = Catalogues(chip_entries(), dtype_entries(), fits)
     runs = joined(read_timings(table), catalogues).frame.drop_nulls("t_kernels_s")
-    layers = {name: model_entries()[name].layers for name in runs["model"].unique()}
+    shapes = {name: model_entries()[name] for name in runs["model"].unique()}
+    counts = {"layers": "layers", "expert_layers": "moe_layers"}
     runs = runs.with_columns(
-        layers=pl.col("model").replace_strict(layers, return_dtype=pl.Float64),
+        key=pl.format("{}/{}", "chip", "software"),
         sequences=pl.col("estimate_B") / pl.col("dp"),
+        **{
+            column: pl.col("model").replace_strict(
+                {name: getattr(shape, count) for name, shape in shapes.items()},
+                return_dtype=pl.Float64,
+            )
+            for column, count in counts.items()
+        },
     )
+    groups_of_runs = [
+        *runs.group_by("software", maintain_order=True),
+        *runs.group_by("key", maintain_order=True),
+    ]
     found = {}
-    for (engine,), part in runs.group_by("software", maintain_order=True):
+    for (key,), part in groups_of_runs:
+        if part.height < ENOUGH:
+            continue
         numbers, held = step_problem(part).fit(list(STEP_PRIOR))
+        engine = runs.filter(pl.col("software") == str(key).rpartition("/")[2])
         of_others = []
         for (model,), rows in part.group_by("model", maintain_order=True):
-            others, _ = step_problem(part.filter(pl.col("model") != model)).fit(list(STEP_PRIOR))
-            of_others.append(judged_steps(rows, others))
+            other = pl.col("model") != model
+            others = part.filter(other)
+            others = others if others.height >= ENOUGH else engine.filter(other)
+            fit_of_others, _ = step_problem(others).fit(list(STEP_PRIOR))
+            of_others.append(judged_steps(rows, fit_of_others))
         fitted_runs, tested = judged_steps(part, numbers), pl.concat(of_others)
         ends = [tested["ratio"].quantile(share, "linear") for share in BAND]
         about = {
@@ -183,13 +211,14 @@ def step_fits(table: Path, fits: Calibrations, date: str) -> dict[str, dict[str,
             "date": date,
         }
         entry = FittedStep.model_validate({**{k: float(v) for k, v in numbers.items()}, **about})
-        found[str(engine)] = {"decode": entry}
+        found[str(key)] = {"decode": entry}
     return dict(sorted(found.items()))
 
 
 def step_times(numbers: Mapping[str, float], runs: pl.DataFrame) -> pl.Series:
     """The times of steps with what an engine adds to their kernels [s]."""
-    added = zip(STEP_PRIOR, ("prompts_s", "layers", "sequences"), strict=True)
+    columns = ("prompts_s", "layers", "expert_layers", "sequences")
+    added = zip(STEP_PRIOR, columns, strict=True)
     terms = (float(numbers[name]) * pl.col(column) for name, column in added)
     return runs.select(pl.sum_horizontal("t_kernels_s", *terms)).to_series()
 

@@ -25,6 +25,8 @@ from rooflines.fits.entries import (
 from rooflines.fits.folds import held_out, with_folds
 from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
+from rooflines.measured.catalogues import Catalogues
+from rooflines.measured.join import joined
 
 KNOWN: dict[str, float] = {
     "math": 0.72,
@@ -352,7 +354,7 @@ def test_the_shipped_file_follows_from_the_public_timings():
     from benchmarks.calibration import public_tables  # noqa: PLC0415, the same
 
     again, shipped = refitted(public_tables(), "2026-01-01")[0], shipped_calibrations()
-    for kind in ("calibrations", "collectives"):
+    for kind in ("calibrations", "attention", "collectives"):
         found, stored = getattr(again, kind), getattr(shipped, kind)
         assert {key: list(fits) for key, fits in found.items()} == {
             key: list(fits) for key, fits in stored.items()
@@ -377,3 +379,39 @@ def test_the_oracle_of_these_tests():
     plain = {"math": 1.0, "memory": 1.0, "overhead_s": 0.0}
     assert seconds(plain, 128, 4096, 4096) == pytest.approx(10.642e-6, rel=1e-3)
     assert seconds(plain, 4096, 4096, 4096) == pytest.approx(138.97e-6, rel=1e-3)
+
+
+def attention_by_hand(rows):
+    """Attention in bf16 on an H100 at 40 % of its peak and 80 % of its memory rate [s]."""
+    entry = chip_entries()["h100-sxm"]
+    peak, rate = entry.units["matrix"]["bf16"].exact, entry.memory["hbm"].exact.bytes_per_s
+    for B, S, N, phase in rows:  # noqa: N806, letters of the docs
+        T = 1 if phase == "decode" else S  # noqa: N806, the same
+        flops = 4 * N * 128 * B * sum(range(S - T + 1, S + 1))
+        moved = B * 2 * (2 * 8 * 128 * S + 2 * N * 128 * T)
+        seconds = 2e-5 + max(flops / float(peak) / 0.4, moved / float(rate) / 0.8)
+        sizes = {"B": B, "S": S, "T": T, "N": N, "K": 8, "H": 128}
+        dtypes = {"compute": "bf16", "cache": "bf16"}
+        yield {"chip": "h100-sxm", "phase": phase, **dtypes, **sizes, "seconds": seconds}
+
+
+def test_attention_has_a_fit_of_each_phase(tmp_path):
+    cases = [
+        (B, S, N, phase)
+        for phase in ("decode", "prefill")
+        for B in (1, 8, 64)
+        for S in (64, 512, 2048, 8192)
+        for N in (8, 16, 24, 32, 40, 64)
+    ]
+    path = tmp_path / "attention.csv"
+    pl.DataFrame(attention_by_hand(cases)).write_csv(path)
+    timings = read_timings(path)
+    request = FitRequest(timings, "h100-sxm", chip_entries()["h100-sxm"], "by hand", "2026-01-01")
+    decode, prefill = calibrate(request)
+    assert [decode.name, prefill.name] == ["decode", "prefill-bf16"]
+    assert decode.entry.memory == pytest.approx(0.8, rel=0.02)
+    assert prefill.entry.math == pytest.approx(0.4, rel=0.02)
+    assert prefill.entry.overhead_s == pytest.approx(2e-5, rel=0.05)
+    assert prefill.entry.held_out.median < 0.01
+    with pytest.raises(RooflinesError, match="timings of attention, which are not joined"):
+        joined(timings, Catalogues(chip_entries(), dtype_entries(), shipped_calibrations()))

@@ -147,7 +147,7 @@ def test_a_job_of_a_model_depends_on_the_numbers_that_it_uses(file):
     assert (
         rows["t_estimate_s"].to_list() == expected.filter(chip="h100-sxm")["t_estimate_s"].to_list()
     )
-    assert rows["t_estimate_s"][0] > 5 * 32  # seven kernels a layer with an overhead of a second
+    assert rows["t_estimate_s"][0] > 4 * 32  # the matmuls of a layer have an overhead of a second
 
 
 def test_software_of_a_model_sweep_is_known():

@@ -104,7 +104,7 @@ def test_the_estimate_of_a_run_is_that_of_explain(tmp_path):
         calibration=["vllm", "nccl"],
     ).row
     assert run["t_kernels_s"] == row["t_estimate_s"] > run["t_lower_s"]
-    step = shipped_calibrations().steps["vllm"]["decode"]
+    step = shipped_calibrations().steps["h200-sxm/vllm"]["decode"]
     added = step.prompts * run["prompts_s"] + 80 * step.layer_s + 17 * step.sequence_s
     assert run["t_estimate_s"] == pytest.approx(row["t_estimate_s"] + added)
     low, high = step.bands["step"]

@@ -76,7 +76,8 @@ def command(  # noqa: PLR0913, the options
 
     FILE is a table in Parquet or CSV with a row for each timing: chip, dtype_x, dtype_w, dtype_out,
     compute, B, D, F and seconds, optionally software and source; of collectives chip, collective,
-    shards, bytes and seconds. Or it is aiconfigurator's gemm_perf.parquet, vidur's mlp.csv or the
+    shards, bytes and seconds; of attention chip, phase, compute, cache, B, S, T, N, K, H and
+    seconds. Or it is aiconfigurator's gemm_perf.parquet, vidur's mlp.csv or the
     text of nccl-tests, which name no chip: all timings are of the one given.
 
     A quarter of the sites (D, F) is held out; the error there is what to expect. It is said when

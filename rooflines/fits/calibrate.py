@@ -10,12 +10,13 @@ import polars as pl
 from rooflines.basics.errors import Mistakes, RooflinesError, placed
 from rooflines.basics.text import counted
 from rooflines.catalogue.forms import MOST_REACHED
+from rooflines.fits.attention import PRIOR, with_attention_times
 from rooflines.fits.collectives import (
     fit_collective,
     judged_collectives,
     with_network_times,
 )
-from rooflines.fits.entries import Errors, FittedCollective, FittedMatmul
+from rooflines.fits.entries import Errors, FittedAttention, FittedCollective, FittedMatmul
 from rooflines.fits.folds import held_out, held_out_below, sites_in
 from rooflines.fits.judge import REGIONS, bands, errors
 from rooflines.fits.matmuls import PARAMETERS, fit, judged, with_nominal_times
@@ -95,23 +96,41 @@ def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
     if timings.served:
         problem, fix = "has runs of served models, which are not fitted", "give timings of kernels"
         raise RooflinesError("", problem, fix, file=timings.file)
-    column = "collective" if timings.collectives else "compute"
-    names = timings.frame[column].unique().sort().to_list() if dtype is None else [dtype]
+    names = timings.frame[timings.kind].unique().sort().to_list() if dtype is None else [dtype]
+    fit_one = {"compute": _matmul, "attention": _attention, "collective": _collective}
     results: list[FitReport] = []
     with Mistakes() as mistakes:
         for name in names:
             with mistakes.at(), placed(name, file=timings.file):
-                one = _collective if timings.collectives else _matmul
-                results.append(one(request, name))
+                results.append(fit_one[timings.kind](request, name))
     return results
 
 
 def _matmul(request: FitRequest, compute: str) -> FitReport:
     """The fit of a compute dtype."""
     frame, timings = with_nominal_times(request.timings, request.chip, request.entry, compute)
+    prior = prior_of(compute, request.prior)
+    return _fitted(request, compute, frame, timings, (prior, request.form, FittedMatmul))
+
+
+def _attention(request: FitRequest, name: str) -> FitReport:
+    """The fit of attention in a phase."""
+    frame, timings = with_attention_times(request.timings, request.chip, request.entry, name)
+    return _fitted(request, name, frame, timings, (PRIOR, "max", FittedAttention))
+
+
+def _fitted(
+    request: FitRequest,
+    name: str,
+    frame: pl.DataFrame,
+    timings: Timings,
+    how: tuple[Numbers, Form, type[FittedMatmul]],
+) -> FitReport:
+    """The fit of a kernel to its timings with nominal times: `how` is prior, form and entry."""
+    prior, form, kind = how
     train, test, below = _split(frame.filter(~pl.col("in_cache")))
-    found = fit(train, prior_of(compute, request.prior), request.form)
-    notes = timings.notes + tuple(_little(train, test, len(PARAMETERS[request.form])))
+    found = fit(train, prior, form)
+    notes = timings.notes + tuple(_little(train, test, len(PARAMETERS[form])))
     _check_reached(found.numbers, request.chip)
     fitted, tested = (judged(part, found.numbers) for part in (train, test))
     numbers = {
@@ -120,9 +139,7 @@ def _matmul(request: FitRequest, compute: str) -> FitReport:
         if name in FittedMatmul.model_fields
     }
     about = {**numbers, **_about(request, fitted, tested, found.held), "held_out_below": below}
-    return FitReport(
-        compute, FittedMatmul.model_validate(about), _regions(fitted, tested, REGIONS), notes
-    )
+    return FitReport(name, kind.model_validate(about), _regions(fitted, tested, REGIONS), notes)
 
 
 def _collective(request: FitRequest, collective: str) -> FitReport:

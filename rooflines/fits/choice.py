@@ -77,6 +77,18 @@ class CalibrationChoice:
         bands = bands_of(matmul) | (bands_of(sent) if sent else {})
         return CalibrationFit(matmul.numbers, sent.numbers if sent else None, bands)
 
+    def attention(self, phase: str, compute: str) -> CalibrationFit | None:
+        """The calibration of grouped-query attention; None without.
+
+        Args:
+            phase: `decode` or `prefill`.
+            compute: The compute dtype.
+        """
+        if (self.unit, self.memory) != (MATRIX, MAIN_MEMORY):
+            return None
+        found = self.calibrations.attention_of(self.chip, self.softwares, phase, compute)
+        return CalibrationFit(found.numbers, None, bands_of(found)) if found else None
+
     def collective(self, kind: str) -> FittedCollective | None:
         """The fit of a collective over the interconnects; None without."""
         if self.networks != tuple(self.entry.networks)[:1]:

@@ -27,9 +27,10 @@ from rooflines.fits.collective_form import CollectiveNumbers
 from rooflines.fits.folds import QUARTER
 from rooflines.fits.form import Numbers
 from rooflines.model.network import PASSES
+from rooflines.models.shape import DECODE, PHASES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
 CALIBRATIONS_FILE = CONFIG_DIR / "calibrations.yaml"
@@ -110,6 +111,10 @@ class FittedMatmul(Fitted):
         return Numbers(**values, tile=self.tile)
 
 
+class FittedAttention(FittedMatmul):
+    """Numbers of form `max`, fitted to timings of grouped-query attention."""
+
+
 class FittedCollective(Fitted):
     """Numbers fitted to timings of a collective; see `collectives.CollectiveNumbers`."""
 
@@ -137,6 +142,9 @@ class FittedStep(Fitted):
         description="times the least time to read the prompts that arrive during a step [1]"
     )
     layer_s: NotNegative = Field(description="time of every layer besides its kernels [s]")
+    experts_layer_s: NotNegative = Field(
+        0, description="the same of layers with experts, on top: routing and their order [s]"
+    )
     sequence_s: NotNegative = Field(description="time of every sequence of a replica besides [s]")
 
 
@@ -146,11 +154,15 @@ class Calibrations(Entry):
     calibrations: dict[Text, dict[Name, FittedMatmul]] = Field(
         default_factory=dict, description="by `<chip>/<software>`, then by compute dtype"
     )
+    attention: dict[Text, dict[Text, FittedAttention]] = Field(
+        default_factory=dict,
+        description="by `<chip>/<software>`, then `decode` or `prefill-<compute dtype>`",
+    )
     collectives: dict[Text, dict[Text, FittedCollective]] = Field(
         default_factory=dict, description="by `<chip>/<software>`, then by collective"
     )
-    steps: dict[Name, dict[Literal["decode"], FittedStep]] = Field(
-        default_factory=dict, description="by engine, then by phase"
+    steps: dict[Text, dict[Literal["decode"], FittedStep]] = Field(
+        default_factory=dict, description="by engine, or `<chip>/<engine>`, then by phase"
     )
 
     @cached_property
@@ -197,11 +209,24 @@ class Calibrations(Entry):
         """The fit of matmuls in a compute dtype, of the first software that has one."""
         return _first_of(self.calibrations, chip, softwares, dtype)
 
+    def attention_of(
+        self, chip: str, softwares: Sequence[str], phase: str, dtype: str
+    ) -> FittedAttention | None:
+        """The fit of attention in a phase and compute dtype, of the first software that has one."""
+        names = (attention_name(phase, each) for each in (dtype, SAME_NUMBERS.get(dtype, dtype)))
+        found = (_first_of(self.attention, chip, softwares, name) for name in names)
+        return next((fit for fit in found if fit), None)
+
     def collective(
         self, chip: str, softwares: Sequence[str], collective: str
     ) -> FittedCollective | None:
         """The fit of a collective, of the first software that has one."""
         return _first_of(self.collectives, chip, softwares, collective)
+
+    def step(self, chip: str, engine: str | None) -> FittedStep | None:
+        """What an engine adds to the kernels of decode: on this chip, else on any."""
+        found = self.steps.get(f"{chip}/{engine}") or self.steps.get(str(engine), {})
+        return found.get("decode")
 
     def used(self, keys: Collection[str], dtypes: Collection[str]) -> Calibrations:
         """The fits of some chips and software: matmuls in these compute dtypes, all collectives."""
@@ -214,8 +239,9 @@ class Calibrations(Entry):
             for key in keys
             if key in self.calibrations
         }
+        attention = {key: self.attention[key] for key in keys if key in self.attention}
         collectives = {key: self.collectives[key] for key in keys if key in self.collectives}
-        return Calibrations(calibrations=matmuls, collectives=collectives)
+        return Calibrations(calibrations=matmuls, attention=attention, collectives=collectives)
 
 
 Fit = TypeVar("Fit", bound=Fitted)
@@ -233,15 +259,26 @@ def _first_of(
 
 def joined_calibrations(parts: Sequence[Calibrations]) -> Calibrations:
     """Calibrations of several files as one; of two fits of one thing the later part's counts."""
-    matmuls: dict[str, dict[str, FittedMatmul]] = {}
-    collectives: dict[str, dict[str, FittedCollective]] = {}
+    return Calibrations(
+        calibrations=_joined(part.calibrations for part in parts),
+        attention=_joined(part.attention for part in parts),
+        collectives=_joined(part.collectives for part in parts),
+        steps={key: fits for part in parts for key, fits in part.steps.items()},
+    )
+
+
+def _joined(parts: Iterable[Mapping[str, Mapping[str, Fit]]]) -> dict[str, dict[str, Fit]]:
+    """The fits of several files by key and name; the later one's count."""
+    found: dict[str, dict[str, Fit]] = {}
     for part in parts:
-        for key, by_dtype in part.calibrations.items():
-            matmuls[key] = {**matmuls.get(key, {}), **by_dtype}
-        for key, by_name in part.collectives.items():
-            collectives[key] = {**collectives.get(key, {}), **by_name}
-    steps = {key: fits for part in parts for key, fits in part.steps.items()}
-    return Calibrations(calibrations=matmuls, collectives=collectives, steps=steps)
+        for key, by_name in part.items():
+            found[key] = {**found.get(key, {}), **by_name}
+    return found
+
+
+def attention_name(phase: str, compute: str) -> str:
+    """The name of the fit of attention in a phase and compute dtype: `decode`, `prefill-bf16`."""
+    return DECODE if phase == DECODE else f"{phase}-{compute}"
 
 
 def key_of(chip: str, software: str) -> str:
@@ -259,7 +296,12 @@ def key_of(chip: str, software: str) -> str:
 
 def kind_of(entry: Fitted) -> str:
     """The key of a file under which an entry stands."""
-    kinds = {FittedMatmul: "calibrations", FittedCollective: "collectives", FittedStep: "steps"}
+    kinds = {
+        FittedMatmul: "calibrations",
+        FittedAttention: "attention",
+        FittedCollective: "collectives",
+        FittedStep: "steps",
+    }
     return kinds[type(entry)]
 
 
@@ -278,8 +320,11 @@ def read_calibrations(path: str | Path) -> Calibrations:
 
 def _check_keys(found: Calibrations) -> None:
     """Refuse keys that are no chip and software, no dtypes or no collectives."""
+    formats = dtype_entries().formats
+    phases = dict.fromkeys(attention_name(phase, dtype) for phase in PHASES for dtype in formats)
     kinds: dict[str, tuple[Mapping[str, Mapping[str, Fitted]], Collection[str], str]] = {
-        "calibrations": (found.calibrations, dtype_entries().formats, "no dtype"),
+        "calibrations": (found.calibrations, formats, "no dtype"),
+        "attention": (found.attention, phases, "no phase of attention"),
         "collectives": (found.collectives, PASSES, "no collective"),
     }
     with Mistakes() as mistakes:

@@ -25,21 +25,26 @@ SPREAD, PLACES = 654_435_761, 2**30
 """Multiples of the one, modulo the other, are far from each other [1]."""
 
 
+SITES = (("D", "F"), ("N", "K"))
+"""The sizes of a site, of matmuls and of attention."""
+
+
 def with_folds(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds `FOLD`, the hash of a matmul's site (D, F).
+    """Adds `FOLD`, the hash of a matmul's site (D, F), or of the heads (N, K) of attention.
 
     The site of a collective is the power of two below its `bytes`: one power in `FOLDS` is held
     out.
     """
-    if "D" not in frame.columns:
+    names = next((both for both in SITES if set(both) <= set(frame.columns)), None)
+    if names is None:
         power = pl.col("bytes").log(2).floor().cast(pl.Int64)
         return frame.with_columns(
             (power % FOLDS + power // FOLDS * SPREAD % PLACES * FOLDS).alias(FOLD)
         )
-    sites = frame.select("D", "F").unique(maintain_order=True)
-    hashes = [_hash(f"{D}x{F}") for D, F in sites.iter_rows()]
+    sites = frame.select(names).unique(maintain_order=True)
+    hashes = [_hash(f"{one}x{other}") for one, other in sites.iter_rows()]
     sites = sites.with_columns(pl.Series(FOLD, hashes, dtype=pl.Int64))
-    return frame.join(sites, on=["D", "F"], how="left", maintain_order="left")
+    return frame.join(sites, on=names, how="left", maintain_order="left")
 
 
 def _hash(text: str) -> int:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError
-from rooflines.fits.timings import DTYPES, PARALLEL
+from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, PARALLEL
 
 PER_MS = 1e-3
 """Seconds of a millisecond [s]."""
@@ -52,6 +52,21 @@ def aiconfigurator(frame: pl.DataFrame) -> Tidy:
         source = pl.format("aiconfigurator/{}/{}", software, "version")
         frame = frame.with_columns(software=software, source=source)
     return frame, left_out
+
+
+def attention(frame: pl.DataFrame) -> Tidy:
+    """Timings of attention of aiconfigurator's collector, selected and in SI units.
+
+    Source: ai-dynamo/aiconfigurator, `context_attention_perf.parquet` and
+    `generation_attention_perf.parquet` of its systems, columns renamed.
+    """
+    dtypes = {name: stored[-1] for name, stored in AICONFIGURATOR_DTYPES.items()}
+    all_tokens = pl.col("window") == 0
+    left_out = {"have a window": frame.filter(~all_tokens).height}
+    frame = frame.filter(all_tokens).with_columns(
+        compute=pl.col("attention").replace(dtypes), cache=pl.col("cache").replace(dtypes)
+    )
+    return frame.drop("attention"), {reason: n for reason, n in left_out.items() if n}
 
 
 class Projection(NamedTuple):
@@ -166,6 +181,11 @@ LAYOUTS = (
         frozenset({*SAME_RUN, *PARALLEL, "concurrency", "batch"}),
         dict.fromkeys(("model", "chip", "engine"), pl.String()),
         inferencex,
+    ),
+    PublicLayout(
+        frozenset({*ATTENTION_SIZES, "phase", "attention", "cache", "window", "seconds"}),
+        dict.fromkeys(("phase", "attention", "cache"), pl.String()),
+        attention,
     ),
     PublicLayout(
         frozenset({"gemm_dtype", "m", "n", "k", "latency"}),

@@ -106,15 +106,33 @@ def with_nominal_times(
         _nominal(part, _workload(part.row(0, named=True)), machine)
         for part in chosen.frame.partition_by(DTYPES, maintain_order=True)
     ]
-    frame = pl.concat(parts)
-    check_units(frame)
+    frame, chosen = with_bounds(with_folds(pl.concat(parts)), chosen, entry)
     _check_regimes(frame)
-    frame = with_folds(frame.with_columns(in_cache=_in_cache(entry)))
-    if cached := frame.filter("in_cache").height:
-        reason = "faster than memory, they fit a cache"
-        note = f"{counted(cached, 'timing')} left out: {reason}"
-        chosen = replace(chosen, notes=(*chosen.notes, note))
     return frame, chosen
+
+
+def with_bounds(frame: pl.DataFrame, timings: Timings, entry: Chip) -> tuple[pl.DataFrame, Timings]:
+    """Adds `t_lower_s`, `bound` and `in_cache` to the nominal times of timings, which get notes.
+
+    Args:
+        frame: `seconds`, `math`, `memory` [s] and `bytes` of timings of one kind.
+        timings: What they are of.
+        entry: The chip's entry.
+
+    Raises:
+        RooflinesError: The unit of time is off.
+    """
+    of_math = pl.col("math") >= pl.col("memory")
+    frame = frame.with_columns(
+        t_lower_s=pl.max_horizontal("math", "memory"),
+        bound=pl.when(of_math).then(pl.lit("compute")).otherwise(pl.lit("memory")),
+    )
+    check_units(frame)
+    frame = frame.with_columns(in_cache=_in_cache(entry))
+    if cached := frame.filter("in_cache").height:
+        note = f"{counted(cached, 'timing')} left out: faster than memory, they fit a cache"
+        timings = replace(timings, notes=(*timings.notes, note))
+    return frame, timings
 
 
 def nominal_target(entry: Chip, compute: str) -> Target:
@@ -152,16 +170,9 @@ def _nominal(part: pl.DataFrame, workload: Workload, machine: Machine) -> pl.Dat
     of = nominal_quantities(kernel, machine)
     for tile in TILES:
         of[math_column(tile)] = nominal_quantities(kernel, machine, tile)[MATH.name]
-    return (
-        part.select(*SIZES, "seconds", **expressions(of))
-        .with_columns(
-            t_lower_s=pl.max_horizontal("math", "memory"),
-            bound=pl.when(pl.col("math") >= pl.col("memory"))
-            .then(pl.lit("compute"))
-            .otherwise(pl.lit("memory")),
-        )
-        .with_columns(bytes=pl.col("memory") * float(machine.level.bytes_per_s))
-    )
+    bytes_moved = pl.col("memory") * float(machine.level.bytes_per_s)
+    found = part.select(*SIZES, "seconds", **expressions(of))
+    return found.with_columns(bytes=bytes_moved)
 
 
 def _in_cache(entry: Chip) -> pl.Expr:

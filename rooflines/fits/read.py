@@ -13,9 +13,11 @@ from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, 
 from rooflines.basics.files import bounded_content, read_csv, read_parquet
 from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.basics.text import counted
+from rooflines.fits.attention import fit_names
 from rooflines.fits.layouts import tidy
 from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
 from rooflines.fits.timings import (
+    ATTENTION,
     COLLECTIVE,
     MATMUL,
     OPTIONAL,
@@ -89,6 +91,8 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
             left_out = {**left_out, **unusable}
         if frame.is_empty():
             raise RooflinesError("", "has no timings", "give a table with a row for each timing")
+        if schema is ATTENTION:
+            frame = frame.with_columns(attention=fit_names())
     timings = Timings(str(path), frame, _notes(left_out), left_out)
     for column, value in wanted.items():
         with placed("where"):
@@ -153,7 +157,9 @@ def _form(columns: Sequence[str]) -> tuple[Types, Types]:
     """The columns that a table has to have, and those that it may have."""
     if "tpot_s" in columns:
         return SERVED, SERVED_OPTIONAL
-    return COLLECTIVE if "collective" in columns else MATMUL, OPTIONAL
+    if "collective" in columns:
+        return COLLECTIVE, OPTIONAL
+    return ATTENTION if "phase" in columns else MATMUL, OPTIONAL
 
 
 def _typed(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataFrame:

@@ -1,7 +1,8 @@
 """Timings: the tidy form of measured times, a row each, in SI units.
 
-Matmuls have the columns of `MATMUL`, collectives those of `COLLECTIVE`, served models those of
-`SERVED`; `OPTIONAL` ones, of served models `SERVED_OPTIONAL`, may be left out.
+Matmuls have the columns of `MATMUL`, attention those of `ATTENTION`, collectives those of
+`COLLECTIVE`, served models those of `SERVED`; `OPTIONAL` ones, of served models `SERVED_OPTIONAL`,
+may be left out.
 """
 
 from __future__ import annotations
@@ -44,6 +45,12 @@ MATMUL = _types("chip", *DTYPES, *SIZES, "seconds")
 COLLECTIVE = _types("chip", "collective", "shards", "bytes", "seconds")
 """The columns of timings of collectives; `bytes` is the whole tensor, over all chips."""
 
+ATTENTION_SIZES = ("B", "S", "T", "N", "K", "H")
+"""The sizes of attention: sequences, context and new tokens of each, heads and their size."""
+
+ATTENTION = _types("chip", "phase", "compute", "cache", *ATTENTION_SIZES, "seconds")
+"""The columns of timings of attention: `phase` is decode or prefill, `cache` a storage dtype."""
+
 SERVED = _types(
     *("model", "chip", "input_tokens", "output_tokens", "concurrency", "ttft_s", "tpot_s")
 )
@@ -85,6 +92,12 @@ class Timings:
     def collectives(self) -> bool:
         """Whether the rows are collectives instead of matmuls."""
         return "collective" in self.frame.columns
+
+    @property
+    def kind(self) -> str:
+        """The column that says which fit a timing belongs to: `compute` of matmuls."""
+        kinds = (name for name in ("collective", "attention") if name in self.frame.columns)
+        return next(kinds, "compute")
 
     @property
     def matmuls(self) -> bool:

@@ -90,6 +90,9 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
     missing = {name: null for name, null in missing.items() if name not in timings.frame.columns}
     frame = timings.frame.with_columns(**missing).with_row_index(INDEX)
     chips = catalogues.chips
+    if timings.kind == "attention":
+        problem, fix = "has timings of attention, which are not joined", "fit them with calibrate"
+        raise RooflinesError("", problem, fix, file=timings.file)
     with placed(file=timings.file):
         check_known_values(frame, "chip", chips, "is no chip", DESCRIBE)
         if timings.collectives:

@@ -24,8 +24,9 @@ from rooflines.sweep.steps import ModelSweep
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflines.fits.entries import Calibrations
+    from rooflines.fits.entries import FittedStep
     from rooflines.measured.catalogues import Catalogues
+    from rooflines.models.shape import Shape
     from rooflines.sweep.steps import StepCase as Case
 
 SYSTEM = ("model", "chip", "software", "linear", "experts", "tp", "dp", "ep")
@@ -164,21 +165,21 @@ def _estimated(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
     times = times.rename(dict(zip("BS", STEP, strict=True)))
     times = times.rename({"t_estimate_s": "t_kernels_s"})
     found = part.join(times, on=STEP, how="left", maintain_order="left").with_columns(
-        **_whole_steps(part["software"][0], case.model.shape.layers, catalogues.fits),
+        **_whole_steps(case.model.shape, catalogues.fits.step(case.chip, part["software"][0])),
         calibration=pl.lit(_label(case)),
         estimate_split=pl.lit(case.split.name),
     )
     return found.select(*part.columns, *NO_ESTIMATE, "estimate_split", "t_kernels_s")
 
 
-def _whole_steps(engine: str | None, layers: int, fits: Calibrations) -> dict[str, pl.Expr]:
+def _whole_steps(shape: Shape, fit: FittedStep | None) -> dict[str, pl.Expr]:
     """The time of a step with what the engine adds to its kernels, and its band [s]."""
     kernels, none = pl.col("t_kernels_s"), pl.lit(None, pl.Float64)
-    fit = fits.steps.get(engine or "", {}).get("decode")
     if fit is None:
         return {"t_estimate_s": kernels, "t_estimate_p10_s": none, "t_estimate_p90_s": none}
     sequences = pl.col(STEP[0]) / pl.col("dp")
-    added = fit.prompts * pl.col("prompts_s") + fit.layer_s * layers + fit.sequence_s * sequences
+    layers_s = fit.layer_s * shape.layers + fit.experts_layer_s * shape.moe_layers
+    added = fit.prompts * pl.col("prompts_s") + layers_s + fit.sequence_s * sequences
     low, high = fit.bands["step"]
     return {
         "t_estimate_s": kernels + added,

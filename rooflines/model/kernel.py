@@ -68,6 +68,7 @@ class Kernel:
         sharers: Chips that share these rows [1].
         count: Layers with it [1].
         kinds: The collectives of an operation, also where one chip sends nothing.
+        attends: The phase of grouped-query attention, which calibrations have fits of; else None.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Kernel:
     sharers: int = 1
     count: int = 1
     kinds: tuple[str, ...] = ()
+    attends: str | None = None
 
     @property
     def is_matmul(self) -> bool:

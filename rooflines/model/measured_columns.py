@@ -133,6 +133,12 @@ MEASURED = (
 not have."""
 
 RECORDED = (
+    Column("phase", "", "of attention: decode or prefill"),
+    Column("T", "1", "new tokens of each sequence"),
+    Column("N", "1", "query heads"),
+    Column("K", "1", "key-value heads"),
+    Column("H", "1", "size of a head"),
+    Column("cache", "", "storage dtype of the cache"),
     Column("tpot_s", "s", "measured time per output token"),
     Column("linear", "", "format of the weights", null="bf16"),
     Column("experts", "", "format of the experts' weights", null="bf16"),

@@ -18,7 +18,7 @@ from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.basics.numbers import whole
 from rooflines.model.costs import evaluate
 from rooflines.models.reach import TO_ALL, AttentionReach
-from rooflines.models.shape import DECODE, Matrix, check_phase
+from rooflines.models.shape import DECODE, Gqa, Matrix, check_phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -114,6 +114,7 @@ class Group:
         layout: How the chips of a tensor-parallel group share it.
         heads: Parts that its cache can be split into by heads [1].
         bits: Bits of an element of its cache; None: as the dtype of the cache.
+        attends: The phase, of grouped-query attention; else None.
     """
 
     name: str
@@ -129,6 +130,7 @@ class Group:
     layout: Layout = "whole"
     heads: int = 1
     bits: int | None = None
+    attends: Phase | None = None
 
     @property
     def depth(self) -> Fraction | None:
@@ -303,6 +305,7 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
                 reach=each.reach,
                 layout="heads",
                 heads=attention.cache_heads,
+                attends=phase if isinstance(attention, Gqa) else None,
             )
         yield replace(_linear(last, count), name=f"{last.name}{suffix}")
     if shape.state is not None:

@@ -194,6 +194,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         rows,
         int(1 / tokens),
         group.count,
+        attends=group.attends,
     )
 
 

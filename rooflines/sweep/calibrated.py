@@ -32,8 +32,9 @@ NOMINAL = Fraction(1)
 def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> Times | None:
     """The estimate of one layer of a kernel; None without a calibration of its compute dtype.
 
-    A matmul with weights has all pieces and bands of its calibration, other kernels its shares and
-    overhead only. Collectives run one after another, each with its own fit.
+    A matmul with weights has all pieces and bands of its calibration, grouped-query attention those
+    of its own where it is fitted, other kernels the shares and the overhead of matmuls only.
+    Collectives run one after another, each with its own fit.
 
     Args:
         kernel: The kernel.
@@ -44,7 +45,11 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
     fit = choice.fit(kernel.compute, kinds[0] if len(kinds) == 1 else None)
     if fit is None:
         return None
-    numbers, bands = (fit.numbers, fit.bands) if kernel.is_matmul else (fit.numbers.plain, {})
+    own = kernel.attends and choice.attention(kernel.attends, kernel.compute)
+    if own:
+        numbers, bands = own.numbers, own.bands
+    else:
+        numbers, bands = (fit.numbers, fit.bands) if kernel.is_matmul else (fit.numbers.plain, {})
     quantities = nominal_quantities(kernel, machine, numbers.tile)
     by: dict[str, list[tuple[Poly, ...]]] = {}
     network = Time()

@@ -47,6 +47,13 @@ def fitted_matmuls(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
+def fitted_attention(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a calibration of attention."""
+    numbers = {"math": draw(fractions_of_one), "memory": draw(fractions_of_one)}
+    return {**numbers, "overhead_s": draw(st.sampled_from([0, 1.1e-5])), **draw(fits())}
+
+
+@st.composite
 def fitted_collectives(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a calibration of a collective."""
     return {
@@ -63,13 +70,19 @@ def fitted_collectives(draw: st.DrawFn) -> dict[str, Any]:
 def files_of_fits(draw: st.DrawFn, chips: list[str]) -> dict[str, Any]:
     """Draw a file of calibrations of chips by two kinds of software."""
     matmuls = st.dictionaries(st.sampled_from(COMPUTE), fitted_matmuls(), min_size=2)
+    phases = st.sampled_from(["decode", *(f"prefill-{dtype}" for dtype in COMPUTE)])
+    attention = st.dictionaries(phases, fitted_attention(), min_size=1)
     kinds = st.sampled_from(["all-gather", "reduce-scatter", "all-reduce", "all-to-all"])
     collectives = st.dictionaries(kinds, fitted_collectives(), min_size=2)
     return {
         kind: {
             f"{chip}/{software}": draw(entries) for chip in chips for software in ("mine", "other")
         }
-        for kind, entries in (("calibrations", matmuls), ("collectives", collectives))
+        for kind, entries in (
+            ("calibrations", matmuls),
+            ("attention", attention),
+            ("collectives", collectives),
+        )
     }
 
 

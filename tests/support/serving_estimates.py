@@ -1,8 +1,9 @@
 """Calibrated times of the kernels of whole models, exact: collectives, pieces, bands; an oracle.
 
 - A kernel with a weight matrix and nothing else is a matmul: it has every number of the fit. Others
-  have the shares of the resources and the overhead of their compute dtype's fit, and no band. A
-  group without FLOP has the fit of `compute`.
+  have the shares of the resources and the overhead of their compute dtype's fit, and no band;
+  grouped-query attention has a fit of its own, of decode or of a dtype in prefill. A group without
+  FLOP has the fit of `compute`.
 - Collectives run one after another. The bands of the only one win.
 - Rows of a replica are computed in whole tiles.
 - Software is of the main memory. A chip's own calibration has shares and an overhead.
@@ -30,10 +31,11 @@ class Fit(NamedTuple):
 
 
 class Fits(NamedTuple):
-    """The fits of a case: of kernels by unit, None without, and of collectives."""
+    """The fits of a case: of kernels by unit, None without, of collectives, and of attention."""
 
     kernels: Mapping[str, Fit | None]
     collectives: Mapping[str, Fit]
+    attention: Mapping[str, Fit]
 
 
 def fits_of(
@@ -62,6 +64,7 @@ def fits_of(
                 for unit, dtype in units.items()
             },
             {},
+            {},
         )
 
     def named(kind: str) -> dict[str, Fit]:
@@ -74,7 +77,13 @@ def fits_of(
     matmuls = named("calibrations") if asked["memory"] == "hbm" else {}
     first = list(chip.get("networks") or {})[:1]
     collectives = named("collectives") if asked["networks"] == first else {}
-    return Fits({unit: matmuls.get(dtype) for unit, dtype in units.items()}, collectives)
+    attention = named("attention") if asked["memory"] == "hbm" else {}
+    by_phase = {"decode": "decode", "prefill": f"prefill-{units['attention']}"}
+    return Fits(
+        {unit: matmuls.get(dtype) for unit, dtype in units.items()},
+        collectives,
+        {phase: attention[name] for phase, name in by_phase.items() if name in attention},
+    )
 
 
 # ---------------------------------------------------------------- collectives
@@ -194,30 +203,40 @@ def pieces(case: Case, kernel: Kernel, fit: Mapping[str, Fraction]) -> list[tupl
     ]
 
 
-def numbers_of_kernel(kernel: Kernel, fit: Fit) -> Mapping[str, Fraction]:
-    """The numbers of a fit that hold for a kernel."""
-    if kernel.matmul is not None:
-        return fit.numbers
-    return {name: number for name, number in fit.numbers.items() if name in SHARES}
+def attention_fit(case: Case, kernel: Kernel) -> Fit | None:
+    """The fit of attention of its own, which holds for grouped-query attention."""
+    own = kernel.name != "attention" and (case.entry.get("window") or {}).get("attention")
+    latent = not own and case.entry["attention"].get("kind") == "mla"
+    if latent or not kernel.name.startswith("attention") or case.fits.kernels[kernel.unit] is None:
+        return None
+    return case.fits.attention.get(case.phase)
+
+
+def fit_of(case: Case, kernel: Kernel) -> Fit | None:
+    """The numbers and the bands that hold for a kernel; None without a calibration."""
+    fit = attention_fit(case, kernel) or case.fits.kernels[kernel.unit]
+    if fit is None or kernel.matmul is not None or attention_fit(case, kernel):
+        return fit
+    return Fit({name: fit.numbers[name] for name in fit.numbers.keys() & {*SHARES}}, {})
 
 
 def bound_times(case: Case, kernel: Kernel) -> dict[str, Fraction] | None:
     """The largest piece of every bound; None without a calibration."""
-    fit = case.fits.kernels[kernel.unit]
+    fit = fit_of(case, kernel)
     if fit is None:
         return None
     found: dict[str, Fraction] = {}
-    for bound, time in pieces(case, kernel, numbers_of_kernel(kernel, fit)):
+    for bound, time in pieces(case, kernel, fit.numbers):
         found[bound] = max(time, found.get(bound, time))
     return found
 
 
 def estimate(case: Case, kernel: Kernel) -> dict[str, Any]:
     """The calibrated time of a kernel, its band and its bound; None without a calibration."""
-    fit = case.fits.kernels[kernel.unit]
+    fit = fit_of(case, kernel)
     if fit is None:
         return dict.fromkeys(ESTIMATES)
-    numbers, bands = numbers_of_kernel(kernel, fit), dict(fit.bands)
+    numbers, bands = fit.numbers, dict(fit.bands)
     if kernel.matmul is not None and len(kernel.collectives) == 1:
         of_network = case.fits.collectives.get(kind_of(kernel.collectives[0]))
         bands |= of_network.bands if of_network else {}
@@ -227,7 +246,7 @@ def estimate(case: Case, kernel: Kernel) -> dict[str, Any]:
     total = numbers["overhead_s"] + largest
     if kernel.matmul is not None:
         total += numbers.get("activation_passes", 0) * kernel.matmul.inputs / case.memory_rate
-    low, high = bands.get(bound, (None, None)) if kernel.matmul else (None, None)
+    low, high = bands.get(bound, (None, None))
     return {
         "t_estimate_s": total,
         "t_estimate_p10_s": None if low is None else low * total,
