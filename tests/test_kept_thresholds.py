@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 import rooflines
 from rooflines.results.tables import metadata_of
 from rooflines.run.plan import plan
-from rooflines.run.solving import write_model_thresholds, write_thresholds
+from rooflines.run.solving import write_thresholds
 
 OWN = {"base": "h100-sxm", "source": "a test"}
 CONFIG: dict[str, Any] = {
@@ -78,22 +78,16 @@ def with_sweep(config):
     }
 
 
-SOLVERS = {
-    "thresholds.parquet": write_thresholds,
-    "model-thresholds.parquet": write_model_thresholds,
-}
-
-
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", ["thresholds.parquet", "model-thresholds.parquet"])
 @pytest.mark.parametrize("edit", [with_chip, with_fewer, with_more, with_size, with_sweep])
 def test_after_an_edit_thresholds_are_those_of_a_run_from_nothing(edit, name, tmp_path):
     changed = copy.deepcopy(CONFIG)
     edit(changed)
     before, after = (plan(rooflines.load_config(each)) for each in (CONFIG, changed))
-    write, path = SOLVERS[name], tmp_path / name
-    write(before.spec(name), path, tmp_path / "state")
-    write(after.spec(name), path, tmp_path / "state")
-    write(after.spec(name), tmp_path / "alone.parquet")
+    path = tmp_path / name
+    write_thresholds(before.spec(name), path, tmp_path / "state")
+    write_thresholds(after.spec(name), path, tmp_path / "state")
+    write_thresholds(after.spec(name), tmp_path / "alone.parquet")
     assert_frame_equal(pl.read_parquet(path), pl.read_parquet(tmp_path / "alone.parquet"))
     assert metadata_of(path) == metadata_of(tmp_path / "alone.parquet")
 

@@ -13,7 +13,7 @@ from rooflines.results.summary import write_summary
 from rooflines.results.tables import NO_TEXT, write_csv
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
-from rooflines.run.solving import write_model_thresholds, write_thresholds
+from rooflines.run.solving import write_thresholds
 
 CONFIG = {
     "sweeps": {
@@ -126,7 +126,7 @@ def test_whole_models_are_counted_by_model_phase_and_split(axis, tmp_path):
     planned = plan(rooflines.load_config({"model-sweeps": {"serve": sweep}, "charts": []}))
     for part in planned.parts:
         write_part(part.spec, tmp_path / part.path)
-    write_model_thresholds(
+    write_thresholds(
         planned.spec("model-thresholds.parquet"), tmp_path / "model-thresholds.parquet"
     )
     write_summary(planned.spec("summary.csv"), tmp_path, tmp_path / "summary.csv")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -16,10 +16,10 @@ from rooflines.results.folders import LAYERS, MODELS, TABLES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.rows import KernelTable, OperationTable, StepTable, skipped_frame
+from rooflines.sweep.rows import KernelTable, OperationTable, StepTable, Table, skipped_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
@@ -38,26 +38,12 @@ def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) ->
     }
 
 
-class Kind(NamedTuple):
-    """A kind of table.
-
-    Attributes:
-        sweep_of: The sweep of a recipe.
-        table: The rows of a sweep.
-        texts: Those of text.
-    """
-
-    sweep_of: Callable[[JSON], Any]
-    table: Callable[[Any], OperationTable | StepTable | KernelTable]
-    texts: Iterable[str]
-
-
-KINDS = {
-    TABLES: Kind(sweep_of, OperationTable, TEXTS),
-    MODELS: Kind(sweep_of, StepTable, STEP_TEXTS),
-    LAYERS: Kind(sweep_of, KernelTable, LAYER_TEXTS),
+KINDS: Mapping[str, tuple[Callable[[Any], Table[Any]], Iterable[str]]] = {
+    TABLES: (OperationTable, TEXTS),
+    MODELS: (StepTable, STEP_TEXTS),
+    LAYERS: (KernelTable, LAYER_TEXTS),
 }
-"""The kinds of tables by folder."""
+"""The rows of a sweep by the folder of their table, and their columns of text."""
 
 
 @recorded
@@ -69,15 +55,15 @@ def write_part(spec: str, path: str | Path) -> None:
         path: The Parquet file to write.
     """
     recipe = json.loads(spec)
-    kind, config, first = KINDS[recipe["folder"]], recipe["config"], recipe["row"]
-    table = kind.table(kind.sweep_of(recipe))
+    (table_of, texts), first = KINDS[recipe["folder"]], recipe["row"]
+    table = table_of(sweep_of(recipe))
     names = [column.name for column in table.stored]
     rows = table.frame(recipe["start"], recipe["stop"], names, enums=True)
     metadata = about([recipe], table.stored, rows=[first, first + recipe["rows"]])
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         wide = recipe["folder"] != TABLES
-        write_parquet(rows, path, metadata, kind.texts, config["compression"], wide=wide)
+        write_parquet(rows, path, metadata, texts, recipe["config"]["compression"], wide=wide)
 
 
 @recorded

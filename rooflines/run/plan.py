@@ -119,10 +119,10 @@ def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     every: list[AnySweep] = [*sweeps, *model_sweeps]
     recipes = [recipe_of(sweep) for sweep in sweeps]
     of_models = [recipe_of(sweep) for sweep in model_sweeps]
-    yield Output.of(THRESHOLDS, "run.solving.write_thresholds", {"sweeps": recipes})
+    job = "run.solving.write_thresholds"
+    yield Output.of(THRESHOLDS, job, {"of_models": False, "sweeps": recipes})
     if model_sweeps:
-        job = "run.solving.write_model_thresholds"
-        yield Output.of(MODEL_THRESHOLDS, job, {"sweeps": of_models})
+        yield Output.of(MODEL_THRESHOLDS, job, {"of_models": True, "sweeps": of_models})
     skipped = {
         "rows": skipped_records(every),
         "sweeps": [*recipes, *of_models],

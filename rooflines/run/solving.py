@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,90 +17,44 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import read_parquet
-from rooflines.critical.thresholds import all_columns, all_thresholds
+from rooflines.critical.thresholds import all_columns, all_thresholds, sweep_thresholds
 from rooflines.model.columns import Column
 from rooflines.results.records import digest_of, recorded
 from rooflines.results.tables import metadata_of, write_parquet
 from rooflines.run.jobs import about
 from rooflines.settings.model_sweeps import AXES
+from rooflines.sweep.operations import Sweep
 from rooflines.sweep.recipes import sweep_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.sweep.operations import Sweep
-    from rooflines.sweep.steps import ModelSweep
-
-
-class Kind(NamedTuple):
-    """How the thresholds of a kind of sweeps are solved.
-
-    Attributes:
-        sweep_of: The sweep of a recipe.
-        solve: The thresholds of sweeps.
-        columns: Their columns.
-        order: The values of columns that order the rows of a sweep, slowest first.
-    """
-
-    sweep_of: Callable[[JSON], Sweep] | Callable[[JSON], ModelSweep]
-    solve: Callable[..., pl.DataFrame]
-    columns: Callable[..., tuple[Column, ...]]
-    order: Callable[..., Mapping[str, Sequence[str | float]]]
-
-
-def _order(sweep: Sweep) -> dict[str, Sequence[str | float]]:
-    shares = [float(share) for share in sweep.config.shares]
-    return {"axis": sweep.solved, "share": shares, "chip": sweep.config.chips}
-
-
-def _step_order(sweep: ModelSweep) -> dict[str, Sequence[str | float]]:
-    return {
-        "axis": AXES,
-        "model": list(sweep.models),
-        "phase": sweep.config.phase,
-        "split": [split.name for split in sweep.config.splits],
-        "chip": sweep.config.chips,
-    }
-
-
-OPERATIONS = Kind(sweep_of, all_thresholds, all_columns, _order)
-MODELS = Kind(
-    sweep_of, partial(all_thresholds, models=True), partial(all_columns, models=True), _step_order
-)
+    from rooflines.sweep.checks import AnySweep
 
 
 @recorded
 def write_thresholds(spec: str, path: str | Path, state: str | Path = "") -> None:
-    """Write the thresholds of all sweeps.
+    """Write the thresholds of all sweeps of operations, or of whole models.
 
     Args:
         spec: What they depend on, from `Plan.spec`.
         path: The Parquet file to write.
         state: The folder for the state of runs; empty: nothing is kept.
     """
-    _write(OPERATIONS, spec, Path(path), state)
-
-
-@recorded
-def write_model_thresholds(spec: str, path: str | Path, state: str | Path = "") -> None:
-    """Write the thresholds of all sweeps of whole models; arguments as of `write_thresholds`."""
-    _write(MODELS, spec, Path(path), state)
-
-
-def _write(kind: Kind, spec: str, path: Path, state: str | Path) -> None:
     plan = json.loads(spec)
-    place = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
+    models, recipes = plan["of_models"], plan["sweeps"]
+    place = hashlib.sha256(str(Path(path).absolute()).encode()).hexdigest()[:16]
     kept = Path(state) / "solved" / f"{place}.parquet" if state else None
     before = Kept.read(kept, plan.get("code"))
-    recipes = plan["sweeps"]
-    columns = before.columns_of(recipes) or kind.columns(list(map(kind.sweep_of, recipes)))
-    frames = [_thresholds(kind, recipe, before) for recipe in recipes]
-    frame = pl.concat([kind.solve([]), *frames], how="diagonal_relaxed")
+    sweeps = map(sweep_of, recipes)
+    columns = before.columns_of(recipes) or all_columns(list(sweeps), models=models)
+    frames = [_thresholds(recipe, before) for recipe in recipes]
+    frame = pl.concat([all_thresholds([], models=models), *frames], how="diagonal_relaxed")
     frame = frame.select(column.name for column in columns)
     write_parquet(frame.lazy(), path, about(recipes, columns, code=plan.get("code")))
     if kept:
-        _keep(path, kept)
+        _keep(Path(path), kept)
 
 
 class Kept(NamedTuple):
@@ -157,36 +110,42 @@ def _by_sweep(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
     return found
 
 
-def _thresholds(kind: Kind, recipe: JSON, before: Kept) -> pl.DataFrame:
+def _thresholds(recipe: JSON, before: Kept) -> pl.DataFrame:
     """The thresholds of a sweep: solved for chips that have changed, in the order of all."""
     every, (chips, same) = recipe["config"]["chips"], before.of(recipe)
     if len(chips) == len(every):
-        return kind.solve([kind.sweep_of(recipe)])
+        return sweep_thresholds(sweep_of(recipe))
     if not chips and every == before.recipes[recipe["sweep"]]["config"]["chips"]:
         return same
+    solved = []
     if chips:
         print(f"{recipe['sweep']}: solved for {', '.join(chips)}")
-    frame = pl.concat([same, _solved(kind, recipe, chips)], how="diagonal_relaxed")
-    order = kind.order(kind.sweep_of(recipe))
+        config = {**recipe["config"], "chips": chips, "on_unsupported": "skip"}
+        alone = {chip: recipe["chips"][chip] for chip in chips}
+        with suppress(RooflinesError):  # it is left with no rows, which the whole sweep is not
+            solved = [sweep_thresholds(sweep_of({**recipe, "config": config, "chips": alone}))]
+    frame = pl.concat([same, *solved], how="diagonal_relaxed")
     ranks = [
         pl.col(name)
         .cast(pl.Float64 if name == "share" else pl.String)
         .replace_strict({value: rank for rank, value in enumerate(values)}, default=None)
-        for name, values in order.items()
+        for name, values in _order(sweep_of(recipe)).items()
     ]
     return frame.sort(ranks, maintain_order=True)
 
 
-def _solved(kind: Kind, recipe: JSON, chips: Sequence[str]) -> pl.DataFrame:
-    """The thresholds of some chips of a sweep; none where the sweep has no row of them."""
-    if not chips:
-        return kind.solve([])
-    config = {**recipe["config"], "chips": chips, "on_unsupported": "skip"}
-    alone = {**recipe, "config": config, "chips": {chip: recipe["chips"][chip] for chip in chips}}
-    try:
-        return kind.solve([kind.sweep_of(alone)])
-    except RooflinesError:  # it is left with no rows, which the whole sweep is not
-        return kind.solve([])
+def _order(sweep: AnySweep) -> dict[str, Sequence[str | float]]:
+    """The values of columns that order the thresholds of a sweep, slowest first."""
+    if isinstance(sweep, Sweep):
+        shares = [float(share) for share in sweep.config.shares]
+        return {"axis": sweep.solved, "share": shares, "chip": sweep.config.chips}
+    return {
+        "axis": AXES,
+        "model": list(sweep.models),
+        "phase": sweep.config.phase,
+        "split": [split.name for split in sweep.config.splits],
+        "chip": sweep.config.chips,
+    }
 
 
 def _without_chips(recipe: JSON) -> JSON:

@@ -30,7 +30,7 @@ from rooflines.models.library import model_entries
 from rooflines.results.folders import FOLDERS
 from rooflines.run.jobs import write_part, write_skipped
 from rooflines.run.plan import plan
-from rooflines.run.solving import write_model_thresholds, write_thresholds
+from rooflines.run.solving import write_thresholds
 from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
 from rooflines.sweep.steps import ModelSweep
 
@@ -222,7 +222,7 @@ def outcome(case: Case, folder: Path) -> str:
                         write_part(part.spec, results / part.path)
             if case.where < SOLVED and config.model_sweeps:
                 solved = results / "model-thresholds.parquet"
-                write_model_thresholds(made.spec("model-thresholds.parquet"), solved)
+                write_thresholds(made.spec("model-thresholds.parquet"), solved)
                 predicates.check_numbers(pl.read_parquet(solved))
             if (
                 case.where < SOLVED

@@ -14,7 +14,7 @@ from sheets import Cell
 import rooflines
 from rooflines.results.records import FOLDER
 from rooflines.run.plan import plan
-from rooflines.run.solving import write_model_thresholds, write_thresholds
+from rooflines.run.solving import write_thresholds
 from rooflines.workbook.workbook import write_workbook
 
 METRICS = (
@@ -81,7 +81,7 @@ def written(folder: Path, config: dict[str, Any]) -> Path:
     if planned.parts_in("models"):
         thresholds.append(folder / "model-thresholds.parquet")
         spec = planned.spec("model-thresholds.parquet")
-        write_model_thresholds(spec, thresholds[1])
+        write_thresholds(spec, thresholds[1])
     path = folder / "rooflines.xlsx"
     write_workbook(planned.spec("rooflines.xlsx"), thresholds, path)
     return path

@@ -52,7 +52,7 @@ rule model_thresholds:
         spec=plan.spec("model-thresholds.parquet"),
     run:
         run_job(
-            "run.solving.write_model_thresholds",
+            "run.solving.write_thresholds",
             log[0],
             threads,
             params.spec,
