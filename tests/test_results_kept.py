@@ -12,7 +12,7 @@ import pytest
 from rooflines.cli import main as cli
 from rooflines.cli.run import results_of
 from rooflines.config import DEFAULT_CONFIG
-from rooflines.results.config_file import config_of_results, record_config
+from rooflines.results.folders import config_of_results, record_config
 from rooflines.results.records import FOLDER
 from rooflines.run.workflow import config_file
 

@@ -16,7 +16,7 @@ from snakemake.cli import main
 from rooflines.basics.errors import INTERRUPTED, RooflinesError, not_installed
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.config import DEFAULT_CONFIG, load_config
-from rooflines.results.config_file import config_of_results
+from rooflines.results.folders import config_of_results
 from rooflines.run.interrupt import MESSAGE, noticed
 from rooflines.run.workflow import directory_of, require_regular_file
 

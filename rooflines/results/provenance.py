@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
-from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -123,7 +122,11 @@ def origin(file: str | Path) -> Origin:
         match = _match_at(path)
         if match is None:
             return _unrecorded(path, digest)
-        return _recorded(path, digest, match, match.damage(path))
+        try:
+            return _recorded(path, digest, match)
+        except WRONG_FORM:
+            verdict = "has a record of another form than this version writes"
+            return Origin(path, verdict, whole=False, output=match.output, sha256=digest)
     except OSError as error:
         raise unreadable(file, error) from None
 
@@ -174,17 +177,9 @@ def _match_at(path: Path) -> Match | None:
     return None
 
 
-def _recorded(path: Path, digest: str, match: Match, damage: str | None) -> Origin:
-    """The origin of a file with a record."""
-    try:
-        return _as_recorded(path, digest, match, damage)
-    except WRONG_FORM:
-        verdict = "has a record of another form than this version writes"
-        return Origin(path, verdict, whole=False, output=match.output, sha256=digest)
-
-
-def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> Origin:
+def _recorded(path: Path, digest: str, match: Match) -> Origin:
     """The origin that a record describes; raises one of `WRONG_FORM` for another form of record."""
+    damage = match.damage(path)
     spec, name = match.record.spec, match.name
     charts = spec.get("charts", []) if isinstance(spec, dict) else []
     if name not in (".", "index.json"):
@@ -192,7 +187,7 @@ def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> O
         charts = sorted(of_file, key=lambda chart: len(chart["id"]))[-1:]
     sweeps = _sweeps(match)
     read = spec.get("measurements", []) if isinstance(spec, dict) else []
-    measurements = _by_measurement([*read, *filter(_of_timings, match.record.recipes)])
+    measurements = _by_measurement([*read, *match.record.recipes])
     if charts:
         shown, timed = ({chart.get(key) for chart in charts} for key in ("sweep", "measurements"))
         sweeps = {name: sweep for name, sweep in sweeps.items() if name in shown}
@@ -212,16 +207,12 @@ def _as_recorded(path: Path, digest: str, match: Match, damage: str | None) -> O
     )
 
 
-def _of_timings(recipe: Any) -> bool:  # noqa: ANN401, JSON of any form
-    """Whether a recipe is of a set of timings."""
-    return "measurement" in recipe
-
-
 def _by_measurement(recipes: Iterable[Any]) -> dict[str, Any]:
-    """Recipes of timings by the name of their set."""
+    """The recipes of timings by the name of their set."""
     return {
         recipe["measurement"]: {key: recipe[key] for key in recipe if key != "measurement"}
         for recipe in recipes
+        if "measurement" in recipe
     }
 
 
@@ -245,16 +236,13 @@ def _unrecorded(path: Path, digest: str) -> Origin:
 
     try:
         about = metadata_of(path)
-        charts = [about["chart"]] if "chart" in about else []
         recipes = about.get("made_from", [])
-        measurements = _by_measurement(filter(_of_timings, recipes))
-        sweeps = merged(filterfalse(_of_timings, recipes))
         return replace(
             unknown,
             made_with={"rooflines": str(about["version"])},
-            sweeps=sweeps,
-            charts=charts,
-            measurements=measurements,
+            sweeps=merged(recipes),
+            charts=[about["chart"]] if "chart" in about else [],
+            measurements=_by_measurement(recipes),
         )
     except WRONG_FORM:
         return unknown
@@ -263,7 +251,7 @@ def _unrecorded(path: Path, digest: str) -> Origin:
 def _sweeps(match: Match) -> dict[str, Any]:
     """The sweeps of an output: from its recipes; for an index of parts, from the parts."""
     home, spec = match.home, match.record.spec
-    recipes = list(filterfalse(_of_timings, match.record.recipes))
+    recipes = list(match.record.recipes)
     if isinstance(spec, dict):
         recipes += spec.get("sweeps") or ([spec] if "sweep" in spec else [])
     elif isinstance(spec, list):
@@ -273,9 +261,9 @@ def _sweeps(match: Match) -> dict[str, Any]:
 
 
 def merged(recipes: Iterable[Any]) -> dict[str, Any]:
-    """Recipes by the name of their sweep, with the models and chips of all parts."""
+    """The recipes of sweeps by name, with the models and chips of all parts."""
     sweeps: dict[str, Any] = {}
-    for recipe in recipes:
+    for recipe in (recipe for recipe in recipes if "sweep" in recipe):
         sweep = sweeps.setdefault(
             recipe["sweep"],
             {"config": dict(recipe["config"]), "dtypes": recipe["dtypes"]},

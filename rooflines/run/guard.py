@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.results.config_file import record_config
-from rooflines.results.folders import CHARTS, CHARTS_DIGEST
+from rooflines.results.folders import CHARTS, CHARTS_DIGEST, record_config
 from rooflines.results.records import FOLDER
 from rooflines.results.write_errors import no_folder, refusal, unwritable
 from rooflines.run.lock import STATE, acquire, run_lock, snakemake_lock_exists
