@@ -11,7 +11,6 @@ EVERYWHERE = {"cli:command"}
 """Functions that every module of a sub-package has."""
 
 CLASSES: set[str] = {
-    "Kind",
     "Place",
     "Resource",
     "Shape",
