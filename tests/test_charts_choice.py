@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import charted
 import pytest
@@ -88,63 +88,6 @@ def test_a_list_is_drawn_as_it_stands_and_an_empty_one_not_at_all():
     ]
     none = rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": []})
     assert plan(none).families() == []
-
-
-class Wrong(NamedTuple):
-    """A list of charts, and what is said of it."""
-
-    charts: Any
-    where: str
-    says: str
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        Wrong("all", "charts", "write auto, a list of charts, or [] for none"),
-        Wrong([{"chart": "rooflin", "sweep": "mine"}], "charts[0].chart", "close to it: roofline"),
-        Wrong([{"chart": "pareto", "sweep": "mine"}], "charts[0].chart", "use front"),
-        Wrong([{"chart": "roofline"}], "charts[0]", "add sweep: one of mine"),
-        Wrong([{"chart": "measured"}], "charts[0]", "describe one under `measurements:`"),
-        Wrong([{"chart": "roofline", "sweep": "min"}], "charts[0].sweep", "close to it: mine"),
-        Wrong(
-            [{"chart": "roofline", "sweep": "mine", "chips": ["h100"]}],
-            "charts[0].chips[0]",
-            "close to it: h100-sxm",
-        ),
-        Wrong(
-            [{"chart": "roofline", "sweep": "mine", "dtypes": ["fp8"]}],
-            "charts[0].dtypes[0]",
-            "no dtypes of mine",
-        ),
-        Wrong(
-            [{"chart": "roofline", "sweep": "mine", "view": {"shape": "x"}}],
-            "charts[0].view.shape",
-            "is no choice of 'roofline'",
-        ),
-        Wrong(
-            [{"chart": "chips", "sweep": "mine", "view": {"by": "euro"}}],
-            "charts[0].view.by[0]",
-            "no by of mine",
-        ),
-        Wrong(
-            [{"chart": "time", "sweep": "mine"}],
-            "charts[0].sweep",
-            "no sweep of whole models, which time needs",
-        ),
-        Wrong([{"chart": "chips", "sweep": "mine"}] * 2, "charts[1].id", "an id of its own"),
-        Wrong(
-            [{"chart": "chips", "sweep": "mine", "color": "red"}],
-            "charts[0].color",
-            "known are chart, sweep",
-        ),
-    ],
-)
-def test_a_chart_that_makes_no_sense_is_refused(wrong):
-    with pytest.raises(RooflinesError) as caught:
-        rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": wrong.charts})
-    assert caught.value.where == wrong.where
-    assert wrong.says in str(caught.value)
 
 
 def test_every_removed_name_is_told_with_what_shows_the_same():

@@ -8,6 +8,7 @@ from pathlib import Path
 import effort
 import polars as pl
 import pytest
+import yaml
 from conftest import IN_BOTH
 from explorer import (
     CELLS,
@@ -22,6 +23,7 @@ from explorer import (
 )
 from playwright.sync_api import expect
 from shown import rounds_to
+from transcripts import CASES
 from visits import visiting
 
 import rooflines.site
@@ -210,28 +212,21 @@ def test_a_verdict_keeps_the_rules_of_sentences(visit):
     assert kept > STATES
 
 
-def test_a_lead_is_larger_than_timings_differ(visit):
-    """Two data sheets with 7.7 and 8.0 TB/s are no ranking; nor are bounds close to each other."""
-    for chips, said in (
-        ("b200,gb200", "too close to call"),
-        ("mi355x,mi350x", "no lead"),
-        ("b300,l40s", "B300 is first of the chosen chips"),
-        ("b200,tpu-v6e", "By bound alone, without timings of both, B200 is first"),
-    ):
-        show(visit.page, {"chips": chips, "B": 4096})
-        assert said in visit.page.evaluate(WORDS), chips
+VERDICTS = yaml.safe_load((CASES / "verdicts.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", VERDICTS, ids=lambda case: str(case["state"]))
+def test_a_verdict_says_what_matters(visit, case):
+    show(visit.page, case["state"])
+    if "beside" in case:
+        assert case["beside"] in visit.page.locator("#right .instead").inner_text()
+        return
+    text = visit.page.evaluate(WORDS)
+    assert case.get("says", "") in text
+    assert text.startswith(case.get("starts", ""))
 
 
 def test_how_far_off_a_time_is_stands_beside_it(visit):
-    for state, said in (
-        ({"chips": "h100-sxm"}, "Timed kernels take 1.22 to 1.45 times this bound"),
-        ({"chips": "h100-sxm", "sharding": "batch", "n": 4}, "not known: timings are of one chip"),
-        ({"chips": "tpu-v6e"}, "not known: no timings of TPU v6e in bf16"),
-        ({"chips": "h100-sxm", "own": "h100-sxm.memory:4e12"}, "there are no timings of own numb"),
-        ({"is": "model", "chips": "h100-sxm"}, "served runs take"),
-    ):
-        show(visit.page, state)
-        assert said in visit.page.evaluate(WORDS), state
     show(visit.page, {"chips": "h100-sxm,tpu-v6e"})
     cells = visit.page.evaluate(CELLS)
     assert [row["off"] for row in cells] == ["1.22–1.45 ×", "–"]
@@ -243,40 +238,6 @@ def test_the_layer_of_an_expert_counts_its_tokens(visit):
     )
     show(visit.page, {"D": experts[2], "F": experts[3]})
     assert "B counts its tokens alone" in visit.page.evaluate(WORDS)
-
-
-def test_what_cannot_run_is_said_first(visit):
-    model = {"is": "model", "model": "llama-3.1-70b", "split": "tp1"}
-    for state, said in (
-        (
-            model | {"chips": "h100-sxm"},
-            "Llama 3.1 70B in bf16 does not fit H100 SXM: 141 GB of weights",
-        ),
-        ({"dtypes": "fp8", "chips": "tpu-v5e"}, "TPU v5e has no published fp8 peak."),
-        (
-            {"sharding": "batch", "n": 16, "chips": "h100-sxm"},
-            "H100 SXM joins 8 chips at most on one NVLink.",
-        ),
-        ({"D": 500_000, "F": 500_000}, "The operands do not fit H100 SXM"),
-    ):
-        show(visit.page, state)
-        assert visit.page.evaluate(WORDS).startswith(said), state
-
-
-def test_never_is_a_sentence_in_place_of_a_picture(visit):
-    show(visit.page, {"sharding": "contracting/all-reduce", "n": 8, "D": 1024, "B": 4096})
-    text = visit.page.locator("#right .instead").inner_text()
-    assert "No B makes any of these compute-bound with D = 1,024" in text
-    assert "more network time than compute" in text
-    assert "H100 SXM: at most" in text
-
-
-def test_served_runs_are_those_of_the_software_of_the_estimate(visit):
-    model = {"is": "model", "model": "llama-3.1-70b", "basis": "calibrated"}
-    show(visit.page, model | {"chips": "h100-sxm"})
-    assert "H100 SXM in bf16, TensorRT-LLM" in visit.page.evaluate(WORDS)
-    show(visit.page, model | {"chips": "mi300x"})
-    assert "of other models, chips and engines" in visit.page.evaluate(WORDS)
 
 
 def test_models_open_in_their_published_format(visit):

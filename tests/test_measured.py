@@ -22,6 +22,8 @@ from rooflines.measured.summary import summary
 DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
 """The folder above that of public timings, which are not in the repository."""
 
+STORED = ("dtype_x", "dtype_w", "dtype_out", "compute")
+
 Row = tuple[str, int, int, int, float]
 """Chip, B, D, F, seconds."""
 
@@ -31,7 +33,7 @@ def bf16(rows, dtype="bf16", software=None):
     frame = pl.DataFrame(
         rows, schema=["chip", "B", "D", "F", "seconds"], orient="row"
     ).with_columns(
-        **dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), pl.lit(dtype)),
+        **dict.fromkeys(STORED, pl.lit(dtype)),
         software=pl.lit(software, pl.String),
     )
     return joined(Timings("t.csv", frame), shipped())
@@ -100,40 +102,6 @@ def test_rows_are_those_of_explain():
             assert found[name] == row[name], (row["chip"], name)
 
 
-def test_a_tie_is_compute_bound():
-    config = load_config(
-        {
-            "sweeps": {
-                "s": {
-                    "operation": "matmul",
-                    "grid": {"B": 1, "D": 1, "F": 1},
-                    "dtypes": ["bf16"],
-                    "chips": ["tie"],
-                }
-            },
-            "chips": {
-                "tie": {
-                    "units": {"matrix": {"bf16": {"flops_per_s": 3e13}}},
-                    # 128 x 128 x 128: 2 * 128^3 FLOP, 6 * 128^2 byte: 128 / 3 FLOP/byte
-                    "memory": {"hbm": {"bytes_per_s": 9e13 / 128}},
-                    "source": "made up",
-                }
-            },
-        }
-    )
-    frame = pl.DataFrame(
-        {
-            "chip": ["tie"] * 2,
-            "B": [128, 127],
-            "D": [128] * 2,
-            "F": [128] * 2,
-            "seconds": [1e-6] * 2,
-        }
-    ).with_columns(**dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), pl.lit("bf16")))
-    catalogues = replace(shipped(), chips=config.chips)
-    assert joined(Timings("t", frame), catalogues).frame["bound"].to_list() == ["compute", "memory"]
-
-
 def test_the_order_of_timings_is_kept():
     chips = ["h100-sxm", "b200", "h100-sxm", "a100-sxm-80gb"]
     frame = bf16([(chip, 2048, 4096, 4096, 1e-3) for chip in chips], software="trtllm").frame
@@ -157,25 +125,19 @@ def test_an_estimate_is_that_of_the_form():
     assert last["t_estimate_p90_s"] == pytest.approx(last["t_estimate_s"] * high)
 
 
-def test_the_calibration_of_a_chip_stands_in():
+def test_the_calibration_of_a_chip_stands_in_and_an_efficiency_does_not_enter():
     chips = load_config().chips
-    frame = pl.DataFrame(
-        {"chip": ["h100-sxm-calibrated"], "B": [4096], "D": [4096], "F": [4096], "seconds": [2e-4]}
-    ).with_columns(**dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), pl.lit("bf16")))
-    row = joined(Timings("t", frame), replace(shipped(), chips=chips)).frame.row(0, named=True)
+    names = ["h100-sxm-calibrated", "b100-at-82-percent"]
+    sizes = dict.fromkeys("BDF", [8192] * 2)
+    frame = pl.DataFrame({"chip": names, **sizes, "seconds": [2e-3] * 2})
+    frame = frame.with_columns(**dict.fromkeys(STORED, pl.lit("bf16")))
+    found = joined(Timings("t", frame), replace(shipped(), chips=chips)).frame
+    row, slow = found.to_dicts()
     assert row["calibration"] == "h100-sxm-calibrated"
-    assert row["t_estimate_s"] == pytest.approx(2 * 4096**3 / 989e12 / 0.803 + 3e-6)
+    assert row["t_estimate_s"] == pytest.approx(2 * 8192**3 / 989e12 / 0.803 + 3e-6)
     assert row["t_estimate_p10_s"] is None
-
-
-def test_an_efficiency_does_not_enter():
-    frame = pl.DataFrame(
-        {"chip": ["b100-at-82-percent"], "B": [8192], "D": [8192], "F": [8192], "seconds": [1e-3]}
-    ).with_columns(**dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), pl.lit("bf16")))
-    chips = load_config().chips
-    row = joined(Timings("t", frame), replace(shipped(), chips=chips)).frame.row(0, named=True)
     peak = chips["b100"].units["matrix"]["bf16"].flops_per_s
-    assert row["t_lower_s"] == pytest.approx(2 * 8192**3 / peak)
+    assert slow["t_lower_s"] == pytest.approx(2 * 8192**3 / peak)
 
 
 def test_timings_without_a_row_are_counted():
@@ -191,11 +153,6 @@ def test_timings_without_a_row_are_counted():
         bf16(rows[:1])
 
 
-def test_a_collective_on_one_chip_has_no_row():
-    with pytest.raises(RooflinesError, match="h100-sxm has no collective on one chip"):
-        collective("all-gather", 1, 2**30, 1e-2)
-
-
 def test_unknown_chips_and_dtypes_are_told():
     with pytest.raises(RooflinesError) as raised:
         bf16([("h100", 1, 1, 1, 1e-5), ("b20", 1, 1, 1, 1e-5)])
@@ -203,12 +160,7 @@ def test_unknown_chips_and_dtypes_are_told():
     assert "h100-sxm" in str(raised.value)
     with pytest.raises(RooflinesError) as raised:
         bf16([("h100-sxm", 1, 1, 1, 1e-5)], dtype="bfloat16")
-    assert [error.where for error in raised.value.errors] == [
-        "dtype_x",
-        "dtype_w",
-        "dtype_out",
-        "compute",
-    ]
+    assert [error.where for error in raised.value.errors] == [*STORED]
 
 
 @pytest.mark.parametrize(("factor", "fix"), [(1e3, "1e-3"), (1e6, "1e-6"), (1e-3, "1e3")])
@@ -274,6 +226,8 @@ def test_the_estimate_of_a_collective():
 def test_more_chips_than_an_interconnect_joins_are_skipped():
     with pytest.raises(RooflinesError, match="8 chips at most on one nvlink"):
         collective("all-gather", 16, 2**20, 1e-4)
+    with pytest.raises(RooflinesError, match="h100-sxm has no collective on one chip"):
+        collective("all-gather", 1, 2**30, 1e-2)
 
 
 def sites(count):

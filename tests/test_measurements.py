@@ -19,7 +19,6 @@ from rooflines.fits.entries import Calibrations, shipped_calibrations, text_of
 from rooflines.model.measured_columns import (
     MEASURED,
     MEASURED_SKIPPED,
-    MEASURED_SUMMARY,
     measured_columns,
 )
 from rooflines.settings.measurements import AboutTimings
@@ -99,21 +98,6 @@ def folder(tmp_path, repository, snakemake):
 # ---------------------------------------------------------------- what a run makes
 
 
-def test_timings_have_their_bound_and_reason(first_run):
-    """Worked by hand: 989 TFLOP/s and 3.35 TB/s of an H100, 197 TFLOP/s of a TPU v5e."""
-    table = pl.read_parquet(first_run.results / "measured/grid.parquet")
-    flops = 2 * 1024 * 8192 * 8192
-    bounds = [flops / 989e12, 33570816 / 3.35e12, flops / 197e12]
-    assert table["t_lower_s"].to_list() == pytest.approx(bounds)
-    assert table["bound"].to_list() == ["compute", "memory", "compute"]
-    assert table["reason"].to_list() == [None, "in cache", None]
-    assert table["calibration"].to_list() == ["h100-sxm/trtllm", "h100-sxm/trtllm", None]
-    gathered = pl.read_parquet(first_run.results / "measured/nccl.parquet").row(0, named=True)
-    assert gathered["software"] == "nccl"
-    assert gathered["network_bytes"] == 2**30 * 7 / 8
-    assert gathered["t_lower_s"] == pytest.approx(2**30 * 7 / 8 / 450e9)
-
-
 def test_timings_without_a_row_are_counted(first_run):
     skipped = pl.read_csv(first_run.results / "measured-skipped.csv")
     assert skipped.columns == [column.name for column in MEASURED_SKIPPED]
@@ -121,19 +105,6 @@ def test_timings_without_a_row_are_counted(first_run):
         ("grid", "mine", "row", "no nvfp4 peak of its matrix unit", 1),
         ("grid", "mine", "estimate", "no calibration", 1),
         ("grid", None, "row", "have B = 0", 1),
-    ]
-
-
-def test_the_summary_has_errors_by_set(first_run):
-    found = pl.read_csv(first_run.results / "measured.csv")
-    assert found.columns == [column.name for column in MEASURED_SUMMARY]
-    row = found.filter(set="grid", chip="h100-sxm", region="compute-bound").row(0, named=True)
-    assert row["n"] == 1
-    assert row["bare_median"] == pytest.approx(1 - 2 * 1024 * 8192 * 8192 / 989e12 / 2e-4)
-    assert row["split"] in {"fit", "sites"}
-    assert found.filter(set="nccl").select("split", "shards", "region", "n").rows() == [
-        ("held_out", None, "all", 1),
-        ("held_out", 8, "all", 1),
     ]
 
 
@@ -242,14 +213,6 @@ def test_a_wrong_set_is_refused(folder, key, entry, problem):
     assert "fix:" in message
 
 
-def test_other_rows_of_one_file_are_another_set(folder):
-    folder.config["measurements"] = {
-        chip: {"file": "timed/grid.csv", "where": {"chip": chip}} for chip in ("h100-sxm", "mine")
-    }
-    config = rooflines.load_config(folder.write())
-    assert rooflines.measurements(config, "mine")["chip"].to_list() == ["mine"]
-
-
 def test_an_unknown_chip_and_wrong_metadata_are_refused_together(folder):
     del folder.config["chips"]
     (folder.path / "timed/nccl.csv.yaml").write_text("timer: sundial\n", encoding="utf-8")
@@ -277,16 +240,6 @@ def test_unexplained_timings_can_stop_a_run(folder, capsys):
     message = capsys.readouterr().err
     assert "has 1 timing of h100-sxm below the bound, without a reason" in message
     assert "the least is 0.899 of it" in message
-
-
-def test_a_slip_of_units_is_told_by_check(folder, capsys):
-    """The 278 us of 2,048 rows at 989 TFLOP/s, as 0.4 ms."""
-    text = f"{HEAD}h100-sxm,{BF16},2048,8192,8192,0.4\n"
-    (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
-    assert cli.run(["check", str(folder.write())]) == 2
-    message = capsys.readouterr().err
-    assert "timed/grid.csv" in message
-    assert "off by 1e3" in message
 
 
 def test_a_date_of_yaml_is_kept_as_text():

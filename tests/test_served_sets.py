@@ -168,12 +168,6 @@ def test_an_estimate_has_the_split_of_the_run(run, split, lacks, tmp_path):
     assert counted == ([("estimate", lacks, 1)] if lacks else [])
 
 
-def test_every_replica_has_a_sequence(tmp_path):
-    run = f"{ALL_TO_ALL.replace(',16,1,', ',1,1,')},1,8,1,8"
-    runs = config(tmp_path, run, head=f"{PARALLEL},tp,attention_dp,moe_tp,moe_ep")
-    assert rooflines.measurements(runs, "runs")["estimate_B"].to_list() == [8]
-
-
 def test_the_calibration_of_the_engine_counts_first(tmp_path):
     (tmp_path / "runs.csv").write_text(f"{HEAD}\n{LLAMA},1,1024,1024,8,1,0.02\n")
     sets = {"runs": {"file": str(tmp_path / "runs.csv")}}
@@ -205,15 +199,6 @@ def test_a_chip_without_a_capacity_has_no_row():
     del plain["memory"]["hbm"]["capacity_bytes"]
     reason = missing_step_reason(Chip.model_validate(plain), "fp8_block")
     assert reason == "no published capacity of memory level hbm"
-
-
-def test_an_efficiency_does_not_move_the_bound(tmp_path):
-    slow = {"base": "h200-sxm", "efficiency": {"memory": 0.5}, "source": "a guess"}
-    (tmp_path / "runs.csv").write_text(f"{HEAD}\n{RUNS[0].replace('h200-sxm', 'slow')}\n")
-    sets = {"runs": {"file": str(tmp_path / "runs.csv")}}
-    found = rooflines.load_config({"measurements": sets, "chips": {"slow": slow}})
-    bound = float(Fraction(READ + 5 * CACHED * 1229) / RATE)
-    assert rooflines.measurements(found, "runs")["t_lower_s"][0] == pytest.approx(bound, rel=1e-12)
 
 
 def test_the_summary_has_a_row_for_each_model_and_format(tmp_path):
