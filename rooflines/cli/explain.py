@@ -44,7 +44,7 @@ Shardings of BD,DF->BF:
 """ + "\n".join(f"  {name:<27}{meaning}" for name, meaning in SHARDINGS.items())
 
 OF_OPERATIONS = ("operation", "shards", "sharding", "unit", "flops")
-OF_MODELS = ("phase", "routing", "cache_split", "price", "chips", "within")
+OF_MODELS = ("phase", "routing", "cache_split", "price", "chips", "within", "draft")
 """Options of one kind of question only."""
 
 
@@ -87,6 +87,11 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     help="With --split auto and no B: the largest batch of each whose step takes at most this.",
 )
 @click.option("--phase", metavar="PHASE", help="Of a model: decode, the default, or prefill.")
+@click.option(
+    "--draft",
+    metavar="DRAFT",
+    help="Speculative decoding: tokens=3,accepted=1.8, tokens drafted and the mean accepted.",
+)
 @click.option(
     "--routing",
     metavar="HOW",

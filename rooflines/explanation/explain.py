@@ -13,7 +13,6 @@ from rooflines.explanation.cases import cases_of, layer_cases
 from rooflines.explanation.question import Known, sweep_of
 from rooflines.explanation.words import Question
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.models.model import Model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rooflines.explanation.answer import Explanation
     from rooflines.explanation.cases import Cases
     from rooflines.fits.entries import Calibrations
+    from rooflines.models.model import Model
 
 
 def explain(  # noqa: PLR0913, the parts of a question
@@ -87,6 +87,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     B: int,  # noqa: N803, the letters of the docs
     S: int,  # noqa: N803, the same
     T: int | None = None,  # noqa: N803, the same
+    draft: Mapping[str, float] | str | None = None,
     dtypes: str | Mapping[str, str] | None = None,
     split: str | Mapping[str, int | str] | None = None,
     phase: str = "decode",
@@ -107,6 +108,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         B: Sequences, of all replicas together [1].
         S: Tokens of each sequence after the step; in prefill of the prompt [1].
         T: New tokens of each sequence, in decode; None: 1 [1].
+        draft: `{"tokens": 3, "accepted": 1.8}` in place of T, proposed and accepted; None: none.
         dtypes: A format for all tensors and products, or `weights`, `cache`, `activations` and
             `compute`, and perhaps `experts`, `head`, `combine` and `attention`; None: as the
             model is published, or bf16.
@@ -123,14 +125,14 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid, several sizes are given, or the chips cannot do it.
     """
-    named = model if isinstance(model, Model) else str(model)
     sizes: dict[str, Any] = {"B": B, "S": S} | ({} if T is None else {"T": T})
     given = [] if dtypes is None else [dtypes]
     return _single(
-        Question([chip], model=named, dtypes=given, sizes=sizes),
+        Question([chip], model=model, dtypes=given, sizes=sizes),
         chips,
         calibrations,
         split=split,
+        draft=draft,
         phase=phase,
         routing=routing,
         cache_split=cache_split,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from math import isclose
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.text import count, significant
@@ -216,8 +217,16 @@ def _tokens(row: Mapping[str, Any]) -> str:
     room = ", if it had the memory" if row["fits"] is False else ""
     return (
         f"{count(row['tokens_per_s_ops'])}{of} kernel after kernel, {count(row['tokens_per_s'])} "
-        f"with full overlap{room}"
+        f"with full overlap{room}{_drafted(row)}"
     )
+
+
+def _drafted(row: Mapping[str, Any]) -> str:
+    """How many of its tokens a step adds where a draft proposed them; empty without."""
+    added, computed = row["tokens_per_s"] * row["t_lower_s"] / row["B"], row.get("T")
+    if row["phase"] != DECODE or computed is None or isclose(added, computed, rel_tol=1e-9):
+        return ""
+    return f"; a step adds {significant(added)} of {computed} tokens, the draft's time left out"
 
 
 def _faster(answer: Answer) -> list[Mapping[str, Any]]:

@@ -145,7 +145,12 @@ def _of_operation(
 
 
 def _of_model(
-    asked: Question, known: Known, *, split: object = None, **options: object
+    asked: Question,
+    known: Known,
+    *,
+    split: object = None,
+    draft: object = None,
+    **options: object,
 ) -> tuple[dict[str, Any], Model]:
     """The config of a question about a model, and the model."""
     if asked.product is not None:
@@ -164,6 +169,9 @@ def _of_model(
             forms = [_format(form) for form in asked.dtypes]
         with mistakes.at("split"):
             parts = by_key(split, "write tp=8, or tp=4,dp=2") if isinstance(split, str) else split
+        with mistakes.at("draft"):
+            if isinstance(draft, str):
+                draft = by_key(draft, "write tokens=3,accepted=1.8")
     if not forms:
         forms = [as_published(model, (known.chips[chip] for chip in asked.chips))]
         why = "since none are typed" if forms == [FORMAT] else "as the model is published"
@@ -175,6 +183,7 @@ def _of_model(
         "chips": asked.chips,
         "splits": [parts or {}],
         "thresholds": list(AXES),
+        "draft": draft,
         **options,
     }
     return keys, model
@@ -219,7 +228,7 @@ def _in_words(
         problem, fix = error.cause.problem, _fix(error.cause, keys, chips)
     elif "models" in keys and place == "dtypes" and not error.close:
         fix = LIST_FORMATS
-    elif head in ("dtypes", "splits"):
+    elif head in ("dtypes", "splits", "draft"):
         fix = KEY.sub(r"\1=", fix)
     return RooflinesError(place, problem, fix, close=error.close, file=error.file)
 

@@ -144,7 +144,11 @@ PRICE = (
 )
 
 FOLLOWING = (
-    Column("tokens_per_s", "1/s", "tokens of the step / t_lower_s; in prefill of the prompt"),
+    Column(
+        "tokens_per_s",
+        "1/s",
+        "tokens of the step / t_lower_s: of the prompt in prefill; with a draft those added",
+    ),
     Column("tokens_per_s_per_chip", "1/s", "the same per chip"),
     Column("mfu", "1", "time of the FLOPs at the nominal peaks / t_lower_s, 0..1"),
     Column("mbu", "1", "time of memory_bytes at the nominal bandwidth / t_lower_s, 0..1"),

@@ -218,12 +218,14 @@ def reached(experts: int, per_token: int, parts: int, routing: str = UNIFORM) ->
     return 1 - Fraction(missed, math.comb(experts, per_token))
 
 
-def groups_of(shape: Shape, phase: Phase) -> tuple[Group, ...]:
+def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[Group, ...]:
     """The groups of a model in the order in which they run; those of all layers one after another.
 
     Args:
         shape: The model.
         phase: `decode`, or `prefill` of whole prompts (T = S); they differ for MLA only.
+        scores_all: Whether the unembedding is of every token, as in training and where drafts are
+            checked; else of the last one of each sequence.
 
     Raises:
         RooflinesError: There is no such phase.
@@ -231,7 +233,7 @@ def groups_of(shape: Shape, phase: Phase) -> tuple[Group, ...]:
     with placed("phase"):
         check_phase(phase)
     width = shape.D
-    head = Fraction(shape.table)
+    head, scored = Fraction(shape.table), TOKENS if scores_all else SEQUENCES
     return (
         Group("embed", 1, writes={TOKENS: Fraction(width)}),
         *_attention(shape, phase),
@@ -242,9 +244,9 @@ def groups_of(shape: Shape, phase: Phase) -> tuple[Group, ...]:
             1,
             "head",
             weights={ONCE: head},
-            flops={SEQUENCES: 2 * head},
-            reads={SEQUENCES: Fraction(width)},
-            writes={SEQUENCES: Fraction(shape.V)},
+            flops={scored: 2 * head},
+            reads={scored: Fraction(width)},
+            writes={scored: Fraction(shape.V)},
             layout="column",
         ),
     )

@@ -103,11 +103,13 @@ class StepKernels:
         shape: The model.
         phase: `decode` or `prefill`.
         sharing: How chips share it; checked by `Split.check`.
+        scores_all: Whether the unembedding is of every token, as of drafts; else of the last one.
     """
 
     shape: Shape
     phase: Phase
     sharing: Sharing
+    scores_all: bool = False
 
     @cached_property
     def prefill(self) -> StepKernels:
@@ -117,7 +119,7 @@ class StepKernels:
     @cached_property
     def _alone(self) -> tuple[tuple[Group, Kernel], ...]:
         """The groups, each with its kernel where nothing is sent."""
-        groups = groups_of(self.shape, self.phase)
+        groups = groups_of(self.shape, self.phase, scores_all=self.scores_all)
         return tuple((group, _kernel(group, self.sharing)) for group in groups)
 
     @cached_property

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from rooflines.basics.errors import Mistakes, RooflinesError, quote
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.catalogue.forms import Count, Entry, Positive, Text
+from rooflines.catalogue.forms import Count, Entry, NotNegative, Positive, Text
 from rooflines.model.step_columns import KERNEL_METRICS, STEP_CORE, STEP_METRICS
 from rooflines.models.cache import CACHE_SPLITS
 from rooflines.models.dtypes import StepDtypes, step_dtypes
@@ -51,6 +51,25 @@ class Prices(Entry):
 
     provider: Text | None = Field(None, description="who sells it")
     kind: Text | None = Field(None, description="words of what is sold, such as on demand")
+
+
+class Draft(Entry):
+    """Tokens that a draft proposes, and a step of the model checks at once."""
+
+    tokens: Count = Field(description="tokens proposed for a sequence in every step [1]")
+    accepted: NotNegative = Field(description="how many of them are accepted on average [1]")
+
+    @model_validator(mode="after")
+    def _no_more_than_proposed(self) -> Self:
+        if self.accepted > self.tokens:
+            problem = f"is {self.accepted:g}, more than the {self.tokens} tokens proposed"
+            raise RooflinesError("accepted", problem, "write the mean of those accepted")
+        return self
+
+    @property
+    def yielded(self) -> float:
+        """Tokens that a step adds to a sequence, over those that it computes [1]."""
+        return (self.accepted + 1) / (self.tokens + 1)
 
 
 class Targets(Entry):
@@ -116,6 +135,13 @@ class ModelSweepConfig(Entry):
     )
     requests: Annotated[list[Request] | None, Listed()] = Field(
         None, description="instead of S: {input: , output: } tokens of requests"
+    )
+    draft: Draft | None = Field(
+        None,
+        description=(
+            "instead of T: {tokens: , accepted: } of speculative decoding; a step then computes "
+            "tokens + 1 of each sequence and adds accepted + 1; the time of the draft is left out"
+        ),
     )
     dtypes: Annotated[
         list[Annotated[StepDtypes, BeforeValidator(step_dtypes), WithJsonSchema(DTYPES_SCHEMA)]],

@@ -206,6 +206,9 @@ def check_step_sizes(sweep: ModelSweep) -> None:
         raise RooflinesError(
             "phase", "lists prefill, but a request has both phases", "leave it out, or requests"
         )
+    if sweep.config.draft is not None:
+        _check_draft(sweep)
+        return
     if sweep.new_tokens is None:
         return
     if PREFILL in sweep.config.phase:
@@ -220,6 +223,22 @@ def check_step_sizes(sweep: ModelSweep) -> None:
             f"has {max(sweep.new_tokens)}, more than S, {min(sweep.contexts)}, which counts them",
             "choose fewer new tokens, or longer contexts",
         )
+
+
+def _check_draft(sweep: ModelSweep) -> None:
+    """Refuse a draft beside what has none, or sets the new tokens itself."""
+    if sweep.config.requests or PREFILL in sweep.config.phase:
+        other = "requests" if sweep.config.requests else "prefill"
+        problem = f"is given, but with {other} it is not modelled"
+        raise RooflinesError("draft", problem, "leave it out, or sweep B and S in decode")
+    if "T" in sweep.config.grid:
+        raise RooflinesError("grid.T", "is given, but the draft sets it", "leave out one of them")
+    (new,) = sweep.new_tokens or (1,)
+    if new > min(sweep.contexts):
+        problem = (
+            f"computes {new} tokens a step, more than S, {min(sweep.contexts)}, which counts them"
+        )
+        raise RooflinesError("draft", problem, "choose fewer tokens, or longer contexts")
 
 
 def too_long(sweep: ModelSweep) -> Iterator[RooflinesError]:

@@ -201,7 +201,8 @@ class StepTable(Table[ModelSweep]):
         """Some rows of a block."""
         (block,), config = group, self.sweep.config
         if not config.requests:
-            steps = StepSheet(block, texts, config.prices)
+            yielded = 1.0 if config.draft is None else config.draft.yielded
+            steps = StepSheet(block, texts, config.prices, yielded)
             return steps.sheet.frame(steps.stages(), start, stop)
         requests = RequestSheet(block, texts, config.prices, config.requests)
         frame = requests.sheet.frame(requests.stages(), start, stop)

@@ -55,6 +55,7 @@ class StepSheet:
         block: The cases and their sizes.
         texts: Types of text columns that are not Categorical.
         prices: Which of a chip's prices to use.
+        yielded: Tokens that a step adds over those that it computes, below 1 with drafts [1].
 
     Attributes:
         prior: Columns that times are computed from.
@@ -65,11 +66,12 @@ class StepSheet:
         block: Block[StepCase],
         texts: Mapping[str, pl.DataType] | None = None,
         prices: Prices | None = None,
+        yielded: float = 1.0,
     ) -> None:
         self.sheet = Sheet([block], texts, INNER_AXES)
         self.cases = block.cases
         self.prior: Stages = []
-        self._prices = prices
+        self._prices, self._yielded = prices, yielded
 
     def stages(self) -> Stages:
         """The columns but keys and sizes."""
@@ -91,6 +93,8 @@ class StepSheet:
                 sheet.put(name, values)
         parts = [pl.col(f"t_{each.name}_s") for each in RESOURCES if each is not NETWORK]
         tokens = pl.col("B").cast(pl.Float64) * pl.col("T").cast(pl.Float64)
+        if self._yielded != 1.0:
+            tokens *= self._yielded
         longest = pl.max_horizontal(*OF_RESOURCES.values())
         return [
             works,

@@ -187,8 +187,9 @@ class ModelSweep(BaseSweep[Block[StepCase], StepCase]):
 
     @property
     def new_tokens(self) -> tuple[int, ...] | None:
-        """T, the new tokens of each [1]; None where the grid has none."""
-        return self.sizes.get("T")
+        """T, the new tokens of each [1]; None where neither the grid nor a draft has some."""
+        draft = self.config.draft
+        return self.sizes.get("T") if draft is None else (draft.tokens + 1,)
 
     @cached_property
     def combinations(self) -> dict[str, StepDtypes]:
@@ -209,7 +210,8 @@ class ModelSweep(BaseSweep[Block[StepCase], StepCase]):
         """The kernels of a model with these dtypes."""
         config, computed = self.config, self.combinations[label].computed
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
-        return StepKernels(self.models[name].shape, phase, sharing)
+        drafts = config.draft is not None
+        return StepKernels(self.models[name].shape, phase, sharing, scores_all=drafts)
 
     def sizes_of(self, model: Model, phase: Phase) -> Axis:
         """Contexts and new tokens of a step, or requests, with the extents that follow."""

@@ -134,7 +134,7 @@ class Setting:
 
 def micro_batch_kernels(setting: Setting, stage: Stage) -> Iterator[Counted]:
     """The kernels of a micro-batch on a chip of a stage."""
-    for group in groups_of(setting.shape, PREFILL):
+    for group in groups_of(setting.shape, PREFILL, scores_all=True):
         name = group.name.removesuffix("-window").removesuffix("-chunk")
         count = Fraction(stage.times(name))
         if name == "attention":
@@ -204,11 +204,7 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[Counted]:
     saved = tensors[name].elements(plan.recompute, again=not head)
     held, moved = setting.activations(saved), setting.activations(sum(_moved(setting.shape, group)))
     flops = Poly(
-        {
-            TOKENS if "B" in product and len(product) == 1 else _named(group, product): per
-            * setting.share
-            for product, per in group.flops.items()
-        }
+        {_named(group, product): per * setting.share for product, per in group.flops.items()}
     )
     weights, gradients, gathered = _weights(setting, group)
     gather = _gathers(setting, gathered, experts=routed)
