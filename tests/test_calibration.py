@@ -17,6 +17,7 @@ from rooflines.fits.collectives import fit_collective, with_network_times
 from rooflines.fits.entries import (
     CALIBRATIONS_FILE,
     Calibrations,
+    FittedAttention,
     FittedMatmul,
     read_calibrations,
     shipped_calibrations,
@@ -408,10 +409,13 @@ def test_attention_has_a_fit_of_each_phase(tmp_path):
     timings = read_timings(path)
     request = FitRequest(timings, "h100-sxm", chip_entries()["h100-sxm"], "by hand", "2026-01-01")
     decode, prefill = calibrate(request)
+    assert isinstance(decode.entry, FittedAttention)
+    assert isinstance(prefill.entry, FittedAttention)
     assert [decode.name, prefill.name] == ["decode", "prefill-bf16"]
     assert decode.entry.memory == pytest.approx(0.8, rel=0.02)
     assert prefill.entry.math == pytest.approx(0.4, rel=0.02)
     assert prefill.entry.overhead_s == pytest.approx(2e-5, rel=0.05)
+    assert prefill.entry.held_out is not None
     assert prefill.entry.held_out.median < 0.01
     with pytest.raises(RooflinesError, match="timings of attention, which are not joined"):
         joined(timings, Catalogues(chip_entries(), dtype_entries(), shipped_calibrations()))

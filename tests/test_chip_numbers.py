@@ -27,7 +27,7 @@ def written_numbers(chip):
         elif isinstance(value, list):
             for index, part in enumerate(value):
                 walk(f"{path}.{index}", part)
-        elif isinstance(value, int | float) and not (path.endswith(".links") and value == 1):
+        elif type(value) in (int, float) and not (path.endswith(".links") and value == 1):
             found[path] = value
 
     entry = WRITTEN[chip]

@@ -134,6 +134,10 @@ class Network(Sourced):
     ring_multiple: Count | None = Field(
         None, description="torus: the axis closes into a ring where N is a multiple of this [1]"
     )
+    reduces: bool = Field(
+        default=False,
+        description="whether a switch adds up payloads, so that an all-reduce sends less",
+    )
     hop_latency_s: NotNegative = Field(
         0, description="least time of one hop of a collective, safe in a lower bound [s]"
     )

@@ -28,6 +28,9 @@ IN_CACHE, PARTLY, BOOST_CLOCK = "in cache", "partly in cache", "boost clock"
 """Why a time may be below the bound: all operands, or as many bytes as are missing, fit the
 last-level cache; the peak is that of a clock which the chip may exceed."""
 
+REDUCED = "reduced in the switch"
+"""An all-reduce whose switch adds up the payloads: each chip sends (N + 1) / N of it."""
+
 UNEXPLAINED = "unexplained"
 """The reason where none of these is possible."""
 
@@ -49,7 +52,8 @@ INDEX = "#"
 """The column with the place of a timing in its table."""
 
 LEAST = "#least"
-"""The column with the time of memory traffic for what the last-level cache cannot hold [s]."""
+"""The column with the time of memory traffic for what the last-level cache cannot hold, or of an
+all-reduce in the switch [s]."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,16 @@ def _collectives(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFr
         frame, keys, lambda chip, shards: missing_network_reason(chips[chip], shards)
     )
     rows = pl.concat(collective_rows(kept, catalogues)).sort(INDEX)
-    return rows.with_columns(fits_cache=pl.lit(None, pl.Boolean), **{LEAST: None}), skipped
+    reducing = [name for name, chip in chips.items() if _reduces(chip)]
+    in_switch = pl.col("chip").is_in(reducing) & (pl.col("collective") == "all-reduce")
+    around_ring = 2 * (pl.col("shards") - 1)  # times payload / N, where a switch takes N + 1
+    least = pl.when(in_switch).then(pl.col("t_lower_s") * (pl.col("shards") + 1) / around_ring)
+    return rows.with_columns(fits_cache=pl.lit(None, pl.Boolean), **{LEAST: least}), skipped
+
+
+def _reduces(chip: Chip) -> bool:
+    """Whether the first interconnect of a chip adds up payloads in its switch."""
+    return any(network.reduces for network in [*chip.networks.values()][:1])
 
 
 def _served(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -197,6 +210,8 @@ def _compared(rows: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFrame:
         .then(pl.lit(IN_CACHE))
         .when((bound == "memory") & (seconds >= pl.col(LEAST)))
         .then(pl.lit(PARTLY))
+        .when((bound == "network") & (seconds >= pl.col(LEAST)))
+        .then(pl.lit(REDUCED))
         .when((bound == "compute") & pl.col("chip").is_in(boosted))
         .then(pl.lit(BOOST_CLOCK))
         .otherwise(pl.lit(UNEXPLAINED))

@@ -125,7 +125,7 @@ MEASURED = (
         "",
         "why a time is below the bound: in cache, all operands fit the last-level cache; partly in "
         "cache, as many bytes as are missing do; boost clock, the peak is that of a clock which "
-        "the chip may exceed; unexplained",
+        "the chip may exceed; reduced in the switch, which adds up payloads; unexplained",
         null="it is not below",
     ),
 )
