@@ -1,49 +1,56 @@
-"""Whole models of How to Scale Your Model: its worked numbers that the model covers."""
+"""Whole models of How to Scale Your Model: its worked numbers that the model covers.
+
+They are rows of tests/cases/book-models.yaml.
+"""
+
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from fractions import Fraction
 
 import pytest
-from book_models import System
-from worked import Worked, comes_out
-from worked_models import WORKED_NUMBERS
+import yaml
+from book_models import System, here
+from valid_files import CASES
+
+CLOSE = Fraction(2, 100)
+"""How far a number that comes out may be from the printed one [1]."""
+
+NUMBERS = yaml.safe_load((CASES / "book-models.yaml").read_text(encoding="utf-8"))
+
+
+def comes_out(printed, found):
+    """Whether a number has the printed digits, rounded or cut off, or is within 2 %."""
+    text, digits = Decimal(printed), Decimal(float(found))
+    last = Decimal(1).scaleb(int(text.as_tuple().exponent))
+    same = {digits.quantize(last, how) for how in (ROUND_HALF_UP, ROUND_DOWN)}
+    return text in same or abs(found / Fraction(text) - 1) <= CLOSE
 
 
 def test_numbers_come_out_or_have_a_reason():
-    printed = [
-        worked
-        for chapter in WORKED_NUMBERS.values()
-        for worked in chapter
-        if worked.printed is not None
-    ]
-    different = [worked for worked in printed if comes_out(worked) is None]
-    assert all(worked.why for worked in different)
+    """docs/book.md states how many."""
+    printed = [number for number in NUMBERS if number["printed"] is not None]
+    different = [each for each in printed if not comes_out(each["printed"], here(each["here"]))]
+    assert [each["quantity"] for each in different if "why" not in each] == []
     assert (len(printed), len(different)) == (61, 17)
+    assert all(here(each["here"]) > 0 for each in NUMBERS)
 
 
 @pytest.mark.parametrize(
-    ("here", "way"),
+    ("printed", "found", "comes"),
     [
-        (2, "exact"),
-        (1.6, "rounded"),
-        (2.99, "cut off"),
-        (1.49, None),
-        (3, None),
+        ("2", 1.6, True),
+        ("2", 2.99, True),
+        ("2", 1.49, False),
+        ("200", 204, True),
+        ("200", 205, False),
     ],
 )
-def test_a_number_agrees_to_the_printed_digits(here, way):
-    assert comes_out(Worked("", "2", lambda: here)) == way
+def test_a_number_comes_out_in_printed_digits_or_within_two_percent(printed, found, comes):
+    assert comes_out(printed, Fraction(found)) == comes
 
 
-@pytest.mark.parametrize(("here", "way"), [(204, "within 2 %"), (196, "within 2 %"), (205, None)])
-def test_or_within_two_percent(here, way):
-    assert comes_out(Worked("", "200", lambda: here)) == way
-
-
-def test_the_model_of_30_billion_parameters_has_the_sizes_that_are_printed():
+def test_the_models_have_the_sizes_that_are_printed():
     model = System("thirty").case.model
     assert model.parameters().total == pytest.approx(30e9, rel=1e-3)
     assert model.cache_elements(1) == 100_000
-
-
-def test_fewer_heads_are_all_that_differs_from_llama_2():
     fewer, llama = (System(name).case.model for name in ("fewer-heads", "llama-2-13b"))
     assert 5 * fewer.cache_elements(1) == llama.cache_elements(1)
-    assert fewer.parameters().mlp == llama.parameters().mlp

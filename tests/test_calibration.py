@@ -7,7 +7,7 @@ import sys
 
 import polars as pl
 import pytest
-from timed import SIZES, seconds, timings
+from timed import SIZES, timings
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries, dtype_entries
@@ -93,18 +93,6 @@ def test_many_timings_find_an_extension(tmp_path, name, number, batches):
     found = numbers_of(fitted(tmp_path, frame))
     assert found[name] == pytest.approx(number, rel=0.05)
     assert found.keys() == {*KNOWN, "network", "tile", name}
-
-
-def test_few_timings_find_no_extension(tmp_path):
-    result = fitted(tmp_path, timings({**KNOWN, "tile": 128}))
-    assert "sustained" not in numbers_of(result)
-    assert numbers_of(result)["tile"] == 1
-
-
-def test_the_form_max_has_three_numbers(tmp_path):
-    known = {"math": 0.6, "memory": 0.9, "overhead_s": 5e-6}
-    result = fitted(tmp_path, timings(known), form="max")
-    assert numbers_of(result) == pytest.approx({**known, "network": 1, "tile": 1}, rel=5e-3)
 
 
 def test_what_timings_do_not_tell_is_held(tmp_path):
@@ -203,22 +191,6 @@ def test_timings_in_a_cache_and_repeats_are_left_out(tmp_path):
     assert numbers_of(result)["memory"] == pytest.approx(KNOWN["memory"], rel=5e-3)
 
 
-def test_timings_that_are_no_single_matmul_are_left_out(tmp_path):
-    frame = timings(KNOWN).with_columns(batch=pl.lit(1), shards=pl.lit(1))
-    odd = [
-        frame[:3].with_columns(B=pl.lit(0, dtype=pl.Int64)),
-        frame[:2].with_columns(batch=pl.lit(8)),
-        frame[:1].with_columns(shards=pl.lit(2)),
-    ]
-    result = fitted(tmp_path, pl.concat([frame, *odd]))
-    assert result.notes == (
-        "3 rows of the file left out: they have B = 0",
-        "2 rows of the file left out: they are batches",
-        "1 row of the file left out: they are of several chips",
-    )
-    assert result.entry.fitted.n < 250
-
-
 def test_a_collective_by_hand_and_found_again(tmp_path):
     known = CollectiveNumbers(
         overhead_s=6e-6, low_latency=0.2, bulk_overhead_s=2e-5, bulk=0.7, hop_s=1.2e-6
@@ -303,26 +275,6 @@ def test_shipped_calibrations_are_of_chips_and_dtypes_that_exist():
                 assert collective.numbers.low_latency < collective.numbers.bulk < 1
 
 
-def test_fits_say_what_they_contain():
-    shipped = shipped_calibrations().calibrations
-    said = {
-        key.partition("/")[2]: fit.contents
-        for key, fits in shipped.items()
-        for dtype, fit in fits.items()
-        if key.startswith("b200/") and dtype == "fp8"
-    }
-    assert said == {
-        "trtllm": "static scales",
-        "trtllm-dynamic": "dynamic scaling of x",
-        "trtllm-block": "block scales",
-        "sglang": None,
-        "sglang-block": "block scales",
-        "vllm": None,
-    }
-    static, dynamic = (shipped[f"b200/{name}"]["fp8"] for name in ("trtllm", "trtllm-dynamic"))
-    assert static.overhead_s < dynamic.overhead_s / 2
-
-
 def test_fp16_takes_the_numbers_of_bf16():
     shipped = shipped_calibrations()
     of = ("h100-sxm", ["vllm"])
@@ -373,13 +325,6 @@ def test_the_shipped_file_follows_from_the_public_timings():
                 assert {k: float(v) for k, v in vars(fit.numbers).items()} == pytest.approx(
                     floats, rel=1e-3
                 )
-
-
-def test_the_oracle_of_these_tests():
-    assert SIZES[0] == 1024
-    plain = {"math": 1.0, "memory": 1.0, "overhead_s": 0.0}
-    assert seconds(plain, 128, 4096, 4096) == pytest.approx(10.642e-6, rel=1e-3)
-    assert seconds(plain, 4096, 4096, 4096) == pytest.approx(138.97e-6, rel=1e-3)
 
 
 def attention_by_hand(rows):

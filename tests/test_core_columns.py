@@ -89,17 +89,3 @@ def test_charts_name_the_columns_that_core_lacks():
     sweep = config_of("core").sweep("mine")
     assert absent(kinds()["roofline"], sweep) == ["memory_intensity", "attained_flops_per_s"]
     assert absent(kinds()["critical"], sweep) == []
-
-
-def test_a_slip_in_the_name_is_reported():
-    with pytest.raises(rooflines.RooflinesError, match="close to it: core"):
-        config_of("cor")
-
-
-def test_the_key_floats_is_reported_as_gone_in_one_line():
-    with pytest.raises(rooflines.RooflinesError) as caught:
-        config_of("all", floats="float32")
-    assert str(caught.value) == (
-        "config: sweeps.mine.floats is gone: tables store Float64; fewer metrics, such as "
-        "`columns: core`, save bytes.\n  fix: remove it."
-    )

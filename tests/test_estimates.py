@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 import rooflines
-from rooflines.cli.main import run
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.sweep.recipes import recipe_of, sweep_of
 from rooflines.sweep.rows import StepTable
@@ -117,15 +116,6 @@ def test_collectives_have_their_own_software():
     assert with_them["t_estimate_p10_s"].null_count() == 0
 
 
-def test_unknown_software_and_files_are_refused(tmp_path):
-    with pytest.raises(rooflines.RooflinesError, match=r"'trtlm'(.|\n)*close to it: trtllm"):
-        rooflines.load_config(config(calibration="trtlm"))
-    missing = str(tmp_path / "none.yaml")
-    with pytest.raises(rooflines.RooflinesError, match=r"none\.yaml") as caught:
-        rooflines.load_config(config(calibration="mine", calibrations=[missing]))
-    assert len(caught.value.errors) == 1
-
-
 STEPS: dict[str, Any] = {
     "models": ["llama-3.1-8b"],
     "grid": {"B": 8, "S": 100},
@@ -150,28 +140,8 @@ def test_a_job_of_a_model_depends_on_the_numbers_that_it_uses(file):
     assert rows["t_estimate_s"][0] > 4 * 32  # the matmuls of a layer have an overhead of a second
 
 
-def test_software_of_a_model_sweep_is_known():
-    steps = {**STEPS, "calibration": "trtlm"}
-    with pytest.raises(
-        rooflines.RooflinesError, match=r"'trtlm'(.|\n)*close to it: trtllm"
-    ) as caught:
-        rooflines.load_config({"model-sweeps": {"steps": steps}, "charts": []})
-    assert [each.where for each in caught.value.errors] == ["model-sweeps.steps.calibration"]
-
-
 def test_a_missing_file_does_not_make_the_software_of_a_model_sweep_unknown(tmp_path):
     missing = [str(tmp_path / "none.yaml")]
     with pytest.raises(rooflines.RooflinesError, match=r"none\.yaml") as caught:
         rooflines.load_config({"model-sweeps": {"steps": STEPS}, "calibrations": missing})
     assert len(caught.value.errors) == 1
-
-
-@pytest.mark.parametrize("question", ["128x8192x8192", "llama-3.1-8b B=8 S=100"])
-def test_explain_knows_the_calibrations_of_a_config(question, file, tmp_path, capsys):
-    own = tmp_path / "my.yaml"
-    own.write_text(yaml.safe_dump(config(calibrations=[file])))
-    words = ["explain", "h100-sxm", *question.split(), "bf16", "--calibration", "mine"]
-    assert run([*words, "--config", str(own)]) == 0
-    assert "calibrated to mine" in capsys.readouterr().out
-    assert run(words) == 2
-    assert "calibration is 'mine', which is no software of a calibration" in capsys.readouterr().err

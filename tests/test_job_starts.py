@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,7 +17,6 @@ import pytest
 from rooflines.config import load_config
 from rooflines.run.plan import plan
 from rooflines.run.start import JobError, Server, run_job
-from rooflines.run.workflow import end_timers
 
 READ = "basics.yaml_file.read_yaml"
 """A job that waits if its file is a pipe: nobody writes to it."""
@@ -152,11 +150,3 @@ def test_a_killed_job_is_not_waited_for_until_its_own_processes_end(tmp_path):
             assert status.result(20)[0] == -signal.SIGKILL
         finally:
             os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
-
-
-def test_the_end_of_a_run_waits_for_no_timer():
-    timer = threading.Timer(3600, lambda: None)
-    timer.start()
-    end_timers()
-    timer.join(60)
-    assert not timer.is_alive()

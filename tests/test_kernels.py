@@ -135,13 +135,6 @@ def test_a_copy_has_a_share_too(profile):
 # ---------------------------------------------------------------- the command
 
 
-def test_the_page_shows_what_the_command_prints(example, repository, capsys):
-    assert cli.run(["kernels", str(example), "--chip", "h100-sxm"]) == 0
-    assert capsys.readouterr().out in (repository / "docs" / "kernels.md").read_text(
-        encoding="utf-8"
-    )
-
-
 def test_the_frame_is_written_with_its_columns(example, tmp_path, capsys):
     out = tmp_path / "kernels.parquet"
     assert cli.run(["kernels", str(example), "--chip", "h100-sxm", "--out", str(out)]) == 0
@@ -229,16 +222,3 @@ def test_a_wrong_profile_gives_one_message(text, message, profile, capsys):
     assert message in error
     assert "\n  fix: " in error
     assert error.count("fix: ") == 1
-
-
-def test_a_missing_file_and_chip_give_one_message(tmp_path, example, capsys):
-    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    for words, message in (
-        ([str(example), "--chip", "h100"], "chip is 'h100', which is no chip"),
-        ([str(tmp_path / "none.csv"), "--chip", "h100-sxm"], "cannot be read: No such file"),
-        ([str(tmp_path / "binary"), "--chip", "h100-sxm"], "cannot be read: it is no text"),
-        ([str(example), "--chip", "h100-sxm", "--dtype", "fp7"], "dtype is 'fp7'"),
-        ([str(example)], "rooflines kernels needs ID"),
-    ):
-        assert cli.run(["kernels", *words]) == 2
-        assert message in capsys.readouterr().err

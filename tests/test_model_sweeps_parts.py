@@ -75,18 +75,6 @@ def test_parts_together_are_the_tables(rows_per_part):
     assert pl.concat(kernels).sort(every.columns).rows() == every.sort(every.columns).rows()
 
 
-def test_parts_of_kernels_have_as_many_rows_as_other_parts():
-    planned = plan(config(40))
-    assert [part.rows for part in planned.parts_in("models")] == [40, 40]
-    kernels = rooflines.model_layers(config(), "serve").collect().height
-    sizes = [part.rows for part in planned.parts_in("layers")]
-    assert sum(sizes) == kernels
-    assert max(sizes) == 4 * 8
-    assert {part.folder for part in planned.parts_in("models")} == {MODELS}
-    assert {part.folder for part in planned.parts_in("layers")} == {LAYERS}
-    assert plan(config(layers=False)).parts_in("layers") == ()
-
-
 def depends(part):
     """The models and chips that a part depends on."""
     recipe = json.loads(part.spec)

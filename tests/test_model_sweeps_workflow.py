@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gzip
 import json
 import shutil
 from typing import Any
@@ -12,11 +11,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from run_folder import RunFolder
-from site_data import put
 
 import rooflines
-from rooflines.results.folders import FOLDERS, LAYERS, MODEL_THRESHOLDS, MODELS
-from rooflines.site.site import write_bundle
+from rooflines.results.folders import FOLDERS, MODEL_THRESHOLDS
 
 CONFIG: dict[str, Any] = {
     "model-sweeps": {
@@ -119,26 +116,6 @@ def test_tables_are_those_of_the_python_interface(first_run):
     assert refused.value.fix == "use one of whole"
 
 
-def test_lists_name_every_part_with_its_rows(first_run):
-    for folder in (MODELS, LAYERS):
-        index = pl.read_csv(first_run.results / folder / "index.csv")
-        assert {f"{folder}/{path}" for path in index["path"]} == {
-            name for name in TABLES if name.startswith(folder)
-        }
-        heights = [pl.read_parquet(first_run.results / folder / p).height for p in index["path"]]
-        assert index["rows"].to_list() == heights
-
-
-def test_what_cannot_be_is_listed_with_model_and_split(first_run):
-    skipped = pl.read_csv(first_run.results / "skipped.csv")
-    assert skipped.select("sweep", "unit", "chip", "dtypes", "model", "split", "rows").rows() == [
-        ("whole", "matrix", "h100-sxm", "mxfp4", None, None, 2 * 2 * 4),
-        ("whole", "matrix", None, None, "gpt-oss-20b", "tp3", 2 * 4),
-    ]
-    assert skipped["reason"][1] == "tp is 3, which does not divide the 64 query heads"
-    assert rooflines.skipped(first_run.loaded()).rows() == skipped.rows()
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -165,34 +142,7 @@ def test_an_output_says_what_made_it(first_run, name):
         assert result.sweeps["apart"]["config"]["chips"] == ["h100-sxm", "mine"]
 
 
-def test_a_site_offers_the_tables_and_has_their_chips(first_run, tmp_path):
-    paths = [first_run.results / "model-thresholds.parquet"]
-    write_bundle(tmp_path / "site", [], first_run.results / "thresholds.parquet", paths)
-    page = (tmp_path / "site/data.html").read_text(encoding="utf-8")
-    stems = ["model-thresholds"]
-    for path, stem in zip(paths, stems, strict=True):
-        assert f'href="data/{stem}.parquet"' in page
-        assert f'href="data/{stem}.csv.gz"' in page
-        assert (tmp_path / f"site/data/{stem}.parquet").read_bytes() == path.read_bytes()
-        text = gzip.decompress((tmp_path / f"site/data/{stem}.csv.gz").read_bytes())
-        written = pl.read_csv(text)
-        assert (written.columns, written.height) == (
-            pl.read_parquet(path).columns,
-            pl.read_parquet(path).height,
-        )
-    numbers = put(tmp_path / "site/data/chip-numbers.js")
-    assert "a guess" in str(numbers)
-
-
 # ---------------------------------------------------------------- what a further run makes
-
-
-def test_a_second_run_does_nothing(made):
-    before = made.times()
-    done = made.run()
-    assert done.returncode == 0
-    assert "Nothing to be done" in done.stdout
-    assert made.times() == before
 
 
 def test_an_edited_chip_remakes_what_depends_on_it(made):

@@ -20,10 +20,9 @@ from rooflines.run.progress import (
     RunningJob,
     Tally,
     duration,
-    output_at,
     progress_line,
 )
-from rooflines.run.screen import CLEAR, Screen
+from rooflines.run.screen import CLEAR
 
 
 def record(event, **extra):
@@ -81,16 +80,6 @@ def test_progress_never_stops_a_run(event):
     Progress(object(), {}).emit(event)
 
 
-def test_a_thousand_parts_do_not_make_a_thousand_lines():
-    names = [f"a/part-{i:05d}" for i in range(1000)]
-    stream = io.StringIO()
-    progress = progress_of(workflow(*names), stream, dict.fromkeys(names, 5))
-    progress.emit(record("run_info"))
-    for job in range(1, 1001):
-        progress.emit(record("job_finished", job_id=job))
-    assert stream.getvalue() == "5,000 rows to make in 1,000 parts\n"
-
-
 def test_a_file_gets_few_lines_however_long_the_run(monkeypatch):
     clock = iter(range(0, 10**9, 60))
     monkeypatch.setattr(
@@ -119,16 +108,6 @@ def test_a_terminal_shows_running_jobs_with_their_time():
     assert tally.line(now_s + 60) == "1,000 of 3,000 rows (33 %), 12 rows/s; a/part-00001 60 s"
     tally.fail(1)
     assert tally.line(now_s) == "1,000 of 3,000 rows (33 %), 50 rows/s"
-
-
-def test_text_is_written_above_the_status_line(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "10")
-    stream = io.StringIO()
-    screen = Screen(stream)
-    screen.show("12 of 45 rows")
-    screen.write("an error\n")
-    screen.show("")
-    assert stream.getvalue() == f"12 of 45 {CLEAR}an error\n"
 
 
 @pytest.fixture
@@ -196,22 +175,6 @@ def test_single_jobs_are_left_out_but_errors_and_dry_runs_are_shown():
     assert shown.filter(record("job_error"))
     assert shown.filter(record(None))
     assert WithoutSteps(workflow(dryrun=True)).filter(record("job_info"))
-
-
-def test_jobs_are_counted_once_all_rows_are_made():
-    jobs = {0: RunningJob("a/part-00000", 10)}
-    jobs |= {job: RunningJob(f"charts/{job}", 0) for job in (1, 2)}
-    tally = Tally(jobs, total=10)
-    assert tally.summary(2.0) == "0 of 10 rows (0 %)"
-    tally.finish(0)
-    assert tally.summary(2.0) == "1 of 3 jobs"
-
-
-def test_a_job_is_known_by_its_output_wherever_the_results_are():
-    outputs = {"charts/critical", "bundle"}
-    assert output_at("theirs/rooflines/charts/critical", outputs) == "charts/critical"
-    assert output_at("results/bundle", outputs) == "bundle"
-    assert output_at("results/.made/charts.sha256", outputs) is None
 
 
 def test_a_line_of_progress_says_how_far_how_fast_and_how_long():

@@ -107,22 +107,6 @@ def test_an_output_says_what_made_it(written, name):
     )
 
 
-def test_the_models_say_where_their_shapes_are_from(written):
-    result = rooflines.origin(written / "model-shapes.csv")
-    assert result.whole
-    assert result.sweeps == {}
-    assert "litgpt" in yaml.safe_load(result.text())["models"]["phi-4"]
-
-
-def test_what_is_said_of_a_sweep_is_all_its_parts(written):
-    assert list(
-        rooflines.origin(written / "tables/small/part-00000.parquet").sweeps["small"]["chips"]
-    ) == ["tpu-v5e"]
-    whole = rooflines.origin(written / "tables/index.csv").sweeps["small"]
-    assert whole["config"]["chips"] == list(whole["chips"]) == ["tpu-v5e", "own"]
-    assert whole["chips"]["own"]["memory"]["hbm"]["source"]["bytes_per_s"] == "a measurement"
-
-
 def test_a_chart_says_what_made_it(written, capsys):
     files = sorted((written / "charts/chips").glob("chips-small*"))
     endings = {file.name.removeprefix("chips-small") for file in files}
@@ -160,17 +144,6 @@ def test_a_folder_is_checked_whole(results, capsys):
     assert f"{foreign} has no record of what made it" in said
     assert f"{results / 'charts/chips'} has mine.txt in it, which nothing here made\n" in said
     assert "4 of them not as they were written" in said
-
-
-def test_a_copy_of_a_part_is_not_removed_with_the_parts_of_old_sweeps(results):
-    backup = results / "tables/backup/part-00000.parquet"
-    shutil.copytree(results / "tables/small", backup.parent)
-    write_index("[]", results / "tables/index.csv")
-    assert [path.parent.name for path in sorted((results / "tables").glob("*/*"))] == [
-        "backup",
-        "backup",
-    ]
-    assert not (results / "tables/small").exists()
 
 
 def test_a_table_without_a_record_still_says_what_made_it(results):

@@ -1,13 +1,11 @@
 """Provenance of any file: records, metadata and Parquet files of wrong forms, hostile names."""
 
 import os
-from unittest.mock import Mock
 
 import polars as pl
 import pytest
 
 from rooflines.cli.main import run
-from rooflines.results import provenance
 from rooflines.results.records import FOLDER, record_file, recording
 from rooflines.results.tables import METADATA_KEY, write_parquet
 
@@ -127,20 +125,6 @@ def test_what_is_no_file_is_answered(make, expected, said, tmp_path, capsys):
     code, printed = status([path], capsys)
     assert code == expected
     assert said in printed
-
-
-@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "a/" * 3000])
-def test_an_impossible_path_is_answered(name, tmp_path, capsys):
-    assert status([tmp_path / name], capsys)[0] == 2
-
-
-def test_a_file_that_may_not_be_read_is_answered(tmp_path, monkeypatch, capsys):
-    (tmp_path / "x.csv").write_text("a\n")
-    monkeypatch.setattr(
-        provenance, "digest_of", Mock(side_effect=PermissionError(13, "Permission denied"))
-    )
-    code, printed = status([tmp_path / "x.csv"], capsys)
-    assert (code, "x.csv cannot be read: Permission denied.\n  fix: " in printed) == (2, True)
 
 
 @pytest.mark.parametrize(

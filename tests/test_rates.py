@@ -1,15 +1,14 @@
 """The rates at which a row becomes compute-bound."""
 
-from fractions import Fraction
 from typing import Any
 
 import pytest
-from cases import SWEEPS, config_of, made_up
+from cases import config_of, made_up
 
 import rooflines
-from rooflines.critical.rates import LATENCY, OTHER, needed_intensity, rates_at
+from rooflines.critical.rates import LATENCY, OTHER, rates_at
 from rooflines.model.columns import ALWAYS, FOUND
-from rooflines.model.resources import RATES, RESOURCES
+from rooflines.model.resources import RESOURCES
 
 CHIPS = {
     "hops": {"base": "h100-sxm", "source": "made up", "networks.nvlink.hop_latency_s": 2e-6},
@@ -55,42 +54,6 @@ def solved(math, memory, network, latency=0.0):
 )
 def test_factors_worked_by_hand(times, peak, memory, network):
     assert list(solved(*times).values()) == [peak, memory, network]
-
-
-def test_known_factors():
-    """B=128, D=F=8192 in bf16 on an H100: 138,412,032 byte / 3.35e12 over 2^34 FLOP / 9.89e14."""
-    sizes = {"B": 128, "D": 8192, "F": 8192}
-    sweep = {"operation": "matmul", "grid": sizes, "dtypes": "bf16", "chips": "h100-sxm"}
-    loaded = rooflines.load_config(
-        {"sweeps": {"one": {**sweep, "thresholds": ["peak", "memory_rate"]}}}
-    )
-    ratio = (138_412_032 / 3.35e12) / (2**34 / 9.89e14)
-    factors = rooflines.thresholds(loaded)["critical_exact"].to_list()
-    assert factors == pytest.approx([1 / ratio, ratio], rel=1e-14)
-    (case,) = loaded.sweep("one").blocks[0].cases
-    assert needed_intensity(case.target, RATES["memory_rate"]) == Fraction(98900, 335)
-    assert needed_intensity(case.target, RATES["network_rate"]) is None
-
-
-def asked(sweep, **more):
-    """A config of a sweep that solves for every rate."""
-    split = sweep.get("sharding", "none") != "none"
-    axes = [rate for rate in RATES if split or rate != "network_rate"]
-    return config_of({**sweep, "thresholds": axes, **more})
-
-
-@pytest.mark.filterwarnings("ignore::rooflines.PlausibilityWarning")
-@pytest.mark.parametrize("name", SWEEPS)
-def test_factors_of_all_sweeps_have_a_row_each_and_no_size(name):
-    """`verify` compares them with fractions."""
-    loaded = rooflines.load_config(asked(SWEEPS[name]))
-    sweep, rows = loaded.sweep("case"), rooflines.thresholds(loaded)
-    assert rows.height == sweep.solutions()
-    assert rows.height == sweep.rows * len(sweep.solved) * len(sweep.config.shares)
-    empty = ("critical", "critical_memory", "critical_network", "critical_rule", "limit_intensity")
-    assert rows.select(empty).null_count().row(0) == (rows.height,) * len(empty)
-    exact = rows.filter(rows["outcome"] == "always")["critical_exact"]
-    assert exact.to_list() == [1.0] * len(exact)
 
 
 def test_times_that_are_equal_but_for_roundings_tie():
@@ -159,12 +122,3 @@ def test_a_chip_with_the_factor_is_compute_bound_in_the_table(rate, sizes, split
         assert enough == pytest.approx(row["share"], rel=3e-9)
         if row["share"] == 1:
             assert [bound == "compute" for bound in table["bound"]] == [True, False]
-
-
-def test_only_what_is_split_can_be_solved_for_the_networks_rate():
-    sweep = {"operation": "matmul", "grid": dict.fromkeys("BDF", 64), "dtypes": "bf16"}
-    sweep |= {"chips": "h100-sxm", "thresholds": ["network_rate"]}
-    with pytest.raises(rooflines.RooflinesError) as error:
-        rooflines.load_config({"sweeps": {"case": sweep}})
-    assert "thresholds[0] asks for network_rate, but nothing is split." in str(error.value)
-    assert "or leave network_rate out" in str(error.value)

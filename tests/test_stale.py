@@ -4,25 +4,22 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 from damage import flipped, truncated, written_to
-from trials import jobs_of, stats
+from trials import stats
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.results import records
 from rooflines.results.atomic import LEFTOVER, atomic_folder, write_bytes
 from rooflines.results.tables import write_parquet
-from rooflines.results.write_errors import unwritable
 from rooflines.run import guard
 from rooflines.run.jobs import write_skipped
-from rooflines.run.lock import STATE, ActiveRun, RunLock
+from rooflines.run.lock import STATE, RunLock
 from rooflines.run.outputs import Output
 from rooflines.run.stale import FileCache, in_the_way, stale_outputs, temporary_outputs
 
@@ -230,17 +227,6 @@ def test_a_damaged_journal_only_costs_reading(tmp_path):
     assert stale(tmp_path, {path.name: spec}) == []
 
 
-def test_the_check_of_a_hundred_cached_files_takes_no_time(tmp_path):
-    """Less than 20 ms of CPU time, so that an idle run stays fast."""
-    paths = [recorded_file(tmp_path, f"{number}.csv") for number in range(100)]
-    expected = {path.name: spec for path, spec in paths}
-    assert stale(tmp_path, expected) == []
-    cache = FileCache(tmp_path / "known")
-    started_s = time.process_time()
-    assert stale(tmp_path, expected, cache) == []
-    assert time.process_time() - started_s < 0.02
-
-
 def test_a_job_that_outlives_its_run_does_not_publish(tmp_path, monkeypatch):
     path, _ = recorded_file(tmp_path)
     before = path.read_bytes()
@@ -277,23 +263,6 @@ def test_only_one_run_holds_the_lock(tmp_path):
     fifth.close()
 
 
-def test_the_advice_ends_a_run_that_is_suspended():
-    with subprocess.Popen(
-        ["/bin/sh", "-c", "trap 'wait; exit 3' TERM; sleep 1 & wait"], start_new_session=True
-    ) as run:
-        while not jobs_of(run.pid):
-            time.sleep(0.01)
-        os.killpg(run.pid, signal.SIGSTOP)
-        try:
-            subprocess.run(
-                ["/bin/sh", "-c", ActiveRun(run.pid, os.getpgid(run.pid), "here", "now").stop],
-                check=True,
-            )
-            assert run.wait(20) == 3
-        finally:
-            run.kill()
-
-
 def test_a_file_that_may_not_grow_is_explained(tmp_path):
     code = (
         "import resource, sys, polars as pl; from rooflines.results.tables import write_parquet\n"
@@ -316,11 +285,6 @@ def test_a_file_that_may_not_grow_is_explained(tmp_path):
         == 2
     ), done.stdout + done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_other_errors_are_not_taken_for_a_full_disk():
-    assert unwritable("x", FileNotFoundError(2, "No such file")) is None
-    assert unwritable("x", ValueError("wrong")) is None
 
 
 def test_a_written_file_can_be_read_by_all_whom_the_umask_lets(tmp_path):

@@ -75,29 +75,6 @@ def test_a_table_says_what_made_it(part):
     assert json.loads(pl.read_parquet_metadata(part)[METADATA_KEY]) == about
 
 
-def test_a_table_stores_the_configured_columns(part):
-    names = pl.read_parquet(part).columns
-    assert names[-2:] == ["t_lower_s", "bound"]
-    assert names[:9] == [
-        "operation",
-        "chip",
-        "unit",
-        "memory",
-        "network",
-        "dtypes",
-        "sharding",
-        "shards",
-        "shape",
-    ]
-    assert names[9:12] == ["B", "D", "F"]
-
-
-def test_a_table_on_disk_is_the_one_of_the_config(part):
-    config = rooflines.load_config(CONFIG)
-    on_disk = rooflines.scan(part.parent.parent.parent, "small").collect()
-    assert on_disk.equals(rooflines.rows(config, "small").collect())
-
-
 def test_a_missing_table_is_named(part):
     with pytest.raises(rooflines.RooflinesError, match="close to it: small"):
         rooflines.scan(part.parent.parent.parent, "smal")

@@ -1,13 +1,8 @@
 """The workflow, run as a user runs it, in temporary folders."""
 
 import copy
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from typing import Any
 
 import polars as pl
@@ -113,13 +108,6 @@ def test_every_job_leaves_a_log(first_run):
     )
 
 
-def test_a_run_shows_rows_done_of_rows_to_do_and_no_single_jobs(first_run):
-    shown = first_run[1].stdout
-    assert "30 rows to make in 3 parts" in shown
-    assert "rule sweep_table:" not in shown
-    assert "Finished jobid" not in shown
-
-
 # ---------------------------------------------------------------- what a further run makes
 
 
@@ -154,15 +142,6 @@ def test_an_edited_chip_or_sweep_remakes_only_its_own_tables(made):
     assert slower.to_list() == [2.0] * len(slower)
 
 
-def test_a_job_computes_on_the_threads_that_it_was_given(first_run):
-    logs = sorted((first_run[0].results / "logs" / "sweep_table").rglob("*.log"))
-    assert [log.read_text().splitlines()[0] for log in logs] == [
-        "14 rows, 1 thread",
-        "14 rows, 1 thread",
-        "2 rows, 1 thread",
-    ]
-
-
 def test_an_edited_formula_remakes_everything_that_is_computed(made, tmp_path_factory, repository):
     clone = tmp_path_factory.mktemp("clone")
     for name in ("Snakefile", "workflow", "profiles", "rooflines", "config"):
@@ -192,79 +171,7 @@ def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made):
     assert "removed " in (made.results / "logs" / "table_index.log").read_text()
 
 
-def test_an_interrupted_run_goes_on_where_it_was(empty):
-    empty.write()
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--cores",
-        "1",
-        *empty.options,
-        "--",
-        *ALL_BUT_SITE,
-    ]
-    with subprocess.Popen(
-        command,
-        cwd=empty.path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as run:
-        deadline = time.monotonic() + 300
-        while (
-            run.poll() is None
-            and time.monotonic() < deadline
-            and len(list(empty.results.glob("tables/*/*.parquet"))) < 2
-        ):
-            time.sleep(0.05)
-        os.killpg(run.pid, signal.SIGINT)
-        assert run.wait(300) != 0
-    finished = set(empty.times())
-    everything = TABLES | SUMMARIES | INDEXES
-    assert finished < everything, "no temporary file is left, and the run was not over"
-    remade = empty.remade()
-    assert finished - remade
-    assert set(empty.times()) == everything
-
-
 # ---------------------------------------------------------------- configs
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "sweeps:\n  a: {operation: matmul\nchips: {}\n",
-            r"bad\.yaml: line 3, column \d+ .*\.\n  fix: .*\.",
-        ),
-        (
-            (
-                "sweeps:\n  a: {operation: matmul, grid: {B: 1, D: 1, F: 1}, "
-                "dtypes: [bf16], chips: [h100]}\n"
-            ),
-            (
-                r"bad\.yaml:2: sweeps\.a\.chips\[0\] is 'h100', .*\.\n"
-                r"  close to it: .*h100-sxm.*\n  fix: .*\."
-            ),
-        ),
-        ("", r"bad\.yaml.*\n  fix: .*\."),
-        (None, r"bad\.yaml does not exist\.\n  fix: .*\."),
-    ],
-    ids=["broken", "wrong", "empty", "missing"],
-)
-def test_a_wrong_config_stops_the_run_with_one_message(made, text, message):
-    if text is not None:
-        (made.path / "bad.yaml").write_text(text)
-    before = made.times()
-    done = made.snakemake(
-        "--snakefile", made.repository / "Snakefile", "--configfile", "bad.yaml", cwd=made.path
-    )
-    assert done.returncode == 1
-    profile, _, rest = done.stdout.partition("\n")
-    assert profile.startswith("Using workflow specific profile")
-    assert re.fullmatch(message + "\n", rest), rest
-    assert made.times() == before
 
 
 def test_config_and_results_may_be_anywhere(tmp_path, repository, snakemake):

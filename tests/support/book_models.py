@@ -211,3 +211,33 @@ def equal_tokens(model: Model, names: Collection[str]) -> int:
         return work(attention, "flops", step) >= work(others, "flops", step)
 
     return bisect_left(range(2**20), True, lo=1, key=reached)  # noqa: FBT003, what to look for
+
+
+LLAMA_2_STEP = System("llama-2-13b", 8)
+FEWER = System("fewer-heads", 8)
+THIRTY = System("thirty", 16, "int8", TABLES)
+ON_TABLES = System("llama-3.1-70b", 8, "int8", TABLES)
+BF16_16, INT8_8, INT4_4, BF16_32 = (
+    System("llama-3.1-70b", chips, dtypes)
+    for chips, dtypes in ((16, "bf16"), (8, "int8"), (4, "int4"), (32, "bf16"))
+)
+
+
+def caches(dtype: str, sequences: int, context: int) -> Fraction:
+    """Bytes of the caches of sequences of Llama 3.1 70B [byte]."""
+    return Fraction(sequences * LLAMA_3.cache_bytes(context, dtype))
+
+
+def activation(model: Model, tokens: int) -> Fraction:
+    """Elements of one activation of all tokens, what the embedding writes [1]."""
+    return work(model.groups("prefill")[:1], "writes", Step.prefill(1, tokens))
+
+
+def whole(dtype: str) -> Fraction:
+    """Bytes of the parameters of Llama 3.1 70B [byte]."""
+    return Fraction(LLAMA_3.weights_bytes(dtype))
+
+
+def here(expression: str) -> Fraction:
+    """What this package has for a number, from the names of this module."""
+    return Fraction(eval(expression, globals()))  # noqa: S307, an expression of a file of ours
