@@ -1,4 +1,4 @@
-"""The tables of docs/training.md: steps that others published or measured, beside their bound."""
+"""The numbers of docs/training.md: steps that others published or measured, beside their bound."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from blocks import table, with_block
+from blocks import table, with_block, with_values
 from documents import DOCS
 
 from rooflines import models
@@ -88,34 +88,37 @@ def published_tflops() -> Iterator[tuple[Mapping[str, Any], float]]:
 
 
 def with_runs(page: str) -> str:
-    """The page with current tables of published and of measured steps."""
-    published = [
-        (row["model"], row["chip"], f"{row['tokens_per_s']:,}", f"{row['tflops']:,}", f"{own:,.0f}")
-        for row, own in published_tflops()
-    ]
-    head = ("model", "chip", "tokens/s", "TFLOP/s as published", "as counted here")
-    page = with_block(page, "published", table(head, published))
+    """The page with current numbers of published and of measured steps, and a table of the latter.
+
+    The table has the longest step of each run at the shortest S.
+    """
+    counted = [own / row["tflops"] for row, own in published_tflops()]
     steps = list(measured_steps())
-    last = {id(each.row): each for each in steps}
-    measured = [
+    shares, ratios = [each.peak_share for each in steps], [each.over_upper for each in steps]
+    values = {
+        "runs": str(len(counted)),
+        "off": f"{max(abs(ratio - 1) for ratio in counted):.1%}",
+        "steps": str(len(steps)),
+        "quickest": f"{min(ratios):.2f}",
+        "slowest": f"{max(ratios):.2f}",
+        "median": f"{median(ratios):.2f}",
+        "least": f"{min(shares):.1%}",
+        "most": f"{max(shares):.1%}",
+    }
+    shortest = min(each.row["S"] for each in steps)
+    last = {id(each.row): each for each in steps if each.row["S"] == shortest}
+    rows = [
         (
             each.row["model"],
             each.step.setting.plan.name,
-            f"{each.row['S']:,}",
-            f"{each.measured_s * 1e3:,.0f}",
-            f"{float(each.step.t_lower_s) * 1e3:,.0f}",
-            f"{float(each.step.t_upper_s) * 1e3:,.0f}",
+            *(
+                f"{1e3 * float(time):,.0f}"
+                for time in (each.measured_s, each.step.t_lower_s, each.step.t_upper_s)
+            ),
             f"{each.row['gib']:.1f}",
             f"{each.peak_share:.1%}",
         )
         for each in last.values()
     ]
-    heads = ("model", "split", "S", "ms", "at least", "no overlap", "peak GiB", "states and saved")
-    shares = [each.peak_share for each in last.values()]
-    ratios = [each.over_upper for each in steps]
-    said = (
-        f"{len(steps)} steps took {min(ratios):.2f} to {max(ratios):.2f} times as long as without "
-        f"overlap, {median(ratios):.2f} in the median. States and saved tensors were "
-        f"{min(shares):.1%} to {max(shares):.1%} of the peak. The longest step of each run:"
-    )
-    return with_block(page, "measured", f"{said}\n\n{table(heads, measured)}")
+    head = ("model", "split", "ms", "at least", "no overlap", "peak GiB", "states and saved")
+    return with_values(with_block(page, "measured", table(head, rows)), values)
