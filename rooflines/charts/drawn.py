@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import check_known
 from rooflines.charts.kit.render import chart_of
+from rooflines.charts.menus import ALL
 from rooflines.charts.profiled import kernels_view
 from rooflines.charts.registry import kinds
-from rooflines.charts.views import ALL, titled, view_of
+from rooflines.charts.views import titled, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.charts.menus import Menu, Option
     from rooflines.charts.results import Results
-    from rooflines.charts.views import Menu, Option, View
+    from rooflines.charts.views import View
 
 
 def menus(kind: str, results: Results, sweep: str, **choices: Option) -> list[Menu]:

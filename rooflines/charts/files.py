@@ -17,8 +17,9 @@ from rooflines.charts.kit.render import (
     thumbnail,
 )
 from rooflines.charts.kit.themes import SIZES, themed
+from rooflines.charts.menus import TITLES, choices_of, label
 from rooflines.charts.registry import kinds
-from rooflines.charts.views import TITLES, cases, label, titled, view_of
+from rooflines.charts.views import titled, view_of
 from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.settings.charts import FORMATS
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from rooflines.charts.menus import Option
     from rooflines.charts.results import Results
-    from rooflines.charts.views import Kind, Option, Spec, View
+    from rooflines.charts.views import Kind, Spec, View
 
 SPEC, VIEWS = ".vl.json", "-views.json"
 """Endings of the files with the specification of a chart, and with its views."""
@@ -63,7 +65,7 @@ def views_of(
     held = results.holding(spec.sweep, spec.chips) if kind.source == "sweeps" else results
     made: list[tuple[dict[str, Option], View]] = []
     lacks: RooflinesError | None = None
-    for case in cases(kind, source, offered):
+    for case in choices_of(kind, source, offered):
         if most is not None and len(made) == most:
             break
         try:

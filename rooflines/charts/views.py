@@ -3,67 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, quote
 from rooflines.basics.lazy import pl
 from rooflines.charts.frames import dtypes_by_chip
-from rooflines.charts.kit.layers import assembled, said
-from rooflines.charts.kit.text import chip_label
+from rooflines.charts.kit.layers import SUBTITLE, expr
+from rooflines.charts.kit.themes import sizes_of
+from rooflines.charts.kit.titles import fitted_subtitle, fitted_title
+from rooflines.charts.menus import Option  # noqa: TC001, pydantic reads the types of `Spec`
 from rooflines.explanation.sentences import Sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.kit.themes import Margins
+    from rooflines.charts.menus import Menu
     from rooflines.charts.results import Results
 
-Option = str | int
-"""What a reader chooses in a menu."""
-
-TITLES = {
-    "chip": "Chip",
-    "dtypes": "Data types",
-    "basis": "Numbers",
-    "split": "Split",
-    "shape": "Shape",
-    "model": "Model",
-    "software": "Software",
-    "S": "Context",
-    "shards": "Chips",
-    "by": "By",
-}
-"""What pages call the menus."""
-
-MOST_VIEWS = 20
-"""Views of a chart in the gallery [1]."""
-
-CAPS = ((6, 3, 4), (6, 3, 2), (6, 2, 2), (5, 2, 1), (4, 2, 1), (3, 1, 1))
-"""Chips, dtypes, and options of any other menu in the gallery: the first with few views [1]."""
-
-ALL = "all"
-"""The option of a menu of chips that shows several together."""
-
-
-class Menu(NamedTuple):
-    """What a reader can choose.
-
-    Attributes:
-        name: The name of the choice.
-        options: Its values; the first is shown where nothing is chosen.
-    """
-
-    name: str
-    options: tuple[Option, ...]
-
-
-def label(menu: str, option: Option) -> str:
-    """An option as pages name it."""
-    if menu in ("chip", "model"):
-        return chip_label(str(option))
-    return option if isinstance(option, str) else f"{option:,}"
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 @dataclass(frozen=True)
@@ -100,18 +59,38 @@ class View:
         return {name: _rows(frame) for name, frame in self.data.items()}
 
     def spec(self) -> Layer:
-        """Its Vega-Lite specification, without a theme."""
+        """Its Vega-Lite specification, without a theme: dimensions in every size are `looks`."""
+        sizes = sizes_of(self.margins)
+        web = sizes["web"]
+        values = {"em": web["em"], "narrow": False, **self._lines(), **self.params}
         says = (self.title, self.subtitle)
-        return assembled(self.layers, says, self.margins, self.datasets(), self.params, self.names)
+        return {
+            "$schema": SCHEMA,
+            "description": ". ".join(part.rstrip(".") for part in says if part) + ".",
+            "title": {"text": expr("headline")},
+            "autosize": "none",
+            **{key: web[key] for key in ("padding", "width", "height")},
+            "params": [{"name": each, "value": value} for each, value in values.items()],
+            "datasets": self.datasets(),
+            "layer": [*self.layers, SUBTITLE],
+            "usermeta": {"looks": sizes},
+        }
 
     def part(self) -> dict[str, Any]:
         """What differs from the specification of another view of the chart, but for layers."""
-        lines = said((self.title, self.subtitle), self.margins, self.names)
+        lines = self._lines()
         return {
             "title": lines["headline"],
             "subtitle": lines["subline"],
             "datasets": self.datasets(),
             "params": {**lines, **self.params},
+        }
+
+    def _lines(self) -> dict[str, Any]:
+        """Title and subtitle as parameters, as wide as a slide at most."""
+        return {
+            "headline": fitted_title(self.title, self.margins, self.names),
+            "subline": fitted_subtitle(self.subtitle, self.margins),
         }
 
 
@@ -179,7 +158,8 @@ class Kind:
         caption: How to read it.
         source: What it is of: `sweeps`, `model_sweeps` or `measurements`.
         menus: What can be chosen of a sweep, given what has been chosen.
-        view: The picture of one choice.
+        view: The picture of one choice, from the results, the sweep or set of timings, the chips
+            that are compared, and an option of each menu.
         needs: Conditions on the sweep; the first unmet one is reported.
         reads: Columns of the sweep's table that it reads; empty if thresholds are enough.
         preferred: Sort key of sweeps, best first, for `auto`.
@@ -191,7 +171,7 @@ class Kind:
     heading: str
     caption: str
     menus: Callable[[Any, Mapping[str, Option]], Sequence[Menu]]
-    view: Callable[..., View]
+    view: Callable[[Results, str, Sequence[str], Mapping[str, Any]], View]
     source: str = "sweeps"
     needs: tuple[Need, ...] = ()
     reads: tuple[str, ...] = ()
@@ -255,54 +235,6 @@ def check_menu(kind: Kind, name: str, menus: Mapping[str, object]) -> None:
         raise RooflinesError("", problem, f"choose some of {', '.join(menus)}")
 
 
-def cases(
-    kind: Kind,
-    source: Any,  # noqa: ANN401, of any kind
-    offered: Mapping[str, Sequence[Option]],
-) -> list[dict[str, Option]]:
-    """The choices of a chart's reader in the gallery, the first option of every menu first.
-
-    Args:
-        kind: The kind.
-        source: Its sweep, or its set of timings.
-        offered: Options of menus that are offered alone.
-    """
-    found: list[dict[str, Option]] = []
-    for caps in CAPS:
-        found = list(islice(_cases(kind, source, offered, caps, {}), MOST_VIEWS + 1))
-        if len(found) <= MOST_VIEWS:
-            break
-    return found[:MOST_VIEWS]
-
-
-def _cases(
-    kind: Kind,
-    source: Any,  # noqa: ANN401, of any kind
-    offered: Mapping[str, Sequence[Option]],
-    caps: tuple[int, int, int],
-    given: dict[str, Option],
-) -> Iterator[dict[str, Option]]:
-    menus = kind.menus(source, given)
-    menu = next((menu for menu in menus if menu.name not in given), None)
-    if menu is None:
-        yield given
-        return
-    for option in _cut(menu, offered, caps):
-        yield from _cases(kind, source, offered, caps, {**given, menu.name: option})
-
-
-def _cut(
-    menu: Menu, offered: Mapping[str, Sequence[Option]], caps: tuple[int, int, int]
-) -> list[Option]:
-    """The options of a menu that the gallery offers; what is first stays first."""
-    listed = offered.get(menu.name, menu.options)
-    own = [option for option in listed if option in menu.options]
-    if menu.name in {"by", "basis"}:
-        return own
-    own = own[: {"chip": caps[0], "dtypes": caps[1]}.get(menu.name, caps[2])]
-    return [*own, ALL] if ALL in menu.options and ALL not in own else own
-
-
 def view_of(
     kind: Kind,
     results: Results,
@@ -320,7 +252,7 @@ def view_of(
         choice: An option of each menu.
     """
     shown = list(chips) if kind.compares else [str(choice["chip"])] if "chip" in choice else []
-    return kind.view(results, sweep, chips=shown, **choice)
+    return kind.view(results, sweep, shown, choice)
 
 
 def titled(view: View, title: str | None) -> View:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, si
@@ -10,7 +10,6 @@ from rooflines.charts import frames
 from rooflines.charts.curves import FEW_POINTS, MOST_POINTS, Point, series_of, smooth, thinned
 from rooflines.charts.frames import (
     BAND,
-    BASES,
     CALIBRATED,
     LONG_AXIS,
     SHORT_AXIS,
@@ -23,22 +22,20 @@ from rooflines.charts.kit.place import Label, Place, Plane, labelled
 from rooflines.charts.kit.text import chip_label, shorten, sizes_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import fits
+from rooflines.charts.menus import Menu, basis_menus, chosen
 from rooflines.charts.models import models_of
-from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.resources import math_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
 
     from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.menus import Option
     from rooflines.charts.results import Results, Selection
-    from rooflines.charts.views import Option
     from rooflines.model.operation import Operation
     from rooflines.sweep.operations import Sweep
-
-__all__ = ["KIND"]
 
 MARGINS, HEADROOM = Margins(left=4.6, right=2.6), 1.12
 """Room around the plot, and its height over the peak [1]."""
@@ -65,47 +62,23 @@ RATES = ("flops_per_s", "fast", "slow")
 
 def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     """The chip, the dtypes, the model of shapes, and what numbers are by."""
-    chips = frames.chips_of(sweep)
-    chip = str(given.get("chip", chips[0] if chips else ""))
-    dtypes = frames.dtypes_of(sweep, [chip])
-    first = str(given.get("dtypes", dtypes[0] if dtypes else ""))
-    models = models_of(sweep.config.shapes or ())
-    bases = frames.bases_of(sweep, chip, first)
-    return [
-        Menu("chip", tuple(chips)),
-        Menu("dtypes", dtypes),
-        *([Menu("model", tuple(models))] if len(models) > 1 else []),
-        *([Menu("basis", bases)] if len(bases) > 1 else []),
-    ]
+    chips = tuple(frames.chips_of(sweep))
+    dtypes = frames.dtypes_of(sweep, [chosen(given, "chip", chips)])
+    models = tuple(models_of(sweep.config.shapes or ()))
+    of_models = [Menu("model", models)] if len(models) > 1 else []
+    found = [Menu("chip", chips), Menu("dtypes", dtypes), *of_models]
+    return [*found, *basis_menus(sweep, given, dtypes)]
 
 
-def view(  # noqa: PLR0913, the menus
-    results: Results,
-    sweep: str,
-    *,
-    chips: Sequence[str],
-    chip: str,
-    dtypes: str,
-    model: str | None = None,
-    basis: str = BASES[0],
-) -> View:
-    """The curves of one chip and dtype combination.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep.
-        chips: The chip again.
-        chip: The chip.
-        dtypes: The dtype combination.
-        model: The model of the shapes that are drawn.
-        basis: What the numbers are by.
-    """
+def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
+    """The curves of one chip and dtype combination, of the shapes of a model if one is chosen."""
+    chip, dtypes = choice["chip"], choice["dtypes"]
+    calibrated = choice.get("basis") == CALIBRATED
     of = results.of(sweep, chips or [chip], [dtypes])
     lead = curved_of(of.sweep)
     ((*_, target),) = of.targets()
     peak = float(math_rate(target).per_s)
-    rows, knees = _rows(of, lead, model)
-    calibrated = basis == CALIBRATED
+    rows, knees = _rows(of, lead, choice.get("model"))
     exact = bool(of.sweep.tile) or of.sweep.flops != "leading"
     if calibrated:
         knees = knees.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.lazy import pl
@@ -13,7 +13,8 @@ from rooflines.charts import frames, ridges
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, shorten
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.charts.menus import Menu, chosen
+from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Ranking, Sentence, first_true
 
 if TYPE_CHECKING:
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.menus import Option
     from rooflines.charts.results import Results
-    from rooflines.charts.views import Option
     from rooflines.sweep.operations import Sweep
-
-__all__ = ["KIND"]
 
 MARGINS = Margins(left=10.4, right=8.0)
 NAME_ROOM = 9.5
@@ -105,8 +104,8 @@ def _able(sweep: Sweep) -> list[str]:
 def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     """What is compared, the seller of prices, and one dtype combination of each compute dtype."""
     able = tuple(_able(sweep))
-    chosen = given.get("by", able[0] if able else "")
-    seller = [Menu("seller", _sellers(sweep))] if chosen == "dollar" else []
+    dollar = chosen(given, "by", able) == "dollar"
+    seller = [Menu("seller", _sellers(sweep))] if dollar else []
     computes: dict[str, str] = {}
     for name in frames.dtypes_of(sweep):
         computes.setdefault(sweep.combinations[name].compute, name)
@@ -117,25 +116,9 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     return [Menu("by", able), *seller, Menu("dtypes", tuple(known))]
 
 
-def view(  # noqa: PLR0913, the menus
-    results: Results,
-    sweep: str,
-    *,
-    chips: Sequence[str],
-    by: str,
-    dtypes: str,
-    seller: str | None = None,
-) -> View:
-    """A bar for each chip, the largest on top.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep.
-        chips: The chips that are compared.
-        by: One of `BY`.
-        dtypes: The dtype combination.
-        seller: Whose prices.
-    """
+def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
+    """A bar for each chip, the largest on top."""
+    by, dtypes, seller = choice["by"], choice["dtypes"], choice.get("seller")
     how = BY[by]
     known = frames.chips_of(results.sweep(sweep))
     every = ridges.ridge_frame(results.of(sweep, known, [dtypes]), seller)

@@ -13,19 +13,18 @@ from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, on_chips, sizes_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import fits
+from rooflines.charts.menus import Menu, chosen, shape_menus, split_menus
 from rooflines.charts.models import layers_run, models_of
-from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.menus import Option
     from rooflines.charts.results import Results, Selection
-    from rooflines.charts.views import Option
     from rooflines.sweep.operations import Sweep
-
-__all__ = ["KIND"]
 
 MARGINS, NAME_ROOM = Margins(left=10.4, right=8.6), 9.5
 OF_SIZES = Margins(left=4.2, right=8.6)
@@ -81,50 +80,26 @@ def _able(sweep: Sweep) -> list[str]:
 
 def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     """The table, and what all of its cells share."""
-    able = _able(sweep)
-    by = str(given.get("by", able[0] if able else ""))
-    chips = tuple(frames.chips_of(sweep))
-    chip = str(given.get("chip", chips[0] if chips else ""))
-    models = tuple(models_of(sweep.config.shapes or ()))
-    found = [Menu("by", tuple(able))]
+    able = tuple(_able(sweep))
+    by = chosen(given, "by", able)
+    tables, models = (
+        [Menu("by", able)],
+        [Menu("model", tuple(models_of(sweep.config.shapes or ())))],
+    )
     if by == DTYPES:
-        shapes = tuple(shape.name for shape in sweep.config.shapes or ())
-        return [*found, *([Menu("shape", shapes)] if shapes else [])]
+        return [*tables, *shape_menus(sweep)]
     if by == CHIPS:
-        return [*found, Menu("model", models), Menu("dtypes", frames.dtypes_of(sweep))]
-    found += [Menu("chip", chips), Menu("dtypes", frames.dtypes_of(sweep, [chip]))]
-    if by == SPLITS:
-        used = {case.variant.sharding for case in sweep.cases if case.chip == chip}
-        splits = [name for name, one in sweep.shardings.items() if one.split and name in used]
-        found += [Menu("model", models), Menu("split", tuple(splits))]
-    return found
+        return [*tables, *models, Menu("dtypes", frames.dtypes_of(sweep))]
+    chips = tuple(frames.chips_of(sweep))
+    chip = chosen(given, "chip", chips)
+    found = [*tables, Menu("chip", chips), Menu("dtypes", frames.dtypes_of(sweep, [chip]))]
+    return [*found, *models, *split_menus(sweep, chip)] if by == SPLITS else found
 
 
-def view(  # noqa: PLR0913, the menus
-    results: Results,
-    sweep: str,
-    *,
-    chips: Sequence[str],
-    by: str,
-    chip: str | None = None,
-    dtypes: str | None = None,
-    model: str | None = None,
-    shape: str | None = None,
-    split: str | None = None,
-) -> View:
-    """A table of critical sizes.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep.
-        chips: The chips that tables of several have.
-        by: Which table.
-        chip: The chip of tables of one.
-        dtypes: The dtype combination, but where these go across.
-        model: The model whose layers are shown.
-        shape: The shape of a table of chips and dtypes.
-        split: How chips share the work, in a table of numbers of chips.
-    """
+def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
+    """A table of critical sizes. Tables of several chips have those of `chips`."""
+    by, split = choice["by"], choice.get("split")
+    chip, dtypes, model, shape = map(choice.get, ("chip", "dtypes", "model", "shape"))
     own = results.sweep(sweep)
     names = [chip] if chip else list(chips) or frames.chips_of(own)[:MOST_ROWS]
     able = frames.dtypes_of(own)

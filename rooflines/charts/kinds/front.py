@@ -13,8 +13,9 @@ from rooflines.charts.kit import place
 from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
+from rooflines.charts.menus import Menu
 from rooflines.charts.models import named_model, published_in
-from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import LEAST_FACTOR, Ranking, Sentence, first_true
 from rooflines.models.shape import DECODE
 
@@ -22,11 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.menus import Option
     from rooflines.charts.results import Results
-    from rooflines.charts.views import Option
     from rooflines.sweep.steps import ModelSweep
-
-__all__ = ["KIND"]
 
 MARGINS, NAME_ROOM = Margins(left=4.6, right=13.6), 12.8
 
@@ -55,31 +54,14 @@ def menus(sweep: ModelSweep, _: Mapping[str, Option]) -> list[Menu]:
     ]
 
 
-def view(  # noqa: PLR0913, the menus
-    results: Results,
-    sweep: str,
-    *,
-    chips: Sequence[str],
-    model: str,
-    dtypes: str,
-    S: int,  # noqa: N803, the name of the size
-    basis: str = NOMINAL,
-) -> View:
-    """The fronts of chips.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep of whole models.
-        chips: The chips compared.
-        model: The model.
-        dtypes: Its dtypes.
-        S: The context [1].
-        basis: What the times are by.
-    """
+def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
+    """The fronts of chips: each with the best of its batches and splits."""
+    model, dtypes, context = choice["model"], choice["dtypes"], choice["S"]
+    basis = choice.get("basis", NOMINAL)
     own = results.model_sweep(sweep)
     able = [chip for chip, names in dtypes_by_chip(own).items() if dtypes in names]
     shown = [chip for chip in chips if chip in able] or able[: KIND.most_chips]
-    of = {"model": model, "dtypes": dtypes, "S": S, "phase": DECODE}
+    of = {"model": model, "dtypes": dtypes, "S": context, "phase": DECODE}
     rows = _rows(results.rows(sweep).filter(pl.col("chip").is_in(shown), **of), basis)
     found = _with_front(rows)
     at_target = _at_target(found)
@@ -88,7 +70,7 @@ def view(  # noqa: PLR0913, the menus
     vendors = {chip: own.chips[chip].vendor for chip in shown}
     return View(
         says,
-        _subtitle(own, found, (model, dtypes, S), basis),
+        _subtitle(own, found, (model, dtypes, context), basis),
         _layers(vendors),
         {
             "points": found.filter(pl.col("state") < FRONT).select(

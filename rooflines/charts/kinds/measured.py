@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted, si, significant
@@ -14,7 +14,8 @@ from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.place import Plane, at_ends
 from rooflines.charts.kit.text import chip_label
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.charts.menus import Menu
+from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.resources import math_rate, memory_rate
 
@@ -23,11 +24,9 @@ if TYPE_CHECKING:
 
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.measured_results import MeasuredCases
+    from rooflines.charts.menus import Option
     from rooflines.charts.results import Results
-    from rooflines.charts.views import Option
     from rooflines.model.target import Target
-
-__all__ = ["KIND"]
 
 ROOF, RATIO = "roof", "ratio"
 
@@ -69,27 +68,9 @@ def menus(source: MeasuredCases, given: Mapping[str, Option]) -> list[Menu]:
     return found
 
 
-def view(  # noqa: PLR0913, the menus
-    results: Results,
-    sweep: str,
-    *,
-    chips: Sequence[str],
-    by: str,
-    chip: str,
-    dtypes: str,
-    software: str,
-) -> View:
-    """The timings of one chip, software and dtypes.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The set of timings.
-        chips: The chip again.
-        by: `roof` or `ratio`.
-        chip: The chip.
-        dtypes: The dtype combination.
-        software: What was timed.
-    """
+def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
+    """The timings of one chip, software and dtypes."""
+    by, chip, dtypes, software = (choice[each] for each in ("by", "chip", "dtypes", "software"))
     from rooflines.charts.measured_results import timings_of  # noqa: PLC0415, it imports polars
     from rooflines.fits.matmuls import nominal_target  # noqa: PLC0415, the same
 

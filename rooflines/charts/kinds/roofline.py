@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted, si, significant
 from rooflines.charts import frames, ridges, roofs
-from rooflines.charts.frames import BASES, CALIBRATED, sizes_of
+from rooflines.charts.frames import CALIBRATED, NOMINAL, sizes_of
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.place import DOT, Label, labelled
 from rooflines.charts.kit.text import chip_label, part_name, with_value
 from rooflines.charts.kit.themes import Margins
+from rooflines.charts.menus import ALL, Menu, basis_menus, chosen, shape_menus
 from rooflines.charts.roof import ESTIMATES, REGIONS, Roof
-from rooflines.charts.views import ALL, Kind, Menu, Need, View
+from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.network import PAIR, NetworkLevel
 from rooflines.model.resources import math_rate, memory_rate, network_rate
@@ -24,12 +25,10 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.menus import Option
     from rooflines.charts.results import Results, Selection
-    from rooflines.charts.views import Option
     from rooflines.model.target import Target
     from rooflines.sweep.operations import OperationBlock, Sweep
-
-__all__ = ["KIND"]
 
 MARGINS = Margins(left=4.2, right=1.6, bottom=4.4)
 TOGETHER, NAME_ROOM = Margins(left=4.2, right=15.6), 14.9
@@ -58,46 +57,25 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     """A chip or all together, dtypes, and of one chip a shape and what points are by."""
     chips = [chip for chip in frames.chips_of(sweep) if frames.has_bandwidth(sweep.chips[chip])]
     together = (ALL,) if len(chips) > 1 else ()
-    chip = str(given.get("chip", chips[0] if chips else ""))
-    known = [chip] if chip in chips else []
-    dtypes = frames.dtypes_of(sweep, known)
+    chip = chosen(given, "chip", chips)
+    one = [chip] if chip in chips else []
+    dtypes = frames.dtypes_of(sweep, one)
     found = [Menu("chip", (*chips, *together)), Menu("dtypes", dtypes)]
-    if not known:
+    if not one:
         return found
-    names = [shape.name for shape in sweep.config.shapes or ()]
-    shapes = [Menu("shape", tuple(names))] if names else []
-    bases = frames.bases_of(sweep, chip, str(given.get("dtypes", dtypes[0] if dtypes else "")))
-    return [*found, *shapes, *([Menu("basis", bases)] if len(bases) > 1 else [])]
+    return [*found, *shape_menus(sweep), *basis_menus(sweep, {**given, "chip": chip}, dtypes)]
 
 
-def view(  # noqa: PLR0913, the menus
-    results: Results,
-    sweep: str,
-    *,
-    chips: Sequence[str],
-    chip: str,
-    dtypes: str,
-    shape: str | None = None,
-    basis: str = BASES[0],
-) -> View:
-    """The roofline of a chip, or those of several.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep, whose rows are operating points.
-        chips: The chips that `all` shows.
-        chip: A chip, or `all`.
-        dtypes: The dtype combination.
-        shape: Which of the sweep's shapes; without shapes the largest sizes of the grid.
-        basis: What points are by.
-    """
+def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
+    """The roofline of a chip, or those of several. Points are rows of the sweep."""
+    chip, dtypes = choice["chip"], choice["dtypes"]
     if chip == ALL:
         return _together(results.of(sweep, _able(results, sweep, chips, dtypes), [dtypes]), dtypes)
     of = results.of(sweep, [chip], [dtypes])
-    rows = pl.concat([_lines(of), _points(of, shape)]).with_columns(
+    rows = pl.concat([_lines(of), _points(of, choice.get("shape"))]).with_columns(
         ridge=pl.when(pl.col("kind") != "point").then(pl.col("flops_per_s") / pl.col("bytes_per_s"))
     )
-    return _view_of_one(of, Roof(rows), basis)
+    return _view_of_one(of, Roof(rows), choice.get("basis", NOMINAL))
 
 
 def _able(results: Results, sweep: str, chips: Sequence[str], dtypes: str) -> list[str]:

@@ -13,8 +13,9 @@ from rooflines.charts.frames import BAND, BASES, NOMINAL, TIMES, dtypes_by_chip
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, on_chips, shorten, width_em
 from rooflines.charts.kit.themes import SIZES, Margins, plot_size
+from rooflines.charts.menus import Menu
 from rooflines.charts.models import named_model, published_in
-from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.resources import MEMORY, NETWORK, RESOURCES
 
@@ -22,11 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.menus import Option
     from rooflines.charts.results import Results
-    from rooflines.charts.views import Option
     from rooflines.sweep.steps import ModelSweep
-
-__all__ = ["KIND"]
 
 MARGINS, NAME_ROOM = Margins(left=8.6, right=7.0), 7.8
 
@@ -74,38 +73,11 @@ def menus(sweep: ModelSweep, given: Mapping[str, Option]) -> list[Menu]:
     ]
 
 
-def view(  # noqa: PLR0913, the menus
-    results: Results,
-    sweep: str,
-    *,
-    chips: Sequence[str],
-    by: str,
-    model: str,
-    chip: str,
-    dtypes: str,
-    split: str,
-    phase: str,
-    S: int,  # noqa: N803, the name of the size
-    basis: str = NOMINAL,
-    B: int | None = None,  # noqa: N803, the same
-) -> View:
-    """The time of a step of a model.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep of whole models.
-        chips: The chip again.
-        by: `kernel` or `resource`.
-        model: The model.
-        chip: The chip.
-        dtypes: Its dtypes.
-        split: How chips share it.
-        phase: `decode` or `prefill`.
-        S: The context [1].
-        basis: What the times of kernels are by.
-        B: The batch, of times by resource [1].
-    """
-    of: dict[str, Option] = {"chip": chip, "dtypes": dtypes, "split": split, "phase": phase, "S": S}
+def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
+    """The time of a step of a model: of its kernels over B, or of each resource at one B."""
+    by, model, chip, dtypes = (choice[menu] for menu in ("by", "model", "chip", "dtypes"))
+    basis = choice.get("basis", NOMINAL)
+    of = {menu: choice[menu] for menu in ("chip", "dtypes", "split", "phase", "S")}
     own, rows = results.model_sweep(sweep), _rows(results, sweep, model, of)
     published = published_in(own, model, dtypes)
     named = named_model(own, model, dtypes) if published else chip_label(model)
@@ -117,7 +89,7 @@ def view(  # noqa: PLR0913, the menus
         drawn, params, marks = _stacks(parts.filter(pl.col("B").is_in(sizes)), sizes)
         says = _kernel_sentences(parts, on, [{"chip": chip}])
     else:
-        rows = rows.filter(B=B)
+        rows = rows.filter(B=choice["B"])
         if rows.is_empty():
             raise _too_large(model, of)
         drawn, params, marks = _bars(_resources(rows))

@@ -8,7 +8,6 @@ from rooflines.basics.lazy import pl
 from rooflines.charts import frames, grid
 from rooflines.charts.frames import (
     BAND,
-    BASES,
     CALIBRATED,
     LONG_AXIS,
     SHORT_AXIS,
@@ -19,7 +18,8 @@ from rooflines.charts.frames import (
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, listed, on_chips, over_text
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.views import Kind, Menu, Need, View
+from rooflines.charts.menus import Menu, basis_menus, chosen, shape_menus, split_menus
+from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.fits.entries import Bound
 from rooflines.model.sharding import SHARDS
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.menus import Option
     from rooflines.charts.results import Results, Selection
-    from rooflines.charts.views import Option
     from rooflines.sweep.operations import Sweep
-
-__all__ = ["KIND"]
 
 MARGINS, OF_CHIPS, NAME_ROOM = Margins(left=4.6, right=8.2), Margins(left=10.4, right=8.2), 9.5
 
@@ -62,52 +60,29 @@ def _able(sweep: Sweep) -> list[str]:
 
 def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     """What goes up, the chip, the dtypes, the split and the shape, and what numbers are by."""
-    able = tuple(_able(sweep))
-    by = str(given.get("by", able[0] if able else ""))
-    chips = tuple(frames.chips_of(sweep))
-    chip = str(given.get("chip", chips[0] if chips else ""))
+    able, chips = tuple(_able(sweep)), tuple(frames.chips_of(sweep))
+    by, chip = chosen(given, "by", able), chosen(given, "chip", chips)
     dtypes = frames.dtypes_of(sweep, [] if by == CHIP else [chip])
-    found = [Menu("by", able), *([] if by == CHIP else [Menu("chip", chips)])]
-    found.append(Menu("dtypes", dtypes))
-    if by == SHARDS:
-        used = {case.variant.sharding for case in sweep.cases if case.chip == chip}
-        splits = [name for name, one in sweep.shardings.items() if one.split and name in used]
-        found.append(Menu("split", tuple(splits)))
-    shapes = tuple(shape.name for shape in sweep.config.shapes or ())
-    found += [Menu("shape", shapes)] if shapes else []
-    bases = frames.bases_of(sweep, chip, str(given.get("dtypes", dtypes[0] if dtypes else "")))
-    return [*found, *([Menu("basis", bases)] if len(bases) > 1 and by != CHIP else [])]
+    of_chip = [] if by == CHIP else [Menu("chip", chips)]
+    found = [Menu("by", able), *of_chip, Menu("dtypes", dtypes)]
+    found += split_menus(sweep, chip) if by == SHARDS else []
+    found += shape_menus(sweep)
+    return found if by == CHIP else [*found, *basis_menus(sweep, given, dtypes)]
 
 
-def view(  # noqa: PLR0913, the menus
-    results: Results,
-    sweep: str,
-    *,
-    chips: Sequence[str],
-    by: str,
-    dtypes: str,
-    chip: str | None = None,
-    split: str | None = None,
-    shape: str | None = None,
-    basis: str = BASES[0],
-) -> View:
-    """The bottleneck of each cell, and the share of the peak that it attains.
-
-    Args:
-        results: Where numbers come from.
-        sweep: The sweep.
-        chips: The chips that go up, where these do.
-        by: What goes up: `shards`, a dimension, or `chip`.
-        dtypes: The dtype combination.
-        chip: The chip, where others do not go up.
-        split: How chips share the work.
-        shape: Which of the sweep's shapes.
-        basis: What the numbers are by.
-    """
+def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
+    """The bottleneck of each cell, and the share of the peak that it attains."""
+    by, dtypes, chip, shape = (
+        choice["by"],
+        choice["dtypes"],
+        choice.get("chip"),
+        choice.get("shape"),
+    )
+    calibrated = choice.get("basis") == CALIBRATED
     own, lead = results.sweep(sweep), lead_of(results.sweep(sweep))
     names = [chip] if chip else _doing(own, chips or frames.chips_of(own), dtypes)
     of = results.of(sweep, names[:MOST_ROWS], [dtypes])
-    rows = _rows(of, by, (split, shape), calibrated=basis == CALIBRATED)
+    rows = _rows(of, by, (choice.get("split"), shape), calibrated=calibrated)
     columns = frames.apart(sorted(rows[lead].unique().to_list()), MOST_COLUMNS)
     ups: list[Any] = list(of.chips)
     if by != CHIP:
@@ -117,15 +92,15 @@ def view(  # noqa: PLR0913, the menus
     percent = [_percent(value) for value in cells["utilization"]]
     cells = grid.with_texts(cells, margins, percent)
     known = _thresholds(of, cells, by, lead) if lead in own.solved else None
-    says = first_true(_sentences(of, cells, known, by, lead, calibrated=basis == CALIBRATED))
+    says = first_true(_sentences(of, cells, known, by, lead, calibrated=calibrated))
     labels = [chip_label(up) if by == CHIP else grid.size_name(up) for up in ups]
     room = NAME_ROOM if by == CHIP else 3.4
     shown = ("x", "y", "bound", "utilization", "text", "on", "on_narrow")
     tips = (lead, by)
     return View(
         says,
-        _subtitle(of, cells, by, lead, calibrated=basis == CALIBRATED),
-        _layers(by, lead, tips, calibrated=basis == CALIBRATED),
+        _subtitle(of, cells, by, lead, calibrated=calibrated),
+        _layers(by, lead, tips, calibrated=calibrated),
         {"cells": cells.select(*shown, *tips)},
         margins,
         rows,

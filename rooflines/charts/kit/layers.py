@@ -1,4 +1,4 @@
-"""Layers of marks as Vega-Lite, and their assembly to a specification of one view.
+"""Layers of marks as Vega-Lite.
 
 A layer names its rows and reads the axes from the parameter `plane`; both come with the view, so
 the layers of all views of a chart are mostly equal.
@@ -10,19 +10,14 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from rooflines.charts.kit.chip_colours import chip_order
-from rooflines.charts.kit.themes import sizes_of
-from rooflines.charts.kit.titles import fitted_subtitle, fitted_title
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.charts.kit.place import Plane
-    from rooflines.charts.kit.themes import Margins
 
 Layer = dict[str, Any]
 """A layer, or a channel of one, as Vega-Lite has it."""
-
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 FEW_TICKS = 2
 """Ticks of an axis that are too few [1]."""
@@ -223,28 +218,9 @@ def chip_colour(vendors: Mapping[str, str | None], *, letters: bool = False) -> 
     return name("chip", scale=scale, legend=None)
 
 
-def assembled(  # noqa: PLR0913, PLR0917, the last one has a default
-    layers: Sequence[Layer],
-    says: tuple[str, str],
-    margins: Margins,
-    data: Mapping[str, Sequence[Mapping[str, Any]]],
-    params: Mapping[str, Any],
-    names: Sequence[str] = (),
-) -> Layer:
-    """A specification: layers with their rows, title and subtitle, and dimensions in every size.
-
-    Args:
-        layers: The marks.
-        says: Title and subtitle.
-        margins: Room around the plot.
-        data: Rows by the name that layers have for them.
-        params: Values that layers read.
-        names: Names in the title, which are shortened where it is too long.
-    """
-    sizes = sizes_of(margins)
-    web = sizes["web"]
-    values = {"em": web["em"], "narrow": False, **said(says, margins, names), **params}
-    subtitle = {
+SUBTITLE: Layer = {
+    "data": {"values": [{}]},
+    "mark": {
         "type": "text",
         "style": "subtitle",
         "text": expr("narrow ? '' : subline"),
@@ -253,23 +229,6 @@ def assembled(  # noqa: PLR0913, PLR0917, the last one has a default
         "align": "left",
         "baseline": "top",
         "clip": False,
-    }
-    return {
-        "$schema": SCHEMA,
-        "description": ". ".join(part.rstrip(".") for part in says if part) + ".",
-        "title": {"text": expr("headline")},
-        "autosize": "none",
-        **{key: web[key] for key in ("padding", "width", "height")},
-        "params": [{"name": each, "value": value} for each, value in values.items()],
-        "datasets": dict(data),
-        "layer": [*layers, {"data": {"values": [{}]}, "mark": subtitle}],
-        "usermeta": {"looks": sizes},
-    }
-
-
-def said(says: tuple[str, str], margins: Margins, names: Sequence[str] = ()) -> dict[str, Any]:
-    """Title and subtitle as parameters, as wide as a slide at most."""
-    return {
-        "headline": fitted_title(says[0], margins, names),
-        "subline": fitted_subtitle(says[1], margins),
-    }
+    },
+}
+"""The subtitle, from the parameter `subline`; a narrow picture has none."""

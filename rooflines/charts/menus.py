@@ -1,0 +1,133 @@
+"""What a reader chooses in a chart: menus, those that several kinds share, options shown."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rooflines.charts.frames import bases_of, chips_of
+from rooflines.charts.kit.text import chip_label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.charts.views import Kind
+    from rooflines.sweep.sweep import Sweep
+
+Option = str | int
+"""What a reader chooses in a menu."""
+
+TITLES = {
+    "chip": "Chip",
+    "dtypes": "Data types",
+    "basis": "Numbers",
+    "split": "Split",
+    "shape": "Shape",
+    "model": "Model",
+    "software": "Software",
+    "S": "Context",
+    "shards": "Chips",
+    "by": "By",
+}
+"""What pages call the menus."""
+
+MOST_VIEWS = 20
+"""Views of a chart in the gallery [1]."""
+
+CAPS = ((6, 3, 4), (6, 3, 2), (6, 2, 2), (5, 2, 1), (4, 2, 1), (3, 1, 1))
+"""Chips, dtypes, and options of any other menu in the gallery: the first with few views [1]."""
+
+ALL = "all"
+"""The option of a menu of chips that shows several together."""
+
+
+class Menu(NamedTuple):
+    """What a reader can choose.
+
+    Attributes:
+        name: The name of the choice.
+        options: Its values; the first is shown where nothing is chosen.
+    """
+
+    name: str
+    options: tuple[Option, ...]
+
+
+def label(menu: str, option: Option) -> str:
+    """An option as pages name it."""
+    if menu in ("chip", "model"):
+        return chip_label(str(option))
+    return option if isinstance(option, str) else f"{option:,}"
+
+
+def chosen(given: Mapping[str, Option], menu: str, options: Sequence[Option]) -> str:
+    """What is chosen in a menu, else its first option, else nothing."""
+    return str(given.get(menu, options[0] if options else ""))
+
+
+def shape_menus(sweep: Sweep) -> list[Menu]:
+    """The shapes of a sweep, if it has any."""
+    shapes = tuple(shape.name for shape in sweep.config.shapes or ())
+    return [Menu("shape", shapes)] if shapes else []
+
+
+def split_menus(sweep: Sweep, chip: str) -> list[Menu]:
+    """How a chip shares the work with others."""
+    used = {v.sharding for rows in sweep.blocks if rows.chip == chip for v in rows.variants}
+    splits = (name for name, one in sweep.shardings.items() if one.split and name in used)
+    return [Menu("split", tuple(splits))]
+
+
+def basis_menus(sweep: Sweep, given: Mapping[str, Option], dtypes: Sequence[str]) -> list[Menu]:
+    """What the numbers of the chosen chip and dtypes can be by, if that is more than one thing."""
+    chip = chosen(given, "chip", chips_of(sweep))
+    bases = bases_of(sweep, chip, chosen(given, "dtypes", dtypes))
+    return [Menu("basis", bases)] if len(bases) > 1 else []
+
+
+def choices_of(
+    kind: Kind,
+    source: Any,  # noqa: ANN401, of any kind
+    offered: Mapping[str, Sequence[Option]],
+) -> list[dict[str, Option]]:
+    """The choices of a chart's reader in the gallery, the first option of every menu first.
+
+    Args:
+        kind: The kind.
+        source: Its sweep, or its set of timings.
+        offered: Options of menus that are offered alone.
+    """
+    found: list[dict[str, Option]] = []
+    for caps in CAPS:
+        found = list(islice(_choices(kind, source, offered, caps, {}), MOST_VIEWS + 1))
+        if len(found) <= MOST_VIEWS:
+            break
+    return found[:MOST_VIEWS]
+
+
+def _choices(
+    kind: Kind,
+    source: Any,  # noqa: ANN401, of any kind
+    offered: Mapping[str, Sequence[Option]],
+    caps: tuple[int, int, int],
+    given: dict[str, Option],
+) -> Iterator[dict[str, Option]]:
+    menus = kind.menus(source, given)
+    menu = next((menu for menu in menus if menu.name not in given), None)
+    if menu is None:
+        yield given
+        return
+    for option in _cut(menu, offered, caps):
+        yield from _choices(kind, source, offered, caps, {**given, menu.name: option})
+
+
+def _cut(
+    menu: Menu, offered: Mapping[str, Sequence[Option]], caps: tuple[int, int, int]
+) -> list[Option]:
+    """The options of a menu that the gallery offers; what is first stays first."""
+    listed = offered.get(menu.name, menu.options)
+    own = [option for option in listed if option in menu.options]
+    if menu.name in {"by", "basis"}:
+        return own
+    own = own[: {"chip": caps[0], "dtypes": caps[1]}.get(menu.name, caps[2])]
+    return [*own, ALL] if ALL in menu.options and ALL not in own else own
