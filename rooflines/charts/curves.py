@@ -31,7 +31,9 @@ def series_of(rows: pl.LazyFrame, dims: Sequence[str], most: int) -> pl.DataFram
     Returns:
         `shape` and the sizes; `series`, the shape, or the sizes of which there are several.
     """
-    found = rows.select("shape", *dims).unique().sort(*dims, descending=True).collect()
+    order = [True] * len(dims)
+    unique = rows.select("shape", *dims).unique()
+    found = unique.sort(*dims, "shape", descending=[*order, False]).collect()
     if found.height > most and len(dims) > 1:
         square = found.filter(pl.all_horizontal(pl.col(dim) == pl.col(dims[0]) for dim in dims))
         found = square if square.height > 1 else found

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.charts.views import Kind
-    from rooflines.sweep.sweep import Sweep
+    from rooflines.sweep.operations import Sweep
 
 Option = str | int
 """What a reader chooses in a menu."""
@@ -73,7 +73,7 @@ def shape_menus(sweep: Sweep) -> list[Menu]:
 
 def split_menus(sweep: Sweep, chip: str) -> list[Menu]:
     """How a chip shares the work with others."""
-    used = {v.sharding for rows in sweep.blocks if rows.chip == chip for v in rows.variants}
+    used = {case.variant.sharding for case in sweep.cases if case.chip == chip}
     splits = (name for name, one in sweep.shardings.items() if one.split and name in used)
     return [Menu("split", tuple(splits))]
 

@@ -199,11 +199,7 @@ class Kind:
 
     def default_chips(self, source: Any) -> list[str]:  # noqa: ANN401, of any kind
         """The chips compared where nobody names some: the first ones."""
-        if not self.compares:
-            return []
-        known = dtypes_by_chip(source) if self.source == "model_sweeps" else None
-        by_chip = list(known) if known is not None else [case.chip for case in source.cases]
-        return list(dict.fromkeys(by_chip))[: self.most_chips]
+        return list(dtypes_by_chip(source))[: self.most_chips] if self.compares else []
 
     def chosen(self, sweep: Any, given: Mapping[str, Option]) -> dict[str, Option]:  # noqa: ANN401
         """A choice with the first option of every menu that nothing is chosen in.

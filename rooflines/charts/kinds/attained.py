@@ -137,7 +137,8 @@ def _rows(of: Selection, lead: str, model: str | None) -> tuple[pl.DataFrame, pl
         exact="critical_exact",
     )
     found = rows.collect().sort(*others, lead, descending=[*[True] * len(others), False])
-    return found, knees.collect().sort(*others, "share", descending=True)
+    order = [*[True] * len(others), False, True]
+    return found, knees.collect().sort(*others, "shape", "share", descending=order)
 
 
 def _bent(
