@@ -14,8 +14,8 @@ import rooflines
 from rooflines import charts
 from rooflines.charts.files import views_file, views_of
 from rooflines.charts.kinds.chips import KIND as CHIPS
+from rooflines.charts.options import MOST_VIEWS
 from rooflines.charts.registry import kinds
-from rooflines.charts.views import MOST_VIEWS
 from rooflines.explanation.sentences import Sentence, broken
 
 SEED, DRAWN = 4, 2

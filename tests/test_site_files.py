@@ -20,11 +20,16 @@ from rooflines.results.tables import NO_TEXT, csv_text, write_parquet
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.site import pages
-from rooflines.site.data_page import MOST_ROWS, threshold_data
-from rooflines.site.downloads import MOST_CSV_ROWS, download_files, downloads_of
+from rooflines.site.chip_page import quantity
+from rooflines.site.data_page import (
+    MOST_CSV_ROWS,
+    MOST_ROWS,
+    download_files,
+    downloads_of,
+    threshold_data,
+)
 from rooflines.site.pages import PAGES, POLICY, TEMPLATES
 from rooflines.site.site import FILES, write_bundle
-from rooflines.site.text import quantity
 
 FOREIGN = {
     "http://www.w3.org/": "names of XML vocabularies, never fetched",

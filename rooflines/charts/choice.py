@@ -14,7 +14,7 @@ from rooflines.charts.views import Spec, check_menu
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from rooflines.charts.menus import Option
+    from rooflines.charts.options import Option
     from rooflines.charts.views import Kind
     from rooflines.measured.sets import MeasuredSet
     from rooflines.settings.charts import ChartConfig

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import check_known
 from rooflines.charts.kit.render import chart_of
-from rooflines.charts.menus import ALL
+from rooflines.charts.options import ALL
 from rooflines.charts.profiled import kernels_view
 from rooflines.charts.registry import kinds
 from rooflines.charts.views import titled, view_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.charts.menus import Menu, Option
+    from rooflines.charts.options import Menu, Option
     from rooflines.charts.results import Results
     from rooflines.charts.views import View
 

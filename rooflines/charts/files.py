@@ -17,7 +17,7 @@ from rooflines.charts.kit.render import (
     thumbnail,
 )
 from rooflines.charts.kit.themes import SIZES, themed
-from rooflines.charts.menus import TITLES, choices_of, label
+from rooflines.charts.options import TITLES, choices_of, label
 from rooflines.charts.registry import kinds
 from rooflines.charts.views import titled, view_of
 from rooflines.results.atomic import write_bytes
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rooflines.charts.menus import Option
+    from rooflines.charts.options import Option
     from rooflines.charts.results import Results
     from rooflines.charts.views import Kind, Spec, View
 

@@ -11,7 +11,7 @@ from rooflines.charts.frames import dtypes_by_chip
 from rooflines.charts.kit.layers import SUBTITLE, expr
 from rooflines.charts.kit.themes import sizes_of
 from rooflines.charts.kit.titles import fitted_subtitle, fitted_title
-from rooflines.charts.menus import Option  # noqa: TC001, pydantic reads the types of `Spec`
+from rooflines.charts.options import Option  # noqa: TC001, pydantic reads the types of `Spec`
 from rooflines.explanation.sentences import Sentence
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.kit.themes import Margins
-    from rooflines.charts.menus import Menu
+    from rooflines.charts.options import Menu
     from rooflines.charts.results import Results
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflines.basics.text import seconds, si
 from rooflines.catalogue.entries import MAIN_MEMORY, Sourced
 from rooflines.catalogue.parts import described, parts, records, source_of
-from rooflines.site.text import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,9 @@ CONFIDENCE = {"vendor-quoted": "vendor, quoted"}
 """Texts for confidences whose key is not their text."""
 
 MAIN_DTYPE = "bf16"
+
+DIGITS = 4
+"""Significant digits of a number with a prefix; its tooltip has all of them."""
 
 COLUMNS = {
     "chip": ("", "id in commands and configs"),
@@ -153,3 +156,21 @@ def used_sources(chips: Mapping[str, Chip], sources: Mapping[str, JSON]) -> dict
             for names in source.values() if isinstance(source, dict) else [source]:
                 named.update([names] if isinstance(names, str) else names or [])
     return {name: document for name, document in sources.items() if name in named}
+
+
+def quantity(value: float, unit: str) -> str:
+    """A number with a prefix and a unit, such as 989 TFLOP/s.
+
+    Args:
+        value: The number [unit].
+        unit: Its unit, without prefix; empty for a plain number.
+
+    Returns:
+        At most four digits of it; a plain number is written out, a time has a small prefix.
+    """
+    if not unit:
+        return f"{value:,.10g}"
+    if unit == "s" and value:
+        return seconds(value)
+    rounded = float(f"{value:.{DIGITS}g}")  # ties to even: 362.05 TFLOP/s is 362 TFLOP/s
+    return si(rounded, unit, DIGITS)

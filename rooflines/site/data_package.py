@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -25,7 +26,6 @@ from rooflines.results.tables import NO_TEXT, csv_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
@@ -90,52 +90,8 @@ MEASURED: Meanings = {
     "date": ("", "day on which the quantiles were computed"),
 }
 
-README = """\
-# Data of this site
-
-`datapackage.json` describes every table: columns with types, units and meanings, rows, bytes and
-sha256.
-
-pandas:
-
-```python
-import pandas as pd
-chips = pd.read_parquet("chips.parquet")
-peaks = chips[chips.path.str.endswith("bf16.flops_per_s")]
-print(peaks[["chip", "value", "unit", "source"]])
-```
-
-polars:
-
-```python
-import polars as pl
-thresholds = pl.scan_parquet("thresholds.parquet")
-found = thresholds.filter(pl.col("outcome") == "found", pl.col("axis") == "B")
-print(found.group_by("chip").agg(pl.col("critical").median()).collect())
-```
-
-DuckDB:
-
-```sql
-SELECT chip, dtypes, software, p10, p50, p90
-FROM 'measured.parquet'
-WHERE "over" = 'bound' AND length = 'long'
-ORDER BY p50;
-```
-
-Observable:
-
-```js
-const chips = await FileAttachment("chips.csv").csv({typed: true});
-const peaks = chips.filter((one) => one.path.endsWith("bf16.flops_per_s"));
-const formulas = await FileAttachment("formulas.json").json();
-display(Inputs.table(peaks, {columns: ["chip", "value", "unit"]}));
-```
-
-`formulas.json` has what the first page evaluates: works of a matmul under every split as
-polynomials in the number of chips, dtypes, rates of chips and networks, and calibrations. Numbers
-are integers, or rationals as text such as `1/8`.
-"""
+README = Path(__file__).with_name("data-readme.md")
+"""Ways to read the tables, which the package has beside them."""
 
 
 class Resource(NamedTuple):
@@ -191,7 +147,7 @@ def package_files(
         yield f"{FOLDER}/{resource.name}.parquet", resource.content
     yield f"{FOLDER}/chips.csv", csv_text(listed, NO_TEXT).encode()
     yield f"{FOLDER}/formulas.json", text
-    yield f"{FOLDER}/README.md", README.encode()
+    yield f"{FOLDER}/README.md", README.read_bytes()
     described = _described([*found, *stored], text, site)
     yield f"{FOLDER}/datapackage.json", (json.dumps(described, indent=1) + "\n").encode()
 

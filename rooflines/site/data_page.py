@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import gzip
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from rooflines.basics.files import read_csv, read_parquet, scan_parquet
 from rooflines.basics.text import counted, significant
 from rooflines.catalogue.measured import BOUND, STEP, measured_quantiles
 from rooflines.charts.kit.text import chip_label
+from rooflines.measured.join import ESTIMATE, ROW, UNEXPLAINED
+from rooflines.measured.summary import spread
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
+from rooflines.results.folders import MEASURED_SUMMARIES
+from rooflines.results.tables import NO_TEXT, csv_text, scan
 from rooflines.site.explorer import FIRST_CHIPS
 from rooflines.site.fits import SOFTWARE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
 
@@ -116,3 +123,130 @@ def measured_views() -> list[list[str]]:
             ]
         )
     return views
+
+
+# ------------------------------------------------------------ timings of a run
+
+FILES = dict(
+    zip(MEASURED_SUMMARIES, ("Errors as CSV", "Timings left out, and why, as CSV"), strict=True)
+)
+"""Downloads of errors, and their texts."""
+
+RATIOS = {"ratio_lower": "bound", "ratio_estimate": "estimate"}
+"""Ratios of the page: what the measured time is divided by."""
+
+KINDS = {"D": "matmul", "collective": "collective", "model": "served run"}
+"""What the timings of a table are, by a column that only such tables have."""
+
+
+class SetView(NamedTuple):
+    """A set of timings, in words.
+
+    Attributes:
+        name: Its name.
+        timings: Their number and kind.
+        below: How many of them are below the bound, and how many of those without a reason; empty
+            if none is.
+        bound, estimate: Median, and p10 to p90, of measured time over these; None without any, and
+            no range of times that are the same.
+    """
+
+    name: str
+    timings: str
+    below: str
+    bound: tuple[str, str] | None
+    estimate: tuple[str, str] | None
+
+
+def far_view(skipped: Path, timings: Sequence[Path]) -> JSON:
+    """How far off timings of a run are.
+
+    Args:
+        skipped: The timings without a row or an estimate, `measured-skipped.csv`.
+        timings: The sets of timings joined with the model, as Parquet.
+
+    Returns:
+        `setting`, what the numbers are, and of how many timings; the `sets` of timings; and the
+        `files`, paths and texts.
+    """
+    frames = {path.stem: read_parquet(path) for path in timings}
+    lacking = read_csv(skipped, infer_schema=False).cast({"timings": pl.Int64})
+    bare, unread = (int(lacking.filter(lacks=what)["timings"].sum()) for what in (ESTIMATE, ROW))
+    foreign = sum(_foreign(frame) for frame in frames.values())
+    others = {
+        "{:,} more have no row of the model.": unread,
+        "Without an estimate: {:,}.": bare,
+        "With an estimate by the calibration of other software: {:,}.": foreign,
+    }
+    setting = (
+        f"{counted(sum(map(len, frames.values())), 'timing')} beside the model. The bound is the "
+        "least time at the rates of the data sheet; the estimate is by a calibration. At 2 × a "
+        "timing takes twice the predicted time; an error is |predicted / measured - 1|. "
+    ) + " ".join(text.format(count) for text, count in others.items() if count)
+    files = [(f"data/{name}", text) for name, text in FILES.items()]
+    sets = [_set_view(name, frame) for name, frame in frames.items()]
+    return {"setting": setting.rstrip(), "sets": sets, "files": files}
+
+
+def _foreign(frame: pl.DataFrame) -> int:
+    """Timings whose estimate is by the calibration of other software than theirs [1]."""
+    fitted = frame.filter(pl.col("calibration").str.contains("/"))
+    softwares = pl.col("calibration").str.split("/").list.last().str.split("+")
+    return fitted.filter(~softwares.list.contains(pl.col("software"))).height
+
+
+def _set_view(name: str, frame: pl.DataFrame) -> SetView:
+    """A set of timings joined with the model, in words."""
+    kind = next(kind for column, kind in KINDS.items() if column in frame.columns)
+    spreads = [frame.select(**spread(ratio)).row(0) for ratio in RATIOS]
+    texts = [None if None in ends else _times(*ends) for ends in spreads]
+    below, unexplained = frame["reason"].count(), frame.filter(reason=UNEXPLAINED).height
+    text = f"{below:,} below the bound, {unexplained:,} unexplained" if below else ""
+    return SetView(name, counted(frame.height, kind), text, *texts)
+
+
+def _times(low: float, middle: float, high: float) -> tuple[str, str]:
+    """A median, and the range of eight values in ten; none of values that are the same."""
+    ends = f"{significant(low)} to {significant(high)} ×" if low < high else ""
+    return f"{significant(middle)} ×", ends
+
+
+# ------------------------------------------------------------ files
+
+MOST_CSV_ROWS = 10_000
+"""Rows up to which a table is offered as CSV, too [1]; as gzip about 1.5 MB."""
+
+
+class Download(NamedTuple):
+    """A table as a file of the site.
+
+    Attributes:
+        text: What it is.
+        stem: Its path without the suffix.
+        path: The table on disk, as Parquet.
+        csv: Whether it is offered as CSV, too.
+    """
+
+    text: str
+    stem: str
+    path: Path
+    csv: bool
+
+
+def downloads_of(thresholds: Path, models: Sequence[Path]) -> list[Download]:
+    """The downloads of thresholds, and of those of whole models if there are any."""
+    named = [("All thresholds", "data/thresholds", thresholds)]
+    named += [("Thresholds of whole models", "data/model-thresholds", path) for path in models]
+    return [Download(*each, _rows(each[2]) <= MOST_CSV_ROWS) for each in named]
+
+
+def _rows(path: Path) -> int:
+    return int(scan_parquet(path).select(pl.len()).collect().item())
+
+
+def download_files(download: Download) -> Iterator[tuple[str, bytes]]:
+    """The files of a download: name and content."""
+    yield f"{download.stem}.parquet", download.path.read_bytes()
+    if download.csv:
+        text = csv_text(scan(download.path).collect(), NO_TEXT)
+        yield f"{download.stem}.csv.gz", gzip.compress(text.encode(), mtime=0)

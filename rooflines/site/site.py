@@ -1,7 +1,7 @@
 """The site: a folder of pages, data and downloads, from charts, thresholds and the catalogue.
 
 No result is computed here: all numbers come from files, and the first page evaluates the
-coefficients of `formulas` and `steps`. The pages need no server and no network, and
+coefficients of `matmuls` and `steps`. The pages need no server and no network, and
 run under a content security policy that allows only the scripts of the folder.
 """
 
@@ -13,6 +13,7 @@ import hashlib
 import json
 import re
 import zlib
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,8 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import read_parquet
 from rooflines.basics.text import FORMULA
 from rooflines.basics.version import __version__
-from rooflines.catalogue.chips import chip_sources
+from rooflines.catalogue.chips import chip_entries, chip_sources
+from rooflines.catalogue.entries import Chip
 from rooflines.charts.files import SPEC, VIEWS
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.themes import SIZES, config
@@ -31,12 +33,9 @@ from rooflines.results.records import recording
 from rooflines.results.tables import metadata_of
 from rooflines.site.chip_page import chip_details, chip_table
 from rooflines.site.data_package import package_files
-from rooflines.site.data_page import threshold_data
-from rooflines.site.downloads import download_files, downloads_of
+from rooflines.site.data_page import download_files, downloads_of, far_view, threshold_data
 from rooflines.site.explorer import MATMULS, explorer_files, offered_chips
-from rooflines.site.far_page import far_view
-from rooflines.site.pages import ListedChart, ListedTable, Published, pages, used_chips
-from rooflines.site.text import as_json
+from rooflines.site.pages import pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,6 +53,9 @@ FILES = {
     "Parquet": ".parquet",
 }
 """Downloads of a chart: text and ending of each file; of pictures, those that were drawn."""
+
+LISTED = ("id", "heading", "title", "subtitle", "caption", "params")
+"""What the page says of a chart, from the index of its family."""
 
 LAYOUTS = ("web", "paper")
 """Layouts of a chart in the page: the second is the narrow one."""
@@ -82,27 +84,22 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
         families: The folders of the families of charts, in the order of the list: the files of the
             charts, and `index.json`, which lists them.
         thresholds: The thresholds, as Parquet; their metadata have the chips.
-        models: thresholds of whole models, as Parquet, for download.
-        spec: What the site says of itself and the config, from `Plan.spec`.
-        measured: Errors at timings, and timings without a row, as CSV; none without timings.
+        models: Thresholds of whole models, as Parquet, for download.
+        spec: What the site says of itself and the config, from `Plan.spec`: `site`, its title,
+            author, addresses and date, `config` as it was written, and `tables` elsewhere.
+        measured: The files of `MEASURED_SUMMARIES`; none without timings.
         timings: The timings, as Parquet; their metadata have the chips.
         kept: A file for data that the next run reads if their inputs are equal; None: none.
     """
     whole_models, joined = [Path(path) for path in models], [Path(path) for path in timings]
-    recipes = _recipes([Path(thresholds), *whole_models, *joined])
-    of_config = json.loads(spec)
-    files = site_files(
-        [Path(family) for family in families],
-        Path(thresholds),
-        whole_models,
-        of_config.get("site"),
-        of_config.get("config"),
-        measured=[Path(path) for path in measured],
-        tables=of_config.get("tables", ()),
-        timings=joined,
-        kept=kept,
+    written = _Writer(json.loads(spec), Path(thresholds), whole_models, joined)
+    files = chain(
+        _assets(),
+        written.chart_files([Path(family) for family in families]),
+        written.table_files(kept),
+        written.pages([Path(path) for path in measured]),
     )
-    with recording(recipes=recipes), atomic_folder(folder) as temporary:
+    with recording(recipes=written.recipes), atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
         for name, content in files:
             path = temporary / name
@@ -119,73 +116,93 @@ def write_bundle(  # noqa: PLR0913, all but the first three have a default
         (temporary / "manifest.json").write_text(text, encoding="utf-8")
 
 
-def site_files(  # noqa: PLR0913, all but the first two have a default
-    families: Sequence[Path],
-    thresholds: Path,
-    models: Sequence[Path] = (),
-    site: Mapping[str, str] | None = None,
-    written: JSON | None = None,
-    *,
-    measured: Sequence[Path] = (),
-    tables: Sequence[ListedTable] = (),
-    timings: Sequence[Path] = (),
-    kept: Path | None = None,
-) -> Iterator[tuple[str, bytes]]:
-    """All files of the site except its manifest.
+class _Writer:
+    """Path and content of the files of a site, part by part.
 
     Args:
-        families: The folders of the families of charts.
+        spec: As of `write_bundle`.
         thresholds: The thresholds, as Parquet.
-        models: thresholds of whole models, as Parquet.
-        site: Its title, author, addresses and date, those that are given.
-        written: The config as it was written, for download; None: there is none.
-        measured: The files of `MEASURED_SUMMARIES`; none without timings.
-        tables: The tables that are published elsewhere.
+        models: Thresholds of whole models, as Parquet.
         timings: The timings, as Parquet.
-        kept: As of `write_bundle`.
-
-    Yields:
-        Path and content of each file.
     """
-    folders = {family.name: family for family in families}
-    charts = [chart for family in families for chart in _charts(family)]
-    _check_unique([chart["id"] for chart in charts])
-    yield from _assets()
-    data = {"charts": charts, "themes": _themes(), "formula": FORMULA}
-    yield "assets/charts-data.js", _script("charts", data)
-    for chart in charts:
-        yield from _chart_files(chart, folders[chart["family"]])
-    about = metadata_of(thresholds)
-    frame = read_parquet(thresholds)
-    listed = threshold_data(frame, about["columns"])
-    yield "data/thresholds.js", _script("thresholds", listed)
-    downloads = downloads_of(thresholds, list(models))
-    for download in downloads:
-        yield from download_files(download)
-    others = _recipes([*models, *timings])
-    named = {"thresholds": thresholds} | {path.stem: path for path in models}
-    yield from _catalogue_files([*about["made_from"], *others], named, site or {}, kept)
-    if written is not None:
-        text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
-        yield "data/config.yaml", text.encode()
-    far = None
-    if measured:
-        _, skipped = measured
-        far = far_view(skipped, timings)
+
+    def __init__(
+        self, spec: JSON, thresholds: Path, models: Sequence[Path], timings: Sequence[Path]
+    ) -> None:
+        self.site: Mapping[str, str] = spec.get("site") or {}
+        self.config: JSON | None = spec.get("config")
+        self.tables: Sequence[JSON] = spec.get("tables", ())
+        self.thresholds, self.models, self.timings = thresholds, models, timings
+        self.about = metadata_of(thresholds)
+        self.frame = read_parquet(thresholds)
+        self.listed = threshold_data(self.frame, self.about["columns"])
+        self.downloads = downloads_of(thresholds, models)
+        self.charts: list[JSON] = []
+        others = (
+            recipe for file in (*models, *timings) for recipe in metadata_of(file)["made_from"]
+        )
+        self.recipes: list[JSON] = [*self.about["made_from"], *others]
+
+    def chart_files(self, families: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+        """The charts, and what the page of charts lists."""
+        found = [(family, chart) for family in families for chart in _charts(family)]
+        ids = [chart["id"] for _, chart in found]
+        if repeated := sorted({name for name in ids if ids.count(name) > 1}):
+            problem = f"has the id {repeated[0]!r} twice"
+            raise RooflinesError("charts", problem, "give every chart an id of its own")
+        self.charts += [chart for _, chart in found]
+        data = {"charts": self.charts, "themes": _themes(), "formula": FORMULA}
+        yield "assets/charts-data.js", _script("charts", data)
+        for family, chart in found:
+            yield from _chart_files(chart, family)
+
+    def table_files(self, kept: Path | None) -> Iterator[tuple[str, bytes]]:
+        """Thresholds, all chips, the data of the first page, the data package, and the config."""
+        yield "data/thresholds.js", _script("thresholds", self.listed)
+        for download in self.downloads:
+            yield from download_files(download)
+        used = used_chips(self.recipes)
+        chips = offered_chips(used)
+        named = {"thresholds": self.thresholds} | {path.stem: path for path in self.models}
+        for name, data in explorer_files(chips, self.recipes, kept):
+            yield f"data/{name}.js", _script(name, data)
+            if name == MATMULS:
+                yield from package_files(chips, data, named, self.site)
+        yield "data/chips.js", _script("chips", chip_table(used))
+        yield "data/chip-numbers.js", _script("chip-numbers", chip_details(used, chip_sources()))
+        if self.config is not None:
+            text = yaml.safe_dump(self.config, sort_keys=False, allow_unicode=True)
+            yield "data/config.yaml", text.encode()
+
+    def pages(self, measured: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+        """The pages, and errors at timings."""
         for path in measured:
             yield f"data/{path.name}", path.read_bytes()
-    published = Published(site or {}, written is not None, downloads, tables, listed, far)
-    for name, page in pages(charts, frame, about, published):
-        yield name, page.encode()
+        rendered = pages(
+            self.site,
+            charts=self.charts,
+            counts=self.frame.group_by("sweep").len(),
+            about=self.about,
+            listed=self.listed,
+            downloads=self.downloads,
+            tables=self.tables,
+            config=self.config is not None,
+            far=far_view(measured[1], self.timings) if measured else None,
+        )
+        for name, page in rendered:
+            yield name, page.encode()
 
 
-def _recipes(files: Iterable[Path]) -> list[JSON]:
-    """What files were made from, by their metadata."""
-    return [recipe for file in files for recipe in metadata_of(file)["made_from"]]
+def used_chips(recipes: Iterable[JSON]) -> dict[str, Chip]:
+    """The chips of recipes, those of the catalogue first and in its order."""
+    used = {chip: entry for recipe in recipes for chip, entry in recipe["chips"].items()}
+    return {
+        chip: Chip.model_validate(used[chip]) for chip in (*chip_entries(), *used) if chip in used
+    }
 
 
-def _charts(folder: Path) -> list[ListedChart]:
-    """The charts of a family."""
+def _charts(folder: Path) -> list[JSON]:
+    """The charts of a family as the page lists them, with the paths of their files."""
     listed = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     for chart in listed:
         if not SAFE_NAME.fullmatch(chart["id"]):
@@ -196,13 +213,8 @@ def _charts(folder: Path) -> list[ListedChart]:
             )
     return [
         {
-            "id": chart["id"],
+            **{name: chart[name] for name in LISTED},
             "family": folder.name,
-            "heading": chart["heading"],
-            "title": chart["title"],
-            "subtitle": chart["subtitle"],
-            "caption": chart["caption"],
-            "params": chart["params"],
             "spec": f"charts/{chart['id']}.js",
             "files": [
                 (text, f"charts/{chart['id']}{ending}")
@@ -214,19 +226,11 @@ def _charts(folder: Path) -> list[ListedChart]:
     ]
 
 
-def _check_unique(ids: Sequence[str]) -> None:
-    """Refuse an id that two charts have."""
-    repeated = sorted({name for name in ids if ids.count(name) > 1})
-    if repeated:
-        raise RooflinesError(
-            "charts", f"has the id {repeated[0]!r} twice", "give every chart an id of its own"
-        )
-
-
 def _script(name: str, data: object) -> bytes:
     """Data as a script, which a page opened from a folder can load; it cannot load JSON."""
-    packed = base64.b64encode(zlib.compress(as_json(data).encode(), COMPRESSION)).decode()
-    return f"ROOFLINES.put({as_json(name)},{as_json(packed)});\n".encode()
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    packed = base64.b64encode(zlib.compress(text.encode(), COMPRESSION)).decode()
+    return f"ROOFLINES.put({json.dumps(name)},{json.dumps(packed)});\n".encode()
 
 
 def _assets() -> Iterator[tuple[str, bytes]]:
@@ -260,7 +264,7 @@ def _themes() -> dict[str, dict[str, JSON]]:
     }
 
 
-def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]]:
+def _chart_files(chart: JSON, folder: Path) -> Iterator[tuple[str, bytes]]:
     """A chart's specification with its views as a script, its downloads, and its small pictures."""
     name = chart["id"]
     spec = json.loads((folder / f"{name}{SPEC}").read_text(encoding="utf-8"))
@@ -274,20 +278,3 @@ def _chart_files(chart: ListedChart, folder: Path) -> Iterator[tuple[str, bytes]
             yield f"charts/{path.name}", path.read_bytes()
     small = f"{name}-small.png"
     yield f"charts/{small}", (folder / small).read_bytes()
-
-
-def _catalogue_files(
-    recipes: Sequence[JSON],
-    tables: Mapping[str, Path],
-    site: Mapping[str, str],
-    kept: Path | None,
-) -> Iterator[tuple[str, bytes]]:
-    """All chips: the data of the first page, numbers, and the data package."""
-    used = used_chips(recipes)
-    chips = offered_chips(used)
-    for name, data in explorer_files(chips, recipes, kept):
-        yield f"data/{name}.js", _script(name, data)
-        if name == MATMULS:
-            yield from package_files(chips, data, tables, site)
-    yield "data/chips.js", _script("chips", chip_table(used))
-    yield "data/chip-numbers.js", _script("chip-numbers", chip_details(used, chip_sources()))

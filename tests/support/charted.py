@@ -14,7 +14,8 @@ import timed
 import rooflines
 from rooflines import charts
 from rooflines.charts.files import views_of
-from rooflines.charts.views import Option, Spec, View
+from rooflines.charts.options import Option
+from rooflines.charts.views import Spec, View
 
 SHAPES = [
     {"name": f"m-{layer}", "model": "m", "layer": layer, "D": width, "F": output}

@@ -22,8 +22,8 @@ from rooflines.charts.kit.place import Label, Place, Plane, labelled
 from rooflines.charts.kit.text import chip_label, shorten, sizes_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import fits
-from rooflines.charts.menus import Menu, basis_menus, chosen
 from rooflines.charts.models import models_of
+from rooflines.charts.options import Menu, basis_menus, chosen
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.resources import math_rate
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.charts.kit.layers import Layer
-    from rooflines.charts.menus import Option
+    from rooflines.charts.options import Option
     from rooflines.charts.results import Results, Selection
     from rooflines.model.operation import Operation
     from rooflines.sweep.operations import Sweep

@@ -13,7 +13,7 @@ from rooflines.charts import frames, ridges
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, shorten
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.menus import Menu, chosen
+from rooflines.charts.options import Menu, chosen
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Ranking, Sentence, first_true
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.kit.layers import Layer
-    from rooflines.charts.menus import Option
+    from rooflines.charts.options import Option
     from rooflines.charts.results import Results
     from rooflines.sweep.operations import Sweep
 

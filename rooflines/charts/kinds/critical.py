@@ -13,8 +13,8 @@ from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, on_chips, sizes_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import fits
-from rooflines.charts.menus import Menu, chosen, shape_menus, split_menus
 from rooflines.charts.models import layers_run, models_of
+from rooflines.charts.options import Menu, chosen, shape_menus, split_menus
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.charts.kit.layers import Layer
-    from rooflines.charts.menus import Option
+    from rooflines.charts.options import Option
     from rooflines.charts.results import Results, Selection
     from rooflines.sweep.operations import Sweep
 

@@ -13,8 +13,8 @@ from rooflines.charts.kit import place
 from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.menus import Menu
 from rooflines.charts.models import named_model, published_in
+from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import LEAST_FACTOR, Ranking, Sentence, first_true
 from rooflines.models.shape import DECODE
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.charts.kit.layers import Layer
-    from rooflines.charts.menus import Option
+    from rooflines.charts.options import Option
     from rooflines.charts.results import Results
     from rooflines.sweep.steps import ModelSweep
 

@@ -14,7 +14,7 @@ from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.place import Plane, at_ends
 from rooflines.charts.kit.text import chip_label
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.menus import Menu
+from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.resources import math_rate, memory_rate
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.measured_results import MeasuredCases
-    from rooflines.charts.menus import Option
+    from rooflines.charts.options import Option
     from rooflines.charts.results import Results
     from rooflines.model.target import Target
 

@@ -13,7 +13,7 @@ from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.place import DOT, Label, labelled
 from rooflines.charts.kit.text import chip_label, part_name, with_value
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.menus import ALL, Menu, basis_menus, chosen, shape_menus
+from rooflines.charts.options import ALL, Menu, basis_menus, chosen, shape_menus
 from rooflines.charts.roof import ESTIMATES, REGIONS, Roof
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.kit.layers import Layer
-    from rooflines.charts.menus import Option
+    from rooflines.charts.options import Option
     from rooflines.charts.results import Results, Selection
     from rooflines.model.target import Target
     from rooflines.sweep.operations import OperationBlock, Sweep

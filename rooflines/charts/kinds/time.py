@@ -13,8 +13,8 @@ from rooflines.charts.frames import BAND, BASES, NOMINAL, TIMES, dtypes_by_chip
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, on_chips, shorten, width_em
 from rooflines.charts.kit.themes import SIZES, Margins, plot_size
-from rooflines.charts.menus import Menu
 from rooflines.charts.models import named_model, published_in
+from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.resources import MEMORY, NETWORK, RESOURCES
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.charts.kit.layers import Layer
-    from rooflines.charts.menus import Option
+    from rooflines.charts.options import Option
     from rooflines.charts.results import Results
     from rooflines.sweep.steps import ModelSweep
 

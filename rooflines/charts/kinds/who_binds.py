@@ -18,7 +18,7 @@ from rooflines.charts.frames import (
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, listed, on_chips, over_text
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.menus import Menu, basis_menus, chosen, shape_menus, split_menus
+from rooflines.charts.options import Menu, basis_menus, chosen, shape_menus, split_menus
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.fits.entries import Bound
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.charts.kit.layers import Layer
-    from rooflines.charts.menus import Option
+    from rooflines.charts.options import Option
     from rooflines.charts.results import Results, Selection
     from rooflines.sweep.operations import Sweep
 
