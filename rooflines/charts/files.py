@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError
@@ -65,7 +66,7 @@ def views_of(
     held = results.holding(spec.sweep, spec.chips) if kind.source == "sweeps" else results
     made: list[tuple[dict[str, Option], View]] = []
     lacks: RooflinesError | None = None
-    for case in choices_of(kind, source, offered):
+    for case in choices_of(partial(kind.menus, source), offered):
         if most is not None and len(made) == most:
             break
         try:

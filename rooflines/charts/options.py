@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.charts.frames import bases_of, chips_of
 from rooflines.charts.kit.text import chip_label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from rooflines.charts.views import Kind
     from rooflines.sweep.operations import Sweep
+
+    Menus = Callable[[Mapping[str, "Option"]], Sequence["Menu"]]
+    """The menus of a chart, given what has been chosen."""
 
 Option = str | int
 """What a reader chooses in a menu."""
@@ -85,40 +87,33 @@ def basis_menus(sweep: Sweep, given: Mapping[str, Option], dtypes: Sequence[str]
     return [Menu("basis", bases)] if len(bases) > 1 else []
 
 
-def choices_of(
-    kind: Kind,
-    source: Any,  # noqa: ANN401, of any kind
-    offered: Mapping[str, Sequence[Option]],
-) -> list[dict[str, Option]]:
+def choices_of(menus: Menus, offered: Mapping[str, Sequence[Option]]) -> list[dict[str, Option]]:
     """The choices of a chart's reader in the gallery, the first option of every menu first.
 
     Args:
-        kind: The kind.
-        source: Its sweep, or its set of timings.
+        menus: The menus, given what has been chosen.
         offered: Options of menus that are offered alone.
     """
     found: list[dict[str, Option]] = []
     for caps in CAPS:
-        found = list(islice(_choices(kind, source, offered, caps, {}), MOST_VIEWS + 1))
+        found = list(islice(_choices(menus, offered, caps, {}), MOST_VIEWS + 1))
         if len(found) <= MOST_VIEWS:
             break
     return found[:MOST_VIEWS]
 
 
 def _choices(
-    kind: Kind,
-    source: Any,  # noqa: ANN401, of any kind
+    menus: Menus,
     offered: Mapping[str, Sequence[Option]],
     caps: tuple[int, int, int],
     given: dict[str, Option],
 ) -> Iterator[dict[str, Option]]:
-    menus = kind.menus(source, given)
-    menu = next((menu for menu in menus if menu.name not in given), None)
+    menu = next((menu for menu in menus(given) if menu.name not in given), None)
     if menu is None:
         yield given
         return
     for option in _cut(menu, offered, caps):
-        yield from _choices(kind, source, offered, caps, {**given, menu.name: option})
+        yield from _choices(menus, offered, caps, {**given, menu.name: option})
 
 
 def _cut(
