@@ -11,7 +11,10 @@ from command_line import said
 import rooflines
 from rooflines.catalogue.chips import chip_entries
 from rooflines.cli.main import run
-from rooflines.explanation.changed import with_numbers
+from rooflines.explanation.changed import with_own_numbers
+from rooflines.explanation.question import Known
+from rooflines.explanation.words import Question
+from rooflines.fits.entries import Calibrations
 
 EXAMPLE = ("128x8192x8192", "bf16")
 
@@ -128,5 +131,7 @@ def test_each_kernel_has_the_batch_from_which_it_is_compute_bound():
 def test_numbers_are_set_for_every_chip_of_the_question():
     chips = chip_entries()
     rate = "memory.hbm.bytes_per_s=3.0e12"
-    variants, _ = with_numbers(["h100-sxm", "h200-sxm"], [rate], chips)
-    assert [entry.memory["hbm"].bytes_per_s for entry in variants.values()] == [3e12, 3e12]
+    asked = Question(["h100-sxm", "h200-sxm"])
+    known = with_own_numbers(asked, Known(chips, Calibrations()), [rate])
+    assert asked.chips == ["h100-sxm-set", "h200-sxm-set"]
+    assert [known.chips[name].memory["hbm"].bytes_per_s for name in asked.chips] == [3e12, 3e12]

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
+import polars as pl
+import yaml
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.cli.output import as_csv, as_json, as_table, config_option, known_of, width
+from rooflines.explanation.cases import Cases
+from rooflines.explanation.changed import with_own_numbers
+from rooflines.explanation.explain import answered
+from rooflines.explanation.text import as_ascii, as_text
+from rooflines.explanation.words import read_words
+from rooflines.model.operation import NAMED
+from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from rooflines.explanation.answer import Explanation
-    from rooflines.explanation.cases import Cases
-    from rooflines.explanation.question import Known
-    from rooflines.explanation.words import Question
 
 SHARDINGS = {
     "batch": "every chip has a part of the rows B, and all weights; nothing is sent",
@@ -43,25 +54,73 @@ Examples:
 Shardings of BD,DF->BF:
 """ + "\n".join(f"  {name:<27}{meaning}" for name, meaning in SHARDINGS.items())
 
-OF_OPERATIONS = ("operation", "shards", "sharding", "unit", "flops")
-OF_MODELS = ("phase", "routing", "cache_split", "price", "chips", "within", "draft")
-"""Options of one kind of question only."""
+OF_OPERATIONS = {
+    "operation": ("NAME", "A name or an einsum; by default matmul, BD,DF->BF."),
+    "shards": ("N", "Chips that share it; 4x4 along axes of a torus."),
+    "sharding": ("NAME", "How they split it; see below."),
+    "unit": ("UNIT", "matrix or vector; by default the operation's."),
+    "flops": ("COUNT", "leading or exact; by default the operation's."),
+}
+OF_MODELS = {
+    "chips": ("N", "Chips of --split auto."),
+    "within": (
+        "SECONDS",
+        "With --split auto and no B: the largest batch of each whose step takes at most this.",
+    ),
+    "phase": ("PHASE", "Of a model: decode, the default, or prefill."),
+    "draft": (
+        "DRAFT",
+        "Speculative decoding: tokens=3,accepted=1.8, tokens drafted and the mean accepted.",
+    ),
+    "routing": ("HOW", "Experts that tokens choose: uniform, the default, same or all."),
+    "cache_split": ("HOW", "How tp chips share caches: heads, the default, or batch."),
+    "price": ("USD", "Dollars an hour of one chip."),
+}
+OF_BOTH = {
+    "split": (
+        "SPLIT",
+        "How chips share a model: tp=8, or tp=2,dp=4,ep=8; auto: each. Of a matmul tp=8: up, down.",
+    ),
+    "network": (
+        "NAME",
+        "The interconnect, by default the chip's first; or two, such as nvlink,infiniband.",
+    ),
+    "memory": (
+        "NAME",
+        "The memory level that feeds the unit; default hbm. all: each, and which one binds.",
+    ),
+    "calibration": (
+        "NAME",
+        "Software that the estimate is calibrated to, such as trtllm; or several in order.",
+    ),
+}
+"""Options of questions about operations, about models, and about either: metavar and help."""
+
+
+Table = Mapping[str, tuple[str, str]]
+"""Options by name: metavar and help."""
+
+
+def options_of(table: Table) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """The options of a table, in its order."""
+
+    def add(function: click.decorators.FC) -> click.decorators.FC:
+        for name, (metavar, text) in reversed([*table.items()]):
+            option = click.option(f"--{name.replace('_', '-')}", metavar=metavar, help=text)
+            function = option(function)
+        return function
+
+    return add
 
 
 def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Chips, models, dtypes and operations that start with a text, for shell completion."""
-    from rooflines.catalogue.chips import chip_entries, dtype_entries  # noqa: PLC0415, as below
-    from rooflines.model.operation import NAMED  # noqa: PLC0415, as below
-    from rooflines.models.library import model_entries  # noqa: PLC0415, as below
-
     del ctx, param
     names = (*chip_entries(), *model_entries(), *dtype_entries().combinations, *NAMED)
     return [name for name in names if name.startswith(incomplete)]
 
 
-@click.command(
-    "explain", epilog=EXAMPLES, short_help="Explain operations, layers and models on chips."
-)
+@click.command("explain", epilog=EXAMPLES)
 @click.argument(
     "words",
     nargs=-1,
@@ -69,56 +128,7 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     metavar="CHIP... [MODEL] SIZES [DTYPES]",
     shell_complete=known_words,
 )
-@click.option(
-    "--operation", metavar="NAME", help="A name or an einsum; by default matmul, BD,DF->BF."
-)
-@click.option("--shards", metavar="N", help="Chips that share it; 4x4 along axes of a torus.")
-@click.option("--sharding", metavar="NAME", help="How they split it; see below.")
-@click.option(
-    "--split",
-    metavar="SPLIT",
-    help="How chips share a model: tp=8, or tp=2,dp=4,ep=8; of a matmul tp=8: up and down; "
-    "auto: every split of --chips, the best first.",
-)
-@click.option("--chips", metavar="N", help="Chips of --split auto.")
-@click.option(
-    "--within",
-    metavar="SECONDS",
-    help="With --split auto and no B: the largest batch of each whose step takes at most this.",
-)
-@click.option("--phase", metavar="PHASE", help="Of a model: decode, the default, or prefill.")
-@click.option(
-    "--draft",
-    metavar="DRAFT",
-    help="Speculative decoding: tokens=3,accepted=1.8, tokens drafted and the mean accepted.",
-)
-@click.option(
-    "--routing",
-    metavar="HOW",
-    help="Experts that tokens choose: uniform, the default, same or all.",
-)
-@click.option(
-    "--cache-split",
-    metavar="HOW",
-    help="How tp chips share caches: heads, the default, or batch.",
-)
-@click.option(
-    "--network",
-    metavar="NAME",
-    help="The interconnect, by default the chip's first; or two, such as nvlink,infiniband.",
-)
-@click.option(
-    "--memory",
-    metavar="NAME",
-    help="The memory level that feeds the unit; default hbm. all: each, and which one binds.",
-)
-@click.option("--unit", metavar="UNIT", help="matrix or vector; by default the operation's.")
-@click.option("--flops", metavar="COUNT", help="leading or exact; by default the operation's.")
-@click.option(
-    "--calibration",
-    metavar="NAME",
-    help="Software that the estimate is calibrated to, such as trtllm; or several in order.",
-)
+@options_of({**OF_BOTH, **OF_OPERATIONS, **OF_MODELS})
 @click.option(
     "--set",
     "settings",
@@ -126,20 +136,16 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     metavar="PATH=NUMBER",
     help="Another number of the chip, such as memory.hbm.bytes_per_s=4.8e12; several times.",
 )
-@click.option("--price", metavar="USD", help="Dollars an hour of one chip.")
-@click.option(
-    "--config", metavar="FILE", help="A config whose chips, prices and calibrations count too."
-)
+@config_option
 @click.option("--csv", "csv", is_flag=True, help="The rows of the table as CSV, all columns.")
-@click.option("--json", "as_json", is_flag=True, help="The whole answer as JSON.")
-def command(  # noqa: PLR0913, the options
+@click.option("--json", "json_", is_flag=True, help="The whole answer as JSON.")
+def command(
     words: tuple[str, ...],
     config: str | None,
     settings: tuple[str, ...],
-    price: str | None,
     *,
     csv: bool,
-    as_json: bool,
+    json_: bool,
     **options: str | None,
 ) -> None:
     """Explain one operation, or a step of a whole model, on a chip; of several cases, a table.
@@ -156,18 +162,14 @@ def command(  # noqa: PLR0913, the options
     of an operation bf16. The words may be in any order, names in any case; a family name such as
     h100 stands for its usual chip.
     """
-    from rooflines.cli.output import known_of  # noqa: PLC0415, help does not wait for it
-    from rooflines.explanation.explain import answered  # noqa: PLC0415, the same
-    from rooflines.explanation.words import read_words  # noqa: PLC0415, the same
-
     known = known_of(config)
     asked = read_words(words, known.chips)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    priced = [*given, *(["price"] if price is not None else [])]
-    if operation := given.pop("operation", None):
-        asked.take("operation", operation)
-    _check_options(priced, of_a_model=asked.model is not None)
-    known = _with_own_numbers(asked, known, settings, price)
+    if "operation" in given:
+        asked.take("operation", given["operation"])
+    _check_options(given, of_a_model=asked.model is not None)
+    given.pop("operation", None)
+    known = with_own_numbers(asked, known, settings, given.pop("price", None))
     if softwares := given.get("calibration"):
         given["calibration"] = softwares.split(",")
     if "sharding" in given:
@@ -175,90 +177,40 @@ def command(  # noqa: PLR0913, the options
     answer = answered(asked, known, **given)
     for note in asked.notes:
         click.echo(note, err=True)
-    click.echo(_csv(answer) if csv else _json(answer) if as_json else _screen(answer))
+    if csv:
+        rows = answer.rows if isinstance(answer, Cases) else [answer.row]
+        click.echo(as_csv(pl.DataFrame(rows, infer_schema_length=None)))
+    else:
+        click.echo(as_json(answer.to_dict()) if json_ else _screen(answer))
 
 
-def _check_options(given: Iterable[str], *, of_a_model: bool) -> None:
+def _check_options(given: Collection[str], *, of_a_model: bool) -> None:
     """Refuse options of the other kind of question."""
-    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help does not wait for it
-
-    refused = OF_OPERATIONS if of_a_model else OF_MODELS
-    others = ", ".join(f"--{name.replace('_', '-')}" for name in given if name in refused)
-    if others and of_a_model:
+    refused, what = OF_MODELS, "names no model, but has {} of models"
+    fix = "leave that out, or name a model such as llama-3.1-70b"
+    if of_a_model:
+        refused, what = OF_OPERATIONS, "asks for a model, but has {} of operations"
         fix = "leave that out; chips share a model as --split tp=8 says"
-        raise RooflinesError(
-            "the question", f"asks for a model, but has {others} of operations", fix
-        )
-    if others:
-        fix = "leave that out, or name a model such as llama-3.1-70b"
-        raise RooflinesError("the question", f"names no model, but has {others} of models", fix)
+    if others := [f"--{name.replace('_', '-')}" for name in given if name in refused]:
+        raise RooflinesError("the question", what.format(", ".join(others)), fix)
 
 
-def _with_own_numbers(
-    asked: Question, known: Known, settings: tuple[str, ...], price: str | None
-) -> Known:
-    """What can be named, with the variants that `--set` and `--price` make of the chips."""
-    from rooflines.basics.errors import placed  # noqa: PLC0415, as above
-    from rooflines.catalogue.chips import with_price  # noqa: PLC0415, as above
-    from rooflines.explanation.changed import with_numbers  # noqa: PLC0415, as above
-
-    chips = {name: known.chips[name] for name in asked.chips if name in known.chips}
-    if settings and chips:
-        chips, slips = with_numbers(list(chips), settings, known.chips)
-        asked.notes += [*slips, *(f"{name}: {' '.join(settings)}" for name in chips)]
-        asked.chips = [*chips]
-    if price is not None:
-        with placed("--price"):
-            source = "typed with --price"
-            chips = {name: with_price(chip, price, source) for name, chip in chips.items()}
-    return known._replace(chips={**known.chips, **chips})
-
-
-def _long_form(sharding: str | None) -> Any:  # noqa: ANN401, a name or any YAML value
+def _long_form(sharding: str) -> object:
     """A sharding: a name, or the long form {split: S, then: all-reduce}."""
-    if sharding is None or not sharding.lstrip().startswith("{"):
+    if not sharding.lstrip().startswith("{"):
         return sharding
-    import yaml  # noqa: PLC0415, only where it is needed
-
     try:
         return yaml.safe_load(sharding)
     except (yaml.YAMLError, ValueError, RecursionError):
         return sharding
 
 
-def _csv(answer: Explanation | Cases) -> str:
-    import polars as pl  # noqa: PLC0415, help does not wait for it
-
-    from rooflines.cli.output import as_csv  # noqa: PLC0415, help is fast
-    from rooflines.explanation.cases import Cases  # noqa: PLC0415, as above
-
-    rows = answer.rows if isinstance(answer, Cases) else [answer.row]
-    return as_csv(pl.DataFrame(rows, infer_schema_length=None))
-
-
-def _json(answer: Explanation | Cases) -> str:
-    from rooflines.cli.output import as_json  # noqa: PLC0415, help is fast
-
-    return as_json(answer.to_dict())
-
-
 def _screen(answer: Explanation | Cases) -> str:
     """Coloured on a terminal unless NO_COLOR is set; ASCII where UTF-8 is not the encoding."""
-    from rooflines.cli.output import as_table, width  # noqa: PLC0415, help is fast
-    from rooflines.explanation.cases import Cases  # noqa: PLC0415, as above
-    from rooflines.explanation.text import as_ascii, as_text  # noqa: PLC0415, as above
-
-    colour = (
-        sys.stdout.isatty()
-        and not os.environ.get("NO_COLOR")
-        and os.environ.get("TERM", "dumb") != "dumb"
-    )
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     if not isinstance(answer, Cases):
-        return as_text(answer, colour=colour, ascii_only=not utf8)
-    text = "\n".join([answer.asked, "", as_table(*answer.table(), width()), *_notes(answer)])
+        return as_text(answer, colour=sys.stdout.isatty() and not plain, ascii_only=not utf8)
+    notes = ["", *answer.notes] if answer.notes else []
+    text = "\n".join([answer.asked, "", as_table(*answer.table(), width()), *notes])
     return text if utf8 else as_ascii(text)
-
-
-def _notes(cases: Cases) -> list[str]:
-    return ["", *cases.notes] if cases.notes else []

@@ -5,15 +5,17 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import Mistakes, RooflinesError, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.numbers import number
-from rooflines.catalogue.chips import resolve_chips
+from rooflines.catalogue.chips import resolve_chips, with_price
 from rooflines.catalogue.plausibility import doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.explanation.question import Known
+    from rooflines.explanation.words import Question
 
 SUFFIX = "-set"
 """What ends the id of a chip with other numbers."""
@@ -25,22 +27,36 @@ HOW = (
 )
 
 
-def with_numbers(
-    names: Sequence[str], settings: Sequence[str], chips: Mapping[str, Chip]
-) -> tuple[dict[str, Chip], list[str]]:
-    """Variants of chips, by id.
+def with_own_numbers(
+    asked: Question, known: Known, settings: Sequence[str], price: object = None
+) -> Known:
+    """What can be named, with the variants that other numbers make of a question's chips.
 
     Args:
-        names: The chips.
+        asked: The question; its chips become the variants, and its notes say so.
+        known: What can be named.
         settings: PATH=NUMBER each.
-        chips: Entries by id.
-
-    Returns:
-        The variants, and likely slips in their numbers.
+        price: Of one chip [USD/h]; None: those of the catalogue.
 
     Raises:
         RooflinesError: A path names no number, or a number is far from the chip's own.
     """
+    chips = {name: known.chips[name] for name in asked.chips if name in known.chips}
+    if settings and chips:
+        chips, slips = _variants(list(chips), settings, known.chips)
+        asked.notes += [*slips, *(f"{name}: {' '.join(settings)}" for name in chips)]
+        asked.chips = [*chips]
+    if price is not None:
+        with placed("--price"):
+            source = "typed with --price"
+            chips = {name: with_price(chip, price, source) for name, chip in chips.items()}
+    return known._replace(chips={**known.chips, **chips})
+
+
+def _variants(
+    names: Sequence[str], settings: Sequence[str], chips: Mapping[str, Chip]
+) -> tuple[dict[str, Chip], list[str]]:
+    """Variants of chips by id, and likely slips in their numbers."""
     numbers: dict[str, object] = {}
     with Mistakes() as mistakes:
         for setting in settings:

@@ -128,7 +128,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     sizes: dict[str, Any] = {"B": B, "S": S} | ({} if T is None else {"T": T})
     given = [] if dtypes is None else [dtypes]
     return _single(
-        Question([chip], model=model, dtypes=given, sizes=sizes),
+        Question([chip], model=model or str(model), dtypes=given, sizes=sizes),
         chips,
         calibrations,
         split=split,
