@@ -117,7 +117,8 @@ METRICS = (
     Column(
         "t_upper_s",
         "s",
-        "time without overlap: sum of the times; upper bound of the model, not of a measurement",
+        "time without overlap: sum of the times, collectives one after another; upper bound of the "
+        "model, not of a measurement",
     ),
     *ESTIMATES,
     *(

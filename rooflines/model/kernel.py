@@ -34,7 +34,6 @@ class Transfer:
         route: The interconnects between them.
         sent: Bytes that a chip sends over every interconnect, inner first, per byte of the payload
             [1].
-        times: How often the hops are waited for [1].
         choice: E, k and routing of the experts that tokens are sent to; None without.
     """
 
@@ -42,7 +41,6 @@ class Transfer:
     payload: Poly
     route: Route
     sent: tuple[Fraction, ...]
-    times: int = 1
     choice: tuple[int, int, str] | None = None
 
     @property
@@ -124,19 +122,24 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
 
 
 def operation_transfers(kernel: Kernel, workload: Workload, route: Route) -> tuple[Transfer, ...]:
-    """The collectives of an operation, which overlap: they are one transfer.
+    """The collectives of an operation; a single one shares the terms of its kernel's work.
 
     Args:
         kernel: Its kernel.
         workload: The operation.
         route: The interconnects.
     """
-    kinds = [kind for _, kind in workload.sharding.transfers]
     sent, share = workload.sent, sum(workload.sent, Fraction(0))
-    if not kinds or not share:
+    if not share:
         return ()
-    payload = kernel.work(NETWORK_BYTES) / share
-    return (Transfer(kinds[0], payload, route, sent, len(kinds)),)
+    transfers = workload.sharding.transfers
+    payloads = [_poly(workload.untiled.bytes_of(operand)) for operand, _ in transfers]
+    if len(transfers) == 1:
+        payloads = [kernel.work(NETWORK_BYTES) / share]
+    return tuple(
+        Transfer(kind, payload, route, sent)
+        for (_, kind), payload in zip(transfers, payloads, strict=True)
+    )
 
 
 def sent_bytes(transfers: tuple[Transfer, ...]) -> Poly:

@@ -263,7 +263,7 @@ def levels_of(
     return [
         (
             transfer.payload * (sent / rate.per_s),
-            rate.latency_s * transfer.times if sent else Fraction(0),
+            rate.latency_s if sent else Fraction(0),
         )
         for sent, rate in zip(transfer.sent, rates, strict=True)
     ]

@@ -73,7 +73,7 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
 def _collective(transfer: Transfer, share: Fraction, choice: CalibrationChoice) -> Pieces:
     """The pieces of a collective: as fitted, or a share of its rate and the typical hops."""
     sending, hops = exchange(transfer, NOMINAL, typical=True)
-    fitted = choice.collective(transfer.kind) if transfer.times == 1 else None
+    fitted = choice.collective(transfer.kind)
     if fitted is None:
         return ((sending / share,), (hops,)) if hops else ((sending / share,),)
     waits = fitted.numbers.hop_s * ring_steps(transfer.route, transfer.kind)

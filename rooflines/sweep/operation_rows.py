@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.model.costs import USEFUL
-from rooflines.model.resources import MATH, RESOURCES
+from rooflines.model.resources import MATH, NETWORK, RESOURCES
 from rooflines.sweep.estimate_rows import estimate_stages
 from rooflines.sweep.sheet import first_longest
 
@@ -44,6 +44,10 @@ def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
         for each in RESOURCES
     }
     times = {each.bound: pl.col(f"t_{each.name}_s") for each in used}
+    upper = {**times}
+    if any(len(case.kernels[0].transfers) > 1 for case in cases):
+        in_turn = [case.kernel_times[0].by[NETWORK.bound] for case in cases]
+        upper[NETWORK.bound] = sheet.column(sheet.time(in_turn))
     lower = pl.max_horizontal(*times.values())
     if any(each.work in sheet.varying for each in used):
         sheet.varying.add("t_lower_s")
@@ -68,7 +72,7 @@ def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
     return [
         *stages,
         seconds,
-        {"t_lower_s": lower, "t_upper_s": reduce(add, times.values())},
+        {"t_lower_s": lower, "t_upper_s": reduce(add, upper.values())},
         {
             **intensities,
             "utilization": sheet.quotient(at_peak, "t_lower_s"),

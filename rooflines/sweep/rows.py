@@ -176,12 +176,13 @@ class OperationTable(Table[Sweep]):
 
 
 def block_groups(blocks: Sequence[Block[OperationCase]]) -> list[Group]:
-    """Neighbours with the same works and without calibration, of at most `GROUP_ROWS` rows."""
+    """Neighbours whose times are multiples of the same works, of at most `GROUP_ROWS` rows."""
     found: list[Group] = []
     before: object = None
     for block in blocks:
         alike = None
-        if not any(case.is_calibrated for case in block.cases):
+        several = any(len(case.kernels[0].transfers) > 1 for case in block.cases)
+        if not several and not any(case.is_calibrated for case in block.cases):
             alike = [(case.variant, id(case.workload)) for case in block.cases]
         if alike is not None and alike == before and len(found[-1]) < GROUP_ROWS // block.rows:
             found[-1].append(block)

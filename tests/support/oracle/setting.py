@@ -167,6 +167,20 @@ class Setting:
         """Return the time each resource takes [s]."""
         return {resource: max(terms) for resource, terms in self.terms(sizes, chips).items()}
 
+    @property
+    def collectives(self) -> list[Setting]:
+        """Return the same with each of its collectives alone; of at most one it is itself."""
+        how = self.sharding
+        if not (how.dispatch and how.combine):
+            return [self]
+        ways = replace(how, combine=False), replace(how, dispatch=False)
+        return [replace(self, sharding=way) for way in ways]
+
+    def upper(self, sizes: Mapping[str, int], chips: int) -> Fraction:
+        """Return the time of the resources, and of the collectives, one after another [s]."""
+        first, *others = (each.times(sizes, chips) for each in self.collectives)
+        return sum(first.values(), start=sum((each["network"] for each in others), Fraction(0)))
+
     def bound(self, sizes: Mapping[str, int], chips: int, nearly: Fraction = Fraction(0)) -> str:
         """Return what takes longest, within a share; a tie goes to compute, then to memory."""
         times = self.times(sizes, chips)
@@ -215,6 +229,9 @@ class Setting:
         assert self.calibration is not None
         if not self.work(sizes, chips)["network"]:
             return []
+        if len(self.collectives) > 1:
+            each = (max(one.network_pieces(sizes, chips)) for one in self.collectives)
+            return [sum(each, start=Fraction(0))]
         nominal = replace(self, efficiency=dict.fromkeys(RESOURCES, Fraction(1)))
         moved = max(nominal.terms(sizes, chips)["network"][: len(self.links)])
         if self.collective is None:
@@ -277,7 +294,7 @@ class Setting:
             "t_memory_s": times["memory"],
             "t_network_s": times["network"],
             "t_lower_s": lower,
-            "t_upper_s": sum(times.values(), start=Fraction(0)),
+            "t_upper_s": self.upper(sizes, chips),
             **self.estimate(sizes, chips),
             "memory_intensity": work["math"] / work["memory"],
             "network_intensity": work["math"] / work["network"] if work["network"] else None,

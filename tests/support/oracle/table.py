@@ -80,9 +80,7 @@ def fitted(
     compute = case.dtypes["compute"]
     both = ("fp16", "bf16") if compute == "fp16" else (compute,)  # of one width and peak
     matmul = _first_of(softwares, fits.get("calibrations", {}), case.chip, both)
-    return matmul, _first_of(softwares, fits.get("collectives", {}), case.chip, kinds) if len(
-        kinds
-    ) == 1 else None
+    return matmul, _first_of(softwares, fits.get("collectives", {}), case.chip, kinds)
 
 
 def _first_of(
@@ -146,7 +144,10 @@ def setting_of(
         efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
         calibration=numbers_of(calibration),
         collective=numbers_of(collective),
-        bands={**bands_of(calibration), **bands_of(collective)},
+        bands={
+            **bands_of(calibration),
+            **bands_of(None if sharding.dispatch and sharding.combine else collective),
+        },
         exact_flops=exactly(sweep),
         tile={d: whole(size) for d, size in (sweep.get("tile") or {}).items()},
         two_levels=any(len(names or []) > 1 for names in routes(sweep)),
