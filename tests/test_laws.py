@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 import oracle
@@ -14,14 +12,10 @@ import polars as pl
 import predicates
 from comparison import KEYS, table_of
 from hypothesis import assume, given
-from hypothesis import strategies as st
 from random_sweeps import check, configs
 
 import rooflines
 from rooflines.model.resources import RATES
-
-ULPS = 1e-15
-"""A few roundings."""
 
 
 def sweep_of(config):
@@ -38,58 +32,6 @@ def thresholds_of(config):
 def plain(frame):
     """Return a frame whose names are text, so that frames with other categories compare."""
     return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
-
-
-def assert_close(one, other):
-    """Check that two columns are equal up to a few roundings, with nulls in the same rows."""
-    assert one.is_null().equals(other.is_null())
-    assert ((one - other).abs() <= other.abs() * ULPS).all()
-
-
-def times(value, factor):
-    """Return a number of a config times a factor, as its decimal digits."""
-    return f"{Decimal(str(value).replace('_', '')) * Decimal(factor):e}"
-
-
-def rates_times(config, factor):
-    """Return a config with all rates of chips times a factor, and all times divided by it."""
-    scaled = copy.deepcopy(config)
-    inverse = format(1 / Decimal(factor), "f")
-
-    def scale(entry):
-        for key, value in entry.items():
-            last = key.split(".")[-1]
-            if isinstance(value, dict):
-                scale(value)
-            elif last in ("flops_per_s", "bytes_per_s"):
-                entry[key] = times(value, factor)
-            elif last in ("hop_latency_s", "typical_hop_latency_s", "overhead_s") and value:
-                entry[key] = times(value, inverse)
-
-    scale(scaled["chips"])
-    return scaled
-
-
-@check(25)
-@given(config=configs(), factor=st.sampled_from(["1000", "0.001", "1000000"]))
-def test_units_scale(config, factor):
-    before, after = table_of(config), table_of(rates_times(config, factor))
-    for name in before.columns:
-        if name.startswith("t_"):
-            assert_close(after[name] * float(factor), before[name])
-        elif name == "attained_flops_per_s":
-            assert_close(after[name] / float(factor), before[name])
-        elif name == "utilization":
-            assert_close(after[name], before[name])
-        else:
-            assert after[name].equals(before[name]), name
-    was, now = thresholds_of(config), thresholds_of(rates_times(config, factor))
-    for name in was.columns:
-        if was[name].dtype == pl.Float64:
-            assert now[name].is_null().equals(was[name].is_null()), name
-            assert ((now[name] - was[name]).abs() <= was[name].abs() * 1e-9).all(), name
-        else:
-            assert now[name].equals(was[name]), name
 
 
 def disagreements(table, thresholds, axis, dims):

@@ -1,3 +1,4 @@
+# ruff: noqa: F401, other modules take these names from here
 """An independent implementation of the model in exact rational arithmetic: row by row, and slow.
 
 Everything is a :class:`fractions.Fraction`. A number in a config means its decimal value: ``0.1``
@@ -86,51 +87,3 @@ from oracle.sweeps import (
     stored_bits,
 )
 from oracle.table import Case, Fits, Row, bands_of, numbers_of, rows, setting_of
-
-__all__ = [
-    "ENDLESS",
-    "ESTIMATES",
-    "LABEL",
-    "LARGEST",
-    "NAMED",
-    "NEARLY_TIED",
-    "PLAIN_LINK",
-    "RESOURCES",
-    "Case",
-    "Fits",
-    "Link",
-    "Operation",
-    "Row",
-    "Setting",
-    "Sharding",
-    "as_list",
-    "at_share",
-    "axes_of",
-    "bands_of",
-    "combination_of",
-    "default_unit",
-    "exact",
-    "exactly",
-    "families",
-    "first_saturated",
-    "largest_domain",
-    "last_good",
-    "link_of",
-    "numbers_of",
-    "operation_of",
-    "plain_matmul",
-    "points",
-    "resolve_chips",
-    "routes",
-    "rows",
-    "sent_per_byte",
-    "setting_of",
-    "sharding_of",
-    "sizes_of",
-    "splits",
-    "stored_bits",
-    "thresholds",
-    "thresholds_along",
-    "tiers",
-    "why_not_joined",
-]
