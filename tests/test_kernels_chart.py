@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from bundles import HOSTILE
 from scenes import invalid, misfits, texts
-from test_kernels import BF16, ONE, READ, TIME, raw
+from test_kernels import BF16, ONE, raw
 
 import rooflines
 from rooflines import RooflinesError, charts
@@ -116,21 +116,6 @@ def test_no_label_overlaps_another(seed):
     assert {"bf16, matrix · 989 TFLOP/s", "fp32, vector · 67 TFLOP/s"} & shown
     shares = kernels["seconds"] / kernels["seconds"].sum()
     assert any(text.endswith(f" · {100 * shares[0]:.3g} %") for text in shown)
-
-
-def test_intensities_below_one_are_plain_numbers(example):
-    spec = drawn(rooflines.kernels(example, "h100-sxm"))
-    shown = {text.text for text in texts(spec, "slide")}
-    assert {"0.1", "1", "1k", "100 G", "1 P"} <= shown
-    assert "100m" not in shown
-
-
-def test_a_kernel_above_the_roof_is_in_the_picture(tmp_path):
-    path = tmp_path / "kernels.csv"
-    above = ONE | {READ: ("Mbyte", "1"), TIME: ("nsecond", "100"), BF16: ("", "1,000,000")}
-    path.write_text(raw(above))
-    (dot,) = dots(drawn(rooflines.kernels(path, "h100-sxm")))
-    assert dot["flops_per_s"] > dot["attainable"]
 
 
 # ---------------------------------------------------------------- the command

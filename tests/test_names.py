@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 
-import pytest
-
 EVERYWHERE = {"cli:command"}
 """Functions that every module of a sub-package has."""
 
@@ -63,19 +61,3 @@ def test_no_two_public_functions_of_a_sub_package_share_a_name(repository):
     known = FUNCTIONS | EVERYWHERE
     assert {name: modules for name, modules in functions.items() if name not in known} == {}
     assert FUNCTIONS - functions.keys() == set(), "take these off the list"
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        ("class A: ...", "class A: ...", (["A"], [])),
-        ("def f(): ...", "def f(): ...", ([], ["sub:f"])),
-        ("def _f(): ...\nclass _A: ...", "def _f(): ...\nclass _A: ...", ([], [])),
-        ("def f(): ...", "async def g(): ...", ([], [])),
-    ],
-)
-def test_shared_names_are_noticed(tmp_path, one, other, expected):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "one.py").write_text(one)
-    (tmp_path / "sub" / "other.py").write_text(other)
-    assert tuple(list(found) for found in shared(tmp_path)) == expected

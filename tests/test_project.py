@@ -1,15 +1,10 @@
 """The project around the package: lock files, the wheel, and files that have to agree."""
 
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from itertools import combinations
-from pathlib import Path
 
 import pytest
-import yaml
 
 from rooflines.cli.run import SNAKEMAKE
 
@@ -83,60 +78,6 @@ def test_every_dependency_says_what_it_is_for(repository):
     ]
     assert len(lines) > len(project(repository)["dependencies"])
     assert all("# " in line for line in lines)
-
-
-def test_the_built_package_works_without_the_repository(repository, tmp_path):
-    wheel: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--wheel-dir",
-        tmp_path,
-        repository,
-    ]
-    subprocess.run(wheel, check=True)
-    (built,) = tmp_path.glob("*.whl")
-    code = (
-        "import rooflines; config = rooflines.load_config(); "
-        "print(rooflines.__file__, len(config.sweeps))"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(unpacked(built))},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    where, sweeps = found.stdout.split()
-    assert Path(where).is_relative_to(tmp_path)
-    assert int(sweeps) == len(
-        yaml.safe_load((repository / "config/config.yaml").read_text())["sweeps"]
-    )
-    run = [sys.executable, "-P", "-m", "rooflines", "run"]
-    for arguments in (["--dry-run"], ["--cores", "2", "--", "skipped"]):
-        done = subprocess.run(
-            [*run, *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(unpacked(built))},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert str(unpacked(built) / "rooflines/workflow/profiles/default") in done.stderr
-    assert (tmp_path / "results" / "skipped.csv").is_file()
-
-
-def unpacked(wheel):
-    """Unpack a wheel, as an installation does."""
-    folder = wheel.with_suffix("")
-    subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, folder], check=True)
-    return folder
 
 
 def test_guarantees_name_tests_that_there_are(repository):

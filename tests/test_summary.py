@@ -52,6 +52,27 @@ def results(tmp_path_factory):
     return results
 
 
+def counted(found, rows, solved):
+    """What a line of the summary counts: bounds of its rows, and its critical sizes."""
+    bounds, outcomes = [row["bound"] for row in rows], [row["outcome"] for row in solved]
+    critical = sorted(row["critical"] for row in solved if row["critical"] is not None)
+    places = {"least": 0, "median": (len(critical) - 1) // 2, "largest": -1}
+    sizes = {f"critical_{name}": critical[at] if critical else None for name, at in places.items()}
+    return {
+        **found,
+        "rows": len(bounds),
+        "compute_bound": bounds.count("compute") / len(bounds),
+        "bottleneck": max(("compute", "memory", "network"), key=bounds.count),
+        "never": outcomes.count("never") / len(outcomes) if outcomes else None,
+        **sizes,
+    }
+
+
+def having(rows, of):
+    """The rows with these values."""
+    return [row for row in rows if of.items() <= row.items()]
+
+
 def test_every_number_is_what_a_count_in_python_gives(results):
     rows = rooflines.scan(results, "split").collect().to_dicts()
     sizes = pl.read_parquet(results / "thresholds.parquet").to_dicts()
@@ -65,24 +86,10 @@ def test_every_number_is_what_a_count_in_python_gives(results):
         of = {key: found[key] for key in keys}
         if found["shards"] == 1:
             of["sharding"] = "batch/gather-w"
-        bounds = [row["bound"] for row in rows if of.items() <= row.items()]
-        solved = [row for row in sizes if {**of, "axis": "B"}.items() <= row.items()]
-        critical = sorted(row["critical"] for row in solved if row["critical"] is not None)
-        most = max(("compute", "memory", "network"), key=bounds.count)
-        assert found == {
-            "sweep": "split",
-            **{key: found[key] for key in keys},
-            **dict.fromkeys(("model", "phase", "split"), NO_TEXT),
-            "rows": len(bounds),
-            "compute_bound": bounds.count("compute") / len(bounds),
-            "bottleneck": most,
-            "axis": "B",
-            "critical_least": critical[0] if critical else None,
-            "critical_median": critical[(len(critical) - 1) // 2] if critical else None,
-            "critical_largest": critical[-1] if critical else None,
-            "never": sum(row["outcome"] == "never" for row in solved) / len(solved),
-            "critical_rule": min(row["critical_rule"] for row in solved),
-        }
+        solved = having(sizes, {**of, "axis": "B"})
+        assert found == counted(found, having(rows, of), solved)
+        assert (found["axis"], found["model"], found["split"]) == ("B", NO_TEXT, NO_TEXT)
+        assert found["critical_rule"] == min(row["critical_rule"] for row in solved)
 
 
 def test_a_sweep_without_bounds_and_thresholds_has_its_rows(results):
@@ -138,16 +145,8 @@ def test_whole_models_are_counted_by_model_phase_and_split(axis, tmp_path):
     for found in summary:
         of = {key: found[key] for key in keys}
         fixed = of if axis != "chips" else {key: of[key] for key in keys[:-1]}
-        bounds = [row["bound"] for row in rows if of.items() <= row.items()]
-        own = [row for row in solved if fixed.items() <= row.items()]
-        critical = sorted(row["critical"] for row in own if row["critical"] is not None)
-        places = (0, (len(critical) - 1) // 2, -1)
-        ends = tuple(critical[place] if critical else None for place in places)
-        assert (found["rows"], found["axis"]) == (len(bounds), axis)
-        assert found["compute_bound"] == bounds.count("compute") / len(bounds)
-        named = tuple(found[f"critical_{name}"] for name in ("least", "median", "largest"))
-        assert named == ends
-        assert (found["shards"], found["sharding"]) == (None, NO_TEXT)
+        assert found == counted(found, having(rows, of), having(solved, fixed))
+        assert (found["axis"], found["shards"], found["sharding"]) == (axis, None, NO_TEXT)
 
 
 @pytest.mark.parametrize(("no_text", "warned"), [("", 1), (NO_TEXT, 0)])
