@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -87,38 +89,37 @@ def test_check_says_what_a_run_will_make(capsys):
     assert f"Skipped {skipped} rows: no mxfp4 peak" in text
 
 
+STEPS: dict[str, Any] = {"from": 1, "step": 1}
+MATMULS: dict[str, Any] = {
+    "operation": "matmul",
+    "dtypes": "bf16",
+    "chips": "h100-sxm",
+    "thresholds": [],
+}
+MATMULS["grid"] = {"B": STEPS | {"to": 100}, "D": STEPS | {"to": 100_000}, "F": 1024}
+MODELS: dict[str, Any] = {
+    "models": "llama-3.1-70b",
+    "dtypes": "fp8",
+    "chips": "h200-sxm",
+    "thresholds": [],
+}
+MODELS |= {"grid": {"B": STEPS | {"to": 1000}, "S": STEPS | {"to": 1000}}, "layers": False}
+
+
 @pytest.mark.parametrize(
-    ("columns", "size"),
-    [("all", "176 MB"), ("core", "77 MB"), (["t_lower_s", "bound"], "11 MB"), (["fits"], "20 kB")],
+    ("key", "sweep", "columns", "size"),
+    [
+        ("sweeps", MATMULS, "all", "176 MB"),
+        ("sweeps", MATMULS, "core", "77 MB"),
+        ("sweeps", MATMULS, ["t_lower_s", "bound"], "11 MB"),
+        ("sweeps", MATMULS, ["fits"], "40 kB"),
+        ("model-sweeps", MODELS, "all", "141 MB"),
+        ("model-sweeps", MODELS, "core", "56 MB"),
+    ],
 )
-def test_check_expects_the_bytes_of_the_columns_that_are_stored(columns, size, here, capsys):
-    steps = {"from": 1, "step": 1}
-    sweep = {
-        "operation": "matmul",
-        "grid": {"B": steps | {"to": 100}, "D": steps | {"to": 100_000}, "F": 1024},
-        "dtypes": ["bf16"],
-        "chips": ["h100-sxm"],
-        "thresholds": [],
-        "columns": columns,
-    }
-    large = {"sweeps": {"large": sweep}, "charts": []}
-    (here / "large.yaml").write_text(json.dumps(large))
-    assert f"about {size} of tables" in said(capsys, "check", "large.yaml")
-
-
-@pytest.mark.parametrize(("columns", "size"), [("all", "141 MB"), ("core", "56 MB")])
-def test_check_expects_the_bytes_of_models(columns, size, here, capsys):
-    sweep = {
-        "models": "llama-3.1-70b",
-        "grid": {"B": {"from": 1, "to": 1000, "step": 1}, "S": {"from": 1, "to": 1000, "step": 1}},
-        "dtypes": "fp8",
-        "chips": "h200-sxm",
-        "thresholds": [],
-        "layers": False,
-        "columns": columns,
-    }
-    large = {"model-sweeps": {"large": sweep}, "charts": []}
-    (here / "large.yaml").write_text(json.dumps(large))
+def test_check_expects_the_bytes_of_the_columns_that_are_stored(key, sweep, columns, size, capsys):
+    large = {key: {"large": {**sweep, "columns": columns}}, "charts": []}
+    Path("large.yaml").write_text(json.dumps(large))
     assert f"about {size} of tables" in said(capsys, "check", "large.yaml")
 
 

@@ -68,18 +68,6 @@ def test_shapes_fill_the_ranges():
     assert len({(shape.D, shape.F) for shape in shapes}) > 40
 
 
-def test_shapes_stay_within_the_work():
-    shapes = chosen_shapes(20, [], 1e9, "fp32")
-    assert len(shapes) == 20
-    assert all(2 * shape.B * shape.D * shape.F <= 1e9 for shape in shapes)
-    assert chosen_shapes(20, [(8192, 8192)], 3e8, "fp32") == [MatmulSizes(2, 8192, 8192)]
-
-
-def test_given_sites_are_taken_in_turn():
-    shapes = chosen_shapes(9, [(1000, 3000), (512, 70)], 1e12, "fp32")
-    assert {(shape.D, shape.F) for shape in shapes} == {(1000, 3000), (512, 70)}
-
-
 def test_shapes_are_read(tmp_path):
     (tmp_path / "s.csv").write_text("F,D,B\n3000,1000,7\n70,512,9\n", encoding="utf-8")
     assert read_shapes(tmp_path / "s.csv") == (

@@ -175,11 +175,6 @@ def test_a_slip_of_units_is_told(factor, fix):
     assert f"times {fix}" in str(e.value)
 
 
-def test_small_matmuls_may_be_all_overhead():
-    ratios = bf16([("h100-sxm", 1, 64, 64, 5e-6)] * 9).frame["ratio_lower"]
-    assert ratios.to_list() == pytest.approx([5e-6 / (2 * (64 + 64**2 + 64) / 3.35e12)] * 9)
-
-
 def collective(name, shards, size, seconds, chip="h100-sxm"):
     """One timing of a collective, joined."""
     frame = pl.DataFrame(

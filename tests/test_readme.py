@@ -9,7 +9,7 @@ import pytest
 from documents import DOCS, README
 from example import example
 from gallery import PROFILE
-from outputs import OUTPUTS, declared
+from outputs import declared
 from pages import PAGES, blocks
 
 import rooflines
@@ -65,13 +65,6 @@ def test_the_results_are_those_that_are_listed(swept):
     of_measurements = {name for name in listed if name.startswith("measured")}
     assert len(of_measurements) == 3
     assert made == (listed | {"logs", ".made"}) - of_measurements
-
-
-def test_the_table_of_outputs_is_that_of_the_rules():
-    text = OUTPUTS.read_text(encoding="utf-8")
-    assert "| `tables/<sweep>/part-<part>.parquet` | one row per combination of sizes" in text
-    assert "| `thresholds.parquet` |" in text
-    assert "| `charts/<family>/` |" in text
 
 
 def test_the_example_config_runs_with_the_command_below_it(tmp_path, repository, snakemake):

@@ -168,27 +168,26 @@ def test_an_estimate_has_the_split_of_the_run(run, split, lacks, tmp_path):
     assert counted == ([("estimate", lacks, 1)] if lacks else [])
 
 
-def test_the_calibration_of_the_engine_counts_first(tmp_path):
-    (tmp_path / "runs.csv").write_text(f"{HEAD}\n{LLAMA},1,1024,1024,8,1,0.02\n")
-    sets = {"runs": {"file": str(tmp_path / "runs.csv")}}
-    calibrated = tmp_path / "mine.yaml"
-    forms: dict[str, object] = {"calibrations": {"h200-sxm/vllm": {"fp8": FIT}}}
-    calibrated.write_text(json.dumps(forms))
-    mine = rooflines.load_config({"measurements": sets, "calibrations": [str(calibrated)]})
-    (own,) = rooflines.measurements(mine, "runs").to_dicts()
-    (others,) = rooflines.measurements(
-        rooflines.load_config({"measurements": sets}), "runs"
-    ).to_dicts()
-    assert own["calibration"] == "h200-sxm/vllm+nccl"
-    assert others["calibration"] == "h200-sxm/vllm+nccl"
-    assert own["t_lower_s"] < own["t_estimate_s"] < others["t_estimate_s"]
-    form = {dtype: {"math": 0.5, "memory": 0.5} for dtype in ("fp8", "bf16")}
-    slow = {"base": "mi300x", "calibration": form, "source": "a guess"}
-    (tmp_path / "runs.csv").write_text(
-        f"{HEAD}\n{LLAMA.replace('h200-sxm', 'slow')},1,1024,1024,8,1,0.02\n"
+def test_the_calibration_of_a_config_counts_first(tmp_path):
+    run = f"{LLAMA},1,1024,1024,8,1,0.02"
+    (tmp_path / "mine.yaml").write_text(
+        json.dumps({"calibrations": {"h200-sxm/vllm": {"fp8": FIT}}})
     )
-    plain = rooflines.load_config({"measurements": sets, "chips": {"slow": slow}})
-    (row,) = rooflines.measurements(plain, "runs").to_dicts()
+    mine = config(tmp_path, run, calibrations=[str(tmp_path / "mine.yaml")])
+    own, shipped = (
+        rooflines.measurements(of, "runs").to_dicts()[0] for of in (mine, config(tmp_path, run))
+    )
+    assert own["calibration"] == shipped["calibration"] == "h200-sxm/vllm+nccl"
+    assert own["t_lower_s"] < own["t_estimate_s"] < shipped["t_estimate_s"]
+    form = {dtype: {"math": 0.5, "memory": 0.5} for dtype in ("fp8", "bf16")}
+    slow = {
+        "base": "mi300x",
+        "calibration": form,
+        "source": "a guess",
+        "efficiency": {"memory": 0.5},
+    }
+    runs = config(tmp_path, run.replace("h200-sxm", "slow"), chips={"slow": slow})
+    (row,) = rooflines.measurements(runs, "runs").to_dicts()
     assert row["calibration"] == "slow"
     assert row["t_estimate_s"] > 2 * row["t_lower_s"]
 
@@ -216,27 +215,10 @@ def test_the_summary_has_a_row_for_each_model_and_format(tmp_path):
     assert first["ratio_lower_median"].to_list()[1:] == runs["ratio_lower"].to_list()[:2]
 
 
-def test_the_summary_counts_the_runs_with_an_estimate(tmp_path):
-    head = f"{PARALLEL},tp,attention_dp,moe_tp,moe_ep"
-    runs = config(tmp_path, f"{ALL_TO_ALL},8,,8,1", f"{ALL_TO_ALL},8,,1,1", head=head)
-    row = rooflines.measured_summary(runs).filter(region="all", shards=8).to_dicts()[0]
-    assert (row["n"], row["n_estimate"], row["calibration"]) == (2, 1, "h200-sxm/sglang+nccl")
-    ratio = rooflines.measurements(runs, "runs")["ratio_estimate"][0]
-    assert row["ratio_estimate_median"] == ratio
-    assert row["band_coverage"] == 0
-
-
 def test_a_run_below_the_bound_is_unexplained(tmp_path):
     """70 GB at 4.8 TB/s take 14.5 ms."""
     found = rooflines.measurements(config(tmp_path, f"{LLAMA},1,1024,1024,1,1,0.012"), "runs")
     assert found["reason"].to_list() == ["unexplained"]
-
-
-def test_columns_that_are_missing_are_one_chip_and_bf16(tmp_path):
-    head = "model,chip,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
-    runs = config(tmp_path, "llama-3.1-8b,h200-sxm,1024,1024,1,99,0.01", head=head)
-    (row,) = rooflines.measurements(runs, "runs").to_dicts()
-    assert (row["shards"], row["dtypes"], row["software"]) == (1, "bf16", None)
 
 
 def test_the_recipe_has_the_shapes_of_the_models(tmp_path):
@@ -294,9 +276,7 @@ def loads(ttft=1.0, tpot=1.0):
 @pytest.mark.parametrize(
     ("ttft", "tpot", "fixes"),
     [
-        (1e3, 1.0, {"ttft_s": "1e-3"}),
         (1e6, 1.0, {"ttft_s": "1e-6"}),
-        (1.0, 1e3, {"tpot_s": "1e-3"}),
         (1e3, 1e3, {"tpot_s": "1e-3", "ttft_s": "1e-3"}),
         (1e-3, 1.0, {"ttft_s": "1e3"}),
         (1.0, 1e-3, {"tpot_s": "1e3"}),
@@ -332,11 +312,6 @@ def test_honest_times_to_the_first_token_are_kept(requests, ttft_s, tmp_path):
     run = f"{LLAMA},1,1024,1024,{requests},{ttft_s},0.04"
     assert rooflines.measurements(config(tmp_path, *loads(), run), "runs").height == 5
     assert rooflines.measurements(config(tmp_path, run), "runs").height == 1
-
-
-def test_a_table_that_lacks_columns_is_refused(tmp_path):
-    with pytest.raises(RooflinesError, match="lacks the columns chip, concurrency"):
-        config(tmp_path, "a,1,1,1,1", head="model,input_tokens,output_tokens,ttft_s,tpot_s")
 
 
 def test_runs_are_not_calibrated(tmp_path, capsys):
