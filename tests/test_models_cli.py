@@ -12,7 +12,7 @@ import rooflines
 from rooflines.catalogue.chips import chip_entries
 from rooflines.cli import main as cli
 from rooflines.model.columns import MODEL_SHAPES
-from rooflines.models.families import families
+from rooflines.models.family import families
 from rooflines.models.library import model_entries
 from rooflines.models.sheet import chips_that_hold, model_numbers
 from rooflines.results.catalogue_frames import write_model_shapes

@@ -12,7 +12,7 @@ import pytest
 from hf_configs import FAMILIES, config_of, small
 
 from rooflines import RooflinesError, models
-from rooflines.models.families import families
+from rooflines.models.family import families
 from rooflines.models.keys import tables
 from rooflines.models.shape import Shape
 

@@ -1,141 +1,50 @@
-"""The keys of a family of config.json, and the shape that they give.
+"""The families of config.json that are known: tables of keys, and the shape that they give.
 
-A family is data: which keys hold its sizes, what its files leave out, and which layers have a
-window, experts or another mixer. `families.yaml` has the tables.
+`families.yaml` has the tables and says what their keys mean. A rule of layers is a function of
+`layer_rules`, what adds other mixers one of `hybrids`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator
 
 from rooflines.basics.errors import RooflinesError, quote
+from rooflines.catalogue.forms import Entry
+from rooflines.models import hybrids, layer_rules
 from rooflines.models.hybrids import FULL, Stack
-from rooflines.models.keys import RECURRENT, SPARSE
+from rooflines.models.keys import RECURRENT, SPARSE, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
     from rooflines.models.hybrids import Form
     from rooflines.models.keys import Keys
 
-    LayerRule = Callable[[Keys], list[bool]]  # whether each layer has something
-
 SLIDING, CHUNKED = "sliding_attention", "chunked_attention"
 """Values of `layer_types`, besides `FULL` and `LINEAR`."""
 
-DENSE, SPARSE_MLP = "dense", "sparse"
-"""Values of `mlp_layer_types`."""
+
+def _rule(form: Any) -> Any:  # noqa: ANN401, a name or a table in the file
+    if isinstance(form, Mapping):
+        return partial(layer_rules.every_nth, **form)
+    return form and getattr(layer_rules, form)
 
 
-@dataclass(frozen=True)
-class Every:
-    """Layers at one place of a period.
+LayerRule = Annotated[Callable[..., list[bool]], BeforeValidator(_rule)]
+"""Whether each layer of a config has something."""
 
-    Attributes:
-        every: Layers of a period [1].
-        key: A key that states the period.
-        last: Whether it is the last layer of a period, else the first.
-        others: Whether it is the other layers instead.
-    """
+Mixer = Annotated[Callable[..., None], BeforeValidator(lambda name: getattr(hybrids, name))]
+"""Adds other mixers to the shape and the layers of a config."""
 
-    every: int
-    key: str | None = None
-    last: bool = True
-    others: bool = False
-
-    def __call__(self, keys: Keys) -> list[bool]:
-        """Whether each layer is meant."""
-        period = self.every if self.key is None else keys.size(self.key, self.every)
-        place = period - 1 if self.last else 0
-        return [(index % period == place) != self.others for index in range(keys.layers())]
+Words = Annotated[tuple[str, ...], BeforeValidator(lambda words: tuple(words.split()))]
 
 
-def everywhere(keys: Keys) -> list[bool]:
-    """All layers."""
-    return [True] * keys.layers()
-
-
-def if_switched_on(keys: Keys) -> list[bool]:
-    """The windows of Qwen: from `max_window_layers` on, where `use_sliding_window` is true."""
-    used, layers = keys.flag("use_sliding_window"), keys.layers()
-    first = keys.size("max_window_layers", layers, least=0)
-    return [used and index >= first for index in range(layers)]
-
-
-def with_rope(keys: Keys) -> list[bool]:
-    """The chunks of Llama 4: layers with rotary embeddings, all but every fourth."""
-    layers = keys.layers()
-    interval = keys.size("no_rope_layer_interval", 4)
-    rotary = keys.items("no_rope_layers") or [(i + 1) % interval != 0 for i in range(layers)]
-    if len(rotary) != layers or any(kind not in (0, 1) for kind in rotary):
-        problem = f"is no list of a 0 or 1 for each of the {layers} layers"
-        raise RooflinesError("no_rope_layers", problem, "correct it, or leave it out")
-    return [bool(kind) for kind in rotary]
-
-
-def by_sparse_step(keys: Keys) -> list[bool]:
-    """The experts of Qwen: in every `decoder_sparse_step`-th layer but `mlp_only_layers`."""
-    step, dense = keys.size("decoder_sparse_step", 1), keys.indices("mlp_only_layers")
-    return [(i + 1) % step == 0 and i not in dense for i in range(keys.layers())]
-
-
-def interleaved(keys: Keys) -> list[bool]:
-    """The experts of Llama 4: in `moe_layers`, or in every n-th layer."""
-    layers, step = keys.layers(), keys.size("interleave_moe_layer_step", 1)
-    stated = keys.indices("moe_layers") or range(step - 1, layers, step)
-    return [index in stated for index in range(layers)]
-
-
-def after_dense(keys: Keys) -> list[bool]:
-    """The experts of DeepSeek: after `first_k_dense_replace`, by `moe_layer_freq`.
-
-    Raises:
-        RooflinesError: `mlp_layer_types` contradicts them.
-    """
-    layers = keys.layers()
-    first = keys.size("first_k_dense_replace", 0, least=0)
-    frequency = keys.get("moe_layer_freq", 1)
-    if isinstance(frequency, list):
-        stated = [kind == 1 for kind in keys.kinds("moe_layer_freq", (0, 1))]
-    else:
-        every_nth = keys.size("moe_layer_freq", 1)
-        stated = [index >= first and index % every_nth == 0 for index in range(layers)]
-    types = keys.kinds("mlp_layer_types", (DENSE, SPARSE_MLP))
-    if types and [kind == SPARSE_MLP for kind in types] != stated:
-        problem = "contradicts first_k_dense_replace and moe_layer_freq"
-        raise RooflinesError("mlp_layer_types", problem, "correct one of them")
-    return stated
-
-
-def between(keys: Keys) -> list[bool]:
-    """The experts of ERNIE: from a first to a last layer, at an interval."""
-    layers = keys.layers()
-    step = keys.size("moe_layer_interval", 1)
-    first = keys.size("moe_layer_start_index", 0, least=0)
-    last = keys.get("moe_layer_end_index", layers - 1)
-    end = layers - 1 if last == -1 else keys.size("moe_layer_end_index", layers - 1, least=0)
-    return [first <= i <= end and (i + 1) % step == 0 for i in range(layers)]
-
-
-@dataclass(frozen=True)
-class ExpertKeys:
-    """The keys of a family's experts.
-
-    Attributes:
-        E: Key of the routed experts.
-        k: Keys of the experts per token; the first that is there counts.
-        Fe: Key of the width of an expert.
-        shared: Key of the shared experts, or their number [1].
-        shared_width: Key of the width of all shared experts together.
-        shared_gate: Whether a gate of width D weighs the shared expert.
-        router_bias: Whether each expert has a routing bias, or the key that says so.
-        expert_bias: Whether the experts have biases.
-        latent: Key of the width that tokens are projected to for routed experts.
-        latent_norm: Key that says whether there is a norm of that width.
-        gated: Whether experts have a gate.
-        layers: Which layers have experts.
-    """
+class ExpertKeys(Entry):
+    """The keys of a family's experts."""
 
     E: str = "num_local_experts"
     k: tuple[str, ...] = ("num_experts_per_tok",)
@@ -148,36 +57,13 @@ class ExpertKeys:
     latent: str | None = None
     latent_norm: str | None = None
     gated: bool = True
-    layers: LayerRule = everywhere
+    layers: LayerRule = layer_rules.everywhere
 
 
-@dataclass(frozen=True)
-class Family:
-    """A family of config.json: its keys, and what its classes fill in.
+class Family(Entry):
+    """A family of config.json: its keys, and what its classes fill in."""
 
-    Attributes:
-        defaults: What its classes fill in, by key.
-        latent: Whether its attention is multi-head latent attention.
-        bias: Projections with a bias, where `bias_key` is true.
-        bias_key: The key that says whether there are; None: there always are.
-        qk_norm: Norms of queries and keys.
-        qk_norm_key: The key that says whether there are; None: there always are.
-        sinks: Whether each query head has a learned sink.
-        norms: Norms of width D in one layer [1].
-        window: Layers with a window, if `layer_types` does not say.
-        window_key: Key of the tokens of the window.
-        chunked: Whether its windows are chunks.
-        more: Adds other mixers, and what else its shape has, to the shape and the layers so far.
-        types: Values that `layer_types` may have.
-        mlp: Key of the width of the MLP; None: no layer has one.
-        mlp_bias: Key that says whether the MLP has biases.
-        experts: Its experts.
-        only: Values that keys may have; others change a count.
-        each: The same of lists with a value for each layer.
-        ignore: Further keys that change no count.
-    """
-
-    defaults: Mapping[str, object] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = {}
     latent: bool = False
     bias: Literal["qkv", "qkvo"] | None = None
     bias_key: str | None = "attention_bias"
@@ -188,14 +74,42 @@ class Family:
     window: LayerRule | None = None
     window_key: str = "sliding_window"
     chunked: bool = False
-    more: Callable[[Keys, Form, Stack], None] | None = None
+    more: Mixer | None = None
     types: tuple[str, ...] = (FULL, SLIDING, CHUNKED)
     mlp: str | None = "intermediate_size"
     mlp_bias: str | None = None
     experts: ExpertKeys | None = None
-    only: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
-    each: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
-    ignore: tuple[str, ...] = ()
+    only: Mapping[str, tuple[Any, ...]] = {}
+    each: Mapping[str, tuple[Any, ...]] | None = None
+    ignore: Words = ()
+
+
+@cache
+def families() -> Mapping[str, Family]:
+    """The table of every `model_type` that is known."""
+    found = tables()["families"]
+    return {name: Family.model_validate(_whole(found, name)) for name in found}
+
+
+def _whole(found: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The table of a family, with that of the family that it is like."""
+    own = dict(found[name])
+    like = own.pop("like", None)
+    return own if like is None else _over(_whole(found, like), own)
+
+
+def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A table with what differs: tables within it by key, ignored keys added up."""
+    merged = dict(base)
+    for key, value in own.items():
+        before = base.get(key)
+        if key == "ignore" and before:
+            merged[key] = f"{before} {value}"
+        elif isinstance(value, dict) and isinstance(before, dict):
+            merged[key] = _over(before, value)
+        else:
+            merged[key] = value
+    return merged
 
 
 MTP = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
@@ -211,7 +125,7 @@ def form_of(keys: Keys, family: Family) -> tuple[Form, Stack]:
     """
     for name, allowed in family.only.items():
         keys.only(name, *allowed)
-    for name, allowed in family.each.items():
+    for name, allowed in (family.each or {}).items():
         keys.kinds(name, allowed)
     keys.ignore(*family.ignore, *MTP)
     sparse = family.experts.layers(keys) if family.experts else [False] * keys.layers()

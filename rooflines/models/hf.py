@@ -13,8 +13,7 @@ from typing import Any
 from rooflines.basics.errors import RooflinesError, close_to, placed, printable, quote
 from rooflines.catalogue.forms import checked
 from rooflines.models.dtypes import ModelDtypes, dtypes_of
-from rooflines.models.families import families
-from rooflines.models.family import form_of
+from rooflines.models.family import families, form_of
 from rooflines.models.hf_dtypes import published_dtypes
 from rooflines.models.keys import ENCODER, VISION, Keys, tables
 from rooflines.models.model import Model

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, placed, quote
 from rooflines.models.keys import Keys
+from rooflines.models.layer_rules import layer_pattern
 
 Form = dict[str, Any]
 
@@ -18,9 +19,6 @@ FULL, LINEAR = "full_attention", "linear_attention"
 
 STATE_BITS = {"float32": 32, "float16": 16, "bfloat16": 16}
 """Bits of an element of a state, by the names of torch."""
-
-MAMBA_LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
-"""Layers of Nemotron-H by the letters of its pattern."""
 
 INDEX_BITS = 8
 """Bits of a cached key of DeepSeek's indexer, which is stored in fp8."""
@@ -113,45 +111,6 @@ def kimi_delta(keys: Keys, form: Form, stack: Stack) -> None:
     if keys.maybe("attn_res_block_size"):
         form["norms_per_layer"] += RESIDUALS
     form["state"] = state
-
-
-def layer_pattern(keys: Keys) -> list[str]:
-    """The layers of Nemotron-H: `mamba`, `attention`, `mlp` or `moe`.
-
-    Raises:
-        RooflinesError: The pattern has other letters, or not as many as there are layers.
-    """
-    pattern, types = keys.get("hybrid_override_pattern"), keys.items("layers_block_type")
-    if pattern is not None:
-        unknown = set(str(pattern)) - set(MAMBA_LETTERS)
-        if not isinstance(pattern, str) or unknown:
-            fix = f"use letters of {' '.join(MAMBA_LETTERS)}"
-            raise RooflinesError("hybrid_override_pattern", f"is {quote(pattern)}", fix)
-        found = [MAMBA_LETTERS[letter] for letter in pattern]
-        if types and types != found:
-            problem = "contradicts hybrid_override_pattern"
-            raise RooflinesError("layers_block_type", problem, "correct one of them")
-        types = found
-    if not types:
-        problem = "lacks hybrid_override_pattern and layers_block_type"
-        raise RooflinesError("", problem, "add one: the file may be incomplete")
-    keys.derive("num_hidden_layers", len(types))
-    if len(types) != keys.layers():
-        problem = f"has {len(types)} layers, and num_hidden_layers is {keys.layers()}"
-        raise RooflinesError("hybrid_override_pattern", problem, "correct one of them")
-    if pattern is None:
-        keys.kinds("layers_block_type", tuple(MAMBA_LETTERS.values()))
-    return types
-
-
-def expert_letters(keys: Keys) -> list[bool]:
-    """The experts of Nemotron-H, by its pattern."""
-    return [kind == "moe" for kind in layer_pattern(keys)]
-
-
-def hybrid_layers(keys: Keys) -> list[bool]:
-    """The windows of MiMo-V2, by its pattern."""
-    return [kind == 1 for kind in keys.kinds("hybrid_layer_pattern", (0, 1))]
 
 
 def mamba_hybrid(keys: Keys, form: Form, stack: Stack) -> None:
