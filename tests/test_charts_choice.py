@@ -17,7 +17,7 @@ from rooflines.charts.models import layers_run, models_of
 from rooflines.charts.registry import REPLACED, kinds
 from rooflines.charts.results import of_config
 from rooflines.run.plan import plan
-from rooflines.settings.shapes import Shape
+from rooflines.settings.shapes import NamedShape
 
 SWEEP: dict[str, Any] = {
     "operation": "matmul",
@@ -126,9 +126,9 @@ def test_parts_of_fused_layers_are_left_out():
 
 def test_shapes_are_the_layers_of_the_models_that_they_state():
     shapes = [
-        Shape.model_validate({"name": "one-q", "model": "first", "layer": "query"}),
-        Shape.model_validate({"name": "two-q", "model": "two"}),
-        Shape.model_validate({"name": "three-q"}),
+        NamedShape.model_validate({"name": "one-q", "model": "first", "layer": "query"}),
+        NamedShape.model_validate({"name": "two-q", "model": "two"}),
+        NamedShape.model_validate({"name": "three-q"}),
     ]
     assert models_of(shapes) == {
         "": {"three-q": "three-q"},

@@ -16,7 +16,7 @@ from rooflines.results.folders import LAYERS, MODELS, TABLES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.rows import KernelTable, OperationTable, StepTable, Table, skipped_frame
+from rooflines.sweep.rows import KernelTable, OperationTable, StepTable, SweepTable, skipped_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) ->
     }
 
 
-KINDS: Mapping[str, tuple[Callable[[Any], Table[Any]], Iterable[str]]] = {
+KINDS: Mapping[str, tuple[Callable[[Any], SweepTable[Any]], Iterable[str]]] = {
     TABLES: (OperationTable, TEXTS),
     MODELS: (StepTable, STEP_TEXTS),
     LAYERS: (KernelTable, LAYER_TEXTS),

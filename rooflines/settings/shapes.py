@@ -43,7 +43,7 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-class Shape(Entry):
+class NamedShape(Entry):
     """A named point: sizes for some of the dimensions."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -91,7 +91,7 @@ class ModelLayers(Entry):
         WithJsonSchema({"anyOf": [{"const": ALL}, one_or_many({"enum": list(LAYERS)})]}),
     ] = Field(ALL, description="layers that all of them have, or all: every layer of each")
 
-    def shapes(self) -> Iterator[Shape]:
+    def shapes(self) -> Iterator[NamedShape]:
         """The shapes, model by model.
 
         Raises:
@@ -111,14 +111,14 @@ class ModelLayers(Entry):
                     close = close_to(layer, sizes)
                     raise RooflinesError(f"layers[{index}]", problem, fix, close=close)
                 of = {"name": f"{model.name}-{layer}", "model": model.name, "layer": layer}
-                yield checked(Shape, {**of, **dict(zip("DF", sizes[layer], strict=True))})
+                yield checked(NamedShape, {**of, **dict(zip("DF", sizes[layer], strict=True))})
 
 
 def _shapes(value: object) -> object:
     """Shapes as a list, those of models written out."""
     if value is None:
         return None
-    shapes: dict[str, Shape] = {}
+    shapes: dict[str, NamedShape] = {}
     forms = listed(value)
     with Mistakes() as mistakes:
         for index, form in enumerate(forms if isinstance(forms, list) else ()):
@@ -137,9 +137,9 @@ def _shapes(value: object) -> object:
     return list(shapes.values())
 
 
-def _written_out(form: object, place: str) -> Iterator[Shape]:
+def _written_out(form: object, place: str) -> Iterator[NamedShape]:
     if not (isinstance(form, Mapping) and "models" in form):
-        yield checked(Shape, form)
+        yield checked(NamedShape, form)
         return
     for shape in checked(ModelLayers, form).shapes():
         shape._place = place  # noqa: SLF001, set once, here
@@ -148,11 +148,11 @@ def _written_out(form: object, place: str) -> Iterator[Shape]:
 
 SHAPES_SCHEMA: Any = {
     "anyOf": [
-        *one_or_many({"anyOf": [Shape.model_json_schema(), ModelLayers.model_json_schema()]})[
+        *one_or_many({"anyOf": [NamedShape.model_json_schema(), ModelLayers.model_json_schema()]})[
             "anyOf"
         ],
         {"type": "null"},
     ]
 }
-Shapes = Annotated[list[Shape] | None, BeforeValidator(_shapes), WithJsonSchema(SHAPES_SCHEMA)]
+Shapes = Annotated[list[NamedShape] | None, BeforeValidator(_shapes), WithJsonSchema(SHAPES_SCHEMA)]
 """Named points of a grid."""

@@ -94,7 +94,7 @@ README = Path(__file__).with_name("data-readme.md")
 """Ways to read the tables, which the package has beside them."""
 
 
-class Resource(NamedTuple):
+class DataResource(NamedTuple):
     """A table of the package.
 
     Attributes:
@@ -138,7 +138,7 @@ def package_files(
         _made("measured", "How far off timings are", measured_quantiles(), MEASURED),
     ]
     stored = [
-        Resource(name, title, path.read_bytes(), scan_parquet(path), _columns(name))
+        DataResource(name, title, path.read_bytes(), scan_parquet(path), _columns(name))
         for name, title in THRESHOLDS.items()
         if (path := tables.get(name))
     ]
@@ -170,11 +170,11 @@ def _chips(chips: Mapping[str, Chip]) -> pl.DataFrame:
     ).select(list(CHIPS))
 
 
-def _made(name: str, title: str, frame: pl.DataFrame, meanings: Meanings) -> Resource:
+def _made(name: str, title: str, frame: pl.DataFrame, meanings: Meanings) -> DataResource:
     """A table that the site makes, as Parquet."""
     written = io.BytesIO()
     frame.write_parquet(written, compression="zstd", row_group_size=ROWS_OF_GROUP)
-    return Resource(name, title, written.getvalue(), frame.lazy(), meanings)
+    return DataResource(name, title, written.getvalue(), frame.lazy(), meanings)
 
 
 def _layers() -> pl.DataFrame:
@@ -197,7 +197,7 @@ def _columns(file: str) -> Meanings:
 
 
 def _described(
-    resources: Sequence[Resource], formulas: bytes, site: Mapping[str, str]
+    resources: Sequence[DataResource], formulas: bytes, site: Mapping[str, str]
 ) -> dict[str, Any]:
     """The package as its specification has it."""
     return {
@@ -223,7 +223,7 @@ def _described(
     }
 
 
-def _resource(resource: Resource) -> dict[str, Any]:
+def _resource(resource: DataResource) -> dict[str, Any]:
     schema = resource.table.collect_schema()
     rows = int(resource.table.select(pl.len()).collect().item())
     return {

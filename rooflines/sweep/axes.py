@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rooflines.model.operation import Operation
     from rooflines.settings.schema import SweepConfig
-    from rooflines.settings.shapes import Shape
+    from rooflines.settings.shapes import NamedShape
     from rooflines.settings.sizes import Sizes
 
 MOST_PARTS = 100_000
@@ -183,7 +183,7 @@ def _root(dim: str, grid: Mapping[str, Sizes], op: Operation) -> str:
     return seen[-1]
 
 
-def _shape_columns(shapes: Sequence[Shape], op: Operation) -> dict[str, tuple[int, ...]]:
+def _shape_columns(shapes: Sequence[NamedShape], op: Operation) -> dict[str, tuple[int, ...]]:
     """The sizes that named shapes give to dimensions, as columns."""
     if not shapes:
         return {}
@@ -197,7 +197,7 @@ def _shape_columns(shapes: Sequence[Shape], op: Operation) -> dict[str, tuple[in
     return {dim: tuple(whole(shape.sizes[dim]) for shape in shapes) for dim in dims}
 
 
-def _check_shape(shape: Shape, dims: Sequence[str], op: Operation) -> None:
+def _check_shape(shape: NamedShape, dims: Sequence[str], op: Operation) -> None:
     """Refuse a shape with dimensions that the operation lacks, or other ones than the first."""
     with Mistakes() as mistakes:
         unknown = [key for key in shape.sizes if key not in op.dims]

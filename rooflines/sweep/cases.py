@@ -43,7 +43,7 @@ Axes = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class ChipPlace:
     """A chip with a memory level and a route: where something may run.
 
     Attributes:
@@ -158,7 +158,7 @@ class Case:
         place: Where it runs.
     """
 
-    place: Place
+    place: ChipPlace
 
     @property
     def chip(self) -> str:
@@ -357,11 +357,11 @@ class BaseSweep(ABC, Generic[BlockT, CaseT_co]):
         dumped: dict[str, Any] = self.config.model_dump()
         return dumped
 
-    def places(self, chip: str, memory: str) -> Iterator[Place]:
+    def places(self, chip: str, memory: str) -> Iterator[ChipPlace]:
         """The places of a chip and memory level, one for every route."""
         for wanted in self.config.network or (None,):
             network, links, missing = interconnects(self.chips[chip], wanted)
-            yield Place(self, chip, memory, network, links, missing, wanted)
+            yield ChipPlace(self, chip, memory, network, links, missing, wanted)
 
     @cached_property
     def supported(self) -> tuple[tuple[BlockT, ...], tuple[Skipped, ...]]:

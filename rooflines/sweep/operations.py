@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rooflines.fits.choice import CalibrationFit
     from rooflines.model.operation import Flops, Unit
     from rooflines.settings.schema import SweepConfig
-    from rooflines.sweep.cases import Axes, Place
+    from rooflines.sweep.cases import Axes, ChipPlace
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class OperationBlock(Block[OperationCase]):
     """The rows of one chip, memory level and route: a full product of axes."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ChipPlace:
         """Where they run."""
         return self.cases[0].place
 
@@ -458,7 +458,7 @@ class _Supported:
         self._unjoined: dict[object, dict[Variant, str]] = {}
         self._variants: dict[object, list[Variant]] = {}
 
-    def unjoined(self, place: Place) -> Mapping[Variant, str]:
+    def unjoined(self, place: ChipPlace) -> Mapping[Variant, str]:
         """The splits that a network does not support, and the reason for each."""
         key = place.network, place.links, place.missing
         if key not in self._unjoined:
@@ -466,7 +466,7 @@ class _Supported:
             self._unjoined[key] = {each: why for each, why in whys if why}
         return self._unjoined[key]
 
-    def variants(self, place: Place, missing: frozenset[str]) -> list[Variant]:
+    def variants(self, place: ChipPlace, missing: frozenset[str]) -> list[Variant]:
         """The variants that a network supports, without some dtype combinations."""
         key = missing, place.network, place.links, place.missing
         if key not in self._variants:
@@ -479,7 +479,7 @@ class _Supported:
         return self._variants[key]
 
 
-def _pairs_asked(places: Sequence[Place], pairs: Sequence[Variant]) -> int:
+def _pairs_asked(places: Sequence[ChipPlace], pairs: Sequence[Variant]) -> int:
     """Pairs of a route and a split that are asked of a chip [1].
 
     Of the routes that it lacks, only the first one has rows of one chip.

@@ -46,7 +46,7 @@ Unit = TypeVar("Unit")
 SweepT = TypeVar("SweepT", bound="BaseSweep[Any, Any]")
 
 
-class Table(ABC, Generic[SweepT]):
+class SweepTable(ABC, Generic[SweepT]):
     """A table of a sweep.
 
     Attributes:
@@ -152,7 +152,7 @@ def enums_of(
 # ------------------------------------------------------------ operations
 
 
-class OperationTable(Table[Sweep]):
+class OperationTable(SweepTable[Sweep]):
     """The rows of a sweep of one operation."""
 
     def groups(self) -> Sequence[Group]:
@@ -195,7 +195,7 @@ def block_groups(blocks: Sequence[Block[OperationCase]]) -> list[Group]:
 # ------------------------------------------------------------ models
 
 
-class StepTable(Table[ModelSweep]):
+class StepTable(SweepTable[ModelSweep]):
     """The rows of a sweep of models: steps, or requests."""
 
     def frame_of(self, group: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
@@ -222,7 +222,7 @@ class StepTable(Table[ModelSweep]):
         )
 
 
-class KernelTable(Table[ModelSweep]):
+class KernelTable(SweepTable[ModelSweep]):
     """The kernels of the rows of a sweep of models; slices are of rows of the sweep.
 
     Values are of one layer. A value of the sweep's row is the sum over its kernels of `count` times
@@ -253,7 +253,7 @@ class KernelTable(Table[ModelSweep]):
         return enums_of(key_columns(kernel_block(block).cases) for block in blocks)
 
 
-def table_of(sweep: Sweep | ModelSweep) -> Table[Any]:
+def table_of(sweep: Sweep | ModelSweep) -> SweepTable[Any]:
     """The table of the rows of a sweep."""
     return OperationTable(sweep) if isinstance(sweep, Sweep) else StepTable(sweep)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Phase, Shape
     from rooflines.models.split import Split
     from rooflines.settings.model_sweeps import ModelSweepConfig, Request
-    from rooflines.sweep.cases import Place
+    from rooflines.sweep.cases import ChipPlace
 
 
 ELEMENTS, NEAR = "#elements", "#near_elements"
@@ -310,7 +310,7 @@ def _not_split(sweep: ModelSweep, name: str, split: Split) -> Skipped | None:
     return None
 
 
-def _obstacles(sweep: ModelSweep, split: Split) -> list[tuple[Place, str, Skipped | None]]:
+def _obstacles(sweep: ModelSweep, split: Split) -> list[tuple[ChipPlace, str, Skipped | None]]:
     """Every place and dtypes, and why nothing runs there; None where it does."""
     joined, found = (split.axes, split.experts_axes), []
     alone = set()  # chips whose rows without a network are there
