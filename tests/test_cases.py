@@ -11,8 +11,7 @@ from serving_sweeps import model_sweep
 import rooflines
 from rooflines.model import resources
 from rooflines.model.resources import RESOURCES, Resource, memory_rate
-from rooflines.models.groups import work
-from rooflines.models.kernels import StepExtents
+from rooflines.models.groups import StepExtents, work
 from rooflines.sweep.cases import Case
 
 SWEEP = {

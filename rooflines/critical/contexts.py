@@ -25,7 +25,7 @@ from rooflines.critical.search import AT, first, first_in_rows
 from rooflines.model.columns import BEYOND, ENDLESS, FOUND, NEVER
 from rooflines.model.poly import WINDOWED, Poly, total
 from rooflines.model.resources import MATH, OTHERS, RESOURCES
-from rooflines.models.kernels import StepExtents
+from rooflines.models.groups import StepExtents
 from rooflines.models.reach import AttentionReach
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def saturated_contexts(cases: Sequence[StepCase], new_tokens: Sequence[int]) -> 
         columns = {}
         for reach in reaches:
             most = [list(AttentionReach(reach.tokens).extents(s, t).values()) for s, t in sizes]
-            for name, values in zip(reach.extents(1, 1), zip(*most, strict=True), strict=True):
+            for name, values in zip(reach.names, zip(*most, strict=True), strict=True):
                 columns[name] = pl.Series(map(float, values), dtype=pl.Float64)
         return rows.with_columns(**columns)
 

@@ -28,8 +28,8 @@ from rooflines.model.operation import MATRIX
 from rooflines.model.resources import MATH, RATES, RESOURCES
 from rooflines.model.step_columns import HEADS
 from rooflines.models.dtypes import step_dtypes
-from rooflines.models.groups import touched_experts
-from rooflines.models.kernels import StepExtents, token_share
+from rooflines.models.groups import StepExtents, touched_experts
+from rooflines.models.kernels import token_share
 from rooflines.models.shape import DECODE
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.rows import KernelTable, table_of

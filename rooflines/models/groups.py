@@ -2,7 +2,7 @@
 
 Tensors that are made and used up inside a group cost no memory traffic. Softmax, norms, rotary
 embeddings and biases are not counted as work. A cost is a sum of products of extents, as in
-`rooflines.model.costs`; its variables are those of `Group.extents`.
+`rooflines.model.costs`; its variables are those of `StepExtents`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.basics.numbers import whole
 from rooflines.model.costs import evaluate
+from rooflines.model.poly import TOUCHED, WINDOWED
 from rooflines.models.reach import TO_ALL, AttentionReach
 from rooflines.models.shape import DECODE, Gqa, Matrix, check_phase
 
@@ -51,7 +52,6 @@ Terms = dict[tuple[str, ...], Fraction]
 ONCE: tuple[str, ...] = ()
 SEQUENCES = ("B",)
 TOKENS = ("B", "T")
-TOUCHED = ("touched",)
 
 MATMULS = ("column", "row", "whole")
 """The layouts of groups with weights that are one matmul."""
@@ -109,7 +109,6 @@ class Group:
         cache: Elements of the cache that are read or written [1].
         reads: Elements of activations read from memory [1].
         writes: Elements of activations written to memory [1].
-        reach: How far its tokens attend.
         moe: The experts, for their number and those per token; None without experts.
         layout: How the chips of a tensor-parallel group share it.
         heads: Parts that its cache can be split into by heads [1].
@@ -125,7 +124,6 @@ class Group:
     cache: Terms = field(default_factory=dict)
     reads: Terms = field(default_factory=dict)
     writes: Terms = field(default_factory=dict)
-    reach: AttentionReach = TO_ALL
     moe: Moe | None = None
     layout: Layout = "whole"
     heads: int = 1
@@ -140,24 +138,6 @@ class Group:
         (elements,) = self.reads.values()
         return elements
 
-    def extents(self, step: Step) -> dict[str, int | Fraction]:
-        """The variables of the costs.
-
-        Returns:
-            `B` sequences and `T` new tokens of each; `pairs` of tokens and `entries` of the cache
-            moved, of one sequence; `touched` experts, for groups with experts.
-        """
-        values: dict[str, int | Fraction] = {
-            "B": step.B,
-            "T": step.T,
-            "pairs": self.reach.pairs(step.S, step.T),
-            "entries": self.reach.entries(step.S, step.T),
-        }
-        if self.moe is not None:
-            tokens = step.B * step.T
-            values["touched"] = touched_experts(self.moe.E, self.moe.k, tokens, step.routing)
-        return values
-
     def of(self, cost: str, step: Step) -> Fraction:
         """A cost of the group in one layer, exact.
 
@@ -166,7 +146,34 @@ class Group:
             step: The sizes.
         """
         terms: Terms = getattr(self, cost)
-        return evaluate(terms, self.extents(step))
+        return evaluate(terms, StepExtents(step))
+
+
+class StepExtents(dict[str, int | Fraction]):
+    """The extents of a step by name, computed when first asked for."""
+
+    def __init__(self, step: Step) -> None:
+        super().__init__({"B": step.B, "T": step.T})
+        self._step = step
+
+    def __missing__(self, name: str) -> int | Fraction:
+        """An extent that depends on sizes."""
+        kind, _, of = name.partition(":")
+        step, value = self._step, Fraction(0)
+        if kind == TOUCHED:
+            experts, per_token, share = of.split(",")
+            tokens = step.B * step.T * Fraction(share)
+            value = touched_experts(int(experts), int(per_token), tokens, step.routing)
+        elif kind in WINDOWED:
+            value = Fraction(AttentionReach.named(of).extents(step.S, step.T)[name])
+        else:
+            sizes, _, span = name.partition("/")
+            elements = 1
+            for size in sizes.split("*"):
+                elements *= getattr(step, size)
+            value = Fraction(-(-elements // int(span)))
+        self[name] = value
+        return value
 
 
 @lru_cache(maxsize=2**14)
@@ -297,14 +304,14 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
             yield from _indexer(shape.sparse, shape)
         flops, reads, writes = attention.core(phase)
         for each in spans:
+            pairs, entries = each.reach.names
             yield Group(
                 _attention_name(each.reach),
                 each.layers,
-                flops={("B", "pairs"): Fraction(flops)},
-                cache={("B", "entries"): Fraction(attention.cache_elements)},
+                flops={("B", pairs): Fraction(flops)},
+                cache={("B", entries): Fraction(attention.cache_elements)},
                 reads={TOKENS: Fraction(reads)},
                 writes={TOKENS: Fraction(writes)},
-                reach=each.reach,
                 layout="heads",
                 heads=attention.cache_heads,
                 attends=phase if isinstance(attention, Gqa) else None,
@@ -326,11 +333,12 @@ def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
     for matrix in sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None)):
         yield _linear(matrix, sparse.indexed)
     flops, reads, writes = sparse.core()
+    pairs, entries = TO_ALL.names
     yield Group(
         "indexer",
         sparse.indexed,
-        flops={("B", "pairs"): Fraction(flops)},
-        cache={("B", "entries"): Fraction(sparse.dim)},
+        flops={("B", pairs): Fraction(flops)},
+        cache={("B", entries): Fraction(sparse.dim)},
         reads={TOKENS: Fraction(reads)},
         writes={TOKENS: Fraction(writes)},
         layout="heads",
@@ -377,7 +385,7 @@ def _experts(shape: Shape) -> Iterator[Group]:
         "experts",
         layers,
         "experts",
-        weights={TOUCHED: expert},
+        weights={(f"{TOUCHED}:{moe.E},{moe.k},1",): expert},
         flops={TOKENS: 2 * moe.k * expert},
         reads={TOKENS: routed},
         writes={TOKENS: routed},

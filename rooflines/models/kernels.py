@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route
-from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, Poly, constant, total
+from rooflines.model.poly import TOUCHED, ZERO, Poly, constant, total
 from rooflines.models.cache import BY_BATCH, shares_of
 from rooflines.models.groups import (
     MATMULS,
@@ -24,14 +24,13 @@ from rooflines.models.groups import (
     reached,
     touched_experts,
 )
-from rooflines.models.reach import AttentionReach
 from rooflines.models.shape import PREFILL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rooflines.model.network import Link
-    from rooflines.models.groups import Group, Step, Terms
+    from rooflines.models.groups import Group, Terms
     from rooflines.models.shape import Layout, Phase, Shape
     from rooflines.models.split import Split
 
@@ -151,12 +150,8 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     tokens = Fraction(1) if over_all else Fraction(1, split.dp)
 
     def extent(name: str) -> str:
-        """The extent with the reach, or the experts, that it depends on."""
-        if name in WINDOWED:
-            return f"{name}:{group.reach.name}"
-        if name == TOUCHED and group.moe is not None:
-            return f"{TOUCHED}:{group.moe.E},{group.moe.k},{tokens}"
-        return name
+        """The extent, of experts that the tokens of a replica touch."""
+        return f"{name.rpartition(',')[0]},{tokens}" if name.startswith(TOUCHED) else name
 
     def amount(terms: Terms, factor: Fraction) -> Poly:
         found = {tuple(map(extent, product)): per * factor for product, per in terms.items()}
@@ -237,30 +232,3 @@ def _transfers(
     with_experts = group.name == "shared" and split.parts == 1  # one sum for both
     if summed is not None and not with_experts:
         yield transfer(summed, outputs)
-
-
-class StepExtents(dict[str, int | Fraction]):
-    """The extents of a step by name, computed when first asked for."""
-
-    def __init__(self, step: Step) -> None:
-        super().__init__({"B": step.B, "T": step.T})
-        self._step = step
-
-    def __missing__(self, name: str) -> int | Fraction:
-        """An extent that depends on sizes."""
-        kind, _, of = name.partition(":")
-        step, value = self._step, Fraction(0)
-        if kind == TOUCHED:
-            experts, per_token, share = of.split(",")
-            tokens = step.B * step.T * Fraction(share)
-            value = touched_experts(int(experts), int(per_token), tokens)
-        elif kind in WINDOWED:
-            value = Fraction(AttentionReach.named(of).extents(step.S, step.T)[name])
-        else:
-            sizes, _, span = name.partition("/")
-            elements = 1
-            for size in sizes.split("*"):
-                elements *= getattr(step, size)
-            value = Fraction(-(-elements // int(span)))
-        self[name] = value
-        return value

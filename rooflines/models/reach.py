@@ -45,6 +45,11 @@ class AttentionReach(NamedTuple):
         """Its name in extents: `4096`, `chunk-8192`; empty for all tokens."""
         return f"{CHUNK if self.chunked else ''}{self.tokens or ''}"
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """Its extents: pairs of tokens, and entries that are moved."""
+        return f"pairs:{self.name}", f"entries:{self.name}"
+
     @classmethod
     def named(cls, name: str) -> AttentionReach:
         """The reach of a name."""
@@ -99,16 +104,14 @@ class AttentionReach(NamedTuple):
         return _triangle(short) + (last - short) * self.tokens
 
     def extents(self, context: int, new: int) -> dict[str, int]:
-        """The extents of a step by name, as in `model.poly`: `pairs:<name>`, `entries:<name>` [1].
+        """The extents of a step by name [1].
 
         Args:
             context: S [1].
             new: T [1].
         """
-        return {
-            f"pairs:{self.name}": self.pairs(context, new),
-            f"entries:{self.name}": self.entries(context, new),
-        }
+        values = self.pairs(context, new), self.entries(context, new)
+        return dict(zip(self.names, values, strict=True))
 
     def lines(self, first: int, last: int) -> Iterator[EntryLine]:
         """The entries that decode steps of one token move, as lines in S.

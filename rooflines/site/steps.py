@@ -213,7 +213,7 @@ def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
         turns = [least, size, size + least]
         if reach.chunked:
             turns = [least, least + size - least % size]
-        for name in reach.extents(1, 1):
+        for name in reach.names:
 
             def of(context: int, reach: AttentionReach = reach, name: str = name) -> Fraction:
                 """A number of pairs or entries at a context."""

@@ -19,7 +19,7 @@ import polars as pl
 from rooflines.model.poly import WINDOWED, Poly
 from rooflines.model.resources import MEMORY
 from rooflines.model.times import Time
-from rooflines.models.kernels import StepExtents
+from rooflines.models.groups import StepExtents
 from rooflines.models.reach import AttentionReach
 from rooflines.sweep.sheet import CASE, Value, quotient
 from rooflines.sweep.step_rows import StepSheet

@@ -16,8 +16,8 @@ from rooflines.model.kernel import NETWORK_BYTES
 from rooflines.model.operation import MATRIX
 from rooflines.model.step_columns import layer_columns, step_columns
 from rooflines.models.cache import cache_elements
-from rooflines.models.groups import Step
-from rooflines.models.kernels import Sharing, StepExtents, StepKernels
+from rooflines.models.groups import Step, StepExtents
+from rooflines.models.kernels import Sharing, StepKernels
 from rooflines.models.shape import PREFILL
 from rooflines.sweep.axes import Axis, check_length
 from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, chosen
@@ -356,7 +356,7 @@ def step_axis(
     }
     for reach in shape.reaches:
         rows = [reach.extents(s, t) for t, s in sizes]
-        columns |= {name: [row[name] for row in rows] for name in reach.extents(1, 1)}
+        columns |= {name: [row[name] for row in rows] for name in reach.names}
     return Axis({**columns, **_held(shape, [s for _, s in sizes])})
 
 
@@ -385,7 +385,7 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
     }
     for reach in shape.reaches:
         means = [mean_entries(each, reach) for each in requests]
-        columns |= dict.fromkeys(reach.extents(1, 1), means)
+        columns |= dict.fromkeys(reach.names, means)
     return Axis({**columns, **_held(shape, [each.input + each.output for each in requests])})
 
 

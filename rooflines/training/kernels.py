@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route
-from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, Poly, constant, total
+from rooflines.model.poly import TOUCHED, ZERO, Poly, constant, total
 from rooflines.models.groups import TOKENS, UNIFORM, groups_of, reached
 from rooflines.models.shape import PREFILL, Gqa
 from rooflines.training.memory import (
@@ -203,9 +203,7 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[Counted]:
     tensors = saved_tensors(setting.shape, plan, setting.sizes["activations"])
     saved = tensors[name].elements(plan.recompute, again=not head)
     held, moved = setting.activations(saved), setting.activations(sum(_moved(setting.shape, group)))
-    flops = Poly(
-        {_named(group, product): per * setting.share for product, per in group.flops.items()}
-    )
+    flops = Poly({product: per * setting.share for product, per in group.flops.items()})
     weights, gradients, gathered = _weights(setting, group)
     gather = _gathers(setting, gathered, experts=routed)
     layers = _between_layers(setting, group, name)
@@ -225,11 +223,6 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[Counted]:
     sent = layers.inputs + _scatters(setting, gradients, experts=routed)
     memory = total((held, gradients * 2))
     yield Counted(kernel(sent, memory, handed), gradients=gradients)
-
-
-def _named(group: Group, product: tuple[str, ...]) -> tuple[str, ...]:
-    """A product of extents with the reach that they depend on."""
-    return tuple(f"{each}:{group.reach.name}" if each in WINDOWED else each for each in product)
 
 
 def _moved(shape: Shape, group: Group) -> tuple[int, int]:

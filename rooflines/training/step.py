@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.model.resources import MATH, MEMORY, in_turn, nominal
-from rooflines.models.groups import Step
-from rooflines.models.kernels import StepExtents
+from rooflines.models.groups import Step, StepExtents
 from rooflines.training.kernels import micro_batch_kernels, once_kernels
 from rooflines.training.memory import (
     in_flight,

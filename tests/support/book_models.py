@@ -15,7 +15,7 @@ from functools import cache
 from rooflines.basics.numbers import exact
 from rooflines.model.times import Seconds
 from rooflines.models import Model, Step, load, work
-from rooflines.models.kernels import StepExtents
+from rooflines.models.groups import StepExtents
 from rooflines.models.resolve import models_of
 from rooflines.sweep.one_chip import case_on
 from rooflines.sweep.steps import StepCase as Case
