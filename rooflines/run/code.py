@@ -18,44 +18,26 @@ ROOT = Path(__file__).parents[1]
 IMPORT = re.compile(rb"^\s*(?:from|import) rooflines\.(\w+)(?:\.(\w+))?", re.MULTILINE)
 """An import of a sub-package or top module, and of a module in it."""
 
-OWN = "run"
-"""The sub-package of jobs: of it, a job depends on modules one by one."""
-
 
 @cache
 def code_digest(job: str, *, but: str = "") -> str:
     """A digest of the code behind an output.
 
-    That is the module of its job, and the sub-packages that this imports, directly or not.
+    That is the sub-package of its job, or its module in `run`, and what this imports, directly or
+    not.
 
     Args:
         job: The function that makes the output, such as `run.jobs.write_part`.
         but: A folder of the package that is left out.
     """
-    package, *_ = job.split(".")
-    modules = _modules(job.split(".")[1]) if package == OWN else frozenset[Path]()
-    names = {package} if package != OWN else set[str]()
-    names |= {name for module in modules for name, _ in _imports(module) if name != OWN}
-    files = {file for name in names for found in closure(name) for file in files_of(found)}
-    left_out = {file for file in files if but and file.is_relative_to(ROOT / but)}
-    return _digest_of({*modules, *files} - left_out)
+    package, module, *_ = job.split(".")
+    files = {file for name in closure(_name(package, module)) for file in files_of(name)}
+    return _digest_of({file for file in files if not (but and file.is_relative_to(ROOT / but))})
 
 
-def _modules(name: str) -> frozenset[Path]:
-    """A module of jobs, and those of its sub-package that it imports."""
-    found, waiting = set[Path](), {ROOT / OWN / f"{name}.py"}
-    while waiting:
-        module = waiting.pop()
-        found.add(module)
-        waiting |= {
-            ROOT / OWN / f"{other}.py" for package, other in _imports(module) if package == OWN
-        } - found
-    return frozenset(found)
-
-
-def _imports(file: Path) -> set[tuple[str, str]]:
-    """The sub-packages or top modules that a file imports, each with the module in it."""
-    return {(name.decode(), module.decode()) for name, module in IMPORT.findall(content(file))}
+def _name(package: str, module: str) -> str:
+    """What a digest has as a whole: a module of jobs, else the sub-package."""
+    return f"run.{module}" if package == "run" else package
 
 
 def file_digest(names: Iterable[str]) -> str:
@@ -72,27 +54,28 @@ def _digest_of(files: set[Path]) -> str:
 
 
 @cache
-def closure(package: str) -> frozenset[str]:
-    """A sub-package and those that it imports, directly or not."""
-    found, waiting = set[str](), {package}
+def closure(name: str) -> frozenset[str]:
+    """A sub-package, top module or module of jobs, and those that it imports, directly or not."""
+    found, waiting = set[str](), {name}
     while waiting:
-        name = waiting.pop()
-        found.add(name)
-        waiting |= imported(name) - found
+        each = waiting.pop()
+        found.add(each)
+        waiting |= imported(each) - found
     return frozenset(found)
 
 
 @cache
-def imported(package: str) -> frozenset[str]:
-    """The sub-packages and top modules that a sub-package imports."""
-    files = (file for file in files_of(package) if file.suffix == ".py")
-    return frozenset(name for file in files for name, _ in _imports(file))
+def imported(name: str) -> frozenset[str]:
+    """The sub-packages, top modules and modules of jobs that one of them imports."""
+    files = (file for file in files_of(name) if file.suffix == ".py")
+    found = (each for file in files for each in IMPORT.findall(content(file)))
+    return frozenset(_name(package.decode(), module.decode()) for package, module in found)
 
 
 @cache
-def files_of(package: str) -> tuple[Path, ...]:
-    """The files of a sub-package, or of a top module: code, templates, scripts and styles."""
-    folder = ROOT / package
+def files_of(name: str) -> tuple[Path, ...]:
+    """The files of a sub-package or module: code, templates, scripts and styles."""
+    folder = ROOT.joinpath(*name.split("."))
     if not folder.is_dir():
         return (folder.with_suffix(".py"),)
     return tuple(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")

@@ -13,7 +13,6 @@ import time
 import uuid
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.results.records import RUN
@@ -73,29 +72,6 @@ def run_lock(folder: Path) -> RunLock:
     return RunLock(folder)
 
 
-class ActiveRun(NamedTuple):
-    """A run: its process and process group, its machine, and when it began, in local time."""
-
-    pid: int
-    group: int
-    host: str
-    since: str
-
-    @property
-    def stop(self) -> str:
-        """The shell command that ends it; a suspended run ends only after all its jobs continue."""
-        return f"kill -CONT -{self.group}; kill {self.pid}"
-
-
-def _active_run() -> ActiveRun | None:
-    """The last run that acquired the lock; None where its file cannot be read."""
-    try:
-        _, pid, group, host, since = (STATE / "run").read_text(encoding="utf-8").split()
-        return ActiveRun(int(pid), int(group), host, since)
-    except (OSError, ValueError):
-        return None
-
-
 def acquire(results: Path, *, shared: bool) -> bool:
     """Acquire the lock of the folder that Snakemake works in, and give jobs the id of this run.
 
@@ -124,13 +100,13 @@ def acquire(results: Path, *, shared: bool) -> bool:
         file.unlink(missing_ok=True)
     if shared:
         lock.share()
-    elif not lock.exclusive and (run := _active_run()):
-        problem = f"is in use by another run, since {run.since}"
-        stop = f"`{run.stop}` on {run.host}, also where it is suspended"
-        fix = f"wait for it, or stop it ({stop}), or use another folder (--directory)"
+    elif not lock.exclusive:
+        _, _, active = run_file.read_text(encoding="utf-8", errors="replace").partition(" ")
+        problem = f"is in use by another run ({active.strip()})"
+        fix = "wait for it, or stop that process, or use another folder (--directory)"
         raise RooflinesError("", problem, fix, file=str(Path.cwd()))
     since = time.strftime("%Y-%m-%dT%H:%M:%S")
-    line = f"{RUN_ID} {os.getpid()} {os.getpgrp()} {socket.gethostname()} {since}\n"
+    line = f"{RUN_ID} process {os.getpid()} on {socket.gethostname()}, since {since}\n"
     run_file.write_text(line, encoding="utf-8")
     os.environ[RUN] = f"{run_file}:{RUN_ID}"
     return stale
