@@ -15,6 +15,7 @@ from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
 from rooflines.results.folders import LAYERS, MODELS, TABLES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
+from rooflines.run.kept import Kept, keep, of_chips
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import KernelTable, OperationTable, StepTable, SweepTable, skipped_frame
 
@@ -45,25 +46,70 @@ KINDS: Mapping[str, tuple[Callable[[Any], SweepTable[Any]], Iterable[str]]] = {
 }
 """The rows of a sweep by the folder of their table, and their columns of text."""
 
+BLOCK = ("model", "phase", "split", "chip", "group")
+"""Columns whose values name consecutive rows of a sweep of whole models."""
+
 
 @recorded
-def write_part(spec: str, path: str | Path) -> None:
-    """Write one part of a table.
+def write_part(spec: str, path: str | Path, state: str | Path = "") -> None:
+    """Write one part of a table; of whole models, rows of chips that have not changed are kept.
 
     Args:
         spec: What it depends on, from `Output.spec`.
         path: The Parquet file to write.
+        state: The folder for the state of runs; empty: nothing is kept.
     """
     recipe = json.loads(spec)
     (table_of, texts), first = KINDS[recipe["folder"]], recipe["row"]
     table = table_of(sweep_of(recipe))
     names = [column.name for column in table.stored]
-    rows = table.frame(recipe["start"], recipe["stop"], names, enums=True)
-    metadata = about([recipe], table.stored, rows=[first, first + recipe["rows"]])
+    # A part with several chips is small; of a part with one chip, there is nothing to keep.
+    state = state if len(recipe["config"]["chips"]) > 1 else ""
+    rows = _with_kept(recipe, table_of, names, Kept.read(path, state, recipe["code"]))
+    if rows is None:
+        rows = table.frame(recipe["start"], recipe["stop"], names, enums=True)
+    place = {"rows": [first, first + recipe["rows"]], "code": recipe["code"]}
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         wide = recipe["folder"] != TABLES
+        metadata = about([recipe], table.stored, **place)
         write_parquet(rows, path, metadata, texts, recipe["config"]["compression"], wide=wide)
+    keep(path, state)
+
+
+def _with_kept(
+    recipe: JSON, table_of: Callable[[Any], SweepTable[Any]], names: Sequence[str], before: Kept
+) -> pl.LazyFrame | None:
+    """The rows of a part, made for chips that have changed, in the places of their old ones.
+
+    Args:
+        recipe: The recipe of the part.
+        table_of: The rows of a sweep.
+        names: The columns.
+        before: The part of the run before.
+
+    Returns:
+        None where all rows have to be made.
+    """
+    chips, _ = before.of(recipe)
+    if not 0 < len(chips) < len(recipe["config"]["chips"]):
+        return None
+    print(f"made for {', '.join(chips)}")
+    old = before.frames[recipe["sweep"]].with_row_index("place")
+    stale = old.filter(pl.col("chip").cast(pl.String).is_in(chips))
+    keys = [pl.col(name).cast(pl.String) for name in BLOCK if name in names]
+    blocks = stale.select(keys).unique()
+    made = table_of(sweep_of(of_chips(recipe, chips))).frame(columns=names).collect()
+    made = made.join(blocks, on=keys, how="semi", nulls_equal=True, maintain_order="left")
+    if not made.select(keys).equals(stale.select(keys)):
+        return None  # other rows than before are supported, or the part ends between rows of one
+    same = old.join(stale, on="place", how="anti")
+    return (
+        pl.concat([same, made.with_columns(stale["place"])], how="diagonal_relaxed")
+        .sort("place")
+        .select(names)
+        .lazy()
+    )
 
 
 @recorded

@@ -15,7 +15,7 @@ rule model_table:
     params:
         spec=plan.spec_of("models/{sweep}/part-{part}.parquet"),
     run:
-        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
+        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table, STATE)
 
 
 rule layer_table:
@@ -30,7 +30,7 @@ rule layer_table:
     params:
         spec=plan.spec_of("layers/{sweep}/part-{part}.parquet"),
     run:
-        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
+        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table, STATE)
 
 
 rule model_thresholds:

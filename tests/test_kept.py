@@ -1,4 +1,4 @@
-"""Thresholds of chips that have not changed are kept; the file is that of a run from nothing."""
+"""Rows of chips that have not changed are kept; a file is that of a run from nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from polars.testing import assert_frame_equal
 
 import rooflines
 from rooflines.results.tables import metadata_of
+from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
 
@@ -113,3 +114,24 @@ def test_only_the_edited_chip_is_solved_for_and_nothing_damaged_is_kept(damage, 
     write_thresholds(spec, path, tmp_path / "state")
     assert capsys.readouterr().out == ""
     assert_frame_equal(pl.read_parquet(path), rooflines.thresholds(rooflines.load_config(CONFIG)))
+
+
+@pytest.mark.parametrize("rows_per_part", [1000, 40])
+@pytest.mark.parametrize("edit", [with_chip, with_fewer, with_more, with_size])
+def test_after_an_edit_parts_of_models_are_those_of_a_run_from_nothing(
+    edit, rows_per_part, tmp_path, capsys
+):
+    first = copy.deepcopy(CONFIG)
+    first["model-sweeps"]["serve"]["rows_per_part"] = rows_per_part
+    changed = copy.deepcopy(first)
+    edit(changed)
+    state = tmp_path / "state"
+    for config in (first, changed):
+        capsys.readouterr()
+        for part in plan(rooflines.load_config(config)).parts_in("models", "layers"):
+            write_part(part.spec, tmp_path / part.path, state)
+            write_part(part.spec, tmp_path / "alone.parquet")
+            assert_frame_equal(
+                pl.read_parquet(tmp_path / part.path), pl.read_parquet(tmp_path / "alone.parquet")
+            )
+    assert ("made for own\n" in capsys.readouterr().out) == (edit is with_chip)

@@ -1,0 +1,132 @@
+"""Rows of an earlier run: those of chips that have not changed are kept.
+
+A copy of the file stays in the state of runs; its metadata have the recipes that it is of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.files import read_parquet
+from rooflines.model.columns import Column
+from rooflines.results.records import digest_of
+from rooflines.results.tables import metadata_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.basics.yaml_file import JSON
+
+
+class Kept(NamedTuple):
+    """The rows of a file of an earlier run.
+
+    Attributes:
+        recipes: What they are of, by sweep.
+        columns: Their columns.
+        frames: The rows by sweep.
+    """
+
+    recipes: Mapping[str, JSON]
+    columns: tuple[Column, ...]
+    frames: Mapping[str, pl.DataFrame]
+
+    @classmethod
+    def read(cls, path: str | Path, state: str | Path, code: str | None) -> Kept:
+        """Those of a file, as this code wrote it; none where the copy is missing or damaged.
+
+        Args:
+            path: The file.
+            state: The folder for the state of runs; empty: nothing is kept.
+            code: The digest of the code.
+        """
+        path = _copy_of(path, state)
+        with suppress(OSError, RooflinesError, KeyError):
+            if state and _digest_file(path).read_text(encoding="utf-8") == digest_of(path):
+                made_from = metadata_of(path)
+                if made_from["code"] == code:
+                    recipes = {recipe["sweep"]: recipe for recipe in made_from["made_from"]}
+                    columns = tuple(Column(**column) for column in made_from["columns"])
+                    return cls(recipes, columns, _by_sweep(read_parquet(path), recipes))
+        return cls({}, (), {})
+
+    def columns_of(self, recipes: Sequence[JSON]) -> tuple[Column, ...]:
+        """The columns of sweeps that differ from these in their chips alone; else none."""
+        ours = [_without_chips(recipe) for recipe in self.recipes.values()]
+        return self.columns if ours == [_without_chips(recipe) for recipe in recipes] else ()
+
+    def of(self, recipe: JSON) -> tuple[list[str], pl.DataFrame]:
+        """The chips of a sweep whose rows have to be made, and the rows of the others."""
+        chips, old = list(recipe["config"]["chips"]), self.recipes.get(recipe["sweep"])
+        if old is None or _without_chips(recipe) != _without_chips(old):
+            return chips, pl.DataFrame()
+        new = [chip for chip in chips if recipe["chips"][chip] != old["chips"].get(chip)]
+        rows = self.frames.get(recipe["sweep"], pl.DataFrame())
+        if new or len(chips) < len(old["chips"]):
+            same = [chip for chip in chips if chip not in new]
+            rows = rows.filter(pl.col("chip").cast(pl.String).is_in(same)) if rows.height else rows
+        return new, rows
+
+
+def _by_sweep(frame: pl.DataFrame, recipes: Mapping[str, JSON]) -> dict[str, pl.DataFrame]:
+    """The rows of each sweep, which follow one another; a part of a table is of one sweep."""
+    if "sweep" not in frame.columns:
+        return dict.fromkeys(recipes, frame)
+    runs = frame.select(pl.col("sweep").rle()).unnest("sweep")
+    found, start = dict[str, pl.DataFrame](), 0
+    for length, sweep in runs.iter_rows():
+        found[sweep] = frame.slice(start, length)
+        start += length
+    return found
+
+
+def _without_chips(recipe: JSON) -> JSON:
+    """A recipe without its chips."""
+    rest = {key: value for key, value in recipe.items() if key != "chips"}
+    return {**rest, "config": {**recipe["config"], "chips": None}}
+
+
+def of_chips(recipe: JSON, chips: Sequence[str]) -> JSON:
+    """The recipe of some chips of a sweep."""
+    config = {**recipe["config"], "chips": chips, "on_unsupported": "skip"}
+    return {**recipe, "config": config, "chips": {chip: recipe["chips"][chip] for chip in chips}}
+
+
+def keep(path: str | Path, state: str | Path) -> None:
+    """Keep a copy of a file for the next run, as a second name where that is possible.
+
+    Args:
+        path: The file.
+        state: The folder for the state of runs; empty: nothing is kept.
+    """
+    if not state:
+        return
+    kept = _copy_of(path, state)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    new = kept.with_name(f"{kept.name}.new")
+    new.unlink(missing_ok=True)
+    _digest_file(kept).unlink(missing_ok=True)
+    try:
+        os.link(path, new)
+    except OSError:
+        shutil.copyfile(path, new)
+    new.replace(kept)
+    _digest_file(kept).write_text(digest_of(kept), encoding="utf-8")
+
+
+def _copy_of(path: str | Path, state: str | Path) -> Path:
+    """The place of the copy of a file."""
+    place = hashlib.sha256(str(Path(path).absolute()).encode()).hexdigest()[:16]
+    return Path(state) / "kept" / f"{place}.parquet"
+
+
+def _digest_file(kept: Path) -> Path:
+    return kept.with_suffix(".sha256")
