@@ -203,7 +203,44 @@ REQUEST_METRICS = (
 )
 """Metrics of requests only."""
 
-REQUEST_COLUMNS = (*REQUEST, *REQUEST_METRICS)
+NO_POOL = "no chip of the pool computes in these dtypes"
+
+POOL_METRICS = (
+    Column(
+        "ttft_pool_s",
+        "s",
+        "time of a prompt on a server that prefills, one a replica, kernel after kernel",
+        null=NO_POOL,
+    ),
+    Column(
+        "prefill_servers",
+        "1",
+        "servers that prefill for each that decodes: prompts of one are answers of the other",
+        null=NO_POOL,
+    ),
+    Column(
+        "tokens_per_s_per_chip_pools",
+        "1/s",
+        "output tokens per second and chip of both pools, from t_ops_s",
+        null=NO_POOL,
+    ),
+    Column(
+        "usd_per_mtok_input",
+        "USD",
+        "price of the servers that prefill, per million tokens of prompts",
+        null=f"{NO_POOL}, or no price is known",
+    ),
+    Column("handover_bytes", "byte", "caches of a prompt that change chips", null=NO_POOL),
+    Column(
+        "handover_s",
+        "s",
+        "their time over the interconnect around the first; it overlaps and is in no other time",
+        null=f"{NO_POOL}, or a chip has no interconnect",
+    ),
+)
+"""Metrics of requests with `pools:`."""
+
+REQUEST_COLUMNS = (*REQUEST, *REQUEST_METRICS, *POOL_METRICS)
 """Columns of requests only."""
 
 LAYERS = (
@@ -222,18 +259,21 @@ def _sizes(*, new_tokens: bool, requests: bool) -> tuple[Column, ...]:
     )
 
 
-def step_columns(*, new_tokens: bool = False, requests: bool = False) -> tuple[Column, ...]:
+def step_columns(
+    *, new_tokens: bool = False, requests: bool = False, pools: bool = False
+) -> tuple[Column, ...]:
     """The columns of a table of steps, in order.
 
     Args:
         new_tokens: Whether the grid has T.
         requests: Whether rows are requests.
+        pools: Whether these are prefilled by servers of their own.
     """
     sizes = _sizes(new_tokens=new_tokens, requests=requests)
     if not requests:
         return (*STEP_KEYS, *sizes, *STEP_METRICS)
     metrics = (_of_request(column) for column in STEP_METRICS)
-    return (*STEP_KEYS, *sizes, *REQUEST_METRICS, *metrics)
+    return (*STEP_KEYS, *sizes, *REQUEST_METRICS, *(POOL_METRICS if pools else ()), *metrics)
 
 
 def _of_request(column: Column) -> Column:

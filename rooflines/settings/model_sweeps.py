@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from rooflines.basics.errors import Mistakes, RooflinesError, quote
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.catalogue.forms import Count, Entry, NotNegative, Positive, Text
+from rooflines.catalogue.forms import Count, Entry, Name, NotNegative, Positive, Text
 from rooflines.model.step_columns import KERNEL_METRICS, STEP_CORE, STEP_METRICS
 from rooflines.models.cache import CACHE_SPLITS
 from rooflines.models.dtypes import StepDtypes, step_dtypes
@@ -51,6 +51,28 @@ class Prices(Entry):
 
     provider: Text | None = Field(None, description="who sells it")
     kind: Text | None = Field(None, description="words of what is sold, such as on demand")
+
+
+class ServerPool(Entry):
+    """Servers of one kind: a chip, and how it shares a model."""
+
+    chip: Name = Field(description="the chip")
+    split: Split = Field(
+        default_factory=lambda: Split.model_validate({}),
+        description="how chips share the model: {tp: , dp: , ep: }",
+    )
+    network: list[Name] | None = Field(
+        None, description="the interconnect, or two: [inner, outer]; null: the chip's first"
+    )
+
+
+class Pools(Entry):
+    """Prefill and decode on chips of their own."""
+
+    prefill: ServerPool = Field(description="what computes prompts")
+    decode: ServerPool | None = Field(
+        None, description="what computes answers; null: every chip and split of the sweep"
+    )
 
 
 class Draft(Entry):
@@ -136,6 +158,13 @@ class ModelSweepConfig(Entry):
     requests: Annotated[list[Request] | None, Listed()] = Field(
         None, description="instead of S: {input: , output: } tokens of requests"
     )
+    pools: Pools | None = Field(
+        None,
+        description=(
+            "of requests: prompts are computed by servers of their own; rows then have how many of "
+            "them a server that decodes needs, and what hands caches over"
+        ),
+    )
     draft: Draft | None = Field(
         None,
         description=(
@@ -208,3 +237,18 @@ class ModelSweepConfig(Entry):
     )
     rows_per_part: RowsPerPart = 5_000_000
     compression: Compression = "lz4"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _decode_pool(cls, value: object) -> object:
+        """A pool that decodes stands for the chips, splits and network of the sweep."""
+        if not isinstance(value, Mapping) or not isinstance(pools := value.get("pools"), Mapping):
+            return value
+        if not isinstance(decode := pools.get("decode"), Mapping):
+            return value
+        own = {"chips": "chip", "splits": "split", "network": "network"}
+        if beside := [key for key in own if value.get(key) is not None]:
+            problem = "is given beside a pool that decodes"
+            raise RooflinesError(beside[0], problem, "leave out one of them")
+        listed = {key: [decode[of]] for key, of in own.items() if decode.get(of) is not None}
+        return {**value, **listed, "pools": {**pools, "decode": None}}

@@ -206,6 +206,8 @@ def check_step_sizes(sweep: ModelSweep) -> None:
         raise RooflinesError(
             "phase", "lists prefill, but a request has both phases", "leave it out, or requests"
         )
+    if sweep.config.pools is not None:
+        _check_pool(sweep)
     if sweep.config.draft is not None:
         _check_draft(sweep)
         return
@@ -223,6 +225,21 @@ def check_step_sizes(sweep: ModelSweep) -> None:
             f"has {max(sweep.new_tokens)}, more than S, {min(sweep.contexts)}, which counts them",
             "choose fewer new tokens, or longer contexts",
         )
+
+
+def _check_pool(sweep: ModelSweep) -> None:
+    """Refuse servers that prefill nothing."""
+    if not sweep.config.requests:
+        fix = "add requests: [{input: 8192, output: 512}]"
+        raise RooflinesError("pools", "are given, but there are no requests", fix)
+    pool = sweep.prefill_pool
+    if pool is None:
+        return
+    with placed("pools.prefill.chip"):
+        one_of(pool.config.chips[0], sweep.chips, "no chip in the catalogue", "use one of these")
+    if not pool.cases:
+        reason = pool.skipped[0].problem
+        raise RooflinesError("pools.prefill", f"computes nothing: {reason}", "use another pool")
 
 
 def _check_draft(sweep: ModelSweep) -> None:

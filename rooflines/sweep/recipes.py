@@ -59,11 +59,14 @@ def recipe_of(
     }
     compute = {dtype for dtypes in sweep.computes.values() for dtype in dtypes}
     of_models = {"models": list(own)} if own else {}
+    beside = [*used]
+    if isinstance(sweep, ModelSweep) and sweep.config.pools is not None:
+        beside.append(sweep.config.pools.prefill.chip)
     return {
         "sweep": sweep.name,
         "config": {**sweep.config_json, **of_models, "chips": used},
         **({"models": own} if own else {}),
-        **entries_of(sweep.chips, used, sweep.dtypes, formats, named),
+        **entries_of(sweep.chips, beside, sweep.dtypes, formats, named),
         **calibrations_of(sweep.calibrations, used, config.calibration, compute),
     }
 

@@ -183,23 +183,38 @@ class RequestSheet(StepSheet):
 
     def first_tokens(self) -> pl.DataFrame:
         """The times to the first token of every case and request: of a prompt on every replica."""
-        rows = []
-        for index, case in enumerate(self.cases):
-            prefill = replace(case, workload=case.workload.prefill)
-            kernels = [
-                (kernel.count, [_with(times, bound) for bound in times.by])
-                for kernel, times in zip(prefill.kernels, prefill.kernel_times, strict=True)
-            ]
-            for number, request in enumerate(self._requests):
-                extents = StepExtents(prefill.step(case.split.dp, request.input))
-                lower = max(time.at(extents) for time in prefill.times.by.values())
-                ops = sum(
-                    count * max(time.at(extents) for time in times) for count, times in kernels
-                )
-                rows.append((index, number, float(lower), float(ops)))
+        rows = [
+            (index, number, *first_token(case, request))
+            for index, case in enumerate(self.cases)
+            for number, request in enumerate(self._requests)
+        ]
         keys = {CASE: pl.UInt32, REQUEST: pl.Int64}
         times = dict.fromkeys(("ttft_s", "ttft_ops_s"), pl.Float64)
         return pl.DataFrame(rows, schema={**keys, **times}, orient="row")
+
+
+class FirstToken(NamedTuple):
+    """The time to the first token of a request, of a prompt on every replica.
+
+    Attributes:
+        lower: The bound [s].
+        ops: Kernels one after another [s].
+    """
+
+    lower: float
+    ops: float
+
+
+def first_token(case: StepCase, request: Request) -> FirstToken:
+    """The time to the first token of a request."""
+    prefill = replace(case, workload=case.workload.prefill)
+    extents = StepExtents(prefill.step(case.split.dp, request.input))
+    lower = max(time.at(extents) for time in prefill.times.by.values())
+    ops = sum(
+        kernel.count * max(_with(times, bound).at(extents) for bound in times.by)
+        for kernel, times in zip(prefill.kernels, prefill.kernel_times, strict=True)
+    )
+    return FirstToken(float(lower), float(ops))
 
 
 KINDS = ContextLine._fields

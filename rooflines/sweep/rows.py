@@ -15,6 +15,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.model.columns import SKIPPED, TEXTS
 from rooflines.sweep.operation_rows import operation_stages
 from rooflines.sweep.operations import Sweep
+from rooflines.sweep.pools import with_pool
 from rooflines.sweep.requests import RequestSheet
 from rooflines.sweep.sheet import CASE, Sheet, key_columns
 from rooflines.sweep.space import axis_columns
@@ -207,12 +208,13 @@ class StepTable(SweepTable[ModelSweep]):
             return steps.sheet.frame(steps.stages(), start, stop)
         requests = RequestSheet(block, texts, config.prices, config.requests)
         frame = requests.sheet.frame(requests.stages(), start, stop)
-        return frame.join(
+        frame = frame.join(
             requests.first_tokens().lazy(),
             on=[CASE, REQUEST],
             how="left",
             maintain_order="left",
         )
+        return with_pool(frame, self.sweep, block)
 
     def texts_of(self, blocks: Sequence[Block[StepCase]]) -> TextTypes:
         """The Enum of every text column."""

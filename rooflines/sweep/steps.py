@@ -19,6 +19,7 @@ from rooflines.models.cache import cache_elements
 from rooflines.models.groups import Step, StepExtents
 from rooflines.models.kernels import Sharing, StepKernels
 from rooflines.models.shape import PREFILL
+from rooflines.settings.sizes import Sizes
 from rooflines.sweep.axes import Axis, check_length
 from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, chosen
 
@@ -243,8 +244,25 @@ class ModelSweep(BaseSweep[Block[StepCase], StepCase]):
     def columns(self) -> tuple[Column, ...]:
         """The columns of its rows, in order."""
         return step_columns(
-            new_tokens=self.new_tokens is not None, requests=bool(self.config.requests)
+            new_tokens=self.new_tokens is not None,
+            requests=bool(self.config.requests),
+            pools=self.config.pools is not None,
         )
+
+    @cached_property
+    def prefill_pool(self) -> ModelSweep | None:
+        """The sweep of servers that prefill; None where answers are computed there, too."""
+        if self.config.pools is None:
+            return None
+        pool = self.config.pools.prefill
+        keys: dict[str, object] = {
+            "chips": [pool.chip],
+            "splits": [pool.split],
+            "network": pool.network and [pool.network],
+            "grid": {"B": Sizes(pool.split.dp)},
+            "pools": None,
+        }
+        return replace(self, config=self.config.model_copy(update=keys))
 
     @property
     def stored_layers(self) -> list[Column]:

@@ -1,0 +1,68 @@
+"""Prefill on chips of its own: worked values, and what a pool cannot be."""
+
+import pytest
+
+import rooflines
+from rooflines.basics.errors import RooflinesError
+
+EIGHT = {"chip": "h100-no-hops", "split": {"tp": 8}}
+CHIPS = {
+    "h100-no-hops": {"base": "h100-sxm", "source": "a test", "networks.nvlink.hop_latency_s": 0},
+}
+
+
+def rows_of(**keys):
+    sweep = {
+        "models": "llama-3.1-70b",
+        "grid": {"B": [32, 64, 128]},
+        "dtypes": "bf16",
+        "requests": [{"input": 8192, "output": 512}],
+        "pools": {"prefill": EIGHT, "decode": EIGHT},
+        **keys,
+    }
+    config = rooflines.load_config({"chips": CHIPS, "model-sweeps": {"pools": sweep}})
+    return rooflines.model_rows(config, "pools").collect()
+
+
+def test_servers_of_prefill_are_those_of_the_worked_example():
+    rows = rows_of()
+    assert rows["ttft_pool_s"].unique().round(6).to_list() == [0.186469]
+    assert (rows["tpot_ops_s"] * 1e3).round(3).to_list() == [8.561, 11.934, 18.878]
+    assert rows["prefill_servers"].round(3).to_list() == [1.361, 1.953, 2.469]
+    assert rows["tokens_per_s_per_chip_pools"].round(1).to_list() == [197.9, 227.0, 244.3]
+    assert set(rows["handover_bytes"]) == {80 * 2 * 8 * 128 * 2 * 8192.0}
+
+
+def test_prompts_and_answers_of_both_pools_balance():
+    two = {"chip": "h100-no-hops", "split": {"tp": 4, "dp": 2}}
+    rows = rows_of(pools={"prefill": two, "decode": EIGHT})
+    prompts = rows["prefill_servers"] * 2 / rows["ttft_pool_s"]
+    answers = rows["B"] / (512 * rows["tpot_ops_s"])
+    assert prompts.to_list() == pytest.approx(answers.to_list(), rel=1e-12)
+    dollars = rows["usd_per_mtok_input"] * 8192 / 1e6 * prompts / rows["prefill_servers"] * 3600
+    hourly = rows["usd_per_mtok_ops"] * rows["tokens_per_s_ops"] * 3600 / 1e6  # also of 8 chips
+    assert dollars.to_list() == pytest.approx(hourly.to_list(), rel=1e-12)
+
+
+def test_without_decode_every_chip_and_split_of_the_sweep_has_a_row():
+    splits = [{"tp": 8}, {"tp": 4}]
+    rows = rows_of(pools={"prefill": EIGHT}, chips=["h100-no-hops", "b200"], splits=splits)
+    assert rows.height == 2 * 2 * 3
+    assert rows["prefill_servers"].null_count() == 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"requests": None, "grid": {"B": 1, "S": 512}}, "there are no requests"),
+        ({"chips": ["b200"]}, "chips is given beside a pool that decodes"),
+        ({"pools": {"prefill": {"chip": "h10"}, "decode": EIGHT}}, "pools.prefill.chip is 'h10'"),
+        ({"pools": {"decode": EIGHT}}, "pools"),
+        ({"pools": {"prefill": {"chip": "v100-sxm2-32gb"}, "decode": EIGHT}}, "no bf16 peak"),
+        ({"chips": ["b200"], "pools": {"prefill": {"chip": "h100-sxm", "split": {"tp": 3}}}}, "tp"),
+    ],
+)  # fmt: skip
+def test_a_pool_that_cannot_be_is_refused(keys, message):
+    with pytest.raises(RooflinesError, match="fix:") as caught:
+        rows_of(**keys)
+    assert message in str(caught.value)
