@@ -2,95 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-CHIPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "Google": {
-        "tpu-v2": ("#5970BA", "#A6B0FE"),
-        "tpu-v3": ("#014F65", "#57DBF5"),
-        "tpu-v4": ("#225EE2", "#6381B6"),
-        "tpu-v5e": ("#1E3A8A", "#C3DAFF"),
-        "tpu-v5p": ("#0E8FB0", "#35BFD8"),
-        "tpu-v6e": ("#3B82F6", "#4C8DF6"),
-        "tpu-7x": ("#0B7A5E", "#37AE89"),
-    },
-    "NVIDIA": {
-        "v100-sxm2-32gb": ("#4E4C14", "#999E2B"),
-        "v100-pcie-32gb": ("#984653", "#D67682"),
-        "t4": ("#915955", "#FE5B43"),
-        "a100-sxm-80gb": ("#6B7280", "#9AA5B4"),
-        "a100-sxm-40gb": ("#7C252E", "#EC8578"),
-        "a100-pcie-80gb": ("#672C16", "#EC4803"),
-        "a100-pcie-40gb": ("#9F5628", "#FFD0A7"),
-        "a30": ("#D12112", "#DCA38D"),
-        "a10": ("#8F0634", "#B4787E"),
-        "a40": ("#7F0500", "#C46955"),
-        "l4": ("#7C760D", "#E2E516"),
-        "l40": ("#B75C26", "#FFA24F"),
-        "l40s": ("#78424A", "#C95E6F"),
-        "rtx-4090": ("#5B2730", "#EE3F69"),
-        "h100-sxm": ("#A3231C", "#FFB3A3"),
-        "h100-pcie": ("#CB4661", "#C68990"),
-        "h100-nvl": ("#845A36", "#AE7522"),
-        "h200-sxm": ("#A97B00", "#E3C04A"),
-        "h200-nvl": ("#CB144E", "#FA7386"),
-        "h20": ("#7B3405", "#BA866B"),
-        "h800": ("#89733E", "#C1A909"),
-        "gh200-96gb": ("#6B6F3A", "#9C9256"),
-        "gh200-144gb": ("#710127", "#FD93A1"),
-        "b100": ("#68343B", "#DF5C7D"),
-        "b200": ("#E8760A", "#E8811F"),
-        "gb200": ("#AC5E62", "#E14C4B"),
-        "b300": ("#7B5D03", "#BBB078"),
-        "gb300": ("#533600", "#FDDA88"),
-        "rubin": ("#B34257", "#FB5986"),
-        "rubin-cpx": ("#6D4C1F", "#BB9A57"),
-        "rtx-5090": ("#854835", "#CD620F"),
-        "rtx-pro-6000-ws": ("#D24510", "#FF9470"),
-        "rtx-pro-6000-server": ("#9B6B4E", "#AA765D"),
-        "gb10": ("#DE2E43", "#DE949D"),
-    },
-    "AMD": {
-        "mi210": ("#A14AD5", "#AA62D0"),
-        "mi250x": ("#614073", "#CFB3FE"),
-        "mi300a": ("#6A019F", "#9462F4"),
-        "mi300x": ("#C04FA8", "#D878C4"),
-        "mi325x": ("#472D5B", "#F0BAFA"),
-        "mi350x": ("#91037B", "#A96D95"),
-        "mi355x": ("#6D4BC3", "#A58BF0"),
-        "mi455x": ("#73206D", "#FDA2ED"),
-    },
-    "Intel": {
-        "gaudi2": ("#167915", "#56FE8A"),
-        "gaudi3": ("#164524", "#A5CA9B"),
-        "max-1550": ("#5E7F3C", "#A1FA62"),
-        "arc-pro-b60": ("#056401", "#20BC40"),
-    },
-    "AWS": {
-        "trainium1": ("#5A5D28", "#9FBF06"),
-        "inferentia2": ("#527F01", "#CAE1A9"),
-        "trainium2": ("#3B3E02", "#758B25"),
-        "trainium3": ("#4E6D28", "#B0E461"),
-    },
-    "Microsoft": {
-        "maia-200": ("#006065", "#5EEBE2"),
-    },
-    "Meta": {
-        "mtia-300": ("#005241", "#4D8F7B"),
-        "mtia-400": ("#51805E", "#52D886"),
-        "mtia-450": ("#0F5C31", "#0A994E"),
-        "mtia-500": ("#018743", "#9FF3CD"),
-    },
-    "Huawei": {
-        "ascend-910c": ("#691248", "#FFC6E5"),
-        "ascend-950pr": ("#AB017C", "#DF419B"),
-        "ascend-950dt": ("#9E6184", "#FF8ACF"),
-    },
-}
+CHIPS: Mapping[str, Mapping[str, Sequence[str]]] = json.loads(
+    Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
+)
 """Light and dark colours of the chips of the catalogue, by vendor.
 
 Google's are blue, NVIDIA's warm, AMD's violet, those of the others green or pink; a TPU7x and an
