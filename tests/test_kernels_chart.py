@@ -14,7 +14,7 @@ from test_kernels import BF16, ONE, raw
 import rooflines
 from rooflines import RooflinesError, charts
 from rooflines.catalogue.chips import chip_entries
-from rooflines.charts.profiled import MOST_DOTS
+from rooflines.charts.kinds.measured import MOST_KERNELS
 from rooflines.cli import main as cli
 from rooflines.fits.nsight import Launch, read_launches
 from rooflines.measured.kernels import kernel_frame
@@ -99,8 +99,8 @@ def test_what_is_not_drawn_is_said(example):
     assert [row["kernel"] for row in dots(spec)] == kernels["kernel"].to_list()
     assert finding(spec)[1].endswith(" Not drawn: 1 kernel, 25 % of the time.")
     long = pl.col("kernel") + "x" * 5_000
-    many = drawn(profile(MOST_DOTS + 7, 1).with_columns(long))
-    assert len(dots(many)) == MOST_DOTS
+    many = drawn(profile(MOST_KERNELS + 7, 1).with_columns(long))
+    assert len(dots(many)) == MOST_KERNELS
     assert " Not drawn: 7 kernels, " in finding(many)[1]
 
 

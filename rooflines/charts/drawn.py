@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import check_known
+from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import chart_of
 from rooflines.charts.options import ALL
-from rooflines.charts.profiled import kernels_view
 from rooflines.charts.registry import kinds
 from rooflines.charts.views import titled, view_of
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
 from rooflines.basics.files import scan_parquet
@@ -39,58 +40,45 @@ READ = (
 """The columns of timings that charts read, besides `CASE`."""
 
 
-class Joined(NamedTuple):
-    """The timings of a set joined with the model, and the entries of their chips."""
-
-    frame: pl.LazyFrame
-    entries: Mapping[str, Chip]
-
-
 @dataclass(frozen=True)
-class MeasuredCases:
-    """What the timings of a set are of.
+class MeasuredRows:
+    """The timings of a set joined with the model.
 
     Attributes:
         name: The set.
-        cases: Chip, software and dtypes, each with its number of timings.
+        frame: The timings.
+        entries: The entries of their chips.
     """
 
     name: str
-    cases: Sequence[TimedCase]
+    frame: pl.LazyFrame
+    entries: Mapping[str, Chip]
+
+    @cached_property
+    def cases(self) -> Sequence[TimedCase]:
+        """What the timings of matmuls are of: chip, software and dtypes, with their number.
+
+        Raises:
+            RooflinesError: They are of collectives.
+        """
+        if "dtypes" not in self.frame.collect_schema():
+            problem = f"has timings of collectives in {self.name}, no matmuls"
+            raise RooflinesError("measurements", problem, "choose another set of timings")
+        keys = [pl.col(key).cast(pl.String) for key in CASE]
+        counts = self.frame.group_by(keys).agg(timings=pl.len()).sort("timings", *CASE).collect()
+        return [TimedCase(*row) for row in counts.iter_rows()]
+
+    def of(self, chip: str, software: str, dtypes: str) -> pl.DataFrame:
+        """The timings of a case, with the columns of `measured/<name>.parquet` that charts read."""
+        named = pl.col("software").cast(pl.String).fill_null(NO_SOFTWARE)
+        texts = pl.col("chip", "dtypes").cast(pl.String)
+        found = self.frame.with_columns(texts, named).filter(chip=chip, dtypes=dtypes)
+        return found.filter(pl.col("software") == software).select(*CASE, *READ).collect()
 
 
-def cases_of(name: str, joined: Joined) -> MeasuredCases:
-    """What the timings of matmuls of a set are of.
-
-    Raises:
-        RooflinesError: They are of collectives.
-    """
-    if "dtypes" not in joined.frame.collect_schema():
-        problem = f"has timings of collectives in {name}, no matmuls"
-        raise RooflinesError("measurements", problem, "choose another set of timings")
-    keys = [pl.col(key).cast(pl.String) for key in CASE]
-    counts = joined.frame.group_by(keys).agg(timings=pl.len()).sort("timings", *CASE).collect()
-    return MeasuredCases(name, [TimedCase(*row) for row in counts.iter_rows()])
-
-
-def timings_of(joined: Joined, chip: str, software: str, dtypes: str) -> pl.DataFrame:
-    """The timings of a case, with the columns of `measured/<name>.parquet` that charts read."""
-    software_text = pl.col("software").cast(pl.String).fill_null(NO_SOFTWARE)
-    return (
-        joined.frame.filter(
-            pl.col("chip").cast(pl.String) == chip,
-            software_text == software,
-            pl.col("dtypes").cast(pl.String) == dtypes,
-        )
-        .select("chip", software_text, "dtypes", *READ)
-        .with_columns(pl.col("chip", "dtypes").cast(pl.String))
-        .collect()
-    )
-
-
-def joined_of(one: MeasuredSet) -> Joined:
+def joined_of(one: MeasuredSet) -> MeasuredRows:
     """The timings of a set of a config."""
-    return Joined(measured_frame(one.joined()).lazy(), one.catalogues.chips)
+    return MeasuredRows(one.name, measured_frame(one.joined()).lazy(), one.catalogues.chips)
 
 
 def measured_recipe_on_disk(results: str | Path, name: str) -> JSON:
@@ -99,7 +87,7 @@ def measured_recipe_on_disk(results: str | Path, name: str) -> JSON:
     return recipe
 
 
-def joined_on_disk(results: str | Path, name: str) -> Joined:
+def joined_on_disk(results: str | Path, name: str) -> MeasuredRows:
     """The timings of a set that a run joined with the model.
 
     Raises:
@@ -112,7 +100,7 @@ def joined_on_disk(results: str | Path, name: str) -> Joined:
         close = close_to(name, known)
         raise RooflinesError("measurements", f"has no {quote(name)}", fix, close=close)
     recipe = measured_recipe_on_disk(results, name)
-    return Joined(scan_parquet(path), chips_of(recipe))
+    return MeasuredRows(name, scan_parquet(path), chips_of(recipe))
 
 
 def _table(results: str | Path, name: str) -> Path:

@@ -12,7 +12,7 @@ from rooflines.basics.files import scan_parquet
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import abridged, counted
 from rooflines.charts.frames import check_shown
-from rooflines.charts.measured_results import cases_of, joined_of, joined_on_disk
+from rooflines.charts.measured_results import joined_of, joined_on_disk
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.model.columns import AXES
 from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.charts.measured_results import Joined, MeasuredCases
+    from rooflines.charts.measured_results import MeasuredRows
     from rooflines.model.target import Target
     from rooflines.sweep.operations import OperationBlock, Sweep
     from rooflines.sweep.steps import ModelSweep
@@ -49,7 +49,7 @@ class Results:
     thresholds: Callable[[str], pl.LazyFrame]
     sweep: Callable[[str], Sweep]
     model_sweep: Callable[[str], ModelSweep]
-    joined: Callable[[str], Joined]
+    joined: Callable[[str], MeasuredRows]
     place: str
     names: tuple[str, ...]
 
@@ -91,7 +91,7 @@ class Results:
         """
         return _kernels(self, sweep, model, chip)
 
-    def source(self, kind: str, name: str) -> Sweep | ModelSweep | MeasuredCases:
+    def source(self, kind: str, name: str) -> Sweep | ModelSweep | MeasuredRows:
         """What charts of a kind are of: a sweep, or a set of timings.
 
         Args:
@@ -102,7 +102,7 @@ class Results:
             RooflinesError: There is none of that name.
         """
         if kind == "measurements":
-            return cases_of(name, self.joined(name))
+            return self.joined(name)
         return self.model_sweep(name) if kind == "model_sweeps" else self.sweep(name)
 
     def __repr__(self) -> str:

@@ -10,11 +10,29 @@ from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit import place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.kit.place import Plane, Point
     from rooflines.charts.kit.themes import Margins
+
+
+def frame_of(roofs: Iterable[tuple[str, float, str]], bytes_per_s: float) -> pl.DataFrame:
+    """Roofs with one bandwidth.
+
+    Args:
+        roofs: Names, peaks [FLOP/s], and texts at their right ends.
+        bytes_per_s: The bandwidth [byte/s].
+
+    Returns:
+        `roof`, `flops_per_s`, `text`, `bytes_per_s` and `ridge` [FLOP/byte], the highest first.
+    """
+    schema = {"roof": pl.String, "flops_per_s": pl.Float64, "text": pl.String}
+    return (
+        pl.DataFrame(list(roofs), schema=schema, orient="row")
+        .with_columns(bytes_per_s=bytes_per_s, ridge=pl.col("flops_per_s") / bytes_per_s)
+        .sort("flops_per_s", descending=True)
+    )
 
 
 def plane_of(roofs: pl.DataFrame, dots: pl.DataFrame | None = None) -> Plane:
@@ -82,16 +100,3 @@ def roof_layers(
         drawn = kit.layer("roofs", "line", "curve", {**line, "color": colour["line"]}, **kit.WIDER)
         at_end["fill"], style = colour["text"], "value"
     return x, y, [drawn, *kit.labels("names", style, at_end, halo=False, clip=False)]
-
-
-def dot_layers(x: Layer, y: Layer, tips: Sequence[Layer]) -> list[Layer]:
-    """Timings, hollow where they are `hollow`."""
-    at = {
-        "x": {**x, "field": "intensity"},
-        "y": {**y, "field": "flops_per_s"},
-        "tooltip": list(tips),
-    }
-    return [
-        kit.layer("dots", "point", "timing", at, where=f"{no}datum.hollow", filled=bool(no))
-        for no in ("!", "")
-    ]

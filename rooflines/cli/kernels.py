@@ -9,9 +9,9 @@ import click
 from rooflines import api
 from rooflines.basics.errors import RooflinesError, one_of, placed, printable
 from rooflines.basics.text import counted, seconds, si, significant
+from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import limited, picture
 from rooflines.charts.kit.themes import SIZES
-from rooflines.charts.profiled import kernels_view
 from rooflines.cli.output import (
     as_table,
     check_new,

@@ -1,18 +1,25 @@
-"""Timings beside the model: dots under the roof, or measured over predicted time by size."""
+"""Timings beside the model: dots under the roof, or measured over predicted time by size.
+
+The kernels of a profile are dots under the roofs of their chip.
+"""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from rooflines.basics.errors import RooflinesError, printable
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted, si, significant
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.charts import frames, roofs
 from rooflines.charts.frames import CASE, NO_SOFTWARE
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.place import Plane, at_ends
-from rooflines.charts.kit.text import chip_label
+from rooflines.charts.kit.place import Label, Plane, at_ends, labelled
+from rooflines.charts.kit.text import chip_label, part_name, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
@@ -22,8 +29,9 @@ from rooflines.model.resources import math_rate, memory_rate
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.catalogue.entries import Chip
     from rooflines.charts.kit.layers import Layer
-    from rooflines.charts.measured_results import MeasuredCases
+    from rooflines.charts.measured_results import MeasuredRows
     from rooflines.charts.options import Option
     from rooflines.charts.results import Results
     from rooflines.model.target import Target
@@ -51,7 +59,7 @@ SECONDS_LABEL = "replace(format(datum.value, '~s'), regexp('([mµn]?)$'), ' $1s'
 RATIO_LABEL = "format(datum.value, '~g')"
 
 
-def menus(source: MeasuredCases, given: Mapping[str, Option]) -> list[Menu]:
+def menus(source: MeasuredRows, given: Mapping[str, Option]) -> list[Menu]:
     """How timings are shown, the chip, dtypes, and the software: with most timings first."""
     chosen = {key: given[key] for key in CASE if key in given}
     found = [Menu("by", (RATIO, ROOF))]
@@ -71,11 +79,10 @@ def menus(source: MeasuredCases, given: Mapping[str, Option]) -> list[Menu]:
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
     """The timings of one chip, software and dtypes."""
     by, chip, dtypes, software = (choice[each] for each in ("by", "chip", "dtypes", "software"))
-    from rooflines.charts.measured_results import timings_of  # noqa: PLC0415, it imports polars
-    from rooflines.fits.matmuls import nominal_target  # noqa: PLC0415, the same
+    from rooflines.fits.matmuls import nominal_target  # noqa: PLC0415, it imports polars
 
     joined = results.joined(sweep)
-    timings = timings_of(joined, (chips or [chip])[0], software, dtypes)
+    timings = joined.of((chips or [chip])[0], software, dtypes)
     target = nominal_target(joined.entries[chip], timings["compute"][0])
     says = first_true(_sentences(timings, by))
     about = f"{dtypes} on {chip_label(chip)}, {software}."
@@ -142,15 +149,7 @@ def _under_roof(
         hollow=pl.col("fits_cache").fill_null(value=False),
     )
     drawn = sampled(dots, "intensity", "flops_per_s")
-    roof = pl.DataFrame(
-        {
-            "roof": ["bound"],
-            "flops_per_s": [peak],
-            "bytes_per_s": [rate],
-            "ridge": [peak / rate],
-            "text": [f"bound {si(peak, 'FLOP/s')}"],
-        }
-    )
+    roof = roofs.frame_of([("bound", peak, f"bound {si(peak, 'FLOP/s')}")], rate)
     plane = roofs.plane_of(roof, drawn)
     x, y, lines = roofs.roof_layers(
         None, "Arithmetic intensity (FLOP per byte of memory)", "Attained FLOP/s"
@@ -159,7 +158,12 @@ def _under_roof(
     data = {**roofs.data_of(roof, plane, OF_ROOF), "dots": drawn}
     hollow = "; hollow: the operands fit the last-level cache" if drawn["hollow"].any() else ""
     words = f"{_dots_text(drawn.height, dots.height)}{hollow}."
-    return [lines[0], *roofs.dot_layers(x, y, tips), *lines[1:]], data, plane, words
+    at = {"x": {**x, "field": "intensity"}, "y": {**y, "field": "flops_per_s"}, "tooltip": tips}
+    marks = [
+        kit.layer("dots", "point", "timing", at, where=f"{no}datum.hollow", filled=bool(no))
+        for no in ("!", "")
+    ]
+    return [lines[0], *marks, *lines[1:]], data, plane, words
 
 
 def _ratios(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFrame], Plane, str]:
@@ -221,6 +225,149 @@ def _sentences(timings: pl.DataFrame, by: str) -> Iterator[Sentence]:
         text = f"Timed {where}: {span} × the bound, p10 to p90"
         yield Sentence(text=text, rows=rows, chosen=chip)
     yield Sentence(text=f"{counted(timings.height, 'timing')} of {where}")
+
+
+# ------------------------------------------------------------ profiled kernels
+
+OF_KERNELS, NAME_ROOM = Margins(left=4.2, right=15.2), 14.4
+
+MOST_KERNELS, MOST_NAMES = 500, 12
+"""Kernels that are drawn, and of these that are named, those that take most time [1]."""
+
+LARGEST, SMALLEST, AWAY = 2.4, 0.14, 0.35
+"""Area of the dot with the largest share and the least area of a dot [em^2]; from it to its
+name [em]."""
+
+LONGEST_NAME, MOST_CHARACTERS = 15.0, 200
+"""Width of the name of a kernel [em], and its characters; names of templates may have thousands."""
+
+
+def kernels_view(
+    kernels: pl.DataFrame,
+    chip: str,
+    chips: Mapping[str, Chip] | None = None,
+    title: str | None = None,
+) -> View:
+    """Kernels of a profile under the roofs that they are compared with, with areas by their time.
+
+    Args:
+        kernels: From `rooflines.kernels`.
+        chip: The chip that ran them.
+        chips: The chips by id, such as `Config.chips`; by default those of the catalogue.
+        title: Replaces the finding.
+
+    Raises:
+        RooflinesError: No kernel has both operations and memory traffic.
+    """
+    shown = kernels.filter(pl.col("memory_intensity") > 0, pl.col("flops_per_s") > 0)
+    if shown.is_empty():
+        problem = "has no kernel with both operations and memory traffic"
+        raise RooflinesError("", problem, "profile kernels that compute, or read the table")
+    entry = (chip_entries() if chips is None else chips)[chip]
+    share = pl.col("seconds") / kernels["seconds"].sum()
+    drawn = shown.with_columns(time_share=share).sort("time_share", descending=True)
+    area = (LARGEST / drawn["time_share"][0] * pl.col("time_share")).clip(SMALLEST)
+    drawn = drawn.head(MOST_KERNELS).with_columns(area=area)
+    names = [printable(name) for name in drawn["kernel"]]
+    names = [n if len(n) <= MOST_CHARACTERS else f"{n[: MOST_CHARACTERS - 1]}…" for n in names]
+    texts = [
+        with_value(name, f"{significant(100 * part)} %", LONGEST_NAME)
+        for name, part in zip(names, drawn["time_share"], strict=True)
+    ]
+    dots = drawn.select(
+        *("launches", "flops_per_s", "seconds", "time_share", "roof_share", "bound", "area"),
+        intensity="memory_intensity",
+        kernel=pl.Series(names, dtype=pl.String),
+        attainable=pl.col("flops_per_s") / pl.col("roof_share"),
+    )
+    lines = _kernel_roofs(kernels, entry)
+    plane = roofs.plane_of(lines, dots)
+    data = {
+        **roofs.data_of(lines, plane, OF_KERNELS),
+        "dots": dots,
+        "dot-names": _kernel_names(dots, texts, lines, plane),
+    }
+    return View(
+        _says(kernels, chip, title),
+        _subtitle(kernels, dots, entry),
+        _kernel_layers(),
+        data,
+        OF_KERNELS,
+        drawn.drop("area"),
+        kit.plane_params(plane),
+        (chip,),
+    )
+
+
+def _kernel_names(
+    dots: pl.DataFrame, texts: Sequence[str], lines: pl.DataFrame, plane: Plane
+) -> pl.DataFrame:
+    """The names of the first kernels beside their dots, off all dots."""
+    at = dots.select("intensity", "flops_per_s").rows()
+    radii = [math.sqrt(area / math.pi) for area in dots["area"]]
+    labels = [
+        Label(text, [point], distance=radius + AWAY)
+        for text, point, radius in zip(texts[:MOST_NAMES], at, radii, strict=False)
+    ]
+    paths = roofs.paths_of(lines, plane)
+    return labelled(OF_KERNELS, plane, labels, paths, list(zip(at, radii, strict=True)))
+
+
+def _kernel_roofs(kernels: pl.DataFrame, entry: Chip) -> pl.DataFrame:
+    """The roof of each unit and dtype that kernels are compared with."""
+    compared = kernels.drop_nulls("compute").select("unit", "compute").unique(maintain_order=True)
+    rate = float(entry.memory[MAIN_MEMORY].exact.bytes_per_s)
+    roofs_of = []
+    for unit, compute in compared.iter_rows():
+        name, peak = f"{compute}, {unit}", float(entry.units[unit][compute].exact)
+        roofs_of.append((name, peak, with_value(name, si(peak, "FLOP/s"), NAME_ROOM)))
+    return roofs.frame_of(roofs_of, rate)
+
+
+def _kernel_layers() -> list[Layer]:
+    """Roofs, a line from every dot to its roof, the dots, and the names."""
+    across = "Arithmetic intensity (FLOP per byte of main memory)"
+    x, y, lines = roofs.roof_layers(None, across, "Attained FLOP/s")
+    tips = [
+        kit.tip("kernel"),
+        kit.tip("launches", "launches", ",d"),
+        kit.tip("roof_share", "share of roof", ".1%"),
+        kit.tip("time_share", "share of time", ".1%"),
+        kit.tip("seconds", "measured, s", ".4~s"),
+        kit.tip("intensity", "FLOP/byte", ".4~s"),
+        kit.tip("flops_per_s", "FLOP/s", ".4~s"),
+        kit.tip("bound"),
+    ]
+    at = {"x": {**x, "field": "intensity"}, "y": {**y, "field": "flops_per_s"}}
+    size: dict[str, Any] = {"opacity": 0.85, "size": kit.expr("em * em * datum.area")}
+    return [
+        lines[0],
+        kit.layer("dots", "rule", "rule", {**at, "y2": {"field": "attainable"}}),
+        kit.layer("dots", "point", "timing", {**at, "tooltip": tips}, **size),
+        *kit.labels("dot-names", "strong", {"x": x, "y": y}),
+        *lines[1:],
+    ]
+
+
+def _says(kernels: pl.DataFrame, chip: str, title: str | None) -> Sentence:
+    """The share of the roof that all kernels reach together."""
+    share = float(kernels["t_lower_s"].sum()) / float(kernels["seconds"].sum())
+    number = counted(kernels.height, "kernel")
+    text = f"{number} at {significant(100 * share)} % of the roofline of {chip_label(chip)}"
+    return Sentence(text=title or text, rows=[{"chip": chip}], chosen=chip)
+
+
+def _subtitle(kernels: pl.DataFrame, dots: pl.DataFrame, entry: Chip) -> str:
+    """How to read it, and what is not drawn."""
+    rate = si(float(entry.memory[MAIN_MEMORY].exact.bytes_per_s), "B/s")
+    words = (
+        f"Least over measured time of all; {part_name(MAIN_MEMORY)} at {rate}. Area and number of "
+        "a dot: share of the time. Dashed: to its roof."
+    )
+    if left_out := kernels.height - dots.height:
+        time = 100 * (1 - float(dots["time_share"].sum()))
+        words += f" Not drawn: {counted(left_out, 'kernel')}, {significant(time)} % of the time."
+    return words
 
 
 KIND = Kind(
