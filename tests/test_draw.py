@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
+from bundles import CHARTS
 from PIL import Image
 
 import rooflines
@@ -37,37 +37,18 @@ def spec(tmp_path, monkeypatch):
     return made
 
 
-@pytest.fixture(scope="session")
-def run_results(once, snakemake, repository):
-    def run(folder):
-        sweep = {
-            "operation": "matmul",
-            "grid": {"B": [1, 64, 4096], "D": [4096], "F": [4096]},
-            "dtypes": ["bf16"],
-            "chips": "all",
-        }
-        drawn = [{"chart": kind, "sweep": "own"} for kind in ("chips", "roofline")]
-        config = {"sweeps": {"own": sweep}, "charts": drawn}
-        (folder / "my.yaml").write_text(yaml.safe_dump(config))
-        options = ("--snakefile", repository / "Snakefile", "--configfile", "my.yaml")
-        done = snakemake(*options, cwd=folder)
-        assert done.returncode == 0, done.stdout
-
-    return once("drawn", run) / "results"
-
-
-def test_the_charts_of_a_run_are_drawn(run_results, capsys):
-    assert cli.run(["draw", "--results", str(run_results), "--format", "svg"]) == 0
-    assert capsys.readouterr().out.split() == [
-        "pictures/chips-own.svg",
-        "pictures/roofline-own.svg",
-    ]
-    draw = ["draw", "roofline-own", "--results", str(run_results), "--format", "svg"]
-    assert cli.run([*draw, "--set", "chip=mi455x"]) == 0
-    assert capsys.readouterr().out == "pictures/roofline-own-mi455x.svg\n"
-    assert "MI455X" in Path("pictures/roofline-own-mi455x.svg").read_text()
+def test_the_charts_of_a_run_are_drawn(site, capsys):
+    results = str(site.parent)
+    assert cli.run(["draw", "--results", results, "--format", "svg"]) == 0
+    assert sorted(capsys.readouterr().out.split()) == sorted(
+        f"pictures/{chart}.svg" for chart in CHARTS
+    )
+    draw = ["draw", "roofline-shapes", "--results", results, "--format", "svg"]
+    assert cli.run([*draw, "--set", "chip=h100-sxm"]) == 0
+    assert capsys.readouterr().out == "pictures/roofline-shapes-h100-sxm.svg\n"
+    assert "H100 SXM" in Path("pictures/roofline-shapes-h100-sxm.svg").read_text()
     for word, message in (
-        ("chip=mi45x", "--set.chip.* is 'mi45x'"),
+        ("chip=h10-sxm", "--set.chip.* is 'h10-sxm'"),
         ("colour=red", "--set.colour is no choice of 'roofline'"),
         ("chip", "--set.*chip.* is ''"),
     ):
