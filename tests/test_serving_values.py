@@ -7,7 +7,9 @@ from typing import Any
 
 import polars as pl
 import pytest
+import serving_oracle
 from comparison import same
+from plain_files import plain_file
 from serving_tables import differences, expected_rows, sweep_of
 
 import rooflines
@@ -46,6 +48,28 @@ def test_the_largest_sizes_are_right(sizes):
     assert not differences(found, exact)
     (solved,) = sweep_thresholds(sweep_of(config)).to_dicts()
     assert solved["max_B_fit"] == (exact["max_B"] if exact["max_B"] <= 2**62 else None)
+
+
+CATALOGUE = plain_file("models.yaml")["models"]
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_steps_of_every_model_of_the_catalogue_are_the_exact_ones(name):
+    """Decode and prefill on chips with room for all of it: works, times, footprints."""
+    chip = {
+        "units": {"matrix": {"bf16": {"flops_per_s": 9.89e14}}},
+        "memory": {"hbm": {"bytes_per_s": 3.35e12, "capacity_bytes": 1e13}},
+    }
+    sweep = {"models": [name], "phase": ["decode", "prefill"], "chips": ["mine"]}
+    sweep |= {"dtypes": ["bf16"], "splits": [{"tp": 1}], "grid": {"B": [3], "S": [1, 9000]}}
+    config = {"model-sweeps": {"one": sweep}, "chips": {"mine": chip}}
+    formats = plain_file("dtypes.yaml")["formats"]
+    truth = list(serving_oracle.model_rows(sweep, CATALOGUE, config["chips"], formats))
+    found = StepTable(sweep_of(config)).frame().collect().to_dicts()
+    assert len(found) == len(truth) == 4
+    for row, exact in zip(found, truth, strict=True):
+        assert exact.values is not None
+        assert differences(row, exact.values) == []
 
 
 def test_shipped_calibrations_beat_no_bound():

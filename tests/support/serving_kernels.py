@@ -10,12 +10,13 @@ from __future__ import annotations
 import decimal
 import functools
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import model_oracle
+from oracle.kernels import Collective, Kernel, Matmul
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -87,42 +88,6 @@ def shared_evenly(entry: Entry, tp: int) -> bool:
     return states % tp == 0 and all(n % tp == 0 and (k % tp == 0 or tp % k == 0) for n, k in cached)
 
 
-class Collective(NamedTuple):
-    """Passes of one kind over chips, and the bytes of what each is about on one chip.
-
-    Of the kind "experts" these are the chip's own tokens, which others need.
-    """
-
-    kind: str
-    passes: int
-    axes: tuple[int, ...]
-    payload: Fraction
-
-
-class Matmul(NamedTuple):
-    """A kernel that is one matrix: rows of all replicas; of a chip bytes in and out, and depth."""
-
-    rows: int
-    inputs: Fraction
-    outputs: Fraction
-    depth: Fraction
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """What one chip does in one layer of a group."""
-
-    name: str
-    count: int
-    weight_bytes: Fraction
-    flops: Fraction
-    cache_bytes: Fraction
-    activation_bytes: Fraction
-    collectives: list[Collective] = field(default_factory=list)
-    unit: str = "compute"
-    matmul: Matmul | None = None
-
-
 # ---------------------------------------------------------------- caches, pairs, experts
 
 
@@ -172,6 +137,26 @@ def touched(experts: int, chosen: int, tokens: Fraction, routing: str) -> Fracti
         return experts * (1 - missed ** int(tokens))
     n, m = (DIGITS.divide(decimal.Decimal(f.numerator), f.denominator) for f in (tokens, missed))
     return experts * (1 - Fraction(DIGITS.power(m, n)))
+
+
+def needed_by(case: Case, parts: int) -> Fraction:
+    """The chance that a token of one of equal parts of the chips needs an expert of another."""
+    moe = case.entry["moe"]
+    experts, chosen = moe["E"], moe["k"]
+    if case.routing == "all" or parts == 1:
+        return Fraction(1)
+    each = experts // parts
+    if case.routing == "same":  # its own part is full first, then another
+        return Fraction(math.ceil(Fraction(chosen, each)) - 1, parts - 1)
+    none = Fraction(1)
+    for drawn in range(chosen):
+        none *= max(Fraction(experts - each - drawn, experts - drawn), Fraction(0))
+    return 1 - none
+
+
+def divisors(chips: int) -> list[int]:
+    """Numbers of parts that chips may be in."""
+    return [parts for parts in range(1, chips + 1) if chips % parts == 0]
 
 
 # ---------------------------------------------------------------- kernels
@@ -275,7 +260,7 @@ class OneChip:
             Fraction(0),
             self.bytes_of(inputs + outputs, "activations"),
             self.all_reduce() if split == "in" else [],
-            matmul=None if split == "heads" else Matmul(int(self.tokens), held[0], held[1], depth),
+            matmul=None if split == "heads" else Matmul(self.own, held[0], held[1], depth),
         )
 
     def attention(self, a: Entry, window: int | None) -> Inner:
@@ -342,8 +327,9 @@ class OneChip:
             read = touched(moe["E"], moe["k"], self.tokens, case.routing) * one / case.ep
             own = self.tokens * inner / case.chips
             moved = own * moe["k"]
+            needed = {n: needed_by(case, n) for n in divisors(case.ep)}
             collectives = [
-                Collective("experts", 1, case.ep_axes, self.bytes_of(own, tensors))
+                Collective("scattered", 1, case.ep_axes, self.bytes_of(own, tensors), needed)
                 for tensors in ("activations", "combine")
             ] + self.over_tp("gather", 1, self.own * width)
         return Kernel(
@@ -377,7 +363,7 @@ class OneChip:
             Fraction(2 * self.step.B * rows * width, self.case.chips),
             Fraction(0),
             inputs + outputs,
-            matmul=Matmul(self.step.B, inputs, outputs, Fraction(width)),
+            matmul=Matmul(self.rows, inputs, outputs, Fraction(width)),
         )
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import model_oracle
 from oracle import ESTIMATES, NEARLY_TIED, exact
-from serving_estimates import collective_s, estimate, levels_s, sent
-from serving_kernels import Case, Kernel, Step, entries_held, entry_elements, kernels
+from oracle.kernels import Kernel, collective_s, sent, together
+from serving_estimates import estimate
+from serving_kernels import Case, Step, entries_held, entry_elements, kernels
 
 Values = dict[str, Any]
 LABELS = {"t_math_s": "compute", "t_memory_s": "memory", "t_network_s": "network"}
@@ -27,14 +28,14 @@ def layer_values(case: Case, kernel: Kernel) -> Values:
     math_s = kernel.flops / (case.peaks[kernel.unit] * case.efficiency["math"])
     memory_s, activation_s = memory_bytes / rate, kernel.activation_bytes / rate
     share = case.efficiency["network"]
-    network_s = sum((collective_s(case, c, share) for c in kernel.collectives), zero)
+    network_s = sum((collective_s(case.links, c, share) for c in kernel.collectives), zero)
     return {
         "flops": kernel.flops,
         "weight_bytes": kernel.weight_bytes,
         "cache_bytes": kernel.cache_bytes,
         "activation_bytes": kernel.activation_bytes,
         "memory_bytes": memory_bytes,
-        "network_bytes": sum((sum(sent(case, c)) for c in kernel.collectives), zero),
+        "network_bytes": sum((sum(sent(case.links, c)) for c in kernel.collectives), zero),
         "t_math_s": math_s,
         "t_memory_s": memory_s,
         "t_network_s": network_s,
@@ -59,21 +60,16 @@ def times(case: Case, step: Step) -> Values:
     up, and all hops.
     """
     total: Values = {}
-    networks: list[tuple[Fraction, Fraction]] = []
-    for kernel in kernels(case, step):
-        for each in kernel.collectives:
-            levels = levels_s(case, each, case.efficiency["network"])
-            networks = networks or [(Fraction(0), Fraction(0))] * len(levels)
-            networks = [
-                (sends + kernel.count * send, hops + kernel.count * hop)
-                for (sends, hops), (send, hop) in zip(networks, levels, strict=True)
-            ]
+    parts = kernels(case, step)
+    collectives = ((kernel.count, each) for kernel in parts for each in kernel.collectives)
+    levels = together(case.links, collectives, case.efficiency["network"])
+    for kernel in parts:
         for name, value in layer_values(case, kernel).items():
             if name in ESTIMATES[1:]:
                 continue
             before = total.get(name, Fraction(0))
             total[name] = None if None in (before, value) else before + kernel.count * value
-    total["t_network_s"] = max([time for level in networks for time in level], default=Fraction(0))
+    total["t_network_s"] = max([time for level in levels for time in level], default=Fraction(0))
     return {**total, "t_lower_s": max(total[name] for name in LABELS)}
 
 

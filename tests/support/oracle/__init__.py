@@ -7,8 +7,8 @@ without a closed form: each is the first size at which the difference of two eva
 negative, found by doubling and bisection. The only assumption is that the difference is affine, so
 that its sign changes at most once.
 
-The modules are to be read in this order: quantities, operations, network, setting, sweeps, table,
-critical_sizes, critical_chips, critical.
+The modules are to be read in this order: quantities, operations, network, kernels, setting, sweeps,
+table, critical_sizes, critical_chips, critical.
 
 Conventions, where the model leaves a choice:
 
@@ -54,6 +54,7 @@ Conventions, where the model leaves a choice:
 from oracle.critical import thresholds
 from oracle.critical_chips import last_good
 from oracle.critical_sizes import first_saturated, thresholds_along
+from oracle.kernels import ESTIMATES, NEARLY_TIED
 from oracle.network import (
     Link,
     families,
@@ -66,9 +67,7 @@ from oracle.network import (
 from oracle.operations import NAMED, Operation, Sharding, operation_of, sharding_of
 from oracle.quantities import ENDLESS, LARGEST, as_list, exact, sizes_of
 from oracle.setting import (
-    ESTIMATES,
     LABEL,
-    NEARLY_TIED,
     PLAIN_LINK,
     RESOURCES,
     Setting,

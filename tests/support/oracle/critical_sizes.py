@@ -114,8 +114,10 @@ def first_saturated(
     if setting.calibration is None:
         return NO_ESTIMATE
     step = step_along(setting, axis, chips)
-    if axis == setting.operation.dims[0] and not setting.tile:
-        step = setting.in_whole_tiles({**sizes, axis: 1}, chips)[axis]
+    if axis == setting.operation.dims[0] and setting.whole_tiles:
+        split = chips if axis == setting.sharding.split else 1
+        tile = int(setting.calibration.get("tile", 1))
+        step = split * tile if tile > 1 else 1
 
     def time(size: int) -> Fraction:
         found: Fraction = setting.estimate({**sizes, axis: size}, chips)["t_estimate_s"]

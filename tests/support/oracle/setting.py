@@ -9,11 +9,9 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from oracle.network import (
-    Link,
-    sent_per_byte,
-    tiers,
-)
+from oracle import kernels
+from oracle.kernels import NEARLY_TIED, Collective, Fit, Kernel, Matmul
+from oracle.network import Link
 from oracle.operations import Operation, Sharding, operation_of, sharding_of
 
 RESOURCES = ("math", "memory", "network")
@@ -100,42 +98,40 @@ class Setting:
             start=Fraction(0),
         )
 
-    def payloads(self, sizes: Mapping[str, int], chips: int) -> list[tuple[str, Fraction]]:
-        """Return the collectives, with the bytes of what each is about, on one chip."""
-        local = self.local(sizes, chips)
-        held = partial(self.held, local=local)
-        how = self.sharding
-        found = [("gather", held(how.gather))] if how.gather is not None else []
-        found += [("scattered", held("x"))] if how.dispatch else []
-        found += [("scattered", held("out"))] if how.combine else []
+    def collectives(self, sizes: Mapping[str, int], chips: int) -> list[Collective]:
+        """Return the collectives of one chip."""
+        if chips == 1 or not self.links:
+            return []
+        held = partial(self.held, local=self.local(sizes, chips))
+        how, axes = self.sharding, self.axes or (chips,)
+        found = [] if how.gather is None else [Collective("gather", 1, axes, held(how.gather))]
+        found += [Collective("scattered", 1, axes, held("x"))] if how.dispatch else []
+        found += [Collective("scattered", 1, axes, held("out"))] if how.combine else []
         if how.reduce is not None:
-            found += [("gather", held("out"))] * (2 if how.reduce == "all-reduce" else 1)
+            passes = 2 if how.reduce == "all-reduce" else 1
+            found.append(Collective("gather", passes, axes, held("out")))
         return found
 
     def sent(self, sizes: Mapping[str, int], chips: int) -> list[Fraction]:
         """Return what one chip sends on each level, inner first."""
-        if chips == 1 or not self.links:
-            return [Fraction(0)] * len(self.links)
-        axes = self.axes or (chips,)
         total = [Fraction(0)] * len(self.links)
-        for kind, payload in self.payloads(sizes, chips):
-            parts = sent_per_byte(self.links, axes, kind)
-            total = [a + part * payload for a, part in zip(total, parts, strict=True)]
+        for each in self.collectives(sizes, chips):
+            amounts = kernels.sent(self.links, each)
+            total = [one + other for one, other in zip(total, amounts, strict=True)]
         return total
 
     def network_bytes(self, sizes: Mapping[str, int], chips: int) -> Fraction:
         """Return what one chip sends."""
         return sum(self.sent(sizes, chips), start=Fraction(0))
 
-    def waits(self, chips: int, *, typical: bool = False) -> list[Fraction]:
+    def levels(self, sizes: Mapping[str, int], chips: int) -> kernels.Levels:
+        """Return the times of what is sent, and of the hops, on each level [s]."""
+        each = ((1, collective) for collective in self.collectives(sizes, chips))
+        return kernels.together(self.links, each, self.efficiency["network"])
+
+    def waits(self, chips: int) -> list[Fraction]:
         """Return how long the hops of each level take [s]."""
-        if not self.links:
-            return []
-        rounds = len(self.payloads(dict.fromkeys(self.operation.dims, 1), chips))
-        return [
-            rounds * link.hops(axes) * (link.typical_s if typical else link.hop_s)
-            for link, axes in tiers(self.links, self.axes or (chips,))
-        ]
+        return [hops for _, hops in self.levels(dict.fromkeys(self.operation.dims, 1), chips)]
 
     def work(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
         """Return the work of each resource."""
@@ -147,39 +143,25 @@ class Setting:
 
     def terms(self, sizes: Mapping[str, int], chips: int) -> dict[str, list[Fraction]]:
         """Return, per resource, the times the largest of which is the resource's time [s]."""
-        work = self.work(sizes, chips)
-        result = {
+        work, levels = self.work(sizes, chips), self.levels(sizes, chips)
+        return {
             "math": [work["math"] / (self.peak * self.efficiency["math"])],
             "memory": [work["memory"] / (self.memory_rate * self.efficiency["memory"])],
-            "network": [Fraction(0)],
+            "network": [*(send for send, _ in levels), *(hops for _, hops in levels)]
+            if work["network"]
+            else [Fraction(0)],
         }
-        if work["network"]:
-            levels = tiers(self.links, self.axes or (chips,))
-            rates = [link.bytes_per_s(axes) * self.efficiency["network"] for link, axes in levels]
-            sent = self.sent(sizes, chips)
-            result["network"] = [
-                *(amount / rate for amount, rate in zip(sent, rates, strict=True)),
-                *self.waits(chips),
-            ]
-        return result
 
     def times(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
         """Return the time each resource takes [s]."""
         return {resource: max(terms) for resource, terms in self.terms(sizes, chips).items()}
 
-    @property
-    def collectives(self) -> list[Setting]:
-        """Return the same with each of its collectives alone; of at most one it is itself."""
-        how = self.sharding
-        if not (how.dispatch and how.combine):
-            return [self]
-        ways = replace(how, combine=False), replace(how, dispatch=False)
-        return [replace(self, sharding=way) for way in ways]
-
     def upper(self, sizes: Mapping[str, int], chips: int) -> Fraction:
         """Return the time of the resources, and of the collectives, one after another [s]."""
-        first, *others = (each.times(sizes, chips) for each in self.collectives)
-        return sum(first.values(), start=sum((each["network"] for each in others), Fraction(0)))
+        times, share = self.times(sizes, chips), self.efficiency["network"]
+        each = self.collectives(sizes, chips)
+        network = [kernels.collective_s(self.links, one, share) for one in each]
+        return sum(network, start=times["math"] + times["memory"])
 
     def bound(self, sizes: Mapping[str, int], chips: int, nearly: Fraction = Fraction(0)) -> str:
         """Return what takes longest, within a share; a tie goes to compute, then to memory."""
@@ -187,68 +169,32 @@ class Setting:
         least = max(times.values()) * (1 - nearly)
         return LABEL[next(r for r in RESOURCES if times[r] >= least)]
 
-    def pieces(self, sizes: Mapping[str, int], chips: int) -> list[tuple[str, Fraction]]:
-        """Return the bound and the time of every piece of a calibration, in order [s].
+    @property
+    def peaks(self) -> dict[str, Fraction]:
+        """Return the peak by the unit of the kernel [FLOP/s]."""
+        return {"compute": self.peak}
 
-        A collective is a piece of its own for each protocol; `network` has the faster one.
-        """
-        assert self.calibration is not None
-        fit = self.calibration
-        nominal = replace(self, efficiency=dict.fromkeys(RESOURCES, Fraction(1)))
-        math_s = nominal.terms(self.in_whole_tiles(sizes, chips), chips)["math"][0]
-        memory_s = nominal.terms(sizes, chips)["memory"][0]
-        local = self.local(sizes, chips)
-        moved = [self.held(operand, local) / self.memory_rate for operand in ("x", "out")]
+    @property
+    def whole_tiles(self) -> bool:
+        """Return whether the first dimension is one of rows, which a calibration has in tiles."""
+        return not self.tile and self.operation.dims[0] in self.operation.out
+
+    def kernel(self, sizes: Mapping[str, int], chips: int) -> Kernel:
+        """Return the operation as the kernel of one chip."""
+        local, none = self.local(sizes, chips), Fraction(0)
+        rows = local[self.operation.dims[0]] if self.whole_tiles else None
+        inputs, outputs = (self.held(operand, local) for operand in ("x", "out"))
         depth = math.prod((local[d] for d in self.operation.contracted), start=Fraction(1))
-        compute_s = math_s / fit["math"]
-        return [
-            ("compute", compute_s),
-            ("compute", compute_s + fit.get("sustained", 0) * (math_s - Fraction(1, 1000))),
-            ("memory", memory_s / fit["memory"]),
-            *(("network", time) for time in self.network_pieces(sizes, chips)),
-            (
-                "mixed",
-                fit.get("mixed_math", 0) * math_s
-                + fit.get("mixed_memory", 0) * memory_s
-                + fit.get("mixed_activations", 0) * sum(moved)
-                + fit.get("mixed_depth_s", 0) * depth,
-            ),
-        ]
-
-    def in_whole_tiles(self, sizes: Mapping[str, int], chips: int) -> dict[str, int]:
-        """Return sizes with the rows of every chip in whole tiles of a calibration."""
-        assert self.calibration is not None
-        row, tile = self.operation.dims[0], int(self.calibration.get("tile", 1))
-        if self.tile or tile == 1 or row not in self.operation.out:
-            return dict(sizes)
-        split = chips if row == self.sharding.split else 1
-        return {**sizes, row: math.ceil(Fraction(sizes[row], split * tile)) * split * tile}
-
-    def network_pieces(self, sizes: Mapping[str, int], chips: int) -> list[Fraction]:
-        """Return the calibrated times of the collectives, the largest of which counts [s]."""
-        assert self.calibration is not None
-        if not self.work(sizes, chips)["network"]:
-            return []
-        if len(self.collectives) > 1:
-            each = (max(one.network_pieces(sizes, chips)) for one in self.collectives)
-            return [sum(each, start=Fraction(0))]
-        nominal = replace(self, efficiency=dict.fromkeys(RESOURCES, Fraction(1)))
-        moved = max(nominal.terms(sizes, chips)["network"][: len(self.links)])
-        if self.collective is None:
-            share = self.calibration.get("network", 1)
-            return [moved / share, *self.waits(chips, typical=True)]
-        return [min(self.protocols(moved, chips))]
-
-    def protocols(self, moved: Fraction, chips: int) -> list[Fraction]:
-        """Return the times of a fitted collective by both protocols [s]."""
-        assert self.collective is not None
-        fit = self.collective
-        passes = 2 if self.sharding.reduce == "all-reduce" else 1
-        fixed = fit["overhead_s"] + fit["hop_s"] * passes * (chips - 1)
-        return [
-            fixed + moved / fit["low_latency"],
-            fixed + fit["bulk_overhead_s"] + moved / fit["bulk"],
-        ]
+        return Kernel(
+            self.operation.name,
+            1,
+            none,
+            self.flops(sizes, chips),
+            none,
+            self.memory_bytes(sizes, chips),
+            self.collectives(sizes, chips),
+            matmul=Matmul(rows, inputs, outputs, depth),
+        )
 
     def held(self, operand: str, local: Mapping[str, Fraction]) -> Fraction:
         """Return the bytes of an operand on one chip."""
@@ -257,21 +203,12 @@ class Setting:
 
     def estimate(self, sizes: Mapping[str, int], chips: int) -> dict[str, Any]:
         """Return the calibrated time, its band and its bound; None without a calibration."""
-        if self.calibration is None:
-            return dict.fromkeys(ESTIMATES)
-        pieces = self.pieces(sizes, chips)
-        largest = max(time for _, time in pieces)
-        bound = next(name for name, time in pieces if time >= largest * (1 - NEARLY_TIED))
-        x_s = self.held("x", self.local(sizes, chips)) / self.memory_rate
-        passes = self.calibration.get("activation_passes", 0)
-        total = self.calibration["overhead_s"] + passes * x_s + largest
-        low, high = self.bands.get(bound, (None, None))
-        return {
-            "t_estimate_s": total,
-            "t_estimate_p10_s": None if low is None else low * total,
-            "t_estimate_p90_s": None if high is None else high * total,
-            "estimate_bound": bound,
-        }
+        kernel = self.kernel(sizes, chips)
+        fit = None if self.calibration is None else Fit(self.calibration, self.bands)
+        fitted = {}
+        if self.collective is not None:
+            fitted = {each.name: Fit(self.collective, {}) for each in kernel.collectives}
+        return kernels.estimate(self, kernel, fit, fitted)
 
     def of_levels(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
         """Return the bytes of both levels, if the sweep has two."""
@@ -304,11 +241,6 @@ class Setting:
             "fits": None if self.capacity is None else footprint <= self.capacity,
         }
 
-
-ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "estimate_bound")
-
-NEARLY_TIED = Fraction(1, 10**13)
-"""Pieces that differ by a smaller share count as tied."""
 
 PLAIN_LINK = Link("plain", Fraction(1), 1, "switch", None, None, Fraction(0), Fraction(0))
 
