@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 class CollectiveNumbers:
     """The fitted numbers of a chip, a software and a collective.
 
-    Attributes:
-        overhead_s: Fixed time of every collective [s].
-        low_latency: Share of the network rate that the protocol for small payloads reaches [1].
-        bulk_overhead_s: Further fixed time of the protocol for large payloads [s].
-        bulk: Share of the network rate that the protocol for large payloads reaches [1].
-        hop_s: Time of every step around the ring [s].
+    The names are the keys of a file; `entries.FittedCollective` says what they are.
     """
 
     overhead_s: Number

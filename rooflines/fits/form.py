@@ -36,21 +36,9 @@ SUSTAINED_S = Fraction(1, 1000)
 class Numbers:
     """The fitted numbers of a chip, a compute dtype and a software.
 
-    The names are the keys of a calibration in a file. All times are nominal: efficiencies of a
-    sweep are not applied.
-
-    Attributes:
-        math: Share of the peak that large multiplications reach [1].
-        memory: Share of the memory rate that is reached [1].
-        overhead_s: Fixed time of every operation [s].
-        network: Share of the network rate that is reached [1].
-        activation_passes: Further passes over `x`, as dynamic quantization makes them [1].
-        mixed_math: Of the mixed piece: times the nominal time at the peak [1].
-        mixed_memory: Of the mixed piece: times the nominal time of the memory traffic [1].
-        mixed_activations: Of the mixed piece: times the nominal time of `x` and `out` [1].
-        mixed_depth_s: Of the mixed piece: time per contracted element [s].
-        sustained: How much of the time beyond `SUSTAINED_S` at the peak a lower clock adds [1].
-        tile: Rows that are computed together: the first dimension counts in whole tiles [1].
+    The names are the keys of a calibration in a file; `entries.FittedMatmul` says what they are.
+    All times are nominal: efficiencies of a sweep are not applied. `network` is the share of the
+    network rate that is reached, where a collective has no fit of its own [1].
     """
 
     math: Number

@@ -12,6 +12,7 @@ from rooflines.fits.choice import bands_of
 from rooflines.fits.collective_form import collective_estimate, ring_steps
 from rooflines.model.network import Route
 from rooflines.model.resources import collective_rate
+from rooflines.sweep.estimate_rows import ESTIMATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,11 +21,9 @@ if TYPE_CHECKING:
     from rooflines.fits.entries import Fitted
     from rooflines.measured.catalogues import Catalogues
 
-ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "calibration")
-"""The columns of an estimate: its time, the band of eight timings in ten, what it is by."""
-
 NO_ESTIMATE = {
-    name: pl.lit(None, pl.String if name == "calibration" else pl.Float64) for name in ESTIMATES
+    **dict.fromkeys(ESTIMATES, pl.lit(None, pl.Float64)),
+    "calibration": pl.lit(None, pl.String),
 }
 """The columns of an estimate where there is none: null."""
 
@@ -70,7 +69,8 @@ def collective_rows(frame: pl.DataFrame, catalogues: Catalogues) -> Iterator[pl.
 
 
 def _with_band(time: pl.Expr, fitted: Fitted, key: str) -> dict[str, pl.Expr]:
-    """The columns of `ESTIMATES`, of a time [s] and the calibration of a chip and software."""
+    """The columns of `NO_ESTIMATE`, of a time [s] and the calibration of a chip and software."""
     band = bands_of(fitted).get("network", (None, None))
     low, high = (pl.lit(end, pl.Float64) for end in band)
-    return dict(zip(ESTIMATES, (time, time * low, time * high, pl.lit(key)), strict=True))
+    values = (time, time * low, time * high, pl.lit(key))
+    return dict(zip(NO_ESTIMATE, values, strict=True))

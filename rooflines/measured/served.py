@@ -101,27 +101,30 @@ def with_steps(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def with_bounds(frame: pl.DataFrame, entries: Mapping[str, Chip] | None = None) -> pl.DataFrame:
-    """Adds bounds to runs with their steps.
+def served_rows(frame: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFrame:
+    """Runs with their bound.
 
     Args:
-        frame: From `with_steps`.
-        entries: The chips by id; by default those of the catalogue.
+        frame: Runs with the columns of `SERVED`; their chips lack nothing.
+        entries: The chips by id.
 
     Returns:
-        Also `tpot_bound_s`, the least time of a step [s]; `ttft_bound_s`, the least time to read a
-        prompt [s]; `experts_s`, what a step takes more if tokens choose experts at random [s];
-        `prompts_s`, the least time in which the prompts that arrive during a step are read [s];
-        `kernels`, those of a step [1]; `bound`, whether math or memory takes the least time of a
-        step: `compute` or `memory`; `fits`, whether weights and caches fit.
+        Also the columns of `with_steps`; `shards`, the chips [1]; `seconds`, the time per output
+        token, and its bound `t_lower_s`, the least time of a step [s]; `ttft_lower_s`, the least
+        time to read a prompt [s]; `experts_s`, what a step takes more if tokens choose experts at
+        random [s]; `prompts_s`, the least time in which the prompts that arrive during a step are
+        read [s]; `bound`, whether math or memory takes the least time of a step: `compute` or
+        `memory`; `fits`, whether weights and caches fit; and `region`.
     """
     index = "#run"
-    parts = frame.with_row_index(index).partition_by(SYSTEM, maintain_order=True)
+    parts = with_steps(frame).with_row_index(index).partition_by(SYSTEM, maintain_order=True)
     found = pl.concat(_with_bounds(part, entries) for part in parts)
-    return found.sort(index).drop(index)
+    region = pl.coalesce(pl.when(inside).then(pl.lit(name)) for name, inside in BINS.items())
+    rows = found.with_columns(shards="chips", seconds="tpot_s", region=region)
+    return rows.sort(index).drop(index)
 
 
-def _with_bounds(part: pl.DataFrame, entries: Mapping[str, Chip] | None) -> pl.DataFrame:
+def _with_bounds(part: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFrame:
     """Runs of one system with their bounds."""
     model, chip, linear, experts = part.select(SYSTEM).row(0)
     dtypes = {
@@ -154,11 +157,10 @@ def _bounds(run: JSON, case: Case, uniform: Case, prefill: Case) -> dict[str, ob
     held = weights_on_chip(shape, bits, split) + B * cache_on_chip(shape, S, bits, split)
     capacity = case.machine.level.capacity_bytes
     return {
-        "tpot_bound_s": float(least),
-        "ttft_bound_s": float(reading),
+        "t_lower_s": float(least),
+        "ttft_lower_s": float(reading),
         "experts_s": float(least_seconds(uniform, B, S, chips) - least),
         "prompts_s": float(reading * B / run["answer"]),
-        "kernels": sum(kernel.count for kernel in case.kernels),
         "bound": "compute" if times["compute"] > times["memory"] else "memory",
         "fits": capacity is not None and held <= capacity * chips,
     }
@@ -195,24 +197,3 @@ def missing_step_reason(chip: Chip, weights: str) -> str | None:
     if chip.memory[MAIN_MEMORY].capacity_bytes is None:
         return f"no published capacity of memory level {MAIN_MEMORY}"
     return None
-
-
-def served_rows(frame: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFrame:
-    """Runs with their bound, as timings have it.
-
-    Args:
-        frame: Runs with the columns of `SERVED`; their chips lack nothing.
-        entries: The chips by id.
-
-    Returns:
-        Also the columns of `with_steps` and `with_bounds`; `shards`, the chips [1]; `seconds`, the
-        time per output token, its bound `t_lower_s`, and `ttft_lower_s` [s]; and `region`.
-    """
-    region = pl.coalesce(pl.when(inside).then(pl.lit(name)) for name, inside in BINS.items())
-    return with_bounds(with_steps(frame), entries).with_columns(
-        shards="chips",
-        seconds="tpot_s",
-        t_lower_s="tpot_bound_s",
-        ttft_lower_s="ttft_bound_s",
-        region=region,
-    )

@@ -100,9 +100,8 @@ def cache_bytes(shape: Shape, context: int, dtype: str) -> int | Fraction:
         tokens = whole(context)
     with placed("dtype"):
         bits = bits_of(dtype)
-    stored = (in_bytes(each.held(tokens), Fraction(each.bits or bits)) for each in stores_of(shape))
-    size = sum(stored, Fraction(0))
-    return int(size) if size.denominator == 1 else size
+    bits_of_all = sum(each.held(tokens) * (each.bits or bits) for each in stores_of(shape))
+    return in_bytes(1, Fraction(bits_of_all))
 
 
 def shares_of(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:

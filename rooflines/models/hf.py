@@ -13,7 +13,7 @@ from typing import Any
 from rooflines.basics.errors import RooflinesError, close_to, placed, printable, quote
 from rooflines.catalogue.forms import checked
 from rooflines.models.dtypes import ModelDtypes, dtypes_of
-from rooflines.models.family import families, form_of
+from rooflines.models.family import MTP, families, form_of
 from rooflines.models.hf_dtypes import published_dtypes
 from rooflines.models.keys import ENCODER, VISION, Keys, tables
 from rooflines.models.model import Model
@@ -36,7 +36,6 @@ TEXT_NOTE = "the text part; encoders are not counted"
 NOT_READ = object()
 """In place of dtypes: the file's are not read, since a config states those of its steps."""
 
-MTP_KEYS = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
 MTP_NOTE = "without the layers for multi-token prediction"
 
 ENCODER_KEYS = ("vision_config", "audio_config", "vision_tower", "mm_vision_tower")
@@ -143,7 +142,7 @@ def _model(
     filled = ", ".join(f"{key} {value}" for key, value in keys.filled.items())
     notes = [
         note,
-        MTP_NOTE if any(config.get(key) for key in MTP_KEYS) else None,
+        MTP_NOTE if any(config.get(key) for key in MTP) else None,
         f"defaults of the family: {filled}" if filled else None,
         *keys.assumed,
         assumed,
