@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 from explained import FOLDER, OWN, as_config
+from hf_configs import config_of
 from pages import text_of
 
 import rooflines
@@ -392,3 +393,16 @@ def test_a_model_is_asked_for_in_the_dtypes_that_it_is_published_in(chip, model,
     assert (other.published is None) == (label == "bf16")
     said = "; published in" in " ".join(str(other).split())
     assert said == (label != "bf16" and bool(other.row["fits"]))
+
+
+def test_a_class_of_tensors_in_two_formats_has_the_bytes_of_its_file(tmp_path):
+    path = tmp_path / "config.json"
+    left_out = {"quant_method": "fp8", "modules_to_not_convert": ["self_attn", "lm_head"]}
+    form = config_of("llama-3.1-8b", torch_dtype="bfloat16", quantization_config=left_out)
+    path.write_text(json.dumps(form), encoding="utf-8")
+    answer = rooflines.explain_model("h100-sxm", str(path), B=8, S=1024)
+    model = rooflines.models.from_hf(path)
+    assert answer.row["weights_footprint_bytes"] == model.weights_bytes()
+    assert answer.row["dtypes"].startswith("fp8+bf16,")
+    assert "weights are 81% fp8 and 19% bf16, on average 9.54 bit" in str(answer)
+    assert answer.measured is None

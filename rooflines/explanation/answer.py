@@ -256,7 +256,8 @@ def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, 
     other. Matmuls are of one chip, short and long ones apart; steps have all weights in one format.
     """
     if isinstance(case, StepCase):
-        alike = case.phase == DECODE and case.dtypes.of("experts") == case.dtypes.weights
+        alike = case.phase == DECODE and not case.dtypes.mixed
+        alike = alike and case.dtypes.of("experts") == case.dtypes.weights
         of = {"of": measured.STEP, "dtypes": case.dtypes.weights}
     else:
         alike = row["operation"] == OPERATION and row["shards"] == 1 and row["unit"] == MATRIX
@@ -317,6 +318,7 @@ def _of_model(
         "experts": experts,
         "wider": _wider(sweep, chip, thresholds),
         "context": case.model.shape.context,
+        "averages": [*case.dtypes.averages()],
         "published": _published(case, chip),
         "cache_split": sweep.config.cache_split,
         "per_sequence_s": {  # without the experts that further tokens touch
@@ -380,5 +382,7 @@ def _published(case: StepCase, chip: Chip) -> str | None:
     stored = case.model.dtypes
     if stored is None or case.dtypes.label == step_dtypes(as_published(case.model, [chip])).label:
         return None
-    own = (f"{key} {each}" for key, each in stored.stored.items() if each != stored.weights)
-    return ", ".join([stored.weights, *own])
+    weights = stored.named("weights")
+    others = {key: stored.named(key) for key in stored.stored}
+    own = (f"{key} {each}" for key, each in others.items() if each != weights)
+    return ", ".join([weights, *own])

@@ -327,7 +327,7 @@ def by_key(text: str, fix: str) -> dict[str, str]:
     return values
 
 
-def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, str]:
+def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, Any]:
     """Dtypes of a step of a model as it is published; the format of all where that is not stated.
 
     Weights in integers or in a format that a chip has no peak for are computed in 16 bit, and so
@@ -341,12 +341,13 @@ def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, str]:
     if stored is None:
         return FORMAT
     wide = stored.weights if stored.weights in COMPUTED[:2] else FORMAT
-    if set(stored.stored.values()) == {wide}:
+    if set(stored.stored.values()) == {wide} and not stored.mixed:
         return wide
     can = all(stored.weights in chip.units.get(MATRIX, {}) for chip in chips)
     compute = stored.weights if stored.weights in COMPUTED and can else wide
     own = {name: dtype for name in ("experts", "head") if (dtype := getattr(stored, name))}
     own |= {"attention": wide} if compute != wide else {}
+    own |= {"mixed": stored.mixed} if stored.mixed else {}
     each = {"weights": stored.weights, "cache": stored.cache or wide, "activations": wide}
     return each | own | {"compute": compute}
 

@@ -98,6 +98,7 @@ class Answer:
         wider: The smallest `tp` that holds a model over another `network`, where those of the
             question join too few chips; None: they do not, or no network is enough.
         context: The longest context that the model is made for [1]; None: not stated.
+        averages: Of a model, the classes of tensors in several formats, and their average bits.
         published: The dtypes that the model is published in, where the question has others.
         cache_split: How chips share the caches of a model: `heads` or `batch`.
         per_sequence_s: What every further sequence adds to the time of compute, of memory (by its
@@ -124,6 +125,7 @@ class Answer:
     experts: Mapping[str, Any] | None = None
     wider: Mapping[str, Any] | None = None
     context: int | None = None
+    averages: Sequence[str] = ()
     published: str | None = None
     cache_split: str | None = None
     per_sequence_s: Mapping[str, float] = field(default_factory=dict)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import stored_bits
-from rooflines.catalogue.forms import Entry, Name, Text, checked
+from rooflines.catalogue.forms import Count, Entry, Name, Text, checked
 from rooflines.model.costs import BITS_PER_BYTE
 
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Format
     from rooflines.models.shape import TensorClass
+
+
+CLASSES: tuple[TensorClass, ...] = ("weights", "experts", "head")
+"""The classes of tensors with weights."""
 
 
 class ModelDtypes(Entry):
@@ -30,32 +34,7 @@ class ModelDtypes(Entry):
         default=None, description="of embedding and unembedding; null: as weights"
     )
     cache: Name | None = Field(default=None, description="of the cache")
-
-    def of(self, tensors: TensorClass) -> str:
-        """The dtype of a class of tensors."""
-        return getattr(self, tensors) or self.weights
-
-    def bits(self, formats: Mapping[str, Format] | None = None) -> dict[str, Fraction]:
-        """Bits per element of each class of tensors as stored, block scales included [bit].
-
-        Args:
-            formats: Those of a dtype catalogue; by default of the project's.
-        """
-        known = dtype_entries().formats if formats is None else formats
-        return {name: stored_bits(known[dtype]) for name, dtype in self.stored.items()}
-
-    @property
-    def stored(self) -> dict[str, str]:
-        """The dtype of each class of tensors; without the cache where it is not given."""
-        classes: tuple[TensorClass, ...] = ("weights", "experts", "head")
-        cache = {} if self.cache is None else {"cache": self.cache}
-        return {name: self.of(name) for name in classes} | cache
-
-
-class PublishedDtypes(ModelDtypes):
-    """Dtypes of a checkpoint, whose classes of tensors may have several formats."""
-
-    mixed: dict[str, dict[Name, int]] = Field(
+    mixed: dict[Name, Annotated[dict[Name, Count], Field(min_length=1)]] = Field(
         default_factory=dict,
         description="elements of each format, of classes of tensors that have several [1]",
     )
@@ -63,26 +42,44 @@ class PublishedDtypes(ModelDtypes):
     @classmethod
     def of_elements(
         cls, elements: Mapping[str, Mapping[str, int]], cache: str | None
-    ) -> PublishedDtypes:
-        """Dtypes from the elements of each format.
+    ) -> ModelDtypes:
+        """Dtypes of a checkpoint from the elements of each format.
 
         Args:
             elements: By class of tensors, then by format [1].
             cache: The format of the cache; None: not stated.
         """
         main = {tensors: max(sums, key=sums.__getitem__) for tensors, sums in elements.items()}
-        mixed = {name: dict(sums) for name, sums in elements.items() if len(sums) > 1}
+        mixed = {
+            tensors: dict(sorted(sums.items(), key=lambda each: -each[1]))
+            for tensors, sums in elements.items()
+            if len(sums) > 1
+        }
         main.setdefault("weights", main.get("experts", main["head"]))
         return cls(**main, cache=cache, mixed=mixed)
 
+    def of(self, tensors: TensorClass) -> str:
+        """The dtype of a class of tensors."""
+        return getattr(self, tensors) or self.weights
+
+    def named(self, tensors: str) -> str:
+        """The dtype of a class of tensors, or its dtypes with `+`."""
+        return "+".join(self.mixed.get(tensors, [self.stored[tensors]]))
+
     def bits(self, formats: Mapping[str, Format] | None = None) -> dict[str, Fraction]:
-        """Bits per element of each class, of several formats their average [bit]."""
+        """Bits per element of each class of tensors as stored, block scales included [bit].
+
+        Classes with several formats have their average.
+
+        Args:
+            formats: Those of a dtype catalogue; by default of the project's.
+        """
         known = dtype_entries().formats if formats is None else formats
         average = {}
         for name, sums in self.mixed.items():
             stored = (stored_bits(known[dtype]) * count for dtype, count in sums.items())
             average[name] = sum(stored, Fraction(0)) / sum(sums.values())
-        return {**super().bits(formats), **average}
+        return {name: stored_bits(known[dtype]) for name, dtype in self.stored.items()} | average
 
     def averages(self) -> Iterator[str]:
         """What to say of each class with several formats."""
@@ -90,6 +87,12 @@ class PublishedDtypes(ModelDtypes):
             whole = sum(sums.values())
             parts = (f"{100 * count / whole:.0f}% {dtype}" for dtype, count in sums.items())
             yield f"{name} are {' and '.join(parts)}, on average {float(self.bits()[name]):.2f} bit"
+
+    @property
+    def stored(self) -> dict[str, str]:
+        """The dtype of each class of tensors; without the cache where it is not given."""
+        cache = {} if self.cache is None else {"cache": self.cache}
+        return {name: self.of(name) for name in CLASSES} | cache
 
 
 class StepDtypes(ModelDtypes):
@@ -112,11 +115,11 @@ class StepDtypes(ModelDtypes):
         if self.name is not None:
             return self.name
         own = (
-            f"{key}:{value}"
+            f"{key}:{'+'.join(self.mixed.get(key, [value]))}"
             for key in ("experts", "head", "combine", "attention")
             if (value := getattr(self, key)) is not None
         )
-        stored = ",".join([self.weights, self.cache, self.activations, *own])
+        stored = ",".join([self.named("weights"), self.cache, self.activations, *own])
         return f"{stored}@{self.compute}"
 
     @property
@@ -205,7 +208,9 @@ def check_dtypes(dtypes: ModelDtypes, formats: Mapping[str, Format] | None = Non
         for name, dtype in dtypes.model_dump(exclude_none=True, exclude={"name", "mixed"}).items():
             with mistakes.at(name):
                 one_of(dtype, known, "no dtype")
-        for name, sums in getattr(dtypes, "mixed", {}).items():
+        for name, sums in dtypes.mixed.items():
+            with mistakes.at("mixed"):
+                one_of(name, CLASSES, "no class of tensors with weights")
             for dtype in sums:
                 with mistakes.at(f"mixed.{name}"):
                     one_of(dtype, known, "no dtype")

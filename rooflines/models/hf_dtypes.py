@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import RooflinesError, close_to, placed, quote
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.catalogue.chips import dtype_entries
-from rooflines.models.dtypes import PublishedDtypes
+from rooflines.models.dtypes import ModelDtypes
 from rooflines.models.layers import modules_of
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Quantization:
 
 def published_dtypes(
     keys: Keys, shape: Shape, stack: Stack, beside: Mapping[str, Any] | None = None
-) -> tuple[PublishedDtypes, str | None]:
+) -> tuple[ModelDtypes, str | None]:
     """The dtypes of a checkpoint, and what was assumed or averaged, if anything.
 
     Args:
@@ -109,9 +109,9 @@ def published_dtypes(
         found = other
     base = base or ASSUMED
     if found is None:
-        return PublishedDtypes(weights=base), notes[0] if notes else None
+        return ModelDtypes(weights=base), notes[0] if notes else None
     elements = _elements(found, shape, stack, base)
-    dtypes = PublishedDtypes.of_elements(elements, found.cache)
+    dtypes = ModelDtypes.of_elements(elements, found.cache)
     if found.head and not found.left_out:
         notes.append(NO_LIST_NOTE.format(base=base))
     notes += filter(None, [found.note, *dtypes.averages()])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.catalogue.entries import Chip, DtypeFile
 from rooflines.fits.entries import Calibrations, key_of
+from rooflines.models.dtypes import StepDtypes
 from rooflines.models.library import ModelEntry
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
@@ -55,8 +56,11 @@ def recipe_of(
         value
         for form in (*(sweep.dtypes.combinations[name] for name in named), *written_out)
         for key, value in form
-        if key not in ("name", "note") and value is not None
+        if key not in ("name", "note") and isinstance(value, str)
     }
+    for form in written_out:
+        mixed = form.mixed.values() if isinstance(form, StepDtypes) else ()
+        formats.update(dtype for sums in mixed for dtype in sums)
     compute = {dtype for dtypes in sweep.computes.values() for dtype in dtypes}
     of_models = {"models": list(own)} if own else {}
     beside = [*used]
