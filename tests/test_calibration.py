@@ -24,6 +24,7 @@ from rooflines.fits.entries import (
     text_of,
 )
 from rooflines.fits.folds import held_out, with_folds
+from rooflines.fits.judge import FEWEST_IN_BAND, bands
 from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
 from rooflines.measured.catalogues import Catalogues
@@ -119,6 +120,13 @@ def test_another_fit_is_a_prior(tmp_path):
     assert numbers_of(result)["memory"] == 0.84
     with pytest.raises(RooflinesError, match="has 0 calibrations in fp8, not one"):
         prior_of("fp8", prior)
+
+
+def test_a_bound_of_few_timings_has_the_band_of_all():
+    bounds = ["memory"] * FEWEST_IN_BAND + ["compute"] * (FEWEST_IN_BAND - 1)
+    ratios = pl.Series([1.0] * FEWEST_IN_BAND + [2.0] * (FEWEST_IN_BAND - 1))
+    found = bands(pl.DataFrame({"estimate_bound": bounds, "ratio": ratios}))
+    assert found == {"compute": (1.0, 2.0), "memory": (1.0, 1.0)}
 
 
 def test_held_out_sites_are_not_fitted(tmp_path):

@@ -61,6 +61,20 @@ def test_pairs_are_counted_by_their_order():
     assert wrong_pairs(pairs).select("one", "other").rows() == [("b", "c")]
 
 
+def test_estimates_that_are_equal_but_for_rounding_order_nothing():
+    times = pl.DataFrame(
+        {
+            "chip": ["a", "b"],
+            "B": [1, 1],
+            "seconds": [1.0, 2.0],
+            "t_lower_s": [0.1 + 0.2, 0.3],
+            "t_estimate_s": [1.0, 1.0],
+        }
+    )
+    (row,) = ordering(pairs_of(times)).to_dicts()
+    assert (row["bound_right"], row["estimate_right"], row["estimate_tau"]) == (0, 0, 0)
+
+
 def test_served_runs_are_compared_by_the_time_of_a_token_on_a_chip():
     """Four chips halve the time of a token: per chip and token they take twice as long."""
     names = RUNS.split(",")
