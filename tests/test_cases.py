@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from serving_sweeps import model_sweep
 
 import rooflines
-from rooflines.model import resources
-from rooflines.model.resources import RESOURCES, Resource, memory_rate
+from rooflines.model.resources import RESOURCES
 from rooflines.models.groups import StepExtents, work
-from rooflines.sweep.cases import Case
 
 SWEEP = {
     "operation": "matmul",
@@ -32,21 +29,6 @@ STEP = {
 }
 OPERATION = rooflines.load_config({"sweeps": {"one": SWEEP}}).sweep("one")
 STEPS = model_sweep(STEP)
-
-
-def test_places_have_the_variants_that_they_support():
-    (v5e, h100), skipped = OPERATION.supported
-    assert [(case.dtypes, case.variant.sharding, case.variant.axes) for case in v5e.cases] == [
-        ("bf16", "none", (1,)),
-        *(("bf16", "contracting/all-reduce", (chips,)) for chips in (1, 4)),
-    ]
-    assert {case.shards for case in h100.cases} == {1, 4}
-    assert sum(each.rows for each in skipped) + v5e.rows + h100.rows == 2 * 2 * 4
-    assert {str(each.reason) for each in skipped} == {
-        "no fp8 peak of its matrix unit",
-        "16 chips at most on one ici",
-        "8 chips at most on one nvlink",
-    }
 
 
 def test_an_operation_is_one_kernel():
@@ -82,19 +64,3 @@ def test_times_are_sums_over_kernels(name):
         )
         whole = case.times.by[bound].at(extents)
         assert whole <= summed if bound == "network" else whole == summed
-
-
-def test_one_more_resource_is_in_both_kinds(monkeypatch):
-    cache = Resource(
-        "cache",
-        "traffic_bytes",
-        "cache",
-        memory_rate,
-        lambda kernel: kernel.work("memory_bytes") * 3,
-    )
-    monkeypatch.setattr(resources, "RESOURCES", (*RESOURCES, cache))
-    cases: list[Case] = [OPERATION.blocks[0].cases[0], STEPS.blocks[0].cases[0]]
-    for case in map(replace, cases):
-        assert list(case.times.by) == ["compute", "memory", "network", "cache"]
-        ((memory,),), ((traffic,),) = (case.times.by[each].pieces for each in ("memory", "cache"))
-        assert traffic.coefficients == (memory * 3).coefficients

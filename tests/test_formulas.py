@@ -11,19 +11,15 @@ from fractions import Fraction
 
 import oracle
 import pytest
-from hypothesis import Phase, assume, given, settings
-from hypothesis import strategies as st
-from random_sweeps import BITS, combinations, networks, operations, rates, shardings_of, sizes
+from hypothesis import Phase, given, settings
+from random_sweeps import operations, shardings_of
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import exact, number, whole
-from rooflines.catalogue.entries import Network
-from rooflines.model.costs import COSTS, Workload, evaluate, exact_cost
-from rooflines.model.network import Route
+from rooflines.model.costs import COSTS, evaluate
 from rooflines.model.operation import NAMED, operation
 from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.sharding import Sharding, sharding
-from rooflines.model.target import MemoryLevel, Target
 
 HALF, ZERO = Fraction(1, 2), Fraction(0)
 
@@ -147,113 +143,6 @@ def test_a_batch_of_every_operand_is_the_last_choice():
 
 
 # ---------------------------------------------------------------- work and rates
-
-
-@st.composite
-def settings_and_cases(draw):
-    """Draw an operation split over chips, for the exact model and for the package; with sizes."""
-    text = draw(operations())
-    truth = oracle.operation_of(text)
-    form = draw(st.sampled_from(shardings_of(truth)))
-    scheme = oracle.sharding_of(truth, form)
-    shards = 1 if form == "none" else draw(st.sampled_from([1, 2, 3, 4, 8, 48]))
-    entries = [draw(networks()) for _ in range(draw(st.integers(1, 2)))]
-    if len(entries) > 1:
-        entries[0] = {"bytes_per_s": 1e9, "topology": "mesh", "domain": 4, "links": 3}
-    along: tuple[int, ...] = (shards,)
-    if len(entries) == 1 and "all-to-all" not in str(form):
-        along = draw(axes_of(shards))
-    spec = draw(combinations())
-    dtypes = oracle.combination_of(
-        spec, {"bf16": dict.fromkeys(("x", "w", "out", "compute"), "bf16")} | named_combinations()
-    )[1]
-    bits = {operand: oracle.stored_bits(BITS, dtypes[operand]) for operand in ("x", "w", "out")}
-    tile = {
-        dim: draw(st.sampled_from([1, 16, 100]))
-        for dim in draw(st.sets(st.sampled_from(truth.dims)))
-    }
-    exactly = draw(st.booleans())
-    efficiency = {
-        name: draw(st.sampled_from([Fraction(1), HALF, Fraction(19, 20), Fraction(1, 3)]))
-        for name in oracle.RESOURCES
-    }
-    peak, memory_rate = (oracle.exact(draw(rates(*powers))) for powers in ((12, 16), (10, 13)))
-    tied = [
-        entry if entry["topology"] == "mesh" else {"domain": "unlimited", **entry}
-        for entry in entries
-    ]
-    setting = oracle.Setting(
-        operation=truth,
-        sharding=scheme,
-        bits=bits,
-        peak=peak,
-        memory_rate=memory_rate,
-        capacity=None,
-        links=tuple(oracle.link_of("fabric", entry) for entry in tied),
-        axes=along,
-        efficiency=efficiency,
-        exact_flops=exactly,
-        tile=tile,
-    )
-    at = {dim: draw(sizes) for dim in truth.dims}
-    assume(
-        not exactly
-        or scheme.split not in truth.contracted
-        or at[scheme.split] >= shards
-        or scheme.split in tile
-    )
-    split = sharding(form, operation(text))
-    route = Route(tuple(Network.model_validate(entry).exact for entry in tied), along)
-    sent = route.sent(split.transfers[0][1]) if split.transfers else ()
-    how = "exact" if exactly else "leading"
-    case = Workload(operation(text), bits, split, shards, sent, tile, how)
-    target = Target(
-        peak, MemoryLevel(memory_rate), route if shards > 1 else None, split, efficiency
-    )
-    return setting, case, target, shards, at
-
-
-@st.composite
-def axes_of(draw, shards):
-    """Draw one or two axes whose product is `shards`."""
-    first = draw(st.sampled_from([n for n in range(1, shards + 1) if shards % n == 0]))
-    return (shards,) if first in (1, shards) else (first, shards // first)
-
-
-def named_combinations():
-    """Return the combinations that `combinations` may name."""
-    same = {name: dict.fromkeys(("x", "w", "out", "compute"), name) for name in ("bf16", "int8")}
-    return {**same, "w8a16": {"x": "bf16", "w": "int8", "out": "bf16", "compute": "bf16"}}
-
-
-def total(case, name, at):
-    """A cost at some sizes, from its terms."""
-    for _, dims in COSTS[name](case):
-        assert dims == case.op.in_order(set(dims))
-    return exact_cost(case, name, at)
-
-
-@check(120)
-@given(drawn=settings_and_cases())
-def test_work_rates_and_times_are_exactly_the_models(drawn):
-    setting, case, target, shards, at = drawn
-    truth = setting.work(at, shards)
-    names = {"flops": "math", "memory_bytes": "memory", "network_bytes": "network"}
-    assert {name: total(case, work, at) for work, name in names.items()} == truth
-    assert total(case, "footprint_bytes", at) == setting.footprint_bytes(at, shards)
-    levels = [*setting.sent(at, shards), ZERO][:2] if shards > 1 else [ZERO, ZERO]
-    parts = ("network_inner_bytes", "network_outer_bytes")
-    assert [total(case, name, at) for name in parts] == levels
-    assert target.peak == setting.peak
-    for resource in RESOURCES:
-        rate = resource.rate(target)
-        if rate is None:
-            assert (resource.name, truth["network"]) == ("network", ZERO)
-        elif truth[resource.name]:
-            assert (
-                max(truth[resource.name] / rate.per_s, rate.latency_s)
-                == setting.times(at, shards)[resource.name]
-            )
 
 
 def test_the_resources_are_math_memory_and_network():

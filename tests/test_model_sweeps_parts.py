@@ -104,18 +104,6 @@ def test_an_edit_changes_the_parts_that_depend_on_it_and_no_other(changes, wante
         assert {depends(one) for one, other in pairs if one.spec != other.spec} == wanted
 
 
-def test_thresholds_are_counted_before_they_are_solved():
-    given = config(thresholds=["B", "S", "chips"], targets={"t_step_s": [0.01, 0.1, 1]})
-    cases = 2 * 2 * 3 * 2
-    assert given.model_sweep("serve").solutions() == cases * (2 * 3 + 1 + 2 * 2)
-    by_axis = rooflines.model_thresholds(given).group_by("axis").len()
-    found = dict(by_axis.with_columns(pl.col("axis").cast(pl.String)).iter_rows())
-    assert found == {"B": cases * 2 * 3, "S": cases // 2, "chips": cases // 3 * 2 * 2}
-    grid = {"B": {"from": 2, "to": 20_001, "step": 1}, "S": [128, 256, 512]}
-    with pytest.raises(rooflines.RooflinesError, match=f"makes {cases * 20_000 * 3:,} thresholds"):
-        config(grid=grid, thresholds=["chips"])
-
-
 def test_a_written_part_stores_what_its_config_asks_for(tmp_path):
     given = config(columns=["flops", "t_ops_s"], phase="decode")
     planned = plan(given)

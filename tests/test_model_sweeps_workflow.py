@@ -116,32 +116,6 @@ def test_tables_are_those_of_the_python_interface(first_run):
     assert refused.value.fix == "use one of whole"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "models/whole/part-00000.parquet",
-        "layers/whole/part-00000.parquet",
-        "models/index.csv",
-        "model-thresholds.parquet",
-        "summary.csv",
-        "skipped.csv",
-    ],
-)
-def test_an_output_says_what_made_it(first_run, name):
-    result = rooflines.origin(first_run.results / name)
-    assert result.whole
-    sweep = result.sweeps["whole"]
-    assert sweep["config"]["splits"][0]["tp"] == 2
-    assert sweep["models"]["gpt-oss-20b"]["shape"]["moe"]["E"] == 32
-    assert "gpt-oss" in result.models["gpt-oss-20b"]
-    assert sweep["chips"]["h100-sxm"]["memory"]["hbm"]["source"]
-    assert "h100" in result.text()
-    if "apart" in result.sweeps:
-        assert result.sweeps["apart"]["config"]["models"] == ["llama-3.1-8b", "read"]
-        assert result.models["read"] == "config.json"
-        assert result.sweeps["apart"]["config"]["chips"] == ["h100-sxm", "mine"]
-
-
 # ---------------------------------------------------------------- what a further run makes
 
 

@@ -9,14 +9,17 @@ import subprocess
 import sys
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import model_oracle as oracle
 import pytest
 import random_serving
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_files import plain_file
+from valid_files import CASES
 
 from rooflines import RooflinesError, models
 from rooflines.catalogue.forms import checked
@@ -197,45 +200,6 @@ LLAMA = {
 }
 ENTRY = {**LLAMA, "name": "Small", "published": {"total": 1, "match": "exact"}, "source": "me"}
 
-WRONG_SHAPES: dict[str, tuple[dict[str, Any], str, str]] = {
-    "a key": ({"lyers": 2}, "lyers is no key here", "close to it: layers"),
-    "heads": ({"attention": {"N": 4, "K": 3, "H": 4}}, "attention.K is 3", "share evenly"),
-    "a size": ({"D": 0}, "D is 0, which is less than 1", "whole number from 1"),
-    "no head size": ({"attention": {"N": 4, "K": 2}}, "attention lacks H", "add H:"),
-    "a kind": ({"attention": {"kind": "mqa"}}, "attention.kind is 'mqa'", "gqa or mla"),
-    "no mlp": ({"mlp": None}, "lacks mlp and moe", "give it one"),
-    "layers": (
-        {"mlp": {"F": 1, "layers": 1}},
-        "mlp.layers and moe.layers do not add up",
-        "correct",
-    ),
-    "no layers": (
-        {"moe": {"E": 2, "k": 1, "Fe": 1}},
-        "mlp.layers is not stated, nor is moe.layers",
-        "state one",
-    ),
-    "experts": ({"moe": {"E": 2, "k": 3, "Fe": 1, "layers": 1}}, "moe.k is 3", "use 1 to 2"),
-    "a window": ({"window": {"tokens": 4, "layers": 3}}, "window.layers is 3", "use 1 to 2"),
-    "a count": (
-        {"published": {"total": "many", "match": "exact"}},
-        "published.total",
-        "plain number",
-    ),
-    "a dtype": ({"dtypes": {"weights": "bf61"}}, "dtypes.weights is 'bf61'", "close to it: bf16"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG_SHAPES)
-def test_a_wrong_entry_is_refused_in_one_message(case):
-    change, problem, fix = WRONG_SHAPES[case]
-    with pytest.raises(RooflinesError) as refused:
-        read({"small": {**ENTRY, **change}})
-    text = str(refused.value)
-    assert f"small{'' if problem.startswith('lacks') else '.'}" in text
-    assert problem in text
-    assert fix in text
-    assert text.count("fix:") == 1
-
 
 def test_two_models_cannot_share_a_name():
     with pytest.raises(RooflinesError, match=r"two.aliases has 'ONE', a name of one"):
@@ -244,48 +208,30 @@ def test_two_models_cannot_share_a_name():
         read({"A_b": ENTRY})
 
 
-WRONG_CALLS: dict[str, tuple[Any, str]] = {
-    "an id": (
-        lambda _: models.load("lama-3.1-70b"),
-        r"'lama-3.1-70b', .*\n  close to it: llama-3.1",
-    ),
-    "a published name": (lambda _: models.load("google/gemma-27b"), "close to it: .*gemma-3-27b"),
-    "no text": (lambda _: models.load(cast("Any", 7)), "model is 7, which is no model"),
-    "tp and heads": (lambda m: m.max_batch(1e9, 1, "bf16", tp=3), "tp is 3, which does not divide"),
-    "tp and kv heads": (
-        lambda _: models.load("phi-4").max_batch(1e12, 1, "bf16", tp=4),
-        "tp is 4, which neither divides the 10 key-value heads",
-    ),
-    "tp": (lambda m: m.max_batch(1e9, 1, "bf16", tp=0.5), "tp is 0.5, which is no whole number"),
-    "dp": (lambda m: m.max_batch(1e9, 1, "bf16", dp=0), "dp is 0, which is less than 1"),
-    "a split": (lambda m: m.max_batch(1e9, 1, "bf16", cache_split="head"), "close to it: heads"),
-    "a capacity": (lambda m: m.max_batch("80GB", 1, "bf16"), "capacity is '80GB', .*no number"),
-    "no capacity": (
-        lambda m: m.max_batch(-1, 1, "bf16"),
-        "capacity is -1, which is not above zero",
-    ),
-    "a context": (lambda m: m.cache_bytes(0, "bf16"), "S is 0, which is less than 1"),
-    "a dtype": (lambda m: m.cache_bytes(1, "fp9"), "dtype is 'fp9', which is no dtype"),
-    "dtypes": (lambda m: m.weights_bytes({"weight": "bf16"}), "dtypes.weight is no key here"),
-    "their type": (lambda m: m.weights_bytes(16), "dtypes is 16\\.\n  fix: name a format"),
-    "no dtype of the cache": (
-        lambda m: m.max_batch(1, 1, {"weights": "bf16"}),
-        "dtypes lacks cache",
-    ),
-    "unknown dtypes": (lambda m: m.weights_bytes(), "dtypes are not known for llama-3.1-70b"),
-    "a phase": (lambda m: m.groups("decoding"), "phase is 'decoding', .*\n  close to it: decode"),
-    "too many new tokens": (lambda _: models.Step(1, 4, 5), "T is 5, more than the 4 tokens"),
-    "a routing": (lambda _: models.Step(1, 4, routing="random"), "routing is 'random'"),
-    "a cost": (lambda m: models.work(m.groups("decode"), "bytes", models.Step(1, 1)), "cost is"),
-}
+CALLS = yaml.safe_load((CASES / "wrong-calls.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("case", WRONG_CALLS)
-def test_a_wrong_argument_is_refused_in_one_message(case):
-    call, message = WRONG_CALLS[case]
-    with pytest.raises(RooflinesError, match=message) as refused:
-        call(models.load("llama-3.1-70b"))
+@pytest.mark.parametrize("row", CALLS, ids=lambda row: row["says"])
+def test_a_wrong_argument_is_refused_in_one_message(row):
+    model = models.load(row.get("model", "llama-3.1-70b"))
+    with pytest.raises(RooflinesError, match=row["says"]) as refused:
+        getattr(model, row["call"])(*row["with"], **row.get("options", {}))
     assert str(refused.value).count("fix:") == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (partial(models.load, "lama-3.1-70b"), r"'lama-3.1-70b', .*\n  close to it: llama-3.1"),
+        (partial(models.load, "google/gemma-27b"), "close to it: .*gemma-3-27b"),
+        (partial(models.Step, 1, 4, 5), "T is 5, more than the 4 tokens"),
+        (partial(models.Step, 1, 4, routing="random"), "routing is 'random'"),
+        (partial(models.work, [], "bytes", models.Step(1, 1)), "cost is"),
+    ],
+)
+def test_a_wrong_model_or_step_is_refused(call, message):
+    with pytest.raises(RooflinesError, match=message):
+        call()
 
 
 def test_weights_of_a_fraction_of_a_byte_are_exact():

@@ -25,7 +25,6 @@ from random_sweeps import (
     check,
     combinations,
     configs,
-    rates,
     shardings_of,
 )
 
@@ -129,79 +128,6 @@ def test_a_threshold_that_is_a_whole_number_is_that_number(tie):
         d: spec[1] if isinstance(spec, list) else spec for d, spec in sweep["grid"].items()
     }
     assert threshold_differences(config) == []
-
-
-@st.composite
-def reaches(draw, topology, ring_multiple):
-    """Draw a split matmul on a chip whose memory and network end the split at drawn numbers."""
-    spec = draw(
-        st.sampled_from(
-            [
-                "contracting/all-reduce",
-                "contracting/reduce-scatter",
-                "column/gather-x",
-                "batch/gather-w",
-                "batch",
-            ]
-        )
-    )
-    operation = oracle.operation_of("matmul")
-    sizes_of_all = {
-        d: draw(st.sampled_from([512, 1000, 4096, 14336, 65536])) for d in operation.dims
-    }
-    link: dict[str, Any] = {"links": 7, "topology": topology, "ring_multiple": ring_multiple}
-    link["domain"] = draw(
-        st.sampled_from([None, 8, 2] if topology == "mesh" else [None, None, 256, 64, 8, 2, 1])
-    )
-    if draw(st.integers(0, 3)) == 0:
-        link["hop_latency_s"] = draw(st.sampled_from([1e-9, 1e-6, 1e-4]))
-    setting = oracle.plain_matmul(spec)
-    peak = draw(rates(13, 15))
-    by_memory, by_network = (
-        draw(st.sampled_from([10**6, 2000, 40, 3, 1])),
-        draw(st.integers(2, 500)),
-    )
-    at_memory, at_network = (
-        setting.work(sizes_of_all, by_memory),
-        setting.work(sizes_of_all, by_network),
-    )
-    near = st.sampled_from([Fraction(999, 1000), Fraction(1001, 1000)])  # beyond roundings
-    bandwidth = draw(near) * oracle.exact(peak) * at_memory["memory"] / at_memory["math"]
-    one_way = (
-        draw(near)
-        * oracle.exact(peak)
-        * at_network["network"]
-        / at_network["math"]
-        / draw(st.sampled_from([1, 2, 7]))
-    )
-    link["bytes_per_s"] = float(one_way) or 1e9
-    given_link = {key: value for key, value in link.items() if value is not None}
-    chip = made_up(peak, float(bandwidth), given_link)
-    sweep = {
-        "operation": "matmul",
-        "grid": sizes_of_all,
-        "dtypes": ["bf16"],
-        "chips": ["one"],
-        "sharding": spec,
-        "shards": [1],
-        "thresholds": ["shards"],
-    }
-    return {"sweeps": {"reach": sweep}, "chips": {"one": chip}, "charts": []}
-
-
-FABRICS = [
-    ("switch", None),
-    ("mesh", None),
-    ("torus", None),
-    *(("torus", ring) for ring in (1, 2, 3, 4, 16)),
-]
-
-
-@pytest.mark.parametrize(("topology", "ring_multiple"), FABRICS)
-@check(30)
-@given(data=st.data())
-def test_the_most_chips_of_a_split_are_those_of_a_search(topology, ring_multiple, data):
-    assert threshold_differences(data.draw(reaches(topology, ring_multiple))) == []
 
 
 @pytest.mark.parametrize("sizes_of_all", [(512, 1000, 65536), (65536, 1000, 512)])

@@ -21,7 +21,7 @@ from rooflines.run import guard
 from rooflines.run.jobs import write_skipped
 from rooflines.run.lock import STATE, RunLock
 from rooflines.run.outputs import Output
-from rooflines.run.stale import FileCache, in_the_way, stale_outputs, temporary_outputs
+from rooflines.run.stale import FileCache, stale_outputs, temporary_outputs
 
 
 def recorded_file(folder, name="skipped.csv"):
@@ -75,32 +75,6 @@ def test_an_output_of_another_config_is_stale(tmp_path):
     assert stale(tmp_path, {path.name: '{"sweeps": [1]}'}) == [
         "skipped.csv was made from another config or by another version"
     ]
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (
-            lambda home, path: truncated(records.record_file(home, path)),
-            "has no record of what made it",
-        ),
-        (
-            lambda home, path: records.record_file(home, path).write_bytes(b"\xff\x00"),
-            "has no record of what made it",
-        ),
-        (lambda _, path: path.write_text("sweep,unit\n"), "has other content"),
-    ],
-    ids=[
-        "record truncated",
-        "record in no encoding",
-        "file edited",
-    ],
-)
-def test_a_file_or_record_that_was_changed_is_stale(tmp_path, change, reason):
-    path, spec = recorded_file(tmp_path)
-    change(tmp_path, path)
-    (message,) = stale(tmp_path, {path.name: spec})
-    assert reason in message
 
 
 def results_of_others(home):
@@ -197,18 +171,6 @@ def test_a_table_whose_record_was_lost_is_made_again(tmp_path):
     assert stale(tmp_path, {"thresholds.parquet": "{}"}) == [
         "thresholds.parquet has no record of what made it"
     ]
-
-
-@pytest.mark.parametrize(
-    "name", ["results", "results/tables", "results/tables/t", "results/.made", "results/charts"]
-)
-def test_every_folder_of_results_is_looked_at(name, tmp_path):
-    written_to(name)(tmp_path)
-    outputs = [
-        tmp_path / "results" / output
-        for output in ("tables/t/part-00000.parquet", "charts/roofline", "bundle")
-    ]
-    assert in_the_way(tmp_path / "results", outputs) == [tmp_path / name]
 
 
 @pytest.mark.parametrize("name", [".snakemake", ".snakemake/rooflines"])

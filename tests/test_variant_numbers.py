@@ -133,25 +133,3 @@ def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path):
         rooflines.RooflinesError, match=r"dtypes\.yaml:3: formats\.bf16\.bits is 'many'"
     ):
         rooflines.load_config(PLAIN)
-
-
-@pytest.mark.parametrize("sources", ["2", "notes", "[notes]"])
-def test_the_sources_of_a_catalogue_have_ids(sources, tmp_path):
-    chips = tmp_path / "chips.yaml"
-    chips.write_text(f"sources: {sources}\nchips: {{}}\n", encoding="utf-8")
-    fuzzing.use_catalogues(chips, catalogue.DTYPES_FILE)
-    with pytest.raises(rooflines.RooflinesError, match=r"chips\.yaml.* sources is .*, no mapping"):
-        rooflines.load_config(PLAIN)
-
-
-@pytest.mark.parametrize("bits", ["1.0e+30", "1.0e-30", "0"])
-def test_an_element_has_a_sensible_number_of_bits(bits, tmp_path):
-    (tmp_path / "dtypes.yaml").write_text(
-        valid_files.DTYPES.replace("bits: 16", f"bits: {bits}"), encoding="utf-8"
-    )
-    fuzzing.use_catalogues(catalogue.CHIPS_FILE, tmp_path / "dtypes.yaml")
-    with pytest.raises(
-        rooflines.RooflinesError,
-        match=r"dtypes\.yaml:3: formats\.bf16\.bits is .*, which is (less|more) than",
-    ):
-        rooflines.load_config(PLAIN)

@@ -142,19 +142,6 @@ def test_an_edited_chip_or_sweep_remakes_only_its_own_tables(made):
     assert slower.to_list() == [2.0] * len(slower)
 
 
-def test_an_edited_formula_remakes_everything_that_is_computed(made, tmp_path_factory, repository):
-    clone = tmp_path_factory.mktemp("clone")
-    for name in ("Snakefile", "workflow", "profiles", "rooflines", "config"):
-        source = repository / name
-        shutil.copytree(source, clone / name) if source.is_dir() else shutil.copy2(
-            source, clone / name
-        )
-    made.repository = clone
-    with (clone / "rooflines" / "model" / "costs.py").open("a") as module:
-        module.write("\n# another formula\n")
-    assert made.remade(PYTHONPATH=str(clone)) == TABLES | SUMMARIES | INDEXES
-
-
 def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made):
     tables = made.results / "tables"
     foreign = tables / "own" / "part-00007.parquet"

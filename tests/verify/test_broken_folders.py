@@ -82,18 +82,6 @@ def test_two_runs_make_the_same_bytes(tmp_path, contents):
     assert trial.contents() == contents
 
 
-def test_one_run_is_enough_after_an_edit(made):
-    config = copy.deepcopy(CHARTED)
-    config["sweeps"]["grid"]["grid"]["B"] = {"from": 1, "to": 128, "factor": 2}
-    made.write(config)
-    done = made.run()
-    assert done.returncode == 0, done.stdout
-    assert "Nothing to be done" in made.run().stdout
-    fresh = Trial(made.path / "fresh", config)
-    fresh.finish()
-    assert made.contents() == fresh.contents()
-
-
 # ---------------------------------------------------------------- no room
 
 
@@ -242,20 +230,6 @@ def test_results_of_another_config_are_told_and_not_mixed_in(made):
     fresh = Trial(made.path / "fresh", config)
     fresh.finish()
     assert made.contents() == fresh.contents()
-
-
-def test_results_that_snakemake_knows_as_others_are_told_and_not_mixed_in(made):
-    config = copy.deepcopy(CHARTED)
-    config["sweeps"]["shapes"]["grid"]["B"] = [128, 512]
-    other = Trial(made.path.parent / "other", config)
-    other.finish()
-    expected = made.contents()
-    shutil.rmtree(made.results)
-    shutil.copytree(other.results, made.results)
-    done = made.run()
-    assert done.returncode == 0, done.stdout
-    assert "made from another config or by another version" in done.stdout
-    made.whole(expected)
 
 
 def test_damaged_charts_are_made_again_with_the_bundle_of_them(made, contents):
