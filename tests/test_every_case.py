@@ -14,9 +14,8 @@ from comparison import row_differences, table_of, threshold_differences
 from polars.testing import assert_frame_equal
 
 import rooflines
-from rooflines.critical import along, chips, rates
 from rooflines.model.columns import TEXTS
-from rooflines.sweep import blocked
+from rooflines.sweep import blocked, sheet
 from rooflines.sweep.rows import OperationTable
 
 
@@ -50,8 +49,7 @@ def test_every_split_ends_where_a_search_ends(link):
 
 
 def test_thresholds_are_the_same_in_slices(monkeypatch):
-    for module in (along, chips, rates):
-        monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(sheet, "ROWS_AT_ONCE", 7)
     for name in ("of a tie", "counted exactly"):
         assert threshold_differences(config_of(SWEEPS[name])) == []
 

@@ -10,7 +10,7 @@ from rooflines.models.library import model_entries
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.settings.shapes import Shape
+    from rooflines.settings.shapes import NamedShape
     from rooflines.sweep.operations import Sweep
     from rooflines.sweep.steps import ModelSweep
 
@@ -19,7 +19,7 @@ FUSED = {"qkv": ("q", "k"), "gate-up": ("up",), "expert-gate-up": ("expert-up",)
 """The layers that another one contains, of those of `models.layers`."""
 
 
-def models_of(shapes: Sequence[Shape]) -> dict[str, dict[str, str]]:
+def models_of(shapes: Sequence[NamedShape]) -> dict[str, dict[str, str]]:
     """The name of each layer's shape, by model and layer; shapes without a model are of "".
 
     A shape's `layer` is by default the rest of its name after the model.

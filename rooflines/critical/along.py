@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from rooflines.model.times import Time
     from rooflines.sweep.axes import Axis
 
-ROWS_AT_ONCE = 2**20
-"""Rows computed together, so that memory does not grow with the sweep."""
-
 DECAY = "#decay"
 """Of experts that an element more leaves unused, the share that it uses, as a rate [1]."""
 
@@ -153,9 +150,7 @@ class Along:
         if any(self._decays):
             decay = pl.col("T").cast(pl.Float64) * self._sheet.constant(self._decays)
             stages.append({DECAY: decay})
-        for start in range(0, self.rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, self.rows)
-            yield self._sheet.frame(stages, start, stop).collect()
+        return self._sheet.slices(stages, self.rows)
 
     def _counted(self, extent: str) -> Spans:
         sizes, _, span = extent.partition("/")

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.critical.along import ROWS_AT_ONCE
 from rooflines.critical.solving import MOST_SLACK, ROUNDING, TIED, first_largest
 from rooflines.model.columns import ALWAYS, FOUND, NEVER, UNKNOWN
 from rooflines.model.columns import ENDLESS as WITHOUT_END
@@ -275,9 +274,7 @@ class SplitLines:
             for power in range(DEGREE + 1)
         ]
         shared = {name: quotient(pl.col(name), pl.lit(float(share))) for name in math}
-        for start in range(0, self.rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, self.rows)
-            yield self._sheet.frame([self._columns, shared, *stages], start, stop).collect()
+        return self._sheet.slices([self._columns, shared, *stages], self.rows)
 
 
 # ------------------------------------------------------------ the largest number

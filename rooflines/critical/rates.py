@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.critical.along import ROWS_AT_ONCE
 from rooflines.critical.solving import TIED, first_largest
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.resources import MATH, OTHERS, RATES, RESOURCES, Resource
@@ -158,7 +157,5 @@ def rate_thresholds(sweep: Sweep, resource: Resource) -> Iterator[tuple[Fraction
     math_s = f"#t_{MATH.name}"
     for share in sweep.shares:
         shared = {math_s: quotient(pl.col(math_s), pl.lit(float(share)))}
-        for start in range(0, block.rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, block.rows)
-            stages = [works, times, shared, solved_rate(resource)]
-            yield share, sheet.frame(stages, start, stop).collect()
+        for frame in sheet.slices([works, times, shared, solved_rate(resource)], block.rows):
+            yield share, frame

@@ -1,7 +1,8 @@
-"""The smallest compute-bound size along every dimension of an operation, in closed form.
+"""The smallest compute-bound size: along a dimension of an operation, and of a step's batch.
 
 Every work is affine in every single extent, a size or the number of its tiles; so is every time,
-but for the latency of a collective, which is a second, constant line.
+but for the latency of a collective, which is a second, constant line. Of a step also the largest
+batch within a time.
 """
 
 from __future__ import annotations
@@ -12,16 +13,65 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.critical.along import Along
-from rooflines.critical.saturation import saturated
-from rooflines.critical.solving import ask_times, solved
+from rooflines.critical.saturation import MOST, saturated
+from rooflines.critical.search import AT, first_in_rows
+from rooflines.critical.solving import AHEAD, ROUNDING, WHOLE_PEAK, ask_times, solved
 from rooflines.model.resources import MATH, MEMORY, OTHERS, RESOURCES
+from rooflines.sweep.footprints import footprint_columns, most_sequences
 from rooflines.sweep.sheet import quotient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rooflines.critical.along import Summand
     from rooflines.model.poly import Poly
+    from rooflines.settings.model_sweeps import Targets
+    from rooflines.sweep.axes import Axis
+    from rooflines.sweep.cases import Case
     from rooflines.sweep.operations import OperationCase, Sweep
+    from rooflines.sweep.steps import StepCase
+
+
+class SizeThresholds:
+    """The thresholds of cases along a size.
+
+    Args:
+        cases: The cases.
+        axes: The other sizes, slowest first; cases are slower than all.
+        size: The size.
+        least: The smallest size of every case [1].
+        spans: For every case the elements that are counted as one [1].
+        works: Works of which there are lines, too.
+
+    Attributes:
+        along: The times along the size.
+        names: Their lines.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917, what thresholds depend on
+        self,
+        cases: Sequence[Case],
+        axes: Sequence[Axis],
+        size: str,
+        least: Sequence[int],
+        spans: Sequence[int],
+        works: Sequence[str] = (),
+    ) -> None:
+        self.along = Along(cases, axes, size, spans)
+        self.along.put("#least", pl.Series(least, dtype=pl.Int64))
+        self.along.put("#span", pl.Series(spans, dtype=pl.Int64))
+        if works:
+            self.along.ask({name: [case.work(name) for case in cases] for name in works})
+        self.names = ask_times(self.along, cases)
+        self._saturates = saturated(cases, axes, size, least)
+
+    def frames(self, share: Fraction = WHOLE_PEAK) -> Iterator[pl.DataFrame]:
+        """The thresholds for a share of the attainable peak, in slices."""
+        start = 0
+        for lines in self.along.frames():
+            found = solved(lines, self.names, share).collect()
+            yield found.with_columns(self._saturates.slice(start, found.height))
+            start += found.height
 
 
 def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl.DataFrame]]:
@@ -37,29 +87,21 @@ def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl
     Yields:
         Shares of the attainable peak, and the columns of thresholds along the dimension.
     """
-    cases = sweep.cases
-    sizes, one = sweep.sizes_without(axis), [1] * len(cases)
+    cases, works = sweep.cases, [each.work for each in RESOURCES]
     spans = [elements_per_extent(case, axis) for case in cases]
-    along = Along(cases, sizes, axis, spans)
-    along.put("#span", pl.Series(spans, dtype=pl.Int64))
-    along.put("#least", pl.Series(one, dtype=pl.Int64))
-    along.ask({each.work: [case.work(each.work) for case in cases] for each in RESOURCES})
-    names, saturates = ask_times(along, cases), saturated(cases, sizes, axis, one)
+    least = [1] * len(cases)
+    found = SizeThresholds(cases, sweep.sizes_without(axis), axis, least, spans, works)
     of_limit = pl.coalesce(
         pl.when(pl.col("limit") == each.bound).then(pl.col(f"#slope:{each.work}"))
         for each in OTHERS
     )
     intensity = quotient(pl.col(f"#slope:{MATH.work}"), of_limit)
-    rules = RulesOfThumb(along, cases, spans)
+    rules = RulesOfThumb(found.along, cases, spans)
     for share in sweep.shares:
-        along.put("critical_rule", rules.at(share))
-        start = 0
-        for frame in along.frames():
-            found = solved(frame, names, share).with_columns(
-                limit_intensity=pl.when(of_limit > 0).then(intensity)
-            )
-            yield share, found.collect().with_columns(saturates[start : start + frame.height])
-            start += frame.height
+        found.along.put("critical_rule", rules.at(share))
+        for frame in found.frames(share):
+            limit = pl.when(of_limit > 0).then(intensity)
+            yield share, frame.with_columns(limit_intensity=limit)
 
 
 def elements_per_extent(case: OperationCase, axis: str) -> int:
@@ -112,3 +154,71 @@ class RulesOfThumb:
             line = self._along.line(poly, span)
             self._leading[key] = leading(line.slope), leading(line.constant)
         return self._leading[key]
+
+
+# ------------------------------------------------------------ batches
+
+
+def batch_thresholds(
+    cases: Sequence[StepCase], points: Axis, targets: Targets | None
+) -> Iterator[pl.DataFrame]:
+    """Batches at every point of contexts and new tokens; with targets a row for each of these.
+
+    Args:
+        cases: Of one model and phase.
+        points: T and S, with the extents that follow.
+        targets: Times that a step may take.
+
+    Yields:
+        The columns of thresholds along B.
+    """
+    replicas = [case.split.dp for case in cases]
+    found = SizeThresholds(cases, [points], "B", replicas, [1] * len(cases))
+    summands = [] if targets is None else ask_target(found, cases, targets)
+    for name, values in footprint_columns(cases).items():
+        found.along.put(name, values)
+    for every in found.frames():
+        frame = every.with_columns(axis=pl.lit("B"), max_B_fit=most_sequences())
+        if targets is None:
+            yield frame
+            continue
+        each = pl.DataFrame({"target_s": targets.t_step_s}, schema={"target_s": pl.Float64})
+        frame = frame.join(each, how="cross", maintain_order="left_right")
+        yield frame.with_columns(
+            largest_within(frame, found.along, summands), pl.lit(targets.time).alias("time")
+        )
+
+
+def ask_target(found: SizeThresholds, cases: Sequence[StepCase], targets: Targets) -> list[Summand]:
+    """Ask for the lines of the time that has to keep a target.
+
+    Returns:
+        The pieces of `t_lower_s`, or of `t_ops_s`, which is a sum over kernels.
+    """
+    if targets.time == "t_lower_s":
+        others = [[name] for each in found.names.values() for name in each]
+        return [(1, [[AHEAD], *others])]
+    summands: list[Summand] = []
+    for index, kernel in enumerate(cases[0].kernels):
+        times = [case.kernel_times[index].handed_over for case in cases]
+        pieces = [
+            piece
+            for bound in times[0]
+            for piece in found.along.ask_time(f"{index}:{bound}", [each[bound] for each in times])
+        ]
+        summands.append((kernel.count, pieces))
+    return summands
+
+
+def largest_within(frame: pl.DataFrame, along: Along, summands: Sequence[Summand]) -> pl.Series:
+    """The largest batches whose step takes at most `target_s` [1].
+
+    Returns:
+        `max_B_latency`: 0 if no batch is as fast; null if the batch is `LARGEST_COUNT` or more.
+    """
+    over = along.at(pl.col(AT), summands) - pl.col("target_s") * (1.0 + ROUNDING)
+    slow = first_in_rows(frame, over, pl.col("#least"), pl.lit(MOST))
+    before = pl.when(slow > pl.col("#least")).then(slow - 1.0).otherwise(0.0)
+    return frame.select(
+        pl.when(slow < MOST).then(before).cast(pl.Int64).alias("max_B_latency")
+    ).to_series()

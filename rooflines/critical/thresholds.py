@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.critical.batches import batch_thresholds
 from rooflines.critical.chips import chips_thresholds
 from rooflines.critical.contexts import context_ceiling, saturated_contexts
 from rooflines.critical.fewest import fewest_chips, stored
 from rooflines.critical.rates import rate_thresholds
 from rooflines.critical.saturation import COLUMN
-from rooflines.critical.sizes import dimension_thresholds
+from rooflines.critical.sizes import batch_thresholds, dimension_thresholds
 from rooflines.model.columns import OUTCOMES, threshold_columns
 from rooflines.model.resources import OTHERS, RATES
 from rooflines.model.sharding import SHARDS

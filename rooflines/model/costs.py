@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rooflines.model.operation import OPERANDS, Operation
+from rooflines.model.poly import Poly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -179,19 +180,6 @@ TILED = ("flops", "memory_bytes")
 """Costs of the kernel, which computes whole tiles; the others count sizes."""
 
 
-def evaluate(
-    terms: Mapping[tuple[str, ...], Fraction], extents: Mapping[str, int | Fraction]
-) -> Fraction:
-    """The exact value of a cost, from the coefficients of its products, at these extents."""
-    total = Fraction(0)
-    for dims, coefficient in terms.items():
-        value = coefficient
-        for dim in dims:
-            value *= extents[dim]
-        total += value
-    return total
-
-
 def extents(
     workload: Workload, cost: str, sizes: Mapping[str, int | Fraction]
 ) -> dict[str, int | Fraction]:
@@ -208,4 +196,4 @@ def extents(
 
 def exact_cost(workload: Workload, cost: str, sizes: Mapping[str, int]) -> Fraction:
     """The exact value of a cost at these sizes."""
-    return evaluate(workload.costs[cost], extents(workload, cost, sizes))
+    return Poly(workload.costs[cost]).at(extents(workload, cost, sizes))

@@ -69,23 +69,6 @@ def collective_rates(
     ]
 
 
-def network_rates(target: Target, *, typical: bool = False) -> list[Rate]:
-    """Bytes/s out of one chip on every level of the network, over the links used at once.
-
-    Args:
-        target: Its collectives are all of one kind.
-        typical: Whether hops take their usual time instead of the least.
-
-    Returns:
-        A rate for each level, inner first, with the latency of all hops; none without a collective.
-    """
-    route, transfers = target.route, target.sharding.transfers
-    if route is None or not transfers:
-        return []
-    rates = collective_rates(route, transfers[0][1], target.efficiency["network"], typical=typical)
-    return [Rate(rate.per_s, len(transfers) * rate.latency_s) for rate in rates]
-
-
 def collective_rate(
     route: Route, collective: str, efficiency: Fraction, *, typical: bool = False
 ) -> Rate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 Pieces = tuple[tuple[Poly, ...], ...]
 """A maximum of minima: of each piece the least of its polynomials counts, of these the largest
 [s]."""
+
+MEMORY_BOUND = "memory"
+"""The bound whose time kernels also spend on what they hand each other."""
 
 Band = tuple[float, float]
 """The p10 and p90 of measured over estimated time [1]."""
@@ -103,12 +107,10 @@ class Seconds:
 
     Attributes:
         by: By bound [s].
-        memory: The bound whose time kernels also spend on what they hand each other.
-        activation: That time [s].
+        activation: Of what kernels hand each other through memory [s].
     """
 
     by: Mapping[str, Fraction]
-    memory: str
     activation: Fraction
 
     def __getitem__(self, bound: str) -> Fraction:
@@ -123,7 +125,7 @@ class Seconds:
     @property
     def handed_over(self) -> dict[str, Fraction]:
         """The times by bound, with what kernels hand over as part of memory traffic [s]."""
-        return {**self.by, self.memory: self.by[self.memory] + self.activation}
+        return {**self.by, MEMORY_BOUND: self.by[MEMORY_BOUND] + self.activation}
 
     @property
     def ops(self) -> Fraction:
@@ -148,15 +150,18 @@ class Times:
     activation: Poly = ZERO
     bands: Mapping[str, Band] = field(default_factory=dict)
 
-    def at(self, extents: Mapping[str, Fraction | int], memory: str = "memory") -> Seconds:
-        """The exact times at these extents.
-
-        Args:
-            extents: The extents by name.
-            memory: The bound of the memory.
-        """
+    def at(self, extents: Mapping[str, Fraction | int]) -> Seconds:
+        """The exact times at these extents."""
         by = {bound: time.at(extents) for bound, time in self.by.items()}
-        return Seconds(by, memory, self.activation.at(extents))
+        return Seconds(by, self.activation.at(extents))
+
+    @cached_property
+    def handed_over(self) -> Mapping[str, Time]:
+        """The times by bound, with what kernels hand over as part of memory traffic [s]."""
+        if not self.activation:
+            return self.by
+        traffic = Time.total([(1, self.by[MEMORY_BOUND]), (1, Time.of(self.activation))])
+        return {**self.by, MEMORY_BOUND: traffic}
 
     @classmethod
     def total(cls, parts: Iterable[tuple[int, Times]]) -> Times:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.basics.numbers import whole
-from rooflines.model.costs import evaluate
-from rooflines.model.poly import TOUCHED, WINDOWED
+from rooflines.model.poly import TOUCHED, WINDOWED, Poly
 from rooflines.models.reach import TO_ALL, AttentionReach
 from rooflines.models.shape import DECODE, Gqa, Matrix, check_phase
 
@@ -146,7 +145,7 @@ class Group:
             step: The sizes.
         """
         terms: Terms = getattr(self, cost)
-        return evaluate(terms, StepExtents(step))
+        return Poly(terms).at(StepExtents(step))
 
 
 class StepExtents(dict[str, int | Fraction]):

@@ -22,7 +22,7 @@ from rooflines.model.costs import BITS_PER_BYTE, Workload
 from rooflines.model.kernel import operation_kernel
 from rooflines.model.network import Route
 from rooflines.model.operation import MATRIX, NAMED, OPERANDS
-from rooflines.model.resources import RESOURCES, math_rate, memory_rate, network_rates
+from rooflines.model.resources import NETWORK, RESOURCES, collective_rates, math_rate, memory_rate
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import Sharding, sharding
 from rooflines.model.target import MemoryLevel, Target
@@ -238,15 +238,19 @@ def _levels(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> list[JSON
         The `seconds` per byte of payload, and the `latency`, the least and the `typical` one [s].
     """
     values: list[dict[tuple[str, ...], Fraction]] = []
+    kind, times = scheme.transfers[0][1], len(scheme.transfers)
+    share = shares_of(entry.efficiency).get(NETWORK.name, Fraction(1))
     for route in routes:
-        target = _target(entry, ANY_RATE, MemoryLevel(ANY_RATE), route, scheme)
-        rates, usual = network_rates(target), network_rates(target, typical=True)
-        sent = route.sent(scheme.transfers[0][1])
+        rates, usual = (
+            collective_rates(route, kind, share, typical=typical) for typical in (False, True)
+        )
         own: dict[tuple[str, ...], Fraction] = {}
-        for level, (amount, rate, slow) in enumerate(zip(sent, rates, usual, strict=True)):
+        for level, (amount, rate, slow) in enumerate(
+            zip(route.sent(kind), rates, usual, strict=True)
+        ):
             own["seconds", f"{level}"] = amount / rate.per_s
-            own["latency", f"{level}"] = rate.latency_s
-            own["typical", f"{level}"] = slow.latency_s
+            own["latency", f"{level}"] = times * rate.latency_s
+            own["typical", f"{level}"] = times * slow.latency_s
         values.append(own)
     polynomials = through([route.axes[0] for route in routes], values)
     return [

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.model.poly import WINDOWED, Poly
-from rooflines.model.resources import MEMORY
-from rooflines.model.times import Time
 from rooflines.models.groups import StepExtents
 from rooflines.models.reach import AttentionReach
 from rooflines.sweep.sheet import CASE, Value, quotient
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflines.model.kernel import Kernel
-    from rooflines.model.times import Times
+    from rooflines.model.times import Time, Times
     from rooflines.settings.model_sweeps import Prices, Request
     from rooflines.sweep.cases import Block
     from rooflines.sweep.estimate_rows import Stages
@@ -97,7 +95,7 @@ class RequestSheet(StepSheet):
         if not any(_follows_context(each) for each in times):
             return longest, sent
         count = self.cases[0].kernels[index].count
-        by = {bound: [_with(each, bound) for each in times] for bound in times[0].by}
+        by = {bound: [each.handed_over[bound] for each in times] for bound in times[0].by}
         return Value(late=self._mean(by.values(), count)), sent
 
     def kernel_estimate(self, found: Sequence[Times | None], kernel: Kernel) -> Value:
@@ -209,12 +207,11 @@ def first_token(case: StepCase, request: Request) -> FirstToken:
     """The time to the first token of a request."""
     prefill = replace(case, workload=case.workload.prefill)
     extents = StepExtents(prefill.step(case.split.dp, request.input))
-    lower = max(time.at(extents) for time in prefill.times.by.values())
     ops = sum(
-        kernel.count * max(_with(times, bound).at(extents) for bound in times.by)
+        kernel.count * times.at(extents).ops
         for kernel, times in zip(prefill.kernels, prefill.kernel_times, strict=True)
     )
-    return FirstToken(float(lower), float(ops))
+    return FirstToken(float(prefill.times.at(extents).lower), float(ops))
 
 
 KINDS = ContextLine._fields
@@ -240,13 +237,6 @@ def _follows_context(times: Times) -> bool:
     """Whether a time depends on the context."""
     polys = [poly for time in times.by.values() for least in time.pieces for poly in least]
     return any(_kind(product) != "once" for poly in polys for product in poly.terms)
-
-
-def _with(times: Times, bound: str) -> Time:
-    """The time of a bound; what a kernel hands over is part of its memory traffic."""
-    if bound != MEMORY.bound or not times.activation:
-        return times.by[bound]
-    return Time.total([(1, times.by[bound]), (1, Time.of(times.activation))])
 
 
 def _one_poly(found: Sequence[Time | None]) -> list[Poly | None] | None:

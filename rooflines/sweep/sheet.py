@@ -19,7 +19,7 @@ from rooflines.sweep.blocked import Factors, block_start, blocked_product
 from rooflines.sweep.space import axis_columns, has_one_value, odd_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.model.poly import Poly
     from rooflines.model.times import Pieces, Time
@@ -32,6 +32,9 @@ CLOSE = 1e-13
 CASE, CHIP = "#case", "#chip"
 """The columns with the index of a row's case, and of its block among those computed at once. Names
 with # never leave the package."""
+
+ROWS_AT_ONCE = 2**20
+"""Rows of a slice [1]."""
 
 TextTypes = "Mapping[str, pl.DataType]"
 """Types of text columns that are not Categorical."""
@@ -144,6 +147,12 @@ class Sheet:
         for columns in (self._gathered, *stages):
             rows = rows.with_columns(**columns) if columns else rows
         return rows
+
+    def slices(self, stages: Sequence[Mapping[str, pl.Expr]], rows: int) -> Iterator[pl.DataFrame]:
+        """All rows with the columns of stages, so many at once that memory does not grow."""
+        for start in range(0, rows, ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, rows)
+            yield self.frame(stages, start, stop).collect()
 
     def rows_of(
         self, frame: pl.LazyFrame, stages: Iterable[Mapping[str, pl.Expr]], key: str
