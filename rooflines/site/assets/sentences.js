@@ -8,21 +8,16 @@ const SENTENCES = (() => {
   const { SLACK, significant, si, seconds, count, percent, short } = NUMBERS;
   const { bytes, several, listed } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
-  const { BOUND, MATMUL, MODEL, altered, answering, measuredOf, rowOf, shareOf, tokensOf } = STATE;
+  const { BOUND, MATMUL, altered, answering, measuredOf, rowOf, shareOf, tokensOf } = STATE;
   const CLEAR = 1.2; // a lead of bounds below this is none, where there are no timings
 
   const times = (number, chip) => (number > 1 ? `${number} x ${chip.short}` : chip.short);
 
   /** Why rows have no numbers; chips with one reason in one sentence. */
   function cannot(rows) {
-    const reasons = new Map();
-    for (const { lack, chip } of rows.filter((row) => row.lack)) {
-      reasons.set(lack, [...(reasons.get(lack) ?? []), chip.short]);
-    }
-    const plural = (lack) => lack.replace(/^has /, "have ").replace(/^joins /, "join ")
-      .replace(/^is no chip/, "are no chips");
-    return [...reasons].map(([lack, chips]) =>
-      `${listed(chips)} ${chips.length > 1 ? plural(lack) : lack}.`);
+    const reasons = [...new Set(rows.map(({ lack }) => lack))].filter(Boolean);
+    const chips = (lack) => rows.filter((row) => row.lack === lack).map(({ chip }) => chip.short);
+    return reasons.map((lack) => `${listed(chips(lack))}: ${lack}.`);
   }
 
   /** Which chip is quickest, where that is known; it is of all chosen chips that can run. */
@@ -45,22 +40,29 @@ const SENTENCES = (() => {
     return `By ${estimated ? "estimate" : "bound"} alone, without timings of both, ${said}`;
   }
 
-  // ---------------------------------------------------------------- a matmul
-
-  const from = ({ outcome, size }) => (outcome === ALWAYS ? "any B" : several(size, "token"));
-
-  /** From which B on a chip is compute-bound, and 90% of its peak attained. */
+  /** The share of the peak that a row tends to which is never compute-bound. */
   const tends = ({ of, all: { adds: [math, most] } }) => percent((math / most) * of.reach);
-  function compute(row) {
-    const { all, most } = row;
-    if (all.outcome === NEVER) {
-      return `No B makes it compute-bound: each token adds more ${all.limit} time than compute;`
-        + ` at most ${tends(row)} of peak.`;
-    }
+
+  /** From which B on the row that is spoken of is compute-bound. */
+  function compute(now, row) {
+    const { all, most, footprint } = row;
+    const noun = most ? "token" : "sequence";
     if (all.outcome === ALWAYS) return "Compute-bound from any B.";
-    const part = most.outcome === ALWAYS ? "any B" : count(most.size);
-    return `Compute-bound from ${from(all)}, 90% of peak from ${part}.`;
+    if (all.outcome === NEVER) {
+      const [math, other] = all.adds ? all.adds.map(seconds) : [];
+      const why = other ? `: each ${noun} adds more ${all.limit} time than compute,`
+        + ` ${other} against ${math}` : "";
+      return `No B makes it compute-bound${why}${most ? `; at most ${tends(row)} of peak` : ""}.`;
+    }
+    const from = `Compute-bound from ${several(all.size, noun)}`;
+    if (most) {
+      return `${from}, 90% of peak from ${most.outcome === ALWAYS ? "any B" : count(most.size)}.`;
+    }
+    const beyond = footprint.most !== null && all.size > footprint.most;
+    return `${from}${beyond ? `, more than the ${count(footprint.most)} that fit` : ""}.`;
   }
+
+  // ---------------------------------------------------------------- a matmul
 
   function matmulLead(now, row) {
     const { chip, answer, estimate, saturates, of } = row;
@@ -80,7 +82,7 @@ const SENTENCES = (() => {
     const share = shareOf(row, lower);
     const part = share >= 1 - SLACK ? "up to all" : `at most ${percent(share)}`;
     return `On ${on} ${part} of peak at ${at}: ${bound}-bound, at least ${seconds(lower)}.`
-      + ` ${compute(row)}${sent}`;
+      + ` ${compute(now, row)}${sent}`;
   }
 
   /** How far timed kernels are from what is shown. */
@@ -111,58 +113,7 @@ const SENTENCES = (() => {
       ? `The layer is one expert's (${model}): B counts its tokens alone.` : null;
   }
 
-  function matmulVerdict(now, rows) {
-    const able = rows.filter((row) => !row.lack);
-    const full = able.filter(({ fits }) => fits === false).map(({ chip, footprint }) =>
-      `The operands do not fit ${chip.short}: ${bytes(footprint.bytes)} on a chip,`
-        + ` ${bytes(footprint.capacity)} of memory.`);
-    const off = [...cannot(rows), ...full].join(" ");
-    if (!able.length) return { off, lead: "", lines: [] };
-    const first = answering(able);
-    const others = able.filter((row) => row !== first);
-    const lines = [measuredLine(now, first), expertLine(now)];
-    if (now.basis === BOUND) {
-      const found = others.filter(({ all }) => all.outcome !== NEVER);
-      const never = others.filter(({ all }) => all.outcome === NEVER);
-      const each = found.map(({ chip, all }) => `${chip.short} from ${from(all)}`);
-      if (each.length) lines.push(`Compute-bound too: ${listed(each)}.`);
-      if (never.length) {
-        const most = never.map((row) => `${row.chip.short} (at most ${tends(row)} of peak)`);
-        lines.push(`Never compute-bound: ${listed(most)}.`);
-      }
-    } else {
-      const plain = able.filter((row) => !row.estimate).map(({ chip }) => chip.short);
-      const [verb, noun] = plain.length > 1 ? ["have", "their bounds"] : ["has", "its bound"];
-      if (plain.length) lines.push(`${listed(plain)} ${verb} no calibration in ${now.dtypes.name};`
-        + ` drawn: ${noun}.`);
-    }
-    lines.push(leader(now, able));
-    return { off, lead: matmulLead(now, first), lines: lines.filter(Boolean) };
-  }
-
   // ---------------------------------------------------------------- a step of a model
-
-  function tooLarge(now, row, what) {
-    const { weights, caches, capacity } = row.footprint;
-    const enough = now.data.steps.splits.filter(({ dp }) => dp === 1)
-      .map((split) => rowOf(now, row.chip, split)).find((one) => one.fits);
-    const on = times(now.split.chips, row.chip);
-    return `${what} does not fit ${on}: ${bytes(weights)} of weights and ${bytes(caches)} of`
-      + ` caches on each, ${bytes(capacity)} of memory${enough ? `; ${enough.split.name} is`
-      + ` enough` : ""}.`;
-  }
-
-  function batchLine(now, { chip, all, footprint }) {
-    if (all.outcome === ALWAYS) return `${chip.short} is compute-bound at any batch.`;
-    if (all.outcome !== NEVER) {
-      const beyond = footprint.most !== null && all.size > footprint.most;
-      return `${chip.short} is compute-bound from ${several(all.size, "sequence")}${beyond ? `,`
-        + ` more than the ${count(footprint.most)} that fit` : ""}.`;
-    }
-    const reason = all.adds ? ` at S = ${count(now.S)}: each sequence adds ${seconds(all.adds[0])}`
-      + ` of compute and ${seconds(all.adds[1])} of ${all.limit} time` : "";
-    return `No batch makes ${chip.short} compute-bound${reason}.`;
-  }
 
   /** How far served runs are from what is shown: of this chip, or of all. */
   function servedLine(now, { chip, off, answer, time }) {
@@ -179,48 +130,61 @@ const SENTENCES = (() => {
       : `Served runs take ${range} such estimates ${which} ${overlapped}.`;
   }
 
-  function modelVerdict(now, rows) {
-    const what = `${now.model.name} in ${now.format}`;
-    const able = rows.filter((row) => !row.lack);
-    const off = [
-      ...cannot(rows),
-      ...able.filter(({ fits }) => fits === false).map((row) => tooLarge(now, row, what)),
-    ].join(" ");
-    const first = able.find(({ fits }) => fits !== false);
-    if (!first) return { off, lead: "", lines: [] };
-    const { chip, answer } = first;
+  function modelLead(now, row) {
+    const { chip, answer, time, split } = row;
     const noun = now.phase === "prefill" ? "a step" : "a token";
-    const on = times(now.split.chips, chip);
-    const known = first.time ?? answer.ops;
-    const bound = now.basis === BOUND || first.time === null;
-    const rate = short(tokensOf(now, now.B) / known / now.split.chips);
+    const on = `On ${times(split.chips, chip)} ${noun} of ${now.model.name} in ${now.format}`;
+    const known = time ?? answer.ops;
+    const rate = short(tokensOf(now, now.B) / known / split.chips);
     const user = `${significant(tokensOf(now, 1) / known)} tokens/s for each of`
-      + ` ${several(now.B, "sequence")}, ${rate} a chip`;
-    const lead = bound
-      ? `On ${on} ${noun} of ${what} takes at least ${seconds(known)}, kernel after kernel:`
-        + ` ${answer.bound}-bound. That is at most ${user}.`
-      : `On ${on} ${noun} of ${what} takes about ${seconds(known)}: ${user}.`;
-    const lines = [];
-    if (now.basis !== BOUND) {
-      const plain = able.filter((row) => row.time === null).map((row) => row.chip.short);
-      if (plain.length) {
-        lines.push(`${listed(plain)} ${plain.length > 1 ? "have" : "has"} no calibrated steps`
-          + ` here${first.time === null ? ": this is a bound" : ""}.`);
-      }
-    }
-    if (now.model.trained && now.S > now.model.trained) {
-      lines.push(`S = ${count(now.S)} is beyond the ${count(now.model.trained)} tokens that`
-        + ` ${now.model.name} is made for.`);
-    }
-    if (now.format !== now.model.format) {
-      lines.push(`${now.model.name} is published in ${now.model.format}.`);
-    }
-    lines.push(servedLine(now, first), batchLine(now, first), leader(now, able));
-    return { off, lead, lines: lines.filter(Boolean) };
+      + ` ${several(now.B, "sequence")}, ${rate} a chip.`;
+    if (now.basis !== BOUND && time !== null) return `${on} takes about ${seconds(known)}: ${user}`;
+    return `${on} takes at least ${seconds(known)}, kernel after kernel: ${answer.bound}-bound.`
+      + ` That is at most ${user} ${compute(now, row)}`;
   }
 
-  const verdict = (now, rows) =>
-    (now.subject === MODEL ? modelVerdict(now, rows) : matmulVerdict(now, rows));
+  /** What a model is not made for, or not published in. */
+  function modelLines({ model, S, format }) {
+    return [
+      model.trained && S > model.trained ? `S = ${count(S)} is beyond the ${count(model.trained)}`
+        + ` tokens that ${model.name} is made for.` : null,
+      format !== model.format ? `${model.name} is published in ${model.format}.` : null,
+    ];
+  }
+
+  // ---------------------------------------------------------------- both
+
+  /** What does not fit a chip, and the split that does. */
+  function tooLarge(now, row) {
+    const { weights, caches, bytes: all, capacity } = row.footprint;
+    const on = ` not fit ${times(row.most ? now.n : row.split.chips, row.chip)}:`;
+    const room = `, ${bytes(capacity)} of memory`;
+    if (row.most) return `The operands do${on} ${bytes(all)} on a chip${room}.`;
+    const enough = now.data.steps.splits.filter(({ dp }) => dp === 1)
+      .map((split) => rowOf(now, row.chip, split)).find((one) => one.fits);
+    return `${now.model.name} in ${now.format} does${on} ${bytes(weights)} of weights and`
+      + ` ${bytes(caches)} of caches on each${room}`
+      + `${enough ? `; ${enough.split.name} is enough` : ""}.`;
+  }
+
+  /** What cannot run, the lead, which is of one chip, and further lines. */
+  function verdict(now, rows) {
+    const matmul = now.subject === MATMUL;
+    const able = rows.filter((row) => !row.lack);
+    const full = able.filter(({ fits }) => fits === false);
+    const off = [...cannot(rows), ...full.map((row) => tooLarge(now, row))].join(" ");
+    const first = matmul ? answering(able) : able.find(({ fits }) => fits !== false);
+    if (!first) return { off, lead: "", lines: [] };
+    const bare = able.filter(({ time }) => time === null).map(({ chip }) => chip.short);
+    const lines = [
+      ...(matmul ? [measuredLine(now, first), expertLine(now)]
+        : [...modelLines(now), servedLine(now, first)]),
+      bare.length ? `Without a calibration, shown by bound: ${listed(bare)}.` : null,
+      leader(now, able),
+    ];
+    const lead = matmul ? matmulLead(now, first) : modelLead(now, first);
+    return { off, lead, lines: lines.filter(Boolean) };
+  }
 
   return { cannot, tends, verdict };
 })();

@@ -138,11 +138,11 @@ const STATE = (() => {
 
   /** Why chips cannot share a matmul over their network; null: they can. */
   function apart(chip, network, n, piece) {
-    if (!network) return "has no interconnect";
+    if (!network) return "no interconnect";
     if (piece) return null;
-    if (n <= network.most) return `has groups of ${network.group} chips on ${chip.link}`;
-    if (network.published) return `joins ${count(network.most)} chips at most on one ${chip.link}`;
-    return `has no published number of chips that ${chip.link} joins`;
+    if (n <= network.most) return `groups of ${network.group} chips on ${chip.link}`;
+    if (network.published) return `${count(network.most)} chips at most on one ${chip.link}`;
+    return `no published number of chips on one ${chip.link}`;
   }
 
   /** A matmul on a chip as `ANSWERS` takes it, or the reason why there is none as `lack`.
@@ -152,7 +152,7 @@ const STATE = (() => {
     const { data } = now;
     const [own, { compute }] = [ownOf(now, chip), dtypes];
     const peak = chip.peaks[compute];
-    if (!peak && !own("peak")) return { chip, lack: `has no published ${compute} peak` };
+    if (!peak && !own("peak")) return { chip, lack: `no published ${compute} peak` };
     const network = chip.network === null ? null : data.networks[chip.network];
     const piece = network?.pieces.find(
       (one) => n >= one.least && n <= one.most && n % one.step === one.offset);
@@ -236,9 +236,7 @@ const STATE = (() => {
       one.phase === phase && one.split === split.name && one.dtypes === format);
     if (!step || !(place in step.on)) {
       const reason = skippedOf(now.data, chip.id, model.id, split.name, format);
-      if (!reason && place < 0) return { chip, lack: "is no chip whose steps this page has" };
-      const said = (reason ?? "has no such step").replace(/^no /, "has no ");
-      return { chip, lack: said.replace(/^ep is/, "cannot: ep is") };
+      return { chip, lack: reason ?? (place < 0 ? "no steps on this page" : "no such step") };
     }
     const machine = steps.machines[place];
     const compute = steps.compute[format];
