@@ -94,8 +94,7 @@ def test_other_numbers_bring_no_warning(chip):
 def test_no_chip_of_the_catalogue_and_of_the_default_config_brings_a_warning():
     written, known = read_yaml(CHIPS_FILE)["chips"], chip_entries()
     for chip, entry in known.items():
-        for form in (written[chip], {}):
-            assert list(doubts(form, entry, known)) == []
+        assert [*doubts(written[chip], entry, known), *doubts({}, entry, known)] == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rooflines.load_config()

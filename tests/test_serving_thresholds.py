@@ -177,7 +177,7 @@ def test_fewest_chips_of_random_sweeps(config):
 
 DENSE: dict[str, Any] = {"name": "dense", "layers": 1, "D": 4, "V": 8, "mlp": {"F": 2}}
 DENSE["attention"] = {"N": 8, "K": 8, "H": 2}
-SWEEP = {"models": [DENSE], "dtypes": ["fp8"], "grid": {"B": 999, "S": 1}}
+SWEEP: dict[str, Any] = {"models": [DENSE], "dtypes": ["fp8"], "grid": {"B": 999, "S": 1}}
 TINY: dict[str, Any] = {
     "units": {"matrix": {"fp8": {"flops_per_s": 100}}},
     "memory": {"hbm": {"bytes_per_s": 10, "capacity_bytes": 1000}},
@@ -208,7 +208,7 @@ def test_math_that_grows_as_fast_as_memory_never_overtakes_it():
         "units": {"matrix": {"bf16": {"flops_per_s": 140_838_436_864}}},
         "memory": {"hbm": {"bytes_per_s": 229_376_000, "capacity_bytes": 10**12}},
     }
-    sweep = {"models": ["llama-3.1-70b"], "dtypes": ["bf16"], "chips": ["own"]}
+    sweep: dict[str, Any] = {"models": ["llama-3.1-70b"], "dtypes": ["bf16"], "chips": ["own"]}
     sweep |= {"grid": {"B": 1, "S": [699, 700]}, "thresholds": ["B", "S"]}
     rows = sweep_thresholds(model_sweep(sweep, {"own": own})).to_dicts()
     assert [row["outcome"] for row in rows] == ["found", "never", "found"]

@@ -60,11 +60,11 @@ def test_steps_of_every_model_of_the_catalogue_are_the_exact_ones(name):
         "units": {"matrix": {"bf16": {"flops_per_s": 9.89e14}}},
         "memory": {"hbm": {"bytes_per_s": 3.35e12, "capacity_bytes": 1e13}},
     }
-    sweep = {"models": [name], "phase": ["decode", "prefill"], "chips": ["mine"]}
+    sweep: dict[str, Any] = {"models": [name], "phase": ["decode", "prefill"], "chips": ["mine"]}
     sweep |= {"dtypes": ["bf16"], "splits": [{"tp": 1}], "grid": {"B": [3], "S": [1, 9000]}}
     config = {"model-sweeps": {"one": sweep}, "chips": {"mine": chip}}
     formats = plain_file("dtypes.yaml")["formats"]
-    truth = list(serving_oracle.model_rows(sweep, CATALOGUE, config["chips"], formats))
+    truth = list(serving_oracle.model_rows(sweep, CATALOGUE, {"mine": chip}, formats))
     found = StepTable(sweep_of(config)).frame().collect().to_dicts()
     assert len(found) == len(truth) == 4
     for row, exact in zip(found, truth, strict=True):
