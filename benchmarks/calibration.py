@@ -35,6 +35,7 @@ from rooflines.fits.entries import (
 from rooflines.fits.judge import BAND, with_errors
 from rooflines.fits.read import read_timings
 from rooflines.fits.solving import Problem, rounded
+from rooflines.fits.timings import FIT_BY
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import joined
 from rooflines.models.library import model_entries
@@ -101,7 +102,7 @@ class Group(NamedTuple):
 def groups(path: str | Path, date: str) -> Iterator[Group]:
     """What is fitted of a table: by chip, software, contents, and compute dtype or collective."""
     timings = read_timings(path)
-    name, frame = timings.kind, timings.frame
+    name, frame = FIT_BY[timings.kind], timings.frame
     if "contents" not in frame.columns:
         frame = frame.with_columns(contents=pl.lit(None, pl.String))
     keys = ("chip", "software", "contents", name)

@@ -22,7 +22,7 @@ from rooflines.fits.judge import REGIONS, bands, errors
 from rooflines.fits.matmuls import PARAMETERS, fit, judged, with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.solving import rounded
-from rooflines.fits.timings import FEWEST
+from rooflines.fits.timings import FEWEST, FIT_BY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,13 +96,14 @@ def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
     if timings.served:
         problem, fix = "has runs of served models, which are not fitted", "give timings of kernels"
         raise RooflinesError("", problem, fix, file=timings.file)
-    names = timings.frame[timings.kind].unique().sort().to_list() if dtype is None else [dtype]
-    fit_one = {"compute": _matmul, "attention": _attention, "collective": _collective}
+    column = FIT_BY[timings.kind]
+    names = timings.frame[column].unique().sort().to_list() if dtype is None else [dtype]
+    fit_one = {"compute": _matmul, "attention": _attention, "collective": _collective}[column]
     results: list[FitReport] = []
     with Mistakes() as mistakes:
         for name in names:
             with mistakes.at(), placed(name, file=timings.file):
-                results.append(fit_one[timings.kind](request, name))
+                results.append(fit_one(request, name))
     return results
 
 

@@ -16,15 +16,7 @@ from rooflines.basics.text import counted
 from rooflines.fits.attention import fit_names
 from rooflines.fits.layouts import tidy
 from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
-from rooflines.fits.timings import (
-    ATTENTION,
-    COLLECTIVE,
-    MATMUL,
-    OPTIONAL,
-    SERVED,
-    SERVED_OPTIONAL,
-    Timings,
-)
+from rooflines.fits.timings import FORMS, Timings, kind_of
 from rooflines.model.network import PASSES
 
 if TYPE_CHECKING:
@@ -84,14 +76,15 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
         added = {name: value for name, value in wanted.items() if name not in frame.columns}
         frame = frame.with_columns(**{name: pl.lit(value) for name, value in added.items()})
         frame = _with_software(frame)
-        schema, optional = _form(frame.columns)
+        kind = kind_of(frame.columns)
+        schema, optional = FORMS[kind]
         frame = _typed(frame, schema, optional)
-        if schema is MATMUL:
+        if kind == "matmul":
             frame, unusable = _usable(frame)
             left_out = {**left_out, **unusable}
         if frame.is_empty():
             raise RooflinesError("", "has no timings", "give a table with a row for each timing")
-        if schema is ATTENTION:
+        if kind == "attention":
             frame = frame.with_columns(attention=fit_names())
     timings = Timings(str(path), frame, _notes(left_out), left_out)
     for column, value in wanted.items():
@@ -151,15 +144,6 @@ def _with_software(frame: pl.DataFrame) -> pl.DataFrame:
     if named and frame["source"].str.contains(SOURCE).fill_null(value=False).all():
         return frame.with_columns(software=pl.col("source").str.split("/").list.get(1))
     return frame
-
-
-def _form(columns: Sequence[str]) -> tuple[Types, Types]:
-    """The columns that a table has to have, and those that it may have."""
-    if "tpot_s" in columns:
-        return SERVED, SERVED_OPTIONAL
-    if "collective" in columns:
-        return COLLECTIVE, OPTIONAL
-    return ATTENTION if "phase" in columns else MATMUL, OPTIONAL
 
 
 def _typed(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataFrame:

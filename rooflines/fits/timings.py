@@ -8,7 +8,7 @@ may be left out.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
@@ -68,6 +68,34 @@ OPTIONAL = _types(
 )
 """Columns that may be left out: one software, no source, one matmul on one chip, one run."""
 
+Kind = Literal["matmul", "attention", "collective", "served"]
+
+FORMS: Mapping[Kind, tuple[Mapping[str, pl.DataType], Mapping[str, pl.DataType]]] = {
+    "matmul": (MATMUL, OPTIONAL),
+    "attention": (ATTENTION, OPTIONAL),
+    "collective": (COLLECTIVE, OPTIONAL),
+    "served": (SERVED, SERVED_OPTIONAL),
+}
+"""What timings can be of: the columns that they have, and those that they may have."""
+
+FIT_BY: Mapping[Kind, str] = {
+    "matmul": "compute",
+    "attention": "attention",
+    "collective": "collective",
+}
+"""The column that says which fit a timing belongs to."""
+
+
+def kind_of(columns: Collection[str]) -> Kind:
+    """What timings with these columns are of."""
+    telling: Mapping[str, Kind] = {
+        "tpot_s": "served",
+        "collective": "collective",
+        "phase": "attention",
+    }
+    return next((kind for name, kind in telling.items() if name in columns), "matmul")
+
+
 FEWEST = 10
 """Fewest timings of a fit [1]."""
 
@@ -89,25 +117,14 @@ class Timings:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def collectives(self) -> bool:
-        """Whether the rows are collectives instead of matmuls."""
-        return "collective" in self.frame.columns
-
-    @property
-    def kind(self) -> str:
-        """The column that says which fit a timing belongs to: `compute` of matmuls."""
-        kinds = (name for name in ("collective", "attention") if name in self.frame.columns)
-        return next(kinds, "compute")
-
-    @property
-    def matmuls(self) -> bool:
-        """Whether the rows are matmuls."""
-        return "D" in self.frame.columns
+    def kind(self) -> Kind:
+        """What was timed."""
+        return kind_of(self.frame.columns)
 
     @property
     def served(self) -> bool:
         """Whether the rows are runs of served models."""
-        return "tpot_s" in self.frame.columns
+        return self.kind == "served"
 
     @property
     def copies(self) -> int:

@@ -99,12 +99,8 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
         raise RooflinesError("", problem, fix, file=timings.file)
     with placed(file=timings.file):
         check_known_values(frame, "chip", chips, "is no chip", DESCRIBE)
-        if timings.collectives:
-            rows, skipped = _collectives(frame, catalogues)
-        elif timings.served:
-            rows, skipped = _served(frame, catalogues)
-        else:
-            rows, skipped = _matmuls(frame, catalogues)
+        of_kind = {"matmul": _matmuls, "collective": _collectives, "served": _served}
+        rows, skipped = of_kind[timings.kind](frame, catalogues)
         with Mistakes() as mistakes:
             for (chip,), part in rows.group_by("chip", maintain_order=True):
                 with mistakes.at():

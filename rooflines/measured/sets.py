@@ -72,7 +72,7 @@ class MeasuredSet:
     @cached_property
     def cases(self) -> list[TimedCase]:
         """Chips, software and dtypes of matmuls that have rows of the model."""
-        if not self.timings.matmuls:
+        if self.timings.kind != "matmul":
             return []
         known = pl.all_horizontal(pl.col(DTYPES).is_in(list(self.catalogues.dtypes.formats)))
         keys = [
@@ -177,7 +177,7 @@ def measured_recipe(found: MeasuredSet) -> dict[str, Any]:
     """A set as JSON: its config and digest, and the entries of its chips and dtypes."""
     frame, given = found.timings.frame, found.catalogues
     chips = frame["chip"].unique().sort().to_list()
-    stored = DTYPES if found.timings.matmuls else []
+    stored = DTYPES if found.timings.kind == "matmul" else []
     formats = {str(dtype) for column in stored for dtype in frame[column].unique()}
     if found.timings.served:
         formats |= {*FORMATS.values()}
@@ -214,7 +214,7 @@ def _used(found: MeasuredSet) -> Calibrations:
     if "software" not in frame.columns:
         return Calibrations()
     pairs = frame.select("chip", "software").drop_nulls().unique().sort("chip", "software")
-    compute = frame["compute"].unique().to_list() if found.timings.matmuls else []
+    compute = frame["compute"].unique().to_list() if found.timings.kind == "matmul" else []
     keys = [
         f"{chip}/{name}"
         for chip, software in pairs.iter_rows()
