@@ -16,7 +16,7 @@ from rooflines.basics.text import counted
 from rooflines.fits.attention import fit_names
 from rooflines.fits.layouts import tidy
 from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
-from rooflines.fits.timings import FORMS, Timings, kind_of
+from rooflines.fits.timings import FORMS, Timings, timed_kind
 from rooflines.model.network import PASSES
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
         added = {name: value for name, value in wanted.items() if name not in frame.columns}
         frame = frame.with_columns(**{name: pl.lit(value) for name, value in added.items()})
         frame = _with_software(frame)
-        kind = kind_of(frame.columns)
+        kind = timed_kind(frame.columns)
         schema, optional = FORMS[kind]
         frame = _typed(frame, schema, optional)
         if kind == "matmul":

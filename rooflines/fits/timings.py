@@ -86,7 +86,7 @@ FIT_BY: Mapping[Kind, str] = {
 """The column that says which fit a timing belongs to."""
 
 
-def kind_of(columns: Collection[str]) -> Kind:
+def timed_kind(columns: Collection[str]) -> Kind:
     """What timings with these columns are of."""
     telling: Mapping[str, Kind] = {
         "tpot_s": "served",
@@ -119,7 +119,7 @@ class Timings:
     @property
     def kind(self) -> Kind:
         """What was timed."""
-        return kind_of(self.frame.columns)
+        return timed_kind(self.frame.columns)
 
     @property
     def served(self) -> bool:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.basics.numbers import whole
-from rooflines.models.dtypes import bits_of, in_bytes
 from rooflines.models.reach import AttentionReach
 
 if TYPE_CHECKING:
@@ -82,26 +80,6 @@ def cache_elements(shape: Shape, context: int, *, near: bool | None = None) -> i
         for store in stores_of(shape)
         if not store.state and near in (None, store.reach.tokens is not None)
     )
-
-
-def cache_bytes(shape: Shape, context: int, dtype: str) -> int | Fraction:
-    """Bytes of the cache of one sequence, states included [byte], exact; an int where it is whole.
-
-    Args:
-        shape: The model.
-        context: S, tokens of the sequence [1].
-        dtype: A format of the dtype catalogue; scales of blocks are counted. States and keys of
-            indexers have dtypes of their own.
-
-    Raises:
-        RooflinesError: S or the dtype is invalid.
-    """
-    with placed("S"):
-        tokens = whole(context)
-    with placed("dtype"):
-        bits = bits_of(dtype)
-    bits_of_all = sum(each.held(tokens) * (each.bits or bits) for each in stores_of(shape))
-    return in_bytes(1, Fraction(bits_of_all))
 
 
 def shares_of(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:

@@ -1,4 +1,4 @@
-"""What a model takes of the memory of chips, and the largest batch that fits."""
+"""What a model takes of the memory of chips."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.basics.errors import RooflinesError, placed, quote
-from rooflines.basics.numbers import exact, whole
+from rooflines.basics.errors import RooflinesError, placed
+from rooflines.basics.numbers import whole
 from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.models.cache import BY_HEADS, check_shares, shares_of, stores_of
 from rooflines.models.counts import parameters_of
@@ -107,39 +107,3 @@ def cache_units(
     scale = math.lcm(*(size.denominator for size in per))
     unit = Fraction(math.gcd(*(int(size * scale) for size in per)), scale)
     return CacheUnits(unit, *(int(size / unit) for size in per))
-
-
-def max_batch(  # noqa: PLR0913, the last has a default
-    shape: Shape,
-    capacity: float | Fraction,
-    context: int,
-    bits: Mapping[str, Fraction],
-    split: Split,
-    *,
-    cache_split: str = BY_HEADS,
-) -> int:
-    """The most sequences whose caches fit beside the weights on the chips of a split [1], exact.
-
-    Args:
-        shape: The model.
-        capacity: Memory of one chip [byte].
-        context: S, tokens of each sequence [1].
-        bits: Bits per element by class of tensors, with those of the cache [bit].
-        split: How chips share the model.
-        cache_split: `heads` or `batch`, as in `check_shares`.
-
-    Returns:
-        dp * floor((capacity - weights on a chip) / cache of one sequence on a chip); 0 if the
-        weights alone do not fit. Activations and the runtime's own memory are not counted.
-
-    Raises:
-        RooflinesError: An argument is invalid, or the bits have none for the cache.
-    """
-    with placed("capacity"):
-        memory = capacity if isinstance(capacity, Fraction) else exact(capacity)
-        if memory <= 0:
-            raise RooflinesError(
-                "", f"is {quote(capacity)}, which is not above zero", "write bytes, such as 80e9"
-            )
-    free = memory - weights_on_chip(shape, bits, split)
-    return split.dp * max(int(free // cache_on_chip(shape, context, bits, split, cache_split)), 0)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import RooflinesError, placed, quote
+from rooflines.basics.numbers import exact, whole
 from rooflines.basics.text import count
 from rooflines.catalogue.forms import checked
 from rooflines.models import cache, footprint
 from rooflines.models.counts import Parameters, parameters_of
-from rooflines.models.dtypes import ModelDtypes, dtypes_of
+from rooflines.models.dtypes import ModelDtypes, bits_of, dtypes_of, in_bytes
 from rooflines.models.groups import Group, groups_of
 from rooflines.models.split import Split
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from rooflines.models.shape import Phase, Shape
 
 
@@ -53,16 +53,22 @@ class Model:
         return cache.cache_elements(self.shape, S)
 
     def cache_bytes(self, S: int, dtype: str) -> int | Fraction:  # noqa: N803, the same
-        """Bytes of the cache of one sequence of S tokens [byte], exact.
+        """Bytes of the cache of one sequence of S tokens, states included [byte], exact.
 
         Args:
             S: Tokens of the sequence [1].
-            dtype: A format of the dtype catalogue; scales of blocks are counted.
+            dtype: A format of the dtype catalogue; scales of blocks are counted. States and keys of
+                indexers have dtypes of their own.
 
         Raises:
             RooflinesError: S or the dtype is invalid.
         """
-        return cache.cache_bytes(self.shape, S, dtype)
+        with placed("S"):
+            tokens = whole(S)
+        with placed("dtype"):
+            bits = bits_of(dtype)
+        stored = (each.held(tokens) * (each.bits or bits) for each in cache.stores_of(self.shape))
+        return in_bytes(1, Fraction(sum(stored)))
 
     def weights_bytes(self, dtypes: Any = None) -> int | Fraction:  # noqa: ANN401, see dtypes_of
         """Bytes of all parameters [byte], exact.
@@ -97,17 +103,22 @@ class Model:
             dp: Replicas [1].
             cache_split: `heads`: split by KV heads, replicated beyond them; `batch`: by sequences.
 
+        Returns:
+            dp * floor((capacity - weights on a chip) / cache of one sequence on a chip); 0 if the
+            weights alone do not fit. Activations and the runtime's own memory are not counted.
+
         Raises:
-            RooflinesError: An argument is invalid.
+            RooflinesError: An argument is invalid, or the dtypes have none for the cache.
         """
-        return footprint.max_batch(
-            self.shape,
-            capacity,
-            S,
-            self._dtypes(dtypes).bits(),
-            checked(Split, {"tp": tp, "dp": dp}),
-            cache_split=cache_split,
-        )
+        with placed("capacity"):
+            memory = capacity if isinstance(capacity, Fraction) else exact(capacity)
+            if memory <= 0:
+                problem = f"is {quote(capacity)}, which is not above zero"
+                raise RooflinesError("", problem, "write bytes, such as 80e9")
+        bits, split = self._dtypes(dtypes).bits(), checked(Split, {"tp": tp, "dp": dp})
+        free = memory - footprint.weights_on_chip(self.shape, bits, split)
+        of_one = footprint.cache_on_chip(self.shape, S, bits, split, cache_split)
+        return dp * max(int(free // of_one), 0)
 
     def groups(self, phase: Phase) -> tuple[Group, ...]:
         """What runs as one kernel, with exact costs, in the order in which it runs.

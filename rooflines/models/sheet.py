@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.numbers import exact
 from rooflines.catalogue.chips import base_chips, chip_entries
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.models.cache import cache_bytes, cache_elements
+from rooflines.models.cache import cache_elements
 from rooflines.models.counts import parameters_of
 from rooflines.models.library import CONVENTIONS, model_entries
 
@@ -120,7 +120,7 @@ def _row(name: str, entry: ModelEntry) -> dict[str, Any]:
         "window": None if window is None else window.tokens,
         "windowed_elements_per_token": 0 if window is None else window.layers * per_layer,
         **{
-            f"cache_bytes_per_token_{dtype}": float(cache_bytes(entry, 1, dtype))
+            f"cache_bytes_per_token_{dtype}": float(entry.model(name).cache_bytes(1, dtype))
             for dtype in CACHE_DTYPES
         },
         "source": entry.source,
