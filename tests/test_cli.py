@@ -1,7 +1,5 @@
 """The commands besides `explain` and `run`: what they print, write and refuse."""
 
-import csv
-import io
 import json
 import re
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from command_line import refused, said
+from command_line import refused, said, table
 from documents import config_schema
 from hf_configs import config_of
 from small_config import SMALL
@@ -193,7 +191,7 @@ def test_the_help_has_a_whole_line_for_each_command(capsys):
 
 def test_the_catalogue_is_printed_whole(capsys):
     frame = rooflines.chips()
-    assert pl.read_csv(io.StringIO(said(capsys, "chips", "--csv"))).height == frame.height
+    assert len(table(capsys, "chips")) == frame.height
     one = json.loads(said(capsys, "chips", "h100-sxm", "--json"))
     assert one == frame.filter(chip="h100-sxm").to_dicts()
     listed = said(capsys, "chips").splitlines()
@@ -237,9 +235,7 @@ def test_a_table_fits_the_terminal():
 
 def test_two_chips_are_compared_by_their_numbers_and_critical_sizes(capsys):
     """The h200 is the h100 with a faster memory: that, and nothing else, is why."""
-    rows = list(
-        csv.DictReader(io.StringIO(said(capsys, "compare", "h100-sxm", "h200-sxm", "--csv")))
-    )
+    rows = table(capsys, "compare", "h100-sxm", "h200-sxm")
     memory = next(row for row in rows if row["what"] == "memory.hbm.bytes_per_s")
     numbers = {
         row["path"]: row["value"] for row in rooflines.chips().filter(chip="h200-sxm").to_dicts()
@@ -266,9 +262,7 @@ def test_a_config_of_chips_alone_names_chips_for_every_command(here, capsys):
     )
     text = said(capsys, "explain", "mine", "llama-3.1-8b", "B=8", "S=8192", *words)
     assert "a million tokens (Me, 2026-08-20)" in text
-    rows = list(
-        csv.DictReader(io.StringIO(said(capsys, "compare", "h100-sxm", "mine", *words, "--csv")))
-    )
+    rows = table(capsys, "compare", "h100-sxm", "mine", *words)
     (memory,) = (row for row in rows if row["what"].startswith("memory."))
     assert (memory["what"], float(memory["other"])) == ("memory.hbm.bytes_per_s", 4.8e12)
     assert {row["because_of"] for row in rows if row is not memory} == {"memory.hbm.bytes_per_s"}
@@ -282,8 +276,7 @@ def test_numbers_that_work_against_each_other_are_both_named(capsys):
 def test_two_configs_are_compared_by_rows_and_thresholds(here, capsys):
     changed = SMALL.replace("4.0e+12", "5.0e+12").replace("[1, 64, 4096]", "[1, 64]")
     (here / "other.yaml").write_text(changed)
-    text = said(capsys, "compare", "my.yaml", "other.yaml", "--csv")
-    rows = {row["what"]: row for row in csv.DictReader(io.StringIO(text))}
+    rows = {row["what"]: row for row in table(capsys, "compare", "my.yaml", "other.yaml")}
     assert float(rows["mine, memory.hbm.bytes_per_s"]["ratio"]) == 1.25
     assert float(rows["rows, a"]["other"]) * 3 == float(rows["rows, a"]["one"]) * 2
     moved = {what: row for what, row in rows.items() if "critical" in what}

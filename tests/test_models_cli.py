@@ -4,7 +4,7 @@ import csv
 import io
 import json
 
-from command_line import said
+from command_line import said, table
 from hf_configs import config_of
 from pages import text_of
 
@@ -35,7 +35,7 @@ def test_the_page_counts_models_and_families_truly():
 def test_the_list_has_every_model(capsys):
     lines = said(capsys, "models").splitlines()
     assert [line.split()[0] for line in lines[1:-2]] == list(model_entries())
-    rows = list(csv.DictReader(io.StringIO(said(capsys, "models", "--csv"))))
+    rows = table(capsys, "models")
     assert [row["model"] for row in rows] == list(model_entries())
     for row in json.loads(said(capsys, "models", "--json")):
         model = rooflines.models.load(row["model"])
@@ -54,9 +54,7 @@ def test_a_sheet_has_the_numbers_of_its_model(capsys):
     h200 = chip_entries()["h200-sxm"].memory["hbm"].capacity_bytes
     assert h200 is not None
     assert values["max_batch.h200-sxm.fp8.8192"] == model.max_batch(h200, 8192, "fp8")
-    assert len(list(csv.reader(io.StringIO(said(capsys, "models", "gpt-oss-120b", "--csv"))))) == (
-        len(rows) + 1
-    )
+    assert len(table(capsys, "models", "gpt-oss-120b")) == len(rows)
     assert "a window of 128 in 18 layers, 128 experts" in said(capsys, "models", "gpt-oss-120b")
     assert ", context 131,072\n" in said(capsys, "models", "gpt-oss-120b")
 
@@ -91,12 +89,7 @@ def test_the_config_of_a_model_can_be_given(tmp_path, capsys):
 
 def test_the_file_of_the_workflow_has_the_models(tmp_path):
     (tmp_path / FOLDER).mkdir()
-    config = {
-        "sweeps": {
-            "s": {"operation": "dot", "grid": {"D": 1}, "dtypes": "fp32", "chips": "tpu-v5e"}
-        }
-    }
-    spec = plan(rooflines.load_config(config)).spec("model-shapes.csv")
+    spec = plan(rooflines.load_config()).spec("model-shapes.csv")
     file = tmp_path / "model-shapes.csv"
     write_model_shapes(spec, file)
     assert record_file(tmp_path, file).is_file()

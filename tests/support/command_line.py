@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 import pytest
 
 from rooflines.cli.main import run
@@ -19,3 +22,8 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     printed = capsys.readouterr()
     assert printed.out == ""
     return printed.err
+
+
+def table(capsys, *words):
+    """The rows that a command prints as CSV."""
+    return list(csv.DictReader(io.StringIO(said(capsys, *words, "--csv"))))

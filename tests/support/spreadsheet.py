@@ -45,12 +45,7 @@ FUNCTIONS = {
 
 
 def computed(cells: Mapping[str, Cell], changed: Mapping[str, float]) -> dict[str, Any]:
-    """The values of all cells with formulas.
-
-    Args:
-        cells: The cells of a sheet.
-        changed: Other numbers for some cells, by address.
-    """
+    """The values of all cells with formulas, with other numbers in some cells by address."""
     values: dict[str, Any] = {}
 
     def value(address: str) -> Any:
@@ -89,15 +84,7 @@ def written(folder: Path, config: dict[str, Any]) -> Path:
 
 @dataclass(frozen=True)
 class Question:
-    """An operation on a chip, at first in bf16 at sizes of 64, and what is changed then.
-
-    Attributes:
-        operation: The operation.
-        dims: Its dimensions, in order.
-        sizes: Other sizes, in order [1].
-        unit: The unit that runs it, and the dtype that it computes in.
-        peak, bytes_per_s: Other rates [FLOP/s, byte/s].
-    """
+    """An operation on a chip, at first in bf16 at sizes of 64, then with other sizes and rates."""
 
     operation: str
     dims: str
@@ -128,12 +115,7 @@ class Question:
         }
 
     def differences(self, cells: Mapping[str, Cell], values: Mapping[str, Any]) -> list[str]:
-        """Columns whose values are not those of a config with the changed numbers.
-
-        Args:
-            cells: The cells of the sheet.
-            values: The values of cells with formulas, by address.
-        """
+        """Columns whose values are not those of a config with the changed numbers."""
         chips = {
             "changed": {
                 "base": "tpu-v5p",

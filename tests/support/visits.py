@@ -43,25 +43,19 @@ STRICT = POLICY + "; connect-src 'none'; frame-ancestors 'none'"
 
 
 class Visit:
-    """A page in a browser, and its errors, warnings, dialogs and requests to other hosts.
-
-    Args:
-        context: The browser context to open it in.
-        base: The address of the site.
-    """
+    """A page of a site in a browser, and its errors, warnings, dialogs and foreign requests."""
 
     def __init__(self, context: BrowserContext, base: str) -> None:
         self.base, self.page = base, context.new_page()
         self.faults: list[str] = []
-        self.page.on(
-            "console",
-            lambda message: (
-                self.faults.append(message.text) if message.type in ("error", "warning") else None
-            ),
-        )
+        self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on("dialog", lambda dialog: self.faults.append(dialog.message))
         context.route(re.compile(r"^(?!file:|data:|blob:)"), self._foreign)
+
+    def _said(self, message):
+        if message.type in ("error", "warning"):
+            self.faults.append(message.text)
 
     def _foreign(self, route: Route) -> None:
         if route.request.url.startswith(self.base):
@@ -95,12 +89,7 @@ def launched(playwright: Playwright, name: str) -> Browser:
 
 
 class Visits:
-    """Visits that share one page: a new one takes longer than to load it again.
-
-    Args:
-        browser: The browser.
-        base: The address of the site.
-    """
+    """Visits that share one page: a new one takes longer than to load it again."""
 
     def __init__(self, browser: Browser, base: str) -> None:
         context = browser.new_context(accept_downloads=True, reduced_motion="reduce")
@@ -141,23 +130,22 @@ def point_at(page: Page, number: int) -> None:
     page.wait_for_selector("#vg-tooltip-element.visible")
 
 
-def line(page: Page) -> str:
+def line(page):
     """The path of the line that is drawn."""
     return page.locator("#plot .mark-line path").first.get_attribute("d") or ""
 
 
 class Plain(http.server.SimpleHTTPRequestHandler):
-    """A file server."""
+    """A file server that logs nothing."""
 
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
+    def log_message(self, *_):
+        pass
 
 
 class Strict(Plain):
     """A file server with a strict content security policy."""
 
-    def end_headers(self) -> None:
-        """Add the policy to a response."""
+    def end_headers(self):
         self.send_header("Content-Security-Policy", STRICT)
         super().end_headers()
 
