@@ -16,7 +16,6 @@ from trials import stats
 from rooflines.basics.errors import RooflinesError
 from rooflines.results import records
 from rooflines.results.atomic import LEFTOVER, atomic_folder, write_bytes
-from rooflines.results.tables import write_parquet
 from rooflines.run import guard
 from rooflines.run.jobs import write_skipped
 from rooflines.run.lock import STATE, RunLock
@@ -163,14 +162,6 @@ def test_files_of_others_beside_outputs_are_left_alone(tmp_path):
     for path in left:
         path.write_text("partial")
     assert set(temporary_outputs(tmp_path, expected)) == set(left[1:])
-
-
-def test_a_table_whose_record_was_lost_is_made_again(tmp_path):
-    (tmp_path / records.FOLDER).mkdir()
-    write_parquet(pl.LazyFrame({"a": [1]}), tmp_path / "thresholds.parquet", {"version": "0"})
-    assert stale(tmp_path, {"thresholds.parquet": "{}"}) == [
-        "thresholds.parquet has no record of what made it"
-    ]
 
 
 @pytest.mark.parametrize("name", [".snakemake", ".snakemake/rooflines"])

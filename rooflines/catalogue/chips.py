@@ -85,17 +85,10 @@ def _check_dtype_entries(dtypes: DtypeFile) -> None:
 @cache
 def _chip_file() -> Mapping[str, Any]:
     content = read_yaml(CHIPS_FILE)
-    if not isinstance(content, Mapping) or not {"sources", "chips"} <= set(content):
-        raise RooflinesError(
-            "", "lacks `sources:` or `chips:`", "give it both", file=str(CHIPS_FILE)
-        )
-    if not isinstance(content["sources"], Mapping):
-        raise RooflinesError(
-            "sources",
-            f"is {quote(content['sources'])}, no mapping",
-            "give each document an id",
-            file=str(CHIPS_FILE),
-        )
+    for key in ("sources", "chips"):
+        if not isinstance(content, Mapping) or not isinstance(content.get(key), Mapping):
+            problem, fix = f"lacks a mapping `{key}:`", "give it one, by id"
+            raise RooflinesError("", problem, fix, file=str(CHIPS_FILE))
     return content
 
 

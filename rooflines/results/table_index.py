@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.files import parquet_metadata
 from rooflines.results.folders import MEASURED, MEASURED_SUMMARIES, MODEL_THRESHOLDS, MODELS
 from rooflines.results.records import forget, home_of, record_file, recorded
-from rooflines.results.tables import METADATA_KEY, write_csv
+from rooflines.results.tables import write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -90,29 +89,14 @@ def stale_files(tables: Path, listed: Sequence[str]) -> list[Path]:
         listed: Paths of the current parts, relative to it.
 
     Returns:
-        Parts with our metadata that are not listed, and temporary files of killed jobs. If outputs
-        are recorded, a part without a record is a user's copy and is not stale.
+        Parts with a record that are not listed, and temporary files of killed jobs; a part without
+        a record is a user's copy.
     """
-    keep = {tables / name for name in listed}
+    keep, home = {tables / name for name in listed}, home_of(tables)
     others = sorted(path for path in tables.glob("*/*") if path not in keep)
-    home = home_of(tables)
     return [
         path
         for path in others
         if TEMPORARY.fullmatch(path.name)
-        or (
-            PART_FILE.fullmatch(path.name)
-            and (home is None or record_file(home, path).is_file())
-            and is_ours(path)
-        )
+        or (PART_FILE.fullmatch(path.name) and home and record_file(home, path).is_file())
     ]
-
-
-def is_ours(path: str | Path) -> bool:
-    """Whether this package wrote a Parquet file; False for one that cannot be read."""
-    if not Path(path).is_file():
-        return False
-    try:
-        return METADATA_KEY in parquet_metadata(path)
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        return False

@@ -193,9 +193,9 @@ def in_the_way(results: Path, outputs: Iterable[Path]) -> list[Path]:
 def foreign(results: Path, outputs: Iterable[Path]) -> list[Path]:
     """Files at the paths of outputs, or in folders that are outputs, that something else made.
 
-    A file is ours if it has a record, even if its content has changed, or is a Parquet file whose
-    metadata says so. A folder is ours if it has a readable record, with the files named there and
-    no others. Links, and folders in place of files, are never ours.
+    A file is ours if it has a record, even if its content has changed. A folder is ours if it has a
+    readable record, with the files named there and no others. Links, and folders in place of files,
+    are never ours.
 
     Args:
         results: The folder of results.
@@ -212,17 +212,8 @@ def _foreign(results: Path, output: Path) -> Iterator[Path]:
         yield output
     elif record and is_folder != ("." in record.files):
         yield from (file for name, file in files_in(output).items() if name not in record.files)
-    elif record or is_folder or not (record_file(results, output).is_file() or _is_ours(output)):
+    elif record or is_folder or not record_file(results, output).is_file():
         yield output
-
-
-def _is_ours(output: Path) -> bool:
-    """Whether the metadata of a file without a record says that it is ours."""
-    if output.suffix != ".parquet":
-        return False
-    from rooflines.results.table_index import is_ours  # noqa: PLC0415 - polars is slow to import
-
-    return is_ours(output)
 
 
 def not_ours(results: Path, files: Sequence[Path]) -> RooflinesError:
