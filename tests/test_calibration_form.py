@@ -7,10 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rooflines.config import load_config
 from rooflines.fits.form import Numbers, bound, common, estimate, pieces, value
 from rooflines.fits.judge import FEWEST_IN_BAND, bands
-from rooflines.fits.quantities import expressions, nominal_quantities
 from rooflines.fits.solving import Problem
 
 ALL = Numbers(
@@ -73,39 +71,6 @@ def test_expressions_say_the_same_as_exact_numbers():
     exact = [estimate(ALL, {"network": Fraction(0), **point}, max) for point in points]
     assert frame["t"].to_list() == pytest.approx([float(time) for time in exact], rel=1e-14)
     assert frame["bound"].to_list() == ["mixed", "compute", "memory", "mixed", "network", "mixed"]
-
-
-def test_quantities_are_those_of_a_sweep():
-    config = load_config(
-        {
-            "sweeps": {
-                "one": {
-                    "operation": "matmul",
-                    "grid": {"B": [100], "D": [4096], "F": [1024]},
-                    "dtypes": ["w8a16"],
-                    "chips": ["h100-sxm"],
-                }
-            }
-        }
-    )
-    sweep = config.sweeps["one"]
-    (case,) = sweep.blocks[0].cases
-    (kernel,) = case.kernels
-    of = nominal_quantities(kernel, case.place.machine)
-    sizes = {"B": 100, "D": 4096, "F": 1024}
-    exact = {name: poly.at(sizes) for name, poly in of.items()}
-    assert exact == {
-        "math": Fraction(2 * 100 * 4096 * 1024, 989 * 10**12),
-        "memory": Fraction(2 * 100 * 4096 + 4096 * 1024 + 2 * 100 * 1024, 3350 * 10**9),
-        "x": Fraction(2 * 100 * 4096, 3350 * 10**9),
-        "out": Fraction(2 * 100 * 1024, 3350 * 10**9),
-        "depth": Fraction(4096),
-    }
-    of = nominal_quantities(kernel, case.place.machine, 64)
-    tiled = {name: poly.at({**sizes, "B/64": 2}) for name, poly in of.items()}
-    assert tiled == {**exact, "math": exact["math"] * Fraction(128, 100)}
-    row = pl.DataFrame([sizes]).select(**expressions(of)).row(0, named=True)
-    assert row == pytest.approx({name: float(number) for name, number in tiled.items()}, rel=1e-15)
 
 
 def test_the_best_of_several_starts_counts():

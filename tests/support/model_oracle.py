@@ -11,13 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Entry = dict[str, Any]
-MATRIX, VECTOR = "matrix", "vector"
 
 
 class Piece(NamedTuple):
-    """Parameters of a layer: `MATRIX` or `VECTOR`; how many; how many a token uses [1]."""
+    """Parameters of a layer: how many, and how many a token uses [1]."""
 
-    kind: str
     held: int
     used: int
 
@@ -56,28 +54,28 @@ def _own(entry: Entry, kind: str) -> Entry:
     return attention
 
 
-def _plain(kind: str, elements: int) -> Piece:
-    return Piece(kind, elements, elements)
+def _plain(elements: int) -> Piece:
+    return Piece(elements, elements)
 
 
 def _attention(a: Entry, width: int) -> Iterator[Piece]:
     if a.get("kind") == "mla":
         heads, key, value = a["N"], a["nope"] + a["rope"], a["v"]
-        yield _plain(MATRIX, width * a["kv_rank"] + width * a["rope"])
-        yield _plain(MATRIX, a["kv_rank"] * heads * a["nope"] + a["kv_rank"] * heads * value)
-        yield _plain(MATRIX, heads * value * width * (2 if a.get("gate") else 1))
+        yield _plain(width * a["kv_rank"] + width * a["rope"])
+        yield _plain(a["kv_rank"] * heads * a["nope"] + a["kv_rank"] * heads * value)
+        yield _plain(heads * value * width * (2 if a.get("gate") else 1))
         rank = a.get("q_rank")
         query = width * rank + rank * heads * key if rank else width * heads * key
-        yield _plain(MATRIX, query)
-        yield _plain(VECTOR, a["kv_rank"] + (rank or 0))
+        yield _plain(query)
+        yield _plain(a["kv_rank"] + (rank or 0))
         return
     q, k, out = a["N"] * a["H"], a["K"] * a["H"], a["N"] * (a.get("v") or a["H"])
     v = 0 if a.get("one_tensor") else a["K"] * (a.get("v") or a["H"])
     gates = {"element": out, "head": a["N"]}.get(str(a.get("gate")), 0)
-    yield _plain(MATRIX, width * q + width * k + width * v + width * gates + out * width)
+    yield _plain(width * q + width * k + width * v + width * gates + out * width)
     biases = {"qkv": q + k + v, "qkvo": q + k + v + width}.get(str(a.get("bias")), 0)
     norms = {"head": a["H"] + a["H"], "all": q + k}.get(str(a.get("qk_norm")), 0)
-    yield _plain(VECTOR, biases + norms + (a["N"] if a.get("sinks") else 0))
+    yield _plain(biases + norms + (a["N"] if a.get("sinks") else 0))
 
 
 def _indexers(entry: Entry) -> Iterator[Piece]:
@@ -85,10 +83,10 @@ def _indexers(entry: Entry) -> Iterator[Piece]:
     sparse, width = entry["sparse"], entry["D"]
     queries = sparse["heads"] * sparse["dim"]
     for _ in range(indexers(entry)):
-        yield _plain(MATRIX, (entry["attention"].get("q_rank") or width) * queries)
-        yield _plain(MATRIX, width * sparse["dim"])
-        yield _plain(MATRIX, width * sparse["heads"] if sparse.get("weighted", True) else 0)
-        yield _plain(VECTOR, 2 * sparse["dim"])
+        yield _plain((entry["attention"].get("q_rank") or width) * queries)
+        yield _plain(width * sparse["dim"])
+        yield _plain(width * sparse["heads"] if sparse.get("weighted", True) else 0)
+        yield _plain(2 * sparse["dim"])
 
 
 def indexers(entry: Entry) -> int:
@@ -100,22 +98,22 @@ def indexers(entry: Entry) -> int:
 def _state(s: Entry, width: int) -> Iterator[Piece]:
     heads, keys, values = s["heads"], s["groups"] * s["key"], s["heads"] * s["value"]
     convolved = keys + keys + values
-    yield _plain(MATRIX, width * convolved + width * heads + values * width)
-    yield _plain(VECTOR, s["conv"] * convolved + heads)  # convolution, decays
+    yield _plain(width * convolved + width * heads + values * width)
+    yield _plain(s["conv"] * convolved + heads)  # convolution, decays
     if s["kind"] == "mamba2":
-        yield _plain(MATRIX, width * values)
-        yield _plain(VECTOR, convolved + heads + heads + values)  # its bias, steps, skips, norm
+        yield _plain(width * values)
+        yield _plain(convolved + heads + heads + values)  # its bias, steps, skips, norm
         return
-    yield _plain(VECTOR, s["value"])  # norm
+    yield _plain(s["value"])  # norm
     if s["kind"] == "gated-delta":
-        yield _plain(MATRIX, width * values + width * heads)
-        yield _plain(VECTOR, heads)
+        yield _plain(width * values + width * heads)
+        yield _plain(heads)
         return
     low = s["value"]
-    yield _plain(MATRIX, width * low + low * heads * s["key"])
+    yield _plain(width * low + low * heads * s["key"])
     full = s.get("full_gate", True)
-    yield _plain(MATRIX, width * values if full else width * low + low * values)
-    yield _plain(VECTOR, heads * s["key"])
+    yield _plain(width * values if full else width * low + low * values)
+    yield _plain(heads * s["key"])
 
 
 def _mlp(width: int, hidden: int, part: Entry, *, bias: bool) -> tuple[int, int]:
@@ -129,14 +127,13 @@ def _experts(m: Entry, width: int) -> Iterator[Piece]:
     matrices, biases = _mlp(inner, m["Fe"], m, bias=m.get("expert_bias", False))
     if biases:
         biases += width - inner
-    yield Piece(MATRIX, m["E"] * matrices, m["k"] * matrices)
-    yield Piece(VECTOR, m["E"] * biases, m["k"] * biases)
-    yield _plain(MATRIX, m.get("shared", 0) * _mlp(width, m["Fe"], m, bias=False)[0])
-    yield _plain(MATRIX, m["E"] * width + (width if m.get("shared_gate") else 0))
-    yield _plain(VECTOR, m["E"] if m.get("router_bias") else 0)
+    yield Piece(m["E"] * (matrices + biases), m["k"] * (matrices + biases))
+    yield _plain(m.get("shared", 0) * _mlp(width, m["Fe"], m, bias=False)[0])
+    yield _plain(m["E"] * width + (width if m.get("shared_gate") else 0))
+    yield _plain(m["E"] if m.get("router_bias") else 0)
     if m.get("latent"):
-        yield _plain(MATRIX, width * inner + inner * width)
-        yield _plain(VECTOR, inner if m.get("latent_norm") else 0)
+        yield _plain(width * inner + inner * width)
+        yield _plain(inner if m.get("latent_norm") else 0)
 
 
 def pieces(entry: Entry) -> Iterator[Piece]:
@@ -155,8 +152,8 @@ def pieces(entry: Entry) -> Iterator[Piece]:
         else:
             mlp = entry["mlp"]
             matrices, biases = _mlp(width, mlp["F"], mlp, bias=mlp.get("bias", False))
-            yield from (_plain(MATRIX, matrices), _plain(VECTOR, biases))
-    yield _plain(VECTOR, (entry["layers"] * entry.get("norms_per_layer", 2) + 1) * width)
+            yield _plain(matrices + biases)
+    yield _plain((entry["layers"] * entry.get("norms_per_layer", 2) + 1) * width)
 
 
 def parameters(entry: Entry) -> int:
