@@ -40,6 +40,7 @@ from rooflines.fits.entries import (
 from rooflines.models.resolve import models_of
 from rooflines.settings.schema import ConfigFile, SweepConfig
 from rooflines.sweep.checks import AnySweep, checked_sweep, too_long
+from rooflines.sweep.every_split import with_every_split
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.steps import ModelSweep
 
@@ -326,7 +327,8 @@ def _sweeps(
                     sweep = checked_sweep(Sweep(name, config, *entries))
                 else:
                     models = _models(name, config, top, folder, own)
-                    sweep = checked_sweep(ModelSweep(name, config, *entries, models))
+                    shared = with_every_split(config, models, chips)
+                    sweep = checked_sweep(ModelSweep(name, shared, *entries, models))
                 solved = solutions + sweep.solutions()
                 _check_thresholds(solved, most)
                 own.check()

@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from random_sweeps import check
@@ -76,3 +77,37 @@ def test_a_torus_has_its_axes():
     )
     assert {"tp4x4-dp4", "tp8x8", "tp16-dp4"} <= {*splits["split"]}
     assert all(math.prod([*map(int, tp.split("x"))]) <= 64 for tp in splits["tp"].cast(str))
+
+
+def sweep(**keys):
+    """The rows of a sweep of splits."""
+    own = {
+        "models": [LLAMA, "mixtral-8x7b"],
+        "grid": {"B": 64, "S": 8192},
+        "dtypes": "bf16",
+        **keys,
+    }
+    config = rooflines.load_config({"model-sweeps": {"splits": own}})
+    return rooflines.model_rows(config, "splits").collect()
+
+
+def test_a_sweep_has_the_rows_of_every_split():
+    rows = sweep(chips=["h100-sxm", "tpu-v5e"], splits="auto", chips_each=8)
+    for (chip, model), found in rows.group_by("chip", "model"):
+        alone = rooflines.best_splits(
+            str(chip), str(model), {"B": 64, "S": 8192}, chips=8, dtypes=["bf16"]
+        )
+        assert set(found["split"]) == set(alone["split"])
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"splits": "auto"}, "splits is auto, but chips_each is not given"),
+        ({"chips_each": 8}, "chips_each is given, but splits is not auto"),
+    ],
+)
+def test_splits_that_cannot_be_found_are_refused(keys, message):
+    with pytest.raises(RooflinesError, match="fix:") as caught:
+        sweep(chips=["a10"], models=[LLAMA], **keys)
+    assert message in str(caught.value)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations_with_replacement, product
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -20,30 +18,22 @@ from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import Known, sweep_of
 from rooflines.explanation.words import Question
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.model.network import axes_text
 from rooflines.model.resources import RESOURCES
-from rooflines.models.split import Split
-from rooflines.settings.model_sweeps import Targets
+from rooflines.settings.model_sweeps import AUTO, Targets
 from rooflines.settings.sizes import Sizes
 from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.every_split import TORUS, splits_of
 from rooflines.sweep.rows import StepTable
 from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.model.network import Link
     from rooflines.models.model import Model
-    from rooflines.models.shape import Shape
-
-AUTO = "auto"
-"""The split that stands for every one."""
 
 MOST_CHIPS = 2**16
 """Chips that can be shared out [1]."""
-
-TORUS = "torus"
 
 CAPACITY = "capacity"
 """What a split that does not fit loses by."""
@@ -199,41 +189,6 @@ COLUMNS: Mapping[str, Column] = {
 """What is shown of every split."""
 
 
-def splits_of(
-    shape: Shape, chips: int, names: Sequence[str], links: tuple[Link, ...], cache_split: str
-) -> Iterator[Split]:
-    """Every split over a number of chips that a model allows and interconnects join.
-
-    Args:
-        shape: The model.
-        chips: tp * dp [1].
-        names: The interconnects, inner first.
-        links: Their links.
-        cache_split: How tp chips share caches.
-    """
-    experts = [1, *_layouts(chips, links)] if shape.moe is not None and chips > 1 else [1]
-    for tp in (each for each in range(1, chips + 1) if chips % each == 0):
-        for axes, ep in product(_layouts(tp, links), experts):
-            split = Split.model_validate({"tp": axes, "dp": chips // tp, "ep": ep})
-            try:
-                split.check(shape, cache_split)
-            except RooflinesError:
-                continue
-            if not any(not_joined(names, links, each) for each in (split.axes, split.experts_axes)):
-                yield split
-
-
-def _layouts(chips: int, links: tuple[Link, ...]) -> list[int | str]:
-    """Chips along one axis, and on a torus along several."""
-    layouts: list[int | str] = [chips]
-    if links and links[0].topology == TORUS:
-        divisors = [each for each in range(2, chips) if chips % each == 0]
-        for number_of_axes in range(2, links[0].links // 2 + 1):
-            products = combinations_with_replacement(divisors, number_of_axes)
-            layouts += [axes_text(axes) for axes in products if prod(axes) == chips]
-    return layouts
-
-
 def _network(chip: Chip, chips: int, network: Sequence[str] | None) -> Sequence[str]:
     """The interconnects of a question: a torus joins chips along its axes."""
     first, links, _ = interconnects(chip, network)
@@ -260,9 +215,6 @@ def _shared(
     if missing and chips > 1:
         raise RooflinesError("chips", f"are {chips}: {missing}", "ask for one chip")
     splits = list(splits_of(shape, chips, names, links, one.config.cache_split))
-    if not splits:
-        problem = f"are {chips:,}, which {', '.join(names)} and the model's heads do not share"
-        raise RooflinesError("chips", problem, "ask for another number of chips, or network")
     return {"splits": splits, "network": [names] if chips > 1 else None, "thresholds": []}
 
 

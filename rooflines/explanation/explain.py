@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.explanation.answer import explained
-from rooflines.explanation.best_split import AUTO, split_cases
+from rooflines.explanation.best_split import split_cases
 from rooflines.explanation.cases import cases_of, layer_cases
 from rooflines.explanation.question import Known, sweep_of
 from rooflines.explanation.words import Question
 from rooflines.fits.entries import shipped_calibrations
+from rooflines.settings.model_sweeps import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -29,8 +29,11 @@ from rooflines.settings.fields import (
     metrics_in,
     metrics_schema,
 )
-from rooflines.settings.lists import DISTINCT, Listed
+from rooflines.settings.lists import DISTINCT, Listed, one_or_many
 from rooflines.settings.sizes import GridSizes  # noqa: TC001, pydantic reads it at run time
+
+AUTO = "auto"
+"""The split that stands for every one."""
 
 AXES = ("B", "S", "chips")
 """What thresholds of whole models can be solved for."""
@@ -132,6 +135,11 @@ MODEL_SCHEMA: Any = {
 DTYPES_SCHEMA: Any = {"anyOf": [{"type": "string"}, StepDtypes.model_json_schema()]}
 
 
+SPLITS_SCHEMA: Any = {
+    "anyOf": [{"const": AUTO}, *one_or_many(Split.model_json_schema())["anyOf"]],
+}
+
+
 class ModelSweepConfig(Entry):
     """One sweep of whole models: a table of every combination of the listed values."""
 
@@ -182,9 +190,12 @@ class ModelSweepConfig(Entry):
         )
     )
     chips: Chips
-    splits: Annotated[list[Split], Listed()] = Field(
+    splits: Annotated[list[Split], Listed(), WithJsonSchema(SPLITS_SCHEMA)] = Field(
         default_factory=lambda: [Split.model_validate({})],
-        description="how chips share the model: {tp: , dp: , ep: }",
+        description="how chips share the model: {tp: , dp: , ep: }; auto: all of `chips_each`",
+    )
+    chips_each: Count | None = Field(
+        None, description="chips that share the model, of `splits: auto` [1]"
     )
     cache_split: Literal["heads", "batch"] = Field(
         "heads",
@@ -237,6 +248,21 @@ class ModelSweepConfig(Entry):
     )
     rows_per_part: RowsPerPart = 5_000_000
     compression: Compression = "lz4"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _every_split(cls, value: object) -> object:
+        """`splits: auto` leaves the splits to `chips_each`."""
+        if not isinstance(value, Mapping):
+            return value
+        auto = value.get("splits") == AUTO
+        if auto == (value.get("chips_each") is not None):
+            return {key: each for key, each in value.items() if not (auto and key == "splits")}
+        if auto:
+            problem = "is auto, but chips_each is not given"
+            raise RooflinesError("splits", problem, "add chips_each: 16, the chips that share it")
+        problem = "is given, but splits is not auto"
+        raise RooflinesError("chips_each", problem, "write splits: auto, or leave it out")
 
     @model_validator(mode="before")
     @classmethod

@@ -1,0 +1,81 @@
+"""Every way to share a model over a number of chips."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement, product
+from math import prod
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue.unsupported import interconnects, not_joined
+from rooflines.model.network import axes_text
+from rooflines.models.split import Split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.catalogue.entries import Chip
+    from rooflines.model.network import Link
+    from rooflines.models.model import Model
+    from rooflines.models.shape import Shape
+    from rooflines.settings.model_sweeps import ModelSweepConfig
+
+TORUS = "torus"
+
+
+def with_every_split(
+    config: ModelSweepConfig, models: Mapping[str, Model], chips: Mapping[str, Chip]
+) -> ModelSweepConfig:
+    """A config with the splits that `splits: auto` stands for; without as it is.
+
+    Args:
+        config: The keys of a sweep.
+        models: Its models by name.
+        chips: The chips by id.
+    """
+    if config.chips_each is None:
+        return config
+    found: dict[str, Split] = {}
+    entries = [chips[name] for name in config.chips if name in chips]
+    for model, chip, route in product(models.values(), entries, config.network or (None,)):
+        _, links, _ = interconnects(chip, route)
+        names = route or [*chip.networks][:1]
+        splits = splits_of(model.shape, config.chips_each, names, links, config.cache_split)
+        found |= {split.name: split for split in splits}
+    ordered = sorted(found.values(), key=lambda split: (split.shards, str(split.tp), split.parts))
+    return config.model_copy(update={"splits": ordered or config.splits, "chips_each": None})
+
+
+def splits_of(
+    shape: Shape, chips: int, names: Sequence[str], links: tuple[Link, ...], cache_split: str
+) -> Iterator[Split]:
+    """Every split over a number of chips that a model allows and interconnects join.
+
+    Args:
+        shape: The model.
+        chips: tp * dp [1].
+        names: The interconnects, inner first.
+        links: Their links.
+        cache_split: How tp chips share caches.
+    """
+    experts = [1, *_layouts(chips, links)] if shape.moe is not None and chips > 1 else [1]
+    for tp in (each for each in range(1, chips + 1) if chips % each == 0):
+        for axes, ep in product(_layouts(tp, links), experts):
+            split = Split.model_validate({"tp": axes, "dp": chips // tp, "ep": ep})
+            try:
+                split.check(shape, cache_split)
+            except RooflinesError:
+                continue
+            if not any(not_joined(names, links, each) for each in (split.axes, split.experts_axes)):
+                yield split
+
+
+def _layouts(chips: int, links: tuple[Link, ...]) -> list[int | str]:
+    """Chips along one axis, and on a torus along several."""
+    layouts: list[int | str] = [chips]
+    if links and links[0].topology == TORUS:
+        divisors = [each for each in range(2, chips) if chips % each == 0]
+        for number_of_axes in range(2, links[0].links // 2 + 1):
+            products = combinations_with_replacement(divisors, number_of_axes)
+            layouts += [axes_text(axes) for axes in products if prod(axes) == chips]
+    return layouts
