@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import polars as pl
@@ -24,7 +24,7 @@ from rooflines.fits.entries import Calibrations
 from rooflines.model.columns import TEXTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
     from rooflines.config import Config
@@ -53,25 +53,17 @@ MAIN = "bf16"
 RATES = ("flops_per_s", "bytes_per_s")
 """Last words of the numbers that a critical batch on one chip depends on."""
 
-SCHEMA = {
-    "what": pl.String,
-    "one": pl.Float64,
-    "other": pl.Float64,
-    "ratio": pl.Float64,
-    "because_of": pl.String,
-}
-
 
 class Differences(NamedTuple):
     """What differs.
 
     Attributes:
         summary: The main points, a line each.
-        rows: `what`, `one`, `other`, `ratio` (other / one), `because_of`; a row per difference.
+        frame: `what`, `one`, `other`, `because_of`; a row per difference.
     """
 
     summary: list[str]
-    rows: list[dict[str, Any]]
+    frame: pl.DataFrame
 
 
 @click.command("compare", epilog=EXAMPLES)
@@ -95,24 +87,20 @@ def command(one: str, other: str, config: str | None, *, csv: bool) -> None:
         chips = loaded.chips if loaded else chip_entries()
         one, other = one_chip("first chip", one, chips), one_chip("second chip", other, chips)
         found = _of_chips(one, other, chips, api.chips(loaded))
+    ratio = pl.when(pl.col("one") != 0).then(pl.col("other") / pl.col("one"))
+    frame = found.frame.select("what", "one", "other", ratio.alias("ratio"), "because_of")
     if csv:
-        click.echo(as_csv(pl.DataFrame(found.rows, schema=SCHEMA, orient="row")))
+        click.echo(as_csv(frame))
         return
-    lines, rows = [*found.summary], found.rows
-    if rows:
+    lines = [*found.summary]
+    if not frame.is_empty():
         cells = [
-            (
-                row["what"],
-                number(row["what"], row["one"]),
-                number(row["what"], row["other"]),
-                number("", row["ratio"]),
-                row["because_of"] or "",
-            )
-            for row in rows[:MOST_SHOWN]
+            (what, number(what, of_one), number(what, of_other), number("", ratio), why or "")
+            for what, of_one, of_other, ratio, why in frame.head(MOST_SHOWN).iter_rows()
         ]
         lines += ["", as_table(("what", one, other, "ratio", "because of"), cells, width())]
-    if len(rows) > MOST_SHOWN:
-        lines.append(f"... {len(rows) - MOST_SHOWN:,} more: --csv")
+    if frame.height > MOST_SHOWN:
+        lines.append(f"... {frame.height - MOST_SHOWN:,} more: --csv")
     click.echo("\n".join(lines))
 
 
@@ -123,22 +111,20 @@ def _is_config(name: str) -> bool:
     return False
 
 
-def _row(
-    what: str, one: float | None, other: float | None, why: str | None = None
-) -> dict[str, Any]:
-    ratio = other / one if one and other is not None else None
-    return {"what": what, "one": one, "other": other, "ratio": ratio, "because_of": why}
+def _joined(tables: Iterable[pl.DataFrame], keys: Sequence[str], value: str) -> pl.DataFrame:
+    """A number of two tables by their keys, as `one` and `other`; null: it lacks the keys."""
+    first, second = (
+        table.select(*keys, pl.col(value).cast(pl.Float64).alias(name))
+        for table, name in zip(tables, ("one", "other"), strict=True)
+    )
+    return first.join(second, on=keys, how="full", coalesce=True, maintain_order="left_right")
 
 
-def _differing(
-    one: Mapping[str, float], other: Mapping[str, float], prefix: str = ""
-) -> list[dict[str, Any]]:
-    """Rows of the numbers of either that differ; None: it has none of the name."""
-    return [
-        _row(f"{prefix}{name}", one.get(name), other.get(name))
-        for name in dict.fromkeys([*one, *other])
-        if one.get(name) != other.get(name)
-    ]
+def _differing(joined: pl.DataFrame, what: pl.Expr, why: pl.Expr | None = None) -> pl.DataFrame:
+    """The rows of a joined table whose numbers differ, with what they are, and why they do."""
+    differ = joined.filter(pl.col("one").ne_missing(pl.col("other")))
+    because = pl.lit(None, dtype=pl.String) if why is None else why
+    return differ.select(what.alias("what"), "one", "other", because.alias("because_of"))
 
 
 def _size(value: float | None) -> str:
@@ -159,45 +145,37 @@ def _of_chips(
     if one == other:
         fix = "give two chips that differ, such as h100-sxm and b200"
         raise RooflinesError("second chip", f"is {one!r} again", fix)
-    first, second = (_numbers(catalogue, chip) for chip in (one, other))
-    numbers = _differing(first, second)
-    changes = {path: value for path, value in second.items() if first.get(path, value) != value}
-    critical = list(_critical(one, other, changes, chips))
+    tables = (catalogue.filter(chip=name) for name in (one, other))
+    numbers = _joined(tables, ["path"], "value").filter(
+        pl.col("path").str.contains(r"^(units|memory|networks)\.")
+    )
+    both = {path: (first, second) for path, first, second in numbers.iter_rows()}
+    shared = {path: pair for path, pair in both.items() if None not in pair}
+    changes = {path: second for path, (first, second) in shared.items() if first != second}
+    critical = _critical(one, other, changes, chips)
+    differ = _differing(numbers, pl.col("path"))
     summary = [
         (
-            f"{one} and {other}: {len(numbers):,} of {counted(len({*first, *second}), 'number')} "
-            f"differ; ratio is {other} / {one}"
+            f"{one} and {other}: {differ.height:,} of {counted(len(both), 'number')} differ; "
+            f"ratio is {other} / {one}"
         ),
-        *_main(first, second, critical),
+        *_main(shared, critical),
         f"Lowest dated price of an hour: {'; '.join(_price(chips, name) for name in (one, other))}",
     ]
-    return Differences(
-        summary, [*numbers, *(row for row in critical if row["one"] != row["other"])]
-    )
+    named = pl.format("critical B, {}", "dtypes")
+    return Differences(summary, differ.vstack(_differing(critical, named, pl.col("because_of"))))
 
 
-def _numbers(catalogue: pl.DataFrame, chip: str) -> dict[str, float]:
-    """The numbers of a chip by path; prices and power are no part of a roofline."""
-    return {
-        path: value
-        for path, value in catalogue.filter(chip=chip).select("path", "value").iter_rows()
-        if path.startswith(("units.", "memory.", "networks."))
-    }
-
-
-def _main(
-    first: Mapping[str, float], second: Mapping[str, float], critical: Sequence[Mapping[str, Any]]
-) -> Iterator[str]:
+def _main(numbers: Mapping[str, tuple[float, float]], critical: pl.DataFrame) -> Iterator[str]:
     """The ratios of the peak and the memory's bandwidth, and what they make of the critical B."""
     factors = [
-        f"{name} × {significant(second[path] / first[path])}"
+        f"{name} × {significant(numbers[path][1] / numbers[path][0])}"
         for name, path in (("bf16 peak", PEAK), ("memory bandwidth", BANDWIDTH))
-        if path in first and path in second
+        if path in numbers
     ]
-    for row in critical:
-        if row["what"] == f"critical B, {MAIN}":
-            both = f"{_size(row['one'])} and {_size(row['other'])}"
-            factors.append(f"compute-bound from B = {both} (a layer of {SIZE:,} x {SIZE:,})")
+    for row in critical.filter(dtypes=MAIN).to_dicts():
+        both = f"{_size(row['one'])} and {_size(row['other'])}"
+        factors.append(f"compute-bound from B = {both} (a layer of {SIZE:,} x {SIZE:,})")
     if factors:
         yield ", ".join(factors)
 
@@ -212,7 +190,7 @@ def _price(chips: Mapping[str, Chip], name: str) -> str:
 
 def _critical(
     one: str, other: str, changes: Mapping[str, float], chips: Mapping[str, Chip]
-) -> Iterator[dict[str, Any]]:
+) -> pl.DataFrame:
     """Critical batches of two chips, with the numbers of the other chip that explain them.
 
     Args:
@@ -237,11 +215,18 @@ def _critical(
     for row in thresholds_of(sweep_of(asked, known)):
         if (row["axis"], row["share"]) == ("B", 1):
             sizes.setdefault(row["dtypes"], {})[row["chip"]] = row["critical"]
-    for dtypes, of in sizes.items():
-        if one in of and other in of:
-            changed = {path: of.get(variant) for variant, path in paths.items()}
-            why = _reason(changed, of[one], of[other])
-            yield _row(f"critical B, {dtypes}", of[one], of[other], why)
+    rows = [
+        (
+            dtypes,
+            of[one],
+            of[other],
+            _reason({path: of.get(each) for each, path in paths.items()}, of[one], of[other]),
+        )
+        for dtypes, of in sizes.items()
+        if one in of and other in of
+    ]
+    names = {"dtypes": pl.String, "one": pl.Float64, "other": pl.Float64, "because_of": pl.String}
+    return pl.DataFrame(rows, schema=names, orient="row")
 
 
 def _reason(
@@ -276,41 +261,38 @@ def _of_configs(one: str, other: str) -> Differences:
         RooflinesError: One of them is wrong.
     """
     configs = [load_config(path) for path in (one, other)]
-    rows = [{name: sweep.rows for name, sweep in config.sweeps.items()} for config in configs]
-    changed = _changed_numbers(configs)
-    both, alone = _thresholds(configs)
-    sizes = _changed_sizes(both, changed)
+    counts = (
+        pl.DataFrame({"sweep": [*config.sweeps], "rows": [s.rows for s in config.sweeps.values()]})
+        for config in configs
+    )
+    rows = _joined(counts, ["sweep"], "rows")
+    shared = [chip for chip in configs[0].chips if chip in configs[1].chips]
+    numbers = _joined(map(api.chips, configs), ["chip", "path"], "value").filter(
+        pl.col("chip").is_in(shared), pl.col("one").ne_missing(pl.col("other"))
+    )
+    thresholds, alone = _thresholds(configs)
+    sizes = _changed_sizes(thresholds, numbers)
     summary = [
         (
-            f"{one}: {counted(sum(rows[0].values()), 'row')}; {other}: "
-            f"{counted(sum(rows[1].values()), 'row')}; ratio is {other} / {one}"
+            f"{one}: {counted(int(rows['one'].sum()), 'row')}; {other}: "
+            f"{counted(int(rows['other'].sum()), 'row')}; ratio is {other} / {one}"
         ),
         (
-            f"{len(sizes):,} of {counted(both.height, 'threshold')} in both differ; "
+            f"{sizes.height:,} of {counted(thresholds.height, 'threshold')} in both differ; "
             f"{alone[0]:,} are in the first only, {alone[1]:,} in the second only"
         ),
     ]
-    if known := [row for row in sizes if row["ratio"] is not None]:
-        most = max(known, key=lambda row: abs(math.log(row["ratio"])))
-        summary.append(f"Most: {most['what']}: {_size(most['one'])} and {_size(most['other'])}")
-    numbers = [row for several in changed.values() for row in several]
-    if sizes and not numbers:
+    factor = (pl.col("other") / pl.col("one")).log().abs()
+    known = sizes.drop_nulls(["one", "other"]).sort(factor, descending=True, maintain_order=True)
+    summary += [
+        f"Most: {most['what']}: {_size(most['one'])} and {_size(most['other'])}"
+        for most in known.head(1).to_dicts()
+    ]
+    if numbers.is_empty() and not sizes.is_empty():
         summary.append("No number of a chip differs: see the sweeps (efficiency, tile, shares)")
-    return Differences(summary, [*_differing(rows[0], rows[1], "rows, "), *numbers, *sizes])
-
-
-def _changed_numbers(configs: Sequence[Config]) -> dict[str, list[dict[str, Any]]]:
-    """The numbers that differ of chips in both configs, by chip."""
-    values: list[dict[str, dict[str, float]]] = []
-    for config in configs:
-        by_chip: dict[str, dict[str, float]] = {}
-        for chip, path, value in api.chips(config).select("chip", "path", "value").iter_rows():
-            by_chip.setdefault(chip, {})[path] = value
-        values.append(by_chip)
-    first, second = values
-    return {
-        chip: _differing(first[chip], second[chip], f"{chip}, ") for chip in first if chip in second
-    }
+    named = _differing(numbers, pl.format("{}, {}", "chip", "path"))
+    counted_rows = _differing(rows, pl.format("rows, {}", "sweep"))
+    return Differences(summary, pl.concat([counted_rows, named, sizes]))
 
 
 def _thresholds(configs: Sequence[Config]) -> tuple[pl.DataFrame, list[int]]:
@@ -320,30 +302,28 @@ def _thresholds(configs: Sequence[Config]) -> tuple[pl.DataFrame, list[int]]:
     keys = ["sweep", "axis", "share", "shards", *(n for n in names if len(n) == 1), *TEXTS]
     first, second = (
         frame.select(
+            pl.col("critical").cast(pl.Float64).alias(name),
             *(
-                (pl.col(key) if key in frame.columns else pl.lit(None)).cast(pl.String).alias(key)
+                pl.col(key).cast(pl.String).fill_null("")
+                if key in frame.columns
+                else pl.lit("").alias(key)
                 for key in keys
             ),
-            pl.col("critical").alias(name),
-        ).with_columns(pl.col(keys).fill_null(""))
+        )
         for frame, name in zip(frames, ("one", "other"), strict=True)
     )
     both = first.join(second, on=keys, maintain_order="left")
     return both, [frame.height - both.height for frame in (first, second)]
 
 
-def _changed_sizes(
-    both: pl.DataFrame, changed: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> list[dict[str, Any]]:
+def _changed_sizes(both: pl.DataFrame, numbers: pl.DataFrame) -> pl.DataFrame:
     """Thresholds that differ, with the numbers of their chip that do."""
-    named = ("sweep", "chip", "dtypes", "axis")
-    keys = [name for name in both.columns if name not in (*named, "one", "other")]
-    vary = [name for name in keys if both[name].n_unique() > 1]
-    rows = []
-    for row in both.filter(pl.col("one").ne_missing(pl.col("other"))).iter_rows(named=True):
-        others = [f"{name}={row[name]}" for name in vary if row[name]]
-        place = f"{row['sweep']}, {row['chip']}, {row['dtypes']}: critical {row['axis']}"
-        numbers = (each["what"].partition(", ")[2] for each in changed.get(row["chip"], ()))
-        what = " ".join([place, *(["at", *others] if others else [])])
-        rows.append(_row(what, row["one"], row["other"], ", ".join(numbers) or None))
-    return rows
+    named = ("sweep", "chip", "dtypes", "axis", "one", "other")
+    what = pl.format("{}, {}, {}: critical {}", "sweep", "chip", "dtypes", "axis")
+    at = pl.lit("")
+    for name in both.columns:
+        if name not in named and both[name].n_unique() > 1:
+            at += pl.when(pl.col(name) != "").then(f" {name}=" + pl.col(name)).otherwise(pl.lit(""))
+    what += pl.when(at != "").then(" at" + at).otherwise(pl.lit(""))
+    paths = numbers.group_by("chip").agg(pl.col("path").str.join(", "))
+    return _differing(both.join(paths, on="chip", how="left"), what, pl.col("path"))
