@@ -19,6 +19,13 @@ SMALL = {"": 1.0, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
 """Prefixes of times below a second, the largest first."""
 
 DIGITS = 3
+"""Significant digits, where no others are asked for [1]."""
+
+LARGEST = 1e24
+"""Quantities from here on have an exponent; the largest prefix is 1e21."""
+
+LONGEST_TIME = 1e6
+"""Times from here on have an exponent [s]."""
 
 FORMULA = r"(^|;)(\s*[=+\-@＝＋－＠]|[\t\r\n])"  # noqa: RUF001, the wide forms are formulas where they are typed
 """Where text begins like a formula: at its start, or after a semicolon, which separates cells in
@@ -47,19 +54,23 @@ def significant(value: float, digits: int = DIGITS) -> str:
 
 
 def si(value: float, unit: str, digits: int = DIGITS) -> str:
-    """A quantity with an SI prefix: 1.97e14 FLOP/s is `197 TFLOP/s`.
+    """A quantity with an SI prefix: 1.97e14 FLOP/s is `197 TFLOP/s`; without a prefix beyond all.
 
     Args:
         value: The number [unit].
         unit: Its unit without prefix.
         digits: Significant digits shown [1].
     """
+    if abs(value) >= LARGEST:
+        return f"{value:.{digits}g} {unit}"
     prefix, scale = _prefix(value, PREFIXES | {"": 1.0}, digits)
     return f"{significant(value / scale, digits)} {prefix}{unit}"
 
 
 def seconds(value: float) -> str:
-    """A time: 4.13e-5 s is `41.3 µs`."""
+    """A time: 4.13e-5 s is `41.3 µs`; beyond weeks with an exponent."""
+    if value >= LONGEST_TIME:
+        return f"{value:.{DIGITS}g} s"
     prefix, scale = _prefix(value, SMALL, DIGITS)
     return f"{significant(value / scale)} {prefix}s"
 

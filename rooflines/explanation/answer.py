@@ -84,7 +84,6 @@ def explained(sweep: Sweep | ModelSweep) -> Explanation:
         row=row,
         sizes=sizes,
         name=chip.name or case.chip,
-        clock=chip.clock,
         uses=list(_uses(row, rates, latencies)),
         thresholds=thresholds,
         limit_shares=_limit_shares(sizes, rates, thresholds),

@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rooflines.basics.text import seconds
 from rooflines.explanation import phrases
 from rooflines.explanation.origins import origins
-from rooflines.explanation.wording import seconds
 
 if TYPE_CHECKING:
     from jinja2 import Template

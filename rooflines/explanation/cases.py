@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, quote
-from rooflines.basics.text import count, significant
+from rooflines.basics.text import count, seconds, significant
 from rooflines.explanation.answer import letters_of, rows_of, thresholds_of
 from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import sweep_of
-from rooflines.explanation.wording import percent, seconds
+from rooflines.explanation.wording import percent
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.resources import MEMORY
 from rooflines.settings.model_sweeps import AXES

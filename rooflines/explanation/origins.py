@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rooflines.explanation.wording import DIGITS, seconds, si
+from rooflines.basics.text import seconds, si
+from rooflines.explanation.wording import DIGITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,7 +6,7 @@ from itertools import groupby
 from math import isclose
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.basics.text import count, significant
+from rooflines.basics.text import count, seconds, si, significant
 from rooflines.critical.rates import LATENCY
 from rooflines.explanation.sentences import LEAST_FACTOR
 from rooflines.explanation.wording import (
@@ -16,8 +16,6 @@ from rooflines.explanation.wording import (
     crossover,
     percent,
     rounded,
-    seconds,
-    si,
     unbroken,
 )
 from rooflines.model.columns import ALWAYS, AXES, ENDLESS, FOUND, NEVER, UNKNOWN

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from rooflines.basics.text import seconds
 from rooflines.explanation import phrases
 from rooflines.explanation.origins import origins
-from rooflines.explanation.wording import NO_BREAK, seconds
+from rooflines.explanation.wording import NO_BREAK
 
 if TYPE_CHECKING:
     from rooflines.explanation.values import Answer

@@ -85,7 +85,6 @@ class Answer:
         contents: What their timings include besides the operation, or the matmuls of the model.
         measured: How far timings of the chip in these dtypes are above the bound: `software`, `n`,
             `p10`, `p50`, `p90` [1]; None: no published timings of such a case.
-        clock: `boost` if the peak is that of the boost clock; None: not stated.
         limit_shares: Of an operation, for every dimension along which it is never compute-bound:
             the share of the attainable peak that it tends to [1].
         groups: Of a model, its kernels by column, in the order in which they run; values of one
@@ -118,7 +117,6 @@ class Answer:
     softwares: Sequence[str] = ()
     contents: Sequence[str] = ()
     measured: Mapping[str, Any] | None = None
-    clock: str | None = None
     limit_shares: Mapping[str, float] = field(default_factory=dict)
     groups: Sequence[Mapping[str, Any]] = ()
     products: Sequence[Mapping[str, Any]] = ()

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import math
 
-from rooflines.basics import text as units
-from rooflines.basics.text import significant
+from rooflines.basics.text import seconds, significant
 
 DIGITS = 4
 """Significant digits of intensities, factors and real sizes [1]."""
-
-LONGEST_TIME = 1e6
-"""Times from here on have an exponent [s]."""
-
-LARGEST = 1e24
-"""Quantities from here on have an exponent; the largest prefix is 1e21."""
 
 SLACK = 1e-12
 """Share by which a number may exceed a rounded one: it has a few roundings itself [1]."""
 
 NO_BREAK = "\xa0"
 """A space that no line is broken at."""
-
-
-def seconds(value: float) -> str:
-    """A time; beyond weeks with an exponent."""
-    return units.seconds(value) if value < LONGEST_TIME else f"{value:.3g} s"
-
-
-def si(value: float, unit: str, digits: int = 3) -> str:
-    """A quantity with an SI prefix; beyond the prefixes with an exponent."""
-    return units.si(value, unit, digits) if value < LARGEST else f"{value:.{digits}g} {unit}"
 
 
 def percent(share: float) -> str:
