@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from rooflines.model.resources import NETWORK as NETWORK_RESOURCE
 from rooflines.model.resources import OTHERS, RATES, RESOURCES
 
 
@@ -101,18 +102,27 @@ ESTIMATES = (
 )
 """The calibrated time, its band and its bound."""
 
+OVERLAP = (
+    "; collectives overlap: on every network the larger of all sends and all hops counts, of "
+    "several networks the slowest"
+)
+"""What the meaning of the network's time adds."""
+
 METRICS = (
     *(Column(name, unit, meaning) for name, (unit, meaning) in WORK_MEANING.items()),
     *(
         Column(
             f"t_{resource.name}_s",
             "s",
-            f"{resource.name} time: {resource.work} / (rate * efficiency); 0 without work",
+            f"{resource.name} time: {resource.work} / (rate * efficiency); 0 without work"
+            f"{OVERLAP if resource is NETWORK_RESOURCE else ''}",
         )
         for resource in RESOURCES
     ),
     Column(
-        "t_lower_s", "s", "time with full overlap: maximum of the times; lower bound of the model"
+        "t_lower_s",
+        "s",
+        "time with full overlap: the largest time of a resource; lower bound of the model",
     ),
     Column(
         "t_upper_s",
@@ -136,6 +146,9 @@ METRICS = (
     ),
 )
 """Columns besides the keys; `columns:` of a sweep selects from these."""
+
+SHARED = {column.name: column for column in (*KEYS, *METRICS)}
+"""Columns of operations that tables of steps and of timings have, too."""
 
 CORE_METRICS = (
     *(resource.work for resource in RESOURCES),

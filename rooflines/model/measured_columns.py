@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rooflines.model.columns import CHIP, METRICS, Column, dimension
+from rooflines.model.columns import CHIP, SHARED, Column, dimension
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -50,8 +50,6 @@ RUNS = (
     ("copies", "1", "copies of the operands, taken in turn"),
     ("clock_mhz", "MHz", "clock of the chip, as the table has it"),
 )
-
-BY_NAME = {column.name: column for column in METRICS}
 
 MODELLED = ("flops", "memory_bytes", "memory_intensity", "footprint_bytes", "network_bytes")
 """Metrics of a sweep's table, the last one of collectives, the others of matmuls."""
@@ -103,7 +101,7 @@ MEASURED = (
     Column("contents", "", "what a timing includes besides the operation", null=NOT_GIVEN),
     Column("note", "", "note of who measured", null=NOT_GIVEN),
     replace(DTYPES, null=""),
-    *(BY_NAME[name] for name in MODELLED),
+    *(SHARED[name] for name in MODELLED),
     Column("t_lower_s", "s", "lower bound of the model, at the nominal rates"),
     Column("bound", "", "what the lower bound is: compute, memory or network"),
     Column("t_estimate_s", "s", "estimated time, by the calibration", null=NO_CALIBRATION),

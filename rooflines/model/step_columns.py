@@ -10,10 +10,11 @@ from rooflines.model.columns import (
     ESTIMATES,
     MODEL,
     NETWORK,
+    NO_CALIBRATION,
     OUTCOMES,
+    SHARED,
     SPLIT,
     SWEEP,
-    WORK_MEANING,
     Column,
 )
 from rooflines.model.resources import RESOURCES
@@ -22,7 +23,7 @@ STEP_KEYS = (
     MODEL,
     Column("phase", "", "decode: new tokens after a cache; prefill: the whole prompt"),
     CHIP,
-    Column("memory", "", "memory level that holds weights and caches"),
+    SHARED["memory"],
     NETWORK,
     Column("dtypes", "", "dtypes of tensors and products, by name"),
     SPLIT,
@@ -48,17 +49,13 @@ REQUEST = (
     Column("output", "1", "tokens of the answer"),
 )
 
-FURTHER = tuple(each for each in RESOURCES if each.name not in ("math", "memory", "network"))
-"""Resources besides compute, memory and network."""
-
 WORKS = (
-    Column("flops", "FLOP", "floating-point operations per chip; a multiply-add counts as two"),
+    SHARED["flops"],
     Column("weight_bytes", "byte", "weights read per chip"),
     Column("cache_bytes", "byte", "cache entries read and written per chip"),
     Column("activation_bytes", "byte", "other tensors that kernels read and write, per chip"),
     Column("memory_bytes", "byte", "weight_bytes + cache_bytes"),
-    Column("network_bytes", "byte", "bytes sent over the interconnect, per chip"),
-    *(Column(each.work, *WORK_MEANING[each.work]) for each in FURTHER),
+    *(SHARED[each.work] for each in RESOURCES[2:]),
 )
 
 FOOTPRINT = (
@@ -80,19 +77,10 @@ FOOTPRINT = (
 )
 
 TIMES = (
-    Column("t_math_s", "s", "time of the FLOPs"),
-    Column("t_memory_s", "s", "time of memory_bytes"),
-    Column(
-        "t_network_s",
-        "s",
-        "time of the collectives if they overlap: on every network the larger of all sends and all "
-        "hops; the slowest network counts",
-    ),
-    *(Column(f"t_{each.name}_s", "s", f"time of {each.work}") for each in FURTHER),
+    *(SHARED[f"t_{each.name}_s"] for each in RESOURCES),
     Column("t_activation_s", "s", "time of activation_bytes; a fused kernel would not need it"),
 )
 
-LOWER = Column("t_lower_s", "s", "lower bound: the largest of t_math, t_memory and t_network")
 OPS = Column(
     "t_ops_s",
     "s",
@@ -101,36 +89,20 @@ OPS = Column(
 )
 LAYER_TIMES = {"t_network_s": "time of its collectives, one after another"}
 LAYER_OPS = Column("t_ops_s", "s", "max(t_math, t_memory + t_activation, t_network)")
-UPPER = Column(
-    "t_upper_s",
-    "s",
-    "without overlap: t_math + t_memory + t_activation + time of the collectives one after another",
-)
-NOT_CALIBRATED = (
-    "no calibration for the chip, software and a compute dtype; with a software also: another "
-    "memory than hbm"
-)
 ESTIMATE = Column(
     "t_estimate_s",
     "s",
     "sum over kernels of their calibrated times, overheads included",
-    null=NOT_CALIBRATED,
+    null=NO_CALIBRATION,
 )
-_, *BANDS, ESTIMATE_BOUND = ESTIMATES
-KERNEL_METRICS = (
-    *(
-        replace(band, null=f"{NOT_CALIBRATED}; no band for the bound; or the kernel is no matmul")
-        for band in BANDS
-    ),
-    replace(ESTIMATE_BOUND, null=NOT_CALIBRATED),
-)
-"""Metrics of kernels only; a sum over kernels has no band."""
+KERNEL_METRICS = ESTIMATES[1:]
+"""Metrics of kernels only; a sum over kernels has no band, nor has a kernel that is no matmul."""
 LAYER_ESTIMATE = Column(
     "t_estimate_s",
     "s",
     "calibrated time; of a kernel that is no matmul by the fitted shares and overhead alone; "
     "efficiencies are not applied",
-    null=NOT_CALIBRATED,
+    null=NO_CALIBRATION,
 )
 LAYER_BOUND = Column(
     "bound",
@@ -181,9 +153,9 @@ STEP_METRICS = (
     *WORKS,
     *FOOTPRINT,
     *TIMES,
-    LOWER,
+    SHARED["t_lower_s"],
     OPS,
-    UPPER,
+    SHARED["t_upper_s"],
     ESTIMATE,
     BOUND,
     *FOLLOWING,
@@ -192,7 +164,7 @@ STEP_METRICS = (
 )
 """Columns besides the keys; `columns:` of a model sweep selects from these."""
 
-STEP_CORE = (*(column.name for column in (*WORKS, *TIMES, LOWER, OPS, BOUND)), "fits")
+STEP_CORE = (*(column.name for column in (*WORKS, *TIMES)), "t_lower_s", "t_ops_s", "bound", "fits")
 """What `columns: core` of a model sweep selects."""
 
 REQUEST_METRICS = (
@@ -278,7 +250,7 @@ def step_columns(
 
 def _of_request(column: Column) -> Column:
     """A metric of a step as that of a request."""
-    if column in (*WORKS, *TIMES, LOWER, OPS, UPPER, ESTIMATE):
+    if column in (*WORKS, ESTIMATE) or column.name.startswith("t_"):
         return replace(column, meaning=f"mean over the decode steps: {column.meaning}")
     if column in FOOTPRINT:
         return replace(column, meaning=f"after the last token: {column.meaning}")
@@ -301,7 +273,7 @@ def layer_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
         *WORKS,
         *(replace(each, meaning=LAYER_TIMES.get(each.name, each.meaning)) for each in TIMES),
         LAYER_OPS,
-        replace(UPPER, meaning="without overlap: sum of the four times"),
+        SHARED["t_upper_s"],
         LAYER_ESTIMATE,
         *KERNEL_METRICS,
         LAYER_BOUND,
