@@ -1,6 +1,4 @@
-"""Laws between tables: what a change of the config changes in rows and thresholds, and what not."""
-
-# The laws share the random configs and comparisons: long, but one thing.
+"""Rows and thresholds of random sweeps agree, and nulls are those of the column dictionary."""
 
 from __future__ import annotations
 
