@@ -162,7 +162,7 @@ def stages_of(shape: Shape, plan: TrainingPlan) -> tuple[Stage, ...]:
 
 
 def parameters_on(shape: Shape, stage: Stage) -> tuple[int, int, int]:
-    """ParameterShare of a stage over all its chips [1]: weights, experts, and token tables."""
+    """Parameters of a stage over all its chips [1]: weights, experts, and token tables."""
     whole = parameters_of(shape)
     moe = shape.moe
     routed = 0 if moe is None else whole.experts // max(shape.moe_layers, 1)
@@ -187,7 +187,7 @@ def parameters_on(shape: Shape, stage: Stage) -> tuple[int, int, int]:
 
 
 class ParameterShare(NamedTuple):
-    """ParameterShare of a chip that the same chips hold.
+    """Parameters of a chip that the same chips hold.
 
     Attributes:
         number: How many [1].

@@ -11,7 +11,7 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError, one_of, placed, quote
 from rooflines.basics.numbers import whole
 from rooflines.catalogue.chips import chip_entries, dtype_entries
-from rooflines.catalogue.entries import Chip, shares_of
+from rooflines.catalogue.entries import MAIN_MEMORY, Chip, shares_of
 from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import (
     fewer_or,
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
     from rooflines.model.network import Link
     from rooflines.models.shape import Shape
-
-MEMORY_LEVEL = "hbm"
-"""The memory level that holds the states and feeds the unit."""
 
 WIDE_BITS = 16
 """Formats of fewer bits are of linear kernels, not of attention, unembedding or activations [1]."""
@@ -104,7 +101,7 @@ def training_step(  # noqa: PLR0913, the parts of a question
         for compute in (formats.compute, formats.attention):
             if reason := missing_peak_reason(chip, MATRIX, compute):
                 raise RooflinesError("", f"cannot be computed: {reason}", "choose other dtypes")
-    if reason := missing_level_reason(chip, MEMORY_LEVEL):
+    if reason := missing_level_reason(chip, MAIN_MEMORY):
         raise RooflinesError("chip", f"cannot train: {reason}", "choose another chip")
     plan.check(model.shape, tokens)
     plan.micro_batches(sequences)
@@ -126,7 +123,7 @@ def _machine(chip: Chip) -> Machine:
     peaks = {dtype: peak.exact for dtype, peak in chip.units.get(MATRIX, {}).items()}
     shares = {resource.name: Fraction(1) for resource in RESOURCES}
     efficiency = {**shares, **shares_of(chip.efficiency)}
-    return Machine(peaks, chip.memory[MEMORY_LEVEL].exact, efficiency)
+    return Machine(peaks, chip.memory[MAIN_MEMORY].exact, efficiency)
 
 
 def _links(chip: Chip, plan: TrainingPlan, network: Sequence[str] | None) -> tuple[Link, ...]:
