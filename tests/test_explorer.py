@@ -1,5 +1,6 @@
 """The first page against Python: every number of random states, thresholds, sentences, controls."""
 
+import csv
 import math
 import random
 import re
@@ -27,7 +28,7 @@ from transcripts import CASES
 from visits import visiting
 
 import rooflines.site
-from rooflines import load_config, thresholds
+from rooflines import explain, load_config, thresholds
 from rooflines.catalogue.chips import base_chips, chip_entries
 from rooflines.cli.main import run
 from rooflines.explanation.sentences import Ranking, Sentence, broken
@@ -337,3 +338,16 @@ def test_lines_of_scripts_are_short():
     lines = [line for path in scripts for line in path.read_text().splitlines()]
     assert max(map(len, lines)) <= 100
     assert len(lines) < 2_500
+
+
+def test_the_table_is_saved_in_si_units_with_all_digits(visit):
+    show(visit.page, {"chips": "h100-sxm,tpu-v5e", "dtypes": "fp8"})
+    with visit.page.expect_download() as download:
+        visit.page.locator("#save-csv").click()
+    able, lacking = csv.DictReader(Path(download.value.path()).read_text().splitlines())
+    row = explain("h100-sxm", {"B": 128, "D": 28672, "F": 8192}, "fp8").row
+    assert float(able["time_s"]) == pytest.approx(row["t_lower_s"], rel=1e-12)
+    assert float(able["share_of_peak"]) == pytest.approx(row["utilization"], rel=1e-12)
+    assert able["bound"] == row["bound"]
+    assert lacking["chip"] == "tpu-v5e"
+    assert lacking["time_s"] == "no published fp8 peak"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import check_known
@@ -71,7 +72,7 @@ def view(
     return titled(view_of(found, results, sweep, several, case), title)
 
 
-def _drawing(kind: str, summary: str, choices: str) -> Callable[..., alt.LayerChart]:
+def _drawing(kind: str) -> Callable[..., alt.LayerChart]:
     """The function that draws a kind of chart."""
 
     def draw(
@@ -82,56 +83,20 @@ def _drawing(kind: str, summary: str, choices: str) -> Callable[..., alt.LayerCh
         return chart_of(view(kind, results, sweep, **choices).spec())
 
     draw.__name__ = draw.__qualname__ = kind.replace("-", "_")
+    summary, *_ = str(import_module(kinds()[kind].view.__module__).__doc__).splitlines()
     draw.__doc__ = f"""{summary}
 
     Args:
         results: Where numbers come from.
         sweep: The sweep, or the set of timings.
-        choices: As of `view`: {choices}.
+        choices: As of `view`; `menus` has those of a sweep.
     """
     return draw
 
 
-roofline = _drawing(
-    "roofline",
-    "The roofline of a chip with memory levels, links and peaks, or of several chips together.",
-    "`chip` (or `all`, with `chips`), `dtypes`, `shape`, `basis`",
-)
-chips = _drawing(
-    "chips",
-    "Chips compared by their ridge, or by the peak that a dollar or a watt buys.",
-    "`by` (`ridge`, `dollar`, `watt`), `seller`, `dtypes`, `chips`",
-)
-attained = _drawing(
-    "attained",
-    "Attained FLOP/s over a size, with the first compute-bound sizes, and bands where calibrated.",
-    "`chip`, `dtypes`, `model`, `basis`",
-)
-critical = _drawing(
-    "critical",
-    "Critical sizes as a table: over two sizes, layers and chips, dtypes, or numbers of chips.",
-    "`by` (such as `D x F`, `layer x chip`), `chip`, `dtypes`, `model`, `shape`, `split`, `chips`",
-)
-who_binds = _drawing(
-    "who-binds",
-    "The bottleneck over a size and numbers of chips, another size, or several chips.",
-    "`by` (`shards`, a dimension, `chip`), `chip`, `dtypes`, `split`, `shape`, `basis`, `chips`",
-)
-time = _drawing(
-    "time",
-    "Where the time of a model's step goes, by kernel over the batch or by resource.",
-    "`by` (`kernel`, `resource`), `model`, `chip`, `dtypes`, `split`, `phase`, `S`, `basis`, `B`",
-)
-front = _drawing(
-    "front",
-    "Throughput against interactivity of decoding: the best batches and splits of each chip.",
-    "`model`, `dtypes`, `S`, `basis`, `chips`",
-)
-measured = _drawing(
-    "measured",
-    "Timings beside the model: measured over predicted time, or dots under the roof.",
-    "`by` (`ratio`, `roof`), `chip`, `dtypes`, `software`",
-)
+roofline, chips, attained = _drawing("roofline"), _drawing("chips"), _drawing("attained")
+critical, who_binds, time = _drawing("critical"), _drawing("who-binds"), _drawing("time")
+front, measured = _drawing("front"), _drawing("measured")
 
 
 def kernels(

@@ -130,25 +130,16 @@ def has_axis(sweep: Sweep, dim: str) -> bool:
     return any(set(axis.columns) == {dim} for axis in (*sweep.leading, *sweep.inner))
 
 
-def lead_of(sweep: Sweep) -> str:
-    """The dimension that tables of bottlenecks run over.
+def lead_of(sweep: Sweep, *, curve: bool = False) -> str:
+    """The dimension that tables of bottlenecks, or curves, run over.
 
     The first one that has an axis of its own, a long one, and thresholds; where none has, of these
-    the one with most of the three, in this order.
+    the one with most of the three, in this order. Of curves thresholds count before length.
     """
 
     def suits(dim: str) -> tuple[bool, ...]:
-        long = len(sizes_of(sweep, dim)) >= LONG_AXIS
-        return has_axis(sweep, dim), long, dim in sweep.solved
-
-    return max(sweep.op.dims, key=suits)
-
-
-def curved_of(sweep: Sweep) -> str:
-    """The dimension that curves with critical sizes run over: as `lead_of`, thresholds first."""
-
-    def suits(dim: str) -> tuple[bool, ...]:
-        return has_axis(sweep, dim), dim in sweep.solved, len(sizes_of(sweep, dim)) >= LONG_AXIS
+        long, solved = len(sizes_of(sweep, dim)) >= LONG_AXIS, dim in sweep.solved
+        return has_axis(sweep, dim), *((solved, long) if curve else (long, solved))
 
     return max(sweep.op.dims, key=suits)
 

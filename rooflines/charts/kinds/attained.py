@@ -13,8 +13,8 @@ from rooflines.charts.frames import (
     CALIBRATED,
     LONG_AXIS,
     SHORT_AXIS,
-    curved_of,
     has_axis,
+    lead_of,
     sizes_of,
 )
 from rooflines.charts.kit import layers as kit
@@ -75,7 +75,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     chip, dtypes = choice["chip"], choice["dtypes"]
     calibrated = choice.get("basis") == CALIBRATED
     of = results.of(sweep, chips or [chip], [dtypes])
-    lead = curved_of(of.sweep)
+    lead = lead_of(of.sweep, curve=True)
     ((*_, target),) = of.targets()
     peak = float(math_rate(target).per_s)
     rows, knees = _rows(of, lead, choice.get("model"))
@@ -136,8 +136,9 @@ def _rows(of: Selection, lead: str, model: str | None) -> tuple[pl.DataFrame, pl
         *("share", "critical", "limit"),
         exact="critical_exact",
     )
-    found = rows.collect().sort(*others, lead, descending=[*[True] * len(others), False])
-    order = [*[True] * len(others), False, True]
+    largest = [True] * len(others)
+    found = rows.collect().sort(*others, "shape", lead, descending=[*largest, False, False])
+    order = [*largest, False, True]
     return found, knees.collect().sort(*others, "shape", "share", descending=order)
 
 
@@ -335,13 +336,13 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
 
 
 def _solved(sweep: Sweep) -> bool:
-    lead = curved_of(sweep)
+    lead = lead_of(sweep, curve=True)
     return has_axis(sweep, lead) and lead in sweep.solved and 1 in sweep.config.shares
 
 
 def _preferred(sweep: Sweep) -> tuple[int, ...]:
     tiled = bool(sweep.tile)
-    long = len(sizes_of(sweep, curved_of(sweep))) >= LONG_AXIS
+    long = len(sizes_of(sweep, lead_of(sweep, curve=True))) >= LONG_AXIS
     return sweep.unit != "matrix", tiled, not long, -len(frames.chips_of(sweep))
 
 
@@ -362,7 +363,7 @@ KIND = Kind(
         ),
         Need(
             f"{SHORT_AXIS} sizes of that dimension",
-            lambda s: len(sizes_of(s, curved_of(s))) >= SHORT_AXIS,
+            lambda s: len(sizes_of(s, lead_of(s, curve=True))) >= SHORT_AXIS,
             auto=True,
         ),
         Need("no shapes", lambda s: not s.config.shapes, auto=True),

@@ -11,7 +11,7 @@ from rooflines.basics.text import si, significant
 from rooflines.catalogue.chips import chip_entries
 from rooflines.charts import frames, ridges
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.text import chip_label, shorten
+from rooflines.charts.kit.text import chip_label
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.options import Menu, chosen
 from rooflines.charts.views import Kind, Need, View
@@ -143,13 +143,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
         MARGINS,
         shown,
         {
-            "plane": {
-                "x": [0.0, top],
-                "y": [rows.height - 0.5, -0.5],
-                "across": kit.even_ticks(top),
-                "up": list(range(rows.height)),
-            },
-            "names": [shorten(chip_label(chip), NAME_ROOM, tail=True) for chip in shown["chip"]],
+            **kit.bar_params([chip_label(chip) for chip in shown["chip"]], NAME_ROOM, top),
             "two": rows.height <= MOST_DETAILED,
         },
         tuple(shown["chip"]),
@@ -200,10 +194,8 @@ def _details(shown: pl.DataFrame, by: str) -> list[str]:
 
 def _layers(rows: pl.DataFrame, how: Quotient) -> list[Layer]:
     vendors = dict(rows.select("chip", pl.lit("").alias("vendor")).iter_rows())
-    x = kit.number("value", **kit.axis("x", None, kit.SI_LABEL))
-    bare = {"grid": False, "ticks": False, "domain": False}
-    down = kit.axis("y", None, "names[datum.value] || ''", **bare)
-    y = kit.number("row", **down)
+    across, down = kit.bar_axes(None, kit.SI_LABEL)
+    x, y = kit.number("value", **across), kit.number("row", **down)
     tips = [
         kit.tip("chip"),
         kit.tip("value", how.axis, ".4~s"),
@@ -218,26 +210,13 @@ def _layers(rows: pl.DataFrame, how: Quotient) -> list[Layer]:
         "tooltip": tips,
     }
     at = {"x": x, "y": y, "fill": kit.chip_colour(vendors, letters=True)}
-    mark: Layer = {"align": "left", "clip": False, "dx": kit.expr("em * 0.4")}
+    text, detail = {**at, "text": kit.name("text")}, {"x": x, "y": y, "text": kit.name("detail")}
+    up = {"dy": kit.expr("two ? em * -0.55 : 0"), **kit.BESIDE}
+    below = {"dy": kit.expr("em * 0.6"), **kit.BESIDE}
     return [
         kit.layer("bars", "rect", "bar", bar),
-        kit.layer(
-            "bars",
-            "text",
-            "value",
-            {**at, "text": kit.name("text")},
-            **mark,
-            dy=kit.expr("two ? em * -0.55 : 0"),
-        ),
-        kit.layer(
-            "bars",
-            "text",
-            "note",
-            {"x": x, "y": y, "text": kit.name("detail")},
-            where="two",
-            **mark,
-            dy=kit.expr("em * 0.6"),
-        ),
+        kit.layer("bars", "text", "value", text, **up),
+        kit.layer("bars", "text", "note", detail, where="two", **below),
         kit.heading(how.axis),
     ]
 

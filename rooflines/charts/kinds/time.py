@@ -11,7 +11,7 @@ from rooflines.basics.text import seconds
 from rooflines.charts import frames, grid
 from rooflines.charts.frames import BAND, BASES, NOMINAL, TIMES, dtypes_by_chip
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.text import chip_label, on_chips, shorten, width_em
+from rooflines.charts.kit.text import chip_label, on_chips, width_em
 from rooflines.charts.kit.themes import SIZES, Margins, plot_size
 from rooflines.charts.models import named_model, published_in
 from rooflines.charts.options import Menu
@@ -182,7 +182,7 @@ def _bars(parts: pl.DataFrame) -> tuple[dict[str, pl.DataFrame], dict[str, Any],
         low=pl.col("middle") - THICK * 0.42, high=pl.col("middle") + THICK * 0.42
     )
     top = frames.highest(bars, "seconds") * 1.02
-    x, y = _axes("Time of each resource, if it were alone", kit.TIME_LABEL)
+    x, y = kit.bar_axes("Time of each resource, if it were alone", kit.TIME_LABEL)
     scale = {"domain": list(TIMES), "range": "ordinal"}
     bar = {
         "x": kit.number("seconds", **x),
@@ -194,31 +194,13 @@ def _bars(parts: pl.DataFrame) -> tuple[dict[str, pl.DataFrame], dict[str, Any],
         "tooltip": [kit.tip("family", "kernels"), kit.tip("resource"), kit.tip("text", "time")],
     }
     at = {"x": bar["x"], "y": kit.number("middle", **y), "text": kit.name("text")}
-    mark = {"align": "left", "clip": False, "dx": kit.expr("em * 0.4")}
     marks = [
         kit.layer("bars", "rect", "bar", bar),
-        kit.layer("bars", "text", "strong", at, where="datum.binds", **mark),
+        kit.layer("bars", "text", "strong", at, where="datum.binds", **kit.BESIDE),
     ]
     if len(families) <= CROWDED:
-        marks.append(kit.layer("bars", "text", "small", at, where="!datum.binds", **mark))
-    return {"bars": bars}, _params(top, kit.even_ticks(top), families), marks
-
-
-def _params(top: float, across: Sequence[float], names: Sequence[str]) -> dict[str, Any]:
-    return {
-        "plane": {
-            "x": [0.0, top],
-            "y": [len(names) - 0.5, -0.5],
-            "across": list(across),
-            "up": list(range(len(names))),
-        },
-        "rows": [shorten(each, NAME_ROOM, tail=True) for each in names],
-    }
-
-
-def _axes(title: str, label: str) -> tuple[Layer, Layer]:
-    bare = {"grid": False, "ticks": False, "domain": False}
-    return kit.axis("x", title, label), kit.axis("y", None, "rows[datum.value] || ''", **bare)
+        marks.append(kit.layer("bars", "text", "small", at, where="!datum.binds", **kit.BESIDE))
+    return {"bars": bars}, kit.bar_params(families, NAME_ROOM, top), marks
 
 
 def _legend(names: Sequence[str]) -> Layer:
@@ -258,7 +240,9 @@ def _stacks(
     totals = totals.select(
         "row", end=pl.lit(1.0), text=pl.Series([seconds(each) for each in totals["seconds"]])
     )
-    x, y = _axes("Share of the time of a step, which is at the right", "format(datum.value, '.0%')")
+    x, y = kit.bar_axes(
+        "Share of the time of a step, which is at the right", "format(datum.value, '.0%')"
+    )
     tips = [
         kit.tip("family", "kernels"),
         kit.tip("share", "share", ".1%"),
@@ -276,14 +260,13 @@ def _stacks(
     }
     text = {"x": kit.number("middle", **x), "y": kit.number("row", **y), "text": kit.name("text")}
     shown = "narrow ? datum.on_narrow : datum.on"
-    beside: Layer = {"align": "left", "clip": False, "dx": kit.expr("em * 0.4")}
     marks = [
         kit.layer("parts", "rect", "cell", part),
         kit.layer("parts", "text", "on-resource", text, where=shown),
-        kit.layer("totals", "text", "strong", {**text, "x": kit.number("end", **x)}, **beside),
+        kit.layer("totals", "text", "strong", {**text, "x": kit.number("end", **x)}, **kit.BESIDE),
     ]
     names = [f"B = {grid.size_name(size)}" for size in sizes]
-    params = _params(1.0, [0, 0.25, 0.5, 0.75, 1], names)
+    params = kit.bar_params(names, NAME_ROOM, 1.0, [0, 0.25, 0.5, 0.75, 1])
     return {"parts": drawn.drop("place"), "totals": totals}, params, marks
 
 

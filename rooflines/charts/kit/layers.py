@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from rooflines.charts.kit.chip_colours import chip_order
+from rooflines.charts.kit.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -171,6 +172,38 @@ def plane_params(
             "across": list(ticks_between(*plane.x) if across is None else across),
             "up": list(ticks_between(*plane.y) if up is None else up),
         }
+    }
+
+
+BESIDE: dict[str, Any] = {"align": "left", "clip": False, "dx": expr("em * 0.4")}
+"""A text right of a bar."""
+
+
+def bar_axes(title: str | None, label: str) -> tuple[Layer, Layer]:
+    """The axes of bars: values across, names from above, as `bar_params` has them."""
+    bare = {"grid": False, "ticks": False, "domain": False}
+    return axis("x", title, label), axis("y", None, "rows[datum.value] || ''", **bare)
+
+
+def bar_params(
+    names: Sequence[str], room: float, top: float, across: Sequence[float] | None = None
+) -> dict[str, Any]:
+    """The parameters of bars.
+
+    Args:
+        names: Names of rows from above.
+        room: Width of a name [em].
+        top: The value at the right edge.
+        across: Ticks; None: even ones.
+    """
+    return {
+        "plane": {
+            "x": [0.0, top],
+            "y": [len(names) - 0.5, -0.5],
+            "across": list(even_ticks(top) if across is None else across),
+            "up": list(range(len(names))),
+        },
+        "rows": [shorten(name, room, tail=True) for name in names],
     }
 
 
