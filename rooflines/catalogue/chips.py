@@ -83,13 +83,13 @@ def _check_dtype_entries(dtypes: DtypeFile) -> None:
 
 
 @cache
-def _chip_file() -> Mapping[str, Any]:
+def _chip_file() -> JSON:
     content = read_yaml(CHIPS_FILE)
     for key in ("sources", "chips"):
         if not isinstance(content, Mapping) or not isinstance(content.get(key), Mapping):
             problem, fix = f"lacks a mapping `{key}:`", "give it one, by id"
             raise RooflinesError("", problem, fix, file=str(CHIPS_FILE))
-    return content
+    return {**content}
 
 
 def chip_sources() -> JSON:

@@ -85,10 +85,10 @@ class NumberRecord(TypedDict):
 
     Attributes:
         path: Its dotted path, such as `memory.hbm.bytes_per_s`.
-        part: The part of the chip that has it, for readers.
-        meaning: What is counted.
         value: The number, in the SI unit of the path's last word.
         unit: That unit; empty for counts and shares.
+        part: The part of the chip that has it, for readers.
+        meaning: What is counted.
         source: The names of its sources; None if none is stated.
         confidence: How the number was read; None if not stated.
         estimate: Whether it is an estimate.
@@ -99,10 +99,10 @@ class NumberRecord(TypedDict):
     """
 
     path: str
-    part: str
-    meaning: str
     value: float
     unit: str
+    part: str
+    meaning: str
     source: str | None
     confidence: str | None
     estimate: bool

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import polars as pl
 
-from rooflines.catalogue.parts import described
+from rooflines.catalogue.parts import NumberRecord, described
 from rooflines.model.columns import MODEL_SHAPES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv
@@ -18,18 +18,8 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
 
-COLUMNS = (
-    *("chip", "name", "vendor", "base"),
-    *("path", "value", "unit", "part", "meaning", "source", "confidence"),
-    *("estimate", "halved", "printed_with_sparsity", "clock", "note"),
-)
-"""The columns of the numbers of chips, in order."""
-
-OTHER_KINDS = {
-    **dict.fromkeys(("value", "printed_with_sparsity"), pl.Float64),
-    **dict.fromkeys(("estimate", "halved"), pl.Boolean),
-}
-"""Types of columns of chips that are not text."""
+KINDS: Mapping[Any, Any] = {float: pl.Float64, float | None: pl.Float64, bool: pl.Boolean}
+"""Types of columns that are not text, by the type of their key in a `NumberRecord`."""
 
 SHAPE_KINDS = {"1": pl.Int64, "byte": pl.Float64, "": pl.String}
 
@@ -45,7 +35,9 @@ def chip_numbers(chips: Mapping[str, Chip]) -> pl.DataFrame:
         for chip, entry in chips.items()
         for number in described(entry, shares=False)
     ]
-    schema = {name: OTHER_KINDS.get(name, pl.String) for name in COLUMNS}
+    schema = dict.fromkeys(("chip", "name", "vendor", "base"), pl.String) | {
+        name: KINDS.get(kind, pl.String) for name, kind in get_type_hints(NumberRecord).items()
+    }
     return pl.DataFrame(records, schema=schema, orient="row")
 
 
