@@ -42,7 +42,8 @@ tests: .venv/ready-dev
 
 docs: .venv/ready-dev  ## the documentation as a site, into site/
 	@echo "Building the documentation into site/"
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@$(BIN)/python docs/build/site_pages.py .pages
+	@$(BIN)/zensical build --strict
 
 verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hundred killed runs, full disks (half an hour)
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --quiet --timeout 3600 --numprocesses 2 --dist loadfile tests/verify $(RANDOM_SWEEPS)

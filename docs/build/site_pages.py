@@ -1,8 +1,8 @@
-"""Pages of the documentation site that are not in docs, and the reference; a hook of MkDocs.
+"""Pages of the documentation site, staged into a folder: `python docs/build/site_pages.py FOLDER`.
 
 A page's path in the site is its path in the repository, without `docs/`, so that a link between
-files is a link between pages. Keys, commands and the API are written into the reference when the
-site is built, from the config's schema, click and docstrings.
+files is a link between pages. Keys, commands and the API are written into the reference, from the
+config's schema, click and docstrings.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import shutil
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from blocks import table
 from documents import ROOT, config_schema
-from mkdocs.structure.files import File
 
 import rooflines
 from rooflines import charts, models
@@ -25,18 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
 
-    from mkdocs.config.defaults import MkDocsConfig
-    from mkdocs.structure.files import Files
-    from mkdocs.structure.pages import Page
-
-OUTSIDE = (
+PATTERNS = (
+    *("docs/*.*", "docs/pictures/*.png"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/results.json", "LICENSE"),
     *("config/*", "notebooks/*.ipynb", "workflow/schemas/config.schema.json"),
 )
-"""Files of the repository, besides docs, that are in the site."""
-
-KEYS = "keys.md"
-"""The page of the config's keys, which is no file."""
+"""Files of the repository that are in the site."""
 
 INTRODUCTION = """\
 # Config keys
@@ -44,34 +40,28 @@ INTRODUCTION = """\
 The keys of a config with their defaults, from its
 [schema](workflow/schemas/config.schema.json). [Configuration](config/README.md) explains them."""
 
-DOCS = "docs/"
-
 LINK = re.compile(r"""(\]\(|src="|srcset="|href=")([^)"#\s]+)""")
 
 WIDTH = 80
 """Columns of a help text [1]."""
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the files outside docs, and the page of keys."""
-    for pattern in OUTSIDE:
-        for path in sorted(ROOT.glob(pattern)):
-            uri = path.relative_to(ROOT).as_posix()
-            files.append(File.generated(config, uri, abs_src_path=str(path)))
-    files.append(File.generated(config, KEYS, content=_keys()))
-    return files
-
-
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links as those of the site; help texts and the API after their pages."""
-    del config, files
-    uri = page.file.src_uri
-    if uri == "cli.md":
-        markdown += "".join(map(_help, every_command()))
-    if uri == "python.md":
-        markdown += _api()
-    here = uri if (ROOT / uri).is_file() else DOCS + uri
-    return LINK.sub(lambda link: link[1] + _in_site(link[2], here, uri), markdown)
+def stage(folder: Path) -> None:
+    """Write the pages and the files that they name into a folder, in place of what is there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    more = {"cli.md": "".join(map(_help, every_command())), "python.md": _api()}
+    for file in (path for pattern in PATTERNS for path in sorted(ROOT.glob(pattern))):
+        here = file.relative_to(ROOT).as_posix()
+        uri = here.removeprefix("docs/")
+        staged = folder / uri
+        staged.parent.mkdir(parents=True, exist_ok=True)
+        if file.suffix != ".md":
+            shutil.copyfile(file, staged)
+            continue
+        text = file.read_text(encoding="utf-8") + more.get(uri, "")
+        linked = LINK.sub(lambda link: link[1] + _in_site(link[2], here, uri), text)  # noqa: B023
+        staged.write_text(linked, encoding="utf-8")
+    (folder / "keys.md").write_text(_keys(), encoding="utf-8")
 
 
 def _in_site(target: str, here: str, uri: str) -> str:
@@ -85,7 +75,7 @@ def _in_site(target: str, here: str, uri: str) -> str:
     file = posixpath.normpath(posixpath.join(posixpath.dirname(here), target))
     if not (ROOT / file).is_file():
         return target
-    return posixpath.relpath(file.removeprefix(DOCS), posixpath.dirname(uri) or ".")
+    return posixpath.relpath(file.removeprefix("docs/"), posixpath.dirname(uri) or ".")
 
 
 def _keys() -> str:
@@ -151,3 +141,7 @@ def _names(module: ModuleType) -> Iterator[str]:
     for name in names:
         if not name.startswith("_") and name not in rooflines.SUBPACKAGES:
             yield f"\n::: {module.__name__}.{name}\n"
+
+
+if __name__ == "__main__":
+    stage(Path(sys.argv[1]))
