@@ -64,19 +64,6 @@ def check_every_chart(browser, site, theme, width, *, chosen):
 
 LOOKS = pytest.mark.parametrize(
     ("browser", "theme", "width"),
-    [
-        ("chromium", "light", 1400),
-        ("chromium", "dark", 1400),
-        ("chromium", "light", 390),
-        ("chromium", "dark", 390),
-        ("firefox", "dark", 390),
-    ],
-    indirect=["browser"],
-)
-"""A chart has settings of its own in each theme and width."""
-
-BOTH_LOOKS = pytest.mark.parametrize(
-    ("browser", "theme", "width"),
     [("chromium", "light", 1400), ("chromium", "dark", 390), ("firefox", "dark", 390)],
     indirect=["browser"],
 )
@@ -90,7 +77,7 @@ def test_every_chart_of_the_default_config_is_drawn(browser, default, theme, wid
     check_every_chart(browser, default, theme, width, chosen=(theme, width) == ("light", 1400))
 
 
-@BOTH_LOOKS
+@LOOKS
 def test_every_page_of_the_default_config_is_shown(browser, default, theme, width):
     look = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
     with serving(default) as base, browser.new_context(**look) as context:
@@ -105,7 +92,7 @@ def test_every_page_of_the_default_config_is_shown(browser, default, theme, widt
         assert visit.faults == []
 
 
-@BOTH_LOOKS
+@LOOKS
 def test_a_hostile_name_is_drawn_as_text(browser, site, theme, width):
     check_every_chart(browser, site, theme, width, chosen=True)
 

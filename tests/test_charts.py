@@ -141,7 +141,7 @@ def test_the_file_of_views_makes_the_specification_of_each(chart):
 
 
 def test_long_and_hostile_names_are_cut_and_never_markup():
-    config = rooflines.load_config(charted.hostile())
+    config = rooflines.load_config(charted.HOSTILE)
     results = charts.of_config(config)
     assert {chart.chart for chart in config.charts} >= {"roofline", "critical"}
     for chart in config.charts:

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 from explained import FOLDER, OWN, as_config
 from hf_configs import config_of
 from pages import text_of
@@ -23,6 +24,7 @@ from rooflines.sweep.rows import KernelTable, StepTable
 from rooflines.sweep.steps import ModelSweep
 
 EXAMPLE = ("h100-sxm", "128x8192x8192", "bf16")
+QUESTIONS = yaml.safe_load((FOLDER / "questions.yaml").read_text(encoding="utf-8"))
 
 
 def own_chips():
@@ -46,43 +48,11 @@ def check_uses(found):
 
 # ---------------------------------------------------------------- operations
 
-QUESTIONS: dict[str, tuple[tuple[str, Any, Any], dict[str, Any]]] = {
-    "matmul": (EXAMPLE, {}),
-    "split": (
-        ("tpu-v5e", {"B": 512, "D": 8192, "F": 4096}, "int8"),
-        {"shards": 16, "sharding": "contracting/all-reduce"},
-    ),
-    "hops": (
-        ("slow-hops", [256, 4096, 8192], "bf16"),
-        {"shards": 4, "sharding": "column/gather-x"},
-    ),
-    "long form": (
-        ("h100-sxm", "S=512 B=2 D=4096 F=8192", "bf16,int8->fp32@bf16"),
-        {
-            "operation": "BSD,DF->BSF",
-            "shards": 2,
-            "sharding": {"split": "S", "first": "all-gather w"},
-        },
-    ),
-    "two levels": (
-        EXAMPLE,
-        {"shards": 16, "sharding": "contracting/all-reduce", "network": "nvlink,infiniband"},
-    ),
-    "several axes": (
-        ("tpu-v4", "4096x8192x4096", "bf16"),
-        {"shards": "4x4", "sharding": "column/gather-x"},
-    ),
-    "all-to-all": (
-        ("tpu-v5e", "1024x2048x4096", "int8"),
-        {"shards": 16, "sharding": {"split": "B", "first": "all-to-all x"}},
-    ),
-    "calibrated": (("calibrated", "64x1024x1024", "bf16"), {}),
-    "efficient": (("half-efficient", "512x4096x4096", "int8"), {"flops": "exact"}),
-}
 
-
-@pytest.mark.parametrize(("question", "asked"), QUESTIONS.values(), ids=QUESTIONS)
-def test_every_number_is_one_of_the_tables(question, asked):
+@pytest.mark.parametrize("name", QUESTIONS["operations"])
+def test_every_number_is_one_of_the_tables(name):
+    asked = dict(QUESTIONS["operations"][name])
+    question = [asked.pop(key) for key in ("chip", "sizes", "dtypes")]
     answer = rooflines.explain(*question, **asked, chips=own_chips())
     found = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
     form = as_config(question[0], answer.sizes, question[2], asked)
@@ -137,19 +107,10 @@ def test_how_far_timings_are_is_that_of_the_same_case():
     assert rooflines.explain("h100-sxm", "128x8192x8192", "w4a16").measured is None
 
 
-NEVER: dict[str, tuple[tuple[str, str, str], dict[str, Any]]] = {
-    "memory": (EXAMPLE, {}),
-    "network": (
-        ("h100-sxm", "2048x8192x8192", "bf16"),
-        {"shards": 8, "sharding": "batch/gather-w"},
-    ),
-    "per example": (("tpu-v5e", "64x4096x4096", "int8"), {"operation": "per-example-matmul"}),
-    "efficient": (("half-efficient", "512x4096x4096", "bf16"), {}),
-}
-
-
-@pytest.mark.parametrize(("question", "asked"), NEVER.values(), ids=NEVER)
-def test_a_hair_above_the_limit_no_size_attains_it_and_a_hair_below_one_does(question, asked):
+@pytest.mark.parametrize("name", QUESTIONS["limited"])
+def test_a_hair_above_the_limit_no_size_attains_it_and_a_hair_below_one_does(name):
+    asked = dict(QUESTIONS["limited"][name])
+    question = [asked.pop(key) for key in ("chip", "sizes", "dtypes")]
     answer = rooflines.explain(*question, **asked, chips=own_chips())
     config = as_config(question[0], answer.sizes, question[2], {"shards": 1, **asked})
     assert answer.limit_shares
@@ -223,50 +184,14 @@ def sweep_of(chip, model, **keys):
     return checked_sweep(ModelSweep("explain", config, *catalogues, models_of([model])))
 
 
-MLA = {
-    "weights": "fp8",
-    "cache": "bf16",
-    "activations": "bf16",
-    "compute": "fp8",
-    "attention": "bf16",
-}
-MODELS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
-    "dense": ("h100-sxm", "llama-3.1-70b", {"B": 64, "S": 8192}, {"split": {"tp": 8}}),
-    "experts": (
-        "b200",
-        "qwen3-235b-a22b",
-        {"B": 256, "S": 4096},
-        {"split": {"dp": 8, "ep": 8}, "dtypes": "fp8", "routing": "same"},
-    ),
-    "mla": ("h200-sxm", "deepseek-v3", {"B": 64, "S": 8192}, {"split": {"tp": 8}, "dtypes": MLA}),
-    "window": ("tpu-v5e", "gemma-3-27b", {"B": 16, "S": 8192}, {"split": {"tp": "4x4"}}),
-    "prefill": (
-        "h100-sxm",
-        "llama-3.1-70b",
-        {"B": 2, "S": 4096},
-        {"split": {"tp": 8}, "phase": "prefill", "cache_split": "batch"},
-    ),
-    "levels": (
-        "h100-sxm",
-        "llama-3.1-405b",
-        {"B": 64, "S": 2048, "T": 2},
-        {"split": {"tp": 16}, "network": ["nvlink", "infiniband"]},
-    ),
-    "calibrated": ("calibrated", "llama-3.1-8b", {"B": 8, "S": 1024}, {}),
-    "estimated": (
-        "h100-sxm",
-        "llama-3.1-70b",
-        {"B": 64, "S": 8192},
-        {"split": {"tp": 8}, "calibration": ["sglang", "trtllm", "nccl"]},
-    ),
-}
-
-
-@pytest.mark.parametrize(("chip", "model", "sizes", "asked"), MODELS.values(), ids=MODELS)
-def test_every_number_of_a_model_is_one_of_the_tables(chip, model, sizes, asked):
-    answer = rooflines.explain_model(chip, model, **sizes, **asked, chips=own_chips())
+@pytest.mark.parametrize("name", QUESTIONS["models"])
+def test_every_number_of_a_model_is_one_of_the_tables(name):
+    keys = dict(QUESTIONS["models"][name])
+    answer = rooflines.explain_model(**keys, chips=own_chips())
     found = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
-    keys = {**asked, "grid": sizes, "dtypes": [asked.get("dtypes", "bf16")]}
+    chip, model = keys.pop("chip"), keys.pop("model")
+    keys |= {"grid": {size: keys.pop(size) for size in "BST" if size in keys}}
+    keys |= {"dtypes": [keys.get("dtypes", "bf16")]}
     keys["splits"] = [keys.pop("split", {})]
     sweep = sweep_of(chip, model, **keys)
     row = StepTable(sweep).frame().collect().row(0, named=True)

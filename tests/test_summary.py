@@ -5,6 +5,8 @@ import warnings
 import pandas as pd
 import polars as pl
 import pytest
+import yaml
+from valid_files import config
 
 import rooflines
 from rooflines.model.columns import SUMMARY
@@ -15,29 +17,7 @@ from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
 
-CONFIG = {
-    "sweeps": {
-        "split": {
-            "operation": "matmul",
-            "grid": {"B": [1, 64, 512, 4096, 65536], "D": [128, 1024, 8192], "F": [512, 8192]},
-            "dtypes": ["bf16", "w8a16"],
-            "chips": ["tpu-v5e", "h100-sxm"],
-            "sharding": ["contracting/all-reduce", "batch/gather-w"],
-            "shards": [1, 2, 8],
-            "thresholds": ["shards", "D", "B"],
-            "rows_per_part": 100,
-        },
-        "without": {
-            "operation": "dot",
-            "grid": {"D": [1, 2]},
-            "dtypes": ["bf16-compute-fp32"],
-            "chips": ["tpu-v5p"],
-            "columns": ["flops"],
-            "thresholds": [],
-        },
-    },
-    "charts": [],
-}
+CONFIG = yaml.safe_load(config("summary"))
 
 
 @pytest.fixture(scope="module")

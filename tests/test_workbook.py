@@ -5,17 +5,18 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import polars as pl
 import pytest
 import random_serving
 import random_sweeps
+import yaml
 from hypothesis import given
 from hypothesis.strategies import one_of
 from random_sweeps import check
 from sheets import Cell, read_workbook, table_of
 from spreadsheet import METRICS, QUESTIONS, computed, same, written
+from valid_files import config
 from xlsxwriter.utility import xl_cell_to_rowcol
 
 import rooflines
@@ -26,57 +27,9 @@ Sheets = dict[str, dict[str, Cell]]
 
 HOSTILE = '=HYPERLINK("https://example.com")'
 
-CONFIG: dict[str, Any] = {
-    "sweeps": {
-        "layers": {
-            "operation": "matmul",
-            "grid": {"B": [1, 32, 256, 320]},
-            "shapes": [
-                {"name": "up", "D": 4096, "F": 14336},
-                {"name": "thin", "D": 128, "F": 512},
-            ],
-            "dtypes": ["bf16", "w8a16"],
-            "chips": ["h100-sxm", "tpu-v5e", "mine"],
-            "thresholds": ["B", "D", "peak"],
-        },
-        "split": {
-            "operation": "matmul",
-            "grid": {"B": [1, 32, 256], "D": [8192], "F": [8192]},
-            "dtypes": ["bf16"],
-            "chips": ["tpu-v5e"],
-            "sharding": ["contracting/all-reduce", "batch"],
-            "shards": [1, 4],
-        },
-        "batched": {
-            "operation": "per-example-matmul",
-            "grid": {"B": [1], "D": [64], "F": [64]},
-            "dtypes": ["bf16"],
-            "chips": ["tpu-v5e"],
-        },
-    },
-    "charts": [],
-    "chips": {
-        "mine": {
-            "base": "h100-sxm",
-            "memory.hbm.bytes_per_s": 4e12,
-            "name": HOSTILE,
-            "source": "@SUM(1+1)",
-        }
-    },
-}
+CONFIG = yaml.safe_load(config("workbook"))
 
-MODELS: dict[str, Any] = {
-    "model-sweeps": {
-        "serve": {
-            "models": ["llama-3.1-8b"],
-            "grid": {"B": [1, 32, 256], "S": [1024]},
-            "dtypes": ["bf16", "fp8"],
-            "chips": ["h100-sxm", "b200"],
-            "splits": [{"tp": 2}, {"dp": 64}],
-        }
-    },
-    "charts": [],
-}
+MODELS = yaml.safe_load(config("workbook-models"))
 
 
 @pytest.fixture(scope="module")
