@@ -16,7 +16,7 @@ from random_sweeps import BITS, check
 from serving_estimates import estimate
 from serving_kernels import Step, kernels
 from serving_sweeps import model_sweep
-from serving_tables import sweep_of
+from serving_tables import expected_rows, sweep_of
 from serving_values import bound_of, times
 
 import rooflines
@@ -225,3 +225,21 @@ def test_frames_of_sweeps_have_their_columns_in_order(grid):
     assert sweep_thresholds(nothing).is_empty()
     for each in columns:
         assert each.null or frame[each.name].null_count() == 0, each.name
+
+
+def test_windows_in_which_math_grows_as_fast_as_memory_have_the_ceiling_of_the_oracle():
+    """Beyond the window both grow by 1 s with a sequence, whatever the context."""
+    model = {**DENSE, "window": {"tokens": 4, "layers": 1}}
+    form: dict[str, Any] = {"models": [model], "phase": ["decode"], "dtypes": ["fp8"]}
+    form |= {"chips": ["own"], "splits": [{"tp": 1}], "grid": {"B": [1, 2], "S": [9]}}
+    chip: dict[str, Any] = {**TINY, "networks": {}}
+    config = {"model-sweeps": {"tie": form}, "chips": {"own": chip}}
+    one, two = (row.values or {} for row in expected_rows(config))
+    grown = {name: float(two[name] - one[name]) for name in ("flops", "cache_bytes")}
+    chip["units"] = {"matrix": {"fp8": {"flops_per_s": grown["flops"]}}}
+    chip["memory"] = {"hbm": {"bytes_per_s": grown["cache_bytes"]}}
+    form["thresholds"] = ["S"]
+    (row,) = sweep_thresholds(sweep_of(config)).to_dicts()
+    (case,) = cases_of(config).values()
+    check_context(case, row)
+    assert row["outcome"] == "found"

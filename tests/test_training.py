@@ -82,6 +82,23 @@ def test_a_layer_saves_so_many_elements_of_a_token(model, elements):
     assert sum(layer) == elements
 
 
+def test_inputs_saved_whole_save_gathers_and_take_memory():
+    split = step_of(LARGE, "b200", 8, 4096, None, 12, tp=4, dp=2)
+    whole = step_of(LARGE, "b200", 8, 4096, None, 12, tp=4, dp=2, save="gathered")
+    width, micro_batches, activation_bytes = 8192, 4, 2
+    unit = Fraction(3, 4) * 4096 * width * activation_bytes  # a gather between 4 chips
+    less = split.work("network_bytes") - whole.work("network_bytes")
+    assert less == (2 * 12 + 1) * unit * micro_batches  # of qkv and gate-up in 12 layers, and head
+    more = whole.footprint.saved - split.footprint.saved
+    assert more == (2 * 12 + 1) * unit
+
+
+def test_sums_of_a_softmax_have_four_bytes_in_any_dtype():
+    shape, plan = models.load(SMALL).shape, checked(TrainingPlan, {})
+    two, four = (saved_tensors(shape, plan, Fraction(size))["attention"].kept for size in (2, 4))
+    assert two - four == 32 * 4 / 2 - 32 * 4 / 4
+
+
 def test_a_row_has_the_columns_that_are_explained():
     row = training_row(step_of(SMALL, "h100-sxm", 8, 8192, **FSDP))
     own = {"plan", "B", "S", *TrainingPlan.model_fields} - {"save", "context"}
@@ -233,6 +250,23 @@ def test_a_step_is_that_of_closed_formulas(plan, model, ep, m, b, length):  # no
     assert float(step.work("memory_bytes")) == pytest.approx(float(oracle.memory_bytes), rel=1e-12)
     for stage in step.stages:
         assert step.held(stage) == oracle.footprint(stage.index)
+
+
+def test_a_linear_kernel_is_three_operations():
+    """`BD,DF->BF`, `BF,DF->BD` and `BD,BF->DF`, the last one with gradients in fp32."""
+    step = step_of(SMALL, "h100-sxm", 1, 1024)
+    (stage,) = step.stages
+    rows, into, out = 1024, 14_336, 4096  # B, D and F of down
+    down = [run.kernel for run in step.runs(stage) if run.kernel.name == "down"]
+    moved = sum(
+        kernel.work(column).at(step.extents)
+        for kernel in down
+        for column in ("memory_bytes", "activation_bytes")
+    )
+    assert moved == 2 * (3 * rows * (into + out) + 2 * into * out) + 4 * into * out
+    assert (
+        sum(kernel.work("flops").at(step.extents) for kernel in down) == 3 * 2 * rows * into * out
+    )
 
 
 def test_auto_is_the_best_of_all_plans():
