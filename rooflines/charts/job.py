@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from rooflines.charts.measured_results import measured_recipe_on_disk
 from rooflines.charts.registry import kinds
-from rooflines.charts.results import on_disk, recipes_on_disk
+from rooflines.charts.results import measured_recipe_on_disk, on_disk, recipes_on_disk
 from rooflines.charts.views import Spec
 from rooflines.results.atomic import atomic_folder, write_bytes
 from rooflines.results.records import (

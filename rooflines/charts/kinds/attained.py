@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, si
 from rooflines.charts import frames
-from rooflines.charts.curves import FEW_POINTS, MOST_POINTS, Point, series_of, smooth, thinned
 from rooflines.charts.frames import (
     BAND,
     CALIBRATED,
@@ -19,7 +20,7 @@ from rooflines.charts.frames import (
 )
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.place import Label, Place, Plane, labelled
-from rooflines.charts.kit.text import chip_label, shorten, sizes_text
+from rooflines.charts.kit.text import chip_label, named_sizes, shorten, sizes_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import fits
 from rooflines.charts.models import models_of
@@ -52,6 +53,13 @@ AT_PEAK = [Place(0.3, -0.8, "left")]
 FEET = [Place(x * 0.35, -y, "left" if x > 0 else "right") for y in (0.9, 2.2, 3.5) for x in (-1, 1)]
 """Sides of a point that the name of its curve is tried on, and places at the peak and at the foot
 of a stem."""
+
+Point = tuple[float, ...]
+"""A size, and what it attains in each of some times; null where a time is unknown [FLOP/s]."""
+
+MOST_POINTS, FEW_POINTS, STEPS = 33, 9, 6
+"""Sizes that a curve is drawn through, where `between` is exact fewer, and straight parts between
+two of them [1]."""
 
 MOST_SERIES, DIGITS = 6, 5
 """Curves, and significant digits of their points [1]."""
@@ -344,6 +352,76 @@ def _preferred(sweep: Sweep) -> tuple[int, ...]:
     tiled = bool(sweep.tile)
     long = len(sizes_of(sweep, lead_of(sweep, curve=True))) >= LONG_AXIS
     return sweep.unit != "matrix", tiled, not long, -len(frames.chips_of(sweep))
+
+
+# ------------------------------------------------------------ points of curves
+
+
+def series_of(rows: pl.LazyFrame, dims: Sequence[str], most: int) -> pl.DataFrame:
+    """The sizes that get a curve each: named shapes, or sizes of the dimensions.
+
+    Args:
+        rows: With `shape` and the sizes.
+        dims: The dimensions besides that of the axis.
+        most: The most curves [1].
+
+    Returns:
+        `shape` and the sizes; `series`, the shape, or the sizes of which there are several.
+    """
+    order = [True] * len(dims)
+    unique = rows.select("shape", *dims).unique()
+    found = unique.sort(*dims, "shape", descending=[*order, False]).collect()
+    if found.height > most and len(dims) > 1:
+        square = found.filter(pl.all_horizontal(pl.col(dim) == pl.col(dims[0]) for dim in dims))
+        found = square if square.height > 1 else found
+    few = min(most, found.height)
+    found = found[sorted({round(i * (found.height - 1) / max(few - 1, 1)) for i in range(few)})]
+    several = [dim for dim in dims if found[dim].n_unique() > 1] or list(dims)
+    names = [
+        row["shape"] or named_sizes({dim: row[dim] for dim in several}) for row in found.to_dicts()
+    ]
+    return found.with_columns(series=pl.Series(names, dtype=pl.String))
+
+
+def thinned(table: pl.DataFrame, column: str, points: int = MOST_POINTS) -> pl.DataFrame:
+    """As many sizes of a table as a curve needs, about even on a log axis."""
+    sizes = table[column].unique().sort().to_list()
+    if len(sizes) <= points:
+        return table
+    low, high = sizes[0], sizes[-1]
+    wanted = (low * (high / low) ** (i / (points - 1)) for i in range(points - 1))
+    kept = {sizes[bisect_left(sizes, size)] for size in wanted} | {high}
+    return table.filter(pl.col(column).is_in(kept))
+
+
+def smooth(points: Sequence[Point], steps: int = STEPS) -> list[Point]:
+    """Points of a curve with further ones between two that differ, by `between`."""
+    found: list[Point] = []
+    for one, other in pairwise(points):
+        found.append(one)
+        for step in range(1, steps) if one[1:] != other[1:] else ():
+            at = one[0] * (other[0] / one[0]) ** (step / steps)
+            known = [
+                between((one[0], a), (other[0], b), at) if a and b else a
+                for a, b in zip(one[1:], other[1:], strict=True)
+            ]
+            found.append((at, *known))
+    return [*found, *points[-1:]]
+
+
+def between(low: Point, high: Point, size: float) -> float:
+    """What a size between two points of a curve attains, with one bottleneck between them [FLOP/s].
+
+    The work is proportional to the size, so the size over what it attains is to the time, which is
+    affine in the size.
+
+    Args:
+        low: The lower point: the size, and what it attains [FLOP/s].
+        high: The higher point.
+        size: The size.
+    """
+    start, end = low[0] / low[1], high[0] / high[1]
+    return size / (start + (end - start) * (size - low[0]) / (high[0] - low[0]))
 
 
 KIND = Kind(

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.kit.layers import Layer
-    from rooflines.charts.measured_results import MeasuredRows
     from rooflines.charts.options import Option
-    from rooflines.charts.results import Results
+    from rooflines.charts.results import MeasuredRows, Results
     from rooflines.model.target import Target
 
 ROOF, RATIO = "roof", "ratio"
