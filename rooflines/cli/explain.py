@@ -79,7 +79,10 @@ OF_MODELS = {
 OF_BOTH = {
     "split": (
         "SPLIT",
-        "How chips share a model: tp=8, or tp=2,dp=4,ep=8; auto: each. Of a matmul tp=8: up, down.",
+        (
+            "How chips share a model: tp=8, or tp=2,dp=4,ep=8; auto: every split of --chips, the "
+            "best first. Of a matmul tp=8: up and down."
+        ),
     ),
     "network": (
         "NAME",

@@ -6,7 +6,6 @@ No formula is here: times come from tables and kernels, sizes and rates from the
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError
@@ -37,9 +36,11 @@ from rooflines.sweep.steps import StepCase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from fractions import Fraction
 
     from rooflines.catalogue.entries import Chip
     from rooflines.model.resources import Resource
+    from rooflines.model.times import Times
     from rooflines.models.groups import Step
     from rooflines.sweep.operations import OperationCase
     from rooflines.sweep.steps import ModelSweep
@@ -306,14 +307,15 @@ def _of_model(
 ) -> dict[str, Any]:
     """What only the explanation of a model has."""
     chip, extents = sweep.chips[case.chip], StepExtents(step)
+    groups = _groups(sweep, case, step)
     moe, experts = case.model.shape.moe, None
     if moe is not None:
         tokens = step.B * step.T * token_share(case.sharing.split)
         touched = float(touched_experts(moe.E, moe.k, tokens, step.routing))
         experts = {"routing": case.routing, "touched": touched, "E": moe.E}
     return {
-        "groups": _groups(sweep, case, step),
-        "products": _products(case, extents),
+        "groups": groups,
+        "products": _products(case, groups),
         "experts": experts,
         "wider": _wider(sweep, chip, thresholds),
         "context": case.model.shape.context,
@@ -331,15 +333,20 @@ def _groups(sweep: ModelSweep, case: StepCase, step: Step) -> list[dict[str, Any
     """The kernels of the row, without its keys and sizes, each with its critical batch."""
     names = [column.name for column in sweep.layer_columns]
     rows = KernelTable(sweep).frame().select(names[names.index("group") :]).collect().to_dicts()
-    return [{**row, **_critical(case, index, step)} for index, row in enumerate(rows)]
+    found = zip(rows, case.kernel_times, strict=True)
+    return [{**row, **_critical(times, step, case.split.dp)} for row, times in found]
 
 
-def _critical(case: StepCase, index: int, step: Step) -> dict[str, Any]:
+def _critical(times: Times, step: Step, least: int) -> dict[str, Any]:
     """From which batch on a kernel is compute-bound by itself, as `bound` of a layer says it.
 
     Its intensity grows with the batch, so it is so for every larger one.
+
+    Args:
+        times: Of one layer of the kernel.
+        step: The step.
+        least: The least batch, one sequence for each replica [1].
     """
-    times = case.kernel_times[index]
 
     def limit(batch: int) -> str | None:
         at = times.at(StepExtents(replace(step, B=min(batch, LARGEST_SIZE)))).handed_over
@@ -347,7 +354,6 @@ def _critical(case: StepCase, index: int, step: Step) -> dict[str, Any]:
         longest = max(at, key=at.__getitem__)
         return longest if at[longest] > math else None
 
-    least = case.split.dp
     if (beyond := limit(LARGEST_SIZE)) is not None:
         return {"outcome": NEVER, "critical_B": None, "limit": beyond}
     critical = first(lambda batch: limit(batch) is None, least, LARGEST_SIZE)
@@ -356,23 +362,17 @@ def _critical(case: StepCase, index: int, step: Step) -> dict[str, Any]:
     return {"outcome": FOUND, "critical_B": critical, "limit": limit(critical - 1)}
 
 
-def _products(case: StepCase, extents: StepExtents) -> list[dict[str, Any]]:
+def _products(case: StepCase, groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The products by compute dtype: of linear kernels, then of attention where it is another."""
-    flops: dict[str, Fraction] = {}
-    times: dict[str, Fraction] = {}
-    for kernel, time in zip(case.kernels, case.kernel_times, strict=True):
-        if work := kernel.count * kernel.work(MATH.work).at(extents):
-            compute, time_s = kernel.compute, kernel.count * time.by[MATH.bound].at(extents)
-            flops[compute] = flops.get(compute, Fraction(0)) + work
-            times[compute] = times.get(compute, Fraction(0)) + time_s
+    sums: dict[str, tuple[float, float]] = {}
+    for kernel, row in zip(case.kernels, groups, strict=True):
+        if row["flops"]:
+            flops, time_s = sums.get(kernel.compute, (0.0, 0.0))
+            flops += row["count"] * row["flops"]
+            sums[kernel.compute] = flops, time_s + row["count"] * row["t_math_s"]
     return [
-        {
-            "compute": compute,
-            "flops": float(work),
-            "per_s": float(work / times[compute]),
-            "time_s": float(times[compute]),
-        }
-        for compute, work in flops.items()
+        {"compute": compute, "flops": flops, "per_s": flops / time_s, "time_s": time_s}
+        for compute, (flops, time_s) in sums.items()
     ]
 
 
