@@ -13,12 +13,17 @@ from operator import add, mul
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from rooflines.basics.lazy import pl
+from rooflines.model.poly import Poly, total
+from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from rooflines.model.kernel import Kernel
+    from rooflines.model.target import Machine
 
 Form = Literal["max", "pieces"]
 FORMS: tuple[Form, ...] = ("max", "pieces")
@@ -128,8 +133,8 @@ def value(affine: Affine, quantities: Mapping[str, Value]) -> Value:
     terms = [mul(quantities[name], per) for name, per in affine.per.items() if name in quantities]
     if affine.constant_s or not terms:
         terms.append(affine.constant_s)
-    total: Value = reduce(add, terms)
-    return total
+    summed: Value = reduce(add, terms)
+    return summed
 
 
 def used(numbers: Numbers, quantities: Mapping[str, Value]) -> list[tuple[str, Value]]:
@@ -164,5 +169,23 @@ def estimate(
         largest: The maximum of several values.
     """
     times = [time for _, time in used(numbers, quantities)]
-    total: Value = add(value(common(numbers), quantities), largest(times))
-    return total
+    time: Value = add(value(common(numbers), quantities), largest(times))
+    return time
+
+
+def nominal_quantities(kernel: Kernel, machine: Machine, tile: int = 1) -> dict[str, Poly]:
+    """The nominal quantities of a kernel by the names of `form.Affine`: seconds, and depth [1].
+
+    Args:
+        kernel: The kernel.
+        machine: The chip; its efficiencies, a what-if, are not applied.
+        tile: Rows whose math is computed together [1].
+    """
+    peak, rate = machine.peaks[kernel.compute], machine.level.bytes_per_s
+    span = tile * kernel.sharers if tile > 1 else 1
+    moved = total((kernel.work(MEMORY.work), kernel.work(ACTIVATIONS)))
+    return {
+        MATH.name: (kernel.work(MATH.work) / peak).in_spans(kernel.rows, span),
+        MEMORY.name: moved / rate,
+        **{name: held if name == "depth" else held / rate for name, held in kernel.moved.items()},
+    }

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
+from operator import add, mul
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -17,9 +19,8 @@ from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
 from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
 from rooflines.fits.folds import held_out, held_out_below, with_folds
-from rooflines.fits.form import Numbers, bound, estimate
+from rooflines.fits.form import Numbers, bound, estimate, nominal_quantities
 from rooflines.fits.judge import with_errors
-from rooflines.fits.quantities import expressions, nominal_quantities
 from rooflines.fits.solving import FitResult, Problem
 from rooflines.fits.timings import DTYPES, SIZES, medians
 from rooflines.fits.units import check_units
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from rooflines.fits.form import Form
     from rooflines.fits.solving import Array
     from rooflines.fits.timings import Timings
+    from rooflines.model.poly import Poly
 
 MATMUL = OPERATIONS["matmul"]
 
@@ -171,8 +173,26 @@ def _nominal(part: pl.DataFrame, workload: Workload, machine: Machine) -> pl.Dat
     for tile in TILES:
         of[math_column(tile)] = nominal_quantities(kernel, machine, tile)[MATH.name]
     bytes_moved = pl.col("memory") * float(machine.level.bytes_per_s)
-    found = part.select(*SIZES, "seconds", **expressions(of))
+    found = part.select(*SIZES, "seconds", **_expressions(of))
     return found.with_columns(bytes=bytes_moved)
+
+
+def _expressions(of: Mapping[str, Poly]) -> dict[str, pl.Expr]:
+    """Polynomials of sizes as expressions of their columns, Float64."""
+
+    def extent(name: str) -> pl.Expr:
+        size, _, span = name.partition("/")
+        counted = (pl.col(size) + (int(span) - 1)) // int(span) if span else pl.col(size)
+        return counted.cast(pl.Float64)
+
+    def summed(poly: Poly) -> pl.Expr:
+        products = [
+            reduce(mul, [pl.lit(float(per)), *map(extent, product)])
+            for product, per in poly.coefficients.items()
+        ]
+        return reduce(add, products)
+
+    return {name: summed(poly) for name, poly in of.items()}
 
 
 def _in_cache(entry: Chip) -> pl.Expr:

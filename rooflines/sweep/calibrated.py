@@ -7,8 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rooflines.fits.collective_form import protocols, ring_steps
-from rooflines.fits.form import common, pieces
-from rooflines.fits.quantities import nominal_quantities
+from rooflines.fits.form import common, nominal_quantities, pieces
 from rooflines.model.poly import Poly, constant, total
 from rooflines.model.resources import exchange
 from rooflines.model.times import Time, Times
