@@ -125,8 +125,8 @@ def constants(sweep: Sweep) -> dict[str, str | None]:
 
 def batches(sweep: Sweep) -> list[int]:
     """Every B of the sweep."""
-    assert sweep.lead  # noqa: S101, B is the slow axis of this sweep
-    return list(sweep.lead.columns["B"])
+    (slow,), _ = sweep.axes
+    return list(slow.columns["B"])
 
 
 def capacity(sweep: Sweep) -> float:

@@ -120,14 +120,12 @@ def apart(values: Sequence[int], most: int) -> list[int]:
 
 def sizes_of(sweep: Sweep, dim: str) -> list[int]:
     """The sizes that a dimension takes."""
-    return sorted(
-        {value for axis in (*sweep.leading, *sweep.inner) for value in axis.columns.get(dim, ())}
-    )
+    return sorted({value for axis in sweep.size_axes for value in axis.columns.get(dim, ())})
 
 
 def has_axis(sweep: Sweep, dim: str) -> bool:
     """Whether a dimension has an axis of its own."""
-    return any(set(axis.columns) == {dim} for axis in (*sweep.leading, *sweep.inner))
+    return any(set(axis.columns) == {dim} for axis in sweep.size_axes)
 
 
 def lead_of(sweep: Sweep, *, curve: bool = False) -> str:

@@ -209,7 +209,7 @@ class SplitLines:
     """
 
     def __init__(self, cases: Sequence[OperationCase], sweep: Sweep) -> None:
-        block = Block((), tuple(cases), (*sweep.leading, *sweep.inner))
+        block = Block((), tuple(cases), sweep.size_axes)
         self.rows, self._sheet = block.rows, Sheet([block])
         numbers = [numbers_of(case.place.links) for case in cases]
         segments = [{each.name: each for each in one.segments} for one in numbers]

@@ -146,7 +146,7 @@ def rate_thresholds(sweep: Sweep, resource: Resource) -> Iterator[tuple[Fraction
         Shares of the attainable peak, and the columns of thresholds along the rate.
     """
     cases = sweep.cases
-    block = Block((), cases, (*sweep.leading, *sweep.inner))
+    block = Block((), cases, sweep.size_axes)
     sheet = Sheet([block])
     works, times = sheet.works([each.work for each in RESOURCES]), dict[str, pl.Expr]()
     for each in RESOURCES:

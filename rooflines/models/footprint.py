@@ -82,6 +82,15 @@ class CacheUnits(NamedTuple):
     near: int
     state: int
 
+    def of_sequence(self, far: int, near: int) -> int:
+        """The units of a sequence [1].
+
+        Args:
+            far: Its cache elements in layers that keep every token [1].
+            near: Those in other layers [1].
+        """
+        return far * self.far + near * self.near + self.state
+
 
 def cache_units(
     shape: Shape, bits: Mapping[str, Fraction], split: Split, cache_split: str = BY_HEADS

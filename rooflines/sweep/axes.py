@@ -54,8 +54,8 @@ class Axis:
         return Axis(dict(zip(rest, zip(*points, strict=True), strict=True)))
 
 
-def axes_of(config: SweepConfig, op: Operation) -> tuple[Axis | None, tuple[Axis, ...]]:
-    """The axes of sizes: before the variants, and after them.
+def axes_of(config: SweepConfig, op: Operation) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+    """The axes of sizes: before the cases, and after them.
 
     Before them is the operation's first dimension, if it has an axis of its own; after them come
     shapes, then the other dimensions.
@@ -78,12 +78,13 @@ def axes_of(config: SweepConfig, op: Operation) -> tuple[Axis | None, tuple[Axis
     for dim in own:
         values = grid[dim].values()
         axes[dim] = Axis({other: values for other in op.dims if roots[other] == dim})
-    lead = axes.pop(op.dims[0], None)
+    first = axes.pop(op.dims[0], None)
+    before = (first,) if first else ()
     if shaped:
         tied = {dim: shaped[roots[dim]] for dim in op.dims if roots[dim] in shaped}
         names = {"shape": tuple(shape.name for shape in shapes)}
-        return lead, (Axis({**names, **tied}), *axes.values())
-    return lead, tuple(axes.values())
+        return before, (Axis({**names, **tied}), *axes.values())
+    return before, tuple(axes.values())
 
 
 def _check_dims(config: SweepConfig, op: Operation) -> None:

@@ -50,7 +50,7 @@ class Footprint(NamedTuple):
             far: Cache elements of each in layers that keep every token [1].
             near: Those in other layers [1].
         """
-        each = far * self.units.far + near * self.units.near + self.units.state
+        each = self.units.of_sequence(far, near)
         return None if self.free is None else max(int(self.free // each), 0)
 
 

@@ -47,7 +47,7 @@ def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
     upper = {**times}
     if any(len(case.kernels[0].transfers) > 1 for case in cases):
         in_turn = [case.kernel_times[0].by[NETWORK.bound] for case in cases]
-        upper[NETWORK.bound] = sheet.column(sheet.time(in_turn))
+        upper[NETWORK.bound] = sheet.total(sheet.time(in_turn))
     lower = pl.max_horizontal(*times.values())
     if any(each.work in sheet.varying for each in used):
         sheet.varying.add("t_lower_s")

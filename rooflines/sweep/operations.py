@@ -218,19 +218,15 @@ class Sweep(BaseSweep[OperationBlock, OperationCase]):
         return shares_of(self.config.efficiency)
 
     @cached_property
-    def axes(self) -> tuple[Axis | None, tuple[Axis, ...]]:
-        """The axis before the variants, if there is one, and those after them."""
+    def axes(self) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+        """The axes of sizes before the cases, and those after them."""
         return axes_of(self.config, self.op)
 
     @property
-    def lead(self) -> Axis | None:
-        """The axis before the variants, if there is one."""
-        return self.axes[0]
-
-    @property
-    def inner(self) -> tuple[Axis, ...]:
-        """The axes after the variants."""
-        return self.axes[1]
+    def size_axes(self) -> tuple[Axis, ...]:
+        """All axes of sizes, slowest first."""
+        before, after = self.axes
+        return (*before, *after)
 
     @property
     def unit(self) -> Unit:
@@ -261,7 +257,7 @@ class Sweep(BaseSweep[OperationBlock, OperationCase]):
     @cached_property
     def points(self) -> int:
         """Rows of one variant on one chip [1]."""
-        return math.prod(axis.count for axis in (*self.leading, *self.inner))
+        return math.prod(axis.count for axis in self.size_axes)
 
     @cached_property
     def computes(self) -> dict[str, tuple[str, ...]]:
@@ -311,35 +307,25 @@ class Sweep(BaseSweep[OperationBlock, OperationCase]):
     def solutions(self) -> int:
         """Rows of all its thresholds, at most [1]."""
         splits = sum(scheme.split is not None for scheme in self.shardings.values())
-        sizes = (*self.leading, *self.inner)
         count = 0
         for axis in self.solved:
             if axis == SHARDS:
                 count += len(self.blocks) * len(self.combinations) * splits * self.points
             else:
                 count += len(self.cases) * math.prod(
-                    size.count for size in sizes if set(size.columns) != {axis}
+                    size.count for size in self.size_axes if set(size.columns) != {axis}
                 )
         return count * len(self.config.shares)
 
-    @property
-    def leading(self) -> tuple[Axis, ...]:
-        """The axis before the variants, if there is one."""
-        return (self.lead,) if self.lead else ()
-
     def sizes_without(self, dim: str) -> tuple[Axis, ...]:
         """The axes of sizes without a dimension that is solved for."""
-        left = (axis.without(dim) for axis in (*self.leading, *self.inner))
+        left = (axis.without(dim) for axis in self.size_axes)
         return tuple(axis for axis in left if axis)
 
     @cached_property
     def size_columns(self) -> dict[str, Sequence[Any]]:
         """The values of each column of its axes."""
-        return {
-            name: values
-            for axis in (*self.leading, *self.inner)
-            for name, values in axis.columns.items()
-        }
+        return {name: values for axis in self.size_axes for name, values in axis.columns.items()}
 
     @cached_property
     def variants(self) -> list[Variant]:
@@ -407,7 +393,7 @@ def _shardings(config: SweepConfig, op: Operation) -> dict[str, Sharding]:
 
 def operation_blocks(sweep: Sweep) -> tuple[tuple[OperationBlock, ...], tuple[Skipped, ...]]:
     """The cases that chips support, a block for each place, and the rows that are skipped."""
-    points, combinations = sweep.points, sweep.combinations
+    points, combinations, (before, after) = sweep.points, sweep.combinations, sweep.axes
     blocks, skipped = [], []
     variants = sweep.variants
     pairs = {(variant.sharding, variant.axes): variant for variant in reversed(variants)}
@@ -445,7 +431,7 @@ def operation_blocks(sweep: Sweep) -> tuple[tuple[OperationBlock, ...], tuple[Sk
                 cases = at_place.variants(place, frozenset(missing))
                 if cases and not (place.network is None and alone):
                     found = tuple(OperationCase(place, sweep, variant) for variant in cases)
-                    blocks.append(OperationBlock(sweep.leading, found, sweep.inner))
+                    blocks.append(OperationBlock(before, found, after))
                 alone = alone or place.network is None
     return tuple(blocks), tuple(skipped)
 

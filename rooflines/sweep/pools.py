@@ -97,7 +97,7 @@ def prompt_cache_bytes(case: StepCase, request: Request) -> Fraction:
     shape = case.model.shape
     units = cache_units(shape, case.sharing.bits, Split.model_validate({}))
     far, near = (cache_elements(shape, request.input, near=each) for each in (False, True))
-    return units.unit * (far * units.far + near * units.near + units.state)
+    return units.unit * units.of_sequence(far, near)
 
 
 def handover_s(moved: Fraction, ends: Sequence[StepCase]) -> Fraction | None:

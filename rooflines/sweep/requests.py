@@ -8,7 +8,6 @@ series: one is the largest up to a context, then another.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 from itertools import combinations, pairwise
 from operator import add
@@ -177,7 +176,7 @@ class RequestSheet(StepSheet):
     def _line(self, polys: Sequence[Poly | None]) -> ContextLine:
         """The line of a time, from its polynomial in every case."""
         parts = [[None if each is None else _part(each, kind) for each in polys] for kind in KINDS]
-        return ContextLine(*(self.sheet.column(self.sheet.poly(each)) for each in parts))
+        return ContextLine(*(self.sheet.total(self.sheet.poly(each)) for each in parts))
 
     def first_tokens(self) -> pl.DataFrame:
         """The times to the first token of every case and request: of a prompt on every replica."""
@@ -205,7 +204,7 @@ class FirstToken(NamedTuple):
 
 def first_token(case: StepCase, request: Request) -> FirstToken:
     """The time to the first token of a request."""
-    prefill = replace(case, workload=case.workload.prefill)
+    prefill = case.prefill
     extents = StepExtents(prefill.step(case.split.dp, request.input))
     ops = sum(
         kernel.count * times.at(extents).ops

@@ -172,7 +172,7 @@ class OperationTable(SweepTable[Sweep]):
     def texts_of(self, blocks: Sequence[Block[OperationCase]]) -> TextTypes:
         """The Enum of every text column."""
         cases = [case for block in blocks for case in block.cases]
-        sizes = (axis_columns(axis) for axis in (*self.sweep.leading, *self.sweep.inner))
+        sizes = (axis_columns(axis) for axis in self.sweep.size_axes)
         return enums_of([key_columns(cases), *sizes], TEXTS)
 
 

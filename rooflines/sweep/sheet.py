@@ -283,14 +283,10 @@ class Sheet:
         return pl.col(name)
 
     def total(self, value: Value) -> pl.Expr:
-        """A quantity as an expression of a row."""
+        """A quantity as an expression of a row; what the cases decide is a column."""
         early = [] if value.early is None else [self._early(value.early)]
         late = [] if value.late is None else [value.late]
         return reduce(add, [*late, *early]) if early or late else pl.lit(0.0)
-
-    def column(self, value: Value) -> pl.Expr:
-        """A quantity as a column that is computed once, where it may be used often."""
-        return pl.lit(0.0) if value.is_zero else self.total(value)
 
     @staticmethod
     def sum(values: Iterable[Value]) -> Value:

@@ -74,6 +74,11 @@ class StepCase(Case):
         """How chips share the model and store its tensors."""
         return self.workload.sharing
 
+    @cached_property
+    def prefill(self) -> StepCase:
+        """The prefill of the same model at the same place."""
+        return replace(self, workload=self.workload.prefill)
+
     @property
     def split(self) -> Split:
         """How chips share the model."""

@@ -52,8 +52,9 @@ class Table(NamedTuple):
 
 def _shaped(sweep: Sweep) -> bool:
     """Whether shapes set every dimension but the first, which has an axis of its own."""
-    inner = all("shape" in axis.columns or axis.count == 1 for axis in sweep.inner)
-    return bool(sweep.config.shapes) and sweep.lead is not None and inner
+    before, after = sweep.axes
+    shaped = all("shape" in axis.columns or axis.count == 1 for axis in after)
+    return bool(sweep.config.shapes) and bool(before) and shaped
 
 
 def _lead(sweep: Sweep) -> str:
