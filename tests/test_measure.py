@@ -14,8 +14,7 @@ from rooflines.cli import main as cli
 from rooflines.config import load_config
 from rooflines.fits.read import read_timings
 from rooflines.measured.blas import Blas
-from rooflines.measured.entry import chip_of, config_text
-from rooflines.measured.machine import Host, this_machine
+from rooflines.measured.machine import Host, chip_of, config_text, this_machine
 from rooflines.measured.session import REFERENCE, Session
 from rooflines.measured.shapes import MatmulSizes, chosen_shapes, read_shapes
 

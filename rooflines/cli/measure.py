@@ -24,8 +24,7 @@ from rooflines.fits.calibrate import FitRequest
 from rooflines.fits.entries import key_of
 from rooflines.fits.read import read_timings
 from rooflines.measured.blas import DTYPES, Blas, flops_per_s
-from rooflines.measured.entry import chip_of, config_text
-from rooflines.measured.machine import require_numpy, this_machine
+from rooflines.measured.machine import chip_of, config_text, require_numpy, this_machine
 from rooflines.measured.session import REFERENCE, Session
 from rooflines.measured.shapes import chosen_shapes, read_shapes
 from rooflines.results.atomic import write_bytes

@@ -1,4 +1,4 @@
-"""This machine: processor, threads, last-level cache, memory, and its BLAS library."""
+"""This machine: processor, threads, last-level cache, memory, BLAS library; and it as a chip."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import platform
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from rooflines.basics.errors import RooflinesError, not_installed
+from rooflines.catalogue.entries import MAIN_MEMORY, Chip
+from rooflines.model.operation import MATRIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 CPUINFO = Path("/proc/cpuinfo")
 CPUS = Path("/sys/devices/system/cpu")
@@ -22,6 +26,20 @@ SUFFIXES = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 LONGEST_ID = 60
 """Characters of the name of a processor in an id [1]."""
+
+
+ABOUT = """\
+# {name}, measured by `rooflines measured measure`: the machine as a chip, and a sweep of it.
+#
+# flops_per_s is the fastest run of any matmul, bytes_per_s the fastest of adding two arrays into a
+# third and of reading two: bounds of what this machine did, not of what its data sheet promises.
+"""
+
+DIGITS = 4
+"""Significant digits of a measured rate [1]."""
+
+GRID = {"B": {"from": 1, "to": 8192, "factor": 2}, "D": [4096], "F": "D"}
+"""The sizes of the sweep."""
 
 
 @dataclass(frozen=True)
@@ -120,3 +138,50 @@ def _caches() -> Iterator[tuple[int, str, int]]:
             )
             if kind != "Instruction":
                 yield int(level), sharing, int(size[:-1]) * SUFFIXES[size[-1]]
+
+
+# ------------------------------------------------------------ as a chip
+
+
+def _entry(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of a machine as YAML data, of the metadata of its timings."""
+    machine = about["machine"]
+    peaks = {dtype: {"flops_per_s": rounded(rate)} for dtype, rate in about["flops_per_s"].items()}
+    memory: dict[str, dict[str, Any]] = {
+        MAIN_MEMORY: {
+            "bytes_per_s": rounded(about["bytes_per_s"]),
+            "capacity_bytes": machine["memory_bytes"],
+        }
+    }
+    if machine["cache_bytes"]:
+        memory["last-level"] = {"capacity_bytes": machine["cache_bytes"]}
+    return {
+        "name": machine["name"],
+        "units": {MATRIX: peaks},
+        "memory": memory,
+        "source": f"rooflines measured measure, {machine['version']}, {machine['threads']} threads",
+        "confidence": "measured",
+    }
+
+
+def rounded(rate: float) -> float:
+    """A measured rate to a few significant digits."""
+    return float(f"{rate:.{DIGITS}g}")
+
+
+def chip_of(about: Mapping[str, Any]) -> Chip:
+    """The machine as a chip."""
+    return Chip.model_validate(_entry(about))
+
+
+def config_text(about: Mapping[str, Any]) -> str:
+    """A config with the machine as a chip, and a sweep of it."""
+    sweep = {
+        "operation": "matmul",
+        "grid": GRID,
+        "dtypes": list(about["flops_per_s"]),
+        "chips": [about["chip"]],
+    }
+    content = {"sweeps": {"matmul": sweep}, "chips": {about["chip"]: _entry(about)}}
+    body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None)
+    return ABOUT.format(name=about["machine"]["name"]) + body
