@@ -29,24 +29,11 @@ from rooflines.sweep.sheet import Sheet, quotient
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.model.target import Target
     from rooflines.model.times import Time
     from rooflines.sweep.operations import Sweep
 
 LATENCY, OTHER = "latency", "other"
 """Why no factor on a rate is enough: its resource's latency, or another resource."""
-
-
-def needed_intensity(target: Target, resource: Resource) -> Fraction | None:
-    """The intensity from which on t_math is at least a resource's time: the ridge [FLOP/byte].
-
-    Returns:
-        The rate of math over the resource's rate; None where the target lacks the resource.
-
-    Source: All About Rooflines, "Visualizing rooflines".
-    """
-    math, rate = MATH.rate(target), resource.rate(target)
-    return math.per_s / rate.per_s if math and rate else None
 
 
 def limit_share(needed: Fraction, limit_intensity: float) -> float:
@@ -55,8 +42,10 @@ def limit_share(needed: Fraction, limit_intensity: float) -> float:
     Every share of one resource's roofline grows with the size, so the limit is never exceeded.
 
     Args:
-        needed: The critical intensity of the resource that binds, from `needed_intensity`.
+        needed: The ridge of the resource that binds, the rate of math over its own [FLOP/byte].
         limit_intensity: What the intensity against it tends to [FLOP/byte].
+
+    Source: All About Rooflines, "Visualizing rooflines".
     """
     return min(1.0, float(Fraction(limit_intensity) / needed))
 
