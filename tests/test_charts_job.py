@@ -8,6 +8,8 @@ import sys
 from typing import Any
 
 import pytest
+import yaml
+from valid_files import config
 
 import rooflines
 from rooflines import RooflinesError
@@ -17,21 +19,7 @@ from rooflines.results.records import FOLDER, files_in, made_with, record_of
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
 
-CONFIG: dict[str, Any] = {
-    "sweeps": {
-        "own": {
-            "operation": "matmul",
-            "grid": {"B": [1, 64], "D": [4096], "F": [4096]},
-            "dtypes": ["bf16", "w8a16"],
-            "chips": ["h100-sxm", "b200"],
-        }
-    },
-    "charts": [
-        {"chart": "chips", "sweep": "own"},
-        {"chart": "chips", "sweep": "own", "id": "watts", "view": {"by": "watt"}},
-        {"chart": "critical", "sweep": "own", "view": {"by": "chip x dtypes"}},
-    ],
-}
+CONFIG: dict[str, Any] = yaml.safe_load(config("three-charts"))
 IDS = ("chips-own", "watts", "critical-own")
 
 
