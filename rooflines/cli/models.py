@@ -56,7 +56,6 @@ def command(model: str | None, *, csv: bool, json_: bool) -> None:
         frame = api.model_shapes()
         print_frame(frame, _list(frame), csv=csv, json_=json_)
         return
-
     one = model_named(model)
     rows = [(one.name, line.path, line.value, line.unit) for line in model_numbers(one)]
     schema = {"model": pl.String, "path": pl.String, "value": pl.Float64, "unit": pl.String}
@@ -107,6 +106,7 @@ def _sheet(model: Model) -> Iterator[str]:
 
 
 def _layers(model: Model) -> str:
+    """The shape in a line."""
     shape = model.shape
     text = f"{shape.layers} layers, D={shape.D}, V={shape.V}"
     if shape.tied:
@@ -137,7 +137,7 @@ def _aligned(head: str, rows: list[tuple[str, str]]) -> str:
 
 
 def _caches(model: Model) -> str:
-
+    """The cache of a sequence by dtype and context."""
     contexts = (1, *CONTEXTS)
     rows = [
         (dtype, *(si(float(model.cache_bytes(context, dtype)), "B") for context in contexts))
@@ -148,7 +148,7 @@ def _caches(model: Model) -> str:
 
 
 def _weights(model: Model) -> str:
-
+    """The bytes of all weights by dtype."""
     texts = [f"{dtype} {si(float(model.weights_bytes(dtype)), 'B')}" for dtype in DTYPES]
     if model.dtypes is not None:
         texts.append(f"as published {si(float(model.weights_bytes()), 'B')}")
