@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from polars.testing import assert_frame_equal
 
 import rooflines
 from rooflines import RooflinesError, charts
@@ -92,6 +93,17 @@ def test_the_model_and_layer_of_a_shape_are_no_columns_and_no_sizes():
     (kept,) = named.sweep("one").config_json["shapes"]
     assert kept == shape | about
     assert plain.sweep("one").config_json["shapes"] == [shape]
+
+
+def test_rows_and_thresholds_take_a_sweep_of_either_kind():
+    steps = {"models": ["llama-3.1-8b"], "grid": {"B": [1, 64], "S": 4096}, "dtypes": ["bf16"]}
+    form = {"model-sweeps": {"mine": {**steps, "chips": ["h100-sxm"]}}, "charts": []}
+    config = rooflines.load_config(form)
+    either, steps_only = rooflines.rows(config, "mine"), rooflines.model_rows(config, "mine")
+    assert_frame_equal(either.collect(), steps_only.collect())
+    found = rooflines.thresholds(config, "mine")
+    assert found["axis"].to_list() == ["B"]
+    assert_frame_equal(found, rooflines.model_thresholds(config))
 
 
 def test_columns_say_what_a_null_means():
