@@ -169,6 +169,12 @@ def dtypes_by_chip(source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any 
     return found
 
 
+def able_chips(source: Any, chips: Sequence[str], dtypes: str) -> list[str]:  # noqa: ANN401
+    """Those of some chips that can do a dtype combination."""
+    known = dtypes_by_chip(source)
+    return [chip for chip in chips if dtypes in known.get(chip, ())]
+
+
 def check_shown(source: Any, chips: Sequence[str], dtypes: Sequence[str]) -> None:  # noqa: ANN401
     """Refuse chips and dtypes that a sweep or a set of timings does not have.
 

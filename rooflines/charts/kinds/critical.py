@@ -83,10 +83,8 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     """The table, and what all of its cells share."""
     able = tuple(_able(sweep))
     by = chosen(given, "by", able)
-    tables, models = (
-        [Menu("by", able)],
-        [Menu("model", tuple(models_of(sweep.config.shapes or ())))],
-    )
+    tables = [Menu("by", able)]
+    models = [Menu("model", tuple(models_of(sweep.config.shapes or ())))]
     if by == DTYPES:
         return [*tables, *shape_menus(sweep)]
     if by == CHIPS:
@@ -104,7 +102,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     own = results.sweep(sweep)
     names = [chip] if chip else list(chips) or frames.chips_of(own)[:MOST_ROWS]
     able = frames.dtypes_of(own)
-    named = [dtypes] if dtypes else [name for name in able if _known(own, names, name)]
+    named = [dtypes] if dtypes else [name for name in able if frames.able_chips(own, names, name)]
     of = results.of(sweep, names, named[:MOST_DTYPES])
     rows = _rows(of, (model, shape, split), by)
     table = _table(of, by, model)
@@ -134,11 +132,6 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
         {**grid.grid_params(margins, labels[0], labels[1], room), "lowest": _lowest(cells)},
         (*names, *([model] if model else []), *([shape] if shape else [])),
     )
-
-
-def _known(sweep: Sweep, chips: Sequence[str], dtypes: str) -> bool:
-    """Whether any of the chips can do the dtypes."""
-    return any(dtypes in frames.dtypes_of(sweep, [chip]) for chip in chips)
 
 
 def _rows(

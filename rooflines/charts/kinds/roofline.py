@@ -100,7 +100,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
 def _able(results: Results, sweep: str, chips: Sequence[str], dtypes: str) -> list[str]:
     """The chips compared that can do the dtypes; all of the sweep's if none of them can."""
     own = results.sweep(sweep)
-    every = [chip for chip in frames.chips_of(own) if dtypes in frames.dtypes_of(own, [chip])]
+    every = frames.able_chips(own, frames.chips_of(own), dtypes)
     return [chip for chip in chips if chip in every] or every[: KIND.most_chips]
 
 

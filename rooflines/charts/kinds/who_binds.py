@@ -11,6 +11,7 @@ from rooflines.charts.frames import (
     CALIBRATED,
     LONG_AXIS,
     SHORT_AXIS,
+    able_chips,
     has_axis,
     lead_of,
     sizes_of,
@@ -72,15 +73,11 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
     """The bottleneck of each cell, and the share of the peak that it attains."""
-    by, dtypes, chip, shape = (
-        choice["by"],
-        choice["dtypes"],
-        choice.get("chip"),
-        choice.get("shape"),
-    )
+    by, dtypes = choice["by"], choice["dtypes"]
+    chip, shape = choice.get("chip"), choice.get("shape")
     calibrated = choice.get("basis") == CALIBRATED
     own, lead = results.sweep(sweep), lead_of(results.sweep(sweep))
-    names = [chip] if chip else _doing(own, chips or frames.chips_of(own), dtypes)
+    names = [chip] if chip else able_chips(own, chips or frames.chips_of(own), dtypes)
     of = results.of(sweep, names[:MOST_ROWS], [dtypes])
     rows = _rows(of, by, (choice.get("split"), shape), calibrated=calibrated)
     columns = frames.apart(sorted(rows[lead].unique().to_list()), MOST_COLUMNS)
@@ -107,11 +104,6 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
         grid.grid_params(margins, [grid.size_name(size) for size in columns], labels, room),
         (*of.chips, *([shape] if shape else [])),
     )
-
-
-def _doing(sweep: Sweep, chips: Sequence[str], dtypes: str) -> list[str]:
-    """The chips that can do the dtypes."""
-    return [chip for chip in chips if dtypes in frames.dtypes_of(sweep, [chip])]
 
 
 def _percent(value: float) -> str:
