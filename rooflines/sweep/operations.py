@@ -11,7 +11,6 @@ from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.numbers import exact, whole
 from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
-from rooflines.catalogue.entries import shares_of
 from rooflines.model.columns import AXES, Column, table_columns
 from rooflines.model.costs import Workload
 from rooflines.model.kernel import Kernel, operation_kernel, operation_transfers
@@ -211,11 +210,6 @@ class Sweep(BaseSweep[OperationBlock, OperationCase]):
                 with mistakes.at(dim):
                     tile[dim] = whole(value)
         return tile
-
-    @cached_property
-    def efficiency(self) -> dict[str, Fraction]:
-        """Share of the nominal rate by resource, where the sweep sets it."""
-        return shares_of(self.config.efficiency)
 
     @cached_property
     def axes(self) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
