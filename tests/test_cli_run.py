@@ -15,6 +15,8 @@ from small_config import SMALL
 from rooflines.cli import main as cli
 from rooflines.cli.run import snakemake_command
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
