@@ -286,8 +286,11 @@ def _sentences(  # noqa: PLR0913, PLR0917, what is said depends on all
         low, high = significant(min(at_target.values())), significant(max(at_target.values()))
         few = len(at_target) < len(chips)
         whole = f"{len(at_target)} of {len(chips)} chips" if few else f"All {len(chips)} chips"
+        text = f"{whole} reach {TARGET} tokens/s a user, with {low} to {high} per chip"
+        if len(chips) == 1:
+            text = f"{chip_label(chips[0])} reaches {TARGET} tokens/s a user, with {low} per chip"
         yield Sentence(
-            text=f"{whole} reach {TARGET} tokens/s a user, with {low} to {high} per chip",
+            text=text,
             rows=rows,
             every=every,
         )
