@@ -20,10 +20,7 @@ from rooflines.basics.errors import (
 from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.entries import Chip, DtypeFile, Price, is_source
-from rooflines.catalogue.forms import (
-    checked,
-    checked_name,
-)
+from rooflines.catalogue.forms import checked, checked_name
 from rooflines.catalogue.parts import NUMBERS, PRINTED, source_in
 from rooflines.model.operation import OPERANDS
 
@@ -84,12 +81,12 @@ def _check_dtype_entries(dtypes: DtypeFile) -> None:
 
 @cache
 def _chip_file() -> JSON:
-    content = read_yaml(CHIPS_FILE)
+    content = _mapping(read_yaml(CHIPS_FILE))
     for key in ("sources", "chips"):
-        if not isinstance(content, Mapping) or not isinstance(content.get(key), Mapping):
+        if not isinstance(content.get(key), Mapping):
             problem, fix = f"lacks a mapping `{key}:`", "give it one, by id"
             raise RooflinesError("", problem, fix, file=str(CHIPS_FILE))
-    return {**content}
+    return content
 
 
 def chip_sources() -> JSON:
@@ -206,7 +203,7 @@ def _check_dtypes(chip: object, mistakes: Mistakes) -> None:
                     )
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _mapping(value: object) -> JSON:
     return value if isinstance(value, Mapping) else {}
 
 
