@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import cache
+from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LARGEST_SIZE = 2**53
 """The largest size of one dimension: up to here a Float64 holds every whole number."""
@@ -81,3 +85,24 @@ def whole(value: object, *, least: int = 1, largest: int = LARGEST_SIZE) -> int:
     if result > largest:
         raise RooflinesError("", f"is {quote(value)}, which is more than {largest:,}", fix)
     return int(result)
+
+
+def first(holds: Callable[[int], bool], low: int, high: int, guess: float = 0.0) -> int:
+    """The first whole number from `low` on for which a condition holds, as for all larger ones.
+
+    Args:
+        holds: The condition.
+        low: The first number that is tried [1].
+        high: The condition holds for it [1].
+        guess: About where it starts to hold [1].
+    """
+    step, at = 1, min(max(int(guess), low), high)
+    while low < high:  # from the guess in doubling steps to both sides, then by bisection
+        if holds(at):
+            high, at = at, max(at - step, low) if step else (low + at) // 2
+        else:
+            low, at = at + 1, at + 1 + step
+        step *= 2
+        if not low <= at < high:
+            at = (low + high) // 2
+    return low

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.basics.numbers import LARGEST_COUNT, first
 from rooflines.critical.along import slots, summed
 from rooflines.critical.chunks import last_context
 from rooflines.critical.saturation import (
@@ -21,7 +21,7 @@ from rooflines.critical.saturation import (
     PLATEAU,
     estimate_times,
 )
-from rooflines.critical.search import AT, first, first_in_rows
+from rooflines.critical.search import AT, first_in_rows
 from rooflines.model.columns import BEYOND, ENDLESS, FOUND, NEVER
 from rooflines.model.poly import WINDOWED, Poly, total
 from rooflines.model.resources import MATH, OTHERS, RESOURCES

@@ -78,24 +78,3 @@ def first_in_rows(
         rows = tried(rows, at, update)
         step += 1
     return rows["#high"]
-
-
-def first(holds: Callable[[int], bool], low: int, high: int, guess: float = 0.0) -> int:
-    """The first whole number from `low` on for which a condition holds, as for all larger ones.
-
-    Args:
-        holds: The condition.
-        low: The first number that is tried [1].
-        high: The condition holds for it [1].
-        guess: About where it starts to hold [1].
-    """
-    step, at = 1, min(max(int(guess), low), high)
-    while low < high:  # from the guess in doubling steps to both sides, then by bisection
-        if holds(at):
-            high, at = at, max(at - step, low) if step else (low + at) // 2
-        else:
-            low, at = at + 1, at + 1 + step
-        step *= 2
-        if not low <= at < high:
-            at = (low + high) // 2
-    return low

@@ -9,14 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.basics.numbers import LARGEST_SIZE
+from rooflines.basics.numbers import LARGEST_SIZE, first
 from rooflines.catalogue import measured
 from rooflines.catalogue.chips import chip_sources
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.parts import parts, records
 from rooflines.catalogue.unsupported import joining
 from rooflines.critical.rates import latency_of, limit_share, rates_at
-from rooflines.critical.search import first
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.card import as_card
 from rooflines.explanation.question import OPERATION, as_published, dtypes_on, formats_on

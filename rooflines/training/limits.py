@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rooflines.basics.numbers import first
 from rooflines.model.resources import MATH
 
 if TYPE_CHECKING:
@@ -71,16 +72,8 @@ def hiding_micro_batches(plan: TrainingPlan, share: Fraction) -> int:
 
 def _least(holds: Callable[[int], bool], unit: int) -> int | None:
     """The least multiple of a unit from which something holds; None: not up to the largest."""
-    high = 1
-    while not holds(high * unit):
-        high *= 2
-        if high > LARGEST_STEPS:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle * unit) else (middle, high)
-    return high * unit
+    least = first(lambda times: holds(times * unit), 1, LARGEST_STEPS + 1)
+    return least * unit if least <= LARGEST_STEPS else None
 
 
 def _most(holds: Callable[[int], bool], unit: int) -> int:
