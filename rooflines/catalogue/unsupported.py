@@ -120,6 +120,23 @@ def joining(chip: Chip, *splits: tuple[int, ...]) -> list[str]:
     ]
 
 
+def route_for(chip: Chip, chips: int) -> list[str]:
+    """The interconnects of chips where a question names none.
+
+    Args:
+        chip: The chip.
+        chips: Their number [1].
+
+    Returns:
+        The chip's first; where it does not join them, the first of `joining`, if there is one.
+    """
+    names = list(chip.networks)[:1]
+    _, links, _ = interconnects(chip, names)
+    if not_joined(names, links, (chips,)) is None:
+        return names
+    return next((route.split(",") for route in joining(chip, (chips,))), names)
+
+
 def fewer_or(chip: Chip, what: str, *splits: tuple[int, ...]) -> str:
     """The fix where interconnects do not join chips.
 

@@ -11,7 +11,7 @@ from rooflines.basics.errors import RooflinesError, placed
 from rooflines.basics.numbers import number, whole
 from rooflines.basics.text import count, seconds, si
 from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.unsupported import interconnects, joining, not_joined
+from rooflines.catalogue.unsupported import interconnects, route_for
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.cases import Cases, Column
 from rooflines.explanation.phrases import asked as words_of
@@ -29,7 +29,6 @@ from rooflines.sweep.steps import ModelSweep
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.catalogue.entries import Chip
     from rooflines.models.model import Model
 
 MOST_CHIPS = 2**16
@@ -189,16 +188,6 @@ COLUMNS: Mapping[str, Column] = {
 """What is shown of every split."""
 
 
-def _network(chip: Chip, chips: int, network: Sequence[str] | None) -> Sequence[str]:
-    """The interconnects of a question: a torus joins chips along its axes."""
-    first, links, _ = interconnects(chip, network)
-    if network or first is None or links[0].topology == TORUS:
-        return network or [*chip.networks][:1]
-    if not_joined([first], links, (chips,)) is None:
-        return [first]
-    return next((route.split(",") for route in joining(chip, (chips,))), [first])
-
-
 def _changed(sweep: ModelSweep, keys: Mapping[str, object]) -> ModelSweep:
     """The sweep with other keys in its config."""
     config = sweep.config.model_copy(update=dict(keys))
@@ -210,8 +199,11 @@ def _shared(
 ) -> dict[str, object]:
     """The keys of a sweep of every split."""
     (shape,) = (each.shape for each in one.models.values())
-    names = _network(one.chips[chip], chips, network)
-    _, links, missing = interconnects(one.chips[chip], names)
+    entry = one.chips[chip]
+    first = [*entry.networks][:1]
+    along_axes = [name for name in first if entry.networks[name].topology == TORUS]
+    names = network or along_axes or route_for(entry, chips)
+    _, links, missing = interconnects(entry, names)
     if missing and chips > 1:
         raise RooflinesError("chips", f"are {chips}: {missing}", "ask for one chip")
     splits = list(splits_of(shape, chips, names, links, one.config.cache_split))

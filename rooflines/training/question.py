@@ -16,10 +16,10 @@ from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import (
     fewer_or,
     interconnects,
-    joining,
     missing_level_reason,
     missing_peak_reason,
     not_joined,
+    route_for,
 )
 from rooflines.model.network import ALL_TO_ALL
 from rooflines.model.operation import MATRIX
@@ -131,12 +131,9 @@ def _links(chip: Chip, plan: TrainingPlan, network: Sequence[str] | None) -> tup
     if plan.chips == 1:
         return ()
     chips = (plan.chips,)
-    names = network or list(chip.networks)[:1]
+    names = network or route_for(chip, plan.chips)
     _, links, missing = interconnects(chip, names)
-    reason = missing or not_joined(names, links, chips)
-    if reason and network is None and (routes := joining(chip, chips)):
-        return interconnects(chip, routes[0].split(","))[1]
-    if reason:
+    if reason := missing or not_joined(names, links, chips):
         problem = f"cannot be split over {plan.chips:,} chips: {reason}"
         raise RooflinesError("split", problem, fewer_or(chip, "fewer chips", chips))
     if links[0].topology == "torus" and plan.ep > 1:
