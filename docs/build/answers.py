@@ -22,6 +22,8 @@ SERVED = DOCS / "served.md"
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rooflines.explanation.answer import Explanation
+
 CHIPS = ("tpu-v5e", "tpu-v6e", "h100-sxm", "b200", "mi300x")
 DTYPES = ("bf16", "w8a16", "w4a16", "fp8-out-bf16")
 WIDTH = 8192
@@ -46,10 +48,15 @@ def critical_batches() -> dict[tuple[str, str], str]:
     }
 
 
+def threshold(answer: Explanation, axis: str) -> Mapping[str, Any]:
+    """The threshold of an answer along a size."""
+    return next(row for row in answer.thresholds if row["axis"] == axis and row["share"] == 1)
+
+
 def answers() -> str:
     """The answers, in Markdown; each sentence keeps the rules of all sentences."""
     one = rooflines.explain(CHIP, f"{TOKENS}x{WIDTH}x{WIDTH}", DTYPE)
-    critical = next(row["critical"] for row in one.thresholds if row["axis"] == "B")
+    critical = threshold(one, "B")["critical"]
     share = f"{one.row['utilization']:.0%}"
     batches = critical_batches()
     rows = (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
+from answers import threshold
 from blocks import with_block, with_values
 from documents import DOCS
 
@@ -12,8 +13,6 @@ import rooflines
 from rooflines.basics.text import counted, seconds, si, significant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rooflines.explanation.answer import Explanation
 
 FAQ = DOCS / "faq.md"
@@ -27,11 +26,6 @@ def explained(dtypes: str, width: int = WIDTH, calibration: str | None = None) -
     """The layer that the page asks about."""
     sizes = f"{BATCH}x{width}x{width}"
     return rooflines.explain(CHIP, sizes, dtypes, calibration=calibration)
-
-
-def threshold(answer: Explanation, axis: str) -> Mapping[str, Any]:
-    """Its threshold along a size."""
-    return next(row for row in answer.thresholds if row["axis"] == axis and row["share"] == 1)
 
 
 def of_layer() -> dict[str, str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from itertools import groupby
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
+from answers import threshold
 from blocks import table, with_block, with_values
 from documents import DOCS
 
@@ -16,8 +17,6 @@ from rooflines import models
 from rooflines.catalogue.chips import chip_entries
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
-from rooflines.training.memory import saved_tensors
-from rooflines.training.plan import TrainingPlan
 from rooflines.training.question import training_step
 
 if TYPE_CHECKING:
@@ -103,8 +102,7 @@ def gpt(row: Mapping[str, Any]) -> Model:
     return Model(row["name"], Shape.model_validate({**form, "mlp": mlp}))
 
 
-@dataclass(frozen=True)
-class PublishedRun:
+class PublishedRun(NamedTuple):
     """A published time beside what is counted.
 
     Attributes:
@@ -120,47 +118,28 @@ class PublishedRun:
     mfu_full: float
 
 
+def chip_seconds(row: Mapping[str, Any]) -> dict[str, float]:
+    """Seconds of one chip for a token [s], by the text of what was published."""
+    tokens, chips = row.get("B", 1) * row["S"], row.get("chips", 1)
+    return {
+        **{f"{each:,} s": each * chips / tokens for each in row.get("s", ())},
+        **{
+            f"{each / 1e6:,.2f}M hours": each * 3600 / row["tokens"]
+            for each in row.get("hours", ())
+        },
+        **{f"{each:,} tokens/s": 1 / each for each in row.get("tokens_per_s", ())},
+    }
+
+
 def published_runs() -> Iterator[PublishedRun]:
     """Every published time of a step, or of a training."""
     for row in RUNS["runs"]:
         model = gpt(row) if "layers" in row else models.load(row["name"])
         step = training_step(model, chip_entries()[row["chip"]], 1, row["S"], {})
-        peak = float(step.machine.peaks[step.setting.dtypes.compute])
-        least, most = (float(step.model_flops(causal=each)) / row["S"] for each in (True, False))
-        of = {
-            f"{each:,} s": each * row.get("chips", 1) / (row.get("B", 1) * row["S"])
-            for each in row.get("s", ())
-        }
-        of |= {
-            f"{each / 1e6:,.2f}M hours": each * 3600 / row["tokens"]
-            for each in row.get("hours", ())
-        }
-        of |= {f"{each:,} tokens/s": 1 / each for each in row.get("tokens_per_s", ())}
-        for text, chip_s in of.items():
-            yield PublishedRun(row, text, least / peak / chip_s, most / peak / chip_s)
-
-
-def paper_memory() -> Iterator[tuple[Mapping[str, Any], tuple[float, float, float]]]:
-    """The models of Korthikanti et al., with their states, saved tensors, and these `selective`.
-
-    Returns:
-        GiB of a chip. The paper's layers keep scores, 5/2 N S^2, and two masks of a byte for each
-        of D; they have no sums of softmaxes, and states have 18 bytes of a parameter of a layer.
-    """
-    for row in RUNS["memory"]:
-        shape, width, length, tp = gpt(row).shape, row["D"], 2048, 8
-        tensors = saved_tensors(shape, TrainingPlan.model_validate({}), Fraction(2))
-        kept = sum(each.elements("none") for name, each in tensors.items() if "embed" not in name)
-        shared = 2 * (kept - 2 * row["heads"] + width)  # bytes of a token, with the masks
-        whole = 10 * width  # of these not shared without sequence parallelism
-        stages, runs = row["stages"], row["runs"]
-        ahead = 1 + Fraction(stages - 1, stages * runs) if runs > 1 else Fraction(1)
-        tokens = length * row["micro_batch"] * row["layers"] * ahead
-        scores = 5 * row["heads"] * length
-        states = Fraction(18 * 12 * row["layers"] * width**2, tp * stages)
-        saved = tokens * (whole + Fraction(shared - whole + scores, tp))
-        selective = tokens * shared / tp
-        yield row, (float(states / GIB), float(saved / GIB), float(selective / GIB))
+        token = row["S"] * float(step.machine.peaks[step.setting.dtypes.compute])
+        least, most = (float(step.model_flops(causal=each)) / token for each in (True, False))
+        for text, seconds in chip_seconds(row).items():
+            yield PublishedRun(row, text, least / seconds, most / seconds)
 
 
 FSDP: Mapping[str, tuple[str, int | str, Sequence[str]]] = {
@@ -177,17 +156,11 @@ def gathered_from(chip: str, shards: int | str, network: Sequence[str]) -> str:
     found = rooflines.explain(
         chip, sizes, "bf16", shards=shards, sharding="batch/gather-w", network=network
     )
-    (critical,) = (
-        each["critical"] for each in found.thresholds if each["axis"] == "B" and each["share"] == 1
-    )
-    return f"{critical:,}"
+    return f"{threshold(found, 'B')['critical']:,}"
 
 
 def with_runs(page: str) -> str:
-    """The page with current numbers of published and of measured steps, and their tables.
-
-    The table has the longest step of each run at the shortest S.
-    """
+    """The page with current numbers of published and of measured steps, and their tables."""
     counted = [own / row["tflops"] for row, own in published_tflops()]
     steps = list(measured_steps())
     shares, ratios = [each.peak_share for each in steps], [each.over_upper for each in steps]
@@ -200,41 +173,27 @@ def with_runs(page: str) -> str:
         "median": f"{median(ratios):.2f}",
         "least": f"{min(shares):.1%}",
         "most": f"{max(shares):.1%}",
+        **{f"fsdp{name}": gathered_from(*case) for name, case in FSDP.items()},
     }
+    head = ("model", "split", "ms", "no overlap", "states and saved")
+    page = with_block(page, "measured", table(head, longest_steps(steps)))
+    head = ("model", "chips", "published", "mfu", "mfu, all pairs")
+    return with_values(with_block(page, "published", table(head, runs_of_models())), values)
+
+
+def longest_steps(steps: Sequence[MeasuredStep]) -> Iterator[Sequence[str]]:
+    """Cells of the longest step of each run at the shortest S."""
     shortest = min(each.row["S"] for each in steps)
-    last = {id(each.row): each for each in steps if each.row["S"] == shortest}
-    rows = [
-        (
-            each.row["model"],
-            each.step.setting.plan.name,
-            *(
-                f"{1e3 * float(time):,.0f}"
-                for time in (each.measured_s, each.step.t_lower_s, each.step.t_upper_s)
-            ),
-            f"{each.row['gib']:.1f}",
-            f"{each.peak_share:.1%}",
-        )
-        for each in last.values()
-    ]
-    page = with_block(page, "published", table(RUN_HEAD, _run_rows()))
-    page = with_block(page, "memory", table(MEMORY_HEAD, _memory_rows()))
-    values |= {f"fsdp{name}": gathered_from(*case) for name, case in FSDP.items()}
-    head = ("model", "split", "ms", "at least", "no overlap", "peak GiB", "states and saved")
-    return with_values(with_block(page, "measured", table(head, rows)), values)
+    for each in {id(each.row): each for each in steps if each.row["S"] == shortest}.values():
+        times = (f"{1e3 * float(time):,.0f}" for time in (each.measured_s, each.step.t_upper_s))
+        plan = each.step.setting.plan.name
+        yield each.row["model"], plan, *times, f"{each.peak_share:.1%}"
 
 
-RUN_HEAD = ("model", "chips", "published", "mfu", "mfu, all pairs")
-MEMORY_HEAD = ("model", "states", "saved", "selective")
-
-
-def _run_rows() -> Iterator[tuple[str, ...]]:
-    for each in published_runs():
-        chips = (
-            f"{each.row['chips']:,} {each.row['chip']}" if "chips" in each.row else each.row["chip"]
-        )
-        yield each.row["name"], chips, each.text, f"{each.mfu:.1%}", f"{each.mfu_full:.1%}"
-
-
-def _memory_rows() -> Iterator[tuple[str, ...]]:
-    for row, gib in paper_memory():
-        yield row["name"], *(f"{each:.2f}" for each in gib)
+def runs_of_models() -> Iterator[Sequence[str]]:
+    """Cells of the published times, those of one run in one row."""
+    for _, group in groupby(published_runs(), key=lambda each: id(each.row)):
+        rows, texts, mfu, mfu_full = zip(*group, strict=True)
+        count = f"{rows[0]['chips']:,} " if "chips" in rows[0] else ""
+        shares = (", ".join(f"{each:.1%}" for each in column) for column in (mfu, mfu_full))
+        yield rows[0]["name"], f"{count}{rows[0]['chip']}", ", ".join(texts), *shares
