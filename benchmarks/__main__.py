@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RESULTS = ROOT / "benchmarks" / "results.json"
 
-PACKAGES = ("polars", "snakemake", "duckdb", "numpy", "pyarrow")
+PACKAGES = ("polars", "snakemake", "numpy", "pyarrow")
 
 
 def machine() -> dict[str, object]:

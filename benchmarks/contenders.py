@@ -1,7 +1,7 @@
-"""One sweep by this package and by others: `python -m benchmarks.contenders NAME ROWS PATH`.
+"""One sweep by this package and by numpy: `python -m benchmarks.contenders NAME ROWS PATH`.
 
-Each contender runs in a process of its own. Others have the formulas of the matmul written by hand
-in the cheapest form for the tool: terms without B are computed once, for every D and F.
+Each contender runs in a process of its own. numpy has the formulas of the matmul written by hand in
+its cheapest form: terms without B are computed once, for every D and F.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def rooflines_unwritten(sweep: Sweep, _: Path) -> None:
         frame.select(pl.col(pl.Float64, pl.Int64).sum(), coded).collect(engine="streaming")
 
 
-# ---------------------------------------------------------------- what others compute from
+# ---------------------------------------------------------------- what numpy computes from
 
 
 def cases(sweep: Sweep) -> Arrays:
@@ -231,62 +231,6 @@ def numpy_parquet(sweep: Sweep, path: Path) -> None:
             writer.write_table(pa.Table.from_batches(waiting), row_group_size=2**20)
 
 
-# ---------------------------------------------------------------- DuckDB
-
-
-QUERY = """
-COPY (
-  WITH rows AS (
-    SELECT b.B, p.*, b.B * p.flops_per_b AS flops,
-           b.B * p.memory_per_b + p.memory_fixed AS memory_bytes,
-           b.B * p.network_per_b AS network_bytes
-    FROM b CROSS JOIN p),
-  times AS (
-    SELECT *, flops / math_rate AS t_math_s, memory_bytes / memory_rate AS t_memory_s,
-           greatest(network_bytes / network_rate, latency_s) AS t_network_s
-    FROM rows),
-  longest AS (SELECT *, greatest(t_math_s, t_memory_s, t_network_s) AS t_lower_s FROM times)
-  SELECT {keys}, dtypes, sharding, shards, B, D, F, flops, memory_bytes, network_bytes,
-         memory_bytes AS footprint_bytes, t_math_s, t_memory_s, t_network_s, t_lower_s,
-         t_math_s + t_memory_s + t_network_s AS t_upper_s,
-         {estimates}, NULL::VARCHAR AS estimate_bound, flops / memory_bytes AS memory_intensity,
-         CASE WHEN network_bytes > 0 THEN flops / network_bytes END AS network_intensity,
-         flops / t_lower_s AS attained_flops_per_s, flops / t_lower_s / peak AS utilization,
-         CASE WHEN t_math_s >= t_lower_s THEN 'compute'
-              WHEN t_memory_s >= t_lower_s THEN 'memory' ELSE 'network' END::bounds AS bound,
-         memory_bytes <= {capacity} AS fits
-  FROM longest
-) TO '{path}' (FORMAT parquet, {compression})
-"""
-
-
-def duckdb_parquet(
-    sweep: Sweep, path: Path, compression: str = "COMPRESSION zstd, COMPRESSION_LEVEL 1"
-) -> None:
-    """DuckDB: COPY of a cross join of batch sizes and panel, keys as enums, in any order."""
-    import duckdb  # noqa: PLC0415, of this contender alone
-    import pandas as pd  # noqa: PLC0415, the same
-
-    connection = duckdb.connect()
-    connection.execute(
-        "SET threads = 1; SET preserve_insertion_order = false; "
-        f"CREATE TYPE bounds AS ENUM {tuple(BOUNDS)}"
-    )
-    fixed = pd.DataFrame(panel(sweep))
-    for name, names in (("dtypes", DTYPES), ("sharding", SHARDINGS)):
-        fixed[name] = pd.Categorical.from_codes(fixed[name].astype("int8"), list(names))
-    connection.register("fixed", fixed)
-    connection.register("sizes", pd.DataFrame({"B": batches(sweep)}))
-    connection.execute("CREATE TABLE p AS FROM fixed; CREATE TABLE b AS FROM sizes")
-    keys = ", ".join(
-        f"{'NULL::VARCHAR' if value is None else repr(value)} AS {name}"
-        for name, value in constants(sweep).items()
-    )
-    estimates = ", ".join(f"NULL::DOUBLE AS {name}" for name in ESTIMATES)
-    about = {"keys": keys, "estimates": estimates, "capacity": capacity(sweep)}
-    connection.execute(QUERY.format(**about, path=path, compression=compression))
-
-
 CALIBRATED: dict[str, Any] = {"chips": None, "calibration": ["trtllm", "nccl"]}
 
 CONTENDERS: dict[str, Callable[[Sweep, Path], None]] = {
@@ -296,8 +240,6 @@ CONTENDERS: dict[str, Callable[[Sweep, Path], None]] = {
     "core": partial(rooflines_parquet, columns="core"),
     "core-lz4": partial(rooflines_parquet, columns="core", compression="lz4"),
     "estimates": partial(rooflines_parquet, **CALIBRATED),
-    "duckdb": duckdb_parquet,
-    "duckdb-lz4": partial(duckdb_parquet, compression="COMPRESSION lz4_raw"),
     "numpy": numpy_parquet,
 }
 """What writes, or only computes, the rows of a sweep on one thread, by name."""

@@ -35,7 +35,7 @@ Numbers = dict[str, Any]
 
 
 def rows_into_parquet(rows: float, folder: Path) -> Numbers:
-    """Sizes to Parquet on one thread, by this package and by others."""
+    """Sizes to Parquet on one thread, by this package and by numpy."""
     paths = {name: folder / f"{name}.parquet" for name in CONTENDERS}
 
     def contender(name: str, count: float = rows) -> Cost:
@@ -67,7 +67,7 @@ def _texts(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _demand_equal(name: str, ours: pl.DataFrame, theirs: pl.DataFrame) -> None:
     """End the run if a contender has other values than this package."""
-    own = name not in ("numpy", "duckdb", "duckdb-lz4")
+    own = name != "numpy"
     left_out = ("chip", *ESTIMATES, "estimate_bound") if name == "estimates" else ()
     columns = [column for column in theirs.columns if column not in left_out]
     expected, found = ours.select(columns), theirs.select(columns)

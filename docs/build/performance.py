@@ -24,11 +24,9 @@ RIVALS = {
     "lz4": "`compression: lz4`",
     "core-lz4": "`columns: core` and `compression: lz4`",
     "estimates": "a `calibration`",
-    "duckdb": "DuckDB, zstd",
-    "duckdb-lz4": "DuckDB, lz4",
     "numpy": "numpy and pyarrow, in blocks",
 }
-"""What is compared with all columns in zstd(1): options of a config, then other programs."""
+"""What is compared with all columns in zstd(1): options of a config, then another program."""
 
 ROWS, PARTS, LARGE = 10**12, 1000, 100
 """Rows and parts of the sweep that docs/scaling.md estimates, and cores of its cluster [1]."""
