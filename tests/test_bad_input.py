@@ -37,7 +37,7 @@ def _own_catalogue():
 
 
 @settings(
-    max_examples=60,  # `make verify` draws 20,000
+    max_examples=20,  # `make verify` draws 20,000
     deadline=None,
     database=None,
     print_blob=True,

@@ -52,7 +52,7 @@ def one_by_one(sizes, chip, network, model, chips):
     return sorted(found)
 
 
-@check(40)
+@check(100)
 @given(
     place=st.sampled_from(
         [("h100-sxm", ["nvlink", "infiniband"]), ("b200", ["nvlink"]), ("mi300x", None)]

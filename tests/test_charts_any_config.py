@@ -1,7 +1,7 @@
 """Any config: every chart that it gets can be drawn, and says what its rows hold."""
 
 from hypothesis import given
-from random_sweeps import configs
+from random_sweeps import check, configs
 
 import rooflines
 from rooflines import RooflinesError, charts
@@ -10,6 +10,7 @@ from rooflines.charts.kit.render import limited
 from rooflines.explanation.sentences import broken
 
 
+@check(100)
 @given(configs())
 def test_a_chart_of_any_config_is_drawn(config):
     try:

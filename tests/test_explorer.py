@@ -35,7 +35,7 @@ from rooflines.explanation.sentences import Ranking, Sentence, broken
 from rooflines.model.operation import MATRIX
 
 SEED = 11
-STATES = effort.cases(60)
+STATES = effort.cases(100)
 CLOSE = 1e-6
 """Largest relative difference: coefficients of estimates have seven digits [1]."""
 
@@ -140,7 +140,7 @@ def random_sweep(drawn):
 
 def test_thresholds_are_those_of_the_tables_to_the_integer(visit):
     drawn = random.Random(SEED)  # noqa: S311, not for secrets
-    wanted, seen, outcomes = effort.cases(20_000), 0, set[str]()
+    wanted, seen, outcomes = effort.cases(50_000), 0, set[str]()
     while seen < wanted:
         config = load_config({"sweeps": {"random": random_sweep(drawn)}})
         frame = thresholds(config).with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))

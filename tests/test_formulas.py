@@ -11,8 +11,8 @@ from fractions import Fraction
 
 import oracle
 import pytest
-from hypothesis import Phase, given, settings
-from random_sweeps import operations, shardings_of
+from hypothesis import given
+from random_sweeps import check, operations, shardings_of
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import exact, number, whole
@@ -23,20 +23,6 @@ from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.sharding import Sharding, sharding
 
 HALF, ZERO = Fraction(1, 2), Fraction(0)
-
-
-def check(examples):
-    """The settings of one property: the same examples every time.
-
-    They are not shrunk, which takes long where many fail.
-    """
-    return settings(
-        max_examples=examples,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-    )
 
 
 # ---------------------------------------------------------------- numbers
@@ -119,7 +105,7 @@ def test_an_operation_has_the_letters_of_its_einsum(text):
     assert NAMED.get(op.name, op) == op
 
 
-@check(60)
+@check(200)
 @given(text=operations())
 def test_a_sharding_is_what_its_name_says(text):
     truth = oracle.operation_of(text)

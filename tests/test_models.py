@@ -16,9 +16,10 @@ import model_oracle as oracle
 import pytest
 import random_serving
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_files import plain_file
+from random_sweeps import check
 from valid_files import CASES
 
 from rooflines import RooflinesError, models
@@ -85,7 +86,7 @@ def test_counts_are_those_of_the_oracle(name):
     assert {c: getattr(counts, c) for c in CONVENTIONS} == oracle.active(entry)
 
 
-@settings(max_examples=150, deadline=None)
+@check(300)
 @given(shape=random_serving.models())
 def test_any_shape_has_the_counts_of_the_oracle(shape):
     del shape["name"]
@@ -99,7 +100,7 @@ def test_any_shape_has_the_counts_of_the_oracle(shape):
     assert models.work(groups, "weights", step) == held + counts.table
 
 
-@settings(max_examples=200, deadline=None)
+@check(500)
 @given(
     context=st.integers(1, 30),
     new=st.integers(1, 30),

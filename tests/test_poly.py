@@ -17,7 +17,7 @@ POLYS = st.dictionaries(
 ).map(Poly)
 
 
-@check(100)
+@check(250)
 @given(one=POLYS, other=POLYS, factor=st.integers(1, 9))
 def test_values_of_sums_and_multiples_are_sums_and_multiples(one, other, factor):
     assert (one + other).at(AT) == one.at(AT) + other.at(AT)
@@ -27,7 +27,7 @@ def test_values_of_sums_and_multiples_are_sums_and_multiples(one, other, factor)
     assert one * 0 is ZERO
 
 
-@check(100)
+@check(250)
 @given(poly=POLYS, size=st.integers(1, 99))
 def test_a_polynomial_along_a_size_is_a_line(poly, size):
     line = poly.along("B")
@@ -54,7 +54,7 @@ def test_a_sum_of_one_shares_its_terms():
     assert constant(0) is ZERO
 
 
-@check(100)
+@check(250)
 @given(parts=st.lists(st.tuples(st.integers(1, 3), st.lists(POLYS, min_size=1)), max_size=3))
 def test_a_sum_of_times_is_the_sum_of_their_values(parts):
     times = [(count, Time.of(*polys)) for count, polys in parts]

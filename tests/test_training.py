@@ -212,7 +212,7 @@ POSSIBLE = st.fixed_dictionaries(
 )
 
 
-@check(20)
+@check(50)
 @given(
     POSSIBLE,
     st.sampled_from([SMALL, "mixtral-8x7b", "deepseek-v3", "gemma-3-27b"]),
@@ -240,7 +240,7 @@ def test_lower_is_at_most_in_turn_is_at_most_upper(plan, model, m, length):
     assert row["mfu"] <= row["mfu_full"]
 
 
-@check(60)
+@check(150)
 @given(
     POSSIBLE,
     st.sampled_from([SMALL, "mixtral-8x7b", LARGE]),

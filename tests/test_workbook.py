@@ -233,7 +233,7 @@ def test_what_if_computes_other_sizes_and_rates(question, tmp_path):
 # ---------------------------------------------------------------- any config
 
 
-@check(12)
+@check(30)
 @given(random_sweeps.configs())
 def test_any_config_has_a_workbook(config):
     with TemporaryDirectory() as folder:
@@ -245,7 +245,7 @@ def test_any_config_has_a_workbook(config):
     assert shown == {name for name, sweep in loaded.sweeps.items() if sweep.first_solved}
 
 
-@check(6)
+@check(20)
 @given(one_of(random_serving.configs(), random_serving.request_configs()))
 def test_any_config_of_models_has_a_workbook(config):
     with TemporaryDirectory() as folder:
