@@ -138,10 +138,9 @@ def test_the_module_of_another_workflow_is_that_of_the_tests():
     assert all(statement in snippet and statement in tested for statement in statements)
 
 
-@pytest.mark.parametrize(("page", "example"), [("own-chip", "own-chip"), ("models", "model")])
-def test_a_page_has_the_config_that_new_writes(page, example):
-    written = resources.files("rooflines.cli") / "examples" / f"{example}.yaml"
-    assert written.read_text("utf-8") in blocks(DOCS / f"{page}.md", "yaml")
+def test_the_page_of_own_chips_has_the_config_that_new_writes():
+    written = resources.files("rooflines.cli") / "examples" / "own-chip.yaml"
+    assert written.read_text("utf-8") in blocks(DOCS / "own-chip.md", "yaml")
 
 
 def test_every_step_of_the_first_ones_is_timed():

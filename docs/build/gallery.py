@@ -113,6 +113,6 @@ def with_gallery(page: str) -> str:
 
 
 def _cell(name: str, function: str) -> str:
-    """A picture, described by the summary of its function's docstring."""
-    summary = (inspect.getdoc(getattr(charts, function)) or "").splitlines()[0].rstrip(".")
-    return f"![{summary}](pictures/{name}.png)<br>`{name}`"
+    """A picture, described by the head of its function's docstring."""
+    head = re.split("[:.,]", inspect.getdoc(getattr(charts, function)) or "")[0]
+    return f"![{head}](pictures/{name}.png)<br>`{name}`"
