@@ -108,6 +108,11 @@ def fixed_text(frame: pl.DataFrame, dims: Iterable[str]) -> str:
     return ", ".join(f"{dim} = {values[0]:,}" for dim, values in sizes.items() if len(values) == 1)
 
 
+def per_expert(layers: pl.Series) -> str:
+    """What titles add to a size where any layer is one of which each expert has its own."""
+    return " per expert" if layers.cast(pl.String).str.contains("expert").any() else ""
+
+
 def apart(values: Sequence[int], most: int) -> list[int]:
     """Sizes of a table with few columns: powers of two first, then an even selection."""
     powers = [value for value in values if value & (value - 1) == 0]

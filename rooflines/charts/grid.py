@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import pl
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.place import LAYOUTS
-from rooflines.charts.kit.text import shorten, width_em
+from rooflines.charts.kit.text import chip_label, shorten, width_em
 from rooflines.charts.kit.themes import plot_size
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ column has at least, so that some are left out [em]."""
 
 BINARY = 1024
 
+TEXTS = ("chip", "dtypes", "layer", "limit")
+"""Columns of cells that are no sizes."""
+
 
 def size_name(size: float) -> str:
     """A size as an axis names it: multiples of 1,024 with k."""
@@ -36,6 +39,18 @@ def size_name(size: float) -> str:
     if whole >= BINARY and whole % BINARY == 0:
         return f"{whole // BINARY:,}k"
     return f"{whole:,}"
+
+
+def names_of(key: str, values: Sequence[Any]) -> list[str]:
+    """The values of a column as an axis names them."""
+    if key == "chip":
+        return [chip_label(value) for value in values]
+    return [size_name(value) if isinstance(value, int) else str(value) for value in values]
+
+
+def tips_of(names: Sequence[str]) -> list[Layer]:
+    """Lines of the tooltip of a cell: texts as they are, sizes with all digits."""
+    return [kit.tip(name, name, "" if name in TEXTS else ",d") for name in names]
 
 
 def gridded(

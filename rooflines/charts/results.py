@@ -188,12 +188,14 @@ class Selection:
         """Their rows of the table."""
         return self.kept(self.results.rows(self.sweep.name))
 
-    def thresholds(self, share: float = 1) -> pl.LazyFrame:
-        """Their thresholds for a share of the attainable peak; 1: compute-bound."""
-        return self.kept(self.results.thresholds(self.sweep.name)).filter(share=share)
+    def thresholds(self) -> pl.LazyFrame:
+        """Their thresholds for all shares of the attainable peak; 1: compute-bound."""
+        return self.kept(self.results.thresholds(self.sweep.name))
 
-    def on_fewest(self) -> pl.Expr:
-        """Whether a row has the sharding and the number of chips of `fewest`."""
+    def over(self, split: str | None = None) -> pl.Expr:
+        """Whether a row is of one chip or of a split; None: of the variant `fewest`."""
+        if split:
+            return (pl.col("sharding") == split) | (pl.col("shards") == 1)
         first = self.fewest
         return (pl.col("sharding") == first.sharding) & (pl.col("shards") == first.shards)
 

@@ -122,9 +122,8 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
 def _rows(of: Selection, lead: str, model: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows of the table, and thresholds, of the shapes that are drawn."""
     others = [dim for dim in of.dims if dim != lead]
-    thresholds = of.results.thresholds(of.sweep.name).filter(axis=lead)
-    thresholds = of.kept(thresholds).filter(of.on_fewest())
-    table = frames.with_missing(of.rows(), *BAND).filter(of.on_fewest())
+    thresholds = of.thresholds().filter(of.over(), axis=lead)
+    table = frames.with_missing(of.rows(), *BAND).filter(of.over())
     source = thresholds if lead in of.sweep.solved else table
     if model is not None:
         shapes = list(models_of(of.sweep.config.shapes or ())[model].values())
@@ -318,7 +317,7 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
     found = knees.filter(share=1.0).to_dicts()
     reached = [row for row in found if row["critical"] is not None]
     never = [row for row in found if row["critical"] is None]
-    per = " per expert" if any("expert" in str(row["shape"]) for row in found) else ""
+    per = frames.per_expert(knees["shape"])
     start = {"starts": int(frames.lowest(rows, lead)), **about}
     if found and not reached:
         text = f"{unfused}no {lead} makes {dtypes} compute-bound at the sizes shown"

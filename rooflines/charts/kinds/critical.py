@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, counted
@@ -39,15 +39,6 @@ MOST_ROWS, MOST_COLUMNS, MOST_DTYPES = 14, 14, 9
 """Rows and columns of a table, and columns of dtypes, whose names are long [1]."""
 
 CHIPS, DTYPES, SPLITS = "layer x chip", "chip x dtypes", "layer x chips each"
-
-
-class Table(NamedTuple):
-    """What goes across and down, and what it is called."""
-
-    across: str
-    down: str
-    titles: tuple[str, str]
-    names: tuple[str, ...]
 
 
 def _shaped(sweep: Sweep) -> bool:
@@ -105,31 +96,27 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     named = [dtypes] if dtypes else [name for name in able if frames.able_chips(own, names, name)]
     of = results.of(sweep, names, named[:MOST_DTYPES])
     rows = _rows(of, (model, shape, split), by)
-    table = _table(of, by, model)
-    margins = OF_SIZES if " x ".join(pair_of(own)) == by else MARGINS
-    order = [_values(of, rows, key) for key in (table.across, table.down)]
-    cells = grid.gridded(rows, table.across, table.down, *order)
+    across, down, title, up = _table(of, by, model)
+    margins, room = (OF_SIZES, 3.2) if up else (MARGINS, NAME_ROOM)
+    columns, ups = (_values(of, rows, key) for key in (across, down))
+    cells = grid.gridded(rows, across, down, columns, ups)
     texts = ["never" if c is None else count(c) for c in cells["critical"]]
     below = [None if each is None else count(each) for each in cells["reached"]]
     cells = _coloured(grid.with_texts(cells, margins, texts, below))
-    labels = [
-        [_name(key, value) for value in values]
-        for key, values in zip((table.across, table.down), order, strict=True)
-    ]
+    names_at = grid.names_of(across, columns), grid.names_of(down, ups)
     lead = _lead(own)
     says = first_true(_sentences(of, cells, by, lead, model))
-    room = NAME_ROOM if margins is MARGINS else 3.2
     shown = ("x", "y", "critical", "exact", "style", "text")
-    tips = [name for name in table.names if name in cells.columns]
+    tips = (across, down, "limit") if up else (down, across, "limit")
     room_for = ("below", "on", "on_narrow", "two", "two_narrow")
     return View(
         says,
         _subtitle(of, cells, lead, split),
-        _layers(table, lead, tips),
+        _layers((title, up), lead, tips),
         {"cells": cells.select(*shown, *room_for, *tips)},
         margins,
         rows.drop("reached"),
-        {**grid.grid_params(margins, labels[0], labels[1], room), "lowest": _lowest(cells)},
+        {**grid.grid_params(margins, *names_at, room), "lowest": _lowest(cells)},
         (*names, *([model] if model else []), *([shape] if shape else [])),
     )
 
@@ -140,11 +127,7 @@ def _rows(
     """Thresholds of the table's cells, with the size for the next share of the peak, `reached`."""
     model, shape, split = chosen
     lead, others = _lead(of.sweep), [dim for dim in of.dims if dim != _lead(of.sweep)]
-    rows = of.kept(of.results.thresholds(of.sweep.name)).filter(axis=lead)
-    if by == SPLITS:
-        rows = rows.filter((pl.col("sharding") == split) | (pl.col("shards") == 1))
-    else:
-        rows = rows.filter(of.on_fewest())
+    rows = of.thresholds().filter(of.over(split), axis=lead)
     layers = layers_run(of.sweep, model) if model else {}
     if model:
         rows = rows.filter(pl.col("shape").is_in(list(layers.values())))
@@ -172,21 +155,17 @@ def _rows(
     return frame.with_columns(layer=pl.col("shape").replace_strict(names, default=None))
 
 
-def _table(of: Selection, by: str, model: str | None) -> Table:
-    """What goes across and down."""
-    about = ("limit",)
-    whose = f"Layers of {chip_label(model)}" if model else "Layers"
+def _table(of: Selection, by: str, model: str | None) -> tuple[str, str, str, str | None]:
+    """What goes across and down, and the titles of both; None: names need no title."""
     if by == CHIPS:
-        return Table("layer", "chip", (whose, ""), ("chip", "layer", *about))
+        return "layer", "chip", f"Layers of {chip_label(model)}" if model else "Layers", None
     if by == DTYPES:
-        return Table("dtypes", "chip", ("Data types", ""), ("chip", "dtypes", *about))
+        return "dtypes", "chip", "Data types", None
     if by == SPLITS:
-        words = ("Chips that share the work", "")
-        return Table("shards", "layer", words, ("layer", "shards", *about))
+        return "shards", "layer", "Chips that share the work", None
     across, down = pair_of(of.sweep)
     meaning = {"D": "D (contracting dimension)", "F": "F (output dimension)"}
-    titles = (meaning.get(across, across), meaning.get(down, down))
-    return Table(across, down, titles, (across, down, *about))
+    return across, down, meaning.get(across, across), meaning.get(down, down)
 
 
 def _values(of: Selection, rows: pl.DataFrame, key: str) -> list[Any]:
@@ -206,13 +185,6 @@ def _values(of: Selection, rows: pl.DataFrame, key: str) -> list[Any]:
     return sizes if key == "shards" or key == pair_of(of.sweep)[0] else sizes[::-1]
 
 
-def _name(key: str, value: Any) -> str:  # noqa: ANN401, names or sizes
-    """A row or a column as the axis names it."""
-    if key == "chip":
-        return chip_label(value)
-    return grid.size_name(value) if isinstance(value, int) else str(value)
-
-
 def _lowest(cells: pl.DataFrame) -> float:
     """The start of the colour scale: the smallest number, rounded down to two digits."""
     least = frames.lowest(cells, "critical")
@@ -228,16 +200,11 @@ def _coloured(cells: pl.DataFrame) -> pl.DataFrame:
     return cells.with_columns(style=pl.when(never).then(pl.lit("cell-never")).otherwise(shade))
 
 
-def _layers(table: Table, lead: str, tips: Sequence[str]) -> list[Layer]:
+def _layers(titles: tuple[str, str | None], lead: str, tips: Sequence[str]) -> list[Layer]:
     """Cells, never in grey, and their numbers."""
-    x, y = grid.grid_axes(table.titles[0], table.titles[1] or None)
+    x, y = grid.grid_axes(*titles)
     about = [
-        *(
-            kit.tip(
-                name, name, "" if name in ("chip", "dtypes", "layer", "sharding", "limit") else ",d"
-            )
-            for name in tips
-        ),
+        *grid.tips_of(tips),
         kit.tip("text", f"critical {lead}"),
         kit.tip("exact", "exactly", ",.2f"),
         kit.tip("below", "for less of the peak"),
@@ -267,7 +234,7 @@ def _layers(table: Table, lead: str, tips: Sequence[str]) -> list[Layer]:
             for style in ("cell-low", "cell-high", "cell-never")
             for each in grid.text_layers(x, y, style, f"datum.style == '{style}'")
         ),
-        *([kit.heading(f"Smallest compute-bound {lead}")] if not table.titles[1] else []),
+        *([] if titles[1] else [kit.heading(f"Smallest compute-bound {lead}")]),
     ]
 
 
@@ -283,16 +250,11 @@ def _subtitle(of: Selection, cells: pl.DataFrame, lead: str, split: str | None) 
     shares = frames.shares_below_peak(of.sweep)
     near = f" Small: for {100 * shares[0]:g} % of the peak." if shares else ""
     across = f", split {split}" if split else ""
-    expert = " Layers of experts: tokens per expert." if _of_experts(cells) else ""
+    expert = " Layers of experts: tokens per expert." * bool(frames.per_expert(cells["layer"]))
     return (
         f"Smallest compute-bound {lead}{what}{on}{across}{setting}, every byte counted."
         f"{limit}{near}{expert}"
     )
-
-
-def _of_experts(cells: pl.DataFrame) -> bool:
-    """Whether any row is of a layer that each expert has of its own."""
-    return bool(cells["layer"].cast(pl.String).str.contains("expert").any())
 
 
 def _sentences(
@@ -305,7 +267,7 @@ def _sentences(
     dtypes = cells["dtypes"].unique(maintain_order=True).to_list()
     subject = f"{chip_label(model)}: " if model else ""
     what = dtypes[0] if len(dtypes) == 1 else "all dtypes shown"
-    per = " per expert" if _of_experts(cells) else ""
+    per = frames.per_expert(cells["layer"])
     chosen = chips[0] if len(chips) == 1 else None
     if chosen is not None:
         on, never = chip_label(chosen), [row for row in rows if row["critical"] is None]

@@ -85,23 +85,19 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     if by != CHIP:
         ups = frames.apart(sorted(rows[by].unique().to_list()), MOST_ROWS)[::-1]
     cells = grid.gridded(rows, lead, by, columns, ups)
-    margins = OF_CHIPS if by == CHIP else MARGINS
-    percent = [_percent(value) for value in cells["utilization"]]
-    cells = grid.with_texts(cells, margins, percent)
+    margins, room = (OF_CHIPS, NAME_ROOM) if by == CHIP else (MARGINS, 3.4)
+    cells = grid.with_texts(cells, margins, [_percent(value) for value in cells["utilization"]])
     known = _thresholds(of, cells, by, lead) if lead in own.solved else None
     says = first_true(_sentences(of, cells, known, by, lead, calibrated=calibrated))
-    labels = [chip_label(up) if by == CHIP else grid.size_name(up) for up in ups]
-    room = NAME_ROOM if by == CHIP else 3.4
     shown = ("x", "y", "bound", "utilization", "text", "on", "on_narrow")
-    tips = (lead, by)
     return View(
         says,
         _subtitle(of, cells, by, lead, calibrated=calibrated),
-        _layers(by, lead, tips, calibrated=calibrated),
-        {"cells": cells.select(*shown, *tips)},
+        _layers(by, lead, calibrated=calibrated),
+        {"cells": cells.select(*shown, lead, by)},
         margins,
         rows,
-        grid.grid_params(margins, [grid.size_name(size) for size in columns], labels, room),
+        grid.grid_params(margins, grid.names_of(lead, columns), grid.names_of(by, ups), room),
         (*of.chips, *([shape] if shape else [])),
     )
 
@@ -119,10 +115,7 @@ def _rows(
     split, shape = chosen
     lead = lead_of(of.sweep)
     rows = frames.with_missing(of.rows(), *BAND, "estimate_bound", "t_lower_s", "network_bytes")
-    if by != SHARDS:
-        rows = rows.filter(of.on_fewest())
-    elif split:
-        rows = rows.filter((pl.col("sharding") == split) | (pl.col("shards") == 1))
+    rows = rows.filter(of.over(split))
     if shape:
         rows = rows.filter(pl.col("shape") == shape)
     keys = ("chip", "dtypes", "sharding", "network", "shards", "shape", *of.dims)
@@ -139,20 +132,19 @@ def _thresholds(of: Selection, cells: pl.DataFrame, by: str, lead: str) -> pl.Da
     """The thresholds of the table's rows."""
     keys = ["chip", "sharding", "shards", "shape", *(dim for dim in of.dims if dim != lead)]
     shown = cells.select(*keys, "y").unique(maintain_order=True)
-    rows = of.thresholds().filter(axis=lead).select(*keys, "critical", "limit").collect()
+    rows = of.thresholds().filter(axis=lead, share=1.0).select(*keys, "critical", "limit").collect()
     rows = rows.unique(keys, keep="first", maintain_order=True)
     found = shown.join(rows, on=keys, nulls_equal=True).sort("y")
     return found.unique("y", keep="first", maintain_order=True).with_columns(up=pl.col(by))
 
 
-def _layers(by: str, lead: str, tips: Sequence[str], *, calibrated: bool) -> list[Layer]:
+def _layers(by: str, lead: str, *, calibrated: bool) -> list[Layer]:
     """Cells in the colour of the bottleneck, and percentages if there is room."""
     titles = {SHARDS: "Chips that share the work", CHIP: None}
     across = "Batch size B (tokens)" if lead == "B" else lead
     x, y = grid.grid_axes(across, titles.get(by, by))
-    names = ("chip", "dtypes", "sharding")
     about = [
-        *(kit.tip(name, name, "" if name in names else ",d") for name in tips),
+        *grid.tips_of((lead, by)),
         kit.tip("bound"),
         kit.tip("utilization", "of the peak", ".1%"),
     ]
@@ -190,7 +182,7 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
 ) -> Iterator[Sentence]:
     """What may be said, the strongest first."""
     dtypes = of.dtypes[0]
-    per = " per expert" if cells["shape"].cast(pl.String).str.contains("expert").any() else ""
+    per = frames.per_expert(cells["shape"])
     if by != CHIP and known is not None and not calibrated:
         yield from _of_thresholds(of, known, by, lead, per)
     if by != CHIP:
