@@ -207,7 +207,7 @@ def test_both_layouts_are_placed_in_one_call():
     frame = in_layouts(
         Margins(), lambda plot: [Place(0.5, 0.0, "right") if plot[0] > 40 else None, None]
     )
-    assert {"wide", "narrow"} == set(LAYOUTS)
+    assert {"", "_narrow"} == set(LAYOUTS)
     assert frame.rows(named=True)[0] == {
         "dx": 0.5,
         "dy": 0.0,

@@ -155,7 +155,7 @@ def entry_of(
     timings = kind.source == "measurements"
     return {
         "id": chart.id,
-        "family": chart.family,
+        "family": chart.chart,
         "chart": chart.chart,
         "heading": kind.heading,
         "sweep": "" if timings else chart.sweep,

@@ -88,7 +88,7 @@ def grid_params(
         room: Width of the name of a row [em].
     """
     few = {}
-    for layout, size in LAYOUTS.items():
+    for layout, size in zip(("wide", "narrow"), LAYOUTS.values(), strict=True):
         wide, tall = plot_size(size, margins)
         widest = max((width_em(text) for text in columns), default=1.0)
         cell = wide / max(len(columns), 1)
@@ -127,8 +127,8 @@ def with_texts(
     lines = list(below) or [None] * len(texts)
     counts = [int(cells[axis].max() or 0) + 1 for axis in "xy"]  # type: ignore[arg-type]
     fits: dict[str, list[bool]] = {}
-    for tail, layout in (("", "wide"), ("_narrow", "narrow")):
-        plot = plot_size(LAYOUTS[layout], margins)
+    for tail, size in LAYOUTS.items():
+        plot = plot_size(size, margins)
         wide, tall = (side / count for side, count in zip(plot, counts, strict=True))
         fits[f"on{tail}"] = [
             tall > CELL_HEIGHT and width_em(text) * CELL_TEXT < wide - 0.25 for text in texts

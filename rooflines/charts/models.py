@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflines.charts.frames import dtypes_by_chip
 from rooflines.charts.kit.text import chip_label
+from rooflines.charts.views import Need
 from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
@@ -14,6 +16,13 @@ if TYPE_CHECKING:
     from rooflines.sweep.operations import Sweep
     from rooflines.sweep.steps import ModelSweep
 
+
+STEP_NEEDS = (
+    Need("contexts S in its grid, not `requests`", lambda s: not s.config.requests),
+    Need("no T in its grid: one new token a step", lambda s: s.new_tokens is None),
+    Need("a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))),
+)
+"""What charts of the steps of whole models need of a sweep."""
 
 FUSED = {"qkv": ("q", "k"), "gate-up": ("up",), "expert-gate-up": ("expert-up",)}
 """The layers that another one contains, of those of `models.layers`."""

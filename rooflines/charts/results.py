@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
-    from rooflines.measured.sets import MeasuredSet
     from rooflines.model.target import Target
     from rooflines.sweep.operations import OperationBlock, Sweep
     from rooflines.sweep.steps import ModelSweep
@@ -100,13 +99,7 @@ class Results:
         return replace(self, rows=one(self.rows), thresholds=one(self.thresholds))
 
     def kernels(self, sweep: str, model: str, chip: str) -> pl.DataFrame:
-        """The kernels of a model's steps on a chip, computed.
-
-        Args:
-            sweep: The sweep of whole models.
-            model: One of its models.
-            chip: One of its chips.
-        """
+        """The kernels of the steps of a model of a sweep on a chip, computed."""
         return _kernels(self, sweep, model, chip)
 
     def source(self, kind: str, name: str) -> Sweep | ModelSweep | MeasuredRows:
@@ -274,6 +267,11 @@ def recipes_on_disk(results: str | Path) -> dict[str, JSON]:
 
 def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above charts
     """The results of a config, computed on demand, without the workflow."""
+
+    def joined(name: str) -> MeasuredRows:
+        one = config.measurement(name)
+        return MeasuredRows(name, measured_frame(one.joined()).lazy(), one.catalogues.chips)
+
     return Results(
         rows=lambda sweep: plain(
             StepTable(config.model_sweep(sweep)).stored_frame()
@@ -283,7 +281,7 @@ def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above
         thresholds=lambda sweep: plain(sweep_thresholds(config.sweep(sweep)).lazy()),
         sweep=config.sweep,
         model_sweep=config.model_sweep,
-        joined=lambda name: joined_of(config.measurement(name)),
+        joined=joined,
         place=config.file,
         names=(*config.sweeps, *config.model_sweeps),
     )
@@ -334,11 +332,6 @@ class MeasuredRows:
         texts = pl.col("chip", "dtypes").cast(pl.String)
         found = self.frame.with_columns(texts, named).filter(chip=chip, dtypes=dtypes)
         return found.filter(pl.col("software") == software).select(*CASE, *READ).collect()
-
-
-def joined_of(one: MeasuredSet) -> MeasuredRows:
-    """The timings of a set of a config."""
-    return MeasuredRows(one.name, measured_frame(one.joined()).lazy(), one.catalogues.chips)
 
 
 def measured_recipe_on_disk(results: str | Path, name: str) -> JSON:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.charts.frames import has_bandwidth
+from rooflines.charts.frames import chips_of, has_bandwidth
 from rooflines.model.resources import math_rate, memory_rate
 
 if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip, Price
     from rooflines.charts.results import Selection
+    from rooflines.sweep.operations import Sweep
 
 SECONDS_PER_HOUR = 3600
 
@@ -21,6 +22,11 @@ PRICE_KINDS = ("spot", "reserved", "committed", "on demand")
 """Words of what is sold; `listed` if it has none of them."""
 
 MONTH = re.compile(r"\d{4}(-\d{2})?")
+
+
+def preferred(sweep: Sweep) -> tuple[int, ...]:
+    """The sort key of sweeps for charts of the catalogue's rates: matrix units, most chips."""
+    return sweep.unit != "matrix", -len(chips_of(sweep)), not sweep.config.shapes
 
 
 def price_of(entry: Chip, seller: str | None = None) -> Price | None:

@@ -53,13 +53,16 @@ def plane_of(roofs: pl.DataFrame, dots: pl.DataFrame | None = None) -> Plane:
     return place.Plane((left, right), (bottom, top))
 
 
+def corners(bytes_per_s: float, peak: float, plane: Plane) -> list[Point]:
+    """The corners of the roof of a bandwidth and a peak in a plot [FLOP/byte, FLOP/s]."""
+    start = max(plane.x[0], plane.y[0] / bytes_per_s)
+    return [(start, start * bytes_per_s), (peak / bytes_per_s, peak), (plane.x[1], peak)]
+
+
 def paths_of(roofs: pl.DataFrame, plane: Plane) -> list[list[Point]]:
     """The corners of each roof [FLOP/byte, FLOP/s]."""
-    found: list[list[Point]] = []
-    for rate, peak in roofs.select("bytes_per_s", "flops_per_s").iter_rows():
-        start = max(plane.x[0], plane.y[0] / rate)
-        found.append([(start, start * rate), (peak / rate, peak), (plane.x[1], peak)])
-    return found
+    rates = roofs.select("bytes_per_s", "flops_per_s").iter_rows()
+    return [corners(rate, peak, plane) for rate, peak in rates]
 
 
 def data_of(roofs: pl.DataFrame, plane: Plane, margins: Margins) -> dict[str, pl.DataFrame]:

@@ -107,7 +107,7 @@ class Spec:
     """One chart of a config.
 
     Attributes:
-        chart, id: Which kind, and the name of its files.
+        chart, id: Which kind, which is the folder of its files too, and their name.
         sweep: The sweep, or the set of timings, that it shows.
         chips, dtypes: What it compares, or offers in menus.
         given: Options of further menus, where the config names some.
@@ -123,11 +123,6 @@ class Spec:
     given: tuple[tuple[str, tuple[Option, ...]], ...] = ()
     title: str | None = None
     auto: bool = False
-
-    @property
-    def family(self) -> str:
-        """The folder of its files."""
-        return self.chart
 
     def plain(self) -> dict[str, Any]:
         """The spec as plain data, for JSON."""

@@ -160,7 +160,7 @@ def _faces(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
     yield Output.of(WORKBOOK, job, {}, inputs=thresholds, recorded_inputs=True)
     families: dict[str, list[Spec]] = {}
     for chart in config.charts:
-        families.setdefault(chart.family, []).append(chart)
+        families.setdefault(chart.chart, []).append(chart)
     inputs = {"tables": _charted(config, parts), **thresholds}
     for family, charts in families.items():
         spec = {

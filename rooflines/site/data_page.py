@@ -237,11 +237,8 @@ def downloads_of(thresholds: Path, models: Sequence[Path]) -> list[Download]:
     """The downloads of thresholds, and of those of whole models if there are any."""
     named = [("All thresholds", "data/thresholds", thresholds)]
     named += [("Thresholds of whole models", "data/model-thresholds", path) for path in models]
-    return [Download(*each, _rows(each[2]) <= MOST_CSV_ROWS) for each in named]
-
-
-def _rows(path: Path) -> int:
-    return int(scan_parquet(path).select(pl.len()).collect().item())
+    rows = [scan_parquet(path).select(pl.len()).collect().item() for *_, path in named]
+    return [Download(*one, count <= MOST_CSV_ROWS) for one, count in zip(named, rows, strict=True)]
 
 
 def download_files(download: Download) -> Iterator[tuple[str, bytes]]:

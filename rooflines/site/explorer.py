@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.text import FORMULA
-from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.measured import SHORTEST_LONG, measured_quantiles
 from rooflines.fits.entries import joined_calibrations, shipped_calibrations
 from rooflines.models.layers import layers_of
@@ -207,7 +207,7 @@ def _steps_of(sweep: ModelSweep) -> JSON:
     """The steps of a sweep, in the form of the page."""
     of = step_data(sweep)
     return {
-        **{key: of[key] for key in ("phases", "splits", "machines")},
+        **{key: of[key] for key in ("phases", "splits", "machines", "skipped")},
         "formats": {
             name: each if isinstance(each, str) else ",".join(f"{a}={b}" for a, b in each.items())
             for name, each in FORMATS.items()
@@ -217,10 +217,6 @@ def _steps_of(sweep: ModelSweep) -> JSON:
             for name, each in FORMATS.items()
         },
         "calibration": list(MATCHED),
-        "skipped": [
-            [one.get(key) for key in ("chip", "model", "split", "dtypes", "reason")]
-            for one in of["skipped"]
-        ],
         "models": [_model(each) for each in of["models"]],
     }
 
@@ -248,8 +244,3 @@ def _rounded(value: Any) -> Any:  # noqa: ANN401, any JSON
     if isinstance(value, str) and "/" in value:
         return float(f"{float(Fraction(value)):.{DIGITS}g}")
     return value
-
-
-def offered_chips(used: Mapping[str, Chip]) -> dict[str, Chip]:
-    """The chips of the page: those of the catalogue, and those of a run."""
-    return {**chip_entries(), **used}

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 SAMPLES = 3
 """Values that determine a polynomial of degree 2 [1]."""
 
+SKIPPED = ("chip", "model", "split", "dtypes", "reason")
+"""What the page has of a skipped row."""
+
 Machines = dict[tuple[str, str, str | None], dict[str, Any]]
 """Machines by chip, memory level and network."""
 
@@ -51,12 +54,15 @@ def step_data(sweep: ModelSweep) -> JSON:
     """The steps of a sweep of whole models.
 
     Returns:
-        `phases` and `splits`, the `machines` that steps run on, the rows that are `skipped`, and of
-        each of its `models` the `trained` context, whether it has `experts`, and its steps.
+        `phases` and `splits`, the `machines` that steps run on, the rows that are `skipped`, and
+        of each of its `models` the `trained` context, whether it has `experts`, and its steps.
     """
     machines: Machines = {}
     models = []
-    for name, cases in _by_model(sweep).items():
+    by_model: dict[str, list[Case]] = {}
+    for block in sweep.blocks:
+        by_model.setdefault(block.cases[0].name, []).extend(block.cases)
+    for name, cases in by_model.items():
         shape = sweep.models[name].shape
         about = {"name": name, "trained": shape.context, "experts": shape.moe is not None}
         models.append({**about, **_model(sweep, cases, machines)})
@@ -65,19 +71,8 @@ def step_data(sweep: ModelSweep) -> JSON:
         "phases": list(sweep.config.phase),
         "splits": [{"name": s.name, "chips": s.chips, "dp": s.dp} for s in sweep.config.splits],
         "machines": list(machines.values()),
-        "skipped": [
-            {name: value for name, value in vars(skipped).items() if value is not None}
-            for skipped in sweep.skipped
-        ],
+        "skipped": [[getattr(one, name) for name in SKIPPED] for one in sweep.skipped],
     }
-
-
-def _by_model(sweep: ModelSweep) -> dict[str, list[Case]]:
-    """The cases of every model."""
-    found: dict[str, list[Case]] = {}
-    for block in sweep.blocks:
-        found.setdefault(block.cases[0].name, []).extend(block.cases)
-    return found
 
 
 def _model(sweep: ModelSweep, cases: Sequence[Case], machines: Machines) -> JSON:

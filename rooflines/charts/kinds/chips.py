@@ -240,41 +240,27 @@ def _sentences(
     """What may be said, the strongest first."""
     rows = compared.to_dicts()
     chips = tuple(every)
+    about: dict[str, Any] = {"rows": rows, "every": chips}
     whole = f"all {len(chips)} chips" if len(chips) > 1 else "the chip"
     values = compared[how.column].to_list()
     if how.column == "ridge" and rows:
         low, high = significant(min(values)), significant(max(values))
         span = f"{low} to {high}" if low != high else low
         unit = rows[0]["unit"]
-        yield Sentence(
-            text=f"{dtypes} ridges of {whole}, {unit} unit: {span} FLOP per byte",
-            rows=rows,
-            every=chips,
-            ridge=True,
-        )
+        text = f"{dtypes} ridges of {whole}, {unit} unit: {span} FLOP per byte"
+        yield Sentence(text=text, ridge=True, **about)
     elif len(values) > 1:
         money = seller is not None
         at = f" at {str(seller).split(',')[0]}" if money else ""
         best = chip_label(rows[0]["chip"])
         most = f"most {dtypes} peak {how.what}"
         bound = "" if money else ", a bound"
-        yield Sentence(
-            text=f"{best} has {most} of {whole}{at}{bound}",
-            rows=rows,
-            every=chips,
-            ranks=Ranking(values[0], values[1], money=money),
-        )
+        ranks = Ranking(values[0], values[1], money=money)
+        yield Sentence(text=f"{best} has {most} of {whole}{at}{bound}", ranks=ranks, **about)
         near = sum(value * WITHIN >= values[0] for value in values)
-        yield Sentence(
-            text=f"{near} of {whole}{at} are within {WITHIN:g} × of the {most}",
-            rows=rows,
-            every=chips,
-        )
+        text = f"{near} of {whole}{at} are within {WITHIN:g} × of the {most}"
+        yield Sentence(text=text, **about)
     yield Sentence(text=f"{how.axis} of {dtypes}, {compared.height} chips")
-
-
-def _preferred(sweep: Sweep) -> tuple[int, ...]:
-    return sweep.unit != "matrix", -len(frames.chips_of(sweep)), not sweep.config.shapes
 
 
 KIND = Kind(
@@ -288,7 +274,7 @@ KIND = Kind(
     menus=menus,
     view=view,
     needs=(Need("two chips with a known bandwidth of the main memory", lambda s: bool(_able(s))),),
-    preferred=_preferred,
+    preferred=ridges.preferred,
     compares=True,
     most_chips=1000,
 )

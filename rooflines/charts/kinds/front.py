@@ -13,7 +13,7 @@ from rooflines.charts.kit import place
 from rooflines.charts.kit.place import Plane
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.models import named_model, published_in
+from rooflines.charts.models import STEP_NEEDS, named_model, published_in
 from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import LEAST_FACTOR, Ranking, Sentence, first_true
@@ -254,34 +254,24 @@ def _sentences(  # noqa: PLR0913, PLR0917, what is said depends on all
     if basis != NOMINAL:
         every = [chip for chip in every if chip in chips]  # those that have a calibration
     other, named = published_in(sweep, model, dtypes), named_model(sweep, model, dtypes)
-    rows = [{"chip": chip} for chip in chips]
+    about: dict[str, Any] = {"rows": [{"chip": chip} for chip in chips], "every": every}
     at = f"at {TARGET} tokens/s a user"
     if not found["fits"].any():
-        yield Sentence(
-            text=f"{named} fits the memory of none", rows=rows, every=every, published=other
-        )
+        yield Sentence(text=f"{named} fits the memory of none", published=other, **about)
     elif not at_target:
-        yield Sentence(
-            text=f"{named}: none reaches {TARGET} tokens/s a user",
-            rows=rows,
-            every=every,
-            published=other,
-        )
+        text = f"{named}: none reaches {TARGET} tokens/s a user"
+        yield Sentence(text=text, published=other, **about)
     elif len(at_target) > 1 and basis == NOMINAL:
         best, first = next(iter(at_target.items()))
         second = list(at_target.values())[1]
         factor = significant(first / second)
-        yield Sentence(
-            text=f"By its bound {chip_label(best)} gives {factor} × the next {at}",
-            rows=rows,
-            every=every,
-            ranks=Ranking(first, second),
-        )
+        text = f"By its bound {chip_label(best)} gives {factor} × the next {at}"
+        yield Sentence(text=text, ranks=Ranking(first, second), **about)
         near = [chip for chip, rate in at_target.items() if rate * LEAST_FACTOR > first]
         words = " and ".join(chip_label(chip) for chip in near[:2])
         text = f"{len(near)} chips" if len(near) > 2 else words  # noqa: PLR2004
         factor = f"{LEAST_FACTOR:g} ×"
-        yield Sentence(text=f"{text} lead {at}, bounds within {factor}", rows=rows, every=every)
+        yield Sentence(text=f"{text} lead {at}, bounds within {factor}", **about)
     if at_target:
         low, high = significant(min(at_target.values())), significant(max(at_target.values()))
         few = len(at_target) < len(chips)
@@ -289,11 +279,7 @@ def _sentences(  # noqa: PLR0913, PLR0917, what is said depends on all
         text = f"{whole} reach {TARGET} tokens/s a user, with {low} to {high} per chip"
         if len(chips) == 1:
             text = f"{chip_label(chips[0])} reaches {TARGET} tokens/s a user, with {low} per chip"
-        yield Sentence(
-            text=text,
-            rows=rows,
-            every=every,
-        )
+        yield Sentence(text=text, **about)
     yield Sentence(text=f"{named} on {counted(len(chips), 'chip')}", published=other)
 
 
@@ -310,9 +296,7 @@ KIND = Kind(
     view=view,
     needs=(
         Need("decode among its `phase`", lambda s: DECODE in s.config.phase),
-        Need("no T in its grid: one new token a step", lambda s: s.new_tokens is None),
-        Need("contexts S in its grid, not `requests`", lambda s: not s.config.requests),
-        Need("a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))),
+        *STEP_NEEDS,
         Need("several batches", lambda s: len(s.batches) > 1, auto=True),
     ),
     reads=(TIME, RATE, "fits", "max_B"),

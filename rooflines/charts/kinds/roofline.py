@@ -252,9 +252,8 @@ class Roof:
         self.plane = Plane((self.low, self.high), (self.bottom, top))
 
     def path(self, bytes_per_s: float, peak: float) -> list[Point]:
-        """The corners of the roof of a bandwidth and a peak [FLOP/byte, FLOP/s]."""
-        start = max(self.low, self.bottom / bytes_per_s)
-        return [(start, start * bytes_per_s), (peak / bytes_per_s, peak), (self.high, peak)]
+        """As `roofs.corners`."""
+        return roofs.corners(bytes_per_s, peak, self.plane)
 
     def data(self, margins: Margins) -> dict[str, pl.DataFrame]:
         """The rows of every layer."""
@@ -408,10 +407,6 @@ def _point_layers(at: Layer, *, calibrated: bool) -> list[Layer]:
     ]
 
 
-def _preferred(sweep: Sweep) -> tuple[int, ...]:
-    return sweep.unit != "matrix", -len(frames.chips_of(sweep)), not sweep.config.shapes
-
-
 KIND = Kind(
     name="roofline",
     heading="Roofline",
@@ -434,6 +429,6 @@ KIND = Kind(
         ),
     ),
     reads=("memory_intensity", "attained_flops_per_s"),
-    preferred=_preferred,
+    preferred=ridges.preferred,
     compares=True,
 )

@@ -11,11 +11,12 @@ from rooflines.basics.text import seconds
 from rooflines.charts import frames, grid
 from rooflines.charts.frames import BAND, BASES, NOMINAL, TIMES, dtypes_by_chip
 from rooflines.charts.kit import layers as kit
+from rooflines.charts.kit.place import LAYOUTS
 from rooflines.charts.kit.text import chip_label, on_chips, width_em
-from rooflines.charts.kit.themes import SIZES, Margins, plot_size
-from rooflines.charts.models import named_model, published_in
+from rooflines.charts.kit.themes import Margins, plot_size
+from rooflines.charts.models import STEP_NEEDS, named_model, published_in
 from rooflines.charts.options import Menu
-from rooflines.charts.views import Kind, Need, View
+from rooflines.charts.views import Kind, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.resources import MEMORY, NETWORK, RESOURCES
 
@@ -228,7 +229,7 @@ def _stacks(
         text=pl.format("{} {} %", "family", (pl.col("share") * 100).round(0).cast(pl.Int64)),
     )
     widths = pl.Series([width_em(f"{name} 88 %", bold=True) for name in drawn["family"]])
-    room = {tail: plot_size(SIZES[of], MARGINS)[0] - 0.8 for tail, of in LAYOUTS.items()}
+    room = {tail: plot_size(size, MARGINS)[0] - 0.8 for tail, size in LAYOUTS.items()}
     drawn = drawn.with_columns(
         low=pl.col("row") - 0.36,
         high=pl.col("row") + 0.36,
@@ -268,10 +269,6 @@ def _stacks(
     names = [f"B = {grid.size_name(size)}" for size in sizes]
     params = kit.bar_params(names, NAME_ROOM, 1.0, [0, 0.25, 0.5, 0.75, 1])
     return {"parts": drawn.drop("place"), "totals": totals}, params, marks
-
-
-LAYOUTS = {"": "slide", "_narrow": "paper"}
-"""The sizes that texts have room in, by the ending of the column that says so."""
 
 
 def _subtitle(rows: pl.DataFrame, of: Mapping[str, Option], by: str, basis: str) -> str:
@@ -332,10 +329,6 @@ KIND = Kind(
     source="model_sweeps",
     menus=menus,
     view=view,
-    needs=(
-        Need("contexts S in its grid, not `requests`", lambda s: not s.config.requests),
-        Need("no T in its grid: one new token a step", lambda s: s.new_tokens is None),
-        Need("a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))),
-    ),
+    needs=STEP_NEEDS,
     reads=("fits",),
 )

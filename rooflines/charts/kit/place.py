@@ -18,8 +18,9 @@ from rooflines.charts.kit.themes import SIZES, Margins, plot_size
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-LAYOUTS = {"wide": SIZES["slide"], "narrow": SIZES["paper"]}
-"""The layouts that labels are placed in; a slide and a page share one."""
+LAYOUTS = {"": SIZES["slide"], "_narrow": SIZES["paper"]}
+"""The layouts that labels are placed in, by the ending of their columns; a slide and a page share
+one."""
 
 LINE, PADDING = 1.3, 0.2
 """Height of a line of text, and room kept free before and after a label [em]."""
@@ -339,12 +340,11 @@ def in_layouts(margins: Margins, places: Callable[[Point], Sequence[Place | None
     """
     schema = {"dx": pl.Float64, "dy": pl.Float64, "align": pl.String, "on": pl.Boolean}
     parts = []
-    for layout, size in LAYOUTS.items():
+    for tail, size in LAYOUTS.items():
         found = [
             (round(p.dx, 2), round(p.dy, 2), p.align, True) if p else (0.0, 0.0, "left", False)
             for p in places(plot_size(size, margins))
         ]
-        tail = "" if layout == "wide" else "_narrow"
         names = {f"{name}{tail}": kind for name, kind in schema.items()}
         parts.append(pl.DataFrame(found, schema=names, orient="row"))
     return pl.concat(parts, how="horizontal")
@@ -358,22 +358,21 @@ def at_ends(margins: Margins, plane: Plane, heights: Sequence[float]) -> pl.Data
     )
 
 
-def end_places(ends: Sequence[float], down: float, gap: float = END_GAP) -> list[Place | None]:
+def end_places(ends: Sequence[float], down: float) -> list[Place | None]:
     """Places right of the plot for labels at the ends of lines.
 
     Args:
         ends: Heights of the ends, from above [em].
         down: Height of the plot [em].
-        gap: From one label to the next below it [em].
 
     Returns:
         A place for each; if there is not room for all, for as many as fit, evenly chosen.
     """
-    most = int(down / gap) + 1
+    most = int(down / END_GAP) + 1
     kept = list(range(len(ends)))
     if len(ends) > most:
         kept = sorted({round(i * (len(ends) - 1) / (most - 1)) for i in range(most)})
-    heights = dict(zip(kept, dodge([ends[i] for i in kept], gap, 0.0, down), strict=True))
+    heights = dict(zip(kept, dodge([ends[i] for i in kept], END_GAP, 0.0, down), strict=True))
     return [
         Place(END_DISTANCE, heights[i] - end, "left") if i in heights else None
         for i, end in enumerate(ends)
