@@ -80,6 +80,37 @@ def _at_once(path: str, flags: int) -> int:
         raise OSError(errno.EINVAL, str(error), path) from None
 
 
+def bounded_text(path: Path, largest: int, fix: str) -> str:
+    """The text of a file in UTF-8, or of a pipe or a device, which may be endless.
+
+    Blocks on a pipe that nobody writes to, as `cat` does.
+
+    Args:
+        path: The file.
+        largest: Its size at most [byte].
+        fix: What to do about a larger one.
+
+    Raises:
+        RooflinesError: It is missing, too large, cannot be read, or is no text.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(largest + 1)
+    except FileNotFoundError:
+        raise RooflinesError("", "does not exist", "give the path of a file that does") from None
+    except IsADirectoryError:
+        raise RooflinesError("", "is a directory", "give the path of a file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RooflinesError("", f"cannot be read: {reason}", "make it readable") from None
+    if len(content) > largest:
+        raise RooflinesError("", f"has more than {largest:,} bytes", fix)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise RooflinesError("", "is not text in UTF-8", "save it in UTF-8") from None
+
+
 def bounded_content(path: str | Path) -> bytes:
     """The content of a regular file of at most `LARGEST_TABLE`, its lines at most `LONGEST_LINE`.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from rooflines.basics.errors import RooflinesError, placed, quote, shortened
+from rooflines.basics.files import bounded_text
 from rooflines.basics.numbers import DECIMAL
 
 if TYPE_CHECKING:
@@ -69,6 +70,12 @@ MEND = (
     "mapping alike; close brackets and quotes; write a space behind each colon"
 )
 
+
+def _wrong(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
+    """The error of a value at its place, as PyYAML has it."""
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
 Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -83,9 +90,7 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
             kind = SCALARS.get(node.tag.rpartition(":")[2])
             if kind is None:
                 raise
-            raise yaml.constructor.ConstructorError(
-                None, None, f"{quote(node.value)} is no {kind}", node.start_mark
-            ) from None
+            raise _wrong(node, f"{quote(node.value)} is no {kind}") from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002, PyYAML's signature
         """A mapping, each key once."""
@@ -95,13 +100,9 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
                 continue
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, list | dict):
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key is a list or a mapping", key_node.start_mark
-                )
+                raise _wrong(key_node, "a key is a list or a mapping")
             if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {quote(key)} is written twice", key_node.start_mark
-                )
+                raise _wrong(key_node, f"the key {quote(key)} is written twice")
             seen[key] = key_node
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return mapping
@@ -121,7 +122,7 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, any YAML value
         RooflinesError: The file is missing, too large, no YAML, or no plain data.
     """
     with placed(file=str(path)):
-        text = _text(Path(path))
+        text = bounded_text(Path(path), LARGEST_FILE, f"keep it to {LARGEST_FILE:,} bytes")
         try:
             return _plain_data(text)
         except yaml.MarkedYAMLError as error:
@@ -137,28 +138,6 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, any YAML value
         except (yaml.YAMLError, ValueError) as error:
             problem = " ".join(str(error).split())
             raise RooflinesError("", f"is not valid YAML: {problem}", "mend the file") from None
-
-
-def _text(path: Path) -> str:
-    """The text of a file, a pipe or a device, which may be endless.
-
-    Blocks on a pipe that nobody writes to, as `cat` does.
-    """
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-        if len(content) > LARGEST_FILE:
-            problem = f"has more than {LARGEST_FILE:,} bytes, more than a config can sensibly have"
-            raise RooflinesError("", problem, f"keep it to {LARGEST_FILE:,} bytes")
-        return content.decode("utf-8")
-    except FileNotFoundError:
-        raise RooflinesError("", "does not exist", "give the path of a file that does") from None
-    except IsADirectoryError:
-        raise RooflinesError("", "is a directory", "give the path of a file") from None
-    except UnicodeDecodeError:
-        raise RooflinesError("", "is not text in UTF-8", "save it in UTF-8") from None
-    except OSError as error:
-        raise RooflinesError("", f"cannot be read: {error.strerror}", "make it readable") from None
 
 
 def _place(mark: yaml.Mark) -> str:
@@ -199,13 +178,9 @@ def _check_shape(root: yaml.Node | None, loader: Loader) -> None:
 
     def size(node: yaml.Node, depth: int) -> int:
         if depth > DEEPEST:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"nested more than {DEEPEST} levels deep", node.start_mark
-            )
+            raise _wrong(node, f"nested more than {DEEPEST} levels deep")
         if not isinstance(node, PLAIN.get(node.tag, ())):
-            raise yaml.constructor.ConstructorError(
-                None, None, f"{quote(node.tag)} is no kind of plain data", node.start_mark
-            )
+            raise _wrong(node, f"{quote(node.tag)} is no kind of plain data")
         if id(node) in sizes:
             return sizes[id(node)]
         sizes[id(node)] = 1
@@ -219,9 +194,7 @@ def _check_shape(root: yaml.Node | None, loader: Loader) -> None:
         )
         sizes[id(node)] = 1 + sum(size(child, depth + 1) for child in children)
         if sizes[id(node)] > MOST_NODES:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"more than {MOST_NODES:,} values, aliases spelt out", node.start_mark
-            )
+            raise _wrong(node, f"more than {MOST_NODES:,} values, aliases spelt out")
         return sizes[id(node)]
 
     if root is not None:

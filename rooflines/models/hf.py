@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rooflines.basics.errors import RooflinesError, close_to, placed, printable, quote
+from rooflines.basics.files import bounded_text
 from rooflines.catalogue.forms import checked
 from rooflines.models.dtypes import ModelDtypes, dtypes_of
 from rooflines.models.family import MTP, families, form_of
@@ -88,21 +89,9 @@ def _beside(path: Path) -> Mapping[str, Any] | None:
 
 def _content(path: Path) -> Mapping[str, Any]:
     """The mapping in a JSON file."""
+    text = bounded_text(path, LARGEST_FILE, "give the config.json, not the weights")
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-    except FileNotFoundError:
-        raise RooflinesError("", "does not exist", "give the path of a file that does") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise RooflinesError("", f"cannot be read: {reason}", "make it readable") from None
-    if len(content) > LARGEST_FILE:
-        problem = f"has more than {LARGEST_FILE:,} bytes, more than a config.json can sensibly have"
-        raise RooflinesError("", problem, "give the config.json, not the weights")
-    try:
-        value = json.loads(content.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise RooflinesError("", "is not text in UTF-8", "give the config.json") from None
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         problem = f"is not valid JSON: {error.msg}, line {error.lineno}, column {error.colno}"
         fix = "download it again: it may be truncated"
