@@ -20,18 +20,25 @@ if TYPE_CHECKING:
 ONE_CHIP = 1
 
 
-def _axes(value: object) -> int | str:
-    """A number of chips, or those along each axis of a torus, such as `4x4`."""
-    if isinstance(value, str) and "x" in value:
-        try:
-            axes = parse_axes(value)
-        except ValueError:
-            axes = ()
-        if min(axes, default=0) < PAIR:
-            fix = "write a number such as 8, or the chips along each axis of a torus, such as 4x4"
-            raise RooflinesError("", f"is {quote(value)}, which is no product of axes", fix)
-        return axes_text(axes)
-    return whole(value)
+def chips_along_axes(value: object) -> int | str:
+    """A number of chips, or those along each axis of a torus, such as `4x4` [1].
+
+    Raises:
+        RooflinesError: It is neither, or they are too many.
+    """
+    if not isinstance(value, str) or not any(sign in value for sign in "xX*×"):
+        return whole(value)
+    try:
+        axes = parse_axes(value)
+    except ValueError:
+        axes = ()
+    if min(axes, default=0) < PAIR:
+        fix = "write a number such as 8, or the chips along each axis of a torus, such as 4x4"
+        raise RooflinesError("", f"is {quote(value)}, which is no product of axes", fix)
+    if math.prod(axes) > LARGEST_SIZE:
+        problem = f"is {quote(value)}, which is more than {LARGEST_SIZE:,} chips"
+        raise RooflinesError("", problem, "choose fewer chips")
+    return axes_text(axes)
 
 
 AXES_SCHEMA: Any = {
@@ -40,12 +47,13 @@ AXES_SCHEMA: Any = {
         {"type": "string", "pattern": "^[1-9][0-9]*(x[1-9][0-9]*)+$"},
     ]
 }
+AlongAxes = Annotated[int | str, BeforeValidator(chips_along_axes), WithJsonSchema(AXES_SCHEMA)]
 
 
 class Split(Entry):
     """A split over tp * dp chips."""
 
-    tp: Annotated[int | str, BeforeValidator(_axes), WithJsonSchema(AXES_SCHEMA)] = Field(
+    tp: AlongAxes = Field(
         1,
         description=(
             "tensor parallelism: chips that share every kernel, or chips along each axis of a "
@@ -53,7 +61,7 @@ class Split(Entry):
         ),
     )
     dp: Count = Field(1, description="data parallelism: replicas, which share the sequences [1]")
-    ep: Annotated[int | str, BeforeValidator(_axes), WithJsonSchema(AXES_SCHEMA)] = Field(
+    ep: AlongAxes = Field(
         1,
         description="expert parallelism: 1, experts are shared as the rest is; or tp * dp, also as "
         "a product of axes, each chip holds E / ep experts [1]",

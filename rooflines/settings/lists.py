@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,9 @@ from pydantic import BeforeValidator
 from pydantic_core.core_schema import no_info_before_validator_function
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
-from rooflines.basics.numbers import LARGEST_SIZE, whole
 from rooflines.catalogue.forms import checked_name
-from rooflines.model.network import BETWEEN, PAIR, axes_text, parse_axes
+from rooflines.model.network import BETWEEN
+from rooflines.models.split import AXES_SCHEMA, chips_along_axes
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -44,9 +43,7 @@ NETWORK_SCHEMA: Any = {
         {"type": "null"},
     ]
 }
-SHARDS_SCHEMA = one_or_many(
-    {"anyOf": [COUNT_SCHEMA, {"type": "string", "pattern": "^[1-9][0-9]*(x[1-9][0-9]*)+$"}]}
-)
+SHARDS_SCHEMA = one_or_many(AXES_SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -143,25 +140,8 @@ def numbers_of_chips(value: object) -> object:
     with Mistakes() as mistakes:
         for index, count in enumerate(value if isinstance(value, list) else [value]):
             with mistakes.at(f"[{index}]" if isinstance(value, list) else ""):
-                counts.append(_chips_along_axes(count))
+                counts.append(chips_along_axes(count))
     return listed(counts)
-
-
-def _chips_along_axes(value: object) -> int | str:
-    """A number of chips, or a product of those along each axis, such as `4x4`."""
-    if not isinstance(value, str) or not any(sign in value for sign in "xX*×"):
-        return whole(value)
-    try:
-        axes = parse_axes(value)
-    except ValueError:
-        axes = (1,)
-    if min(axes) < PAIR:
-        fix = "write the chips along each axis, at least two, such as 4x4"
-        raise RooflinesError("", f"is {quote(value)}, which is no product of axes", fix)
-    if math.prod(axes) > LARGEST_SIZE:
-        problem = f"is {quote(value)}, which is more than {LARGEST_SIZE:,} chips"
-        raise RooflinesError("", problem, "choose fewer chips")
-    return axes_text(axes)
 
 
 def networks(value: object) -> object:
