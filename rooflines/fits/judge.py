@@ -31,6 +31,9 @@ def _bins() -> dict[str, pl.Expr]:
 BINS: Mapping[str, pl.Expr] = _bins()
 """The bins of B by name."""
 
+BIN = pl.coalesce(pl.when(inside).then(pl.lit(name)) for name, inside in BINS.items())
+"""The name of the bin of a timing."""
+
 REGIONS: Mapping[str, pl.Expr] = {
     "all": pl.lit(value=True),
     "compute-bound": pl.col("bound") == "compute",

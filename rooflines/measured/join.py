@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed
-from rooflines.fits.judge import BINS
+from rooflines.fits.judge import BIN
 from rooflines.fits.timings import OPTIONAL
 from rooflines.fits.units import check_first_tokens, check_units
 from rooflines.measured.catalogues import check_known_values
@@ -121,14 +121,13 @@ def _matmuls(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame,
         frame, keys, lambda chip, compute: missing_bound_reason(chips[chip], compute)
     )
     rows = pl.concat(matmul_rows(kept, catalogues)).sort(INDEX)
-    region = pl.coalesce(pl.when(inside).then(pl.lit(name)) for name, inside in BINS.items())
     caches = {chip: chips[chip].last_level_cache for chip in rows["chip"].unique()}
     capacities = {chip: cache and cache.capacity_bytes for chip, cache in caches.items()}
     capacity = pl.col("chip").replace_strict(capacities, return_dtype=pl.Float64)
     operands = pl.col("footprint_bytes")
     from_memory = (operands - capacity) / operands * pl.col("t_lower_s")
     return rows.with_columns(
-        region=region, fits_cache=operands < capacity, **{LEAST: from_memory}
+        region=BIN, fits_cache=operands < capacity, **{LEAST: from_memory}
     ), skipped
 
 

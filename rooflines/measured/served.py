@@ -12,7 +12,7 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.fits.judge import BINS
+from rooflines.fits.judge import BIN
 from rooflines.fits.layouts import chips_of_run
 from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import check_known_values
@@ -119,8 +119,7 @@ def served_rows(frame: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFram
     index = "#run"
     parts = with_steps(frame).with_row_index(index).partition_by(SYSTEM, maintain_order=True)
     found = pl.concat(_with_bounds(part, entries) for part in parts)
-    region = pl.coalesce(pl.when(inside).then(pl.lit(name)) for name, inside in BINS.items())
-    rows = found.with_columns(shards="chips", seconds="tpot_s", region=region)
+    rows = found.with_columns(shards="chips", seconds="tpot_s", region=BIN)
     return rows.sort(index).drop(index)
 
 

@@ -18,7 +18,7 @@ from rooflines.results.records import unrecorded
 from rooflines.results.tables import metadata_of, write_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from rooflines.measured.blas import Blas
@@ -143,14 +143,10 @@ def _interleaved(
     for _ in range(ROUNDS):
         order.shuffle(shapes)
         for shape in shapes:
-            runs[shape] += _visit(blas, shape, counts[shape])
+            runs[shape] += (blas.seconds(shape) for _ in range(counts[shape]))
     return runs
 
 
 def _runs(seconds: float) -> int:
     """Runs of a visit of a shape that takes so long [1]."""
     return min(max(int(VISIT_S / seconds), 1), MOST_RUNS)
-
-
-def _visit(blas: Blas, shape: MatmulSizes, count: int) -> Iterator[float]:
-    return (blas.seconds(shape) for _ in range(count))

@@ -108,17 +108,18 @@ def parameters_of(shape: Shape) -> Parameters:
         biases += shape.state.layers * shape.state.vectors()
     dense = experts = shared = router = idle = 0
     if mlp is not None:
-        dense = shape.mlp_layers * sum(matrix.weights for matrix in mlp.matrices(width))
+        dense = shape.mlp_layers * mlp.weights(width)
         biases += shape.mlp_layers * mlp.biases(width)
     if moe is not None:
-        layers = shape.moe_layers
-        experts = layers * moe.E * moe.expert(width)
-        shared = layers * moe.shared_experts(width)
+        layers, expert = shape.moe_layers, moe.expert
+        routed, vectors = expert.weights(moe.width(width)), expert.biases(width)
+        experts = layers * moe.E * routed
+        shared = layers * moe.shared * expert.weights(width)
         latents = sum(matrix.weights for matrix in moe.latents(width))
         router = layers * (moe.router(width) + latents)
         norms += layers * (moe.latent or 0) * moe.latent_norm
-        biases += layers * moe.E * (int(moe.router_bias) + moe.expert_biases(width))
-        idle = layers * (moe.E - moe.k) * (moe.expert(width) + moe.expert_biases(width))
+        biases += layers * moe.E * (int(moe.router_bias) + vectors)
+        idle = layers * (moe.E - moe.k) * (routed + vectors)
     return Parameters(
         embedding=shape.table,
         attention=matrices,

@@ -375,7 +375,8 @@ def _experts(shape: Shape) -> Iterator[Group]:
     moe, width, layers = shape.moe, shape.D, shape.moe_layers
     if moe is None or not layers:
         return
-    expert, routed = Fraction(moe.expert(width)), Fraction(moe.k * moe.width(width))
+    own = moe.width(width)
+    expert, routed = Fraction(moe.expert.weights(own)), Fraction(moe.k * own)
     yield _linear(Matrix("router", moe.router(width), width, 0, "whole"), layers)
     into, out = moe.latents(width) or (None, None)
     if into is not None:
@@ -394,5 +395,5 @@ def _experts(shape: Shape) -> Iterator[Group]:
     if out is not None:
         yield _linear(out, layers)
     if moe.shared:
-        shared = Matrix("shared", moe.shared_experts(width), width, width, "fused")
+        shared = Matrix("shared", moe.shared * moe.expert.weights(width), width, width, "fused")
         yield _linear(shared, layers)

@@ -6,11 +6,15 @@ the table of `families`, and says which layer is what.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, placed, quote
 from rooflines.models.keys import Keys
 from rooflines.models.layer_rules import layer_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Form = dict[str, Any]
 
@@ -40,17 +44,22 @@ class Stack(NamedTuple):
     mlps: list[str]
 
 
-def _part(keys: Keys, name: str) -> Keys:
-    """The keys of an object within a config.
+@contextmanager
+def _part(keys: Keys, name: str) -> Iterator[Keys]:
+    """The keys of an object within a config, which errors raised inside are placed in.
 
     Raises:
-        RooflinesError: It is absent, or no object.
+        RooflinesError: It is absent or no object, or has keys that nobody read.
     """
     value = keys.get(name)
     if not isinstance(value, dict):
         fix = f"add {name}: the file may be incomplete"
         raise RooflinesError(name, f"is {quote(value)}, which is no object", fix)
-    return Keys({"num_hidden_layers": keys.layers(), **value}, keys.family)
+    part = Keys({"num_hidden_layers": keys.layers(), **value}, keys.family)
+    part.ignore("num_hidden_layers")
+    with placed(name):
+        yield part
+        part.check()
 
 
 def _state_bits(keys: Keys, name: str) -> int:
@@ -82,8 +91,7 @@ def gated_delta(keys: Keys, form: Form, stack: Stack) -> None:
 
 def kimi_delta(keys: Keys, form: Form, stack: Stack) -> None:
     """Kimi Linear and Kimi K3: Kimi Delta Attention, and latent attention with gates in some."""
-    linear = _part(keys, "linear_attn_config")
-    with placed("linear_attn_config"):
+    with _part(keys, "linear_attn_config") as linear:
         kda, full = (linear.items(name) for name in ("kda_layers", "full_attn_layers"))
         if sorted(kda + full) != list(range(1, keys.layers() + 1)):
             problem = f"and full_attn_layers are not the layers 1 to {keys.layers()}, each once"
@@ -100,8 +108,7 @@ def kimi_delta(keys: Keys, form: Form, stack: Stack) -> None:
             "full_gate": linear.flag("use_full_rank_gate"),
             "bits": STATE_BITS.get(keys.get("torch_dtype", keys.get("dtype")), 16),
         }
-        linear.ignore("gate_lower_bound", "num_hidden_layers")
-        linear.check()
+        linear.ignore("gate_lower_bound")
     stack.mixers[:] = [
         "state" if index in kda else "full" for index in range(1, len(kda + full) + 1)
     ]
@@ -163,8 +170,7 @@ def chosen_blocks(keys: Keys, form: Form, stack: Stack) -> None:
     blocks, and one token.
     """
     del stack
-    sparse = _part(keys, "sparse_attention_config")
-    with placed("sparse_attention_config"):
+    with _part(keys, "sparse_attention_config") as sparse:
         used = sum(sparse.kinds("sparse_attention_freq", (0, 1)))
         blocks, size = sparse.size("sparse_topk_blocks"), sparse.size("sparse_block_size")
         found = {
@@ -175,9 +181,8 @@ def chosen_blocks(keys: Keys, form: Form, stack: Stack) -> None:
             "weighted": False,
         }
         sparse.ignore("sparse_disable_index_value", "sparse_init_block", "sparse_local_block")
-        sparse.ignore("sparse_score_type", "num_hidden_layers")
+        sparse.ignore("sparse_score_type")
         on = sparse.flag("use_sparse_attention", default=True)
-        sparse.check()
     form["sparse"] = found if on and used else None
 
 
@@ -241,13 +246,11 @@ def gate_of_each_head(keys: Keys, form: Form, stack: Stack) -> None:
     if other is None or form["window"] is None:
         keys.assumed.append("attention_other_setting is absent: all layers have the same heads")
         return
-    inner = _part(keys, "attention_other_setting")
-    with placed("attention_other_setting"):
+    with _part(keys, "attention_other_setting") as inner:
         own = {
             "N": inner.size("num_attention_heads", base["N"]),
             "K": inner.size("num_attention_groups", base["K"]),
             "H": inner.size("head_dim", base["H"]),
         }
-        inner.ignore("attention_type", "num_hidden_layers", "true_head_dim")
-        inner.check()
+        inner.ignore("attention_type", "true_head_dim")
     form["window"]["attention"] = {**base, **own}

@@ -30,9 +30,6 @@ TensorClass = Literal["weights", "experts", "head"]
 LARGEST = 2**40
 """No size of a model is as large [1]."""
 
-MATRICES = 3
-"""Of a gated MLP: gate, up and down [1]."""
-
 Layout = Literal["column", "row", "heads", "fused", "whole"]
 """How chips share a kernel in tensor parallelism: column has the input whole and splits the output;
 row splits the input and sums the outputs; heads splits both; fused is column, then row; whole has
@@ -362,6 +359,10 @@ class Mlp(Entry):
             Matrix("down", self.F * width, self.F, width, "row"),
         )
 
+    def weights(self, width: int) -> int:
+        """Elements of the matrices in one layer [1]."""
+        return sum(matrix.weights for matrix in self.matrices(width))
+
     def biases(self, width: int) -> int:
         """Elements of the biases in one layer [1]."""
         return (1 + self.gated) * self.F + width if self.bias else 0
@@ -396,13 +397,10 @@ class Moe(Entry):
         """Width of a token in the routed experts, for width D [1]."""
         return self.latent or width
 
-    def expert(self, width: int) -> int:
-        """Elements of the matrices of one routed expert, for width D [1]."""
-        return self._mlp(self.width(width), self.Fe)
-
-    def shared_experts(self, width: int) -> int:
-        """Elements of the matrices of the shared experts together, for width D [1]."""
-        return self.shared * self._mlp(width, self.Fe)
+    @property
+    def expert(self) -> Mlp:
+        """One expert, of width `width(D)` if it is routed, else of width D."""
+        return Mlp(F=self.Fe, bias=self.expert_bias, gated=self.gated)
 
     def latents(self, width: int) -> tuple[Matrix, ...]:
         """The projections into the width of the experts and out of it; none without one."""
@@ -414,16 +412,9 @@ class Moe(Entry):
             Matrix("latent-out", size, self.latent, width, "row"),
         )
 
-    def _mlp(self, width: int, hidden: int) -> int:
-        return (MATRICES - (not self.gated)) * width * hidden
-
     def router(self, width: int) -> int:
         """Elements of the router, and of the gate of the shared experts [1]."""
         return width * (self.E + int(self.shared_gate))
-
-    def expert_biases(self, width: int) -> int:
-        """Elements of the biases of one expert [1]."""
-        return (1 + self.gated) * self.Fe + width if self.expert_bias else 0
 
 
 class Shape(Entry):
