@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines.basics.errors import RooflinesError, close_to
-from rooflines.basics.text import counted, seconds, significant
+from rooflines.basics.text import counted
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.cli.output import (
     as_table,
+    cells,
     check_new,
     config_option,
     format_of,
@@ -52,6 +53,8 @@ MOST_REASONS = 10
 """Groups of timings without a row or an estimate that are shown, the largest ones [1]."""
 
 NAMES = ("chip", "software", "what", "measured", "bound", "over bound", "estimate", "over estimate")
+COLUMNS = ("seconds", "t_lower_s", "ratio_lower", "t_estimate_s", "ratio_estimate")
+"""What is shown of a timing; the columns of its numbers."""
 
 
 def timings_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -154,24 +157,18 @@ def counts(one: MeasuredSet, found: JoinedTimings) -> list[str]:
 def _text(one: MeasuredSet, found: JoinedTimings) -> str:
     """The counts, then the first timings."""
     frame = found.frame.head(MOST_ROWS)
-    rows = [_row(row) for row in frame.iter_rows(named=True)]
+    rows = [
+        [*cells(row, ("chip", "software")), _what(row), *cells(row, COLUMNS)]
+        for row in frame.iter_rows(named=True)
+    ]
     more = found.frame.height - frame.height
     lines = [*counts(one, found), "", as_table(NAMES, rows, width())]
     return "\n".join([*lines, *([f"... {more:,} more: --csv or -o FILE"] if more else [])])
 
 
-def _row(row: dict[str, float | None]) -> tuple[str, ...]:
-    """The cells of a timing."""
+def _what(row: dict[str, float | None]) -> str:
+    """What a timing is of, and its sizes."""
     what = [str(row[name]) for name in ("model", "collective", "dtypes") if row.get(name)]
     sizes = [f"{name}={row[name]:,}" for name in ("B", "S", "D", "F") if row.get(name)]
     sizes += [f"{name}={row[name]:,}" for name in ("shards", "bytes") if row.get(name)]
-    times = (row[name] for name in ("seconds", "t_lower_s", "t_estimate_s"))
-    measured, bound, estimate = ("-" if time is None else seconds(time) for time in times)
-    ratios = (row[name] for name in ("ratio_lower", "ratio_estimate"))
-    over, over_estimate = ("-" if ratio is None else significant(ratio) for ratio in ratios)
-    return (
-        str(row["chip"]),
-        str(row["software"] or "-"),
-        " ".join([*what, *sizes]),
-        *(measured, bound, over, estimate, over_estimate),
-    )
+    return " ".join([*what, *sizes])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import polars as pl
 
 from rooflines.basics.text import significant
 from rooflines.cli.join import counts, joined_table, timings_options
-from rooflines.cli.output import as_csv, as_json, as_table, frame_options, width
+from rooflines.cli.output import as_csv, as_json, as_table, cells, frame_options, width
 from rooflines.measured.judgement import judged_set
 
 if TYPE_CHECKING:
@@ -67,22 +67,15 @@ def command(  # noqa: PLR0913, the options
 def _text(judgement: Judgement) -> list[str]:
     """The errors by chip and software, those of all timings, and the order of pairs."""
     every = judgement.errors.filter(pl.col("region") == "all", pl.col("shards").is_null())
+    columns = ("split", "n", "bare_median", "estimate_median", "estimate_p90", "band_coverage")
     rows = [
-        (_what(row), str(row["split"]), *_errors(row))
-        for row in (*every.to_dicts(), {**judgement.whole, "split": "-"})
+        [_what(row), *cells(row, columns)]
+        for row in (*every.to_dicts(), {**judgement.whole, "split": None})
     ]
     names = ("of", "split", "timings", "bound: median", "estimate: median", "p90", "in band")
     lines = [as_table(names, rows, width()), "", *_ratios(judgement.whole)]
-    pairs = [
-        (
-            str(row["of"]),
-            f"{row['pairs']:,}",
-            f"{row['apart']:,}",
-            *(_share(row[f"{name}_right"]) for name in ("bound", "estimate")),
-            *(f"{row[f'{name}_tau']:.2f}" for name in ("bound", "estimate")),
-        )
-        for row in judgement.pairs.to_dicts()
-    ]
+    order = ("of", "pairs", "apart", "bound_right", "estimate_right", "bound_tau", "estimate_tau")
+    pairs = [cells(row, order) for row in judgement.pairs.to_dicts()]
     if pairs:
         head = ("pairs of", "all", "25 % apart", "right by bound", "by estimate")
         lines += ["", as_table((*head, "tau of bound", "of estimate"), pairs, width())]
@@ -107,28 +100,16 @@ def _what(row: dict[str, object]) -> str:
     return " ".join(str(row[name]) for name in keys if row.get(name)) or "all"
 
 
-def _errors(row: dict[str, Any]) -> tuple[str, ...]:
-    """The cells of the errors of a row."""
-    names = ("bare_median", "estimate_median", "estimate_p90", "band_coverage")
-    return (f"{row['n']:,}", *(_share(row[name]) for name in names))
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
-
-
 def _wrong(pairs: pl.DataFrame) -> list[str]:
     """The pairs that are ordered wrongly, farthest apart first."""
+    names = ("pairs of", "one", "other", "measured", "bound", "estimate", "the same")
     keys = [name for name in pairs.columns[3:] if name not in ("measured", "bound", "estimate")]
     rows = [
-        (
-            str(row["of"]),
-            *(str(row[name]) for name in ("one", "other")),
-            *(significant(row[name]) for name in ("measured", "bound", "estimate")),
+        [
+            *cells(row, ("of", *names[1:-1])),
             " ".join(f"{name}={row[name]}" for name in keys if row[name] is not None),
-        )
+        ]
         for row in pairs.head(MOST_WRONG).to_dicts()
     ]
     more = [f"... {len(pairs) - MOST_WRONG:,} more: --csv"] if len(pairs) > MOST_WRONG else []
-    names = ("pairs of", "one", "other", "measured", "bound", "estimate", "the same")
     return [as_table(names, rows, width()), *more] if rows else ["no pair is ordered wrongly"]

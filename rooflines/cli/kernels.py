@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
+import polars as pl
 
 from rooflines import api
 from rooflines.basics.errors import RooflinesError, one_of, placed, printable
-from rooflines.basics.text import counted, seconds, si, significant
+from rooflines.basics.text import counted, seconds
 from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import limited, picture
 from rooflines.charts.kit.themes import SIZES
 from rooflines.cli.output import (
     as_table,
+    cells,
     check_new,
     config_option,
     format_of,
@@ -30,9 +30,6 @@ from rooflines.results.tables import write_parquet
 from rooflines.run.jobs import about
 from rooflines.settings.charts import FORMATS
 
-if TYPE_CHECKING:
-    import polars as pl
-
 EXAMPLES = """
 \b
 Examples:
@@ -45,6 +42,11 @@ Examples:
 TABLE = "parquet"
 
 NAMES = ("kernel", "launches", "time", "FLOP", "bytes", "FLOP/B", "FLOP/s", "peak of", "bound")
+COLUMNS = (
+    *("launches", "seconds", "flops", "memory_bytes", "memory_intensity"),
+    *("flops_per_s", "peak_of", "bound", "roof_share"),
+)
+"""What is shown of a kernel; columns beside its name."""
 
 
 @click.command("kernels", epilog=EXAMPLES)
@@ -109,21 +111,8 @@ def _form(out: str | None, size: str | None, *, dark: bool) -> str:
 
 def _text(frame: pl.DataFrame, chip: str) -> str:
     """A line for each kernel, then the share of all of them."""
-    rows = [
-        (
-            printable(row["kernel"]),
-            f"{row['launches']:,}",
-            seconds(row["seconds"]),
-            si(row["flops"], ""),
-            si(row["memory_bytes"], "B"),
-            "-" if row["memory_intensity"] is None else significant(row["memory_intensity"]),
-            si(row["flops_per_s"], ""),
-            "-" if row["compute"] is None else f"{row['compute']}, {row['unit']}",
-            row["bound"],
-            f"{row['roof_share']:.1%}",
-        )
-        for row in frame.to_dicts()
-    ]
+    shown = frame.with_columns(peak_of=pl.format("{}, {}", "compute", "unit"))
+    rows = [[printable(row["kernel"]), *cells(row, COLUMNS)] for row in shown.to_dicts()]
     table = as_table((*NAMES, "share of roof"), rows, width())
     total, least = float(frame["seconds"].sum()), float(frame["t_lower_s"].sum())
     kernels = counted(frame.height, "kernel")

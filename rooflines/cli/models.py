@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines import api
 from rooflines.basics.text import count, si
-from rooflines.cli.output import as_table, frame_options, print_frame, width
+from rooflines.cli.output import as_table, cells, frame_options, print_frame, width
 from rooflines.models.library import CONVENTIONS, model_entries
 from rooflines.models.resolve import model_named
 from rooflines.models.sheet import (
@@ -65,23 +65,11 @@ def command(model: str | None, *, csv: bool, json_: bool) -> None:
 
 def _list(frame: pl.DataFrame) -> str:
     """A line for each model: its id, parameters, active ones, layers and cache."""
-    rows = [
-        (
-            row["model"],
-            count(row["parameters"]),
-            count(row["active"]),
-            str(row["layers"]),
-            si(row["cache_bytes_per_token_bf16"], "B"),
-            row["match"],
-            row["name"],
-        )
-        for row in frame.to_dicts()
-    ]
+    hint = "`rooflines list models ID` shows what follows from a shape"
     names = ("model", "parameters", "active", "layers", "cache/token bf16", "count", "name")
-    table = as_table(names, rows, width())
-    return (
-        f"{table}\n\n{len(rows)} models; `rooflines list models ID` shows what follows from a shape"
-    )
+    columns = (*names[:4], "cache_bytes_per_token_bf16", "match", "name")
+    rows = [cells(row, columns) for row in frame.to_dicts()]
+    return f"{as_table(names, rows, width())}\n\n{len(rows)} models; {hint}"
 
 
 def _sheet(model: Model) -> Iterator[str]:

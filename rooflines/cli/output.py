@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rooflines.basics.errors import RooflinesError, one_of, placed, printable
-from rooflines.basics.text import seconds, si, significant
+from rooflines.basics.text import count, seconds, si, significant
 from rooflines.catalogue.chips import chip_entries
 from rooflines.config import load_config
 from rooflines.explanation.names import chip_named
@@ -20,7 +21,7 @@ from rooflines.fits.entries import shipped_calibrations
 from rooflines.results.tables import csv_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import polars as pl
 
@@ -70,6 +71,28 @@ def as_table(names: Sequence[str], rows: Sequence[Sequence[str]], most: int | No
 
 def _cell(text: str, size: int) -> str:
     return (text if len(text) <= size else f"{text[: size - 2]}..").ljust(size)
+
+
+CELLS: Sequence[tuple[tuple[str, ...], Callable[[float], str]]] = (
+    (("_share", "_right", "_median", "_p90", "_coverage"), "{:.1%}".format),
+    (("_tau",), "{:.2f}".format),
+    (("flops", "flops_per_s"), partial(si, unit="")),
+    (("bytes", "bytes_per_token_bf16"), partial(si, unit="B")),
+    (("seconds", "_s"), seconds),
+)
+"""The text of a number by the end of its column's name, which says its unit."""
+
+
+def cells(row: Mapping[str, Any], columns: Iterable[str]) -> list[str]:
+    """Values of a row as texts: numbers by the name of their column, `-` for a null."""
+    return [_text(column, row[column]) for column in columns]
+
+
+def _text(column: str, value: str | float | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or "-"
+    other = count if isinstance(value, int) else significant
+    return next((form for ends, form in CELLS if column.endswith(ends)), other)(value)
 
 
 def number(path: str, value: float | None) -> str:
