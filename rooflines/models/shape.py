@@ -400,7 +400,7 @@ class Moe(Entry):
     @property
     def expert(self) -> Mlp:
         """One expert, of width `width(D)` if it is routed, else of width D."""
-        return Mlp(F=self.Fe, bias=self.expert_bias, gated=self.gated)
+        return Mlp(F=self.Fe, layers=None, bias=self.expert_bias, gated=self.gated)
 
     def latents(self, width: int) -> tuple[Matrix, ...]:
         """The projections into the width of the experts and out of it; none without one."""
