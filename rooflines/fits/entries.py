@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import yaml
 from pydantic import Field
@@ -30,7 +30,7 @@ from rooflines.model.network import PASSES
 from rooflines.models.shape import DECODE, PHASES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
 CALIBRATIONS_FILE = CONFIG_DIR / "calibrations.yaml"
@@ -259,21 +259,12 @@ def _first_of(
 
 def joined_calibrations(parts: Sequence[Calibrations]) -> Calibrations:
     """Calibrations of several files as one; of two fits of one thing the later part's counts."""
-    return Calibrations(
-        calibrations=_joined(part.calibrations for part in parts),
-        attention=_joined(part.attention for part in parts),
-        collectives=_joined(part.collectives for part in parts),
-        steps={key: fits for part in parts for key, fits in part.steps.items()},
-    )
-
-
-def _joined(parts: Iterable[Mapping[str, Mapping[str, Fit]]]) -> dict[str, dict[str, Fit]]:
-    """The fits of several files by key and name; the later one's count."""
-    found: dict[str, dict[str, Fit]] = {}
+    found: dict[str, dict[str, Any]] = {kind: {} for kind in Calibrations.model_fields}
     for part in parts:
-        for key, by_name in part.items():
-            found[key] = {**found.get(key, {}), **by_name}
-    return found
+        for kind, fits in found.items():
+            for key, by_name in getattr(part, kind).items():
+                fits[key] = {**fits.get(key, {}), **by_name}
+    return Calibrations(**found)
 
 
 def attention_name(phase: str, compute: str) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, quote
-from rooflines.basics.numbers import whole
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.chips import CONFIG_DIR
 from rooflines.catalogue.forms import Entry, Text, checked
@@ -28,27 +27,8 @@ CONVENTIONS: tuple[Convention, ...] = ("active", "active_with_embedding", "activ
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
 
 
-def _printed(value: object) -> int | str:
-    """A count: a whole number, or as it is printed, such as 1026.41B."""
-    if isinstance(value, str) and value[-1:] in ("T", "B", "M"):
-        try:
-            float(value[:-1])
-        except ValueError:
-            pass
-        else:
-            return value
-    return whole(value)
-
-
-def _integer(value: object) -> int:
-    return whole(value, least=-(2**53))
-
-
-Printed = Annotated[
-    int | str,
-    BeforeValidator(_printed),
-    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
-]
+Printed = int | str
+"""A count: a whole number, or as it is printed, such as 1026.41B."""
 
 
 class PublishedCounts(Entry):
@@ -66,7 +46,7 @@ class PublishedCounts(Entry):
             "cent, and `note` says what else `total` counts"
         )
     )
-    surplus: Annotated[int, BeforeValidator(_integer)] = Field(
+    surplus: int = Field(
         0, description="parameters that `total` counts besides those of the shape [1]"
     )
     note: Text | None = Field(None, description="what the surplus is, or what differs")
