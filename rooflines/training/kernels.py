@@ -38,21 +38,23 @@ GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
 
 
 @dataclass(frozen=True)
-class Counted:
-    """A kernel of a micro-batch.
+class KernelRun:
+    """A kernel of a stage.
 
     Attributes:
         kernel: The kernel.
-        count: Times that a stage runs it [1].
+        count: Times that a stage runs it, in a micro-batch or in a step [1].
         gradients: Bytes of gradients that it reads and writes; the first of a step only writes
             them [byte].
         again: Whether it repeats a forward pass.
+        once: Whether it waits for the last micro-batch.
     """
 
     kernel: Kernel
     count: Fraction = Fraction(1)
     gradients: Poly = ZERO
     again: bool = False
+    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class Setting:
         return Kernel(name, compute, {**works, **sent}, transfers)
 
 
-def micro_batch_kernels(setting: Setting, stage: Stage) -> Iterator[Counted]:
+def micro_batch_kernels(setting: Setting, stage: Stage) -> Iterator[KernelRun]:
     """The kernels of a micro-batch on a chip of a stage."""
     for group in groups_of(setting.shape, PREFILL, scores_all=True):
         name = group.name.removesuffix("-window").removesuffix("-chunk")
@@ -143,7 +145,7 @@ def micro_batch_kernels(setting: Setting, stage: Stage) -> Iterator[Counted]:
             passes = _embedding(setting) if name == "embed" else _passes(setting, group, name)
             yield from (replace(each, count=count) for each in passes)
     if setting.plan.pp > 1:
-        yield Counted(setting.on_chip("send", (_sends(setting),)))
+        yield KernelRun(setting.on_chip("send", (_sends(setting),)))
 
 
 def once_kernels(setting: Setting, stage: Stage) -> tuple[Kernel, ...]:
@@ -168,11 +170,11 @@ def once_kernels(setting: Setting, stage: Stage) -> tuple[Kernel, ...]:
     return optimizer, setting.on_chip("replicas", tuple(sent))
 
 
-def _embedding(setting: Setting) -> Iterator[Counted]:
+def _embedding(setting: Setting) -> Iterator[KernelRun]:
     """The embedding: rows read and written in each of three passes, and its table's collectives."""
     width = setting.shape.D
     moved, saved = setting.activations(2 * width), setting.activations(width)
-    yield Counted(
+    yield KernelRun(
         setting.on_chip(
             "embed", setting.hidden(2), memory_bytes=saved * 2, activation_bytes=moved * 3
         )
@@ -181,7 +183,7 @@ def _embedding(setting: Setting) -> Iterator[Counted]:
     sent = _gathers(setting, constant(table * setting.sizes["head"]), experts=False)
     sent += _scatters(setting, constant(table * setting.sizes["gradients"]), experts=False)
     if sent:
-        yield Counted(setting.on_chip("embed-replicas", sent))
+        yield KernelRun(setting.on_chip("embed-replicas", sent))
 
 
 def _gathers(setting: Setting, weights: Poly, *, experts: bool) -> tuple[Transfer, ...]:
@@ -196,7 +198,7 @@ def _scatters(setting: Setting, gradients: Poly, *, experts: bool) -> tuple[Tran
     return setting.replicated(SCATTER, gradients, experts=experts) if every else ()
 
 
-def _passes(setting: Setting, group: Group, name: str) -> Iterator[Counted]:
+def _passes(setting: Setting, group: Group, name: str) -> Iterator[KernelRun]:
     """The kernels of a group, in order."""
     plan, routed = setting.plan, group.tensors == "experts"
     head, linear = name in ENDS, bool(group.weights)
@@ -213,16 +215,16 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[Counted]:
         return setting.on_chip(name, sent, **works, linear=linear and not head)
 
     handed = total((moved, held * Fraction(-2, 3)))  # written forward, read by the last pass
-    yield Counted(kernel(gather + layers.forward, total((weights, held)), handed))
+    yield KernelRun(kernel(gather + layers.forward, total((weights, held)), handed))
     if plan.recompute == "full" and not head:
-        yield Counted(kernel(layers.again, weights, moved), again=True)
+        yield KernelRun(kernel(layers.again, weights, moved), again=True)
     if not linear:
-        yield Counted(kernel(layers.backward, held, handed * 2, 2))
+        yield KernelRun(kernel(layers.backward, held, handed * 2, 2))
         return
-    yield Counted(kernel(gather + layers.backward, weights, handed))
+    yield KernelRun(kernel(gather + layers.backward, weights, handed))
     sent = layers.inputs + _scatters(setting, gradients, experts=routed)
     memory = total((held, gradients * 2))
-    yield Counted(kernel(sent, memory, handed), gradients=gradients)
+    yield KernelRun(kernel(sent, memory, handed), gradients=gradients)
 
 
 def _moved(shape: Shape, group: Group) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.model.resources import MATH, MEMORY, in_turn, nominal
 from rooflines.models.groups import Step, StepExtents
-from rooflines.training.kernels import micro_batch_kernels, once_kernels
+from rooflines.training.kernels import KernelRun, micro_batch_kernels, once_kernels
 from rooflines.training.memory import (
     in_flight,
     saved_elements,
@@ -22,7 +22,6 @@ from rooflines.training.memory import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.model.kernel import Kernel
     from rooflines.model.target import Machine
     from rooflines.training.kernels import Setting
     from rooflines.training.memory import Stage
@@ -43,23 +42,6 @@ class Held(NamedTuple):
     def total(self) -> Fraction:
         """Both [byte]."""
         return self.states + self.saved
-
-
-@dataclass(frozen=True)
-class KernelRun:
-    """A kernel of a stage.
-
-    Attributes:
-        count: How often a step runs it [1].
-        kernel: The kernel.
-        once: Whether it waits for the last micro-batch.
-        again: Whether it repeats a forward pass.
-    """
-
-    count: Fraction
-    kernel: Kernel
-    once: bool = False
-    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,18 +77,18 @@ class TrainingStep:
 
     def runs(self, stage: Stage) -> Iterator[KernelRun]:
         """The kernels of a stage, those of all micro-batches before those of the whole step."""
-        setting, m = self.setting, self.micro_batches
-        for each in micro_batch_kernels(setting, stage):
-            kernel, count, gradients = each.kernel, each.count, each.gradients
-            if not gradients:
-                yield KernelRun(count * m, kernel, again=each.again)
+        m = self.micro_batches
+        for each in micro_batch_kernels(self.setting, stage):
+            if not each.gradients:
+                yield replace(each, count=each.count * m)
                 continue
-            memory = kernel.work(MEMORY.work) + gradients * -1
-            yield KernelRun(count, replace(kernel, works={**kernel.works, MEMORY.work: memory}))
+            memory = each.kernel.work(MEMORY.work) + each.gradients * -1
+            works = {**each.kernel.works, MEMORY.work: memory}
+            yield replace(each, kernel=replace(each.kernel, works=works))
             if m > 1:
-                yield KernelRun(count * (m - 1), kernel)
-        for kernel in once_kernels(setting, stage):
-            yield KernelRun(Fraction(1), kernel, once=True)
+                yield replace(each, count=each.count * (m - 1))
+        for kernel in once_kernels(self.setting, stage):
+            yield KernelRun(kernel, once=True)
 
     @cached_property
     def _stages(self) -> list[tuple[int, list[KernelRun]]]:
