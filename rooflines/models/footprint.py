@@ -6,10 +6,9 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.basics.errors import RooflinesError, placed
-from rooflines.basics.numbers import whole
+from rooflines.basics.errors import RooflinesError
 from rooflines.model.costs import BITS_PER_BYTE
-from rooflines.models.cache import BY_HEADS, check_shares, shares_of, stores_of
+from rooflines.models.cache import BY_HEADS, cache_elements, check_shares, shares_of, stores_of
 from rooflines.models.counts import parameters_of
 from rooflines.models.dtypes import in_bytes
 
@@ -58,13 +57,9 @@ def cache_on_chip(
     if "cache" not in bits:
         raise RooflinesError("dtypes", "lacks cache", "add cache: with the dtype of the cache")
     check_shares(shape, split.shards, cache_split)
-    with placed("S"):
-        tokens = whole(context)
-    total = Fraction(0)
-    for store in stores_of(shape):
-        size = Fraction(in_bytes(store.held(tokens), Fraction(store.bits or bits["cache"])))
-        total += size / shares_of(store.heads, split.shards, cache_split)
-    return total
+    units = cache_units(shape, bits, split, cache_split)
+    far, near = (cache_elements(shape, context, near=kind) for kind in (False, True))
+    return units.unit * units.of_sequence(far, near)
 
 
 class CacheUnits(NamedTuple):

@@ -55,16 +55,8 @@ class Matrix:
     layout: Layout = "column"
 
 
-def _size(value: object) -> int:
-    return whole(value, largest=LARGEST)
-
-
-def _maybe_none(value: object) -> int:
-    return whole(value, least=0, largest=LARGEST)
-
-
-Size = Annotated[Count, BeforeValidator(_size)]
-Number = Annotated[int, BeforeValidator(_maybe_none)]
+Size = Annotated[Count, BeforeValidator(lambda value: whole(value, largest=LARGEST))]
+Number = Annotated[int, BeforeValidator(lambda value: whole(value, least=0, largest=LARGEST))]
 
 
 class Gqa(Entry):

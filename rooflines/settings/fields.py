@@ -68,10 +68,6 @@ def _chips(value: object) -> object:
     return base_chips() if value == "all" else names(listed(value))
 
 
-def _part(value: object) -> int:
-    return whole(value, largest=LARGEST_PART)
-
-
 Chips = Annotated[
     list[str],
     BeforeValidator(_chips),
@@ -129,7 +125,7 @@ OnUnsupported = Annotated[
 ]
 RowsPerPart = Annotated[
     int,
-    BeforeValidator(_part),
+    BeforeValidator(lambda value: whole(value, largest=LARGEST_PART)),
     WithJsonSchema({**COUNT_SCHEMA, "maximum": LARGEST_PART}),
     Field(
         description=(
