@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -85,22 +85,8 @@ Errors are |estimated / measured - 1|; bands are the p10 and p90 of measured ove
 config/README.md explains the numbers."""
 
 
-class Group(NamedTuple):
-    """What one fit is of.
-
-    Attributes:
-        key: Chip and software, with the end of its variant.
-        name: The compute dtype, or the collective.
-        request: The timings.
-    """
-
-    key: str
-    name: str
-    request: FitRequest
-
-
-def groups(path: str | Path, date: str) -> Iterator[Group]:
-    """What is fitted of a table: by chip, software, contents, and compute dtype or collective."""
+def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]:
+    """The timings of each fit of a table, by chip and software, and compute dtype or collective."""
     timings = read_timings(path)
     name, frame = FIT_BY[timings.kind], timings.frame
     if "contents" not in frame.columns:
@@ -116,7 +102,7 @@ def groups(path: str | Path, date: str) -> Iterator[Group]:
         source = f"{newest.partition('/')[2]}, timed by {DATA}"
         entry = chip_entries()[str(chip)]
         request = FitRequest(one, str(chip), entry, source, date, contents=contents)
-        yield Group(key_of(str(chip), library), str(of), request)
+        yield key_of(str(chip), library), str(of), request
 
 
 def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[tuple[str, ...]]]:

@@ -35,6 +35,7 @@ used = resource.getrusage(resource.RUSAGE_CHILDREN)
 cpu_s, peak_mib = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 print(json.dumps([done.returncode, cpu_s, peak_mib, done.stdout]))
 """
+"""Starts a command from a small process: its peak memory counts that of the one that starts it."""
 
 
 @dataclass(frozen=True)

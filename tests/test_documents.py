@@ -8,9 +8,8 @@ import gallery
 import jsonschema
 import pytest
 import yaml
-from documents import PICTURES, SCHEMA
+from documents import PICTURES, SCHEMA, VEGA, vega_script
 from generated import FIX, TEXTS, current, out_of_date
-from vega import VEGA, vega_script
 
 from rooflines import charts
 from rooflines.basics.yaml_file import read_yaml

@@ -11,9 +11,8 @@ import argparse
 import sys
 
 import gallery
-from documents import PICTURES
+from documents import PICTURES, VEGA, vega_script
 from generated import TEXTS, current, out_of_date
-from vega import VEGA, vega_script
 
 from notebooks import run_notebooks
 

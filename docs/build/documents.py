@@ -1,11 +1,15 @@
-"""The config's JSON Schema, and where documents are."""
+"""Where documents are, and the ones without a page: JSON Schema of the config, Vega's script."""
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
+import vl_convert as vlc
+
 from rooflines.catalogue.entries import Chip
+from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.registry import kinds
 from rooflines.settings.schema import ConfigFile
 
@@ -14,6 +18,7 @@ README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 PICTURES = DOCS / "pictures"
 SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.json"
+VEGA = ROOT / "rooflines" / "site" / "vendor" / "vega.js.gz"
 
 
 def config_schema() -> dict[str, Any]:
@@ -31,3 +36,12 @@ def config_schema() -> dict[str, Any]:
         "anyOf": [variant, {"$ref": "#/$defs/Chip"}]
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": forms, **schema}
+
+
+def vega_script() -> bytes:
+    """Vega, Vega-Lite and Vega-Embed as one script, for the pages of the site.
+
+    It is wrapped in a function: its short global names would clash with other scripts.
+    """
+    script = vlc.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
+    return gzip.compress(f"(function(){{{script}}})();\n".encode(), mtime=0)

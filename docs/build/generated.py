@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import gallery
 from answers import SERVED, with_answers, with_judgement
-from documents import PICTURES, README, ROOT, SCHEMA, config_schema
+from documents import PICTURES, README, ROOT, SCHEMA, VEGA, config_schema, vega_script
 from faq import FAQ, with_faq
 from outputs import OUTPUTS, with_outputs
 from performance import (
@@ -23,7 +23,6 @@ from performance import (
     with_times,
 )
 from training_page import TRAINING, with_runs
-from vega import VEGA, vega_script
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

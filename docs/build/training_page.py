@@ -34,13 +34,7 @@ PUBLISHED_TOKENS = 8192
 
 @dataclass(frozen=True)
 class MeasuredStep:
-    """A measured step beside what is computed.
-
-    Attributes:
-        row: The run, as in training.yaml.
-        measured_s: The longest step that was measured [s].
-        step: What is computed for it.
-    """
+    """A measured step, its time [s], and what is computed for it; `row` is as in training.yaml."""
 
     row: Mapping[str, Any]
     measured_s: float
@@ -103,13 +97,9 @@ def gpt(row: Mapping[str, Any]) -> Model:
 
 
 class PublishedRun(NamedTuple):
-    """A published time beside what is counted.
+    """A published time, as text; the model's FLOP over what the peak does in it, `mfu` [1].
 
-    Attributes:
-        row: The run, as in training.yaml.
-        text: What was published.
-        mfu: The FLOP of the model over what the peak does in that time [1].
-        mfu_full: The same with all pairs of tokens in attention [1].
+    `row` is as in training.yaml; `mfu_full` counts all pairs of tokens in attention.
     """
 
     row: Mapping[str, Any]
