@@ -10,10 +10,13 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import rooflines
+from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.results.tables import metadata_of
-from rooflines.run.jobs import write_part
+from rooflines.run.jobs import KINDS, write_part
+from rooflines.run.kept import of_chips
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
+from rooflines.sweep.recipes import recipe_of, sweep_of
 
 OWN = {"base": "h100-sxm", "source": "a test"}
 CONFIG: dict[str, Any] = {
@@ -89,7 +92,8 @@ def test_after_an_edit_thresholds_are_those_of_a_run_from_nothing(edit, name, tm
     write_thresholds(before.spec(name), path, tmp_path / "state")
     write_thresholds(after.spec(name), path, tmp_path / "state")
     write_thresholds(after.spec(name), tmp_path / "alone.parquet")
-    assert_frame_equal(pl.read_parquet(path), pl.read_parquet(tmp_path / "alone.parquet"))
+    alone = pl.read_parquet(tmp_path / "alone.parquet")
+    assert_frame_equal(pl.read_parquet(path), alone, check_exact=True)
     assert metadata_of(path) == metadata_of(tmp_path / "alone.parquet")
 
 
@@ -131,7 +135,22 @@ def test_after_an_edit_parts_of_models_are_those_of_a_run_from_nothing(
         for part in plan(rooflines.load_config(config)).parts_in("models", "layers"):
             write_part(part.spec, tmp_path / part.path, state)
             write_part(part.spec, tmp_path / "alone.parquet")
-            assert_frame_equal(
-                pl.read_parquet(tmp_path / part.path), pl.read_parquet(tmp_path / "alone.parquet")
-            )
+            made, alone = map(pl.read_parquet, (tmp_path / part.path, tmp_path / "alone.parquet"))
+            assert_frame_equal(made, alone, check_exact=True)
     assert ("made for own\n" in capsys.readouterr().out) == (edit is with_chip)
+
+
+@pytest.mark.parametrize("name", ["models", "layers", "thresholds"])
+def test_rows_of_a_chip_have_the_same_last_digit_with_other_chips_beside_it(name):
+    serving = rooflines.load_config().model_sweep("serving")
+
+    def rows(chips):
+        recipe = recipe_of(serving, models=["llama-3.1-70b", "deepseek-v3.2"], chips=chips)
+        sweep = sweep_of(of_chips(recipe, chips))
+        return sweep_thresholds(sweep) if name == "thresholds" else KINDS[name][0](sweep).frame()
+
+    every = rows(serving.config.chips).lazy().collect()
+    for chip in ("h100-sxm", "b200", "tpu-v6e"):
+        own = every.filter(pl.col("chip").cast(pl.String) == chip)
+        alone = rows([chip]).lazy().collect()
+        assert_frame_equal(alone, own, check_exact=True, categorical_as_str=True)

@@ -83,7 +83,8 @@ class Along:
     ) -> None:
         block = Block((), tuple(cases), tuple(axes))
         self.rows, self.spans, self._size = block.rows, dict[str, Spans](), size
-        self._sheet, self._of_case = Sheet([block]), spans or [1] * len(cases)
+        self._sheet = Sheet([block], inner=len(block.after))
+        self._of_case = spans or [1] * len(cases)
         self._lines: dict[tuple[int, int], tuple[Poly, SizeLine]] = {}
         self._parts: dict[str, list[str]] = {}
         self._stages: list[dict[str, pl.Expr]] = []

@@ -210,7 +210,7 @@ class SplitLines:
 
     def __init__(self, cases: Sequence[OperationCase], sweep: Sweep) -> None:
         block = Block((), tuple(cases), sweep.size_axes)
-        self.rows, self._sheet = block.rows, Sheet([block])
+        self.rows, self._sheet = block.rows, Sheet([block], inner=len(block.after))
         numbers = [numbers_of(case.place.links) for case in cases]
         segments = [{each.name: each for each in one.segments} for one in numbers]
         found: list[Lines] = []

@@ -136,7 +136,7 @@ def rate_thresholds(sweep: Sweep, resource: Resource) -> Iterator[tuple[Fraction
     """
     cases = sweep.cases
     block = Block((), cases, sweep.size_axes)
-    sheet = Sheet([block])
+    sheet = Sheet([block], inner=len(block.after))
     works, times = sheet.works([each.work for each in RESOURCES]), dict[str, pl.Expr]()
     for each in RESOURCES:
         found = [case.times.by[each.bound] for case in cases]

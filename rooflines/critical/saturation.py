@@ -24,6 +24,7 @@ from rooflines.critical.search import AT, first_in_rows
 from rooflines.critical.solving import ROUNDING
 from rooflines.model.poly import total
 from rooflines.model.times import Time
+from rooflines.sweep.calibrated import BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +90,7 @@ def estimate_times(cases: Sequence[Case]) -> list[tuple[int, list[list[Time | No
     groups: list[tuple[int, list[list[Time | None]]]]
     groups = [(1, [[Time((((each,),),)) for each in common]])]
     for kernel, found in zip(kernels, zip(*estimates, strict=True), strict=True):
-        bounds = dict.fromkeys(bound for each in found for bound in each.by)
+        bounds = [bound for bound in BOUNDS if any(bound in each.by for each in found)]
         groups.append((kernel.count, [[each.by.get(bound) for each in found] for bound in bounds]))
     return groups
 

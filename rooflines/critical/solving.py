@@ -182,7 +182,8 @@ def _crossing(slope: pl.Expr, constant: pl.Expr) -> Reach:
 def _with_experts(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     """Adds where t_math overtakes a line with experts, by Newton's method.
 
-    What t_math lacks is convex in n: from a size with all experts on, every step stays above.
+    What t_math lacks is convex in n: from a size with all experts on, every step stays above. Each
+    row ends by itself, so that its last digit does not depend on the others.
     """
     slope, constant, experts = (
         pl.col(f"#{part}:{name}") for part in ("slope", "constant", "expert")
@@ -193,11 +194,14 @@ def _with_experts(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     unused = experts * (-decay * real).exp()
     need = constant - pl.col(f"#constant:{AHEAD}") + experts
     step = (gain * real - need + unused) / (gain - unused * decay)
+    frame = frame.with_columns((experts > 0).alias("#moves"))
     for _ in range(NEWTON_STEPS):
         before = frame[f"#real:{name}"]
-        closer = pl.when(experts > 0).then(real - step).otherwise(real)
+        closer = pl.when("#moves").then(real - step).otherwise(real)
         frame = frame.with_columns(closer.alias(f"#real:{name}"))
-        if not ((before - frame[f"#real:{name}"]).abs() > before.abs() * SETTLED).any():
+        moved = (before - frame[f"#real:{name}"]).abs() > before.abs() * SETTLED
+        frame = frame.with_columns(moved.alias("#moves"))
+        if not moved.any():
             break
     growth, size = gain - unused * decay, ahead + slope + experts / real
     error = pl.when(experts > 0).then(ROUNDING * (2.0 + size / growth.abs()))

@@ -119,7 +119,8 @@ class Sheet:
         )
         self._names: dict[tuple[float | None, ...], str] = {}
         self._gathered: dict[str, pl.Expr] = {}
-        self._works: dict[tuple[int, ...], tuple[str, list[Poly]]] = {}
+        self._works: dict[str, list[Poly]] = {}
+        self._known: dict[tuple[int, int], str] = {}
         self.factors = Factors()
         single = [*self._before, self._of_cases, *self._after]
         self._split = block_start(single) if inner is None else len(single) - inner
@@ -225,24 +226,43 @@ class Sheet:
     def poly(self, polys: Sequence[Poly | None]) -> Value:
         """A polynomial of every case; null where it is None.
 
-        One that is a multiple of a work, as its time at a rate is, is that column over a divisor.
+        One that is a multiple of a work of its case, as its time at a rate is, is that column over
+        a divisor. Other cases have no say in it, so a row has the same last digit beside any.
         """
-        key = tuple(-1 if each is None else terms_id(each) for each in polys)
-        if key in self._works and any(polys):
-            column, works = self._works[key]
-            divisors = [
-                float(work.scale / each.scale) if each and work else 1.0
-                for each, work in zip(polys, works, strict=True)
-            ]
-            if all(divisor == 1.0 for divisor in divisors):
-                return Value(late=pl.col(column))
-            name = self.named_constant(divisors)
-            return Value(late=self.quotient(pl.col(column), name))
-        return self._sum(polys)
+        of_case = [
+            self._known.get((index, terms_id(each))) if each else None
+            for index, each in enumerate(polys)
+        ]
+        columns = dict.fromkeys(column for column in of_case if column is not None)
+        if not columns:
+            return self._sum(polys)
+        quotients = [self._multiple(polys, column, of_case) for column in columns]
+        rest = [
+            each if column is None else ZERO for each, column in zip(polys, of_case, strict=True)
+        ]
+        early, late = self._sum(rest) if any(rest) else Value()
+        return Value(early, reduce(add, quotients if late is None else [*quotients, late]))
+
+    def _multiple(
+        self, polys: Sequence[Poly | None], column: str, of_case: Sequence[str | None]
+    ) -> pl.Expr:
+        """The multiples of a work, of the cases that have one of this column; 0 in the others."""
+        divisors: list[float | None] = []
+        for each, work, own in zip(polys, self._works[column], of_case, strict=True):
+            if each and own == column:
+                divisors.append(float(work.scale / each.scale))
+            else:
+                divisors.append(None if each is None else math.inf if work else 1.0)
+        if all(divisor == 1.0 for divisor in divisors):
+            return pl.col(column)
+        return self.quotient(pl.col(column), self.named_constant(divisors))
 
     def know(self, column: str, polys: Sequence[Poly]) -> None:
         """Have later polynomials that are multiples of these use a column."""
-        self._works.setdefault(tuple(map(terms_id, polys)), (column, list(polys)))
+        self._works[column] = list(polys)
+        for index, each in enumerate(polys):
+            if each:
+                self._known.setdefault((index, terms_id(each)), column)
 
     def _sum(self, polys: Sequence[Poly | None], parts: Sequence[int] | None = None) -> Value:
         """A sum of products of extents; coefficients are multiplied by `parts`."""
@@ -250,7 +270,7 @@ class Sheet:
         constant = self.constant if parts is None else self._shared_constant
         early: list[pl.Expr] = []
         late: dict[tuple[str, ...], list[pl.Expr]] = {}
-        for product in dict.fromkeys(name for each in own if each for name in each):
+        for product in sorted({name for each in own if each for name in each}):
             found = [None if each is None else each.get(product, 0) for each in own]
             if parts is not None:
                 found = [each and each * part for each, part in zip(found, parts, strict=True)]
@@ -362,14 +382,9 @@ class Sheet:
         found: dict[str, pl.Expr] = {}
         for name in columns:
             polys = [case.work(name) for case in self.cases]
-            key = tuple(map(terms_id, polys))
-            if key not in self._works:
-                found[name] = summed(polys)
-                self._works[key] = name, polys
-            else:
-                earlier, works = self._works[key]
-                same = all(a.scale == b.scale for a, b in zip(works, polys, strict=True))
-                found[name] = found[earlier] if same else summed(polys)
+            earlier = next((each for each in found if same(self._works[each], polys)), None)
+            found[name] = summed(polys) if earlier is None else found[earlier]
+            self.know(name, polys)
             if self._moves(polys):
                 self.varying.add(name)
         return found
@@ -396,6 +411,12 @@ class Sheet:
             return True
         unlike = {(id(poly.terms), poly.scale): poly for poly in polys}
         return len({tuple(poly.coefficients.items()) for poly in unlike.values()}) > 1
+
+
+def same(polys: Sequence[Poly], others: Sequence[Poly]) -> bool:
+    """Whether polynomials are equal because they share their terms."""
+    pairs = zip(polys, others, strict=True)
+    return all(terms_id(a) == terms_id(b) and a.scale == b.scale for a, b in pairs)
 
 
 def terms_id(poly: Poly) -> int:

@@ -76,6 +76,12 @@ class StepSheet:
     def stages(self) -> Stages:
         """The columns but keys and sizes."""
         sheet, cases = self.sheet, self.cases
+        # Before works, so that no time of a kernel is a multiple of these: a sum over kernels would
+        # have other early and late parts, and another last digit, with other cases beside it.
+        kernels = [self.kernel_seconds(index) for index in range(len(cases[0].kernels))]
+        in_turn = sheet.total(sheet.sum(sent for _, sent in kernels))
+        ops = sheet.total(sheet.sum(longest for longest, _ in kernels))
+        estimate, lower = self.estimate(), self.lower()
         works = sheet.works(WORKS, exact=False)
         seconds = {
             f"t_{each.name}_s": sheet.total(
@@ -84,10 +90,6 @@ class StepSheet:
             for each in RESOURCES
         }
         activation = sheet.total(sheet.poly([case.times.activation for case in cases]))
-        kernels = [self.kernel_seconds(index) for index in range(len(cases[0].kernels))]
-        in_turn = sheet.total(sheet.sum(sent for _, sent in kernels))
-        ops = sheet.total(sheet.sum(longest for longest, _ in kernels))
-        estimate, lower = self.estimate(), self.lower()
         for columns in (cost_columns(cases, self._prices), footprint_columns(cases)):
             for name, values in columns.items():
                 sheet.put(name, values)
