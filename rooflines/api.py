@@ -14,7 +14,6 @@ from rooflines.fits.nsight import read_launches
 from rooflines.measured.kernels import kernel_frame
 from rooflines.measured.summary import measured_frame, summaries
 from rooflines.model.dictionary import column_records
-from rooflines.model.operation import OPERANDS
 from rooflines.models.sheet import shape_rows
 from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
 from rooflines.sweep.recipes import skipped_records
@@ -206,10 +205,7 @@ def dtypes() -> pl.DataFrame:
         [
             {
                 "dtypes": name,
-                **{
-                    key: getattr(catalogue.combinations[name], key)
-                    for key in (*OPERANDS, "compute")
-                },
+                **catalogue.combinations[name].dtypes,
                 **{f"{operand}_bits": float(bits) for operand, bits in combination.bits.items()},
                 "note": catalogue.combinations[name].note,
             }

@@ -22,7 +22,6 @@ from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.entries import Chip, DtypeFile, Price, is_source
 from rooflines.catalogue.forms import checked, checked_name
 from rooflines.catalogue.parts import NUMBERS, PRINTED, source_in
-from rooflines.model.operation import OPERANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,9 +73,9 @@ def _check_dtype_entries(dtypes: DtypeFile) -> None:
                     )
         fix = "use one of its formats, or add the format"
         for name, combination in dtypes.combinations.items():
-            for key in (*OPERANDS, "compute"):
+            for key, dtype in combination.dtypes.items():
                 with mistakes.at(f"combinations.{name}.{key}"):
-                    one_of(getattr(combination, key), dtypes.formats, "no format in this file", fix)
+                    one_of(dtype, dtypes.formats, "no format in this file", fix)
 
 
 @cache

@@ -68,10 +68,9 @@ def _combination(form: str | NamedCombination, dtypes: DtypeFile) -> StoredDtype
     else:
         parts = form
         with Mistakes() as mistakes:
-            for key in (*OPERANDS, "compute"):
+            for key, dtype in parts.dtypes.items():
                 with mistakes.at(key):
-                    one_of(getattr(parts, key), dtypes.formats, "no dtype")
-        name = name_of(parts.x, parts.w, parts.out, parts.compute)
-    formats = {operand: dtypes.formats[getattr(parts, operand)] for operand in OPERANDS}
-    bits = {operand: stored_bits(form) for operand, form in formats.items()}
+                    one_of(dtype, dtypes.formats, "no dtype")
+        name = name_of(**parts.dtypes)
+    bits = {operand: stored_bits(dtypes.formats[parts.dtypes[operand]]) for operand in OPERANDS}
     return StoredDtypes(name, bits, parts.compute)

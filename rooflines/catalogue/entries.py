@@ -340,6 +340,11 @@ class NamedCombination(Entry):
     )
     note: Text | None = None
 
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """The formats of the operands and the compute dtype, by key."""
+        return {"x": self.x, "w": self.w, "out": self.out, "compute": self.compute}
+
 
 class DtypeFile(Entry):
     """The dtype catalogue."""

@@ -42,13 +42,10 @@ def with_folds(frame: pl.DataFrame) -> pl.DataFrame:
             (power % FOLDS + power // FOLDS * SPREAD % PLACES * FOLDS).alias(FOLD)
         )
     sites = frame.select(names).unique(maintain_order=True)
-    hashes = [_hash(f"{one}x{other}") for one, other in sites.iter_rows()]
+    digests = [sha256(f"{one}x{other}".encode()).digest() for one, other in sites.iter_rows()]
+    hashes = [int.from_bytes(digest[:4], "big") for digest in digests]
     sites = sites.with_columns(pl.Series(FOLD, hashes, dtype=pl.Int64))
     return frame.join(sites, on=names, how="left", maintain_order="left")
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(sha256(text.encode()).digest()[:4], "big")
 
 
 def held_out(below: float | pl.Expr = QUARTER, *, inner: bool = False) -> pl.Expr:

@@ -138,16 +138,12 @@ def _collectives(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFr
         frame, keys, lambda chip, shards: missing_network_reason(chips[chip], shards)
     )
     rows = pl.concat(collective_rows(kept, catalogues)).sort(INDEX)
-    reducing = [name for name, chip in chips.items() if _reduces(chip)]
+    first = ((name, [*chip.networks.values()][:1]) for name, chip in chips.items())
+    reducing = [name for name, network in first if any(each.reduces for each in network)]
     in_switch = pl.col("chip").is_in(reducing) & (pl.col("collective") == "all-reduce")
     around_ring = 2 * (pl.col("shards") - 1)  # times payload / N, where a switch takes N + 1
     least = pl.when(in_switch).then(pl.col("t_lower_s") * (pl.col("shards") + 1) / around_ring)
     return rows.with_columns(fits_cache=pl.lit(None, pl.Boolean), **{LEAST: least}), skipped
-
-
-def _reduces(chip: Chip) -> bool:
-    """Whether the first interconnect of a chip adds up payloads in its switch."""
-    return any(network.reduces for network in [*chip.networks.values()][:1])
 
 
 def _served(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -184,7 +180,7 @@ def _parted(
 
 
 def _counted(without: pl.DataFrame, lacks: Lacks) -> pl.DataFrame:
-    """Timings that lack a row, for the `reason`, or an estimate: counted, as in `Joined`."""
+    """Timings that lack a row, for the `reason`, or an estimate: counted."""
     of = [name for name in ("chip", "software", "dtypes", "collective") if name in without.columns]
     if lacks == ESTIMATE:
         known = [LACKS] if LACKS in without.columns else []

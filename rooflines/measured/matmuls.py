@@ -63,8 +63,7 @@ def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
                 fix = f"use some of {', '.join(dtypes.formats)}, or choose other rows"
                 check_known_values(frame, column, dtypes.formats, "is no dtype", fix)
     catalogue = {
-        tuple(getattr(entry, key) for key in KEYS): name
-        for name, entry in reversed(dtypes.combinations.items())
+        tuple(entry.dtypes.values()): name for name, entry in reversed(dtypes.combinations.items())
     }
     stored = frame.select(DTYPES).unique(maintain_order=True)
     names = [catalogue.get(row) or name_of(*row) for row in stored.iter_rows()]

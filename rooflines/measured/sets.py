@@ -19,7 +19,7 @@ from rooflines.fits.read import read_timings
 from rooflines.fits.timings import DTYPES
 from rooflines.measured.catalogues import Catalogues, check_known_values
 from rooflines.measured.join import DESCRIBE, ROW, UNEXPLAINED, joined
-from rooflines.measured.matmuls import KEYS, missing_bound_reason, with_dtypes
+from rooflines.measured.matmuls import missing_bound_reason, with_dtypes
 from rooflines.measured.served import FORMATS, with_formats
 from rooflines.models.library import model_entries
 from rooflines.results.records import digest_of
@@ -184,7 +184,7 @@ def measured_recipe(found: MeasuredSet) -> dict[str, Any]:
     combinations = [
         name
         for name, entry in given.dtypes.combinations.items()
-        if formats.issuperset(getattr(entry, key) for key in KEYS)
+        if formats.issuperset(entry.dtypes.values())
     ]
     recipe: dict[str, Any] = {}
     if found.timings.served:
