@@ -10,6 +10,7 @@ const ROOFLINES = (() => {
   const MOST_LETTERS = 60; // of a name or a value in a notice
   const MOST_LINES = 12; // of a notice
   const SHORT_WAIT = 1500; // how long a button says what it did [ms]
+  const $ = (id) => document.getElementById(id);
   const data = new Map();
   const loading = new Map();
 
@@ -50,15 +51,30 @@ const ROOFLINES = (() => {
     return element;
   }
 
-  /** A labelled menu, called `name`; `options` are [value, text, disabled]. */
-  function menu(name, label, options, value, onchange) {
-    const select = make("select", { onchange: () => onchange(select.value) });
-    for (const [option, text, disabled] of options) {
-      select.append(make("option", { value: option, disabled }, text));
+  /** Give a menu its options, [value, text, disabled], which are made anew only if they differ. */
+  function fill(select, options, value) {
+    const key = JSON.stringify(options);
+    if (select.dataset.key !== key) {
+      select.replaceChildren(...options.map(([option, text, disabled]) =>
+        make("option", { value: option, disabled }, text)));
+      select.dataset.key = key;
     }
     select.value = value;
+  }
+
+  /** A labelled menu, called `name`, with options as of `fill`. */
+  function menu(name, label, options, value, onchange) {
+    const select = make("select", { onchange: () => onchange(select.value) });
+    fill(select, options, value);
     const attributes = { class: "control", "data-param": name };
     return make("label", attributes, make("span", {}, label), select);
+  }
+
+  /** Head and body of a table: cells of the head, or their texts, and rows. */
+  function headed(heads, rows) {
+    const cells = heads.map((head) =>
+      (typeof head === "string" ? make("th", { scope: "col" }, head) : head));
+    return [make("thead", {}, make("tr", {}, ...cells)), make("tbody", {}, ...rows)];
   }
 
   /** Heads of columns, [name, text, meaning, class], whose buttons sort by them: up, down, not.
@@ -141,7 +157,7 @@ const ROOFLINES = (() => {
       `names` are those that the page uses; `lost` are values that it does not have, as [name,
       value, what is shown]. */
   function tellUnknown(names, lost) {
-    const box = document.getElementById("unknown");
+    const box = $("unknown");
     const all = [...unused(new Set(names)), ...lost];
     const cut = (text) => (text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS)}…` : text);
     const asked = (pair) => pair.filter(Boolean).map(cut).join(" ") || "=";
@@ -193,12 +209,12 @@ const ROOFLINES = (() => {
     // The address after # is the state, so a skip link must not put its target there.
     document.querySelector(".skip").addEventListener("click", (event) => {
       event.preventDefault();
-      document.getElementById("main").focus();
+      $("main").focus();
     });
   });
 
   return {
-    put, load, make, menu, sortHeads, onEntered, state, go, soon, tellUnknown, follow, save, csv,
-    copy,
+    $, put, load, make, fill, menu, headed, sortHeads, onEntered, state, go, soon, tellUnknown,
+    follow, save, csv, copy,
   };
 })();

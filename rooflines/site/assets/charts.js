@@ -2,9 +2,8 @@
 /* The page of the charts: a list, one chart at a time, menus that filter it, and its files. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, make, menu, state, go, tellUnknown, follow, save, csv, copy } = ROOFLINES;
+  const { $, load, make, menu, state, go, tellUnknown, follow, save, csv, copy } = ROOFLINES;
   const { charts, themes, formula } = await load("charts", "assets/charts-data.js");
-  const $ = (id) => document.getElementById(id);
   const links = [...document.querySelectorAll("#charts a")];
   if (!charts.length) return;
 

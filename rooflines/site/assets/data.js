@@ -4,9 +4,8 @@
    A row of a chip opens: its numbers are loaded then. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { load, make, menu, state, go, tellUnknown, follow, sortHeads } = ROOFLINES;
+  const { $, load, make, menu, headed, sortHeads, state, go, tellUnknown, follow } = ROOFLINES;
   const { si, count, significant, compare } = NUMBERS;
-  const $ = (id) => document.getElementById(id);
   const { name: table, file } = $("table").dataset;
   const { lists, columns, facets: menus, answers, length } = await load(table, file);
   const opens = table === "chips";
@@ -109,9 +108,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       "Open it in the explorer");
     const cell = make("td", { colspan: shown.length, "data-chip": chip },
       ...chips[chip].about.map((text) => make("p", { class: "note" }, text)),
-      make("table", {}, make("thead", {}, make("tr", {},
-        ...heads.map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, ...body)),
-      make("p", {}, explorer));
+      make("table", {}, ...headed(heads, body)), make("p", {}, explorer));
     button.closest("tr").after(make("tr", { class: "details" }, cell));
   }
 

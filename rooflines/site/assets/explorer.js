@@ -7,10 +7,9 @@ const EXPLORER = (() => {
     MATMUL, MODEL, NAMES, OWN, TABS, MOST_CHIPS, MOST_SIZE, MOST_N, read, whole, numberOf, sheetOf,
     altered, answering, rowOf, commandOf,
   } = STATE;
-  const { make, state, go, follow, load, soon, tellUnknown, onEntered } = ROOFLINES;
-  const { save, csv, copy } = ROOFLINES;
+  const { $, make, fill, headed, state, go, follow, load, soon, tellUnknown } = ROOFLINES;
+  const { onEntered, save, csv, copy } = ROOFLINES;
   const { colourOf } = PICTURES;
-  const $ = (id) => document.getElementById(id);
   const PER_OCTAVE = 4; // steps of a slider in a factor of two
   const QUIET = 700; // after the last change until the answer is read out [ms]
   const SPLITS = {
@@ -95,17 +94,6 @@ const EXPLORER = (() => {
     }
   }
 
-  /** The options of a menu, which are made anew only where they differ. */
-  function fill(select, options, value) {
-    const key = JSON.stringify(options);
-    if (select.dataset.key !== key) {
-      select.replaceChildren(...options.map(([option, text, disabled]) =>
-        make("option", { value: option, disabled }, text)));
-      select.dataset.key = key;
-    }
-    select.value = value;
-  }
-
   function showMenus(of) {
     const { steps } = data;
     for (const box of document.querySelectorAll("[data-of]")) {
@@ -179,9 +167,7 @@ const EXPLORER = (() => {
         });
         return make("tr", {}, make("th", { scope: "row" }, chip.short), ...inputs);
       });
-      into.replaceChildren(
-        make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "chip"), ...heads)),
-        make("tbody", {}, ...rows));
+      into.replaceChildren(...headed(["chip", ...heads], rows));
     }
     for (const input of into.querySelectorAll("input")) {
       const value = of.own[input.dataset.own];

@@ -6,7 +6,7 @@ const PICTURES = (() => {
   const { FOUND, NEVER, PLATEAU } = ANSWERS;
   const { BOUND, CALIBRATED, MODEL, offOf, timeOf, tokensOf } = STATE;
   const { cannot, tends } = SENTENCES;
-  const { make } = ROOFLINES;
+  const { $, make } = ROOFLINES;
   const KERNELS = 6; // named in the picture of times, the largest; the rest is one
   const MOST_BATCH = 4096; // of pictures of steps
   const SHADES = [
@@ -14,7 +14,6 @@ const PICTURES = (() => {
     "light-dark(#8a4fa3, #c394dc)", "light-dark(#b1475a, #ec8b9c)", "light-dark(#5f6b7a, #9daaba)",
     "light-dark(#a8a29a, #6e6a64)",
   ];
-  const $ = (id) => document.getElementById(id);
   const colourOf = ({ colours }) => `light-dark(${colours.join(", ")})`;
 
   /** Whole numbers between two, some for each factor of two. */

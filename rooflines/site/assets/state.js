@@ -118,13 +118,6 @@ const STATE = (() => {
   /** Whether a rate of a chip is not that of its data sheet: then no timing is of this chip. */
   const altered = (now, chip) => ["peak", "memory", "link"].some(ownOf(now, chip));
 
-  function priceOf(now, chip) {
-    const own = ownOf(now, chip)("price");
-    if (own) return [own, "own"];
-    const found = chip.prices.find((price) => sellerOf(price) === now.seller);
-    return found ? [found[0], now.seller] : null;
-  }
-
   /** What the data sheet of a chip says, in SI units; what it does not say is null. */
   function sheetOf({ data, seller }, chip, compute) {
     const network = chip.network === null ? null : data.networks[chip.network];
@@ -306,9 +299,9 @@ const STATE = (() => {
     const estimate = now.basis === CALIBRATED ? ANSWERS.estimate(of, B) : null;
     const time = now.basis === CALIBRATED ? estimate?.time ?? null : answer.ops;
     const [tokens, chips] = [tokensOf(now, B), matmul ? now.n : split.chips];
-    const [price, footprint] = [priceOf(now, chip), of.footprint(B)];
+    const footprint = of.footprint(B);
     const row = {
-      chip, of, split, answer, estimate, time, price, footprint, fits: footprint.fits,
+      chip, of, split, answer, estimate, time, footprint, fits: footprint.fits,
       bound: matmul && now.basis === CALIBRATED ? estimate?.bound ?? null : answer.bound,
       all: ANSWERS.critical(of), most: matmul ? ANSWERS.critical(of, PLATEAU) : null,
       saturates: matmul && estimate ? ANSWERS.saturates(of) : null,
@@ -321,7 +314,8 @@ const STATE = (() => {
     }
     const share = shareOf(row, time);
     const [user, rate] = matmul ? [null, null] : [tokens / B / time, tokens / time / chips];
-    const cost = price ? ((price[0] * chips * time) / 3600 / tokens) * MILLION : null;
+    const price = ownOf(now, chip)("price") ?? sheetOf(now, chip).price;
+    const cost = price ? ((price * chips * time) / 3600 / tokens) * MILLION : null;
     return { ...row, share, user, rate, cost };
   }
 

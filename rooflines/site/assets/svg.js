@@ -65,15 +65,11 @@ const SVG = (() => {
     const at = ([a, b]) => `${across(a).toFixed(1)},${up(b).toFixed(1)}`;
     const [x, y] = [across(points[0][0]), up(points[0][1])];
     const title = tip ? [make("title", {}, tip)] : [];
-    const classed = (name, set) => (set ? `${name} ${set}` : name);
-    if (kind === "area") {
-      const list = points.map(at).join(" ");
-      const name = classed("area", solid ? "solid" : faint ? "faint" : "");
-      return [[make("polygon", { class: name, style, points: list }, ...title)], []];
-    }
-    if (kind === "line") {
-      const name = classed("line", faint ? "faint" : "");
-      return [[make("polyline", { class: name, style, points: points.map(at).join(" ") })], []];
+    const name = `${kind}${solid ? " solid" : faint ? " faint" : ""}`;
+    if (kind === "area" || kind === "line") {
+      const tag = kind === "area" ? "polygon" : "polyline";
+      const path = { class: name, style, points: points.map(at).join(" ") };
+      return [[make(tag, path, ...title)], []];
     }
     if (kind === "rule") {
       const left = x > (LEFT + right) / 2;
@@ -83,9 +79,7 @@ const SVG = (() => {
         make("text", { class: "rule-text", ...place }, text),
       ]];
     }
-    const r = kind === "dot" ? 5.5 : 4;
-    const name = classed(kind, faint ? "faint" : "");
-    const placed = { cx: x.toFixed(1), cy: y.toFixed(1), r };
+    const placed = { cx: x.toFixed(1), cy: y.toFixed(1), r: kind === "dot" ? 5.5 : 4 };
     const dot = make("circle", { class: name, style, ...placed }, ...title);
     const label = text ? [make("text", { class: "name", style, x: x + 9, y: y - 7 }, text)] : [];
     return [[], [...label, dot]];
@@ -129,13 +123,9 @@ const SVG = (() => {
       make("text", { class: "axis", x: 0, y: 12 }, y.title),
     );
     const inside = make("g", { "clip-path": `url(#${id})` });
-    const over = [];
-    for (const mark of marks) {
-      const [below, above] = shapes(mark, { across, up, right, bottom });
-      inside.append(...below);
-      over.push(...above);
-    }
-    picture.append(inside, ...over);
+    const drawn = marks.map((mark) => shapes(mark, { across, up, right, bottom }));
+    inside.append(...drawn.flatMap(([below]) => below));
+    picture.append(inside, ...drawn.flatMap(([, above]) => above));
     const ends = named.map((mark) => {
       const end = up(mark.points.at(-1)[1]);
       return { ...mark, y: Math.min(Math.max(end, TOP), bottom) };

@@ -7,7 +7,7 @@ const TABLES = (() => {
   const { CALIBRATED, MATMUL, matmulOf, stepOf, rowOf, shareOf, tokensOf } = STATE;
   const { cannot, tends } = SENTENCES;
   const { octaves, colourOf } = PICTURES;
-  const { make, sortHeads } = ROOFLINES;
+  const { make, headed, sortHeads } = ROOFLINES;
   const DTYPES = [
     "bf16", "fp8-out-bf16", "int8", "mxfp4", "nvfp4", "w8a16", "w-fp8-x-bf16", "w4a16",
   ];
@@ -113,9 +113,7 @@ const TABLES = (() => {
       const off = row.fits === false ? "off" : null;
       return make("tr", { class: off, "data-chip": chip.id }, name, ...cells);
     });
-    into.replaceChildren(
-      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "chip"), ...head)),
-      make("tbody", {}, ...body));
+    into.replaceChildren(...headed(["chip", ...head], body));
     const plain = list.flatMap(({ key, value }) => (key === "off"
       ? ["low", "high"].map((end) => [`timed_${end}`, (row) => row.off?.[end]])
       : [[IN_CSV[key] ?? key, value]]));
@@ -138,8 +136,7 @@ const TABLES = (() => {
     const body = rows.map(([name, list]) =>
       make("tr", {}, make("th", { scope: "row" }, name), ...list.map(cell)));
     const table = make("table", { class: "cells" }, make("caption", {}, caption),
-      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, corner), ...heads.map(column))),
-      make("tbody", {}, ...body));
+      ...headed([corner, ...heads.map(column)], body));
     const region = { class: "scroll", tabindex: "0", role: "region", "aria-label": caption };
     return make("div", region, table, ...(note ? [make("p", { class: "note" }, note)] : []));
   }
