@@ -258,14 +258,8 @@ def error_of(result: FitReport) -> float:
 def step_row(engine: str, fit: FittedStep) -> tuple[str, ...]:
     """A line of the table: errors of steps of models that a fit has not seen, in percent."""
     errors = fit.held_out or fit.fitted
-    return (
-        engine,
-        "steps",
-        f"{errors.n:,}",
-        "-",
-        f"{100 * errors.median:.1f}",
-        f"{100 * errors.p90:.1f}",
-    )
+    shown = (f"{100 * error:.1f}" for error in (errors.median, errors.p90))
+    return engine, "steps", f"{errors.n:,}", "-", *shown
 
 
 def row(key: str, result: FitReport) -> tuple[str, ...]:
