@@ -137,10 +137,11 @@ Domain = Annotated[
     BeforeValidator(checked_domain),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": UNLIMITED}]}),
 ]
+NAME_SCHEMA: Any = {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"}
 Name = Annotated[
     str,
     BeforeValidator(checked_name),
-    WithJsonSchema({"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"}),
+    WithJsonSchema(NAME_SCHEMA),
 ]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
 

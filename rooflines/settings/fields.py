@@ -36,6 +36,13 @@ NO_FLOATS = {
 """Keys of a sweep that earlier versions had, and what a message says of them."""
 
 
+STORED_METRICS = (
+    "metrics to store: all, a list, or core, a list of works, times, bound and fits; keys are "
+    "always stored"
+)
+"""What the key `columns` of a sweep says."""
+
+
 def metrics_in(known: Sequence[str], core: Sequence[str]) -> Callable[[object], object]:
     """A validator of the metrics that a table stores: `all`, or a list, which `core` names.
 

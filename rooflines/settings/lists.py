@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 from pydantic_core.core_schema import no_info_before_validator_function
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
-from rooflines.catalogue.forms import checked_name
+from rooflines.catalogue.forms import NAME_SCHEMA, checked_name
 from rooflines.model.network import BETWEEN
 from rooflines.models.split import AXES_SCHEMA, chips_along_axes
 
@@ -33,7 +33,6 @@ def one_or_many(item: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}]}
 
 
-NAME_SCHEMA: Any = {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"}
 ROUTE_SCHEMA: Any = {"type": "array", "items": NAME_SCHEMA, "minItems": 1, "maxItems": LEVELS}
 NETWORK_SCHEMA: Any = {
     "anyOf": [

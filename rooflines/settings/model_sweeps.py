@@ -18,6 +18,7 @@ from rooflines.models.shape import DECODE, Phase
 from rooflines.models.split import Split
 from rooflines.settings.fields import (
     NO_FLOATS,
+    STORED_METRICS,
     Calibrated,
     Chips,
     Compression,
@@ -236,13 +237,7 @@ class ModelSweepConfig(Entry):
         list[str] | Literal["all"],
         BeforeValidator(metrics_in(METRICS, STEP_CORE)),
         WithJsonSchema(metrics_schema(METRICS)),
-    ] = Field(
-        "all",
-        description=(
-            "metrics to store: all, a list, or core, a list of works, times, bound and fits; keys "
-            "are always stored"
-        ),
-    )
+    ] = Field("all", description=STORED_METRICS)
     layers: bool = Field(
         default=True, description="whether to write the table of kernels, ten times as long"
     )

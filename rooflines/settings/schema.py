@@ -23,6 +23,7 @@ from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.settings.charts import Charts, Formats  # noqa: TC001, pydantic reads it at run time
 from rooflines.settings.fields import (
     NO_FLOATS,
+    STORED_METRICS,
     Calibrated,
     Chips,
     Compression,
@@ -157,13 +158,7 @@ class SweepConfig(Entry):
         list[str] | Literal["all"],
         BeforeValidator(metrics_in(METRIC_NAMES, CORE_METRICS)),
         WithJsonSchema(metrics_schema(METRIC_NAMES)),
-    ] = Field(
-        "all",
-        description=(
-            "metrics to store: all, a list, or core, a list of works, times, bound and fits; keys "
-            "are always stored"
-        ),
-    )
+    ] = Field("all", description=STORED_METRICS)
     rows_per_part: RowsPerPart = 5_000_000
     compression: Compression = "zstd"
 
