@@ -179,7 +179,7 @@ def _launch(kernel: str, device: str, metrics: Mapping[str, MetricCell], where: 
     known = {name: cell for name, cell in metrics.items() if cell.value not in NO_VALUE}
     of_bytes = [BYTES] if BYTES in known and not set(READ_WRITTEN) <= known.keys() else READ_WRITTEN
     missing = [name for name in (DURATION, *of_bytes) if name not in known]
-    flops = dict(_flops(known, where))
+    flops = _flops(known, where)
     if missing or not flops:
         what = ", ".join(missing) or "no counter of operations"
         wanted = ",".join(missing or EXAMPLES)
@@ -213,9 +213,7 @@ def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: st
 # ---------------------------------------------------------------- operations
 
 
-def _flops(
-    metrics: Mapping[str, MetricCell], where: str
-) -> Iterator[tuple[tuple[Unit, str], Fraction]]:
+def _flops(metrics: Mapping[str, MetricCell], where: str) -> dict[tuple[Unit, str], Fraction]:
     """Operations by unit and dtype [FLOP]."""
     totals: dict[tuple[Unit, str], Fraction] = {}
     scalars = {match.groups(): name for name in metrics if (match := SCALAR.fullmatch(name))}
@@ -227,7 +225,7 @@ def _flops(
         key = "matrix", source
         count = _quantity(metrics, name, "a count", where)
         totals[key] = totals.get(key, Fraction(0)) + count
-    yield from totals.items()
+    return totals
 
 
 def _tensor_counters(names: Iterable[str]) -> dict[str, str]:

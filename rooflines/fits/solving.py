@@ -75,14 +75,6 @@ class Problem:
     prior: Mapping[str, Fraction]
     starts: Sequence[Named]
 
-    def solve(self, names: Sequence[str]) -> tuple[dict[str, float], float]:
-        """The best numbers of these names, and the cost; other names have their default.
-
-        Raises:
-            RooflinesError: scipy is missing.
-        """
-        return self._solve(names, {})
-
     def fit(self, names: Sequence[str]) -> tuple[dict[str, Fraction], tuple[str, ...]]:
         """The best numbers as exact decimals, and the names of those kept at the prior.
 
@@ -91,22 +83,33 @@ class Problem:
         Raises:
             RooflinesError: scipy is missing.
         """
-        found, cost = self._solve(names, {})
+        found, cost = self.solve(names)
         held: dict[str, float] = {}
         for name in names:
             if self._weight(name, found) < LEAST_WEIGHT:
                 prior = {name: float(self.prior[name])}
-                _, without = self._solve([other for other in names if other != name], prior)
+                _, without = self.solve([other for other in names if other != name], prior)
                 held |= prior if without <= cost + LEAST_RISE else {}
         if held:
-            found, _ = self._solve([name for name in names if name not in held], held)
+            found, _ = self.solve([name for name in names if name not in held], held)
         decimals = {
             name: self.prior[name] if name in held else rounded(number)
             for name, number in found.items()
         }
         return decimals, tuple(held)
 
-    def _solve(self, names: Sequence[str], held: Named) -> tuple[dict[str, float], float]:
+    def solve(
+        self, names: Sequence[str], held: Named | None = None
+    ) -> tuple[dict[str, float], float]:
+        """The best numbers of these names, and the cost; other names have their default.
+
+        Args:
+            names: The names.
+            held: Numbers of other names, which stay.
+
+        Raises:
+            RooflinesError: scipy is missing.
+        """
         least_squares = require_scipy()
         import numpy as np  # noqa: PLC0415, comes with scipy
 
@@ -114,7 +117,7 @@ class Problem:
         measured = np.log(self.measured)
 
         def numbers(logs: Array) -> dict[str, float]:
-            return {**dict(zip(names, np.exp(logs).tolist(), strict=True)), **held}
+            return {**dict(zip(names, np.exp(logs).tolist(), strict=True)), **(held or {})}
 
         def residuals(logs: Array) -> Array:
             times = np.log(self.estimate(numbers(logs)))

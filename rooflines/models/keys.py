@@ -13,7 +13,7 @@ from rooflines.basics.yaml_file import read_yaml
 from rooflines.models.shape import LARGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 SPARSE = (
     "its attention is sparse or compressed, so that cache and work do not follow from the sizes"
@@ -81,12 +81,9 @@ class Keys:
         """
         value = self.get(name, default)
         if value is None:
-            raise RooflinesError(
-                "",
-                f"lacks {name}",
-                f"add {name}: the file may be incomplete",
-                close=self._like(name),
-            )
+            unread = [key for key in map(str, self.config) if key not in self.read]
+            fix = f"add {name}: the file may be incomplete"
+            raise RooflinesError("", f"lacks {name}", fix, close=close_to(name, unread))
         with placed(name):
             if isinstance(value, list | Mapping):
                 raise RooflinesError(
@@ -218,6 +215,3 @@ class Keys:
                     raise RooflinesError(
                         "", f"{problem}, and could change a count", fix, close=close_to(key, known)
                     )
-
-    def _like(self, name: str) -> Iterable[str]:
-        return [key for key in close_to(name, map(str, self.config)) if key not in self.read]
