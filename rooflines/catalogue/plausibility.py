@@ -175,14 +175,11 @@ def _outlier(number: NumberRecord, entry: Chip, known: Mapping[str, Chip]) -> st
         if value == number["printed_with_sparsity"]:
             return "its own figure with sparsity"
         _, unit, dtype, _ = path.split(".")
-        peaks = {
-            chip: other.units.get(cast("Unit", unit), {}).get(dtype)
-            for chip, other in known.items()
-        }
-        if value != float(f"{value:.2e}"):  # figures of up to three digits are shared by chance
-            for chip, peak in peaks.items():
-                if peak and value == peak.printed_with_sparsity:
-                    return f"the figure with sparsity that is printed for {chip}"
+        long = value != float(f"{value:.2e}")  # three digits are shared by chance
+        for chip, other in known.items() if long else ():
+            peak = other.units.get(cast("Unit", unit), {}).get(dtype)
+            if peak and value == peak.printed_with_sparsity:
+                return f"the figure with sparsity that is printed for {chip}"
     main, links = entry.memory.get(MAIN_MEMORY), _links(entry, path)
     memory = (main.bytes_per_s if main else None) or math.inf
     slowest, _ = SPANS["memory", "bytes_per_s"]

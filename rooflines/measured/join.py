@@ -90,8 +90,8 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
         RooflinesError: A chip or dtype is in no catalogue, no timing has a row, or the unit of time
             is off.
     """
-    missing = {name: pl.lit(None, OPTIONAL[name]) for name in ALWAYS}
-    missing = {name: null for name, null in missing.items() if name not in timings.frame.columns}
+    absent = [name for name in ALWAYS if name not in timings.frame.columns]
+    missing = {name: pl.lit(None, OPTIONAL[name]) for name in absent}
     frame = timings.frame.with_columns(**missing).with_row_index(INDEX)
     chips = catalogues.chips
     if timings.kind == "attention":
