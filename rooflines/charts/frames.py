@@ -59,6 +59,12 @@ def with_missing(rows: pl.LazyFrame, *columns: str) -> pl.LazyFrame:
     )
 
 
+def calibrated_rates(names: Iterable[str]) -> dict[str, pl.Expr]:
+    """What is attained in each time of `BAND`, by these names [FLOP/s]."""
+    flops = pl.col("attained_flops_per_s") * pl.col("t_lower_s")
+    return {name: flops / pl.col(time) for name, time in zip(names, BAND, strict=True)}
+
+
 def has_bandwidth(entry: Chip) -> bool:
     """Whether the catalogue has the bandwidth of a chip's main memory."""
     return MAIN_MEMORY in entry.memory and bool(entry.memory[MAIN_MEMORY].bytes_per_s)

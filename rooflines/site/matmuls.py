@@ -193,15 +193,9 @@ def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Poo
     }
 
 
-def _target(
-    entry: Chip,
-    peak: Fraction,
-    level: MemoryLevel,
-    route: Route | None = None,
-    scheme: Sharding | None = None,
-) -> Target:
+def _target(entry: Chip, peak: Fraction, level: MemoryLevel) -> Target:
     shares = {resource.name: Fraction(1) for resource in RESOURCES} | shares_of(entry.efficiency)
-    return Target(peak, level, route, scheme or Sharding("none"), shares)
+    return Target(peak, level, None, Sharding("none"), shares)
 
 
 def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:

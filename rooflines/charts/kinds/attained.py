@@ -166,9 +166,7 @@ def _bent(
 def _with_rates(part: pl.DataFrame, lead: str) -> pl.DataFrame:
     """The points of a calibrated curve, with its band."""
     known = thinned(part.drop_nulls(BAND[0]), lead)
-    flops = pl.col("attained_flops_per_s") * pl.col("t_lower_s")
-    rates = {name: flops / pl.col(time) for name, time in zip(RATES, BAND, strict=True)}
-    return known.with_columns(pl.col(lead).cast(pl.Float64), **rates)
+    return known.with_columns(pl.col(lead).cast(pl.Float64), **frames.calibrated_rates(RATES))
 
 
 def _data(
@@ -308,8 +306,8 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
     unfused = "Unfused, " if _writes(of.sweep.op) else ""
     about: dict[str, Any] = {"chosen": chip, "writes": bool(unfused)}
     if calibrated:
-        flops = pl.col("attained_flops_per_s") * pl.col("t_lower_s")
-        most = rows.select(share=(flops / pl.col(BAND[0])).max() / peak).item()
+        attained, *_ = frames.calibrated_rates(RATES).values()
+        most = rows.select(attained.max() / peak).item()
         if most is not None:
             share = f"{100 * most:.0f} %"
             text = f"Calibrated, {dtypes} attains at most {share} of the peak of {chip_label(chip)}"

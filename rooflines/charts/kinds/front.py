@@ -149,21 +149,14 @@ def _names(found: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) ->
     least = found.filter("fits").group_by("chip").agg(pl.col("rate").min())
     lowest = dict(least.iter_rows())
     known = [(chip, at_target.get(chip, lowest.get(chip, plane.y[0]))) for chip in chips]
+
+    def said(chip: str) -> str:
+        if chip in at_target:
+            return f"{significant(at_target[chip])}/s"
+        return "too slow" if chip in lowest else "does not fit"
+
     rows = [
-        (
-            chip,
-            rate,
-            with_value(
-                chip_label(chip),
-                f"{significant(rate)}/s"
-                if chip in at_target
-                else "too slow"
-                if chip in lowest
-                else "does not fit",
-                NAME_ROOM,
-            ),
-        )
-        for chip, rate in known
+        (chip, rate, with_value(chip_label(chip), said(chip), NAME_ROOM)) for chip, rate in known
     ]
     schema = {"chip": pl.String, "rate": pl.Float64, "text": pl.String}
     table = pl.DataFrame(rows, schema=schema, orient="row")

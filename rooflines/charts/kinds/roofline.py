@@ -48,8 +48,8 @@ RIDGE_SIDES = ("br", "tl", "b", "t", "tr", "bl")
 REGIONS = ("memory", "compute")
 """The bottleneck left and right of the ridge; styles of the same names write it."""
 
-ESTIMATES = dict(zip(("estimate", "fast", "slow"), BAND, strict=True))
-"""What a point attains calibrated, and at p10 and p90 of the time, by the column of the time."""
+ESTIMATES = ("estimate", "fast", "slow")
+"""What a point attains calibrated, and at p10 and p90 of the time [FLOP/s]."""
 
 AT_FOOT = [Place(0.0, -1.1, "center")]
 AT_RIDGE = [Place(0.5, -2.8, "left"), Place(-0.5, -2.8, "right")]
@@ -209,7 +209,6 @@ def _points(of: Selection, shape: str | None) -> pl.DataFrame:
     lead = next(several, of.dims[0])
     others = [dim for dim in of.dims if dim != lead]
     rows = frames.with_missing(of.rows(), *BAND, "t_lower_s").filter(shards=1)
-    flops = pl.col("attained_flops_per_s") * pl.col("t_lower_s")
     largest = [pl.col(dim) == pl.col(dim).max() for dim in others]
     rows = rows.filter(*([pl.col("shape") == shape] if shape is not None else largest))
     points = rows.filter(pl.col(lead).is_in([8**power for power in range(14)])).select(
@@ -222,7 +221,7 @@ def _points(of: Selection, shape: str | None) -> pl.DataFrame:
         intensity="memory_intensity",
         size=pl.col(lead).cast(pl.Int64),
         shape="shape",
-        **{name: flops / pl.col(time) for name, time in ESTIMATES.items()},
+        **frames.calibrated_rates(ESTIMATES),
     )
     return points.unique(["size"], keep="first").sort("size").collect()
 

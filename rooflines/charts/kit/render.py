@@ -180,11 +180,8 @@ def thumbnail(picture: Image.Image) -> bytes:
 def svg(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> str:
     """A picture as SVG, with live text and a name for screen readers; arguments as of `png`."""
     register_fonts()
-    drawn = str(
-        vlc.vegalite_to_svg(
-            themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]
-        )
-    )
+    own = themed(spec, SIZES[size], dark=dark)
+    drawn = str(vlc.vegalite_to_svg(own, vl_version=VEGA_LITE, allowed_base_urls=[]))
     numbers: dict[str, str] = {}  # of gradients and clips: the renderer goes on counting
     drawn = NUMBERED.sub(lambda m: numbers.setdefault(m[0], f"{m[1]}{len(numbers)}"), drawn)
     name = quoteattr(spec.get("description", ""))
@@ -200,11 +197,8 @@ def pdf(spec: Mapping[str, Any], size: str = "paper", *, dark: bool = False) -> 
         dark: Whether the background is dark.
     """
     register_fonts()
-    return bytes(
-        vlc.vegalite_to_pdf(
-            themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]
-        )
-    )
+    own = themed(spec, SIZES[size], dark=dark)
+    return bytes(vlc.vegalite_to_pdf(own, vl_version=VEGA_LITE, allowed_base_urls=[]))
 
 
 def picture(

@@ -286,16 +286,6 @@ def _styles(em: float, colours: Theme) -> dict[str, Any]:
             "opacity": 1,
         },
         "ink-dot": {**dot, "color": colours.ink},
-        **_styles_of_times(em, colours),
-        "cell": {"stroke": colours.background, "strokeWidth": 0.08 * em},
-        "bar": {"cornerRadius": 0.12 * em},
-    }
-
-
-def _styles_of_times(em: float, colours: Theme) -> dict[str, Any]:
-    """Styles of measured and estimated times; the bound has those of the roof."""
-    text = {"fontSize": em, "font": FONT, "baseline": "middle", "fontWeight": BOLD}
-    return {
         "timing": {"size": (0.42 * em) ** 2, "strokeWidth": 0.09 * em, "color": colours.measured},
         "to-bound": {"size": (0.36 * em) ** 2, "color": colours.context, "opacity": 1},
         "to-estimate": {"size": (0.36 * em) ** 2, "color": colours.estimate, "opacity": 0.8},
@@ -305,7 +295,9 @@ def _styles_of_times(em: float, colours: Theme) -> dict[str, Any]:
             "strokeCap": "round",
             "strokeJoin": "round",
         },
-        "estimate-text": {**text, "color": colours.estimate},
+        "estimate-text": {**text, "fontWeight": BOLD, "color": colours.estimate},
+        "cell": {"stroke": colours.background, "strokeWidth": 0.08 * em},
+        "bar": {"cornerRadius": 0.12 * em},
     }
 
 
