@@ -14,7 +14,7 @@ from rooflines.models.shape import Gqa
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflines.models.shape import Attention, Shape
+    from rooflines.models.shape import Mlp, Shape
 
 Sizes = dict[str, tuple[int, int]]
 """D, the contracted width, and F, the output width, by layer [1]."""
@@ -48,16 +48,36 @@ def layers_of(shape: Shape) -> Sizes:
     Returns:
         D and F by layer, exact, in the order of `LAYERS`.
     """
-    sizes = _attention(shape.attention, shape.D)
+    found = dict(shape.attention.projections(shape.D))
+    if isinstance(shape.attention, Gqa):
+        *into, _ = found.values()
+        found["qkv"] = shape.D, sum(out for _, out in into)
     if shape.mlp is not None:
-        sizes |= _mlp("", shape.D, shape.mlp.F)
+        found |= _mlp(shape.mlp, shape.D)
     if shape.moe is not None:
-        sizes |= _mlp("expert-", shape.D, shape.moe.Fe)
-    return {**sizes, "unembed": (shape.D, shape.V)}
+        expert = _mlp(shape.moe.expert, shape.moe.width(shape.D))
+        found |= {f"expert-{name}": sizes for name, sizes in expert.items()}
+    found["unembed"] = shape.D, shape.V
+    return {name: found[name] for name in LAYERS if name in found}
+
+
+def _mlp(mlp: Mlp, width: int) -> Sizes:
+    """The matrices of an MLP, for width D [1], and those before its activation in one matmul."""
+    found = dict(mlp.projections(width))
+    return {**found, "gate-up": (width, 2 * mlp.F)} if mlp.gated else found
 
 
 STATES = {"gated-delta": "linear_attn", "kda": "self_attn", "mamba2": "mixer"}
 """The module of a layer with a state, as transformers calls it."""
+
+ATTENTION = {
+    **{name: f"{name}_proj" for name in "qkvo"},
+    "q-a": "q_a_proj",
+    "q-b": "q_b_proj",
+    "kv-a": "kv_a_proj_with_mqa",
+    "kv-b": "kv_b_proj",
+}
+"""The modules of the projections of attention."""
 
 EXPERTS = {"gemma4_text": ("experts.0", "mlp")}
 """The modules of routed and shared experts, of families that do not call them as DeepSeek does."""
@@ -77,18 +97,20 @@ def modules_of(shape: Shape, mixer: str, mlp: str) -> tuple[tuple[str, str, int]
         experts together [1].
     """
     found = [(name, "weights", size) for name, size in _mixer_modules(shape, mixer)]
-    names, width = ("gate_proj", "up_proj", "down_proj"), shape.D
     if mlp == "dense" and shape.mlp is not None:
-        used = names if shape.mlp.gated else names[1:]
-        found += [(f"mlp.{name}", "weights", width * shape.mlp.F) for name in used]
-    if mlp == "moe" and shape.moe is not None:
-        moe = shape.moe
-        used = names if moe.gated else names[1:]
-        routed, shared = moe.E * moe.width(width) * moe.Fe, moe.shared * width * moe.Fe
-        experts, together = EXPERTS.get(shape.family or "", ("mlp.experts.0", "mlp.shared_experts"))
-        found += [(f"{experts}.{name}", "experts", routed) for name in used]
-        found += [(f"{together}.{name}", "weights", shared) for name in used if shared]
-        found += [(f"mlp.{each.name}", "weights", each.weights) for each in moe.latents(width)]
+        own = shape.mlp.projections(shape.D)
+        found += [(f"mlp.{name}_proj", "weights", d * f) for name, (d, f) in own.items()]
+    if mlp == "moe" and (moe := shape.moe) is not None:
+        one, all_of = EXPERTS.get(shape.family or "", ("mlp.experts.0", "mlp.shared_experts"))
+        for module, tensors, count, width in (
+            (one, "experts", moe.E, moe.width(shape.D)),
+            (all_of, "weights", moe.shared, shape.D),
+        ):
+            own = moe.expert.projections(width) if count else {}
+            found += [
+                (f"{module}.{name}_proj", tensors, count * d * f) for name, (d, f) in own.items()
+            ]
+        found += [(f"mlp.{each.name}", "weights", each.weights) for each in moe.latents(shape.D)]
     return tuple(found)
 
 
@@ -99,56 +121,14 @@ def _mixer_modules(shape: Shape, mixer: str) -> Iterator[tuple[str, int]]:
             yield f"{STATES[shape.state.kind]}.{matrix.name}", matrix.weights
     if mixer not in ("full", "window"):
         return
-    own = shape.window.attention if mixer == "window" and shape.window is not None else None
-    attention = own or shape.attention
-    matrices = {matrix.name: matrix.weights for matrix in attention.matrices(shape.D)}
-    yield "self_attn.o_proj", matrices["o"]
-    if isinstance(attention, Gqa):
-        queries = attention.N * attention.H + attention.gates
-        keys = attention.K * attention.H
-        yield "self_attn.q_proj", shape.D * queries
-        yield "self_attn.k_proj", shape.D * keys
-        yield "self_attn.v_proj", shape.D * (attention.cache_elements - keys)
-    else:
-        entry = shape.D * attention.cache_elements
-        yield "self_attn.kv_a_proj_with_mqa", entry
-        yield "self_attn.kv_b_proj", matrices["kv-up"]
-        if attention.q_rank is None:
-            yield "self_attn.q_proj", matrices["qkv"] - entry
-        else:
-            yield "self_attn.q_a_proj", matrices["qkv-down"] - entry
-            yield "self_attn.q_b_proj", matrices["q-up"]
+    near = shape.window.attention if mixer == "window" and shape.window is not None else None
+    attention = near or shape.attention
+    own = attention.projections(shape.D)
+    sizes = {name: into * out for name, (into, out) in own.items()}
+    sizes[next(iter(sizes))] += sizes.pop("gates")  # one module with the queries
+    for name, size in sizes.items():
+        yield f"self_attn.{ATTENTION[name]}", size
     if shape.sparse is not None:
         for matrix in shape.sparse.matrices(shape.D, getattr(attention, "q_rank", None)):
             share = shape.sparse.indexed / shape.sparse.layers
             yield f"self_attn.indexer.{matrix.name}", round(matrix.weights * share)
-
-
-def _attention(attention: Attention, width: int) -> Sizes:
-    if isinstance(attention, Gqa):
-        queries, keys = attention.N * attention.H, attention.K * attention.H
-        return {
-            "q": (width, queries),
-            "k": (width, keys),
-            "qkv": (width, queries + attention.cache_elements + attention.gates),
-            "o": (attention.N * attention.value, width),
-        }
-    queries = attention.N * (attention.nope + attention.rope)
-    rank = attention.q_rank
-    into = (
-        {"q": (width, queries)} if rank is None else {"q-a": (width, rank), "q-b": (rank, queries)}
-    )
-    return {
-        **into,
-        "kv-a": (width, attention.kv_rank + attention.rope),
-        "kv-b": (attention.kv_rank, attention.N * (attention.nope + attention.v)),
-        "o": (attention.N * attention.v, width),
-    }
-
-
-def _mlp(of: str, width: int, hidden: int) -> Sizes:
-    return {
-        f"{of}up": (width, hidden),
-        f"{of}gate-up": (width, 2 * hidden),
-        f"{of}down": (hidden, width),
-    }

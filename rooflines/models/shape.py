@@ -7,7 +7,7 @@ matrices and what else it has, once; counts, caches and groups are sums over the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, Self
 
@@ -53,6 +53,22 @@ class Matrix:
     reads: int
     writes: int
     layout: Layout = "column"
+
+
+Widths = Mapping[str, tuple[int, int]]
+"""The width of the input and of the output of every projection, by its name [1]."""
+
+
+def in_one(name: str, projections: Sequence[tuple[int, int]], layout: Layout = "column") -> Matrix:
+    """Projections of the same input as one matrix.
+
+    Args:
+        name: Its group.
+        projections: Their widths in and out [1].
+        layout: How chips share it.
+    """
+    weights = sum(into * out for into, out in projections)
+    return Matrix(name, weights, projections[0][0], sum(out for _, out in projections), layout)
 
 
 Size = Annotated[Count, BeforeValidator(lambda value: whole(value, largest=LARGEST))]
@@ -107,15 +123,22 @@ class Gqa(Entry):
         """Gates of the outputs of a token [1]."""
         return {None: 0, "element": self.N * self.value, "head": self.N}[self.gate]
 
+    def projections(self, width: int) -> Widths:
+        """The projections of one layer, for width D [1]; without gates, that of these has none."""
+        keys = self.K * self.H
+        return {
+            "q": (width, self.N * self.H),
+            "k": (width, keys),
+            "v": (width, self.cache_elements - keys),
+            "gates": (width, self.gates),
+            "o": (self.N * self.value, width),
+        }
+
     def matrices(self, width: int, phase: Phase = DECODE) -> tuple[Matrix, ...]:
-        """The projections, for width D [1]."""
+        """The kernels of the projections, for width D [1]."""
         del phase
-        out = self.N * self.value
-        into = self.N * self.H + self.cache_elements + self.gates
-        return (
-            Matrix("qkv", width * into, width, into),
-            Matrix("o", out * width, out, width, "row"),
-        )
+        *into, out = self.projections(width).values()
+        return in_one("qkv", into), in_one("o", [out], "row")
 
     def core(self, phase: Phase) -> tuple[int, int, int]:
         """FLOP per pair of tokens [FLOP]; elements read and written per token [1].
@@ -165,24 +188,29 @@ class Mla(Entry):
         """Parts that the cache of a token can be split into by heads [1]: none."""
         return 1
 
+    def projections(self, width: int) -> Widths:
+        """The projections of one layer, for width D [1]; without gates, that of these has none."""
+        heads, rank = self.N, self.q_rank
+        query, values = heads * (self.nope + self.rope), heads * self.v
+        return {
+            **({"q": (width, query)} if rank is None else {"q-a": (width, rank)}),
+            "kv-a": (width, self.cache_elements),
+            "gates": (width, values if self.gate else 0),
+            **({} if rank is None else {"q-b": (rank, query)}),
+            "kv-b": (self.kv_rank, heads * (self.nope + self.v)),
+            "o": (values, width),
+        }
+
     def matrices(self, width: int, phase: Phase = DECODE) -> tuple[Matrix, ...]:
-        """The projections, for width D [1]."""
-        heads = self.N
-        query = heads * (self.nope + self.rope)
-        entry = self.kv_rank + self.rope + (heads * self.v if self.gate else 0)
-        down = [Matrix("qkv", width * (query + entry), width, query + entry)]
-        if self.q_rank is not None:
-            compressed = self.q_rank + entry
-            down = [
-                Matrix("qkv-down", width * compressed, width, compressed),
-                Matrix("q-up", self.q_rank * query, self.q_rank, query),
-            ]
-        expanded = heads * (self.nope + self.v)
-        up = Matrix("kv-up", self.kv_rank * expanded, self.kv_rank, expanded)
+        """The kernels of the projections, for width D [1]."""
+        *down, entries, out = self.projections(width).values()
+        kernels = [in_one("qkv" if self.q_rank is None else "qkv-down", down[:3])]
+        kernels += [in_one("q-up", [query]) for query in down[3:]]
+        up = in_one("kv-up", [entries])
         if phase == DECODE:
-            reads, writes = heads * (self.nope + self.kv_rank), heads * (self.kv_rank + self.v)
-            up = Matrix("kv-up", self.kv_rank * expanded, reads, writes, "heads")
-        return (*down, up, Matrix("o", heads * self.v * width, heads * self.v, width, "row"))
+            reads, writes = (self.N * (size + self.kv_rank) for size in (self.nope, self.v))
+            up = Matrix("kv-up", up.weights, reads, writes, "heads")
+        return (*kernels, up, in_one("o", [out], "row"))
 
     def core(self, phase: Phase) -> tuple[int, int, int]:
         """FLOP per pair of tokens [FLOP]; elements read and written per token [1]."""
@@ -343,13 +371,16 @@ class Mlp(Entry):
     bias: bool = Field(default=False, description="whether the projections have biases")
     gated: bool = Field(default=True, description="whether there is a gate")
 
+    def projections(self, width: int) -> Widths:
+        """The projections of one layer, for width D [1]."""
+        gate = {"gate": (width, self.F)} if self.gated else {}
+        return {**gate, "up": (width, self.F), "down": (self.F, width)}
+
     def matrices(self, width: int) -> tuple[Matrix, ...]:
         """Gate and up in one kernel, then down, for width D [1]."""
-        into = (1 + self.gated) * self.F
-        return (
-            Matrix("gate-up", into * width, width, self.F),
-            Matrix("down", self.F * width, self.F, width, "row"),
-        )
+        *into, down = self.projections(width).values()
+        up = Matrix("gate-up", in_one("gate-up", into).weights, width, self.F)
+        return up, in_one("down", [down], "row")
 
     def weights(self, width: int) -> int:
         """Elements of the matrices in one layer [1]."""
