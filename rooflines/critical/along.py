@@ -1,7 +1,8 @@
 """Times along one size, as columns: the cases and all other sizes are rows.
 
 Along a size n a polynomial is slope * n + constant. The experts that tokens use are concave in n,
-and rows that are computed in whole spans are a staircase: both are columns of their own.
+rows that are computed in whole spans are a staircase, and pairs of tokens and entries of a cache
+follow from how far a token attends: these are columns of their own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.model.poly import ZERO, Poly, SizeLine
+from rooflines.model.times import NO_TIME, side_by_side
+from rooflines.models.reach import TO_ALL
 from rooflines.sweep.cases import Block, Case
 from rooflines.sweep.sheet import Sheet, used_share
 
@@ -60,6 +63,11 @@ class Spans:
         return pl.max_horizontal((self.whole(size) * self.span / self.rows).floor(), size)
 
 
+def itself(poly: Poly) -> Poly:
+    """A polynomial as it is."""
+    return poly
+
+
 class Along:
     """Polynomials of cases along a size, by name.
 
@@ -72,6 +80,7 @@ class Along:
     Attributes:
         rows: Cases times points of the other sizes [1].
         spans: The extents that count whole spans of the size, by name.
+        extents: Other extents that depend on the size; `at` expects their columns.
     """
 
     def __init__(
@@ -83,6 +92,7 @@ class Along:
     ) -> None:
         block = Block((), tuple(cases), tuple(axes))
         self.rows, self.spans, self._size = block.rows, dict[str, Spans](), size
+        self.extents: set[str] = set()
         self._sheet = Sheet([block], inner=len(block.after))
         self._of_case = spans or [1] * len(cases)
         self._lines: dict[tuple[int, int], tuple[Poly, SizeLine]] = {}
@@ -118,16 +128,29 @@ class Along:
                 columns[column] = self._sheet.total(self._sheet.poly(each))
                 known[column] = each
             self.spans |= {extent: self._counted(extent) for extent in parts if "/" in extent}
+            self.extents |= {extent for extent in parts if ":" in extent}
             columns |= self._experts(name, lines)
         self._stages.append(columns)
         for column, polys in known.items():
             self._sheet.know(column, polys)
 
-    def ask_time(self, name: str, times: Sequence[Time | None]) -> Pieces:
-        """Ask for the lines of a time; what a case lacks is zero."""
+    def ask_time(
+        self, name: str, times: Sequence[Time | None], of: Callable[[Poly], Poly] = itself
+    ) -> Pieces:
+        """Ask for the lines of a time; what a case lacks is zero.
+
+        Args:
+            name: What the names of the lines begin with.
+            times: By case.
+            of: What to ask for of every polynomial.
+        """
         pieces, asked = [], dict[str, list[Poly]]()
-        for index, leasts in enumerate(slots(times)):
-            named = {f"{name}:{index}:{number}": polys for number, polys in enumerate(leasts)}
+        found = [NO_TIME if time is None else time.pieces for time in times]
+        for index, leasts in enumerate(side_by_side(found)):
+            named = {
+                f"{name}:{index}:{n}": [of(each or ZERO) for each in polys]
+                for n, polys in enumerate(leasts)
+            }
             pieces.append(list(named))
             asked |= named
         self.ask(asked)
@@ -187,7 +210,8 @@ class Along:
             for extent, each in self.spans.items()
         }
         used = used_share(pl.col(DECAY) * -size)
-        factors = {"#slope:": size, "#expert:": used, **spans}
+        extents = {f"#{extent}:": pl.col(extent) for extent in self.extents}
+        factors = {"#slope:": size, "#expert:": used, **spans, **extents}
 
         def value(name: str) -> pl.Expr:
             parts = [
@@ -200,33 +224,21 @@ class Along:
         return summed(summands, value)
 
     def growth(self, summands: Sequence[Summand]) -> pl.Expr:
-        """What an element adds to a sum where the size is large and all spans are full [s]."""
+        """What an element adds to a sum where the size is large: spans and windows are full [s]."""
         one = pl.lit(1.0)
+        factors = {extent: each.full(one) for extent, each in self.spans.items()}
+        pairs, entries = TO_ALL.names  # windows are full
+        factors |= {pairs: pl.col("T").cast(pl.Float64), entries: one}
 
         def value(name: str) -> pl.Expr:
-            full = [
-                pl.col(f"#{extent}:{name}") * each.full(one)
-                for extent, each in self.spans.items()
+            grown = [
+                pl.col(f"#{extent}:{name}") * factor
+                for extent, factor in factors.items()
                 if self.has(extent, name)
             ]
-            return reduce(add, [pl.col(f"#slope:{name}"), *full])
+            return reduce(add, [pl.col(f"#slope:{name}"), *grown])
 
         return summed(summands, value)
-
-
-def slots(times: Sequence[Time | None]) -> list[list[list[Poly]]]:
-    """The pieces of a time in several cases, side by side; what a case lacks is zero.
-
-    Returns:
-        For each piece the polynomials of which the least counts; for each of these a list, by case.
-    """
-    found = [((ZERO,),) if time is None else time.pieces for time in times]
-    pieces = []
-    for index in range(max(map(len, found))):
-        leasts = [each[index] if index < len(each) else (ZERO,) for each in found]
-        width = max(map(len, leasts))
-        pieces.append([[least[min(n, len(least) - 1)] for least in leasts] for n in range(width)])
-    return pieces
 
 
 def summed(summands: Sequence[Summand], value: Callable[[str], pl.Expr]) -> pl.Expr:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import reduce
-from operator import add, mul
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
 from rooflines.basics.numbers import LARGEST_COUNT, first
-from rooflines.critical.along import slots, summed
+from rooflines.critical.along import Along
 from rooflines.critical.chunks import last_context
 from rooflines.critical.saturation import (
     ATTAINED,
@@ -19,19 +17,19 @@ from rooflines.critical.saturation import (
     ERROR,
     MOST,
     PLATEAU,
-    estimate_times,
+    estimate_lines,
 )
 from rooflines.critical.search import AT, first_in_rows
 from rooflines.model.columns import BEYOND, ENDLESS, FOUND, NEVER
-from rooflines.model.poly import WINDOWED, Poly, total
+from rooflines.model.poly import Poly, total
 from rooflines.model.resources import MATH, OTHERS, RESOURCES
 from rooflines.models.groups import StepExtents
 from rooflines.models.reach import AttentionReach
+from rooflines.sweep.axes import Axis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from rooflines.critical.along import Pieces, Summand
     from rooflines.critical.chunks import Margin
     from rooflines.model.resources import Resource
     from rooflines.sweep.steps import StepCase
@@ -107,8 +105,7 @@ def context_ceiling(case: StepCase, new: int) -> Solution:
 
 def _by_context(slopes: Sequence[Poly]) -> bool:
     """Whether any of them depends on the context."""
-    names = {name for poly in slopes for product in poly.terms for name in product}
-    return any(name.partition(":")[0] in WINDOWED for name in names)
+    return any(poly.along("S").counted for poly in slopes)
 
 
 def _ceiling(ahead: Callable[[int], Fraction], new: int, far: int) -> Fraction | None:
@@ -181,12 +178,11 @@ def saturated_contexts(cases: Sequence[StepCase], new_tokens: Sequence[int]) -> 
         grow with its context, or from 2^62 on. With attention in chunks, that of windows of their
         size: from it on all contexts attain it, as may some less than a chunk before.
     """
-    growths, reaches = Growths(cases, new_tokens), cases[0].model.shape.reaches
-    extents = {"T": pl.col("T"), "pairs:": pl.col("T"), "entries:": pl.lit(1.0)}
-    frame = growths.frame.with_columns(growths.value(extents, far=True).alias(PLATEAU))
-    plateau = pl.col(PLATEAU)
-    names = {name: pl.col(name) for name in growths.extents}
-    ahead = plateau * pl.col(AT) * ((1.0 + ERROR) / ATTAINED) - growths.value(names)
+    along = Along(cases, [Axis({"T": new_tokens})], "S")
+    summands = estimate_lines(along, cases, per_sequence)
+    frame = pl.concat(along.frames()).with_columns(along.growth(summands).alias(PLATEAU))
+    plateau, reaches = pl.col(PLATEAU), cases[0].model.shape.reaches
+    ahead = plateau * pl.col(AT) * ((1.0 + ERROR) / ATTAINED) - along.at(pl.col(AT), summands)
 
     def at_contexts(rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with the extents of their contexts."""
@@ -205,66 +201,13 @@ def saturated_contexts(cases: Sequence[StepCase], new_tokens: Sequence[int]) -> 
     return solved.to_series().alias(COLUMN)
 
 
-class Growths:
-    """What a sequence adds to the estimates of large batches, by the extents of its context.
-
-    Attributes:
-        frame: A row for every case and T: coefficients of products, `#<product>:<line>` [s].
-        extents: Those that occur.
-    """
-
-    def __init__(self, cases: Sequence[StepCase], new_tokens: Sequence[int]) -> None:
-        columns = {"T": [float(new) for _ in cases for new in new_tokens]}
-        self._terms: dict[str, list[tuple[str, ...]]] = {}
-        self._summands: list[Summand] = []
-        for count, group in estimate_times(cases):
-            pieces: Pieces = []
-            for leasts in (leasts for times in group for leasts in slots(times)):
-                pieces.append([])
-                for polys in map(_growths, leasts):
-                    name = str(len(self._terms))
-                    products = dict.fromkeys(product for poly in polys for product in poly.terms)
-                    self._terms[name] = list(products)
-                    pieces[-1].append(name)
-                    for product in products:
-                        values = [float(poly.coefficients.get(product, 0)) for poly in polys]
-                        column = [value for value in values for _ in new_tokens]
-                        columns[f"#{'*'.join(product)}:{name}"] = column
-            self._summands.append((count, pieces))
-        self.frame = pl.DataFrame(columns)
-        self.extents = {each for terms in self._terms.values() for term in terms for each in term}
-
-    def value(self, extents: Mapping[str, pl.Expr], *, far: bool = False) -> pl.Expr:
-        """What a sequence adds at these extents [s].
-
-        Args:
-            extents: By name.
-            far: Whether to add what grows with the context alone.
-        """
-
-        def line(name: str) -> pl.Expr:
-            products = [
-                reduce(
-                    mul, [extents[each] for each in product], pl.col(f"#{'*'.join(product)}:{name}")
-                )
-                for product in self._terms[name]
-                if not far or {"pairs:", "entries:"} & {*product}
-            ]
-            return reduce(add, products, pl.lit(0.0))
-
-        return summed(self._summands, line)
-
-
-def _growths(polys: Sequence[Poly]) -> list[Poly]:
-    """What a sequence adds where all spans are full."""
-    found = []
-    for poly in polys:
-        line = poly.along("B")
-        full = [line.slope]
-        for extent, each in line.counted.items():
-            sizes, _, span = extent.partition("/")
-            others = [size for size in sizes.split("*") if size != "B"]
-            terms = {(*product, *others): value for product, value in each.terms.items()}
-            full.append(Poly(terms, each.scale / int(span)))
-        found.append(total(full))
-    return found
+def per_sequence(poly: Poly) -> Poly:
+    """What a sequence adds to a large batch, where all spans are full."""
+    line = poly.along("B")
+    full = [line.slope]
+    for extent, each in line.counted.items():
+        sizes, _, span = extent.partition("/")
+        others = [size for size in sizes.split("*") if size != "B"]
+        terms = {(*product, *others): value for product, value in each.terms.items()}
+        full.append(Poly(terms, each.scale / int(span)))
+    return total(full)

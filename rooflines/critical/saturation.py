@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.critical.along import Along
+from rooflines.critical.along import Along, itself
 from rooflines.critical.search import AT, first_in_rows
 from rooflines.critical.solving import ROUNDING
 from rooflines.model.poly import total
@@ -27,9 +27,10 @@ from rooflines.model.times import Time
 from rooflines.sweep.calibrated import BOUNDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rooflines.critical.along import Summand
+    from rooflines.model.poly import Poly
     from rooflines.sweep.axes import Axis
     from rooflines.sweep.cases import Case
 
@@ -74,12 +75,18 @@ def saturated(
     return sizes.scatter(pl.Series(known).gather(rows).arg_true(), found)
 
 
-def estimate_times(cases: Sequence[Case]) -> list[tuple[int, list[list[Time | None]]]]:
-    """The estimates of calibrated cases with the same kernels: a sum of maxima of a few times.
+def estimate_lines(
+    along: Along, cases: Sequence[Case], of: Callable[[Poly], Poly] = itself
+) -> list[Summand]:
+    """Ask for the lines of the estimates of calibrated cases with the same kernels.
+
+    Args:
+        along: What to ask.
+        cases: The cases.
+        of: What to ask for of every polynomial.
 
     Returns:
-        How often each is added, and the times, by case. First comes what is common to the pieces of
-        every kernel.
+        A sum: what is common to the pieces of every kernel, then those of each kernel.
     """
     kernels = cases[0].kernels
     estimates = [[each for each in case.kernel_estimates if each is not None] for case in cases]
@@ -87,20 +94,16 @@ def estimate_times(cases: Sequence[Case]) -> list[tuple[int, list[list[Time | No
         total(each.common * kernel.count for each, kernel in zip(of_case, kernels, strict=True))
         for of_case in estimates
     ]
-    groups: list[tuple[int, list[list[Time | None]]]]
-    groups = [(1, [[Time((((each,),),)) for each in common]])]
-    for kernel, found in zip(kernels, zip(*estimates, strict=True), strict=True):
-        bounds = [bound for bound in BOUNDS if any(bound in each.by for each in found)]
-        groups.append((kernel.count, [[each.by.get(bound) for each in found] for bound in bounds]))
-    return groups
-
-
-def estimate_lines(along: Along, cases: Sequence[Case]) -> list[Summand]:
-    """Ask for the lines of the estimates of cases."""
-    summands: list[Summand] = []
-    for index, (count, group) in enumerate(estimate_times(cases)):
-        named = (along.ask_time(f"{index}:{n}", times) for n, times in enumerate(group))
-        summands.append((count, [piece for pieces in named for piece in pieces]))
+    summands = [(1, along.ask_time("common", [Time((((each,),),)) for each in common], of))]
+    for index, kernel in enumerate(kernels):
+        by = [of_case[index].by for of_case in estimates]
+        bounds = [bound for bound in BOUNDS if any(bound in each for each in by)]
+        pieces = [
+            piece
+            for bound in bounds
+            for piece in along.ask_time(f"{index}:{bound}", [each.get(bound) for each in by], of)
+        ]
+        summands.append((kernel.count, pieces))
     return summands
 
 

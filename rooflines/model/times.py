@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rooflines.model.poly import ZERO, Poly, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Pieces = tuple[tuple[Poly, ...], ...]
 """A maximum of minima: of each piece the least of its polynomials counts, of these the largest
@@ -19,6 +19,9 @@ Pieces = tuple[tuple[Poly, ...], ...]
 
 MEMORY_BOUND = "memory"
 """The bound whose time kernels also spend on what they hand each other."""
+
+NO_TIME: Pieces = ((ZERO,),)
+"""Pieces of a time of zero."""
 
 Band = tuple[float, float]
 """The p10 and p90 of measured over estimated time [1]."""
@@ -62,7 +65,7 @@ class Time:
     def pieces(self) -> Pieces:
         """The same as one maximum of minima: a sum of these is one of these too."""
         if not self.summands:
-            return ((ZERO,),)
+            return NO_TIME
         if len(self.summands) == 1:
             return self.summands[0]
         return tuple(
@@ -78,6 +81,29 @@ class Time:
             ),
             Fraction(0),
         )
+
+
+def side_by_side(found: Sequence[Pieces | None]) -> Iterator[list[list[Poly | None]]]:
+    """The pieces of several cases next to each other.
+
+    Args:
+        found: The pieces of every case; None where it has no time.
+
+    Yields:
+        For each piece the polynomials of which the least counts, each as a list by case: zero where
+        a case has fewer pieces, None where it has no time.
+    """
+    present = [each for each in found if each is not None]
+    for index in range(max(map(len, present), default=0)):
+        leasts = [
+            None if each is None else each[index] if index < len(each) else NO_TIME[0]
+            for each in found
+        ]
+        width = max(len(least) for least in leasts if least is not None)
+        yield [
+            [None if least is None else least[min(n, len(least) - 1)] for least in leasts]
+            for n in range(width)
+        ]
 
 
 def _form(summand: Pieces) -> object:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import polars as pl
 
 from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, sizes_of
+from rooflines.model.times import NO_TIME, side_by_side
 from rooflines.sweep.blocked import Factors, block_start, blocked_product
 from rooflines.sweep.space import axis_columns, has_one_value, odd_part
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.model.poly import Poly
-    from rooflines.model.times import Pieces, Time
+    from rooflines.model.times import Time
     from rooflines.sweep.cases import Block, Case
 
 CLOSE = 1e-13
@@ -329,42 +330,27 @@ class Sheet:
         """The largest of quantities that are not negative."""
         return self.chosen(pl.max_horizontal, values)
 
-    def _least(self, leasts: Sequence[tuple[Poly, ...] | None], count: int) -> Value:
+    def _least(self, leasts: Sequence[Sequence[Poly | None]], count: int) -> Value:
         """The least of a few polynomials in every case; null where there are none."""
-        width = max((len(each) for each in leasts if each is not None), default=0)
-        values = [
-            self.poly(
-                [None if each is None else each[min(i, len(each) - 1)] * count for each in leasts]
-            )
-            for i in range(width)
-        ]
+        values = [self.poly([each and each * count for each in polys]) for polys in leasts]
         if any(value.is_zero for value in values):
             return Value()  # none is negative
         return self.chosen(pl.min_horizontal, values)
 
-    def _pieces(self, found: Sequence[Pieces | None], count: int) -> Value:
-        none = (ZERO,)
-        return self.largest(
-            self._least(
-                [None if each is None else each[i] if i < len(each) else none for each in found],
-                count,
-            )
-            for i in range(max((len(each) for each in found if each is not None), default=0))
-        )
-
     def time(self, found: Sequence[Time | None], count: int = 1) -> Value:
         """A time of every case, a number of times; null where it is None [s]."""
-        none: Pieces = ((ZERO,),)
-        width = max((len(each.summands) for each in found if each is not None), default=0)
+        summands = [None if each is None else each.summands for each in found]
         return self.sum(
-            self._pieces(
-                [
-                    None if each is None else each.summands[i] if i < len(each.summands) else none
-                    for each in found
-                ],
-                count,
+            self.largest(
+                self._least(leasts, count)
+                for leasts in side_by_side(
+                    [
+                        None if each is None else each[i] if i < len(each) else NO_TIME
+                        for each in summands
+                    ]
+                )
             )
-            for i in range(width)
+            for i in range(max((len(each) for each in summands if each), default=0))
         )
 
     # ------------------------------------------------------------ works
