@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.model.poly import WINDOWED, Poly
+from rooflines.model.poly import total
 from rooflines.models.groups import StepExtents
-from rooflines.models.reach import AttentionReach
+from rooflines.models.reach import TO_ALL, AttentionReach
 from rooflines.sweep.sheet import CASE, Value, quotient
 from rooflines.sweep.step_rows import StepSheet
 from rooflines.sweep.steps import REQUEST
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflines.model.kernel import Kernel
+    from rooflines.model.poly import Poly
     from rooflines.model.times import Time, Times
     from rooflines.settings.model_sweeps import Prices, Request
     from rooflines.sweep.cases import Block
-    from rooflines.sweep.estimate_rows import Stages
+    from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.steps import StepCase
 
 
@@ -175,7 +176,7 @@ class RequestSheet(StepSheet):
 
     def _line(self, polys: Sequence[Poly | None]) -> ContextLine:
         """The line of a time, from its polynomial in every case."""
-        parts = [[None if each is None else _part(each, kind) for each in polys] for kind in KINDS]
+        parts = zip(*map(_parts, polys), strict=True)
         return ContextLine(*(self.sheet.total(self.sheet.poly(each)) for each in parts))
 
     def first_tokens(self) -> pl.DataFrame:
@@ -213,29 +214,20 @@ def first_token(case: StepCase, request: Request) -> FirstToken:
     return FirstToken(float(prefill.times.at(extents).lower), float(ops))
 
 
-KINDS = ContextLine._fields
-
-
-def _kind(product: tuple[str, ...]) -> str:
-    """Which part of a line a product of extents belongs to."""
-    windows = [name.partition(":")[2] for name in product if name.partition(":")[0] in WINDOWED]
-    return "once" if not windows else "windowed" if windows[0] else "full"
-
-
-def _part(poly: Poly, kind: str) -> Poly:
-    """A part of a line, per entry of the context."""
-    terms = {
-        tuple(name for name in product if name.partition(":")[0] not in WINDOWED): coefficient
-        for product, coefficient in poly.terms.items()
-        if _kind(product) == kind
-    }
-    return Poly(terms, poly.scale)
+def _parts(poly: Poly | None) -> tuple[Poly | None, ...]:
+    """The parts of a time, as those of `ContextLine`."""
+    if poly is None:
+        return None, None, None
+    line = poly.along("S")
+    full = {name: each for name, each in line.counted.items() if name in TO_ALL.names}
+    windowed = (each for name, each in line.counted.items() if name not in full)
+    return line.constant, total(full.values()), total(windowed)
 
 
 def _follows_context(times: Times) -> bool:
     """Whether a time depends on the context."""
-    polys = [poly for time in times.by.values() for least in time.pieces for poly in least]
-    return any(_kind(product) != "once" for poly in polys for product in poly.terms)
+    polys = (poly for time in times.by.values() for least in time.pieces for poly in least)
+    return any(poly.along("S").counted for poly in polys)
 
 
 def _one_poly(found: Sequence[Time | None]) -> list[Poly | None] | None:
