@@ -8,9 +8,10 @@ import pytest
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.entries import Chip, shares_of
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.model.costs import COSTS, Workload, exact_cost
+from rooflines.model.costs import COSTS, Workload
 from rooflines.model.network import Route, most_chips
 from rooflines.model.operation import OPERANDS
+from rooflines.model.poly import Poly
 from rooflines.model.resources import collective_rate
 from rooflines.model.sharding import sharding
 from rooflines.site.fits import OWN, SOFTWARE, fits
@@ -66,7 +67,7 @@ def test_works_are_those_of_the_model(data):
             assert value(scheme["rows"], n) == own.share("B")
             for work in WORKS:
                 found = value(scheme["works"][work], n, extents)
-                assert found == exact_cost(own, work, sizes), (name, work, n)
+                assert found == Poly(own.costs[work]).at(sizes), (name, work, n)
     assert "contracting/all-reduce" in data["works"]
 
 

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rooflines.model.operation import OPERANDS, Operation
-from rooflines.model.poly import Poly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -178,22 +177,3 @@ USEFUL = "useful_flops"
 
 TILED = ("flops", "memory_bytes")
 """Costs of the kernel, which computes whole tiles; the others count sizes."""
-
-
-def extents(
-    workload: Workload, cost: str, sizes: Mapping[str, int | Fraction]
-) -> dict[str, int | Fraction]:
-    """The extents of sizes in a cost: the sizes or, in a tiled dimension, numbers of tiles.
-
-    The tiles are the whole ones that a chip's share of the size needs.
-    """
-    tile = workload.tile if cost in TILED else {}
-    return {
-        dim: -(-size // (tile[dim] * workload.share(dim))) if dim in tile else size
-        for dim, size in sizes.items()
-    }
-
-
-def exact_cost(workload: Workload, cost: str, sizes: Mapping[str, int]) -> Fraction:
-    """The exact value of a cost at these sizes."""
-    return Poly(workload.costs[cost]).at(extents(workload, cost, sizes))
