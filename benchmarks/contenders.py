@@ -77,7 +77,7 @@ def cases(sweep: Sweep) -> Arrays:
     """Bytes, rates and keys of every (dtypes, sharding, shards), in order."""
     rows = []
     for case in sweep.cases:
-        rates = [resource.rate(case.target) for resource in RESOURCES]
+        rates = [case.rate(resource) for resource in RESOURCES]
         per_s = [float(rate.per_s) if rate else 1.0 for rate in rates]
         rows.append(
             {
@@ -86,7 +86,7 @@ def cases(sweep: Sweep) -> Arrays:
                 "reduces": case.variant.sharding.startswith("contracting"),
                 **dict(zip(("math_rate", "memory_rate", "network_rate"), per_s, strict=True)),
                 "latency_s": float(rates[-1].latency_s) if rates[-1] else 0.0,
-                "peak": float(case.target.peak),
+                "peak": float(case.peak),
             }
         )
     return {key: np.array([row[key] for row in rows]) for key in rows[0]}
@@ -131,7 +131,7 @@ def batches(sweep: Sweep) -> list[int]:
 
 def capacity(sweep: Sweep) -> float:
     """Bytes of the memory of the chip [byte]."""
-    return float(sweep.cases[0].target.level.capacity_bytes or math.inf)
+    return float(sweep.cases[0].machine.level.capacity_bytes or math.inf)
 
 
 # ---------------------------------------------------------------- numpy

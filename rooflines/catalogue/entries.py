@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -27,12 +28,9 @@ from rooflines.catalogue.forms import (
     Share,
     Text,
 )
-from rooflines.model import resources, target
 from rooflines.model.network import PAIR, Link
 from rooflines.model.operation import Unit  # noqa: TC001, pydantic reads it at run time
-
-if TYPE_CHECKING:
-    from fractions import Fraction
+from rooflines.model.resources import RESOURCES, Machine, MemoryLevel
 
 MAIN_MEMORY = "hbm"
 """The name of every chip's main memory, HBM or not."""
@@ -105,12 +103,10 @@ class Level(Sourced):
     technology: Text | None = Field(None, description="memory technology, such as HBM3e or GDDR7")
 
     @cached_property
-    def exact(self) -> target.MemoryLevel:
+    def exact(self) -> MemoryLevel:
         """Exact, for the formulas; only where its bandwidth is published."""
         capacity = self.capacity_bytes
-        return target.MemoryLevel(
-            exact(self.bytes_per_s), None if capacity is None else exact(capacity)
-        )
+        return MemoryLevel(exact(self.bytes_per_s), None if capacity is None else exact(capacity))
 
 
 class Network(Sourced):
@@ -225,7 +221,7 @@ class Efficiency(Entry):
 
 def shares_of(efficiency: Efficiency | None) -> dict[str, Fraction]:
     """The shares that are set, exact, by resource name."""
-    shares = ((r.name, getattr(efficiency, r.name, None)) for r in resources.RESOURCES)
+    shares = ((r.name, getattr(efficiency, r.name, None)) for r in RESOURCES)
     return {name: exact(share) for name, share in shares if share is not None}
 
 
@@ -310,6 +306,21 @@ class Chip(Sourced):
         ]
         by_date = sorted(listed, key=lambda price: price.date, reverse=True)
         return min(by_date, key=lambda price: price.usd_per_hour, default=None)
+
+    def machine(self, unit: Unit, memory: str, *efficiencies: Efficiency | None) -> Machine:
+        """The numbers that times read.
+
+        Args:
+            unit: The compute unit.
+            memory: The memory level that feeds it.
+            efficiencies: Shares of the nominal rates that are reached, the last one that states a
+                share first; 1 where none does.
+        """
+        shares = {resource.name: Fraction(1) for resource in RESOURCES}
+        for each in efficiencies:
+            shares |= shares_of(each)
+        peaks = {dtype: peak.exact for dtype, peak in self.units.get(unit, {}).items()}
+        return Machine(peaks, self.memory[memory].exact, shares)
 
     @cached_property
     def plain(self) -> dict[str, Any]:

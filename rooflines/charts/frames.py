@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.sweep.operations import OperationBlock, Sweep, Variant
+    from rooflines.sweep.operations import OperationCase, Sweep
 
 TIMES = {resource.bound: f"t_{resource.name}_s" for resource in RESOURCES}
 """The column of each resource's time, by the name of the bottleneck."""
@@ -86,10 +86,10 @@ def dtypes_of(sweep: Sweep, chips: Sequence[str] = ()) -> tuple[str, ...]:
     return tuple(name for name in sweep.combinations if name in every)
 
 
-def route_name(chip_rows: OperationBlock, variant: Variant) -> str | None:
-    """The network of rows as charts name it, with several axes, as in `ici 4x4`."""
-    along = f" {axes_text(variant.axes)}" if len(variant.axes) > 1 else ""
-    return chip_rows.place.network and chip_rows.place.network + along
+def route_name(case: OperationCase) -> str | None:
+    """The network of a case as charts name it, with several axes, as in `ici 4x4`."""
+    along = f" {axes_text(case.variant.axes)}" if len(case.variant.axes) > 1 else ""
+    return case.network and case.network + along
 
 
 def shares_below_peak(sweep: Sweep) -> list[float]:

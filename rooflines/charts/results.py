@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
-    from rooflines.model.target import Target
-    from rooflines.sweep.operations import OperationBlock, Sweep
+    from rooflines.sweep.cases import Block
+    from rooflines.sweep.operations import OperationCase, Sweep
     from rooflines.sweep.steps import ModelSweep
 
 
@@ -144,7 +144,7 @@ class Selection:
         return self.sweep.op.dims
 
     @cached_property
-    def by_chip(self) -> Mapping[str, OperationBlock]:
+    def by_chip(self) -> Mapping[str, Block[OperationCase]]:
         """The rows of each chip, from the first of the sweep's memory levels that it has."""
         by_chip = {chip_rows.place.chip: chip_rows for chip_rows in reversed(self.sweep.blocks)}
         return {chip: by_chip[chip] for chip in self.chips if chip in by_chip}
@@ -157,25 +157,21 @@ class Selection:
         """
         order = list(self.sweep.shardings)
         variants = {
-            variant
+            case.variant
             for chip_rows in self.by_chip.values()
-            for variant in chip_rows.variants
-            if variant.dtypes in self.dtypes
+            for case in chip_rows.cases
+            if case.dtypes in self.dtypes
         }
         first = min(variants, key=lambda v: (v.shards, order.index(v.sharding)), default=None)
         return first or Variant(self.dtypes[0], order[0], (1,))
 
-    def targets(self) -> list[tuple[str, str, Target]]:
-        """Chip, combination and target, for all combinations that the chips support."""
-        targets = []
+    def cases(self) -> list[OperationCase]:
+        """The first case of every combination that the chips support."""
+        cases = []
         for chip_rows in self.by_chip.values():
-            first = {variant.dtypes: variant for variant in reversed(chip_rows.variants)}
-            targets += [
-                (chip_rows.place.chip, name, chip_rows.case(first[name]).target)
-                for name in self.dtypes
-                if name in first
-            ]
-        return targets
+            first = {case.dtypes: case for case in reversed(chip_rows.cases)}
+            cases += [first[name] for name in self.dtypes if name in first]
+        return cases
 
     def rows(self) -> pl.LazyFrame:
         """Their rows of the table."""

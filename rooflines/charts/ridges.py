@@ -64,20 +64,21 @@ def ridge_frame(of: Selection, seller: str | None = None) -> pl.DataFrame:
         has no price or power.
     """
     records: list[dict[str, Any]] = []
-    for chip, combination, target in of.targets():
+    for case in of.cases():
+        chip, combination, compute = case.chip, case.dtypes, case.combination.compute
         entry = of.sweep.chips[chip]
         price = price_of(entry, seller)
         if has_bandwidth(entry):
-            level = replace(target, level=entry.memory[MAIN_MEMORY].exact)
+            machine = replace(case.machine, level=entry.memory[MAIN_MEMORY].exact)
             records.append(
                 {
                     "chip": chip,
                     "vendor": entry.vendor or "",
                     "unit": of.sweep.unit,
                     "dtypes": combination,
-                    "compute": of.sweep.combinations[combination].compute,
-                    "flops_per_s": float(math_rate(target).per_s),
-                    "bytes_per_s": float(memory_rate(level).per_s),
+                    "compute": compute,
+                    "flops_per_s": float(math_rate(machine, compute).per_s),
+                    "bytes_per_s": float(memory_rate(machine, compute).per_s),
                     "watts": entry.power and entry.power.watts,
                     "usd_per_hour": price and price.usd_per_hour,
                     "provider": price and price.provider,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rooflines.model.kernel import Kernel
-    from rooflines.model.target import Machine
+    from rooflines.model.resources import Machine
 
 Form = Literal["max", "pieces"]
 FORMS: tuple[Form, ...] = ("max", "pieces")

@@ -28,9 +28,8 @@ from rooflines.model.costs import Workload
 from rooflines.model.kernel import operation_kernel
 from rooflines.model.operation import NAMED as OPERATIONS
 from rooflines.model.operation import OPERANDS
-from rooflines.model.resources import MATH, RESOURCES
+from rooflines.model.resources import MATH
 from rooflines.model.sharding import sharding
-from rooflines.model.target import Machine, Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from rooflines.fits.solving import Array
     from rooflines.fits.timings import Timings
     from rooflines.model.poly import Poly
+    from rooflines.model.resources import Machine
 
 MATMUL = OPERATIONS["matmul"]
 
@@ -102,8 +102,7 @@ def with_nominal_times(
         one_of(compute, peaks, f"no dtype that {chip} has a peak for")
     chosen = medians(timings.where("compute", compute), (*DTYPES, *SIZES))
     chosen.enough()
-    target = nominal_target(entry, compute)
-    machine = Machine({compute: target.peak}, target.level, target.efficiency)
+    machine = entry.machine(MATMUL.unit, MAIN_MEMORY)
     parts = [
         _nominal(part, _workload(part.row(0, named=True)), machine)
         for part in chosen.frame.partition_by(DTYPES, maintain_order=True)
@@ -135,17 +134,6 @@ def with_bounds(frame: pl.DataFrame, timings: Timings, entry: Chip) -> tuple[pl.
         note = f"{counted(cached, 'timing')} left out: faster than memory, they fit a cache"
         timings = replace(timings, notes=(*timings.notes, note))
     return frame, timings
-
-
-def nominal_target(entry: Chip, compute: str) -> Target:
-    """One chip and its main memory, in a compute dtype that it has a peak for; no efficiencies."""
-    return Target(
-        entry.units[MATMUL.unit][compute].exact,
-        entry.memory[MAIN_MEMORY].exact,
-        None,
-        sharding("none", MATMUL),
-        {resource.name: Fraction(1) for resource in RESOURCES},
-    )
 
 
 def plain_matmul(stored: StoredDtypes) -> Workload:

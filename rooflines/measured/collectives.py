@@ -12,7 +12,7 @@ from rooflines.fits.choice import bands_of
 from rooflines.fits.collective_form import collective_estimate, ring_steps
 from rooflines.model.network import Route
 from rooflines.model.resources import collective_rate
-from rooflines.sweep.estimate_rows import ESTIMATES
+from rooflines.sweep.operation_rows import ESTIMATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,17 +12,40 @@ from typing import TYPE_CHECKING
 
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer
 from rooflines.model.poly import Poly, constant, total
-from rooflines.model.sharding import Sharding
-from rooflines.model.target import Target
 from rooflines.model.times import Time, Times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflines.model.network import Route
-    from rooflines.model.target import Machine
 
-ALONE = Sharding("none")
+
+@dataclass(frozen=True)
+class MemoryLevel:
+    """A memory level.
+
+    Attributes:
+        bytes_per_s: Bandwidth to the compute units [byte/s].
+        capacity_bytes: Capacity [byte]; None where it is not published.
+    """
+
+    bytes_per_s: Fraction
+    capacity_bytes: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The numbers of a chip that times read.
+
+    Attributes:
+        peaks: Nominal dense peaks of the compute unit by compute dtype [FLOP/s].
+        level: The memory level that feeds the unit.
+        efficiency: Share of the nominal rate that each resource reaches, 0..1, by resource name.
+    """
+
+    peaks: Mapping[str, Fraction]
+    level: MemoryLevel
+    efficiency: Mapping[str, Fraction]
 
 
 @dataclass(frozen=True)
@@ -38,14 +61,15 @@ class Rate:
     latency_s: Fraction = Fraction(0)
 
 
-def math_rate(target: Target) -> Rate:
-    """FLOP/s of the compute unit in the compute dtype."""
-    return Rate(target.peak * target.efficiency["math"])
+def math_rate(machine: Machine, compute: str) -> Rate:
+    """FLOP/s of the compute unit in a compute dtype."""
+    return Rate(machine.peaks[compute] * machine.efficiency["math"])
 
 
-def memory_rate(target: Target) -> Rate:
-    """Bytes/s between the memory level and the unit."""
-    return Rate(target.level.bytes_per_s * target.efficiency["memory"])
+def memory_rate(machine: Machine, compute: str) -> Rate:
+    """Bytes/s between the memory level and the unit, whatever it computes in."""
+    del compute
+    return Rate(machine.level.bytes_per_s * machine.efficiency["memory"])
 
 
 def collective_rates(
@@ -88,16 +112,6 @@ def collective_rate(
     return Rate(sum(sent, Fraction(0)) / slowest, max(rate.latency_s for rate in rates))
 
 
-def network_rate(target: Target, *, typical: bool = False) -> Rate | None:
-    """Bytes/s out of one chip, over all levels of the network; None without a collective."""
-    route, transfers = target.route, target.sharding.transfers
-    if route is None or not transfers:
-        return None
-    efficiency = target.efficiency["network"]
-    rate = collective_rate(route, transfers[0][1], efficiency, typical=typical)
-    return Rate(rate.per_s, len(transfers) * rate.latency_s)
-
-
 @dataclass(frozen=True)
 class Resource:
     """A resource of a chip, which can be the bottleneck of a row.
@@ -106,14 +120,14 @@ class Resource:
         name: In column names: `t_<name>_s`, `<name>_intensity`, `critical_<name>`.
         work: The column of its work.
         bound: Its name as a bottleneck, in column `bound`.
-        rate: Its rate on a target; None where the target lacks it and no work needs it.
+        rate: Its rate on a chip in a compute dtype; None: its times are those of collectives.
         amount: Its work in one layer of a kernel; None: the one of the column's name.
     """
 
     name: str
     work: str
     bound: str
-    rate: Callable[[Target], Rate | None]
+    rate: Callable[[Machine, str], Rate] | None
     amount: Callable[[Kernel], Poly] | None = None
 
     def of(self, kernel: Kernel) -> Poly:
@@ -124,7 +138,7 @@ class Resource:
 RESOURCES: tuple[Resource, ...] = (
     Resource("math", "flops", "compute", math_rate),
     Resource("memory", "memory_bytes", "memory", memory_rate),
-    Resource("network", NETWORK_BYTES, "network", network_rate),
+    Resource("network", NETWORK_BYTES, "network", None),
 )
 """All resources; the others are compared with the first, and the earlier one wins a tie."""
 
@@ -144,12 +158,6 @@ ACTIVATIONS = "activation_bytes"
 
 HANDED = Resource("activation", ACTIVATIONS, MEMORY.bound, memory_rate)
 """What a fused kernel would not need of the memory: apart from it in times of steps."""
-
-
-def target_of(kernel: Kernel, machine: Machine) -> Target:
-    """What a kernel runs on, its transfers aside."""
-    peak = machine.peaks[kernel.compute]
-    return Target(peak, machine.level, None, ALONE, machine.efficiency)
 
 
 def nominal(
@@ -188,28 +196,29 @@ def _times(
 ) -> Times:
     """The times of kernels whose collectives take so long."""
     by = {
-        each.bound: network if each.rate is network_rate else _worked(each, parts, machine, work)
+        each.bound: network if each.rate is None else _worked(each, each.rate, parts, machine, work)
         for each in RESOURCES
     }
-    handed = _worked(HANDED, parts, machine, work).pieces[0][0]
+    handed = _worked(HANDED, memory_rate, parts, machine, work).pieces[0][0]
     return Times(by, activation=handed)
 
 
 def _worked(
     resource: Resource,
+    rate_of: Callable[[Machine, str], Rate],
     parts: Sequence[tuple[int | Fraction, Kernel]],
     machine: Machine,
     work: Callable[[str], Poly] | None,
 ) -> Time:
     """The time of a resource's work at its rate, and at least its latency."""
     rates = {
-        kernel.compute: resource.rate(target_of(kernel, machine))
-        for kernel in {kernel.compute: kernel for _, kernel in parts}.values()
+        compute: rate_of(machine, compute)
+        for compute in dict.fromkeys(kernel.compute for _, kernel in parts)
     }
     used: list[tuple[int | Fraction, Poly, Rate]] = []
     for count, kernel in parts:
         amount, rate = resource.of(kernel), rates[kernel.compute]
-        if amount and rate is not None:
+        if amount:
             used.append((count, amount, rate))
     latency = constant(sum((rate.latency_s * count for count, _, rate in used), Fraction(0)))
     per_s = {rate.per_s for _, _, rate in used}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.dtypes import combinations_of
 from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
+from rooflines.charts.frames import has_bandwidth
 from rooflines.charts.kit.chip_colours import chip_order, shades
 from rooflines.charts.kit.text import chip_label, part_name
 from rooflines.charts.kit.themes import theme
@@ -25,7 +26,6 @@ from rooflines.model.operation import MATRIX, NAMED, OPERANDS
 from rooflines.model.resources import NETWORK, RESOURCES, collective_rates, math_rate, memory_rate
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import Sharding, sharding
-from rooflines.model.target import MemoryLevel, Target
 from rooflines.site.coefficients import Pool, Terms, over_chips, plain
 
 if TYPE_CHECKING:
@@ -50,9 +50,6 @@ SAMPLES = (1, 2, 3)
 LEVEL = ("seconds", "latency", "typical")
 """What a level of a network has by the number of chips."""
 
-ANY_RATE = Fraction(1)
-"""A rate that the one in question does not depend on."""
-
 
 def matmul_data(chips: Mapping[str, Chip], dtypes: DtypeFile) -> JSON:
     """The works of a matmul, and the rates of chips.
@@ -71,7 +68,7 @@ def matmul_data(chips: Mapping[str, Chip], dtypes: DtypeFile) -> JSON:
     listed = [
         _chip(chip, entry, schemes, networks)
         for chip, entry in chips.items()
-        if entry.units.get(MATRIX) and _level(entry).bytes_per_s
+        if entry.units.get(MATRIX) and has_bandwidth(entry)
     ]
     peaks = {compute for each in listed for compute in each["peaks"]}
     combinations = combinations_of(list(dtypes.combinations), dtypes).values()
@@ -153,16 +150,11 @@ def _dtypes(combination: StoredDtypes) -> JSON:
     }
 
 
-def _level(entry: Chip) -> MemoryLevel:
-    """The main memory of a chip; without a bandwidth if it is not known."""
-    level = entry.memory.get(MAIN_MEMORY)
-    return level.exact if level and level.bytes_per_s else MemoryLevel(Fraction(0))
-
-
 def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Pool) -> JSON:
     """A chip: names, colours and prices, rates, and its first network."""
     network = next(iter(entry.networks), None)
-    level = _level(entry)
+    machine = entry.machine(MATRIX, MAIN_MEMORY, entry.efficiency)
+    capacity = machine.level.capacity_bytes
     colours = []
     for dark in (False, True):
         order = shades(theme(dark=dark).ink, dark=dark)
@@ -175,27 +167,19 @@ def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Poo
         "variant": entry.base is not None,
         "colours": colours,
         "peaks": {
-            dtype: {
-                "nominal": plain(peak.exact),
-                "rate": plain(math_rate(_target(entry, peak.exact, MemoryLevel(ANY_RATE))).per_s),
-            }
-            for dtype, peak in entry.units[MATRIX].items()
+            dtype: {"nominal": plain(peak), "rate": plain(math_rate(machine, dtype).per_s)}
+            for dtype, peak in machine.peaks.items()
         },
         "memory": {
-            "nominal": plain(level.bytes_per_s),
-            "rate": plain(memory_rate(_target(entry, ANY_RATE, level)).per_s),
-            "capacity": None if level.capacity_bytes is None else plain(level.capacity_bytes),
+            "nominal": plain(machine.level.bytes_per_s),
+            "rate": plain(memory_rate(machine, MATRIX).per_s),
+            "capacity": None if capacity is None else plain(capacity),
         },
         "reached": plain(shares_of(entry.efficiency).get("network", Fraction(1))),
         "network": None if network is None else networks.index(_network(entry, network, schemes)),
         "link": None if network is None else part_name(network),
         "prices": [[each.usd_per_hour, each.provider, each.date] for each in entry.prices or ()],
     }
-
-
-def _target(entry: Chip, peak: Fraction, level: MemoryLevel) -> Target:
-    shares = {resource.name: Fraction(1) for resource in RESOURCES} | shares_of(entry.efficiency)
-    return Target(peak, level, None, Sharding("none"), shares)
 
 
 def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:

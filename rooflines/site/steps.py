@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.critical.chips import interpolated
 from rooflines.model.network import axes_text
 from rooflines.model.poly import TOUCHED, constant
-from rooflines.model.resources import levels_of, math_rate, memory_rate, target_of
+from rooflines.model.resources import levels_of, math_rate, memory_rate
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
 from rooflines.models.shape import PREFILL
@@ -255,10 +255,10 @@ def _add_rates(machine: dict[str, Any], case: Case) -> None:
     hops [s].
     """
     for kernel in case.kernels:
-        if kernel.compute not in machine["rates"]:
-            target = target_of(kernel, case.machine)
-            per_s = math_rate(target).per_s, memory_rate(target).per_s
-            machine["rates"] |= {kernel.compute: plain(per_s[0]), "memory": plain(per_s[1])}
+        compute = kernel.compute
+        if compute not in machine["rates"]:
+            per_s = [rate(case.machine, compute).per_s for rate in (math_rate, memory_rate)]
+            machine["rates"] |= {compute: plain(per_s[0]), "memory": plain(per_s[1])}
         for sent in kernel.transfers:
             if _kind(sent) not in machine["sends"]:
                 of_a_byte = replace(sent, payload=constant(1))

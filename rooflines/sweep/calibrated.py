@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rooflines.fits.choice import CalibrationChoice
     from rooflines.fits.form import Affine
     from rooflines.model.kernel import Kernel, Transfer
-    from rooflines.model.target import Machine
+    from rooflines.model.resources import Machine
     from rooflines.model.times import Pieces
 
 BOUNDS = ("compute", "memory", "network", "mixed")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from rooflines.basics.errors import check_known, placed
-from rooflines.catalogue.entries import shares_of
 from rooflines.catalogue.unsupported import (
     interconnects,
     missing_level_reason,
@@ -23,19 +22,19 @@ from rooflines.model.network import BETWEEN, Link
 from rooflines.model.poly import Poly, total
 from rooflines.model.resources import RESOURCES, in_turn, nominal
 from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
-from rooflines.model.target import Machine
 from rooflines.model.times import Times
 from rooflines.settings.fields import ALL
 from rooflines.sweep.calibrated import calibrated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip, DtypeFile
     from rooflines.fits.entries import Calibrations
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
     from rooflines.model.operation import Unit
+    from rooflines.model.resources import Machine
     from rooflines.sweep.axes import Axis
 
 Axes = tuple[int, ...]
@@ -54,7 +53,7 @@ class ChipPlace:
         wanted: The names of the route that is asked for; None: the chip's first.
     """
 
-    sweep: BaseSweep[Any, Any]
+    sweep: BaseSweep[Any]
     chip: str
     memory: str
     network: str | None
@@ -80,17 +79,8 @@ class ChipPlace:
     @cached_property
     def machine(self) -> Machine:
         """The numbers of the chip that times read."""
-        nominal_shares = {resource.name: Fraction(1) for resource in RESOURCES}
-        peaks = self.entry.units.get(self.sweep.unit, {})
-        return Machine(
-            {dtype: peak.exact for dtype, peak in peaks.items()},
-            self.entry.memory[self.memory].exact,
-            {
-                **nominal_shares,
-                **shares_of(self.entry.efficiency),
-                **shares_of(self.sweep.config.efficiency),
-            },
-        )
+        shares = self.entry.efficiency, self.sweep.config.efficiency
+        return self.entry.machine(self.sweep.unit, self.memory, *shares)
 
     @cached_property
     def choice(self) -> CalibrationChoice:
@@ -241,6 +231,8 @@ class Case:
         return {}
 
 
+SplitT = TypeVar("SplitT")
+
 CaseT_co = TypeVar("CaseT_co", bound=Case, covariant=True)
 
 
@@ -267,8 +259,10 @@ class Block(Generic[CaseT_co]):
         """Rows of all cases [1]."""
         return self.points * len(self.cases)
 
-
-BlockT = TypeVar("BlockT", bound=Block[Any])
+    @property
+    def place(self) -> ChipPlace:
+        """Where the first case runs; of an operation, all of them."""
+        return self.cases[0].place
 
 
 @dataclass(frozen=True)
@@ -304,8 +298,29 @@ class Skipped:
         return f"asks {self.chip} for {asked}, but it has {self.reason}"
 
 
+def skipped_rows(rows: Mapping[Skipped, int]) -> tuple[Skipped, ...]:
+    """What is skipped, each with its number of rows, if there are any."""
+    return tuple(replace(each, rows=count) for each, count in rows.items() if count)
+
+
+class SupportedAt(NamedTuple, Generic[SplitT]):
+    """What a place supports of the dtypes and splits that a sweep asks for.
+
+    Attributes:
+        place: The place.
+        dtypes: The dtype combinations, by name.
+        splits: The splits.
+        skipped: What it does not support, with the number of pairs of dtypes and splits [1].
+    """
+
+    place: ChipPlace
+    dtypes: list[str]
+    splits: list[SplitT]
+    skipped: Mapping[Skipped, int]
+
+
 @dataclass(frozen=True, repr=False)
-class BaseSweep(ABC, Generic[BlockT, CaseT_co]):
+class BaseSweep(ABC, Generic[CaseT_co]):
     """A sweep, of one operation or of whole models: what is asked of every chip.
 
     Everything derives from its config and from catalogue entries, so that a job rebuilds the
@@ -339,7 +354,7 @@ class BaseSweep(ABC, Generic[BlockT, CaseT_co]):
         """The compute dtypes of every dtype combination, by the name of the latter."""
 
     @abstractmethod
-    def find_cases(self) -> tuple[tuple[BlockT, ...], tuple[Skipped, ...]]:
+    def find_cases(self) -> tuple[tuple[Block[CaseT_co], ...], tuple[Skipped, ...]]:
         """The cases that chips support, in blocks, and the rows that are skipped."""
 
     @property
@@ -363,14 +378,46 @@ class BaseSweep(ABC, Generic[BlockT, CaseT_co]):
             network, links, missing = interconnects(self.chips[chip], wanted)
             yield ChipPlace(self, chip, memory, network, links, missing, wanted)
 
+    def supported_at(
+        self,
+        splits: Mapping[SplitT, Sequence[Axes]],
+        keys_of: Callable[[SplitT], Mapping[str, Any]],
+    ) -> Iterator[SupportedAt[SplitT]]:
+        """What every place supports; a chip without a network has rows of one chip once.
+
+        Args:
+            splits: Every split, with the chips along the axes of each group that it joins.
+            keys_of: Its keys in rows that are skipped.
+        """
+        alone = [split for split, joined in splits.items() if set(joined) == {(1,)}]
+        for chip, memory in product(self.config.chips, self.config.memory):
+            here, asked = Skipped("", chip=chip, memory=memory), list(splits)
+            for place in self.places(chip, memory):
+                skipped, dtypes, joined = dict[Skipped, int](), list(self.computes), [*asked]
+                if reason := place.no_level():
+                    skipped[replace(here, reason=reason)] = len(dtypes) * len(asked)
+                    dtypes = []
+                for name, why in ((name, place.no_peak(name)) for name in [*dtypes]):
+                    if why is not None:
+                        skipped[replace(here, reason=why, dtypes=name)] = len(asked)
+                        dtypes.remove(name)
+                for split in asked if dtypes else ():
+                    if unjoined := place.not_joined(splits[split]):
+                        keys = {"network": place.route_name, **keys_of(split)}
+                        skipped[replace(here, reason=unjoined, **keys)] = len(dtypes)
+                        joined.remove(split)
+                yield SupportedAt(place, dtypes, joined, skipped)
+                if place.network is None:
+                    asked = [split for split in asked if split not in alone]
+
     @cached_property
-    def supported(self) -> tuple[tuple[BlockT, ...], tuple[Skipped, ...]]:
+    def supported(self) -> tuple[tuple[Block[CaseT_co], ...], tuple[Skipped, ...]]:
         """The cases that chips support, in blocks, and the rows that are skipped."""
         check_chips(self.config.chips, self.chips)
         return self.find_cases()
 
     @property
-    def blocks(self) -> tuple[BlockT, ...]:
+    def blocks(self) -> tuple[Block[CaseT_co], ...]:
         """The cases that chips support, a block for those with the same kernels and sizes."""
         return self.supported[0]
 

@@ -10,7 +10,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, 
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.model.columns import OF_LEVELS
 from rooflines.model.network import ALL_TO_ALL, axes_text
-from rooflines.model.resources import RATES, network_rate
+from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.models.dtypes import check_dtypes
 from rooflines.models.shape import PREFILL
@@ -34,7 +34,7 @@ Float64, 2.2e-308 and 1.8e308."""
 
 NEED_A_SPLIT = (
     SHARDS,
-    *(rate for rate, resource in RATES.items() if resource.rate is network_rate),
+    *(rate for rate, resource in RATES.items() if resource.rate is None),
 )
 """What can be solved for only where something is split."""
 

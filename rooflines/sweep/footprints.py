@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from rooflines.models.split import Split
-    from rooflines.sweep.estimate_rows import Stages
+    from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.steps import StepCase
 
 

@@ -1,4 +1,4 @@
-"""The rows of operations: works, times and what follows from them, as stages of expressions."""
+"""The rows of one kernel as stages of expressions: of an operation, and the estimate of any."""
 
 from __future__ import annotations
 
@@ -10,17 +10,26 @@ import polars as pl
 
 from rooflines.model.costs import USEFUL
 from rooflines.model.resources import MATH, NETWORK, RESOURCES
-from rooflines.sweep.estimate_rows import estimate_stages
+from rooflines.model.times import Time
+from rooflines.sweep.calibrated import BOUNDS
 from rooflines.sweep.sheet import first_longest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflines.sweep.estimate_rows import Stages
+    from rooflines.model.times import Times
     from rooflines.sweep.operations import OperationCase
     from rooflines.sweep.sheet import Sheet
 
+Stages = list[dict[str, pl.Expr]]
+"""Columns to add to the axes of a table, one stage after another."""
+
 BOUND = pl.Enum([resource.bound for resource in RESOURCES])
+
+ESTIMATE_BOUND = pl.Enum(BOUNDS)
+
+ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
+"""The estimate and its band [s]."""
 
 
 def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
@@ -51,8 +60,8 @@ def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
     lower = pl.max_horizontal(*times.values())
     if any(each.work in sheet.varying for each in used):
         sheet.varying.add("t_lower_s")
-    peaks = [float(case.target.peak) for case in cases]
-    reached = [float(case.target.peak * case.machine.efficiency[MATH.name]) for case in cases]
+    peaks = [float(case.peak) for case in cases]
+    reached = [float(case.peak * case.machine.efficiency[MATH.name]) for case in cases]
     peak = sheet.named_constant(peaks)
     useful = USEFUL if cases[0].sweep.tile else MATH.work
     at_peak = sheet.quotient(pl.col(useful), peak)
@@ -80,4 +89,45 @@ def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
             "fits": pl.col("footprint_bytes") <= capacity,
         },
         {"attained_flops_per_s": pl.col("utilization") * pl.col(peak)},
+    ]
+
+
+def estimate_stages(sheet: Sheet, found: Sequence[Times | None]) -> Stages:
+    """The estimate of one layer of a kernel, its bound and its band; null without a calibration.
+
+    Args:
+        sheet: The columns of the cases.
+        found: The estimate in every case.
+    """
+    if not any(found):
+        none = dict.fromkeys(ESTIMATES, pl.lit(None, dtype=pl.Float64))
+        return [{**none, "estimate_bound": pl.lit(None, dtype=ESTIMATE_BOUND)}]
+    present = [bound for bound in BOUNDS if any(each and bound in each.by for each in found)]
+    pieces = {}
+    for bound in present:
+        absent = [None if each is None else each.by.get(bound, Time()) for each in found]
+        pieces[f"#piece_{bound}"] = sheet.total(sheet.time(absent))
+    common = sheet.total(sheet.poly([None if each is None else each.common for each in found]))
+    largest = pl.col("#largest")
+    bands = []
+    for side in (0, 1):
+        share: pl.Expr = pl.lit(None, dtype=pl.Float64)
+        for bound in present:
+            known = [None if each is None else each.bands.get(bound) for each in found]
+            here = pl.col("estimate_bound") == pl.lit(bound, dtype=ESTIMATE_BOUND)
+            column = sheet.constant([None if each is None else each[side] for each in known])
+            share = pl.when(here).then(column).otherwise(share)
+        bands.append(pl.col("t_estimate_s") * share)
+    label = first_longest(
+        {bound: pl.col(f"#piece_{bound}") for bound in present}, largest, ESTIMATE_BOUND
+    )
+    estimated = largest.is_not_null()
+    return [
+        {**pieces, "#common": common},
+        {"#largest": pl.max_horizontal(*pieces)},
+        {
+            "t_estimate_s": largest + pl.col("#common"),
+            "estimate_bound": pl.when(estimated).then(label),
+        },
+        dict(zip(ESTIMATES[1:], bands, strict=True)),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,10 @@ from rooflines.model.costs import Workload
 from rooflines.model.kernel import Kernel, operation_kernel, operation_transfers
 from rooflines.model.network import Route, axes_text, parse_axes
 from rooflines.model.operation import Operation, operation
+from rooflines.model.resources import Rate, collective_rate
 from rooflines.model.sharding import SHARDS, Sharding, sharding
-from rooflines.model.target import Target
 from rooflines.sweep.axes import Axis, axes_of
-from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped
+from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
     from rooflines.fits.choice import CalibrationFit
     from rooflines.model.operation import Flops, Unit
+    from rooflines.model.resources import Resource
     from rooflines.settings.schema import SweepConfig
-    from rooflines.sweep.cases import Axes, ChipPlace
+    from rooflines.sweep.cases import Axes
 
 
 @dataclass(frozen=True)
@@ -116,16 +118,20 @@ class OperationCase(Case):
         return self.fit is not None
 
     @property
-    def target(self) -> Target:
-        """What it runs on."""
-        machine = self.machine
-        return Target(
-            machine.peaks[self.combination.compute],
-            machine.level,
-            self.route,
-            self.scheme,
-            machine.efficiency,
-        )
+    def peak(self) -> Fraction:
+        """The nominal peak in its compute dtype [FLOP/s]."""
+        return self.machine.peaks[self.combination.compute]
+
+    def rate(self, resource: Resource) -> Rate | None:
+        """The rate of a resource; None of a network over which nothing is sent."""
+        if resource.rate is not None:
+            return resource.rate(self.machine, self.combination.compute)
+        transfers = self.scheme.transfers
+        if self.route is None or not transfers:
+            return None
+        share = self.machine.efficiency[resource.name]
+        once = collective_rate(self.route, transfers[0][1], share)
+        return Rate(once.per_s, len(transfers) * once.latency_s)
 
     @property
     def keys(self) -> Mapping[str, str | int | None]:
@@ -144,26 +150,8 @@ class OperationCase(Case):
         return {**own, SHARDS: self.shards}
 
 
-class OperationBlock(Block[OperationCase]):
-    """The rows of one chip, memory level and route: a full product of axes."""
-
-    @property
-    def place(self) -> ChipPlace:
-        """Where they run."""
-        return self.cases[0].place
-
-    @cached_property
-    def variants(self) -> tuple[Variant, ...]:
-        """The variants of the cases."""
-        return tuple(case.variant for case in self.cases)
-
-    def case(self, variant: Variant) -> OperationCase:
-        """A variant at this place, whether it is among the rows or not."""
-        return OperationCase(self.place, self.cases[0].sweep, variant)
-
-
 @dataclass(frozen=True, repr=False)
-class Sweep(BaseSweep[OperationBlock, OperationCase]):
+class Sweep(BaseSweep[OperationCase]):
     """A sweep of one operation over sizes, dtypes, chips and splits.
 
     Check it with `checks.checked_sweep`. The order of its rows is fixed, slowest first: chip,
@@ -350,7 +338,7 @@ class Sweep(BaseSweep[OperationBlock, OperationCase]):
     def _kernels(self) -> dict[tuple[Variant, tuple[Fraction, ...]], tuple[Workload, Kernel]]:
         return {}
 
-    def find_cases(self) -> tuple[tuple[OperationBlock, ...], tuple[Skipped, ...]]:
+    def find_cases(self) -> tuple[tuple[Block[OperationCase], ...], tuple[Skipped, ...]]:
         """The cases that chips support, a block for each place, and the rows that are skipped."""
         return operation_blocks(self)
 
@@ -385,85 +373,27 @@ def _shardings(config: SweepConfig, op: Operation) -> dict[str, Sharding]:
     return by_name
 
 
-def operation_blocks(sweep: Sweep) -> tuple[tuple[OperationBlock, ...], tuple[Skipped, ...]]:
+def operation_blocks(
+    sweep: Sweep,
+) -> tuple[tuple[Block[OperationCase], ...], tuple[Skipped, ...]]:
     """The cases that chips support, a block for each place, and the rows that are skipped."""
-    points, combinations, (before, after) = sweep.points, sweep.combinations, sweep.axes
-    blocks, skipped = [], []
-    variants = sweep.variants
-    pairs = {(variant.sharding, variant.axes): variant for variant in reversed(variants)}
-    pairs = dict(reversed(pairs.items()))
-    at_place = _Supported(variants, list(pairs.values()))
-    for chip in sweep.config.chips:
-        for memory in sweep.config.memory:
-            places = list(sweep.places(chip, memory))
-            of_dtypes = points * _pairs_asked(places, list(pairs.values()))
-            here = Skipped("", chip=chip, memory=memory)
-            if reason := places[0].no_level():
-                rows = of_dtypes * len(combinations)
-                skipped.append(replace(here, rows=rows, reason=reason))
-                continue
-            missing = {name: why for name in combinations if (why := places[0].no_peak(name))}
-            skipped.extend(
-                replace(here, rows=of_dtypes, reason=why, dtypes=name)
-                for name, why in missing.items()
-            )
-            alone = False  # rows of one chip without a network are there once
-            for place in places if len(missing) < len(combinations) else ():
-                rows = points * (len(combinations) - len(missing))
-                skipped.extend(
-                    replace(
-                        here,
-                        rows=rows,
-                        reason=why,
-                        network=place.route_name,
-                        sharding=variant.sharding,
-                        shards=variant.shards,
-                        axes=axes_text(variant.axes),
-                    )
-                    for variant, why in at_place.unjoined(place).items()
-                )
-                cases = at_place.variants(place, frozenset(missing))
-                if cases and not (place.network is None and alone):
-                    found = tuple(OperationCase(place, sweep, variant) for variant in cases)
-                    blocks.append(OperationBlock(before, found, after))
-                alone = alone or place.network is None
-    return tuple(blocks), tuple(skipped)
+    before, after = sweep.axes
+    asked = {(each.sharding, each.axes): (each.axes,) for each in sweep.variants}
+    rows, blocks = Counter[Skipped](), []
+    for at in sweep.supported_at(asked, _keys):
+        for skipped, variants in at.skipped.items():
+            rows[skipped] += sweep.points * variants
+        cases = [
+            OperationCase(at.place, sweep, Variant(dtypes, *split))
+            for dtypes in at.dtypes
+            for split in at.splits
+        ]
+        if cases:
+            blocks.append(Block(before, tuple(cases), after))
+    return tuple(blocks), skipped_rows(rows)
 
 
-class _Supported:
-    """The variants that places support; those with equal networks share the answer."""
-
-    def __init__(self, variants: Sequence[Variant], pairs: Sequence[Variant]) -> None:
-        self._every, self._pairs = variants, pairs
-        self._unjoined: dict[object, dict[Variant, str]] = {}
-        self._variants: dict[object, list[Variant]] = {}
-
-    def unjoined(self, place: ChipPlace) -> Mapping[Variant, str]:
-        """The splits that a network does not support, and the reason for each."""
-        key = place.network, place.links, place.missing
-        if key not in self._unjoined:
-            whys = ((each, place.not_joined((each.axes,))) for each in self._pairs)
-            self._unjoined[key] = {each: why for each, why in whys if why}
-        return self._unjoined[key]
-
-    def variants(self, place: ChipPlace, missing: frozenset[str]) -> list[Variant]:
-        """The variants that a network supports, without some dtype combinations."""
-        key = missing, place.network, place.links, place.missing
-        if key not in self._variants:
-            unjoined = {(each.sharding, each.axes) for each in self.unjoined(place)}
-            self._variants[key] = [
-                each
-                for each in self._every
-                if each.dtypes not in missing and (each.sharding, each.axes) not in unjoined
-            ]
-        return self._variants[key]
-
-
-def _pairs_asked(places: Sequence[ChipPlace], pairs: Sequence[Variant]) -> int:
-    """Pairs of a route and a split that are asked of a chip [1].
-
-    Of the routes that it lacks, only the first one has rows of one chip.
-    """
-    lacking = sum(not place.links for place in places)
-    alone = sum(pair.axes == (1,) for pair in pairs)
-    return len(places) * len(pairs) - max(lacking - 1, 0) * alone
+def _keys(split: tuple[str, Axes]) -> dict[str, str | int]:
+    """A split in rows that are skipped."""
+    sharding, axes = split
+    return {"sharding": sharding, "shards": math.prod(axes), AXES: axes_text(axes)}

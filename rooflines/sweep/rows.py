@@ -44,7 +44,7 @@ GROUP_ROWS = 2**16
 """Most rows of several blocks that are computed at once [1]."""
 
 Unit = TypeVar("Unit")
-SweepT = TypeVar("SweepT", bound="BaseSweep[Any, Any]")
+SweepT = TypeVar("SweepT", bound="BaseSweep[Any]")
 
 
 class SweepTable(ABC, Generic[SweepT]):

@@ -12,8 +12,8 @@ import polars as pl
 from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY, NETWORK, RESOURCES
 from rooflines.model.step_columns import TWIN
 from rooflines.sweep.cases import Block, Case
-from rooflines.sweep.estimate_rows import estimate_stages
 from rooflines.sweep.footprints import footprint_columns, footprint_stages
+from rooflines.sweep.operation_rows import BOUND, estimate_stages
 from rooflines.sweep.sheet import Sheet, Value, first_longest, quotient
 
 if TYPE_CHECKING:
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from rooflines.model.kernel import Kernel
     from rooflines.model.times import Time, Times
     from rooflines.settings.model_sweeps import Prices
-    from rooflines.sweep.estimate_rows import Stages
+    from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.steps import StepCase
-
-BOUND = pl.Enum([resource.bound for resource in RESOURCES])
 
 HOUR_S = 3600
 

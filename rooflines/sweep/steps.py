@@ -21,7 +21,7 @@ from rooflines.models.kernels import Sharing, StepKernels
 from rooflines.models.shape import PREFILL
 from rooflines.settings.sizes import Sizes
 from rooflines.sweep.axes import Axis, check_length
-from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, chosen
+from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, chosen, skipped_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Phase, Shape
     from rooflines.models.split import Split
     from rooflines.settings.model_sweeps import ModelSweepConfig, Request
-    from rooflines.sweep.cases import ChipPlace
 
 
 ELEMENTS, NEAR = "#elements", "#near_elements"
@@ -134,7 +133,7 @@ class StepCase(Case):
 
 
 @dataclass(frozen=True, repr=False)
-class ModelSweep(BaseSweep[Block[StepCase], StepCase]):
+class ModelSweep(BaseSweep[StepCase]):
     """A sweep of whole models over sizes, dtypes, chips and splits.
 
     Check it with `checks.checked_sweep`. The order of its rows is fixed, slowest first: model,
@@ -298,7 +297,14 @@ def step_blocks(sweep: ModelSweep) -> tuple[tuple[Block[StepCase], ...], tuple[S
     """The cases that chips support, a block for each model, phase and split, and rows skipped."""
     config, points = sweep.config, sweep.points
     rows: Counter[Skipped] = Counter()
-    everywhere = {split.name: _obstacles(sweep, split) for split in config.splits}
+    everywhere = {
+        split.name: list(
+            sweep.supported_at(
+                {split.name: (split.axes, split.experts_axes)}, lambda name: {"split": name}
+            )
+        )
+        for split in config.splits
+    }
     blocks = []
     for name, phase, split in product(sweep.models, config.phase, config.splits):
         unsplit = _not_split(sweep, name, split)
@@ -309,19 +315,20 @@ def step_blocks(sweep: ModelSweep) -> tuple[tuple[Block[StepCase], ...], tuple[S
             label: sweep.workload(name, phase, split, label) for label in sweep.combinations
         }
         cases = []
-        for place, label, none in everywhere[split.name]:
-            obstacle = none or unsplit
-            if obstacle is not None:
-                rows[obstacle] += points * len(sweep.batches)
-                continue
-            rows[too_few] += points * (len(sweep.batches) - len(batches))
-            dtypes, workload = sweep.combinations[label], workloads[label]
-            cases.append(StepCase(place, name, sweep.models[name], dtypes, workload))
+        for at in everywhere[split.name]:
+            for skipped, combinations in at.skipped.items():
+                rows[skipped] += points * len(sweep.batches) * combinations
+            for label in at.dtypes if at.splits else ():
+                if unsplit is not None:
+                    rows[unsplit] += points * len(sweep.batches)
+                    continue
+                rows[too_few] += points * (len(sweep.batches) - len(batches))
+                dtypes, workload = sweep.combinations[label], workloads[label]
+                cases.append(StepCase(at.place, name, sweep.models[name], dtypes, workload))
         if cases and batches:
             sizes = Axis({"B": batches}), sweep.sizes_of(sweep.models[name], phase)
             blocks.append(Block((), tuple(cases), sizes))
-    skipped = tuple(replace(reason, rows=count) for reason, count in rows.items() if count)
-    return tuple(blocks), skipped
+    return tuple(blocks), skipped_rows(rows)
 
 
 def _not_split(sweep: ModelSweep, name: str, split: Split) -> Skipped | None:
@@ -331,29 +338,6 @@ def _not_split(sweep: ModelSweep, name: str, split: Split) -> Skipped | None:
     except RooflinesError as error:
         return Skipped(f"{error.where} {error.problem}", model=name, split=split.name)
     return None
-
-
-def _obstacles(sweep: ModelSweep, split: Split) -> list[tuple[ChipPlace, str, Skipped | None]]:
-    """Every place and dtypes, and why nothing runs there; None where it does."""
-    joined, found = (split.axes, split.experts_axes), []
-    alone = set()  # chips whose rows without a network are there
-    levels = product(sweep.config.chips, sweep.config.memory)
-    for place in (place for level in levels for place in sweep.places(*level)):
-        if place.network is None and split.joined == 1:
-            if (place.chip, place.memory) in alone:
-                continue
-            alone.add((place.chip, place.memory))
-        here = Skipped("", chip=place.chip, memory=place.memory)
-        for label in sweep.combinations:
-            obstacle = None
-            if reason := place.no_level():
-                obstacle = replace(here, reason=reason)
-            elif reason := place.no_peak(label):
-                obstacle = replace(here, reason=reason, dtypes=label)
-            elif reason := place.not_joined(joined):
-                obstacle = replace(here, reason=reason, network=place.route_name, split=split.name)
-            found.append((place, label, obstacle))
-    return found
 
 
 def step_axis(

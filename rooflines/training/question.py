@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError, one_of, placed, quote
 from rooflines.basics.numbers import whole
 from rooflines.catalogue.chips import chip_entries, dtype_entries
-from rooflines.catalogue.entries import MAIN_MEMORY, Chip, shares_of
+from rooflines.catalogue.entries import MAIN_MEMORY, Chip
 from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import (
     fewer_or,
@@ -24,7 +23,6 @@ from rooflines.catalogue.unsupported import (
 from rooflines.model.network import ALL_TO_ALL
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import RESOURCES
-from rooflines.model.target import Machine
 from rooflines.models.model import Model
 from rooflines.models.resolve import model_named
 from rooflines.training.kernels import Setting
@@ -107,7 +105,9 @@ def training_step(  # noqa: PLR0913, the parts of a question
     plan.micro_batches(sequences)
     sizes = formats.sizes(dtype_entries().formats)
     setting = Setting(model.shape, plan, formats, sizes, _links(chip, plan, network))
-    return TrainingStep(setting, _machine(chip), sequences, tokens)
+    return TrainingStep(
+        setting, chip.machine(MATRIX, MAIN_MEMORY, chip.efficiency), sequences, tokens
+    )
 
 
 def _entry(name: str) -> Chip:
@@ -116,14 +116,6 @@ def _entry(name: str) -> Chip:
     with placed("chip"):
         one_of(name, known, "no chip", "see `rooflines list chips`")
     return known[name]
-
-
-def _machine(chip: Chip) -> Machine:
-    """The numbers of a chip that times read."""
-    peaks = {dtype: peak.exact for dtype, peak in chip.units.get(MATRIX, {}).items()}
-    shares = {resource.name: Fraction(1) for resource in RESOURCES}
-    efficiency = {**shares, **shares_of(chip.efficiency)}
-    return Machine(peaks, chip.memory[MAIN_MEMORY].exact, efficiency)
 
 
 def _links(chip: Chip, plan: TrainingPlan, network: Sequence[str] | None) -> tuple[Link, ...]:

@@ -22,7 +22,7 @@ from rooflines.training.memory import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.model.target import Machine
+    from rooflines.model.resources import Machine
     from rooflines.training.kernels import Setting
     from rooflines.training.memory import Stage
 

@@ -221,12 +221,12 @@ def _rows(sweep: Sweep, shown: Sequence[int]) -> Iterator[tuple[Workload, dict[s
     solved = {(row["chip"], row["dtypes"]): row for row in sweep_thresholds(sweep).to_dicts()}
     for index in shown:
         case, row = sweep.cases[index], table.row(index, named=True)
-        target, workload = case.target, case.workload
+        machine, workload = case.machine, case.workload
         inputs = {
-            "peak": target.peak,
-            "peak_efficiency": target.efficiency[MATH.name],
-            "bytes_per_s": target.level.bytes_per_s,
-            "memory_efficiency": target.efficiency[MEMORY.name],
+            "peak": case.peak,
+            "peak_efficiency": machine.efficiency[MATH.name],
+            "bytes_per_s": machine.level.bytes_per_s,
+            "memory_efficiency": machine.efficiency[MEMORY.name],
             **{f"{operand}_bits": bits for operand, bits in workload.bits.items()},
         }
         found = solved[row["chip"], row["dtypes"]]

@@ -95,7 +95,7 @@ class Exact:
     def _parts(self, one):
         found = {}
         for each in RESOURCES:
-            rate = each.rate(one.target)
+            rate = one.rate(each)
             found[each] = (
                 (one.work(each.work), rate.per_s, rate.latency_s)
                 if rate

@@ -84,8 +84,8 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     calibrated = choice.get("basis") == CALIBRATED
     of = results.of(sweep, chips or [chip], [dtypes])
     lead = lead_of(of.sweep, curve=True)
-    ((*_, target),) = of.targets()
-    peak = float(math_rate(target).per_s)
+    (case,) = of.cases()
+    peak = float(math_rate(case.machine, case.combination.compute).per_s)
     rows, knees = _rows(of, lead, choice.get("model"))
     exact = bool(of.sweep.tile) or of.sweep.flops != "leading"
     if calibrated:

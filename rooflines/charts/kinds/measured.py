@@ -24,7 +24,7 @@ from rooflines.charts.kit.themes import Margins
 from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
-from rooflines.model.resources import math_rate, memory_rate
+from rooflines.model.operation import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.options import Option
     from rooflines.charts.results import MeasuredRows, Results
-    from rooflines.model.target import Target
+    from rooflines.model.resources import Machine
 
 ROOF, RATIO = "roof", "ratio"
 
@@ -78,14 +78,12 @@ def menus(source: MeasuredRows, given: Mapping[str, Option]) -> list[Menu]:
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
     """The timings of one chip, software and dtypes."""
     by, chip, dtypes, software = (choice[each] for each in ("by", "chip", "dtypes", "software"))
-    from rooflines.fits.matmuls import nominal_target  # noqa: PLC0415, it imports polars
-
     joined = results.joined(sweep)
     timings = joined.of((chips or [chip])[0], software, dtypes)
-    target = nominal_target(joined.entries[chip], timings["compute"][0])
+    machine = joined.entries[chip].machine(MATRIX, MAIN_MEMORY)
     says = first_true(_sentences(timings, by))
     about = f"{dtypes} on {chip_label(chip)}, {software}."
-    made = _under_roof(timings, target) if by == ROOF else _ratios(timings)
+    made = _under_roof(timings, machine) if by == ROOF else _ratios(timings)
     layers, data, plane, words = made
     return View(
         says,
@@ -136,10 +134,11 @@ def _tips() -> list[Layer]:
 
 
 def _under_roof(
-    timings: pl.DataFrame, target: Target
+    timings: pl.DataFrame, machine: Machine
 ) -> tuple[list[Layer], dict[str, pl.DataFrame], Plane, str]:
     """What timings attain over their intensity, under the bound."""
-    peak, rate = float(math_rate(target).per_s), float(memory_rate(target).per_s)
+    peak = float(machine.peaks[timings["compute"][0]])
+    rate = float(machine.level.bytes_per_s)
     dots = timings.select(
         *"BDF",
         "seconds",

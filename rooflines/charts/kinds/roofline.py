@@ -19,7 +19,7 @@ from rooflines.charts.options import ALL, Menu, basis_menus, chosen, shape_menus
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.network import PAIR, NetworkLevel
-from rooflines.model.resources import math_rate, memory_rate, network_rate
+from rooflines.model.resources import NETWORK, math_rate, memory_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.place import Point
     from rooflines.charts.options import Option
     from rooflines.charts.results import Results, Selection
-    from rooflines.model.target import Target
-    from rooflines.sweep.operations import OperationBlock, Sweep
+    from rooflines.model.resources import Machine
+    from rooflines.sweep.cases import Block
+    from rooflines.sweep.operations import OperationCase, Sweep
 
 MARGINS = Margins(left=4.2, right=1.6, bottom=4.4)
 TOGETHER, NAME_ROOM = Margins(left=4.2, right=15.6), 14.9
@@ -143,44 +144,46 @@ def _together(of: Selection, dtypes: str) -> View:
 
 def _lines(of: Selection) -> pl.DataFrame:
     """Ceilings and slopes of a chip: `kind` is `memory`, `network` or `ceiling`."""
-    ((chip, dtypes, target),) = of.targets()
-    entry = of.sweep.chips[chip]
-    key = {"chip": chip, "dtypes": dtypes}
+    (case,) = of.cases()
+    entry = of.sweep.chips[case.chip]
+    key = {"chip": case.chip, "dtypes": case.dtypes}
     records: list[dict[str, Any]] = [
         {
             **key,
             "kind": "ceiling",
             "name": compute,
-            "flops_per_s": float(math_rate(replace(target, peak=peak.exact)).per_s),
+            "flops_per_s": float(math_rate(case.machine, compute).per_s),
         }
-        for compute, peak in entry.units[of.sweep.unit].items()
+        for compute in entry.units[of.sweep.unit]
     ]
-    records += [{**key, **line} for line in _bandwidths(entry, of, of.by_chip[chip], target)]
+    records += [{**key, **line} for line in _bandwidths(entry, of.by_chip[case.chip], case)]
     return pl.DataFrame(records, schema=COLUMNS, orient="row")
 
 
 def _bandwidths(
-    entry: Chip, of: Selection, rows: OperationBlock, target: Target
+    entry: Chip, rows: Block[OperationCase], case: OperationCase
 ) -> Iterator[dict[str, Any]]:
-    """Memory levels, the target's own first, and networks, with their rates.
+    """Memory levels, the case's own first, and networks, with their rates.
 
     The network of the sweep's split is at the rate of its largest split, others at that of a pair.
     """
-    peak = float(math_rate(target).per_s)
+    machine, compute = case.machine, case.combination.compute
+    peak = float(math_rate(machine, compute).per_s)
     for name in sorted(entry.memory, key=lambda level: level != rows.place.memory):
         if entry.memory[name].bytes_per_s:
-            rate = float(memory_rate(replace(target, level=entry.memory[name].exact)).per_s)
+            fed = replace(machine, level=entry.memory[name].exact)
+            rate = float(memory_rate(fed, compute).per_s)
             yield {"kind": "memory", "name": name, "flops_per_s": peak, "bytes_per_s": rate}
-    split = _of_split(of, rows)
+    split = _of_split(rows.cases)
     whole = {part for name in split for part in name.partition(" ")[0].split("+")}
-    pairs = {name: each for name, each in _of_pairs(entry, target).items() if name not in whole}
+    pairs = {name: each for name, each in _of_pairs(entry, machine).items() if name not in whole}
     for name, rate in {**split, **pairs}.items():
         yield {"kind": "network", "name": name, "flops_per_s": peak, "bytes_per_s": rate}
 
 
-def _of_pairs(entry: Chip, target: Target) -> dict[str, float]:
+def _of_pairs(entry: Chip, machine: Machine) -> dict[str, float]:
     """The rates of interconnects to one other chip [byte/s]."""
-    share = target.efficiency["network"]
+    share = machine.efficiency["network"]
     pairs = {name: NetworkLevel(each.exact, (PAIR,)) for name, each in entry.networks.items()}
     return {
         name: float(pair.bytes_per_s * share)
@@ -189,18 +192,14 @@ def _of_pairs(entry: Chip, target: Target) -> dict[str, float]:
     }
 
 
-def _of_split(of: Selection, rows: OperationBlock) -> dict[str, float]:
+def _of_split(cases: Sequence[OperationCase]) -> dict[str, float]:
     """The rate of a chip's network in the largest split that sends something [byte/s]."""
-    sending = (
-        variant
-        for variant in rows.variants
-        if variant.shards > 1 and of.sweep.shardings[variant.sharding].transfers
-    )
-    largest = max(sending, key=lambda variant: variant.shards, default=None)
-    if largest is None:
+    sending = (case for case in cases if case.route is not None and case.scheme.transfers)
+    largest = max(sending, key=lambda case: case.shards, default=None)
+    rate = None if largest is None else largest.rate(NETWORK)
+    if largest is None or rate is None:
         return {}
-    rate = network_rate(rows.case(largest).target)
-    return {str(frames.route_name(rows, largest)): float(rate.per_s)} if rate else {}
+    return {str(frames.route_name(largest)): float(rate.per_s)}
 
 
 def _points(of: Selection, shape: str | None) -> pl.DataFrame:
