@@ -38,6 +38,13 @@ def test_matrices_of_deepseek_v3_are_the_published_ones():
     assert (found["o"], found["expert-gate-up"]) == ((128 * 128, 7168), (7168, 2 * 2048))
 
 
+def test_experts_of_a_latent_width_take_tokens_of_that_width():
+    """Source: config.json of nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16."""
+    found = layers_of(model_entries()["nemotron-3-super"])
+    assert (found["expert-up"], found["expert-down"]) == ((1024, 2688), (2688, 1024))
+    assert "expert-gate-up" not in found
+
+
 SWEEP = {"operation": "matmul", "grid": {"B": 8}, "dtypes": "bf16", "chips": "h100-sxm"}
 
 

@@ -47,12 +47,12 @@ def matrices(model: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
         value = 0 if heads.get("one_tensor") else k
         fused = q + k + value + gates
         found |= {"q": (width, q), "k": (width, k), "qkv": (width, fused), "o": (q, width)}
-    for prefix, hidden in (
-        ("", model.get("mlp", {}).get("F")),
-        ("expert-", model.get("moe", {}).get("Fe")),
-    ):
-        if hidden:
-            found[f"{prefix}up"] = width, hidden
-            found[f"{prefix}gate-up"] = width, hidden + hidden
-            found[f"{prefix}down"] = hidden, width
+    for prefix, part, size in (("", "mlp", "F"), ("expert-", "moe", "Fe")):
+        if part in model:
+            own = model[part]
+            into, hidden = own.get("latent", width), own[size]
+            found[f"{prefix}up"] = into, hidden
+            if own.get("gated", True):
+                found[f"{prefix}gate-up"] = into, hidden + hidden
+            found[f"{prefix}down"] = hidden, into
     return {**found, "unembed": (width, model["V"])}
