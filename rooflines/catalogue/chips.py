@@ -209,7 +209,16 @@ def _mapping(value: object) -> JSON:
 def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
     """A variant's full entry: its base, with the numbers replaced that its dotted paths name."""
     entry = copy.deepcopy(base.plain)
-    for key in ("aliases", "usual", "note", "source", "confidence", "estimate", "measured"):
+    for key in (
+        "short",
+        "aliases",
+        "usual",
+        "note",
+        "source",
+        "confidence",
+        "estimate",
+        "measured",
+    ):
         entry.pop(key, None)
     sourced = variant if is_source(variant.get("source")) else {**variant, "source": None}
     for key, value in variant.items():

@@ -237,6 +237,7 @@ class Chip(Sourced):
     """A chip: its compute units, memory levels and networks."""
 
     name: Text | None = Field(None, description="its full name")
+    short: Text | None = Field(None, description="its short name, such as H100 SXM")
     vendor: Text | None = Field(None, description="who makes it")
     year: Count | None = Field(None, description="when it came")
     status: Text | None = Field(None, description="whether it can be had")

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflines.charts.kit.chip_colours import PLACES
+from rooflines.catalogue.chips import chip_entries
 from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
@@ -28,13 +28,6 @@ MEASURED_AT = 100
 
 FULLY_LISTED = 3
 """Numbers of a list that are all written, even if they double [1]."""
-
-SPELLED = {
-    **{word: word for word in ("v2", "v3", "v4", "v5e", "v5p", "v6e", "7x")},
-    **{word: word.upper() for word in ("tpu", "sxm", "nvl", "rtx", "ws", "cpx", "mtia")},
-    "pcie": "PCIe",
-}
-"""Words of chips' ids that are not spelled like others."""
 
 PARTS = {
     "hbm": "HBM",
@@ -183,13 +176,13 @@ def chip_label(name: str) -> str:
     What the id of a variant adds is in brackets: `h100-sxm-book` is `H100 SXM (book)`. Ids that
     begin with no chip of the catalogue, and are no model of it, are returned unchanged.
     """
-    own = max((chip for chip in PLACES if f"{name}-".startswith(f"{chip}-")), key=len, default="")
+    known = {chip: entry.short for chip, entry in chip_entries().items() if entry.base is None}
+    own = max((chip for chip in known if f"{name}-".startswith(f"{chip}-")), key=len, default="")
     if not own:
         entry = model_entries().get(name)
         return entry.name if entry else name
-    text = " ".join(_word(word) for word in own.split("-"))
     variant = name[len(own) + 1 :].replace("-", " ")
-    return f"{text} ({variant})" if variant else text
+    return f"{known[own]} ({variant})" if variant else known[own] or own
 
 
 def part_name(name: str) -> str:
@@ -200,11 +193,3 @@ def part_name(name: str) -> str:
     parts, _, axes = name.partition(" ")
     names = " + ".join(PARTS.get(part, part.upper()) for part in parts.split("+"))
     return f"{names} {axes}" if axes else names
-
-
-def _word(word: str) -> str:
-    family = re.fullmatch(r"([a-z]{5,})(\d+)", word)
-    if family:
-        return f"{family[1].capitalize()} {family[2]}"
-    with_digits = any(letter.isdigit() for letter in word)
-    return SPELLED.get(word) or (word.upper() if with_digits else word.capitalize())
