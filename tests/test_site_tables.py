@@ -38,8 +38,17 @@ def test_the_table_is_sorted_filtered_and_found_in(visit):
         ("charts.html#dtypes=bf61", "dtypes bf61: in no chart of this site"),
         ("data.html#sort=price", "sort price: no column of this table"),
         ("data.html#share=0.7", "share 0.7: not in this table; shown is all of it"),
-        ("index.html#chips=h100-sxm,h200", "chip h200: unknown"),
-        ("index.html#B=1.5", "B 1.5: no whole number from 1 to 16,777,216; shown is 128"),
+        ("index.html#chips=h100-sxm,h200", "chip h200: shown is h200-sxm"),
+        ("index.html#chips=h900", "chip h900: unknown"),
+        ("index.html#B=1.6", "B 1.6: no whole number from 1 to 16,777,216; shown is 2"),
+        ("index.html#F=-3", "F -3: no whole number from 1 to 16,777,216; shown is 1"),
+        ("index.html#D=3e9", "D 3e9: no whole number from 1 to 16,777,216; shown is 16,777,216"),
+        ("index.html#B=many", "B many: no whole number from 1 to 16,777,216; shown is 128"),
+        ("index.html#tab=kernels", "tab kernels: unknown; shown is sizes"),
+        ("index.html#of=l4", "of l4: unknown; shown is h100-sxm"),
+        ("index.html#rows=most", "rows most: unknown; shown is chosen"),
+        ("index.html#sort=length", "sort length: no column of this table"),
+        ("index.html#seller=Nobody", "seller Nobody: unknown; shown is AWS 2026-09"),
         ("index.html#own=h100-sxm.peak:-1", "own number h100-sxm.peak:-1: of no chip, or no"),
         ("index.html#sharding=constructor", "sharding constructor: unknown; shown is none"),
         ("index.html#is=model&split=tp1-dp8-ep8&B=2", "B 2: no whole number from 8 to"),
@@ -99,9 +108,12 @@ def test_chips_are_found_sorted_and_opened(visit):
     page.get_by_label("Find").fill("")
     page.get_by_role("button", name="ridge").click()
     page.wait_for_selector("th[aria-sort=ascending]")
-    column = page.locator("#head th").all_inner_texts().index("ridge") + 1
+    column = page.locator("#head th").all_inner_texts().index("ridge, FLOP/B") + 1
     ridges = page.locator(f"#body tr > :nth-child({column})").all_inner_texts()
-    assert ridges == sorted(ridges, key=lambda text: float(text.split()[0]))
+    *chips, variant = map(float, ridges)
+    assert chips == sorted(chips)
+    assert page.locator("#body tr.apart ~ tr").all_inner_texts()[0].startswith("mine")
+    assert variant < max(chips)
     page.get_by_role("button", name="h100-sxm", exact=True).click()
     opened = page.locator("[data-chip=h100-sxm]")
     expect(opened).to_contain_text("989 TFLOP/s")

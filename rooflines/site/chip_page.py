@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from rooflines.basics.text import seconds, si
 from rooflines.catalogue.entries import MAIN_MEMORY, Sourced
 from rooflines.catalogue.parts import described, parts, records, source_of
+from rooflines.site.data_page import page_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,42 +29,50 @@ MAIN_DTYPE = "bf16"
 DIGITS = 4
 """Significant digits of a number with a prefix; its tooltip has all of them."""
 
-COLUMNS = {
-    "chip": ("", "id in commands and configs"),
-    "name": ("", "name; a variant has that of its base"),
-    "vendor": ("", "who makes it"),
-    "year": ("", "when it came out"),
-    "bf16 peak": ("FLOP/s", "dense peak of the matrix unit"),
-    "bandwidth": ("B/s", "of main memory"),
-    "capacity": ("B", "of main memory"),
-    "ridge": ("FLOP/B", "bf16 peak of the matrix unit over the bandwidth of main memory"),
-    "network": ("B/s", "of all links of the first network, one way"),
-    "variant of": ("", "chip that the numbers are of, but for those that differ"),
+COLUMNS: Mapping[str, tuple[str, float, str]] = {
+    "chip": ("", 1, "id in commands and configs"),
+    "name": ("", 1, "name; a variant has that of its base"),
+    "vendor": ("", 1, "who makes it"),
+    "year": ("", 1, "when it came out"),
+    "bf16 peak": ("TFLOP/s", 1e12, "dense peak of the matrix unit"),
+    "bandwidth": ("GB/s", 1e9, "of main memory"),
+    "capacity": ("GB", 1e9, "of main memory"),
+    "ridge": ("FLOP/B", 1, "bf16 peak of the matrix unit over the bandwidth of main memory"),
+    "network": ("GB/s", 1e9, "of all links of the first network, one way"),
+    "variant of": ("", 1, "chip that the numbers are of, but for those that differ"),
 }
-"""Columns of the table, with unit and meaning."""
+"""Columns of the table, with the unit that they are shown in, its size in SI units, and meaning."""
 
 MOST_CHIPS = 500
 """Rows shown at once [1]."""
 
 
 def chip_table(chips: Mapping[str, Chip]) -> JSON:
-    """The table of chips, by columns; variants come last."""
+    """The table of chips, each number in one unit; variants come last."""
     ordered = sorted(chips, key=lambda chip: chips[chip].base is not None)
     rows = [[chip, *_summary(chip, chips[chip])] for chip in ordered]
-    return {
-        "lists": dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True)),
-        "columns": [
-            {"name": name, "unit": unit, "meaning": meaning}
-            for name, (unit, meaning) in COLUMNS.items()
-        ],
-        "facets": ["vendor"],
-        "answers": [],
-        "length": MOST_CHIPS,
+    scaled = [
+        [
+            value / size if isinstance(value, float) else value
+            for value, (_, size, _) in zip(row, COLUMNS.values(), strict=True)
+        ]
+        for row in rows
+    ]
+    about = {
+        name: (f"{name}, {unit}" if unit else name, meaning)
+        for name, (unit, _, meaning) in COLUMNS.items()
     }
+    frame = pl.DataFrame(scaled, schema=list(COLUMNS), orient="row", infer_schema_length=None)
+    return page_table(
+        frame.with_columns(pl.selectors.float().round_sig_figs(DIGITS)),
+        about,
+        ("vendor",),
+        MOST_CHIPS,
+    )
 
 
 def _summary(chip: str, entry: Chip) -> list[str | float | None]:
-    """A row of `COLUMNS` without the id."""
+    """A row of `COLUMNS` without the id, in SI units."""
     peak = entry.units.get("matrix", {}).get(MAIN_DTYPE)
     memory = entry.memory.get(MAIN_MEMORY)
     bandwidth, size = (memory.bytes_per_s, memory.capacity_bytes) if memory else (None, None)

@@ -21,7 +21,7 @@ from rooflines.site.explorer import FIRST_CHIPS
 from rooflines.site.fits import SOFTWARE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
@@ -35,18 +35,54 @@ FEW_CHIPS = len(FIRST_CHIPS)
 DIGITS = 6
 """Significant digits of a real number in the page [1]; the download has all."""
 
-FORM = {
-    "facets": ["chip", "dtypes", "share", "sharding", "shards", "memory", "network", "limit"],
-    "answers": ["critical", "critical_exact"],
-    "length": 200,
-}
-"""Columns with a menu, those where the outcome stands for what is no number, and rows shown."""
+MOST_SHOWN = 200
+"""Thresholds shown at once [1]; menus and words find the others."""
+
+FACETS = ("chip", "dtypes", "share", "sharding", "shards", "memory", "network", "limit")
+"""Columns of thresholds with a menu."""
 
 FACTOR, SIZE = "critical_exact", "critical"
 """The column with the answer: of a rate the factor on it, else the size or the number of chips."""
 
 LEFT_OUT = ("sweep", "axis", "critical_memory", "critical_network", "limit_intensity")
 """Columns that the page leaves out: two name the table, the others are details in the download."""
+
+
+def page_table(
+    frame: pl.DataFrame,
+    about: Mapping[str, tuple[str, str]],
+    facets: Sequence[str],
+    most: int,
+    answer: str = "",
+) -> JSON:
+    """A table that a page filters and sorts.
+
+    Args:
+        frame: What it has.
+        about: Head and meaning of its columns.
+        facets: The columns with a menu, where they differ.
+        most: Rows shown at once [1].
+        answer: The column that stands out.
+    """
+
+    def kind(column: pl.Series) -> str:
+        number = "number " if column.dtype.is_numeric() else ""
+        return f"{number}{'answer' if column.name == answer else ''}".strip()
+
+    return {
+        "columns": [
+            {"name": one.name, "head": head, "meaning": meaning, "kind": kind(one)}
+            for one in frame
+            for head, meaning in [about.get(one.name, (one.name, one.name))]
+        ],
+        "rows": [list(row) for row in frame.iter_rows()],
+        "facets": {
+            name: frame[name].unique(maintain_order=True).to_list()
+            for name in facets
+            if name in frame.columns and frame[name].n_unique() > 1
+        },
+        "length": most,
+    }
 
 
 def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
@@ -57,13 +93,17 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
         columns: What their columns are.
 
     Returns:
-        `sweep`, `axis`, the columns as `lists`, their `columns` with unit and meaning, which of
-        them are `facets` and `answers`, the `length` shown at once, and the `counts` of rows: in
-        the page, of this axis, and in all.
+        `sweep`, `axis`, the `counts` of rows: in the page, of this axis, and in all; and a table as
+        of `page_table`, in which the outcome stands for an answer that is no number.
     """
     first = _first_table(thresholds)
     if first is None:
-        return {"sweep": "", "axis": "", "lists": {}, "columns": [], "counts": [0, 0, 0], **FORM}
+        return {
+            "sweep": "",
+            "axis": "",
+            "counts": [0, 0, 0],
+            **page_table(pl.DataFrame(), {}, (), 0),
+        }
     sweep, axis = first
     own = thresholds.filter(pl.col("sweep") == sweep, pl.col("axis") == axis)
     names = own["chip"].unique(maintain_order=True).cast(pl.String).to_list()
@@ -76,22 +116,21 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
     found = own.filter(place.is_not_null()).sort(place, maintain_order=True).head(MOST_ROWS)
     answer = FACTOR if axis in RATES else SIZE
     shown = found.drop({*LEFT_OUT, FACTOR, SIZE} - {answer}, strict=False)
-    shown = shown.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    shown = shown.with_columns(
+        pl.col(pl.Categorical, pl.Enum).cast(pl.String), pl.selectors.float().round_sig_figs(DIGITS)
+    )
     if SHARDS not in shown.columns or shown[SHARDS].n_unique() == 1:
         shown = shown.drop("network", strict=False)  # over which nothing is sent
-    kept = [one for one in shown if one.name == answer or one.null_count() < one.len()]
-    about = {column["name"]: column for column in columns}
-    return {
-        "sweep": sweep,
-        "axis": axis,
-        "lists": {
-            one.name: (one.round_sig_figs(DIGITS) if one.dtype.is_float() else one).to_list()
-            for one in kept
-        },
-        "columns": [about[one.name] for one in kept if one.name in about],
-        "counts": [found.height, own.height, thresholds.height],
-        **FORM,
-    }
+    kept = [one.name for one in shown if one.name == answer or one.n_unique() > 1]
+    about = {column["name"]: (column["name"], column["meaning"]) for column in columns}
+    table = page_table(
+        shown.select(name for name in kept if name != "outcome"), about, FACETS, MOST_SHOWN, answer
+    )
+    at = [column["name"] for column in table["columns"]].index(answer)
+    for row, outcome in zip(table["rows"], shown["outcome"], strict=True):
+        row[at] = outcome if row[at] is None else row[at]
+    counts = [found.height, own.height, thresholds.height]
+    return {"sweep": sweep, "axis": axis, "counts": counts, **table}
 
 
 def _first_table(frame: pl.DataFrame) -> tuple[str, str] | None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.text import FORMULA
 from rooflines.catalogue.chips import dtype_entries
-from rooflines.catalogue.measured import SHORTEST_LONG, measured_quantiles
+from rooflines.catalogue.measured import MATMUL, SHORTEST_LONG, measured_quantiles
+from rooflines.charts.kit.text import chip_label
 from rooflines.fits.entries import joined_calibrations, shipped_calibrations
 from rooflines.models.layers import layers_of
 from rooflines.models.library import model_entries
@@ -132,30 +133,42 @@ def _matmuls(
     chips: Mapping[str, Chip], calibrations: Calibrations, models: Mapping[str, Model]
 ) -> JSON:
     """A matmul on chips, layers of models, and quantiles of timings."""
-    found = matmul_data(chips, dtype_entries())
+    plain = matmul_data(chips, dtype_entries())
+    own = {each["id"]: chips[each["id"]] for each in plain["chips"]}
+    found = {**plain, "fits": fits(own, calibrations)}
     return {
         **found,
         "first": FIRST_CHIPS,
-        "fits": fits({each["id"]: chips[each["id"]] for each in found["chips"]}, calibrations),
         "layers": [
-            [model, layer, *sizes]
+            [f"{model}-{layer}", f"{chip_label(model)} · {layer}", *sizes]
             for model, of in models.items()
             for layer, sizes in layers_of(of.shape).items()
         ],
         "software": SOFTWARE,
-        "measured": _measured(),
+        "measured": _measured(found),
         "formula": FORMULA,
     }
 
 
-def _measured() -> JSON:
-    """Quantiles of timings as rows: what, chip, software, dtypes, length, over, n, p10 to p90."""
-    frame = measured_quantiles()
-    return {
-        "long": SHORTEST_LONG,
-        "source": frame["source"][0],
-        "rows": [list(row) for row in frame.drop("source", "date").iter_rows()],
-    }
+def _measured(found: JSON) -> JSON:
+    """Quantiles of timings, by what, chip, dtypes, length and what they are over.
+
+    Of several engines that of the estimate counts, else the first.
+
+    Args:
+        found: The `fits` of chips and the `dtypes`, as the page has them.
+    """
+    compute = {each["name"]: each["compute"] for each in found["dtypes"]}
+    by: dict[str, JSON] = {}
+    for row in measured_quantiles().iter_rows(named=True):
+        key = "/".join(row[name] or "" for name in ("of", "chip", "dtypes", "length", "over"))
+        fit = found["fits"].get(row["chip"], {}).get(compute.get(row["dtypes"]), {})
+        fitted = fit.get("software") if row["of"] == MATMUL else MATCHED[0]
+        if key not in by or row["software"] == fitted:
+            quantiles = {"low": row["p10"], "middle": row["p50"], "high": row["p90"]}
+            kept = {name: row[name] for name in ("software", "n", "over", "length")}
+            by[key] = {**kept, **quantiles}
+    return {"long": SHORTEST_LONG, "by": by}
 
 
 def _steps(

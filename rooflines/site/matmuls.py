@@ -161,7 +161,8 @@ def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Poo
         colours.append(order[chip_order({chip: entry.vendor}).index(chip) % len(order)])
     return {
         "id": chip,
-        "short": chip_label(chip),
+        "short": entry.short or chip_label(chip),
+        "usual": entry.usual,
         "name": entry.name or chip,
         "vendor": entry.vendor,
         "variant": entry.base is not None,

@@ -73,6 +73,7 @@ def pages(  # noqa: PLR0913, what the pages show
     """
     by_sweep = dict(counts.with_columns(pl.col("sweep").cast(pl.String)).iter_rows())
     quantiles = measured_quantiles()
+    shown = {column["name"] for column in listed["columns"]}
     own: dict[str, dict[str, object]] = {
         "charts.html": {
             "families": [
@@ -83,7 +84,7 @@ def pages(  # noqa: PLR0913, what the pages show
         },
         "data.html": {
             **{name: listed[name] for name in ("sweep", "axis", "counts")},
-            "columns": [one for one in about["columns"] if one["name"] in listed["lists"]],
+            "columns": [one for one in about["columns"] if one["name"] in shown],
             "sweeps": counted(len(by_sweep), "sweep"),
             "downloads": downloads,
             "measured": measured_views(),

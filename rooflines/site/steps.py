@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rooflines.model.times import Times
     from rooflines.models.reach import AttentionReach
     from rooflines.models.shape import Shape
+    from rooflines.models.split import Split
     from rooflines.sweep.steps import ModelSweep
     from rooflines.sweep.steps import StepCase as Case
 
@@ -69,10 +70,17 @@ def step_data(sweep: ModelSweep) -> JSON:
     return {
         "models": models,
         "phases": list(sweep.config.phase),
-        "splits": [{"name": s.name, "chips": s.chips, "dp": s.dp} for s in sweep.config.splits],
+        "splits": [_split(split) for split in sweep.config.splits],
         "machines": list(machines.values()),
         "skipped": [[getattr(one, name) for name in SKIPPED] for one in sweep.skipped],
     }
+
+
+def _split(split: Split) -> JSON:
+    """A split: its name, the option of commands, and its chips."""
+    given = split.model_dump(exclude_defaults=True) or {"tp": split.tp}
+    option = ",".join(f"{key}={value}" for key, value in given.items())
+    return {"name": split.name, "option": option, "chips": split.chips, "dp": split.dp}
 
 
 def _model(sweep: ModelSweep, cases: Sequence[Case], machines: Machines) -> JSON:

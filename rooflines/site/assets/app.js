@@ -11,8 +11,7 @@ const ROOFLINES = (() => {
   const MOST_LINES = 12; // of a notice
   const SHORT_WAIT = 1500; // how long a button says what it did [ms]
   const $ = (id) => document.getElementById(id);
-  const data = new Map();
-  const loading = new Map();
+  const [data, loading] = [new Map(), new Map()];
 
   /** Called by data files; a promise has the data. */
   function put(name, text) {
@@ -23,11 +22,9 @@ const ROOFLINES = (() => {
 
   /** The data called `name`, from the script `file`, which is loaded once. */
   function load(name, file) {
-    if (data.has(name)) return Promise.resolve(data.get(name));
+    const script = make("script", { src: file });
     if (!loading.has(name)) {
       loading.set(name, new Promise((resolve, reject) => {
-        const script = document.createElement("script");
-        script.src = file;
         script.onload = () => resolve(data.get(name));
         script.onerror = () => {
           loading.delete(name);
@@ -38,6 +35,8 @@ const ROOFLINES = (() => {
     }
     return loading.get(name);
   }
+
+  // ---------------------------------------------------------------- elements
 
   /** An element with attributes and children; strings become text. */
   function make(tag, attributes = {}, ...children) {
@@ -51,6 +50,13 @@ const ROOFLINES = (() => {
     return element;
   }
 
+  /** Put children into an element; what had the focus there has it again, found by its `key`. */
+  function refill(into, key, ...children) {
+    const focused = into.contains(document.activeElement) && document.activeElement.dataset[key];
+    into.replaceChildren(...children);
+    if (focused) into.querySelector(`[data-${key}="${CSS.escape(focused)}"]`)?.focus();
+  }
+
   /** Give a menu its options, [value, text, disabled], which are made anew only if they differ. */
   function fill(select, options, value) {
     const key = JSON.stringify(options);
@@ -62,12 +68,12 @@ const ROOFLINES = (() => {
     select.value = value;
   }
 
-  /** A labelled menu, called `name`, with options as of `fill`. */
-  function menu(name, label, options, value, onchange) {
-    const select = make("select", { onchange: () => onchange(select.value) });
+  /** A labelled menu that sets `name` of the state, with options as of `fill`. */
+  function menu(name, label, options, value) {
+    const onchange = () => go({ [name]: select.value });
+    const select = make("select", { "data-param": name, onchange });
     fill(select, options, value);
-    const attributes = { class: "control", "data-param": name };
-    return make("label", attributes, make("span", {}, label), select);
+    return make("label", { class: "control" }, make("span", {}, label), select);
   }
 
   /** Head and body of a table: cells of the head, or their texts, and rows. */
@@ -77,19 +83,24 @@ const ROOFLINES = (() => {
     return [make("thead", {}, make("tr", {}, ...cells)), make("tbody", {}, ...rows)];
   }
 
-  /** Heads of columns, [name, text, meaning, class], whose buttons sort by them: up, down, not.
+  /** Rows in the order that the state asks for, and heads of `columns` that sort: up, down, not.
 
-      `sort` is the present order: the name of a column, after "-" downward. */
-  function sortHeads(sort, columns) {
-    const focused = document.activeElement?.dataset?.sort;
-    return columns.map(([name, text, title, kind]) => {
-      const [up, down] = [sort === name, sort === `-${name}`];
-      const order = up ? "ascending" : down ? "descending" : null;
-      const onclick = () => go({ sort: up ? `-${name}` : down ? null : name });
-      const button = make("button", { type: "button", "data-sort": name, title, onclick }, text);
-      if (name === focused) queueMicrotask(() => button.focus());
-      return make("th", { scope: "col", "aria-sort": order, class: kind }, button);
+      A column has a `name`, a `head`, a `meaning`, a class `kind`, and the `value` of a row. */
+  function sorted(rows, columns, lost) {
+    const sort = state().get("sort") ?? "";
+    const name = sort.replace(/^-/, "");
+    const by = columns.find((column) => column.name === name);
+    if (sort && !by) lost.push(["sort", sort, "no column of this table"]);
+    const compared = (a, b) => NUMBERS.compare(by.value(a), by.value(b), sort !== name);
+    const heads = columns.map((column) => {
+      const order = column !== by ? null : sort === name ? "ascending" : "descending";
+      const next = { ascending: `-${name}`, descending: null }[order] ?? column.name;
+      const onclick = () => go({ sort: order === "descending" ? null : next });
+      return make("th", { scope: "col", "aria-sort": order, class: column.kind }, make("button", {
+        type: "button", "data-sort": column.name, title: column.meaning, onclick,
+      }, column.head));
     });
+    return [by ? [...rows].sort(compared) : rows, heads];
   }
 
   /** Call `take` with what was typed into or chosen for an input.
@@ -98,34 +109,30 @@ const ROOFLINES = (() => {
   function onEntered(input, take) {
     const entered = () => take(input.value.trim());
     input.addEventListener("change", entered);
-    input.addEventListener("keydown", (event) => { if (event.key === "Enter") entered(); });
-    input.addEventListener("input", (event) => {
-      if (event.inputType === "insertReplacementText") entered();
+    input.addEventListener("keydown", ({ key }) => { if (key === "Enter") entered(); });
+    input.addEventListener("input", ({ inputType }) => {
+      if (inputType === "insertReplacementText") entered();
     });
   }
+
+  // ---------------------------------------------------------------- the address
 
   /** What comes after # in the address, as [name, value]; of a very long one nothing. */
   const written = () =>
     (location.hash.length > LONGEST ? [] : [...new URLSearchParams(location.hash.slice(1))]);
-
+  /** Whether an entry of the address is the first one of its name that has a value. */
+  const isFirst = ([name], i, all) => all.findIndex((one) => one[0] === name && one[1]) === i;
   /** The state in the address: the first value of each name, without empty ones. */
-  function state() {
-    const used = new URLSearchParams();
-    for (const [name, value] of written()) {
-      if (value && !used.has(name)) used.set(name, value);
-    }
-    return used;
-  }
+  const state = () => new URLSearchParams(written().filter(isFirst));
 
-  /** Change the state; `null` removes a name. A step to go back from is in the history. */
+  /** Change the state; `null` or no text removes a name. A step back from it is in the history. */
   function go(changes, step = false) {
     const next = state();
     for (const [name, value] of Object.entries(changes)) {
-      if (value === null) next.delete(name);
+      if (value === null || value === "") next.delete(name);
       else next.set(name, value);
     }
-    const text = next.toString()
-      .replaceAll("%2C", ",").replaceAll("%3A", ":").replaceAll("%2F", "/");
+    const text = next.toString().replace(/%(2C|3A|2F)/g, decodeURIComponent);
     if (step) location.hash = text;
     else location.replace(`#${text}`);
   }
@@ -136,39 +143,27 @@ const ROOFLINES = (() => {
     waiting ||= setTimeout(() => { waiting = 0; act(); }, 60);
   }
 
-  /** Names and values of the address that no page uses, given those that this page does. */
-  function unused(names) {
-    const { length } = location.hash;
-    if (length > LONGEST) {
-      return [[`${length.toLocaleString("en-US")} characters`, "", "too long; none of it is used"]];
-    }
-    const seen = new Set();
-    return written().flatMap(([name, value]) => {
-      if (!names.has(name)) return [[name, value, "no choice of this page"]];
-      if (!value) return [[name, value, "empty"]];
-      if (seen.has(name)) return [[name, value, "given twice; the first is used"]];
-      seen.add(name);
-      return [];
-    });
-  }
-
   /** Report what the address asks for that is not there, such as a link to an older site does.
 
       `names` are those that the page uses; `lost` are values that it does not have, as [name,
       value, what is shown]. */
   function tellUnknown(names, lost) {
-    const box = $("unknown");
-    const all = [...unused(new Set(names)), ...lost];
+    const { length } = location.hash;
+    const unused = written().flatMap(([name, value], ...place) => {
+      if (!names.includes(name)) return [[name, value, "no choice of this page"]];
+      if (!value) return [[name, value, "empty"]];
+      return isFirst([name], ...place) ? [] : [[name, value, "given twice; the first is used"]];
+    });
+    const long = `${length.toLocaleString("en-US")} characters`;
+    if (length > LONGEST) unused.push([long, "", "too long; none of it is used"]);
+    const all = [...unused, ...lost];
     const cut = (text) => (text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS)}…` : text);
-    const asked = (pair) => pair.filter(Boolean).map(cut).join(" ") || "=";
     const lines = all.slice(0, MOST_LINES).map(([name, value, said]) =>
-      `${asked([name, value])}: ${said}`);
-    const more = all.length - MOST_LINES;
-    if (more > 0) lines.push(`and ${more.toLocaleString("en-US")} more`);
-    box.hidden = !lines.length;
-    const items = lines.map((text) => make("li", {}, text));
-    const head = make("p", {}, "This link asks for what is not here:");
-    box.replaceChildren(head, make("ul", {}, ...items));
+      `${[name, value].filter(Boolean).map(cut).join(" ") || "="}: ${said}`);
+    if (all.length > MOST_LINES) lines.push(`and ${all.length - MOST_LINES} more`);
+    $("unknown").hidden = !lines.length;
+    $("unknown").replaceChildren(make("p", {}, "This link asks for what is not here:"),
+      make("ul", {}, ...lines.map((text) => make("li", {}, text))));
   }
 
   /** Call `apply` now, and whenever the address changes. */
@@ -214,7 +209,7 @@ const ROOFLINES = (() => {
   });
 
   return {
-    $, put, load, make, fill, menu, headed, sortHeads, onEntered, state, go, soon, tellUnknown,
+    $, put, load, make, refill, fill, menu, headed, sorted, onEntered, state, go, soon, tellUnknown,
     follow, save, csv, copy,
   };
 })();

@@ -2,7 +2,8 @@
 /* The page of the charts: a list, one chart at a time, menus that filter it, and its files. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { $, load, make, menu, state, go, tellUnknown, follow, save, csv, copy } = ROOFLINES;
+  const { $, load, make, refill, menu, state, go, tellUnknown, follow } = ROOFLINES;
+  const { save, csv, copy } = ROOFLINES;
   const { charts, themes, formula } = await load("charts", "assets/charts-data.js");
   const links = [...document.querySelectorAll("#charts a")];
   if (!charts.length) return;
@@ -26,48 +27,41 @@ document.addEventListener("DOMContentLoaded", async () => {
     shards: "n", B: "B", S: "S",
   };
   const system = matchMedia("(prefers-color-scheme: dark)");
+  const theme = () => (system.matches ? "dark" : "light");
   const layoutOf = () => ($("plot").clientWidth < NARROW ? "paper" : "web");
-  let shown = null; // the chart, layout, view and specification on the stage
+  const asked = (name) => state().get(name);
+  let shown = null; // the chart, its layout, and the values, specification and drawing of its view
   let turn = 0; // a chart that took long to load must not replace one asked for later
 
   /** The options that a view shows, by menu; menus that it does not have are left out. */
-  const valuesOf = (one, view) => new Map(
-    one.menus.map((name, i) => [name, view.values[i]]).filter(([, value]) => value != null));
-  const isAsked = ({ name }) => state().has(name);
+  const valuesOf = ({ menus }, { values }) => new Map(
+    menus.map((name, i) => [name, values[i]]).filter(([, value]) => value != null));
 
   /** The view that has most of what the address asks for: earlier menus of the list count more. */
-  function viewOf(chart, one) {
-    const names = chart.params.filter(isAsked).map(({ name }) => name);
-    const worth = (view) => {
-      const values = valuesOf(one, view);
-      const fits = names.map((name) => String(values.get(name)) === state().get(name));
-      return fits.reduce((sum, fit) => 2 * sum + (fit ? 1 : 0), 0);
-    };
+  function viewOf({ params }, one) {
+    const names = params.map(({ name }) => name).filter((name) => asked(name) !== null);
+    const worth = (view) => names.reduce((sofar, name) =>
+      2 * sofar + (String(valuesOf(one, view).get(name)) === asked(name)), 0);
     return one.views.reduce((best, view) => (worth(view) > worth(best) ? view : best));
   }
 
-  function showMenus(chart, one, view) {
-    const focused = document.activeElement?.closest("[data-param]")?.dataset.param;
-    const values = valuesOf(one, view);
-    const has = (wanted) => one.views.some((each) =>
-      [...wanted].every(([name, value]) => valuesOf(one, each).get(name) === value));
-    const own = chart.params.filter(({ name }) => values.has(name));
+  function showMenus({ params }, one, values) {
+    const has = (wanted) => one.views.some((view) =>
+      [...wanted].every(([name, value]) => valuesOf(one, view).get(name) === value));
+    const own = params.filter(({ name }) => values.has(name));
     const menus = own.map(({ name, title, options, labels }) => {
       const lacks = (option) =>
         name !== "by" && name !== "chip" && !has(new Map(values).set(name, option));
       const listed = options.map((option, i) => [String(option), labels[i], lacks(option)]);
-      return menu(name, title, listed, String(values.get(name)), (value) => go({ [name]: value }));
+      return menu(name, title, listed, String(values.get(name)));
     });
-    const onclick = () => go(Object.fromEntries(chart.params.map(({ name }) => [name, null])));
-    const hidden = !chart.params.some(isAsked);
+    const onclick = () => go(Object.fromEntries(params.map(({ name }) => [name, null])));
+    const hidden = params.every(({ name }) => asked(name) === null);
     const reset = make("button", { type: "button", class: "quiet", hidden, onclick }, "Reset");
-    $("controls").replaceChildren(...menus, reset);
-    $("controls").querySelector(`[data-param="${focused}"] select`)?.focus();
-    const missing = own.filter(isAsked)
-      .filter(({ name }) => String(values.get(name)) !== state().get(name));
-    $("note").textContent = missing.map(({ name }) =>
-      `${state().get(name)} is not in this chart; it shows ${values.get(name)}.`).join(" ");
-    showLink(values);
+    refill($("controls"), "param", ...menus, reset);
+    $("note").textContent = own.map(({ name }) => [asked(name), String(values.get(name))])
+      .filter(([wanted, has]) => wanted !== null && wanted !== has)
+      .map(([wanted, has]) => `${wanted} is not in this chart; it shows ${has}.`).join(" ");
   }
 
   /** Link to the explorer with what the view shows; what the chart lacks is asked for there. */
@@ -76,24 +70,20 @@ document.addEventListener("DOMContentLoaded", async () => {
     const names = steps ? { ...IN_EXPLORER, dtypes: "format", model: "model" } : IN_EXPLORER;
     const next = new URLSearchParams(steps ? { is: "model" } : {});
     for (const [name, key] of Object.entries(names)) {
-      const value = ["chip", "dtypes"].includes(name) && state().get(name) || values.get(name);
+      const value = ["chip", "dtypes"].includes(name) && asked(name) || values.get(name);
       if (value != null && value !== "all") next.set(key, value === "nominal" ? "bound" : value);
     }
     $("to-explorer").href = `index.html#${next}`;
   }
 
   /** Heading, caption and files of a chart; title and setting are those of a view. */
-  function showText(chart, title, setting) {
-    $("family").textContent = chart.heading;
-    $("caption").textContent = chart.caption;
-    for (const link of links) {
-      link.setAttribute("aria-current", String(link.dataset.chart === chart.id));
-    }
-    $("files").replaceChildren(...chart.files.map(([text, file]) =>
+  function showText({ id, heading, caption, files }, title, setting) {
+    const texts = { family: heading, caption, title, setting };
+    for (const [name, text] of Object.entries(texts)) $(name).textContent = text;
+    for (const link of links) link.setAttribute("aria-current", String(link.dataset.chart === id));
+    $("files").replaceChildren(...files.map(([text, file]) =>
       make("a", { href: file, download: true }, text)));
     document.title = `${title} – ${document.querySelector(".brand span").textContent}`;
-    $("title").textContent = title;
-    $("setting").textContent = setting;
     $("plot").setAttribute("aria-label", `Chart: ${title}. ${setting}`);
   }
 
@@ -108,20 +98,20 @@ document.addEventListener("DOMContentLoaded", async () => {
     };
   }
 
-  /** A spec in a layout; `titled`: with the title, which the page has itself. */
-  function inLayout(spec, layout, titled) {
+  /** Draw a specification in a layout; `titled`: with the title, which the page has itself. */
+  async function drawn(into, spec, layout, titled) {
     const { paper, [layout]: look } = spec.usermeta.looks;
-    const { em, narrow, width, height } = look;
+    const { em, narrow, width, height, padding } = look;
     const values = { em, narrow };
     const params = spec.params.map(({ name, value }) => ({ name, value: values[name] ?? value }));
-    const own = structuredClone({ ...spec, params, width, height, padding: look.padding });
-    if (titled) return own;
-    own.padding.top = (paper.padding.top / paper.em) * em;
-    delete own.title;
-    own.layer = own.layer.filter((each) => each.mark?.style !== "subtitle");
-    return own;
+    const own = structuredClone({ ...spec, params, width, height, padding });
+    if (!titled) {
+      own.padding.top = (paper.padding.top / paper.em) * em;
+      delete own.title;
+      own.layer = own.layer.filter((each) => each.mark?.style !== "subtitle");
+    }
+    return (await vegaEmbed(into, own, { ...EMBED, config: themes[theme()][layout] })).view;
   }
-  const configOf = (layout) => themes[system.matches ? "dark" : "light"][layout];
 
   async function draw(chart) {
     const mine = ++turn;
@@ -131,20 +121,19 @@ document.addEventListener("DOMContentLoaded", async () => {
       await document.fonts.load("500 13px Inter"); // labels are measured when they are drawn
       if (mine !== turn) return;
       const view = viewOf(chart, one);
-      const [spec, layout] = [specOf(one, view), layoutOf()];
-      const config = configOf(layout);
+      const [spec, layout, values] = [specOf(one, view), layoutOf(), valuesOf(one, view)];
       const plot = make("div", { "aria-hidden": "true" }); // the picture around it has the name
-      shown?.drawn.finalize();
+      shown?.picture.finalize();
       $("plot").replaceChildren(plot);
-      $("card").style.setProperty("--plot", config.background ?? "");
-      const options = { ...EMBED, config };
-      const { view: drawn } = await vegaEmbed(plot, inLayout(spec, layout, false), options);
-      if (mine !== turn) return drawn.finalize();
-      shown = { chart, layout, drawn, one, spec, view };
-      showMenus(chart, one, view);
+      $("card").style.setProperty("--plot", themes[theme()][layout].background ?? "");
+      const picture = await drawn(plot, spec, layout, false);
+      if (mine !== turn) return picture.finalize();
+      shown = { chart, layout, picture, spec, values };
+      showMenus(chart, one, values);
+      showLink(values);
       showText(chart, view.title, view.subtitle.join(" "));
       $("live").textContent = view.title;
-      $("stage").dataset.drawn = `${chart.id} ${system.matches ? "dark" : "light"}`;
+      $("stage").dataset.drawn = `${chart.id} ${theme()}`;
     } catch (error) {
       if (mine !== turn) return;
       shown = null;
@@ -158,15 +147,11 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   /** Show the chart of the address; what it asks for that is not there is reported. */
   function apply() {
-    const asked = state().get("chart");
-    const chart = charts.find(({ id }) => id === asked) ?? charts[0];
-    const lost = asked && asked !== chart.id
-      ? [["chart", asked, `unknown; shown is ${chart.id}`]] : [];
-    for (const [name, values] of OPTIONS) {
-      const value = state().get(name);
-      if (value !== null && !values.has(value)) {
-        lost.push([name, value, "in no chart of this site"]);
-      }
+    const chart = charts.find(({ id }) => id === asked("chart")) ?? charts[0];
+    const lost = [...OPTIONS].filter(([name, values]) => asked(name) && !values.has(asked(name)))
+      .map(([name]) => [name, asked(name), "in no chart of this site"]);
+    if (asked("chart") && asked("chart") !== chart.id) {
+      lost.unshift(["chart", asked("chart"), `unknown; shown is ${chart.id}`]);
     }
     tellUnknown(["chart", ...OPTIONS.keys()], lost);
     if (shown?.chart !== chart) showText(chart, chart.title, chart.subtitle);
@@ -175,15 +160,6 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   // ---------------------------------------------------------------- saving the view
 
-  /** The picture of the view with its title and subtitle, in the size of the web. */
-  async function picture(kind) {
-    const options = { ...EMBED, config: configOf("web") };
-    const { view } = await vegaEmbed(make("div"), inLayout(shown.spec, "web", true), options);
-    const drawn = await (kind === "svg" ? view.toSVG() : view.toImageURL("png", 2));
-    view.finalize();
-    return drawn;
-  }
-
   /** The rows of the marks of a view, its longest list, as a table. */
   function tableOf({ datasets }) {
     const rows = Object.values(datasets).reduce((a, b) => (b.length > a.length ? b : a), []);
@@ -191,22 +167,24 @@ document.addEventListener("DOMContentLoaded", async () => {
     return [columns, ...rows.map((row) => columns.map((name) => row[name]))];
   }
 
+  /** The view as files: ending, type, and content, of a picture in the size of the web. */
   const SAVED = {
-    png: ["png", null, () => picture("png")],
-    svg: ["svg", "image/svg+xml", () => picture("svg")],
-    csv: ["csv", "text/csv", () => csv(tableOf(shown.view), formula)],
+    png: ["png", null, (picture) => picture.toImageURL("png", 2)],
+    svg: ["svg", "image/svg+xml", (picture) => picture.toSVG()],
+    csv: ["csv", "text/csv", () => csv(tableOf(shown.spec), formula)],
     json: ["vl.json", "application/json", () =>
       JSON.stringify({ ...shown.spec, config: themes.light.web })],
   };
   for (const [kind, [ending, type, content]] of Object.entries(SAVED)) {
     $(`view-${kind}`).addEventListener("click", async () => {
       if (!shown) return;
-      const choices = valuesOf(shown.one, shown.view).values();
-      const stem = [shown.chart.id, ...choices].join("-").replace(/[^\w.]+/g, "-");
-      save(`${stem}.${ending}`, await content(), type);
+      const stem = [shown.chart.id, ...shown.values.values()].join("-").replace(/[^\w.]+/g, "-");
+      const picture = await drawn(make("div"), shown.spec, "web", true);
+      save(`${stem}.${ending}`, await content(picture), type);
+      picture.finalize();
     });
   }
-  $("copy").addEventListener("click", (event) => copy(location.href, event.target));
+  $("copy").addEventListener("click", ({ target }) => copy(location.href, target));
 
   for (const link of links) {
     link.addEventListener("click", (event) => {

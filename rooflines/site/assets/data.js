@@ -4,75 +4,53 @@
    A row of a chip opens: its numbers are loaded then. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { $, load, make, menu, headed, sortHeads, state, go, tellUnknown, follow } = ROOFLINES;
-  const { si, count, significant, compare } = NUMBERS;
+  const { $, load, make, refill, menu, headed, sorted, state, go, tellUnknown, follow } = ROOFLINES;
+  const { count, significant } = NUMBERS;
   const { name: table, file } = $("table").dataset;
-  const { lists, columns, facets: menus, answers, length } = await load(table, file);
+  const { columns, rows, facets, length } = await load(table, file);
   const opens = table === "chips";
-  const names = Object.keys(lists);
-  const rows = (lists[names[0]] ?? []).map((_, i) =>
-    Object.fromEntries(names.map((name) => [name, lists[name][i]])));
-  const levels = {};
-  for (const name of names) levels[name] = [...new Set(lists[name])];
-  const shown = names.filter((name) =>
-    answers.includes(name) || (name !== "outcome" && levels[name].length > 1));
-  const facets = menus.filter((name) => levels[name]?.length > 1);
-  const about = new Map(columns.map((column) => [column.name, column]));
-  const kindOf = (name) => [
-    levels[name].some((one) => typeof one === "number") && "number",
-    answers.includes(name) && "answer",
-  ].filter(Boolean).join(" ");
-
-  function text(name, row) {
-    const value = row[name];
-    if (value === null) return answers.includes(name) ? row.outcome : "–";
-    if (typeof value !== "number") return String(value);
-    const unit = about.get(name)?.unit ?? "";
-    return ["", "1"].includes(unit) ? significant(value, 6) : si(value, unit, 4);
-  }
-  for (const row of rows) row.found = shown.map((name) => text(name, row)).join(" ").toLowerCase();
-
-  const has = (name) => levels[name].some((level) => String(level) === state().get(name));
-  const sort = () => state().get("sort") ?? "";
+  const place = Object.fromEntries(columns.map(({ name }, i) => [name, i]));
+  columns.forEach((column, i) => {
+    const isNumber = column.kind.includes("number");
+    column.value = (row) => (isNumber && typeof row[i] !== "number" ? null : row[i]);
+  });
+  const text = (value) =>
+    (value === null ? "–" : typeof value === "number" ? significant(value, 6) : value);
+  const words = new Map(rows.map((row) => [row, row.map(text).join(" ").toLowerCase()]));
+  const asked = (name) => state().get(name);
+  const has = (name) => facets[name].some((option) => String(option) === asked(name));
+  const used = () => Object.keys(facets).filter((name) => asked(name) !== null);
 
   function filtered() {
-    const words = (state().get("find") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-    const wanted = facets.filter((name) => state().has(name) && has(name));
-    const found = rows.filter((row) => words.every((word) => row.found.includes(word))
-      && wanted.every((name) => String(row[name]) === state().get(name)));
-    const [, down, by] = /^(-?)(.*)$/.exec(sort());
-    return names.includes(by) ? found.sort((a, b) => compare(a[by], b[by], down)) : found;
+    const typed = (asked("find") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+    const wanted = used().filter(has);
+    return rows.filter((row) => typed.every((word) => words.get(row).includes(word))
+      && wanted.every((name) => String(row[place[name]]) === asked(name)));
   }
 
-  /** Show the first rows that fit; menus and words find the others. */
-  function showRows(found) {
-    const focused = document.activeElement?.dataset?.opens;
-    const cell = (name, row) => (opens && name === "chip" ? opener(row.chip)
-      : make("td", { class: kindOf(name) }, text(name, row)));
-    $("body").replaceChildren(...found.slice(0, length).map((row) =>
-      make("tr", {}, ...shown.map((name) => cell(name, row)))));
-    if (focused) $("body").querySelector(`[data-opens="${CSS.escape(focused)}"]`)?.focus();
+  /** Show the first rows that there is room for; menus and words find the others. */
+  function showRows(found, heads) {
+    const cell = (value, i) => (opens && !i ? opener(value)
+      : make("td", { class: columns[i].kind }, text(value)));
+    const line = (row) => make("tr", {}, ...row.map(cell));
+    const [own, variants] = [false, true].map((is) =>
+      found.filter((row) => opens && row[place["variant of"]] !== null === is));
+    const apart = make("tr", { class: "apart" }, make("th", { colspan: columns.length },
+      "Variants: chips of this site with some numbers of another"));
+    refill($("head"), "sort", ...heads);
+    refill($("body"), "opens", ...(opens
+      ? [...own.map(line), ...(variants.length ? [apart] : []), ...variants.map(line)]
+      : found.slice(0, length).map(line)));
     $("empty").hidden = found.length > 0;
     const first = found.length > length ? ` Shown are the first ${count(length)}.` : "";
     $("count").textContent = `${count(found.length)} of ${count(rows.length)} rows.${first}`;
-  }
-
-  function showMenus() {
-    const focused = document.activeElement?.closest("[data-param]")?.dataset.param;
-    $("controls").replaceChildren(...facets.map((name) => {
-      const options = levels[name].map((level) => [String(level), String(level ?? "none")]);
-      const value = has(name) ? state().get(name) : "";
-      const take = (chosen) => go({ [name]: chosen || null });
-      return menu(name, name, [["", "all"], ...options], value, take);
-    }));
-    $("controls").querySelector(`[data-param="${focused}"] select`)?.focus();
   }
 
   // ---------------------------------------------------------------- a chip
 
   /** The first cell of a chip, which opens and closes its numbers. */
   function opener(chip) {
-    const open = state().get("chip") === chip;
+    const open = asked("chip") === chip;
     const onclick = () => go({ chip: open ? null : chip }, true);
     return make("th", { scope: "row" }, make("button", {
       type: "button", class: "open", "data-opens": chip, "aria-expanded": String(open), onclick,
@@ -93,42 +71,37 @@ document.addEventListener("DOMContentLoaded", async () => {
     const chip = button.dataset.opens;
     const { chips, sources } = await load("chip-numbers", "data/chip-numbers.js");
     if (!button.isConnected) return;
-    const heads = ["Number", "Value", "Source", "Read from", "Note"];
     const body = chips[chip].numbers.map(([label, shown, exact, ids, kind, estimate, note]) => {
       const links = ids.flatMap((id, i) => [i ? ", " : "", source(id, sources)]);
-      const badges = [
-        kind && make("span", { class: "badge" }, kind),
-        estimate && make("span", { class: "badge warn" }, "estimate"),
-      ].filter(Boolean);
+      const badges = [[kind, "badge"], [estimate && "estimate", "badge warn"]]
+        .flatMap(([badge, name]) => (badge ? make("span", { class: name }, badge) : []));
       return make("tr", {}, make("th", { scope: "row" }, label),
         make("td", { class: "number", title: exact }, shown), make("td", {}, ...links),
         make("td", {}, ...badges), make("td", {}, note));
     });
     const explorer = make("a", { href: `index.html#chips=${encodeURIComponent(chip)}` },
       "Open it in the explorer");
-    const cell = make("td", { colspan: shown.length, "data-chip": chip },
-      ...chips[chip].about.map((text) => make("p", { class: "note" }, text)),
-      make("table", {}, ...headed(heads, body)), make("p", {}, explorer));
-    button.closest("tr").after(make("tr", { class: "details" }, cell));
+    button.closest("tr").after(make("tr", { class: "details" },
+      make("td", { colspan: columns.length, "data-chip": chip },
+        ...chips[chip].about.map((said) => make("p", { class: "note" }, said)),
+        make("table", {}, ...headed(["Number", "Value", "Source", "Read from", "Note"], body)),
+        make("p", {}, explorer))));
   }
 
   follow(async () => {
-    showMenus();
-    if (document.activeElement !== $("find")) $("find").value = state().get("find") ?? "";
-    $("head").replaceChildren(...sortHeads(sort(), shown.map((name) =>
-      [name, name, about.get(name)?.meaning ?? name, kindOf(name)])));
-    showRows(filtered());
-    const lost = facets.filter((name) => state().has(name) && !has(name))
-      .map((name) => [name, state().get(name), "not in this table; shown is all of it"]);
-    if (opens && state().has("chip") && !has("chip")) {
-      lost.push(["chip", state().get("chip"), "no chip of this site"]);
+    refill($("controls"), "param", ...Object.entries(facets).map(([name, options]) =>
+      menu(name, name, [["", "all"], ...options.map((one) => [String(one), String(one ?? "none")])],
+        has(name) ? asked(name) : "")));
+    if (document.activeElement !== $("find")) $("find").value = asked("find") ?? "";
+    const lost = used().filter((name) => !has(name))
+      .map((name) => [name, asked(name), "not in this table; shown is all of it"]);
+    showRows(...sorted(filtered(), columns, lost));
+    if (opens && asked("chip") && !rows.some(([chip]) => chip === asked("chip"))) {
+      lost.push(["chip", asked("chip"), "no chip of this site"]);
     }
-    if (sort() && !names.includes(sort().replace(/^-/, ""))) {
-      lost.push(["sort", sort(), "no column of this table"]);
-    }
-    tellUnknown([...facets, "find", "sort", ...(opens ? ["chip"] : [])], lost);
+    tellUnknown([...Object.keys(facets), "find", "sort", ...(opens ? ["chip"] : [])], lost);
     await showChip();
     $("table").dataset.drawn = location.hash;
   });
-  $("find").addEventListener("input", () => go({ find: $("find").value || null }));
+  $("find").addEventListener("input", () => go({ find: $("find").value }));
 });

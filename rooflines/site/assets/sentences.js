@@ -92,9 +92,9 @@ const SENTENCES = (() => {
     if (altered(now, chip)) return `${unknown} there are no timings of own numbers.`;
     if (now.n > 1) return `${unknown} timings are of one chip.`;
     if (!off) {
-      const others = now.data.measured.rows.filter(([what, id]) =>
-        what === MATMUL && id === chip.id);
-      const only = [...new Set(others.map((one) => one[3]))];
+      const others = Object.keys(now.data.measured.by).map((key) => key.split("/"))
+        .filter(([what, id]) => what === MATMUL && id === chip.id);
+      const only = [...new Set(others.map((one) => one[2]))];
       return `${unknown} no timings of ${chip.short} in ${now.dtypes.name}`
         + `${only.length ? `, only in ${listed(only)}` : ""}.`;
     }
@@ -108,9 +108,9 @@ const SENTENCES = (() => {
 
   /** Which tokens B counts, where the layer is that of one expert. */
   function expertLine({ data, D, F }) {
-    const [model, layer] = data.layers.find((one) => one[2] === D && one[3] === F) ?? [];
+    const [, layer] = data.layers.find((one) => one[2] === D && one[3] === F) ?? [];
     return layer?.includes("expert")
-      ? `The layer is one expert's (${model}): B counts its tokens alone.` : null;
+      ? `The layer is one expert's (${layer}): B counts its tokens alone.` : null;
   }
 
   // ---------------------------------------------------------------- a step of a model
@@ -118,7 +118,7 @@ const SENTENCES = (() => {
   /** How far served runs are from what is shown: of this chip, or of all. */
   function servedLine(now, { chip, off, answer, time }) {
     const bound = now.basis === BOUND || time === null;
-    const found = off ?? measuredOf(now, null, bound ? "bound" : "estimate");
+    const found = off ?? measuredOf(now, "step", "", "", "", bound ? "bound" : "estimate");
     const overlapped = `With full overlap ${seconds(answer.lower)}`;
     if (!found) return `${overlapped}.`;
     const { low, middle, high, n, software } = found;

@@ -25,12 +25,11 @@ const STATE = (() => {
     "is", "chips", "B", "D", "F", "S", "dtypes", "sharding", "n", "model", "format", "split",
     "phase", "basis", "tab", "of", "sort", "rows", "seller", "own", "shape",
   ];
+  /** What a choice takes back, since the next one may not have it. */
+  const CLEARS = { is: { B: null, tab: null, sort: null }, model: { format: null } };
 
-  const whole = (text, most) =>
-    /^[1-9]\d{0,8}$/.test(text ?? "") && Number(text) <= most ? Number(text) : null;
   const numberOf = (text) =>
-    /^\d{1,20}(\.\d{1,20})?(e[+-]?\d{1,2})?$/i.test(text ?? "") && Number(text) > 0
-      ? Number(text) : null;
+    /^\d{1,20}(\.\d{1,20})?(e[+-]?\d{1,2})?$/i.test(text) && Number(text) > 0 ? Number(text) : null;
 
   /** Prices of one seller in one month, as they are compared. */
   const sellerOf = ([, provider, date]) => `${provider} ${date.slice(0, 7)}`;
@@ -44,20 +43,34 @@ const STATE = (() => {
 
   function ownNumbers(text, chips, lost) {
     const own = {};
-    for (const one of (text ?? "").split(",").filter(Boolean)) {
+    for (const one of text.split(",").filter(Boolean)) {
       const [, chip, name, value] = /^(.+)\.(\w+):(.*)$/.exec(one) ?? [];
-      const number = chips.has(chip) && name in OWN ? numberOf(value) : null;
+      const number = chips.some(({ id }) => id === chip) && name in OWN ? numberOf(value) : null;
       if (number) own[`${chip}.${name}`] = number;
       else lost.push(["own number", one, "of no chip, or no number above 0; left out"]);
     }
     return own;
   }
 
+  /** Chips by id; the name of a family is that of its usual one. */
+  function chipsOf(ids, { chips, first }, lost) {
+    const found = ids.flatMap((id) => {
+      const exact = chips.find((chip) => chip.id === id);
+      const usual = exact ?? chips.find((chip) => chip.usual === id);
+      if (!exact) lost.push(["chip", id, usual ? `shown is ${usual.id}` : "unknown"]);
+      return usual ?? [];
+    });
+    const known = [...new Set(found)];
+    const few = `more than ${MOST_CHIPS} chips; shown are the first`;
+    if (known.length > MOST_CHIPS) lost.push(["chips", "", few]);
+    return known.length ? known.slice(0, MOST_CHIPS) : chipsOf(first, { chips }, lost);
+  }
+
   /** Everything that is asked for; `lost` has what cannot be, as [name, value, what is shown].
 
       `asked` is a URLSearchParams. */
   function read(asked, data) {
-    const { chips: all, dtypes, works, steps } = data;
+    const { dtypes, works, steps } = data;
     const lost = [];
     const one = (name, options, first = options[0], id = (each) => each) => {
       const value = asked.get(name);
@@ -65,50 +78,39 @@ const STATE = (() => {
       if (value !== null && !found) lost.push([name, value, `unknown; shown is ${id(first)}`]);
       return found ?? first;
     };
-    const named = ({ name }) => name;
-    const size = (name, first, most = MOST_SIZE, least = 1) => {
-      const value = asked.get(name);
-      const found = whole(value, most) ?? first;
-      if (value !== null && (whole(value, most) ?? 0) < least) {
-        const shown = Math.max(found, least);
-        const range = `from ${least} to ${count(most)}`;
-        lost.push([name, value, `no whole number ${range}; shown is ${count(shown)}`]);
-      }
-      return Math.max(found, least);
+    const [named, byId] = [({ name }) => name, ({ id }) => id];
+    const size = (name, first, least = 1, most = MOST_SIZE) => {
+      const text = asked.get(name) ?? String(Math.max(first, least));
+      const nearest = Math.min(most, Math.max(least, Math.round(Number(text)) || first));
+      const range = `no whole number from ${least} to ${count(most)}`;
+      if (text !== String(nearest)) lost.push([name, text, `${range}; shown is ${count(nearest)}`]);
+      return nearest;
     };
-    const byId = new Map(all.map((chip) => [chip.id, chip]));
-    const subject = one("is", [MATMUL, MODEL]);
-    const ids = [...new Set((asked.get("chips") ?? data.first.join()).split(","))];
-    lost.push(...ids.filter((id) => !byId.has(id)).map((id) => ["chip", id, "unknown"]));
-    const known = ids.filter((id) => byId.has(id));
-    const few = `more than ${MOST_CHIPS} chips; shown are the first`;
-    if (known.length > MOST_CHIPS) lost.push(["chips", "", few]);
-    const chosen = (known.length ? known : data.first).slice(0, MOST_CHIPS);
-    const chips = chosen.map((id) => byId.get(id));
-    const model = one("model", steps.models, steps.models[0], ({ id }) => id);
+    const ids = asked.get("chips")?.split(",") ?? data.first;
+    const [subject, chips] = [one("is", [MATMUL, MODEL]), chipsOf(ids, data, lost)];
+    const model = one("model", steps.models, steps.models[0], byId);
     const first = steps.splits.find(({ name }) => name === FIRST.split);
-    const split = one("split", steps.splits, first, named);
-    const sharding = one("sharding", Object.keys(works), "none");
+    const [split, sharding] = [one("split", steps.splits, first, named), one(
+      "sharding", Object.keys(works), "none")];
     const shape = asked.get("shape"); // a layer, as charts name it
-    const layer = data.layers.find(([of, name]) => shape === `${of}-${name}`);
+    const layer = data.layers.find(([id]) => id === shape);
     if (shape && !layer) lost.push(["shape", shape, "no layer of this page"]);
     const [, , D, F] = layer ?? [, , FIRST.D, FIRST.F];
-    const tabs = TABS[subject].map(([name]) => name);
     const sellers = sellersOf(chips);
-    const seller = sellers.includes(asked.get("seller")) ? asked.get("seller") : sellers[0];
     return {
-      subject, chips, model, split, sharding, sellers, seller: seller ?? null,
-      own: ownNumbers(asked.get("own"), byId, lost),
-      n: sharding === "none" ? 1 : size("n", 8, MOST_N),
+      subject, chips, model, split, sharding, sellers,
+      seller: sellers.length ? one("seller", sellers) : null,
+      own: ownNumbers(asked.get("own") ?? "", data.chips, lost),
+      n: sharding === "none" ? 1 : size("n", 8, 1, MOST_N),
       dtypes: one("dtypes", dtypes, dtypes[0], named),
       format: one("format", Object.keys(steps.formats), model.format),
       phase: one("phase", steps.phases),
-      B: size("B", FIRST.B[subject], MOST_SIZE, subject === MODEL ? split.dp : 1),
+      B: size("B", FIRST.B[subject], subject === MODEL ? split.dp : 1),
       D: size("D", D), F: size("F", F), S: size("S", FIRST.S),
       basis: one("basis", [BOUND, CALIBRATED]),
-      tab: tabs.includes(asked.get("tab")) ? asked.get("tab") : tabs[0],
-      of: chips.find(({ id }) => id === asked.get("of")) ?? null,
-      sort: asked.get("sort") ?? "", all: asked.get("rows") === "all", lost, data,
+      tab: one("tab", TABS[subject].map(([name]) => name)),
+      of: asked.has("of") ? one("of", chips, chips[0], byId) : null,
+      sort: asked.get("sort") ?? "", all: one("rows", ["chosen", "all"]) === "all", lost, data,
     };
   }
 
@@ -321,29 +323,16 @@ const STATE = (() => {
 
   // ---------------------------------------------------------------- beside it
 
-  /** Quantiles of measured over predicted time, of a chip or of all; null: there are no timings.
-
-      `length` is that of a matmul's bound; a step has none. */
-  function measuredOf(now, chip, over, length = null) {
-    const [what, dtypes] = length ? ["matmul", now.dtypes] : ["step", { name: now.format }];
-    const wanted = [what, chip?.id ?? null, , chip ? dtypes.name : null, length, over];
-    const found = now.data.measured.rows.filter((row) =>
-      wanted.every((value, i) => value === row[i]));
-    const fit = length
-      ? now.data.fits[chip.id]?.[dtypes.compute]?.software : now.data.steps.calibration[0];
-    const best = found.find(([, , software]) => software === fit) ?? found[0];
-    if (!best) return null;
-    const [, , software, , , , n, low, middle, high] = best;
-    return { software, n, low, middle, high, over, length };
-  }
+  /** Quantiles of measured over predicted time by what, chip, dtypes, length and over; or null. */
+  const measuredOf = ({ data }, ...key) => data.measured.by[key.join("/")] ?? null;
 
   /** How far timings of the chip of a row are from its time: of what is not timed null. */
   function offOf(now, { chip, answer, estimate }, bound = now.basis === BOUND) {
     if (altered(now, chip)) return null;
     const over = !bound && estimate ? "estimate" : "bound";
-    if (now.subject === MODEL) return measuredOf(now, chip, over);
+    if (now.subject === MODEL) return measuredOf(now, "step", chip.id, now.format, "", over);
     const length = answer.lower < now.data.measured.long ? "short" : "long";
-    return now.n > 1 ? null : measuredOf(now, chip, over, length);
+    return now.n > 1 ? null : measuredOf(now, MATMUL, chip.id, now.dtypes.name, length, over);
   }
 
   /** The row that is spoken of: the first that runs, in memory if one does. */
@@ -352,29 +341,24 @@ const STATE = (() => {
 
   /** The command that prints the same for a chip. */
   function commandOf(now, chip) {
-    const { data } = now;
+    const { data: { fits, steps }, model, dtypes, n, split, phase, sharding } = now;
     const isModel = now.subject === MODEL;
-    const fit = isModel ? stepOf(now, chip).estimates : data.fits[chip.id]?.[now.dtypes.compute];
-    const nccl = now.n > 1 ? ["nccl"] : [];
-    const software = isModel ? data.steps.calibration : [fit?.software, ...nccl];
+    const fit = isModel ? stepOf(now, chip).estimates : fits[chip.id]?.[dtypes.compute];
+    const software = isModel ? steps.calibration : [fit?.software, ...(n > 1 ? ["nccl"] : [])];
     const said = fit && now.basis === CALIBRATED && software[0] !== "own";
-    const calibration = said ? ` --calibration ${software.join()}` : "";
-    if (!isModel) {
-      const split = now.n > 1 ? ` --shards ${now.n} --sharding ${now.sharding}` : "";
-      const sizes = `${now.B}x${now.D}x${now.F}`;
-      return `rooflines explain ${chip.id} ${sizes} ${now.dtypes.name}${split}${calibration}`;
-    }
-    const split = now.split.name.replace(/(tp|dp|ep)(?=\d)/g, ",$1=").replace(/[-,]+/g, ",")
-      .replace(/^,/, "");
-    const phase = now.phase === "decode" ? "" : ` --phase ${now.phase}`;
-    const sizes = `B=${now.B} S=${now.S} ${data.steps.formats[now.format]}`;
-    return `rooflines explain ${chip.id} ${now.model.id} ${sizes} --split ${split}${phase}`
-      + calibration;
+    return [
+      "rooflines explain", chip.id, ...(isModel
+        ? [model.id, `B=${now.B}`, `S=${now.S}`, steps.formats[now.format], "--split", split.option]
+        : [`${now.B}x${now.D}x${now.F}`, dtypes.name]),
+      ...(isModel && phase !== "decode" ? ["--phase", phase] : []),
+      ...(n > 1 && !isModel ? ["--shards", n, "--sharding", sharding] : []),
+      ...(said ? ["--calibration", software.join()] : []),
+    ].join(" ");
   }
 
   return {
-    MATMUL, MODEL, BOUND, CALIBRATED, OWN, TABS, NAMES, MOST_CHIPS, MOST_SIZE, MOST_N, read,
-    whole, numberOf, sheetOf, altered, matmulOf, stepOf, rowOf, timeOf, tokensOf, shareOf, offOf,
-    measuredOf, answering, commandOf,
+    MATMUL, MODEL, BOUND, CALIBRATED, CLEARS, OWN, TABS, NAMES, MOST_CHIPS, read, numberOf, sheetOf,
+    altered, matmulOf, stepOf, rowOf, timeOf, tokensOf, shareOf, offOf, measuredOf, answering,
+    commandOf,
   };
 })();

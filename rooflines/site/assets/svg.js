@@ -7,6 +7,10 @@ const SVG = (() => {
   const APART = 14; // of labels one below another [px]
   const [LEAST, MOST, WIDE, SHAPE] = [250, 360, 280, 0.56]; // heights, width and their ratio [px]
   const LABELS = 210; // room for labels at the right end, at most [px]
+  const STYLES = [
+    "fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity", "font-family",
+    "font-size", "font-weight",
+  ]; // of a picture in a file
   let pictures = 0;
 
   /** An element with attributes and children; `style` is set as the policy of the page allows. */
@@ -40,22 +44,26 @@ const SVG = (() => {
     return coarse.filter((_, i) => i % Math.ceil(coarse.length / most) === 0);
   }
 
-  /** Labels at the right end, moved apart. */
+  /** Labels at the right end, moved apart: down from the top, then up from the bottom. */
   function apart(labels, top, bottom) {
     const sorted = [...labels].sort((a, b) => a.y - b.y);
-    sorted.forEach((label, i) => {
-      label.y = Math.max(label.y, top + 4, i ? sorted[i - 1].y + APART : -Infinity);
-    });
-    for (let i = sorted.length - 1; i >= 0; i -= 1) {
-      const next = i < sorted.length - 1 ? sorted[i + 1].y - APART : Infinity;
-      sorted[i].y = Math.min(sorted[i].y, bottom, next);
+    let room = top + 4;
+    for (const label of sorted) {
+      label.y = Math.max(label.y, room);
+      room = label.y + APART;
+    }
+    room = bottom;
+    for (const label of sorted.toReversed()) {
+      label.y = Math.min(label.y, room);
+      room = label.y - APART;
     }
     return sorted;
   }
 
   function scale({ from, to, log }, low, high) {
-    if (!log) return (value) => low + ((high - low) * (value - from)) / (to - from);
-    return (value) => low + ((high - low) * Math.log(value / from)) / Math.log(to / from);
+    const share = (value) =>
+      (log ? Math.log(value / from) / Math.log(to / from) : (value - from) / (to - from));
+    return (value) => low + (high - low) * share(value);
   }
 
   /** What a mark is drawn as, inside the axes, and over them. */
@@ -99,37 +107,31 @@ const SVG = (() => {
     const bottom = height - BOTTOM;
     const [across, up] = [scale(x, LEFT, right), scale(y, bottom, TOP)];
     const id = `inside-${pictures += 1}`;
-    const viewBox = `0 0 ${width} ${height}`;
-    const picture = make("svg", { viewBox, width: "100%", role: "img", "aria-label": label });
     const frame = { x: LEFT, y: TOP - 8, width: right - LEFT, height: bottom - TOP + 8 };
-    picture.append(make("clipPath", { id }, make("rect", frame)));
+    const picture = make("svg", {
+      viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": label,
+    }, make("clipPath", { id }, make("rect", frame)));
+    const grid = (line, text, label) => picture.append(
+      make("line", { class: "grid", ...line }), make("text", text, label));
     for (const value of ticks(y, 8)) {
       const at = up(value);
-      picture.append(
-        make("line", { class: "grid", x1: LEFT, x2: right, y1: at, y2: at }),
-        make("text", { x: LEFT - 7, y: at + 4, "text-anchor": "end" }, y.text(value)),
-      );
+      grid({ x1: LEFT, x2: right, y1: at, y2: at },
+        { x: LEFT - 7, y: at + 4, "text-anchor": "end" }, y.text(value));
     }
     for (const value of ticks(x, Math.max(3, Math.floor((right - LEFT) / 46)))) {
       const at = across(value);
-      picture.append(
-        make("line", { class: "grid", x1: at, x2: at, y1: TOP, y2: bottom }),
-        make("text", { x: at, y: bottom + 17, "text-anchor": "middle" }, x.text(value)),
-      );
+      grid({ x1: at, x2: at, y1: TOP, y2: bottom },
+        { x: at, y: bottom + 17, "text-anchor": "middle" }, x.text(value));
     }
     const middle = { x: (LEFT + right) / 2, y: height - 6, "text-anchor": "middle" };
     picture.append(
       make("text", { class: "axis", ...middle }, x.title),
       make("text", { class: "axis", x: 0, y: 12 }, y.title),
     );
-    const inside = make("g", { "clip-path": `url(#${id})` });
     const drawn = marks.map((mark) => shapes(mark, { across, up, right, bottom }));
-    inside.append(...drawn.flatMap(([below]) => below));
+    const inside = make("g", { "clip-path": `url(#${id})` }, ...drawn.flatMap(([below]) => below));
     picture.append(inside, ...drawn.flatMap(([, above]) => above));
-    const ends = named.map((mark) => {
-      const end = up(mark.points.at(-1)[1]);
-      return { ...mark, y: Math.min(Math.max(end, TOP), bottom) };
-    });
+    const ends = named.map((mark) => ({ ...mark, y: up(mark.points.at(-1)[1]) }));
     for (const mark of apart(ends, TOP, bottom)) {
       const place = { x: right + 7, y: mark.y + 4, style: `--c: ${mark.colour}` };
       picture.append(make("text", { class: "name", ...place }, mark.label));
@@ -157,22 +159,32 @@ const SVG = (() => {
     into.onpointerup = into.onpointercancel = () => { into.held = false; };
   }
 
-  /** The text of a picture with its colours and fonts written out. */
-  function standalone(picture) {
+  /** Hand over a picture as a file, svg or png: its content, and its type if it is text. */
+  function file(picture, kind, take) {
+    const { width, height } = picture.viewBox.baseVal;
     const copy = picture.cloneNode(true);
     const [from, to] = [picture, copy].map((one) => [one, ...one.querySelectorAll("*")]);
-    const kept = [
-      "fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity",
-      "font-family", "font-size", "font-weight",
-    ];
     from.forEach((element, i) => {
       const style = getComputedStyle(element);
-      for (const name of kept) to[i].setAttribute(name, style.getPropertyValue(name));
+      for (const name of STYLES) to[i].setAttribute(name, style.getPropertyValue(name));
       to[i].removeAttribute("style");
     });
-    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-    return new XMLSerializer().serializeToString(copy);
+    const size = { xmlns: "http://www.w3.org/2000/svg", width, height };
+    for (const [name, value] of Object.entries(size)) copy.setAttribute(name, value);
+    const text = new XMLSerializer().serializeToString(copy);
+    if (kind === "svg") return take(text, "image/svg+xml");
+    const [image, canvas] = [new Image(), document.createElement("canvas")];
+    Object.assign(canvas, { width: 2 * width, height: 2 * height });
+    image.onload = () => {
+      const context = canvas.getContext("2d");
+      context.fillStyle = getComputedStyle(document.body).backgroundColor;
+      context.fillRect(0, 0, canvas.width, canvas.height);
+      context.drawImage(image, 0, 0, canvas.width, canvas.height);
+      take(canvas.toDataURL());
+    };
+    image.src = `data:image/svg+xml,${encodeURIComponent(text)}`;
+    return null;
   }
 
-  return { WIDE, draw, standalone };
+  return { WIDE, draw, file };
 })();

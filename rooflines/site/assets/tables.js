@@ -2,27 +2,21 @@
 /* The table of chips of a state, and the tables of its tabs. */
 
 const TABLES = (() => {
-  const { significant, seconds, count, percent, short, bytes, money, compare } = NUMBERS;
+  const { significant, seconds, count, percent, short, bytes, money } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
   const { CALIBRATED, MATMUL, matmulOf, stepOf, rowOf, shareOf, tokensOf } = STATE;
   const { cannot, tends } = SENTENCES;
-  const { octaves, colourOf } = PICTURES;
-  const { make, headed, sortHeads } = ROOFLINES;
+  const { octaves, coloured, swatch } = PICTURES;
+  const { make, headed, sorted } = ROOFLINES;
   const DTYPES = [
     "bf16", "fp8-out-bf16", "int8", "mxfp4", "nvfp4", "w8a16", "w-fp8-x-bf16", "w4a16",
   ];
-  const GRID = [1024, 2048, 4096, 8192, 16384, 32768];
-  const CONTEXTS = [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072];
-  const CHIPS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+  const GRID = octaves(1024, 32768, 1);
+  const CONTEXTS = octaves(1024, 131072, 1);
+  const BATCHES = octaves(1, 65536, 1);
+  const CHIPS = octaves(1, 256, 1);
   const LARGEST_BATCH = 1024; // of the table of contexts
   const NONE = "–";
-  /** Names of columns in CSV, with their units. */
-  const IN_CSV = {
-    time: "time_s", share: "share_of_peak", wider: "change_with_tenth_more_memory",
-    all: "compute_bound_from", most: "near_peak_from", saturates: "near_plateau_from",
-    batch: "largest_batch", longest: "longest_context", cost: "usd_per_million_tokens",
-    user: "tokens_per_s_user", rate: "tokens_per_s_chip",
-  };
   const BINDS = { compute: "C", memory: "M", network: "N" };
   const LETTERS = "C compute-bound, M memory-bound, N network-bound";
 
@@ -36,90 +30,81 @@ const TABLES = (() => {
   const faster = (value) =>
     (Math.abs(value) < 5e-4 ? "none" : `−${significant(-100 * value, 2)}%`);
 
-  /** A column: key, head, meaning, the value of a row that it is sorted by, and its text. */
+  /** The columns: name, head, name in CSV, meaning, the value of a row, and its text. */
   function columns(now) {
-    const calibrated = now.basis === CALIBRATED;
-    const column = (key, head, meaning, text, value = (row) => row[key]) =>
-      ({ key, head, meaning, value, text: (row) => known(text)(value(row)) });
-    const threshold = (key, head, meaning) => (
-      { key, head, meaning, value: (row) => rank(row[key]), text: (row) => size(row[key]) });
-    const matmul = now.subject === MATMUL;
-    const cost = column("cost", "$/Mtok", `dollars for a million tokens${matmul ? " through this"
-      + " matmul" : ""}, at prices of ${now.seller ?? "no known seller"} or one's own`, money);
+    const [calibrated, matmul] = [now.basis === CALIBRATED, now.subject === MATMUL];
+    const column = (name, head, saved, meaning, text, value = (row) => row[name]) => ({
+      name, head, saved, meaning, kind: "number", text: (row) => known(text)(value(row)),
+      value: (row) => (row.lack ? null : value(row) ?? null),
+    });
+    const threshold = (name, head, saved, meaning) => ({
+      ...column(name, head, saved, meaning, String, (row) => rank(row[name])),
+      text: (row) => size(row[name]),
+    });
     const base = matmul || calibrated ? "this time" : "the bound with full overlap";
-    const common = [
-      column("time", "time", calibrated ? "calibrated" : "at least; kernel after kernel", seconds),
-      column("off", "timed", `timings over ${base}, p10 to p90`, ({ low, high }) =>
-        `${significant(low)}–${significant(high)} ×`),
-      column("bound", "bound", "what takes longest", String),
-      column("share", "% peak", "of the published peak", percent),
-    ];
-    const wider = column(
-      "wider", "+10% memory", "change of the time with a tenth more memory bandwidth", faster);
-    const fits = { ...column("fits", "fits", "in memory", yes), text: (row) => yes(row.fits) };
     const all = threshold("all", calibrated ? "compute-bound from (bound)" : "compute-bound from",
-      `${matmul ? "tokens" : "sequences"} from which on compute takes longest`);
-    if (matmul) {
-      const from = calibrated
-        ? [column("saturates", "90% of plateau from", "tokens from which on 90% of what large B"
-          + " attain is attained", count, (row) => row.saturates?.size ?? null)]
-        : [all, threshold("most", "90% from", "tokens that attain 90% of peak")];
-      return [...common, ...from, wider, fits, cost];
-    }
+      "compute_bound_from", `${matmul ? "tokens" : "sequences"} from which compute takes longest`);
     const { trained } = now.model;
     const context = (value) =>
       (trained && value >= trained ? `${count(trained)}, all` : count(value));
+    const through = matmul ? " through this matmul" : "";
     return [
-      ...common, all, wider, fits,
-      column("batch", "largest B", "sequences that fit", count, (row) => row.footprint.most),
-      column("longest", "longest S", "context at which this batch fits", context,
-        (row) => row.footprint.longest),
-      column("user", "tok/s user", "tokens/s of a sequence", significant),
-      column("rate", "tok/s chip", "tokens/s of a chip", short), cost,
+      column("time", "time", "time_s",
+        calibrated ? "calibrated" : "at least; kernel after kernel", seconds),
+      {
+        ...column("off", "timed", "", `timings over ${base}, p10 to p90`, String,
+          (row) => row.off?.middle),
+        text: ({ off }) => (off ? `${significant(off.low)}–${significant(off.high)} ×` : NONE),
+      },
+      column("bound", "bound", "bound", "what takes longest", String),
+      column("share", "% peak", "share_of_peak", "of the published peak", percent),
+      ...(matmul && calibrated ? [column("saturates", "90% of plateau from", "near_plateau_from",
+        "tokens from which on 90% of what large B attain is attained", count,
+        (row) => row.saturates?.size)] : [all]),
+      ...(matmul && !calibrated ? [
+        threshold("most", "90% from", "near_peak_from", "tokens that attain 90% of peak")] : []),
+      column("wider", "+10% memory", "change_with_tenth_more_memory",
+        "change of the time with a tenth more memory bandwidth", faster),
+      { ...column("fits", "fits", "fits", "in memory", yes), text: ({ fits }) => yes(fits) },
+      ...(matmul ? [] : [
+        column("batch", "largest B", "largest_batch", "sequences that fit", count,
+          (row) => row.footprint.most),
+        column("longest", "longest S", "longest_context", "context at which this batch fits",
+          context, (row) => row.footprint.longest),
+        column("user", "tok/s user", "tokens_per_s_user", "tokens/s of a sequence", significant),
+        column("rate", "tok/s chip", "tokens_per_s_chip", "tokens/s of a chip", short)]),
+      column("cost", "$/Mtok", "usd_per_million_tokens", `dollars for a million tokens${through},`
+        + ` at prices of ${now.seller ?? "no known seller"} or one's own`, money),
     ];
-  }
-
-  function sorted(now, rows, list) {
-    const [, down, key] = /^(-?)(.*)$/.exec(now.sort);
-    const column = list.find((one) => one.key === key);
-    if (!column) return rows;
-    const value = (row) => (row.lack ? null : column.value(row) ?? null);
-    return [...rows].sort((a, b) => compare(value(a), value(b), down));
   }
 
   /** Show rows of chips; returns the same in SI units and all digits, for CSV. */
   function showChips(into, now, rows, toggle) {
     const list = columns(now);
-    const head = sortHeads(now.sort, list.map((one) => [one.key, one.head, one.meaning, "number"]));
-    const shown = sorted(now, rows, list);
+    const [shown, heads] = sorted(rows, list, now.lost);
     const body = shown.map((row) => {
-      const { chip } = row;
+      const { chip, fits } = row;
       const chosen = now.chips.includes(chip);
       const name = make("th", { scope: "row", class: chosen ? "chosen" : null },
         make("button", {
           type: "button", class: "pick", "aria-label": `${chosen ? "Remove" : "Add"} ${chip.short}`,
           disabled: chosen && now.chips.length === 1, onclick: () => toggle(chip),
-        }, chosen ? "×" : "+"),
-        make("span", { class: "swatch", "aria-hidden": "true" }), chip.short);
-      name.style.setProperty("--c", colourOf(chip));
+        }, chosen ? "×" : "+"), swatch(), chip.short);
+      const cell = ({ name: key, text }) => {
+        const kind = { fits: fits === false ? "lack" : "", bound: `is-${row.bound}` }[key] ?? "";
+        return make("td", { class: `number ${kind}`, "data-value": key }, text(row));
+      };
       const cells = row.lack
-        ? [make("td", { colspan: list.length, class: "lack" }, row.lack)]
-        : list.map((column) => {
-          const off = column.key === "fits" && row.fits === false ? " lack" : "";
-          const bound = column.key === "bound" ? ` is-${row.bound}` : "";
-          return make("td", { class: `number${off}${bound}`, "data-value": column.key },
-            column.text(row));
-        });
-      const off = row.fits === false ? "off" : null;
-      return make("tr", { class: off, "data-chip": chip.id }, name, ...cells);
+        ? [make("td", { colspan: list.length, class: "lack" }, row.lack)] : list.map(cell);
+      const off = fits === false ? "off" : null;
+      return make("tr", { class: off, "data-chip": chip.id }, coloured(name, chip), ...cells);
     });
-    into.replaceChildren(...headed(["chip", ...head], body));
-    const plain = list.flatMap(({ key, value }) => (key === "off"
-      ? ["low", "high"].map((end) => [`timed_${end}`, (row) => row.off?.[end]])
-      : [[IN_CSV[key] ?? key, value]]));
+    into.replaceChildren(...headed(["chip", ...heads], body));
+    const saved = list.flatMap((one) => (one.name !== "off" ? [[one.saved, one.value]]
+      : ["low", "high"].map((end) => [`timed_${end}`, (row) => row.off?.[end]])));
     const number = (value) => (value === Infinity ? "never" : value);
-    return [["chip", ...plain.map(([name]) => name)], ...shown.map((row) => [
-      row.chip.id, ...(row.lack ? [row.lack] : plain.map(([, value]) => number(value(row)))),
+    return [["chip", ...saved.map(([name]) => name)], ...shown.map((row) => [
+      row.chip.id, ...(row.lack ? [row.lack] : saved.map(([, value]) => number(value(row)))),
     ])];
   }
 
@@ -180,8 +165,7 @@ const TABLES = (() => {
   }
 
   function binds(now) {
-    const batches = Array.from({ length: 17 }, (_, i) => 2 ** i);
-    const line = (of) => batches.map((B) => {
+    const line = (of) => BATCHES.map((B) => {
       if (of.lack) return [NONE, "none", of.lack];
       const answer = ANSWERS.times(of, B);
       const { bound, lower } = answer;
@@ -198,7 +182,7 @@ const TABLES = (() => {
     const rows = all.map(([name, of]) => [name, line(of)]);
     const corner = split ? "chips \\ B" : "chip \\ B";
     const note = `${LETTERS}.${left} Point at a cell for its time.`;
-    return cells(caption, corner, batches.map(count), rows, note);
+    return cells(caption, corner, BATCHES.map(count), rows, note);
   }
 
   function context(now) {
