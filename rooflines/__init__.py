@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from rooflines.api import measured_summary as measured_summary
     from rooflines.api import measurements as measurements
     from rooflines.api import model_layers as model_layers
-    from rooflines.api import model_rows as model_rows
     from rooflines.api import model_shapes as model_shapes
-    from rooflines.api import model_thresholds as model_thresholds
     from rooflines.api import rows as rows
     from rooflines.api import skipped as skipped
     from rooflines.api import thresholds as thresholds
@@ -56,9 +54,7 @@ HOMES = {
             "measured_summary",
             "measurements",
             "model_layers",
-            "model_rows",
             "model_shapes",
-            "model_thresholds",
             "rows",
             "skipped",
             "thresholds",

@@ -17,7 +17,7 @@ from rooflines.model.dictionary import column_records
 from rooflines.models.sheet import shape_rows
 from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
 from rooflines.sweep.recipes import skipped_records
-from rooflines.sweep.rows import KernelTable, StepTable, skipped_frame, table_of
+from rooflines.sweep.rows import KernelTable, skipped_frame, table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,11 +43,15 @@ def rows(config: Config, sweep: str) -> pl.LazyFrame:
 
 
 def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
-    """Critical sizes, from which operations are compute-bound, in closed form, without a table.
+    """Critical sizes, in closed form, without a table.
+
+    Of operations, those from which they are compute-bound; of whole models, critical batches and
+    contexts, and the fewest chips that hold them.
 
     Args:
         config: From `load_config`.
-        sweep: A sweep's name, of an operation or of whole models; all operations by default.
+        sweep: A sweep's name, of either kind; by default all sweeps of operations, or, without
+            any, all of whole models.
 
     Returns:
         A row for each combination of fixed values and each axis solved for; `columns()` explains
@@ -58,12 +62,8 @@ def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
     """
     if sweep is not None:
         return sweep_thresholds(config.any_sweep(sweep))
-    return all_thresholds(list(config.sweeps.values()))
-
-
-def model_rows(config: Config, sweep: str) -> pl.LazyFrame:
-    """The rows of a sweep of whole models; as `rows`, which takes either kind."""
-    return StepTable(config.model_sweep(sweep)).stored_frame()
+    models = not config.sweeps
+    return all_thresholds([*(config.every if models else config.sweeps).values()], models=models)
 
 
 def model_layers(config: Config, sweep: str) -> pl.LazyFrame:
@@ -74,32 +74,13 @@ def model_layers(config: Config, sweep: str) -> pl.LazyFrame:
         sweep: The sweep's name.
 
     Returns:
-        A row for each kernel of each row of `model_rows`, with values of one layer: the row is the
-        sum of `count` times these. `columns()` explains the columns.
+        A row for each kernel of each of its `rows`, with values of one layer: the row is the sum
+        of `count` times these. `columns()` explains the columns.
 
     Raises:
         RooflinesError: There is no such sweep.
     """
     return KernelTable(config.model_sweep(sweep)).stored_frame()
-
-
-def model_thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
-    """Critical batches and contexts of whole models, and the fewest chips that hold them.
-
-    Args:
-        config: From `load_config`.
-        sweep: A sweep's name; all of them by default.
-
-    Returns:
-        A row for each combination of fixed values and each axis solved for; `columns()` explains
-        the columns.
-
-    Raises:
-        RooflinesError: There is no such sweep.
-    """
-    if sweep is not None:
-        return sweep_thresholds(config.model_sweep(sweep))
-    return all_thresholds(list(config.model_sweeps.values()), models=True)
 
 
 def skipped(config: Config) -> pl.DataFrame:

@@ -88,7 +88,7 @@ def sweep(**keys):
         **keys,
     }
     config = rooflines.load_config({"model-sweeps": {"splits": own}})
-    return rooflines.model_rows(config, "splits").collect()
+    return rooflines.rows(config, "splits").collect()
 
 
 def test_a_sweep_has_the_rows_of_every_split():

@@ -129,9 +129,7 @@ def test_a_new_config_is_valid_and_answers_its_question(question, here, capsys):
     assert len(text.splitlines()) <= 25
     assert text.startswith("# ")
     config = rooflines.load_config(here / f"{question}.yaml")
-    thresholds = rooflines.model_thresholds if question == "model" else rooflines.thresholds
-    frame = thresholds(config)
-    assert frame["critical"].drop_nulls().len() > 3
+    assert rooflines.thresholds(config)["critical"].drop_nulls().len() > 3
 
 
 def test_a_config_of_a_quantised_model_has_the_dtypes_that_it_is_published_in(here, capsys):
@@ -145,9 +143,7 @@ def test_a_config_about_ones_own_model_runs(here, capsys):
     said(capsys, "new", "--model", "qwen3-8b", "-o", "one.yaml")
     (here / "config.json").write_text(json.dumps(config_of("qwen3-8b")))
     said(capsys, "new", "model", "--model", "config.json", "-o", "own.yaml")
-    frames = [
-        rooflines.model_thresholds(rooflines.load_config(f"{n}.yaml")) for n in ("one", "own")
-    ]
+    frames = [rooflines.thresholds(rooflines.load_config(f"{n}.yaml")) for n in ("one", "own")]
     assert frames[0]["critical"].to_list() == frames[1]["critical"].to_list()
 
 

@@ -59,11 +59,11 @@ def test_core_tables_store_keys_sizes_and_the_listed_metrics(tmp_path):
     assert read.columns == [*keys, *CORE]
     assert_frame_equal(read, every.select(*keys, *CORE))
     assert_frame_equal(rooflines.rows(listed, "mine").collect(), read)
-    steps = rooflines.model_rows(core, "whole").collect()
+    steps = rooflines.rows(core, "whole").collect()
     assert steps.columns[-len(KERNEL_CORE) - 1 :] == [*KERNEL_CORE[:6], "fits", *KERNEL_CORE[6:]]
     assert_frame_equal(
         pl.concat([rooflines.scan(tmp_path, "whole").collect()]),
-        rooflines.model_rows(whole, "whole").select(steps.columns).collect(),
+        rooflines.rows(whole, "whole").select(steps.columns).collect(),
         categorical_as_str=True,
     )
     kernels = rooflines.scan(tmp_path, "whole", layers=True).collect_schema().names()

@@ -66,7 +66,7 @@ def test_parts_together_are_the_tables(rows_per_part):
     steps = [of_recipe(part, StepTable) for part in planned.parts_in("models")]
     assert [frame.height for frame in steps] == [part.rows for part in planned.parts_in("models")]
     assert max(frame.height for frame in steps) <= rows_per_part
-    whole = rooflines.model_rows(given, "serve").collect()
+    whole = rooflines.rows(given, "serve").collect()
     assert whole.height == given.model_sweep("serve").rows == 2 * 2 * 2 * (4 + 4 + 2)
     assert [row for frame in steps for row in frame.rows()] == whole.rows()
     kernels = [of_recipe(part, KernelTable) for part in planned.parts_in("layers")]
@@ -115,12 +115,12 @@ def test_a_written_part_stores_what_its_config_asks_for(tmp_path):
     assert models.columns == [*keys, "flops", "t_ops_s"]
     assert layers.columns == [*keys, "group", "count", "flops", "t_ops_s"]
     assert isinstance(models.schema["model"], pl.Categorical)
-    expected = rooflines.model_rows(given, "serve").collect()
+    expected = rooflines.rows(given, "serve").collect()
     assert models.rows() == expected.rows()
     requests = [{"input": 64, "output": 8}]
     given = config(columns=["flops"], grid={"B": 8}, requests=requests, phase="decode")
     times = ["ttft_s", "tpot_s", "ttft_ops_s", "tpot_ops_s"]
-    names = rooflines.model_rows(given, "serve").collect_schema().names()
+    names = rooflines.rows(given, "serve").collect_schema().names()
     assert names == [*keys, "input", "output", *times, "flops"]
     assert plan(given).parts_in("layers") == ()
     with pytest.raises(rooflines.RooflinesError, match="asks for requests"):

@@ -104,12 +104,12 @@ def test_a_config_needs_no_sweeps_of_operations(first_run):
 def test_tables_are_those_of_the_python_interface(first_run):
     config = first_run.loaded()
     for sweep in ("apart", "whole"):
-        expected = rooflines.model_rows(config, sweep).collect()
+        expected = rooflines.rows(config, sweep).collect()
         assert rooflines.scan(first_run.results, sweep).collect().rows() == expected.rows()
     layers = rooflines.scan(first_run.results, "whole", layers=True).collect()
     expected = rooflines.model_layers(config, "whole").collect()
     assert layers.sort(layers.columns).rows() == expected.sort(expected.columns).rows()
-    thresholds = rooflines.model_thresholds(config)
+    thresholds = rooflines.thresholds(config)
     assert_frame_equal(pl.read_parquet(first_run.results / "model-thresholds.parquet"), thresholds)
     with pytest.raises(rooflines.RooflinesError, match="has no table 'apart'") as refused:
         rooflines.scan(first_run.results, "apart", layers=True)

@@ -21,7 +21,7 @@ def rows_of(**keys):
         **keys,
     }
     config = rooflines.load_config({"chips": CHIPS, "model-sweeps": {"pools": sweep}})
-    return rooflines.model_rows(config, "pools").collect()
+    return rooflines.rows(config, "pools").collect()
 
 
 def test_servers_of_prefill_are_those_of_the_worked_example():

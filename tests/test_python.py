@@ -99,11 +99,13 @@ def test_rows_and_thresholds_take_a_sweep_of_either_kind():
     steps = {"models": ["llama-3.1-8b"], "grid": {"B": [1, 64], "S": 4096}, "dtypes": ["bf16"]}
     form = {"model-sweeps": {"mine": {**steps, "chips": ["h100-sxm"]}}, "charts": []}
     config = rooflines.load_config(form)
-    either, steps_only = rooflines.rows(config, "mine"), rooflines.model_rows(config, "mine")
-    assert_frame_equal(either.collect(), steps_only.collect())
+    assert rooflines.rows(config, "mine").select("model", "B").collect().rows() == [
+        ("llama-3.1-8b", 1),
+        ("llama-3.1-8b", 64),
+    ]
     found = rooflines.thresholds(config, "mine")
     assert found["axis"].to_list() == ["B"]
-    assert_frame_equal(found, rooflines.model_thresholds(config))
+    assert_frame_equal(found, rooflines.thresholds(config))
 
 
 def test_columns_say_what_a_null_means():

@@ -134,7 +134,7 @@ def test_a_split_is_a_line_of_its_own(book):
 
 def test_whole_models_are_lines_too(tmp_path):
     cells = read_workbook(written(tmp_path / "results", MODELS))
-    critical = rooflines.model_thresholds(rooflines.load_config(MODELS)).filter(axis="B").to_dicts()
+    critical = rooflines.thresholds(rooflines.load_config(MODELS)).filter(axis="B").to_dicts()
     lines = lines_of(cells["Summary"])
     assert len(lines) == 4
     for (_, model, phase, sizes, dtypes, split, *_), values in lines.items():
@@ -252,7 +252,7 @@ def test_any_config_of_models_has_a_workbook(config):
         cells = read_workbook(written(Path(folder) / "results", config))
     shown = {key[0] for key in lines_of(cells["Summary"])}
     along = pl.col("axis").cast(pl.String).is_in(["B", "S"]) & pl.col("target_s").is_null()
-    solved = rooflines.model_thresholds(rooflines.load_config(config)).filter(along)
+    solved = rooflines.thresholds(rooflines.load_config(config)).filter(along)
     assert shown == set(solved["sweep"].cast(pl.String))
 
 

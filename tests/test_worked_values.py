@@ -26,11 +26,9 @@ def frame_of(sweep, kind):
     """The rows, thresholds or groups of a sweep."""
     if kind == "groups":
         return rooflines.model_layers(CONFIG, sweep).collect()
-    steps = sweep in CONFIG.model_sweeps
     if kind == "row":
-        rows = rooflines.model_rows if steps else rooflines.rows
-        return rows(CONFIG, sweep).collect()
-    return (rooflines.model_thresholds if steps else rooflines.thresholds)(CONFIG, sweep)
+        return rooflines.rows(CONFIG, sweep).collect()
+    return rooflines.thresholds(CONFIG, sweep)
 
 
 def value_of(row, name):

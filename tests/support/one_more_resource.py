@@ -67,7 +67,7 @@ reached = (both["B"] >= both["critical"]).fill_null(value=False)
 assert ((both["bound"] == "compute") == reached).all()
 
 kernels = rooflines.model_layers(loaded, "steps")
-steps, requests = (rooflines.model_rows(loaded, name).collect() for name in ("steps", "requests"))
+steps, requests = (rooflines.rows(loaded, name).collect() for name in ("steps", "requests"))
 for table in (steps, kernels.collect(), requests):
     assert same(table["traffic_bytes"], 3 * table["memory_bytes"])
     assert same(table["t_cache_s"], 3 * table["t_memory_s"])
@@ -77,7 +77,7 @@ for table in (steps, kernels.collect(), requests):
     assert (table["t_upper_s"] >= upper * (1 - SAME)).all()
 assert same(steps["t_lower_s"], largest(steps))
 assert (requests["t_lower_s"] >= requests["t_cache_s"] * (1 - SAME)).all()
-limits = set(rooflines.model_thresholds(loaded, "steps")["limit"])
+limits = set(rooflines.thresholds(loaded, "steps")["limit"])
 assert "cache" in limits
 assert "memory" not in limits
 
