@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
 
-from rooflines.basics.errors import RooflinesError, placed, quote, shortened
+from rooflines.basics.errors import RooflinesError, placed, quote
 from rooflines.basics.files import bounded_text
 from rooflines.basics.numbers import DECIMAL
 
@@ -31,39 +32,7 @@ read."""
 DEEPEST = 40
 """Levels of nesting; a config has seven."""
 
-SCALARS = {
-    "str": "text",
-    "int": "whole number",
-    "float": "number",
-    "bool": "truth value",
-    "null": "null",
-    "timestamp": "date",
-    "merge": "key",
-}
-PLAIN: Mapping[str, type[yaml.Node]] = {
-    f"tag:yaml.org,2002:{kind}": node
-    for kind, node in {
-        "map": yaml.MappingNode,
-        "seq": yaml.SequenceNode,
-        **dict.fromkeys(SCALARS, yaml.ScalarNode),
-    }.items()
-}
-"""The accepted kinds of values by tag; other tags, such as those of sets and bytes, are refused."""
-
-MERGE = "tag:yaml.org,2002:merge"
-"""The key `<<`: the keys beside it override those of its mapping."""
-
-NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-
-CLEAR = re.compile(
-    rf"{DECIMAL.pattern}|[+-]?0x[0-9a-fA-F]+|[+-]?0b[01]+|[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
-    re.ASCII,
-)
-"""Numbers that YAML 1.1 reads as people do. It reads others differently: `1:30` is 90, `017` is 15,
-`1__0` is 10."""
-
-MOST_OPEN = 500
-"""Brackets inside each other, or columns of indentation, that no config has [1]."""
+INT, FLOAT, MERGE = (f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "merge"))
 
 MEND = (
     "mend the file there, or in the line above: indent with spaces and not with tabs, keys of one "
@@ -80,38 +49,43 @@ Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there; both construct plain data only
-    """Plain data; a number may be written 1.97e14, and a mapping may not have a key twice."""
+    """Plain data: numbers as people write them, and a mapping may not have a key twice."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
+        first: [(tag, form) for tag, form in forms if tag not in (INT, FLOAT)]
+        for first, forms in Base.yaml_implicit_resolvers.items()
+    }
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002, PyYAML's signature
-        """A value; where it does not fit its tag, PyYAML may raise any error."""
+        """A value; one that does not fit its tag, such as a date in month 13, is a mistake."""
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError):
-            kind = SCALARS.get(node.tag.rpartition(":")[2])
-            if kind is None:
-                raise
+            kind = node.tag.rpartition(":")[2]
             raise _wrong(node, f"{quote(node.value)} is no {kind}") from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002, PyYAML's signature
         """A mapping, each key once."""
-        seen: dict[object, yaml.Node] = {}
-        for key_node, _ in node.value:
-            if key_node.tag == MERGE:
-                continue
+        pairs = node.value if isinstance(node, yaml.MappingNode) else ()  # else super() refuses it
+        keys = [key for key, _ in pairs if key.tag != MERGE]
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        seen = set[object]()
+        for key_node in keys:
             key = self.construct_object(key_node, deep=True)
-            if isinstance(key, list | dict):
-                raise _wrong(key_node, "a key is a list or a mapping")
             if key in seen:
                 raise _wrong(key_node, f"the key {quote(key)} is written twice")
-            seen[key] = key_node
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+            seen.add(key)
         return mapping
 
 
+# Of YAML 1.1's numbers those that people read alike: there `017` is 15, and `1:30` is 90.
 Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+$"),
-    list("-+0123456789."),
+    INT, re.compile(r"[-+]?(0|[1-9]\d*(_\d+)*)$", re.ASCII), list("-+0123456789")
+)
+Loader.add_implicit_resolver(
+    FLOAT,
+    re.compile(rf"({DECIMAL.pattern}|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$", re.ASCII),
+    list("-+.0123456789"),
 )
 
 
@@ -127,92 +101,44 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, any YAML value
             return _plain_data(text)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            place = _place(mark) if mark else ""
+            place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
             raise RooflinesError(place, f"is not valid YAML: {error.problem}", MEND) from None
-        except RecursionError:
-            raise RooflinesError(
-                "", f"is nested more than {DEEPEST} levels deep", "nest it less"
-            ) from None
-        except RooflinesError:
-            raise
         except (yaml.YAMLError, ValueError) as error:
             problem = " ".join(str(error).split())
             raise RooflinesError("", f"is not valid YAML: {problem}", "mend the file") from None
 
 
-def _place(mark: yaml.Mark) -> str:
-    return f"line {mark.line + 1}, column {mark.column + 1}"
-
-
 def _plain_data(text: str) -> Any:  # noqa: ANN401, any YAML value
-    if _could_overflow(text):
-        raise RecursionError
     loader = Loader(text)
     try:
         root = loader.get_single_node()
-        _check_shape(root, loader)
+        if root is not None:
+            _check_size(root)
         return None if root is None else loader.construct_document(root)
     finally:
         loader.dispose()
 
 
-def _could_overflow(text: str) -> bool:
-    """Whether the nesting could overflow the stack of the parser, which recurses in C.
-
-    Brackets and indentation bound it from above.
-    """
-    deepest = depth = 0
-    for bracket in re.findall(r"[][{}]", text):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    indented = max((len(match) for match in re.findall(r"^[ ?:-]*", text, re.MULTILINE)), default=0)
-    return max(deepest, indented) > MOST_OPEN
-
-
-def _check_shape(root: yaml.Node | None, loader: Loader) -> None:
-    """Refuse a document before it is built.
-
-    It may nest too deep, grow by its aliases, or have ambiguous numbers.
-    """
+def _check_size(root: yaml.Node) -> None:
+    """Refuse a document that nests too deep, or grows by its aliases, before it is built."""
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node, depth: int) -> int:
         if depth > DEEPEST:
             raise _wrong(node, f"nested more than {DEEPEST} levels deep")
-        if not isinstance(node, PLAIN.get(node.tag, ())):
-            raise _wrong(node, f"{quote(node.tag)} is no kind of plain data")
-        if id(node) in sizes:
-            return sizes[id(node)]
-        sizes[id(node)] = 1
-        if isinstance(node, yaml.ScalarNode):
-            _check_number(node, loader)
-            return 1
-        children = (
-            [child for pair in node.value for child in pair]
-            if isinstance(node, yaml.MappingNode)
-            else node.value
-        )
-        sizes[id(node)] = 1 + sum(size(child, depth + 1) for child in children)
+        if id(node) not in sizes:
+            below = size_of(node, depth + 1) if isinstance(node, yaml.CollectionNode) else 0
+            sizes[id(node)] = 1 + below
         if sizes[id(node)] > MOST_NODES:
             raise _wrong(node, f"more than {MOST_NODES:,} values, aliases spelt out")
         return sizes[id(node)]
 
-    if root is not None:
-        size(root, 0)
+    def size_of(node: yaml.CollectionNode, depth: int) -> int:
+        pairs = isinstance(node, yaml.MappingNode)
+        children = chain.from_iterable(node.value) if pairs else node.value
+        return sum(size(child, depth) for child in children)
 
-
-def _check_number(node: yaml.ScalarNode, loader: Loader) -> None:
-    """Refuse a number that YAML 1.1 reads as a different one than people do."""
-    if node.tag in NUMBERS and not CLEAR.fullmatch(node.value):
-        problem = (
-            f"has {shortened(node.value)}, which YAML reads as "
-            f"{quote(loader.construct_object(node))}"
-        )
-        fix = (
-            "write the number without leading zeros, colons and stray underscores, or put it "
-            "in quotes where text is meant"
-        )
-        raise RooflinesError(_place(node.start_mark), problem, fix)
+    size(root, 0)
 
 
 @contextmanager
@@ -255,19 +181,13 @@ class Lines:
 
 
 def _add_lines(node: yaml.Node | None, path: str, found: dict[str, int], depth: int = 0) -> None:
-    """Add the lines of what a node holds by key path; keys beside `<<` override merged ones."""
+    """Add the lines of what a node holds by key path; merged keys have the line of `<<`."""
     children: list[tuple[str, yaml.Node, yaml.Node]] = []
     if isinstance(node, yaml.SequenceNode):
         children = [(f"{path}[{index}]", item, item) for index, item in enumerate(node.value)]
     elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if key.tag == MERGE and depth <= DEEPEST:
-                merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
-                for part in reversed(merged):
-                    _add_lines(part, path, found, depth + 1)
         joint = f"{path}." if path else ""
-        own = ((key, value) for key, value in node.value if key.tag != MERGE)
-        children = [(f"{joint}{key.value}", key, value) for key, value in own]
+        children = [(f"{joint}{key.value}", key, value) for key, value in node.value]
     for step, named, value in children if depth <= DEEPEST else ():
         found[step] = named.start_mark.line + 1
         _add_lines(value, step, found, depth + 1)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, placed, quote
-from rooflines.basics.files import lines_of
 from rooflines.basics.numbers import exact
 
 if TYPE_CHECKING:
@@ -124,20 +123,21 @@ def read_launches(path: str | Path) -> Iterator[Launch]:
 def _rows(path: Path) -> Iterator[list[str]]:
     """The names of the columns, then the cells of the rows."""
     try:
-        lines = dropwhile(lambda line: not line.startswith(('"ID",', "ID,")), lines_of(path))
-        rows = csv.reader(line for line in lines if not line.startswith("=="))
-        names = next(rows, None)
-        if names is None:
-            raise RooflinesError("", "is no CSV of Nsight Compute: no column ID", EXPORT)
-        if "Kernel Name" not in names:
-            raise RooflinesError("", "has no column Kernel Name", EXPORT)
-        yield names
-        for row in rows:
-            if len(row) == len(names):  # others are text of the program
-                yield row
-            elif row and row[0].isdigit():
-                problem = f"has {len(names)} columns, and launch {row[0]} has {len(row)}"
-                raise RooflinesError("", problem, EXPORT)
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = dropwhile(lambda line: not line.startswith(('"ID",', "ID,")), file)
+            rows = csv.reader(line for line in lines if not line.startswith("=="))
+            names = next(rows, None)
+            if names is None:
+                raise RooflinesError("", "is no CSV of Nsight Compute: no column ID", EXPORT)
+            if "Kernel Name" not in names:
+                raise RooflinesError("", "has no column Kernel Name", EXPORT)
+            yield names
+            for row in rows:
+                if len(row) == len(names):  # others are text of the program
+                    yield row
+                elif row and row[0].isdigit():
+                    problem = f"has {len(names)} columns, and launch {row[0]} has {len(row)}"
+                    raise RooflinesError("", problem, EXPORT)
     except (OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
         raise RooflinesError("", problem, "give the path of a CSV file") from None

@@ -109,17 +109,13 @@ def _read(path: Path) -> pl.DataFrame:
         _check_separator(text)
         frame = read_csv(content, infer_schema_length=None)
         return frame.rename(str.strip).with_columns(pl.col(pl.String).str.strip_chars())
-    except FileNotFoundError:
-        raise RooflinesError("", "does not exist", "give the path of a table") from None
-    except IsADirectoryError:
-        raise RooflinesError("", "is a directory", "give the path of a table") from None
     except RooflinesError:
         raise
     except UnicodeDecodeError as error:
         problem = f"is no text in UTF-8: byte {error.start + 1} is no part of it"
         fix = "write it again, as CSV in UTF-8 or as Parquet with the suffix .parquet"
         raise RooflinesError("", problem, fix) from None
-    except (PolarsError, PanicException, OSError) as error:
+    except (PolarsError, PanicException) as error:
         kind, other = ("Parquet", "CSV") if parquet else ("CSV", "Parquet")
         reason = " ".join(str(error).split())
         if "more fields than" in reason:

@@ -96,7 +96,7 @@ def read_shapes(path: Path) -> tuple[list[MatmulSizes], list[tuple[int, int]]]:
     with placed(file=str(path)):
         try:
             frame = read_csv(bounded_content(path), infer_schema_length=None)
-        except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
             fix = "give a CSV file with columns D, F and, if you like, B"
             raise RooflinesError("", f"cannot be read: {reason[:200]}", fix) from None

@@ -80,8 +80,7 @@ def arrow_schema(schema: Mapping[str, Any]) -> str:
     """A schema's column types as Arrow metadata: Parquet alone stores Enum like Categorical."""
     empty = BytesIO()
     pl.DataFrame(schema=schema).write_parquet(empty)
-    empty.seek(0)
-    return parquet_metadata(empty)[ARROW_SCHEMA_KEY]
+    return parquet_metadata(empty.getvalue())[ARROW_SCHEMA_KEY]
 
 
 NO_TEXT = "none"
@@ -123,8 +122,6 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
     try:
         text = parquet_metadata(path).get(METADATA_KEY)
         about = None if text is None else json.loads(text)
-    except RooflinesError as error:
-        raise error.within(file=str(path)) from None
     except (
         OSError,
         ValueError,
