@@ -142,21 +142,6 @@ class Config:
         """
         return self._one("measurements", self.measurements, name)
 
-    def measured_recipes(self) -> list[JSON]:
-        """The sets of timings as JSON."""
-        return [self.measured_recipe(name) for name in self.measurements]
-
-    def measured_recipe(self, name: str) -> JSON:
-        """A set of timings as JSON.
-
-        Raises:
-            RooflinesError: There is none of that name.
-        """
-        from rooflines.measured.sets import measured_recipe  # noqa: PLC0415, as below
-
-        recipe: JSON = measured_recipe(self.measurement(name))
-        return recipe
-
     def _one(self, key: str, named: Mapping[str, Named], name: str) -> Named:
         if name not in named:
             fix = f"use one of {', '.join(named)}" if named else f"describe it under `{key}:`"

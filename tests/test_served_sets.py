@@ -19,7 +19,7 @@ from rooflines.fits.entries import shipped_calibrations
 from rooflines.fits.layouts import SAME_RUN
 from rooflines.fits.read import read_timings
 from rooflines.measured.served import missing_step_reason
-from rooflines.measured.sets import measured_recipe, measured_set_of
+from rooflines.measured.sets import measured_set_of
 
 HEAD = "model,chip,software,linear,experts,tp,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
 LLAMA = "llama-3.1-70b,h200-sxm,vllm,fp8,fp8"
@@ -223,7 +223,7 @@ def test_a_run_below_the_bound_is_unexplained(tmp_path):
 
 def test_the_recipe_has_the_shapes_of_the_models(tmp_path):
     one = config(tmp_path, *RUNS).measurement("runs")
-    recipe = json.loads(json.dumps(measured_recipe(one)))
+    recipe = json.loads(json.dumps(one.recipe()))
     assert_frame_equal(measured_set_of(recipe).joined().frame, one.joined().frame)
     assert list(recipe["models"]) == ["llama-3.1-70b", "llama-3.1-8b"]
     assert recipe["models"]["llama-3.1-8b"]["shape"]["layers"] == 32

@@ -119,6 +119,35 @@ class MeasuredSet:
         ]
         return [{"set": self.name, **row} for row in (*found.skipped.to_dicts(), *unread)]
 
+    def recipe(self) -> dict[str, Any]:
+        """It as JSON: its config and digest, and the entries of its chips and dtypes."""
+        frame, given = self.timings.frame, self.catalogues
+        chips = frame["chip"].unique().sort().to_list()
+        stored = DTYPES if self.timings.kind == "matmul" else []
+        formats = {str(dtype) for column in stored for dtype in frame[column].unique()}
+        if self.timings.served:
+            formats |= {*FORMATS.values()}
+        combinations = [
+            name
+            for name, entry in given.dtypes.combinations.items()
+            if formats.issuperset(entry.dtypes.values())
+        ]
+        recipe: dict[str, Any] = {}
+        if self.timings.served:
+            entries = {name: model_entries()[name] for name in frame["model"].unique().sort()}
+            recipe["models"] = {
+                name: shape_recipe(entry, entry.source) for name, entry in entries.items()
+            }
+        return recipe | {
+            "measurement": self.name,
+            "path": str(self.path),
+            "sha256": self.sha256,
+            "about": self.about,
+            "config": self.config.model_dump(),
+            **entries_of(given.chips, chips, given.dtypes, formats, combinations),
+            **_used(self).model_dump(mode="json", exclude_defaults=True),
+        }
+
 
 def checked_set(
     name: str, config: MeasurementConfig, path: Path, catalogues: Catalogues
@@ -171,36 +200,6 @@ def _about(path: Path) -> AboutTimings:
         return AboutTimings()
     known = {key: metadata[key] for key in AboutTimings.model_fields if key in metadata}
     return checked(AboutTimings, known)
-
-
-def measured_recipe(found: MeasuredSet) -> dict[str, Any]:
-    """A set as JSON: its config and digest, and the entries of its chips and dtypes."""
-    frame, given = found.timings.frame, found.catalogues
-    chips = frame["chip"].unique().sort().to_list()
-    stored = DTYPES if found.timings.kind == "matmul" else []
-    formats = {str(dtype) for column in stored for dtype in frame[column].unique()}
-    if found.timings.served:
-        formats |= {*FORMATS.values()}
-    combinations = [
-        name
-        for name, entry in given.dtypes.combinations.items()
-        if formats.issuperset(entry.dtypes.values())
-    ]
-    recipe: dict[str, Any] = {}
-    if found.timings.served:
-        entries = {name: model_entries()[name] for name in frame["model"].unique().sort()}
-        recipe["models"] = {
-            name: shape_recipe(entry, entry.source) for name, entry in entries.items()
-        }
-    return recipe | {
-        "measurement": found.name,
-        "path": str(found.path),
-        "sha256": found.sha256,
-        "about": found.about,
-        "config": found.config.model_dump(),
-        **entries_of(given.chips, chips, given.dtypes, formats, combinations),
-        **_used(found).model_dump(mode="json", exclude_defaults=True),
-    }
 
 
 def _used(found: MeasuredSet) -> Calibrations:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 WHOLE = "is as it was written"
 UNKNOWN = "has no record of what made it"
-
-WRONG_FORM = (LookupError, TypeError, ValueError, AttributeError)
-"""Errors of reading a record or metadata of another form than this version writes."""
 
 
 @dataclass(frozen=True)
@@ -112,23 +109,18 @@ def origin(file: str | Path) -> Origin:
         RooflinesError: There is no such file.
     """
     path = Path(file)
-    give = "give a file that the workflow made"
-    try:
-        if not path.exists():
-            raise RooflinesError("", "does not exist", give, file=str(file))
-        if not (path.is_file() or path.is_dir()):
-            raise RooflinesError("", "is neither a file nor a folder", give, file=str(file))
-        digest = digest_of(path) if path.is_file() else ""
-        match = _match_at(path)
-        if match is None:
-            return _unrecorded(path, digest)
-        try:
-            return _recorded(path, digest, match)
-        except WRONG_FORM:
-            verdict = "has a record of another form than this version writes"
-            return Origin(path, verdict, whole=False, output=match.output, sha256=digest)
-    except OSError as error:
-        raise unreadable(file, error) from None
+    if not path.exists():
+        fix = "give a file that the workflow made"
+        raise RooflinesError("", "does not exist", fix, file=str(file))
+    digest = digest_of(path) if path.is_file() else ""
+    home, absolute = home_of(path), path.absolute()
+    for output in (absolute, *absolute.parents) if home else ():
+        if output == home:
+            break
+        record = record_of(home, output) if home else None
+        if home and record:
+            return _recorded(path, digest, output, record)
+    return _unrecorded(path, digest)
 
 
 def unreadable(file: object, error: OSError) -> RooflinesError:
@@ -141,70 +133,49 @@ def unreadable(file: object, error: OSError) -> RooflinesError:
     )
 
 
-class Match(NamedTuple):
-    """The record that matches a file.
+def _recorded(path: Path, digest: str, output: Path, record: Record) -> Origin:
+    """The origin that a record describes.
 
-    Attributes:
-        home: The results folder.
-        output: The output of the workflow.
-        record: Its record.
-        name: The file's name in the record; "." for the whole output.
+    Args:
+        path: The file or folder.
+        digest: Its digest.
+        output: The output of the workflow that it is or is part of.
+        record: The record of that.
     """
-
-    home: Path
-    output: Path
-    record: Record
-    name: str
-
-    def damage(self, path: Path) -> str | None:
-        """How a file or folder differs from what was written, in words that follow its name."""
-        if self.name == ".":
-            return self.record.damage(path)
-        if self.name not in self.record.files:
-            return "is in a folder of the workflow and was not made by it"
-        return Record({}, None, (), {}, {".": self.record.files[self.name]}).damage(path)
-
-
-def _match_at(path: Path) -> Match | None:
-    """The record of a file in a results folder."""
-    home, absolute = home_of(path), path.absolute()
-    for output in (absolute, *absolute.parents) if home else ():
-        if output == home:
-            break
-        record = record_of(home, output) if home else None
-        if home and record:
-            return Match(home, output, record, absolute.relative_to(output).as_posix())
-    return None
-
-
-def _recorded(path: Path, digest: str, match: Match) -> Origin:
-    """The origin that a record describes; raises one of `WRONG_FORM` for another form of record."""
-    damage = match.damage(path)
-    spec, name = match.record.spec, match.name
+    spec, name = record.spec, path.absolute().relative_to(output).as_posix()
     charts = spec.get("charts", []) if isinstance(spec, dict) else []
     if name not in (".", "index.json"):
         of_file = [one for one in charts if name.startswith((f"{one['id']}-", f"{one['id']}."))]
         charts = sorted(of_file, key=lambda chart: len(chart["id"]))[-1:]
-    sweeps = _sweeps(match)
+    sweeps = _sweeps(output, record)
     read = spec.get("measurements", []) if isinstance(spec, dict) else []
-    measurements = _by_measurement([*read, *match.record.recipes])
+    measurements = _by_measurement([*read, *record.recipes])
     if charts:
         shown, timed = ({chart.get(key) for chart in charts} for key in ("sweep", "measurements"))
         sweeps = {name: sweep for name, sweep in sweeps.items() if name in shown}
         measurements = {name: one for name, one in measurements.items() if name in timed}
-    models = _model_sources(spec, sweeps)
+    damage = _damage(path, record, name)
     return Origin(
         path,
         damage or WHOLE,
         damage is None,
-        match.output,
-        match.record.made_with,
+        output,
+        record.made_with,
         sweeps,
         charts,
         digest,
-        models,
+        _model_sources(spec, sweeps),
         measurements,
     )
+
+
+def _damage(path: Path, record: Record, name: str) -> str | None:
+    """How a file or folder differs from what was written, in words that follow its name."""
+    if name == ".":
+        return record.damage(path)
+    if name not in record.files:
+        return "is in a folder of the workflow and was not made by it"
+    return replace(record, files={".": record.files[name]}).damage(path)
 
 
 def _by_measurement(recipes: Iterable[Any]) -> dict[str, Any]:
@@ -236,26 +207,26 @@ def _unrecorded(path: Path, digest: str) -> Origin:
 
     try:
         about = metadata_of(path)
-        recipes = about.get("made_from", [])
-        return replace(
-            unknown,
-            made_with={"rooflines": str(about["version"])},
-            sweeps=merged(recipes),
-            charts=[about["chart"]] if "chart" in about else [],
-            measurements=_by_measurement(recipes),
-        )
-    except WRONG_FORM:
+    except RooflinesError:
         return unknown
+    recipes = about["made_from"]
+    return replace(
+        unknown,
+        made_with={"rooflines": str(about["version"])},
+        sweeps=merged(recipes),
+        charts=[about["chart"]] if "chart" in about else [],
+        measurements=_by_measurement(recipes),
+    )
 
 
-def _sweeps(match: Match) -> dict[str, Any]:
+def _sweeps(output: Path, record: Record) -> dict[str, Any]:
     """The sweeps of an output: from its recipes; for an index of parts, from the parts."""
-    home, spec = match.home, match.record.spec
-    recipes = list(match.record.recipes)
+    spec, recipes = record.spec, list(record.recipes)
     if isinstance(spec, dict):
         recipes += spec.get("sweeps") or ([spec] if "sweep" in spec else [])
     elif isinstance(spec, list):
-        parts = (record_of(home, match.output.parent / row["path"]) for row in spec)
+        home = output.parents[1]
+        parts = (record_of(home, output.parent / row["path"]) for row in spec)
         recipes += [part.spec for part in parts if part is not None]
     return merged(recipes)
 
