@@ -129,13 +129,6 @@ def test_a_run_ends_with_its_command(here, number):
     assert not (here / "results/bundle").exists()
 
 
-@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
-def test_a_run_needs_no_stream(here, closed):
-    command = f"{sys.executable} -m rooflines run my.yaml --cores 2 -- thresholds {closed}"
-    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=False)
-    assert (done.returncode, (here / "results/thresholds.parquet").is_file()) == (0, True)
-
-
 def test_run_without_snakemake_says_how_to_install_it(monkeypatch, capsys):
     monkeypatch.setattr("rooflines.cli.run.find_spec", lambda _: None)
     assert cli.run(["run", "my.yaml"]) == 2

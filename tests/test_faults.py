@@ -12,7 +12,7 @@ import sys
 from typing import NamedTuple
 
 import pytest
-from damage import emptied, flipped, replaced, truncated, unfinished, written_to
+from damage import emptied, flipped, replaced, truncated, unfinished
 from trials import CONFIG, SEED, TABLES, Trial, may_unshare, recovers, stats
 
 from rooflines.run.stale import MOST_NAMED
@@ -196,31 +196,6 @@ def test_a_run_leaves_files_of_others_as_they_are(made):
         assert fix.startswith("  fix: move it out of results, or ")
         assert "Job stats" not in done.stdout
     assert stats(made.results) == before
-
-
-def test_a_first_run_overwrites_no_log_of_others(tmp_path):
-    trial = Trial(tmp_path)
-    written_to("results/logs/bundle.log")(tmp_path)
-    done = trial.run()
-    assert done.returncode == 1
-    assert "results/logs/bundle.log was not made by this program" in done.stdout
-    assert list(stats(trial.results)) == [
-        f"{trial.results}/logs",
-        f"{trial.results}/logs/bundle.log",
-    ]
-
-
-def test_a_file_where_a_folder_is_needed_ends_a_run_with_one_message(tmp_path):
-    trial = Trial(tmp_path)
-    written_to("results")(tmp_path)
-    done = trial.run()
-    assert done.returncode == 1
-    assert done.stdout.endswith(
-        "results is not a folder, and a run needs one there.\n"
-        "  fix: move it away, then type the same command again.\n"
-    )
-    assert "Traceback" not in done.stdout
-    assert trial.results.read_text() == "mine"
 
 
 def test_a_dry_run_deletes_no_damaged_output(made):

@@ -11,10 +11,8 @@ import pytest
 
 from rooflines.cli import main as cli
 from rooflines.cli.run import results_of
-from rooflines.config import DEFAULT_CONFIG
 from rooflines.results.folders import config_of_results, record_config
 from rooflines.results.records import FOLDER
-from rooflines.run.workflow import config_file
 
 SMALL = """
 sweeps:
@@ -114,19 +112,6 @@ def test_results_without_a_config_may_be_replaced(here):
     assert config_of_results(results) is None
     record_config(results, None)
     record_config(results, None)
-
-
-@pytest.mark.parametrize(
-    ("config", "files", "found"),
-    [
-        ({}, [], DEFAULT_CONFIG),
-        ({"sweeps": {}}, [Path("/a.yaml")], Path("/a.yaml")),
-        ({"sweeps": {}}, [Path("/a.yaml"), Path("/b.yaml")], None),
-        ({"sweeps": {}}, [], None),
-    ],
-)
-def test_the_config_file_of_a_run(config, files, found):
-    assert config_file(config, files) == found
 
 
 def test_results_are_where_the_config_and_snakemake_put_them(here):

@@ -1,4 +1,4 @@
-"""Stale outputs, files of others, the lock of a run, and writes that fail."""
+"""Stale outputs, files of others, and writes that fail."""
 
 import json
 import os
@@ -15,10 +15,10 @@ from trials import stats
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.results import records
-from rooflines.results.atomic import LEFTOVER, atomic_folder, write_bytes
+from rooflines.results.atomic import atomic_folder, write_bytes
 from rooflines.run import guard
 from rooflines.run.jobs import write_skipped
-from rooflines.run.lock import STATE, RunLock
+from rooflines.run.lock import STATE, acquire
 from rooflines.run.outputs import Output
 from rooflines.run.stale import FileCache, stale_outputs, temporary_outputs
 
@@ -38,7 +38,7 @@ def stale(folder, specs, cache=None):
         name: Output(name, spec, recorded_inputs=name in ("bundle", "rooflines.xlsx"))
         for name, spec in specs.items()
     }
-    outputs = stale_outputs(folder, planned, cache, lambda _: None)
+    outputs = stale_outputs(folder, planned, cache)
     return [f"{output.path.name} {output.reason}" for output in outputs]
 
 
@@ -180,40 +180,21 @@ def test_a_damaged_journal_only_costs_reading(tmp_path):
     assert stale(tmp_path, {path.name: spec}) == []
 
 
-def test_a_job_that_outlives_its_run_does_not_publish(tmp_path, monkeypatch):
-    path, _ = recorded_file(tmp_path)
-    before = path.read_bytes()
-    run = tmp_path / "run"
-    run.write_text("second 1 host then\n")
-    monkeypatch.setenv(records.RUN, f"{run}:first")
-    with pytest.raises(RooflinesError, match="is being made by a later run"):
-        write_skipped('{"rows": [], "sweeps": [], "by": "first"}', path)
-    assert path.read_bytes() == before
-    assert not list(tmp_path.glob(LEFTOVER))
-    monkeypatch.setenv(records.RUN, f"{run}:second")
-    write_skipped('{"rows": [], "sweeps": []}', path)
+def test_only_one_run_works_in_a_folder(tmp_path):
+    code = "from rooflines.run.lock import Path, acquire; acquire(Path.cwd())"
 
+    def another():
+        command = [sys.executable, "-c", code]
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=False
+        ).stderr
 
-def test_only_one_run_holds_the_lock(tmp_path):
-    first = RunLock(tmp_path)
-    assert (first.exclusive, first.local) == (True, True)
-    second = RunLock(tmp_path)
-    assert not second.exclusive
-    first.close()
-    second.close()
-    third = RunLock(tmp_path)
-    assert third.exclusive
-    third.close()
-    (tmp_path / "alive").write_text("another-machine\n")
-    fourth = RunLock(tmp_path)
-    assert not fourth.local, "what another machine does cannot be seen from here"
-    fourth.close()
-    (tmp_path / "alive").write_bytes(b"\xff\x00\xfe")
-    fifth = RunLock(tmp_path)
-    assert (fifth.exclusive, fifth.local) == (True, False), (
-        "a garbled file may have named another machine"
-    )
-    fifth.close()
+    assert another() == "", "the lock of a process that has ended is free"
+    with acquire(tmp_path):
+        assert f"is in use by another run (process {os.getpid()} on " in another()
+        assert acquire(tmp_path).fileno()
+    acquire.cache_clear()
+    assert another() == ""
 
 
 def test_a_file_that_may_not_grow_is_explained(tmp_path):

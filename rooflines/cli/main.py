@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rooflines.basics.errors import INTERRUPTED, RooflinesError, close_to, quote, shortened
-from rooflines.basics.streams import open_closed_streams
 from rooflines.basics.version import __version__
 
 if TYPE_CHECKING:
@@ -205,7 +204,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def main() -> NoReturn:
     """The entry point of the command `rooflines`."""
-    open_closed_streams()
     if COMPLETE in os.environ:
         commands.main(prog_name=NAME)  # answers the shell, then exits
     sys.exit(run())

@@ -28,8 +28,6 @@ from rooflines.measured.machine import chip_of, config_text, require_numpy, this
 from rooflines.measured.session import REFERENCE, Session
 from rooflines.measured.shapes import chosen_shapes, read_shapes
 from rooflines.results.atomic import write_bytes
-from rooflines.run.progress import duration
-from rooflines.run.screen import Screen, is_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,18 +118,13 @@ def _time(session: Session, dtype: Dtype, budget: int, file: str | None) -> None
 
 
 def _progress(dtype: str, count: int, left: int) -> Callable[[int], None]:
-    """Shows the timings done: a line that is replaced on a terminal, few lines in a file."""
+    """Shows the timings done, a line each time."""
     start = time.monotonic()
-    screen = Screen(sys.stderr) if is_screen(sys.stderr) else None
 
     def show(done: int) -> None:
-        rest = duration((time.monotonic() - start) / done * (left - done))
+        rest_s = (time.monotonic() - start) / done * (left - done)
         line = f"{dtype}: {count - left + done} of {count} shapes"
-        line += f", about {rest} left" if done < left else ""
-        if screen:
-            screen.show(line if done < left else "")
-        if not screen or done == left:
-            click.echo(line, err=True)
+        click.echo(f"{line}, about {rest_s:.0f} s left" if rest_s else line, err=True)
 
     return show
 

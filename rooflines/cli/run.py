@@ -18,7 +18,7 @@ from rooflines.basics.yaml_file import read_yaml
 from rooflines.config import DEFAULT_CONFIG, load_config
 from rooflines.results.folders import config_of_results
 from rooflines.run.interrupt import MESSAGE, noticed
-from rooflines.run.workflow import directory_of, require_regular_file
+from rooflines.run.workflow import directory_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,7 +170,6 @@ def snakemake_command(
     if find_spec("snakemake") is None:
         raise not_installed("rooflines run", SNAKEMAKE)
     if config is not None:
-        require_regular_file(Path(config))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the run gives them
             load_config(config)

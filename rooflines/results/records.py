@@ -20,7 +20,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
 
-from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
 
 if TYPE_CHECKING:
@@ -32,12 +31,6 @@ T = TypeVar("T")
 
 FOLDER = ".made"
 """The folder of the records, at the top of the results."""
-
-RUN = "ROOFLINES_RUN"
-"""The environment variable that names a run to its jobs: `<file>:<number>`.
-
-The file begins with the number of the current run, so a job notices that a later run took over.
-"""
 
 MADE_WITH = ("polars", "altair", "vl-convert-python")
 """Packages whose versions are recorded."""
@@ -262,20 +255,7 @@ def write_record(written: Path, target: Path) -> None:
     Args:
         written: The output under its temporary name.
         target: The output's name from now on.
-
-    Raises:
-        RooflinesError: A later run has taken over from the run of this job.
     """
-    file_name, _, number = os.environ.get(RUN, "").rpartition(":")
-    current = Path(file_name)
-    if (
-        file_name
-        and current.exists()
-        and current.read_text(encoding="utf-8").split()[:1] != [number]
-    ):
-        raise RooflinesError(
-            "", "is being made by a later run", "leave it to that", file=str(target)
-        )
     maker, home = _maker.get(), home_of(target)
     if maker is None or home is None:
         return

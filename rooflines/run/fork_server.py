@@ -23,9 +23,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
-from rooflines.basics.streams import open_closed_streams
 from rooflines.run.log import job_log
-from rooflines.run.screen import CLEAR, is_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,12 +101,9 @@ def _status_of(request: JSON, sent: socket.socket) -> int:
             run: Callable[..., None] = getattr(import_module(request["module"]), request["name"])
             run(*request["arguments"])
     except SystemExit as end:
-        if isinstance(end.code, int):
-            return end.code
-        clear = CLEAR if is_screen(sys.stderr) else ""  # in one write: the run may redraw its line
         with suppress(OSError):
             sent.sendall(str(end.code).encode(errors="backslashreplace"))
-            sys.stderr.write(f"{clear}{end.code}\n")
+            sys.stderr.write(f"{end.code}\n")
         return 1
     return 0
 
@@ -119,9 +114,8 @@ def receive(end: socket.socket) -> bytes:
 
 
 if __name__ == "__main__":
-    # Ctrl-C is for the run, which interrupts its jobs; it was blocked while Python started.
+    # Ctrl-C is for the run, which ends its jobs; it was blocked while Python started.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    open_closed_streams()
     ForkServer(socket.socket(fileno=int(sys.argv[1]))).serve()
     os._exit(0)

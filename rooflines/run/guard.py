@@ -1,4 +1,4 @@
-"""Crash safety: verify outputs against their records, recover stale locks, refuse a second run.
+"""Crash safety: verify outputs against their records, refuse a second run in a folder.
 
 Installed as a Snakemake log handler, like the progress display. When Snakemake is about to check
 files, stale outputs are forced; see `stale` and `lock`. Its state is in `.snakemake/rooflines`.
@@ -6,7 +6,6 @@ files, stale outputs are forced; see `stale` and `lock`. Its state is in `.snake
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import shutil
@@ -17,21 +16,19 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError
 from rooflines.results.folders import CHARTS, CHARTS_DIGEST, record_config
 from rooflines.results.records import FOLDER
-from rooflines.results.write_errors import no_folder, refusal, unwritable
-from rooflines.run.lock import STATE, acquire, run_lock, snakemake_lock_exists
+from rooflines.results.write_errors import refusal, unwritable
+from rooflines.run.lock import STATE, acquire
 from rooflines.run.stale import (
     FileCache,
     StaleOutput,
     fingerprint,
-    in_the_way,
     messages,
-    not_ours,
     stale_outputs,
     temporary_outputs,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from rooflines.run import Workflow
     from rooflines.run.outputs import Output
@@ -57,7 +54,6 @@ class Guard(logging.Handler):
         require_writable(STATE)
         self._cache: FileCache | None = None
         self._outputs_of_job: dict[int, list[Path]] = {}
-        self._explained = False
 
     @property
     def _makes_files(self) -> bool:
@@ -66,7 +62,7 @@ class Guard(logging.Handler):
         return workflow.executor_plugin is not None and not (workflow.dryrun or workflow.touch)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Act before Snakemake looks at files, before the first job, after each, and on errors."""
+        """Act before Snakemake looks at files, before the first job, and after each."""
         event = getattr(record, "event", None)
         if self._cache is None and self._workflow.dag is not None:
             self._cache = FileCache(STATE / "known")
@@ -78,12 +74,7 @@ class Guard(logging.Handler):
             self._begin()
         elif event == "job_finished" and self._cache and self._planned:
             outputs = self._outputs_of_job.pop(getattr(record, "job_id", -1), [])
-            self._add(self._cache, outputs)
-        elif record.levelno >= logging.ERROR and self._makes_files:
-            self._explain()
-
-    def _add(self, cache: FileCache, outputs: Iterable[Path]) -> None:
-        cache.add({str(path): fingerprint(self._results, path) for path in outputs})
+            self._cache.add({str(path): fingerprint(self._results, path) for path in outputs})
 
     def _check(self, cache: FileCache) -> None:
         """Acquire the lock, and have stale outputs remade.
@@ -91,22 +82,17 @@ class Guard(logging.Handler):
         Raises:
             RooflinesError: The run cannot start.
         """
-        if files := in_the_way(self._results, self._outputs):
-            raise no_folder(files[0])
         if self._workflow.executor_plugin is None or not self._planned:
             return
-        if self._makes_files and acquire(
-            self._results, shared=not self._workflow.modifier.is_main_snakefile()
-        ):
-            _say("an earlier run was killed and left its lock: it is removed, and this run goes on")
-        if not snakemake_lock_exists():
-            stale = stale_outputs(self._results, self._planned, cache, _say)
-            would = "is" if self._makes_files else "would be"
-            for line in messages(stale, f"it {would} made again"):
-                _say(line)
-            self._force(stale)
-            if self._makes_files and (self._results / FOLDER).is_dir():
-                record_config(self._results, self._config)  # also where nothing is to be made
+        if self._makes_files:
+            acquire(STATE.absolute())
+        stale = stale_outputs(self._results, self._planned, cache)
+        would = "is" if self._makes_files else "would be"
+        for line in messages(stale, f"it {would} made again"):
+            _say(line)
+        self._force(stale)
+        if self._makes_files and (self._results / FOLDER).is_dir():
+            record_config(self._results, self._config)  # also where nothing is to be made
 
     def _force(self, stale: Iterable[StaleOutput]) -> None:
         """Have stale outputs remade in this run: damaged ones are deleted, the others forced.
@@ -125,43 +111,16 @@ class Guard(logging.Handler):
             forced.add(str(self._results / CHARTS_DIGEST))
 
     def _begin(self) -> None:
-        """Before the first job: refuse foreign logs, record the config, delete temporary files."""
+        """Before the first job: record the config, delete temporary files."""
         ours = set(map(str, self._outputs))  # an importing workflow has outputs of its own
         jobs = list(self._workflow.dag.needrun_jobs())
         self._outputs_of_job = {
             job.jobid: [Path(path) for path in job.output if str(path) in ours] for job in jobs
         }
-        logs = [
-            Path(log)
-            for job in jobs
-            for log in job.log
-            if Path(log).is_relative_to(self._results) and os.path.lexists(log)
-        ]
-        if logs and not (self._results / FOLDER).exists():
-            sys.exit(str(not_ours(self._results, logs)))
         require_writable(self._results / FOLDER)
         record_config(self._results, self._config)
-        if run_lock(STATE.absolute()).exclusive:
-            for path in temporary_outputs(self._results, self._planned):
-                _delete(path, missing_ok=True)
-
-    def _explain(self) -> None:
-        """Explain once why files cannot be written; Snakemake does not say what to do about it."""
-        explanations = (unwritable(path, error) for path, error in self._write_errors())
-        explanation = next(filter(None, explanations), None)
-        if explanation and not self._explained:
-            self._explained = True
-            _say(str(explanation))
-
-    def _write_errors(self) -> Iterator[tuple[Path, OSError]]:
-        """The files and folders of a run that cannot be written, each with the system's error."""
-        for path in (*(output.parent for output in self._outputs), *self._outputs):
-            if path.exists() and not os.access(path, os.W_OK):
-                read_only = os.statvfs(path).f_flag & os.ST_RDONLY
-                yield path, OSError(errno.EROFS if read_only else errno.EACCES, "")
-        for folder in (STATE, self._results):
-            if error := refusal(folder):
-                yield folder, error
+        for path in temporary_outputs(self._results, self._planned):
+            _delete(path, missing_ok=True)
 
 
 def _delete(path: Path, *, missing_ok: bool = False) -> None:

@@ -1,22 +1,20 @@
 """Ctrl-C and SIGTERM: a run ends, after Ctrl-C in one line.
 
-A terminal sends SIGINT to the run and to its jobs. The fork server of the jobs ignores it; a job
-ends quietly (see `log.job_log`). The run repeats the signal to its jobs, then terminates those that
-are left, and hides Snakemake's messages of their failure. After SIGTERM its jobs may end.
+A terminal sends SIGINT to the run and to its jobs, which ignore it. The run terminates them, and
+hides Snakemake's messages of their failure. After SIGTERM its jobs may end.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import threading
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 MESSAGE = "Interrupted; the same command resumes the run"
@@ -24,58 +22,30 @@ MESSAGE = "Interrupted; the same command resumes the run"
 TERMINATING = "Terminating processes on user request"
 """How Snakemake's message after Ctrl-C begins."""
 
-PATIENCE_S = 2.0
-"""Time that jobs have to end by themselves [s]."""
-
-NOTICE_S = 5.0
-"""Time that a run has to show that it was interrupted, after a job ended for that reason [s]."""
-
-STEP_S = 0.2
-"""Time between two signals [s]."""
-
 noticed = threading.Event()
-"""Set when the run has shown that it was interrupted."""
-
-
-def is_interrupt(record: logging.LogRecord) -> bool:
-    """Whether a record says that Ctrl-C ends the run, in Snakemake's words or in ours."""
-    return str(record.msg).startswith((TERMINATING, MESSAGE))
+"""Set when Ctrl-C has ended the run."""
 
 
 class Interruption(logging.Filter):
-    """A filter of Snakemake's log on the screen: after Ctrl-C, it shows one line, and ends jobs."""
+    """A filter of Snakemake's log on the screen: after Ctrl-C, it shows one line, and ends jobs.
 
-    def __init__(self) -> None:
+    Args:
+        end_jobs: Terminates the jobs.
+    """
+
+    def __init__(self, end_jobs: Callable[[], None]) -> None:
         super().__init__()
-        self._interrupted = False
+        self._end_jobs = end_jobs
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is shown; the first after Ctrl-C becomes our line."""
-        if self._interrupted:
+        if noticed.is_set():
             return False
-        if is_interrupt(record):
-            self._interrupted = True
+        if str(record.msg).startswith((TERMINATING, MESSAGE)):
             record.msg, record.args = MESSAGE, ()
             noticed.set()
-            threading.Thread(target=_end_jobs, daemon=True).start()
+            threading.Thread(target=self._end_jobs, daemon=True).start()
         return True
-
-
-def _end_jobs() -> None:
-    """Interrupt the processes of this run's jobs until the run ends; terminate slow ones.
-
-    A job may start after Ctrl-C: Snakemake has handed it to a thread already.
-    """
-    import psutil  # noqa: PLC0415 - comes with Snakemake, as all of this
-
-    began_s = time.monotonic()
-    with suppress(psutil.Error):
-        while True:
-            late = time.monotonic() - began_s > PATIENCE_S
-            for job in psutil.Process().children(recursive=True):
-                with suppress(psutil.Error):
-                    job.send_signal(signal.SIGTERM if late else signal.SIGINT)
-            time.sleep(STEP_S)
 
 
 def quiet_interrupts() -> None:

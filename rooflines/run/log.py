@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-import signal
 import time
 import traceback
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import INTERRUPTED, RooflinesError
+from rooflines.basics.errors import RooflinesError
 from rooflines.results.write_errors import unwritable
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ def job_log(path: str | Path) -> Iterator[None]:
         path: The log file; an existing one is overwritten.
 
     Raises:
-        SystemExit: The job fails, with the error's message, or is interrupted, with
-            `INTERRUPTED`.
+        SystemExit: The job fails; the message is the error's.
     """
     try:
         # Closed below: an error of a full disk in `close` must not hide the job's own.
@@ -37,12 +35,10 @@ def job_log(path: str | Path) -> Iterator[None]:
     except OSError as error:
         raise SystemExit(str(unwritable(path, error) or error)) from None
     try:
-        with _interruptible(), redirect_stdout(log), redirect_stderr(log):
+        with redirect_stdout(log), redirect_stderr(log):
             started_s = time.monotonic()
             yield
             print(f"done in {time.monotonic() - started_s:.2f} s")
-    except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
     except RooflinesError as error:
         raise SystemExit(str(error)) from None
     except Exception as error:  # noqa: BLE001 - every error ends the job and goes to its log
@@ -52,16 +48,6 @@ def job_log(path: str | Path) -> Iterator[None]:
     finally:
         with suppress(OSError):
             log.close()
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let SIGINT raise KeyboardInterrupt in this context; a fork server's jobs begin without."""
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, usual)
 
 
 class WithoutSteps(logging.Filter):

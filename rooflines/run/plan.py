@@ -7,7 +7,6 @@ import json
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError, placed
 from rooflines.basics.numbers import exact
 from rooflines.catalogue.chips import chip_entries, chip_sources, dtype_entries
 from rooflines.charts import registry
@@ -44,21 +43,10 @@ if TYPE_CHECKING:
     from rooflines.config import Config
     from rooflines.sweep.checks import AnySweep
 
-MOST_CHARACTERS = 2**27
-"""Limit on the specs of all parts of a run: Snakemake holds all of them in memory [1]."""
-
 
 def plan(config: Config) -> Plan:
-    """The outputs of a config, and what each depends on; nothing is computed yet.
-
-    Args:
-        config: The config.
-
-    Raises:
-        RooflinesError: The specs of all parts are too large for memory.
-    """
-    with placed(file=config.file):
-        parts = tuple(_parts(config))
+    """The outputs of a config, and what each depends on; nothing is computed yet."""
+    parts = tuple(_parts(config))
     return Plan(
         (
             *parts,
@@ -71,29 +59,13 @@ def plan(config: Config) -> Plan:
 
 
 def _parts(config: Config) -> Iterator[Output]:
-    """The parts of all tables, of operations, whole models and kernels.
-
-    Raises:
-        RooflinesError: Their specs have more than `MOST_CHARACTERS`.
-    """
+    """The parts of all tables, of operations, whole models and kernels."""
     models = config.model_sweeps.values()
-    every = chain(
+    return chain(
         *(parts_of(sweep, TABLES) for sweep in config.sweeps.values()),
         *(parts_of(sweep, MODELS) for sweep in models),
         *(parts_of(sweep, LAYERS) for sweep in models if sweep.has_layers),
     )
-    characters = 0
-    for part in every:
-        characters += len(part.spec)
-        if characters > MOST_CHARACTERS:
-            key = "sweeps" if part.folder == TABLES else "model-sweeps"
-            problem = (
-                "makes parts whose descriptions together have more than "
-                f"{MOST_CHARACTERS:,} characters"
-            )
-            place = f"{key}.{part.sweep}.rows_per_part"
-            raise RooflinesError(place, problem, "choose a larger number, or fewer shapes")
-        yield part
 
 
 def _indexes(parts: Sequence[Output]) -> Iterator[Output]:
@@ -142,7 +114,7 @@ def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
 
 def _measured(config: Config) -> Iterator[Output]:
     """Timings joined with the model, and their summaries."""
-    recipes = config.measured_recipes()
+    recipes = [one.recipe() for one in config.measurements.values()]
     job = "run.measured_jobs.write_measured"
     for recipe in recipes:
         path = f"{MEASURED}/{recipe['measurement']}.parquet"
@@ -273,6 +245,6 @@ def _shown(config: Config, chart: Spec) -> Mapping[str, object]:
     """The recipe of what a chart shows."""
     source = registry.kinds()[chart.chart].source
     if source == "measurements":
-        return config.measured_recipe(chart.sweep)
+        return config.measurements[chart.sweep].recipe()
     sweeps = config.model_sweeps if source == "model_sweeps" else config.sweeps
     return recipe_of(sweeps[chart.sweep], chips=chart.chips)

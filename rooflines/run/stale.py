@@ -20,15 +20,12 @@ from rooflines.results.atomic import LEFTOVER, target_of
 from rooflines.results.records import FOLDER, Record, files_in, record_file, record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rooflines.run.outputs import Output
 
 OTHER_CONFIG = "made from another config or by another version"
-
-ANNOUNCED_BYTES = 1 << 30
-"""Reading more than this is announced [byte]."""
 
 MOST_NAMED = 5
 """At most this many damaged outputs get a line of their own, and foreign files a name [1]."""
@@ -96,7 +93,7 @@ class StaleOutput:
 
 
 def stale_outputs(
-    results: Path, planned: Mapping[str, Output], cache: FileCache, say: Callable[[str], None]
+    results: Path, planned: Mapping[str, Output], cache: FileCache
 ) -> list[StaleOutput]:
     """The outputs that exist and differ from the plan.
 
@@ -104,7 +101,6 @@ def stale_outputs(
         results: The folder of results.
         planned: The outputs of the plan by their path below `results`.
         cache: The outputs that need not be read; those that are intact are added.
-        say: Prints a line that announces how much has to be read.
 
     Raises:
         RooflinesError: A run would delete or overwrite files that are not ours.
@@ -121,9 +117,6 @@ def stale_outputs(
     }
     if others := foreign(results, unread):
         raise not_ours(results, others)
-    size = sum(file.lstat().st_size for path in unread for file in files_in(path).values())
-    if size > ANNOUNCED_BYTES:
-        say(f"verifying {size / 1e9:,.1f} GB in {len(unread):,} outputs that are new or changed")
     with ThreadPoolExecutor(READERS) as pool:
         stale = list(pool.map(lambda path: _stale(results, path, existing[path].spec), unread))
     checked = zip(unread.items(), stale, strict=True)
@@ -175,19 +168,6 @@ def messages(stale: Iterable[StaleOutput], action: str) -> list[str]:
         more = f"{others[0].path} and {len(others) - 1:,} more"
         lines.append(f"{more} were {OTHER_CONFIG}: {action}")
     return lines
-
-
-def in_the_way(results: Path, outputs: Iterable[Path]) -> list[Path]:
-    """Files where a run needs folders: the results themselves, or a folder in them.
-
-    Args:
-        results: The folder of results.
-        outputs: The paths of the plan's outputs.
-    """
-    folders = {folder for output in outputs for folder in output.parents}
-    needed = {folder for folder in folders if folder.is_relative_to(results)}
-    needed |= {results, results / FOLDER}
-    return sorted(path for path in needed if os.path.lexists(path) and not path.is_dir())
 
 
 def foreign(results: Path, outputs: Iterable[Path]) -> list[Path]:

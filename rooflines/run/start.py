@@ -12,12 +12,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import INTERRUPTED
-from rooflines.basics.streams import open_closed_streams
 from rooflines.basics.text import counted
 from rooflines.run.fork_server import receive
-from rooflines.run.interrupt import NOTICE_S, noticed
-from rooflines.run.screen import CLEAR, is_screen
+from rooflines.run.interrupt import noticed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +29,7 @@ MOST_FAILURES = 3
 """At most this many messages are repeated at the end of a run [1]."""
 
 _lock = threading.Lock()
-"""Held while a server starts: Snakemake starts jobs from several threads."""
+"""Held while servers start and end: Snakemake starts jobs from several threads."""
 
 
 class JobError(Exception):
@@ -49,7 +46,7 @@ def run_job(function: str, log: str | Path, threads: int, *arguments: object) ->
         arguments: The function's arguments, sent as JSON; a path becomes text.
 
     Raises:
-        JobError: It failed, or was killed.
+        JobError: It failed, or was killed, or the run is being ended.
     """
     module, _, name = function.rpartition(".")
     request = {
@@ -59,8 +56,6 @@ def run_job(function: str, log: str | Path, threads: int, *arguments: object) ->
         "arguments": arguments,
     }
     status, message = _server(threads).run(json.dumps(request, default=str).encode())
-    if status == INTERRUPTED:  # Ctrl-C reaches a job before the run: its line comes first
-        noticed.wait(NOTICE_S)
     if status != 0:
         failure = f"{name} {_ending(status)}; its log: {log}"
         if not noticed.is_set():
@@ -75,10 +70,8 @@ def say_failures_at_exit() -> None:
 
 def _say_failures() -> None:
     """Print why jobs failed, each reason once."""
-    clear = CLEAR if is_screen(sys.stderr) else ""
     for message, failure in list(_failures.items())[:MOST_FAILURES]:
-        first = f"{failure}\n" if message != failure else ""
-        print(f"{clear}{first}{message}", file=sys.stderr)
+        print(*dict.fromkeys((failure, message)), sep="\n", file=sys.stderr)
     if (more := len(_failures) - MOST_FAILURES) > 0:
         print(f"and {counted(more, 'more failure')}, see above", file=sys.stderr)
 
@@ -96,9 +89,18 @@ def _ending(status: int | None) -> str:
 def _server(threads: int) -> Server:
     """The server of jobs with this number of threads; a new one if it was killed."""
     with _lock:
+        if noticed.is_set():
+            raise JobError("the run was interrupted")
         if threads not in _servers or not _servers[threads].alive:
             _servers[threads] = Server(threads)
         return _servers[threads]
+
+
+def end_jobs() -> None:
+    """Terminate the jobs of this run; after `noticed` no others start."""
+    with _lock:
+        for server in _servers.values():
+            server.close()
 
 
 class Server:
@@ -111,7 +113,6 @@ class Server:
     """
 
     def __init__(self, threads: int) -> None:
-        open_closed_streams()  # else a socket could have the number of one
         self._control, other = socket.socketpair()
         # The mask is inherited: Ctrl-C in the time that Python takes to start has no effect.
         usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -154,6 +155,6 @@ class Server:
                 return None, ""
 
     def close(self) -> None:
-        """End the server; waiting for it adds its CPU time and its jobs' to this process."""
+        """End the server, which terminates its jobs, and wait for it: its CPU time counts then."""
         self._control.close()
         self._process.wait()

@@ -23,7 +23,7 @@ from rooflines.run.log import WithoutSteps
 from rooflines.run.outputs import Plan
 from rooflines.run.plan import plan
 from rooflines.run.progress import Progress
-from rooflines.run.screen import Screen, is_screen
+from rooflines.run.start import end_jobs
 
 GARBAGE_THRESHOLDS = (50_000, 20, 20)
 """Thresholds of the garbage collector; Python's own are 700, 10 and 10."""
@@ -73,27 +73,14 @@ def check_configfiles(arguments: Sequence[str]) -> None:
         arguments: The command line.
 
     Raises:
-        SystemExit: A file is missing, a pipe, no YAML, or no mapping; the message is the error's.
+        SystemExit: A file is missing, no YAML, or no mapping; the message is the error's.
     """
     try:
         for file in _options(arguments).configfile:
-            require_regular_file(Path(file))
             if not isinstance(read_yaml(file), dict):
                 load_config(file)
     except RooflinesError as error:
         sys.exit(str(error))
-
-
-def require_regular_file(file: Path) -> None:
-    """Refuse a pipe or a device as the config of a run: Snakemake and its jobs read it again.
-
-    Raises:
-        RooflinesError: It is one.
-    """
-    if file.exists() and not (file.is_file() or file.is_dir()):
-        problem = "is a pipe or a device, and a run reads its config more than once"
-        fix = "save its content in a file, and give that with --configfile"
-        raise RooflinesError("", problem, fix, file=str(file))
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -149,17 +136,6 @@ def plan_or_exit(
         sys.exit(str(error))
 
 
-def config_file(config: Mapping[str, Any], configfiles: Sequence[Path]) -> Path | None:
-    """The config file of a run; None: it has several, or none but a mapping.
-
-    Args:
-        config: Snakemake's `config`.
-        configfiles: The files given with `--configfile`, absolute.
-    """
-    files = [*configfiles] or ([] if config else [DEFAULT_CONFIG])
-    return files[0] if len(files) == 1 else None
-
-
 def watch_files(plan: Plan, workflow: Workflow, config: Mapping[str, Any]) -> None:
     """Install the `Guard` of a run's files: stale outputs are remade, killed runs do no harm.
 
@@ -176,9 +152,9 @@ def watch_files(plan: Plan, workflow: Workflow, config: Mapping[str, Any]) -> No
         stored = workflow.storage_settings.default_storage_provider
         outputs = {} if stored else plan.by_path
         results = Path(workflow.pathvars.apply("<results>"))
-        is_module = not workflow.modifier.is_main_snakefile()
-        file = None if is_module else config_file(config, workflow.configfiles)
-        logger.addHandler(Guard(workflow, results, outputs, file))
+        files = [*workflow.configfiles] or ([] if config else [DEFAULT_CONFIG])
+        single = len(files) == 1 and workflow.modifier.is_main_snakefile()
+        logger.addHandler(Guard(workflow, results, outputs, files[0] if single else None))
 
 
 def show_progress(plan: Plan, workflow: Workflow) -> None:
@@ -197,17 +173,13 @@ def show_progress(plan: Plan, workflow: Workflow) -> None:
         settings = workflow.output_settings
         if not workflow.is_main_process or Quietness.ALL in (settings.quiet or ()):
             return
-        screen = None
         if workflow.modifier.is_main_snakefile() and not settings.verbose:
             for handler in logger.handlers:
                 if handler.name == "DefaultStreamHandler":
                     handler.addFilter(WithoutSteps(workflow))
-                    handler.addFilter(Interruption())
-                    if is_screen(handler.stream):
-                        screen = Screen(handler.stream)
-                        handler.setStream(screen)
+                    handler.addFilter(Interruption(end_jobs))
         rows = {output.path: output.rows for output in plan.outputs}
-        logger.addHandler(Progress(workflow, rows, screen))
+        logger.addHandler(Progress(workflow, rows))
 
 
 def say_ending(plan: Plan, workflow: Workflow) -> None:
