@@ -66,7 +66,7 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002, PyYAML's signature
         """A mapping, each key once."""
-        pairs = node.value if isinstance(node, yaml.MappingNode) else ()  # else super() refuses it
+        pairs = node.value if node.id == "mapping" else ()  # anything else is refused by super()
         keys = [key for key, _ in pairs if key.tag != MERGE]
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         seen = set[object]()
