@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import gallery
 from answers import SERVED, with_answers, with_judgement
 from documents import PICTURES, README, ROOT, SCHEMA, VEGA, config_schema, vega_script
-from faq import FAQ, with_faq
 from outputs import OUTPUTS, with_outputs
 from performance import (
     CONFIG,
@@ -45,7 +44,6 @@ TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     OUTPUTS: (with_outputs,),
     TRAINING: (with_runs,),
     PERFORMANCE: (with_performance,),
-    FAQ: (with_faq,),
     **dict.fromkeys(gallery.PAGES, (gallery.with_gallery,)),
 }
 """What makes the current text of a document from its text: whole, or the generated blocks."""
