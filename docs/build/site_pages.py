@@ -1,30 +1,30 @@
 """Pages of the documentation site, staged into a folder: `python docs/build/site_pages.py FOLDER`.
 
 A page's path in the site is its path in the repository, without `docs/`, so that a link between
-files is a link between pages. Keys, commands and the API are written into the reference, from the
-config's schema, click and docstrings.
+files is a link between pages. Keys, commands and the API are written into the reference, from their
+types, click and docstrings.
 """
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from blocks import table
-from documents import ROOT, config_schema
+from documents import ROOT
 
 import rooflines
 from rooflines import charts, models
+from rooflines.cli.keys import every_key
 from rooflines.cli.main import commands, every_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from types import ModuleType
 
 PATTERNS = (
@@ -35,10 +35,10 @@ PATTERNS = (
 """Files of the repository that are in the site."""
 
 INTRODUCTION = """\
-# Config keys
+# Keys
 
-The keys of a config with their defaults, from its
-[schema](workflow/schemas/config.schema.json). [Configuration](config/README.md) explains them."""
+What `rooflines list keys` prints: the keys of a config, of the catalogues and of calibrations.
+[Configuration](config/README.md) explains them."""
 
 LINK = re.compile(r"""(\]\(|src="|srcset="|href=")([^)"#\s]+)""")
 
@@ -79,40 +79,12 @@ def _in_site(target: str, here: str, uri: str) -> str:
 
 
 def _keys() -> str:
-    """The keys of a config by their place, from its schema."""
-    schema = config_schema()
-    places = {
-        form: key
-        for key, entry in schema["properties"].items()
-        for form in re.findall(r"#/\$defs/(\w+)", json.dumps(entry))
-    }
-    forms = {"Top level": schema} | {
-        f"`{places[name]}`" if name in places else name: form
-        for name, form in sorted(schema["$defs"].items(), key=lambda item: item[0] not in places)
-    }
+    """The keys by their place, as `rooflines list keys` has them."""
     parts = [INTRODUCTION]
-    for name, form in forms.items():
-        if "properties" in form:
-            parts += [f"## {name}", form.get("description", ""), _properties(form)]
+    for (place,), keys in every_key().group_by("place", maintain_order=True):
+        cells = ((f"`{key}`", f"`{default}`", meaning) for _, key, default, meaning in keys.rows())
+        parts += [f"## {place}", table(("key", "default", "meaning"), cells)]
     return "\n\n".join(parts) + "\n"
-
-
-def _properties(form: Mapping[str, Any]) -> str:
-    """The keys of a mapping, as a table."""
-    required = form.get("required", ())
-
-    def default(key: str, entry: Mapping[str, Any]) -> str:
-        if key in required:
-            return "required"
-        return f"`{json.dumps(entry['default'])}`" if entry.get("default") is not None else ""
-
-    return table(
-        ("key", "default", "meaning"),
-        (
-            (f"`{key}`", default(key, entry), entry.get("description", ""))
-            for key, entry in form["properties"].items()
-        ),
-    )
 
 
 def _help(path: Sequence[str]) -> str:

@@ -337,8 +337,8 @@ class Format(Entry):
     bits: Bits = Field(description="bits of one element [bit]")
     scale_bits: Count | None = Field(None, description="bits of a block's scale [bit]")
     block: Count | None = Field(None, description="elements that share one scale [1]")
-    note: Text | None = None
-    source: Source | None = None
+    note: Text | None = Field(None, description="what it is")
+    source: Source | None = Field(None, description="the document that defines it")
 
 
 class NamedCombination(Entry):
@@ -350,7 +350,7 @@ class NamedCombination(Entry):
     compute: Name = Field(
         description="dtype that the unit multiplies in; the chip needs a peak for it"
     )
-    note: Text | None = None
+    note: Text | None = Field(None, description="who uses it")
 
     @property
     def dtypes(self) -> dict[str, str]:

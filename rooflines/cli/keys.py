@@ -1,82 +1,112 @@
-"""`rooflines list keys`: what every key of a config is."""
+"""`rooflines list keys`: what every key of a config, of a catalogue and of calibrations is."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args, get_origin
 
 import click
 import polars as pl
 
 from rooflines.basics.errors import one_of, placed
-from rooflines.catalogue import entries
-from rooflines.cli.output import as_table, frame_options, print_frame, width
-from rooflines.models.dtypes import StepDtypes
-from rooflines.models.shape import Shape
-from rooflines.models.split import Split
-from rooflines.settings import model_sweeps, schema
-from rooflines.settings.charts import ChartConfig
-from rooflines.settings.measurements import MeasurementConfig
+from rooflines.catalogue.entries import Chip, DtypeFile
+from rooflines.catalogue.forms import Entry
+from rooflines.cli.output import as_table, examples, prints_frame
+from rooflines.fits.entries import Calibrations
+from rooflines.models.library import ModelEntry
+from rooflines.settings.schema import ConfigFile
 
 if TYPE_CHECKING:
-    from rooflines.catalogue.forms import Entry
+    from collections.abc import Iterator, Mapping
 
-EXAMPLES = """
-\b
-Examples:
-  rooflines list keys
-  rooflines list keys sweeps
-  rooflines list keys chips.networks
-"""
+    from pydantic.fields import FieldInfo
+
+    from rooflines.cli.output import Printed
+
+CONFIG = "config"
+"""The place of the keys at the top of a config."""
+
+ROOTS: Mapping[str, object] = {
+    CONFIG: ConfigFile,
+    "chips": Chip,
+    "models": ModelEntry,
+    "formats": DtypeFile.model_fields["formats"].annotation,
+    "combinations": DtypeFile.model_fields["combinations"].annotation,
+    **{key: field.annotation for key, field in Calibrations.model_fields.items()},
+}
+"""The types of the mappings that users write, by their place; places below follow from them."""
 
 
-@click.command("keys", epilog=EXAMPLES)
+@click.command(
+    "keys",
+    epilog=examples(
+        "rooflines list keys",
+        "rooflines list keys sweeps",
+        "rooflines list keys chips.networks",
+    ),
+)
 @click.argument("place", required=False, metavar="[PLACE]")
-@frame_options
-def command(place: str | None, *, csv: bool, json_: bool) -> None:
-    """Explain the keys of a config, or of one place in it: default, and meaning.
+@prints_frame
+def command(place: str | None) -> Printed:
+    """Explain the keys of a config and of the catalogues, or of one place: default, and meaning.
 
-    PLACE is such as sweeps, model-sweeps, charts, chips or chips.memory; config is the top level.
+    PLACE is such as sweeps, model-sweeps, charts, chips, chips.memory, models.moe or calibrations;
+    config is the top level of a config.
     """
-    rows = [
-        (name, field.alias or key, _default(field), field.description or "")
-        for name, form in forms().items()
-        for key, field in form.model_fields.items()
-    ]
-    frame = pl.DataFrame(rows, schema=["place", "key", "default", "meaning"], orient="row")
+    frame = every_key()
     if place is not None:
         with placed("place"):
-            one_of(place, [*forms()], "no place of a config")
+            known = frame["place"].unique(maintain_order=True).to_list()
+            main = ", ".join(name for name in known if "." not in name)
+            fix = f"use one of {main}, or one below, such as chips.networks"
+            one_of(place, known, "no place of keys", fix)
         frame = frame.filter(place=place)
     shown = frame.drop("place") if place else frame
-    print_frame(frame, as_table(shown.columns, shown.rows(), width()), csv=csv, json_=json_)
+    return frame, as_table(shown.columns, shown.rows())
 
 
-def forms() -> dict[str, type[Entry]]:
-    """The types of the mappings of a config, by their place."""
-    return {
-        "config": schema.ConfigFile,
-        "sweeps": schema.SweepConfig,
-        "model-sweeps": model_sweeps.ModelSweepConfig,
-        "model-sweeps.models": Shape,
-        "model-sweeps.dtypes": StepDtypes,
-        "model-sweeps.splits": Split,
-        "model-sweeps.requests": model_sweeps.Request,
-        "model-sweeps.targets": model_sweeps.Targets,
-        "model-sweeps.prices": model_sweeps.Prices,
-        "measurements": MeasurementConfig,
-        "charts": ChartConfig,
-        "chips": entries.Chip,
-        "chips.units": entries.Peak,
-        "chips.memory": entries.Level,
-        "chips.networks": entries.Network,
-        "chips.prices": entries.Price,
-    }
+def every_key() -> pl.DataFrame:
+    """Every key that can be written: its place, name, default and meaning."""
+    rows = dict.fromkeys(
+        (place, field.alias or key, _default(field), _meaning(field))
+        for root, kind in ROOTS.items()
+        for place, form in _mappings(root, kind)
+        for key, field in form.model_fields.items()
+        if not field.exclude
+    )
+    return pl.DataFrame([*rows], schema=["place", "key", "default", "meaning"], orient="row")
 
 
-def _default(field: object) -> str:
+def _mappings(place: str, kind: object) -> Iterator[tuple[str, type[Entry]]]:
+    """The typed mappings in a type, and below them, by their place."""
+    if not (isinstance(kind, type) and issubclass(kind, Entry)):
+        for part in get_args(kind):
+            yield from _mappings(place, part)
+        return
+    yield place, kind
+    above = "" if place == CONFIG else f"{place}."
+    for key, field in kind.model_fields.items():
+        yield from _mappings(f"{above}{field.alias or key}", field.annotation)
+
+
+def _meaning(field: FieldInfo) -> str:
+    """What a key is, and the words that it can have."""
+    words = [*_words(field.annotation)]
+    choices = f"one of {', '.join(words)}" if len(words) > 1 else "".join(words)
+    return "; ".join(filter(None, (field.description, choices)))
+
+
+def _words(kind: object) -> Iterator[str]:
+    """The words that a type allows."""
+    if get_origin(kind) is Literal:
+        yield from (word for word in get_args(kind) if isinstance(word, str))
+    elif not (isinstance(kind, type) and issubclass(kind, Entry)):
+        for part in get_args(kind):
+            yield from _words(part)
+
+
+def _default(field: FieldInfo) -> str:
     """The default of a key, as YAML has it."""
-    if field.is_required():  # type: ignore[attr-defined]  # a field of pydantic
+    if field.is_required():
         return "required"
-    value = field.get_default(call_default_factory=True)  # type: ignore[attr-defined]  # the same
-    return json.dumps(value, default=str)
+    return json.dumps(field.get_default(call_default_factory=True), default=str)

@@ -52,7 +52,7 @@ class NamedShape(Entry):
         str,
         BeforeValidator(_shape_name),
         WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200}),
-    ]
+    ] = Field(description="its name in the column `shape`, with sizes by letter beside it")
     model: Text | None = Field(
         None, description="the model that it is a layer of, for charts", exclude_if=_is_none
     )
