@@ -135,3 +135,9 @@ def test_numbers_are_set_for_every_chip_of_the_question():
     known = with_own_numbers(asked, Known(chips, Calibrations()), [rate])
     assert asked.chips == ["h100-sxm-set", "h200-sxm-set"]
     assert [known.chips[name].memory["hbm"].bytes_per_s for name in asked.chips] == [3e12, 3e12]
+
+
+def test_words_are_taken_as_people_type_them(capsys):
+    plain = rows_of(capsys, "h100-sxm 128,256x8192x8192 fp16")
+    assert rows_of(capsys, "H100 128,256 x 8192 x 8192 float16") == plain
+    assert {row["dtypes"] for row in rows_of(capsys, "h100 B=1,2 d=8k F=8k BFloat16")} == {"bf16"}

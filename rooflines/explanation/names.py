@@ -77,10 +77,10 @@ def model_near(word: str) -> Found | None:
 
 
 def dtypes_named(word: str) -> str | None:
-    """The dtype combination, or format, of a name in any case; None: none."""
+    """The dtype combination, or format, of a name in any case, bfloat16 and float16 too."""
     entries = dtype_entries()
     names = {folded(name): name for name in (*entries.combinations, *entries.formats)}
-    return names.get(folded(word))
+    return names.get(folded(word).replace("bfloat", "bf").replace("float", "fp"))
 
 
 def _part_of(kind: str, word: str, names: Iterable[str]) -> Found | None:

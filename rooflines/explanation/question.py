@@ -174,7 +174,7 @@ def _of_model(
                 draft = by_key(draft, "write tokens=3,accepted=1.8")
     if not forms:
         forms = [as_published(model, (known.chips[chip] for chip in asked.chips))]
-        why = "since none are typed" if forms == [FORMAT] else "as the model is published"
+        why = "as the model is published" if model.dtypes else "since none are typed"
         asked.notes.append(f"dtypes are {step_dtypes(forms[0]).label}, {why}")
     keys = {
         "models": [model.name],

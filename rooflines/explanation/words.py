@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import RooflinesError, close_to, quote
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.explanation.names import chip_named, dtypes_named, model_near
-from rooflines.explanation.sizes import SIZE, check_once
+from rooflines.explanation.sizes import SIZE, TIMES, check_once
 from rooflines.model.operation import NAMED
 from rooflines.models.library import close_models, is_named, model_entries
 from rooflines.models.resolve import is_path
@@ -81,7 +81,7 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
         RooflinesError: A word is nothing known, or something is given twice.
     """
     known = Question()
-    unknown = [word for word in words if not _placed(known, word, chips)]
+    unknown = [word for word in words if not (TIMES.fullmatch(word) or _placed(known, word, chips))]
     for word in unknown:
         near = None if known.model or known.operation or known.product else model_near(word)
         if near is None:
