@@ -39,7 +39,7 @@ def executed(path: Path) -> Any:  # noqa: ANN401, a notebook of nbformat
 
 
 def texts(notebook: Any) -> list[str]:  # noqa: ANN401, as above
-    """The cards, tables and texts among the outputs of a notebook."""
+    """The tables and texts among the outputs of a notebook."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     found = [output["data"] for output in outputs if "data" in output]
     return [data[form] for data in found for form in ("text/html", "text/plain") if form in data]

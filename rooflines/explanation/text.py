@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from rooflines.basics.text import seconds
+from rooflines.basics.text import seconds, si
 from rooflines.explanation import phrases
-from rooflines.explanation.origins import origins
-from rooflines.explanation.wording import NO_BREAK
+from rooflines.explanation.phrases import NO_BREAK
 
 if TYPE_CHECKING:
-    from rooflines.explanation.values import Answer
+    from rooflines.catalogue.parts import NumberRecord
+    from rooflines.explanation.values import Explanation
 
 Paint = Callable[[str, str], str]
 """Colours a text by an ANSI code."""
@@ -45,8 +46,20 @@ BOLD, DIM = "1", "2"
 MOST_NOTE_LINES = 2
 """Lines of the note of an estimate [1]."""
 
+VALUES: Mapping[str, Callable[[float], str]] = {
+    "links": lambda value: f"{value:.0f} links" if value != 1 else "1 link",
+    "domain": "{:.0f} chips".format,
+    "ring_multiple": "rings of {:.0f}".format,
+    "watts": "{:,.10g} W".format,
+    "usd_per_hour": "${:,.10g} an hour".format,
+    "overhead_s": lambda value: f"overhead {seconds(value)}",
+    "typical_hop_latency_s": lambda value: f"{seconds(value)} typically",
+    "hop_latency_s": lambda value: f"{seconds(value)} a hop",
+}
+"""Numbers of a chip as text, by their key, that are not a quantity with its unit alone."""
 
-def as_text(answer: Answer, *, colour: bool = False, ascii_only: bool = False) -> str:
+
+def as_text(answer: Explanation, *, colour: bool = False, ascii_only: bool = False) -> str:
     """An explanation in lines of at most 80 columns, without a line break at the end.
 
     Args:
@@ -76,7 +89,7 @@ def as_ascii(text: str) -> str:
     return text.translate(ASCII).encode("ascii", "backslashreplace").decode()
 
 
-def _head(answer: Answer, paint: Paint) -> Iterator[str]:
+def _head(answer: Explanation, paint: Paint) -> Iterator[str]:
     question = phrases.asked(answer.row, answer.sizes, answer.cache_split)
     for line in wrap(question, WIDTH, break_on_hyphens=False):
         yield paint(line, BOLD)
@@ -84,7 +97,7 @@ def _head(answer: Answer, paint: Paint) -> Iterator[str]:
         yield paint(line, COLOURS.get(answer.row["bound"], BOLD))
 
 
-def _bars(answer: Answer, paint: Paint, *, ascii_only: bool) -> Iterator[str]:
+def _bars(answer: Explanation, paint: Paint, *, ascii_only: bool) -> Iterator[str]:
     """The time of every resource as a bar, the bottleneck marked."""
     longest = max(used.time_s for used in answer.uses)
     width = max(TIME, *(len(seconds(used.time_s)) for used in answer.uses))
@@ -105,12 +118,12 @@ def _blocks(share: float, *, ascii_only: bool) -> str:
     return ("█" * whole + EIGHTHS[part] * math.ceil(part / 8)).ljust(BAR)
 
 
-def _facts(answer: Answer) -> Iterator[str]:
+def _facts(answer: Explanation) -> Iterator[str]:
     for line in phrases.facts(answer):
         yield from _labelled(f"{INDENT}{line.label:<9} ", line.text)
 
 
-def _sections(answer: Answer, paint: Paint) -> Iterator[str]:
+def _sections(answer: Explanation, paint: Paint) -> Iterator[str]:
     for title, lines in phrases.sections(answer):
         yield paint(title, BOLD) if lines else title
         label = max((len(line.label) for line in lines), default=0)
@@ -131,17 +144,45 @@ def _labelled(head: str, text: str) -> list[str]:
     ) or [head]
 
 
-def _origins(answer: Answer, paint: Paint) -> Iterator[str]:
-    """The numbers used, part by part, with their sources."""
+def _origins(answer: Explanation, paint: Paint) -> Iterator[str]:
+    """The numbers used, part by part of the chip, with their sources."""
     yield paint(f"Numbers of {answer.name}:", BOLD)
-    found = list(origins(answer.numbers))
-    part = max(len(origin.part) for origin in found)
-    for origin in found:
-        head = f"{INDENT}{origin.part:<{part}}  "
-        source = ", ".join(origin.sources) or "no source"
-        remarks = f" ({', '.join(origin.remarks)})" if origin.remarks else ""
-        lines = _labelled(head, f"{origin.values}: {source}{remarks}")
-        note = _labelled(" " * len(head), origin.note) if origin.note else []
-        if len(note) > MOST_NOTE_LINES:
-            note = [*note[: MOST_NOTE_LINES - 1], note[MOST_NOTE_LINES - 1][: WIDTH - 1] + "…"]
-        yield from (paint(line, DIM) for line in (*lines, *note))
+    by_part = groupby(answer.numbers, key=lambda number: number["path"].rpartition(".")[0])
+    parts = [(_name(path), [*numbers]) for path, numbers in by_part]
+    width = max(len(name) for name, _ in parts)
+    for name, numbers in parts:
+        first = numbers[0]
+        stated = (source for each in numbers for source in (each["source"] or "").split(", "))
+        sources = ", ".join(dict.fromkeys(filter(None, stated))) or "no source"
+        remarks = ", ".join(filter(None, _remarks(first)))
+        head = f"{INDENT}{name:<{width}}  "
+        of_part = f"{', '.join(map(_value, numbers))}: {sources}{remarks and f' ({remarks})'}"
+        note = first["note"] if first["estimate"] else None
+        noted = _labelled(" " * len(head), note) if note else []
+        if len(noted) > MOST_NOTE_LINES:
+            noted = [*noted[: MOST_NOTE_LINES - 1], noted[MOST_NOTE_LINES - 1][: WIDTH - 1] + "…"]
+        yield from (paint(line, DIM) for line in (*_labelled(head, of_part), *noted))
+
+
+def _name(path: str) -> str:
+    """A part of the chip by its path, such as `bf16 peak` or `hbm`."""
+    head, _, rest = path.partition(".")
+    name = rest.rpartition(".")[2]
+    names = {"units": f"{name} peak", "memory": name, "networks": name, "prices": "price"}
+    return names.get(head, head)
+
+
+def _remarks(number: NumberRecord) -> Iterator[str | None]:
+    yield number["confidence"]
+    yield "estimate" if number["estimate"] else None
+    yield "half of the figure with sparsity" if number["halved"] else None
+    yield "at boost clock" if number["clock"] == "boost" else None
+
+
+def _value(number: NumberRecord) -> str:
+    """A number of the chip as text."""
+    key, value, unit = number["path"].rpartition(".")[2], number["value"], number["unit"]
+    if key in VALUES:
+        return VALUES[key](value)
+    link = " a link" if number["path"].startswith("networks.") and unit else ""
+    return si(value, unit, phrases.DIGITS) + link if unit else f"{key} {value:.10g}"
