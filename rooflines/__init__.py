@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from rooflines.basics.errors import RooflinesError as RooflinesError
     from rooflines.config import Config as Config
     from rooflines.config import load_config as load_config
+    from rooflines.explanation.answer import Explanation as Explanation
     from rooflines.explanation.best_split import best_splits as best_splits
     from rooflines.explanation.explain import explain as explain
     from rooflines.explanation.explain import explain_model as explain_model
-    from rooflines.explanation.values import Explanation as Explanation
     from rooflines.results.provenance import Origin as Origin
     from rooflines.results.provenance import origin as origin
     from rooflines.results.tables import scan as scan
@@ -63,7 +63,7 @@ HOMES = {
     ),
     **dict.fromkeys(("PlausibilityWarning", "RooflinesError"), "basics.errors"),
     **dict.fromkeys(("Config", "load_config"), "config"),
-    "Explanation": "explanation.values",
+    "Explanation": "explanation.answer",
     "best_splits": "explanation.best_split",
     **dict.fromkeys(("explain", "explain_model"), "explanation.explain"),
     **dict.fromkeys(("Origin", "origin"), "results.provenance"),

@@ -22,7 +22,7 @@ SERVED = DOCS / "served.md"
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflines.explanation.values import Explanation
+    from rooflines.explanation.answer import Explanation
 
 CHIPS = ("tpu-v5e", "tpu-v6e", "h100-sxm", "b200", "mi300x")
 DTYPES = ("bf16", "w8a16", "w4a16", "fp8-out-bf16")

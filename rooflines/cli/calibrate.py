@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines.basics.errors import one_of, placed
-from rooflines.cli.output import (
-    as_table,
-    check_new,
-    config_option,
-    known_of,
-    out_options,
-    width,
-)
+from rooflines.cli.output import as_table, check_new, config_option, examples, known_of, out_options
 from rooflines.fits.calibrate import FitRequest, calibrate
 from rooflines.fits.entries import Calibrations, Fitted, key_of, kind_of, read_calibrations, text_of
 from rooflines.fits.form import FORMS
@@ -29,19 +22,18 @@ if TYPE_CHECKING:
 
     from rooflines.fits.calibrate import FitReport
 
-EXAMPLES = """
-\b
-Examples:
-  rooflines measured calibrate timings.parquet --chip h100-sxm --software trtllm
-  rooflines measured calibrate few.csv --chip h200-sxm --software vllm --prior other.yaml
-  rooflines measured calibrate nccl.csv --chip b200 --software nccl
-"""
-
 FOLDER = "calibrations"
 """Where a file is written by default."""
 
 
-@click.command("calibrate", epilog=EXAMPLES)
+@click.command(
+    "calibrate",
+    epilog=examples(
+        "rooflines measured calibrate timings.parquet --chip h100-sxm --software trtllm",
+        "rooflines measured calibrate few.csv --chip h200-sxm --software vllm --prior other.yaml",
+        "rooflines measured calibrate nccl.csv --chip b200 --software nccl",
+    ),
+)
 @click.argument("file")
 @click.option("--chip", required=True, metavar="ID", help="The chip that was measured.")
 @click.option("--software", required=True, metavar="NAME", help="The library that was measured.")
@@ -147,4 +139,4 @@ def _shown(key: str, result: FitReport) -> Iterator[str]:
         for row in result.regions.to_dicts()
     ]
     names = ("  split", "region", "n", "bound: median", "estimate: median", "mean", "p90")
-    yield as_table(names, rows, width())
+    yield as_table(names, rows)

@@ -10,6 +10,7 @@ import click
 from rooflines import api
 from rooflines.basics.errors import Mistakes, PlausibilityWarning
 from rooflines.basics.text import counted, si
+from rooflines.cli.output import examples
 from rooflines.config import load_config
 from rooflines.measured.join import ESTIMATE, ROW
 from rooflines.measured.summary import timings_lacking
@@ -26,13 +27,6 @@ if TYPE_CHECKING:
     from rooflines.run.outputs import Output
     from rooflines.sweep.operations import Sweep
     from rooflines.sweep.steps import ModelSweep
-
-EXAMPLES = """
-\b
-Examples:
-  rooflines check my.yaml
-  rooflines check
-"""
 
 BYTES_PER_METRIC = {TABLES: 1.1, MODELS: 4.7}
 """Bytes of a real number in a row of a large table, by its folder [byte]; keys take next to none.
@@ -51,7 +45,13 @@ BYTES_PER_PART = 20_000
 """Bytes of a part beside its rows: the catalogue entries that it was made from [byte]."""
 
 
-@click.command("check", epilog=EXAMPLES)
+@click.command(
+    "check",
+    epilog=examples(
+        "rooflines check my.yaml",
+        "rooflines check",
+    ),
+)
 @click.argument("config", required=False, metavar="[CONFIG]")
 def command(config: str | None) -> None:
     """Check a config: all of its mistakes at once, or what a run of it will make.

@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 import polars as pl
 
 from rooflines import api
 from rooflines.catalogue.chips import chip_sources
-from rooflines.cli.output import (
-    as_table,
-    config_option,
-    frame_options,
-    number,
-    one_chip,
-    print_frame,
-    width,
-)
+from rooflines.cli.output import as_table, config_option, examples, number, one_chip, prints_frame
 from rooflines.config import load_config
 
-EXAMPLES = """
-\b
-Examples:
-  rooflines list chips
-  rooflines list chips h100-sxm
-  rooflines list chips --all
-  rooflines list chips --csv > chips.csv
-"""
+if TYPE_CHECKING:
+    from rooflines.cli.output import Printed
 
 PEAK, BANDWIDTH = "units.matrix.bf16.flops_per_s", "memory.hbm.bytes_per_s"
 """The numbers of the list."""
 
 
-@click.command("chips", epilog=EXAMPLES)
+@click.command(
+    "chips",
+    epilog=examples(
+        "rooflines list chips",
+        "rooflines list chips h100-sxm",
+        "rooflines list chips --all",
+        "rooflines list chips --csv > chips.csv",
+    ),
+)
 @click.argument("chip", required=False, metavar="[ID]")
 @config_option
 @click.option("--all", "every", is_flag=True, help="Variants of chips too.")
-@frame_options
-def command(chip: str | None, config: str | None, *, every: bool, csv: bool, json_: bool) -> None:
+@prints_frame
+def command(chip: str | None, config: str | None, *, every: bool) -> Printed:
     """List the chips of the catalogue, or every number of one chip with its source.
 
     Variants, which differ from a chip in some numbers, are left out of the list without --all; CSV
@@ -49,7 +45,7 @@ def command(chip: str | None, config: str | None, *, every: bool, csv: bool, jso
     own = loaded.plain.get("chips", {}) if loaded else {}
     listed = pl.col("base").is_null() | pl.col("chip").is_in([*own])
     text = _list(frame if every else frame.filter(listed), frame) if chip is None else _one(frame)
-    print_frame(frame, text, csv=csv, json_=json_)
+    return frame, text
 
 
 def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
@@ -58,8 +54,8 @@ def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
     rows = [
         (
             chip,
-            number(PEAK, numbers.get((chip, PEAK))),
-            number(BANDWIDTH, numbers.get((chip, BANDWIDTH))),
+            number("FLOP/s", numbers.get((chip, PEAK))),
+            number("B/s", numbers.get((chip, BANDWIDTH))),
             vendor,
             name if base is None else f"{name} (variant of {base})",
         )
@@ -67,7 +63,7 @@ def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
         .unique(maintain_order=True)
         .iter_rows()
     ]
-    table = as_table(("chip", "bf16 peak", "memory", "vendor", "name"), rows, width())
+    table = as_table(("chip", "bf16 peak", "memory", "vendor", "name"), rows)
     more = whole["chip"].n_unique() - len(rows)
     rest = f"; {more} variants with --all" if more else ""
     hint = "all of one: `rooflines list chips ID`"
@@ -80,13 +76,13 @@ def _one(frame: pl.DataFrame) -> str:
     rows = [
         (
             row["path"],
-            number(row["path"], row["value"]) + (" (estimate)" if row["estimate"] else ""),
+            number(row["unit"], row["value"]) + (" (estimate)" if row["estimate"] else ""),
             row["confidence"] or "",
             row["source"] or "",
         )
         for row in frame.to_dicts()
     ]
-    table = as_table(("number", "value", "confidence", "source"), rows, width())
+    table = as_table(("number", "value", "confidence", "source"), rows)
     named = {name for *_, source in rows for name in source.split(", ")}
     titles = [
         "\n  ".join([f"{name}: {about['title']}", *([about["url"]] if "url" in about else [])])

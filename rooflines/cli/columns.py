@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from rooflines import api
 from rooflines.basics.errors import one_of, placed
-from rooflines.cli.output import as_table, frame_options, print_frame, width
+from rooflines.cli.output import as_table, examples, prints_frame
 
-EXAMPLES = """
-\b
-Examples:
-  rooflines list columns
-  rooflines list columns thresholds
-  rooflines list columns models --json
-"""
+if TYPE_CHECKING:
+    from rooflines.cli.output import Printed
 
 
-@click.command("columns", epilog=EXAMPLES)
+@click.command(
+    "columns",
+    epilog=examples(
+        "rooflines list columns",
+        "rooflines list columns thresholds",
+        "rooflines list columns models --json",
+    ),
+)
 @click.argument("file", required=False, metavar="[TABLE]")
-@frame_options
-def command(file: str | None, *, csv: bool, json_: bool) -> None:
+@prints_frame
+def command(file: str | None) -> Printed:
     """Explain the columns of all tables, or of one: unit, meaning, and what a null means.
 
     TABLE is the kind of a file, such as table, thresholds, models, layers or measured. Every
@@ -33,4 +37,4 @@ def command(file: str | None, *, csv: bool, json_: bool) -> None:
         frame = frame.filter(file=file)
     shown = frame.drop("file") if file else frame
     rows = [[cell or "" for cell in row] for row in shown.iter_rows()]
-    print_frame(frame, as_table(shown.columns, rows, width()), csv=csv, json_=json_)
+    return frame, as_table(shown.columns, rows)

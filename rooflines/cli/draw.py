@@ -14,7 +14,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, check_known, one_o
 from rooflines.charts.files import SPEC
 from rooflines.charts.kit.render import PNG_SCALE, picture
 from rooflines.charts.kit.themes import SIZES
-from rooflines.cli.output import picture_options
+from rooflines.cli.output import examples, picture_options
 from rooflines.results.atomic import write_bytes
 from rooflines.results.provenance import unreadable
 from rooflines.settings.charts import FORMATS
@@ -22,20 +22,19 @@ from rooflines.settings.charts import FORMATS
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-EXAMPLES = """
-\b
-Examples:
-  rooflines draw
-  rooflines draw roofline-model-shapes --format svg --size paper
-  rooflines draw roofline-model-shapes --set chip=b200 --set dtypes=fp8
-  rooflines draw --format png --scale 3 --dark -o slides
-"""
-
 MOST_SCALE = 8
 """Limit of the scale [1]: a slide then has 59 million pixels."""
 
 
-@click.command("draw", epilog=EXAMPLES)
+@click.command(
+    "draw",
+    epilog=examples(
+        "rooflines draw",
+        "rooflines draw roofline-model-shapes --format svg --size paper",
+        "rooflines draw roofline-model-shapes --set chip=b200 --set dtypes=fp8",
+        "rooflines draw --format png --scale 3 --dark -o slides",
+    ),
+)
 @click.argument("charts", nargs=-1, metavar="[CHART...]")
 @click.option(
     "--format",

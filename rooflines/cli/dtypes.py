@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 import polars as pl
 
 from rooflines import api
 from rooflines.basics.text import significant
 from rooflines.catalogue.chips import dtype_entries
-from rooflines.cli.output import as_table, frame_options, print_frame, width
+from rooflines.cli.output import as_table, examples, prints_frame
 
-EXAMPLES = """
-\b
-Examples:
-  rooflines list dtypes
-  rooflines list dtypes --json
-"""
+if TYPE_CHECKING:
+    from rooflines.cli.output import Printed
 
 
-@click.command("dtypes", epilog=EXAMPLES)
-@frame_options
-def command(*, csv: bool, json_: bool) -> None:
+@click.command(
+    "dtypes",
+    epilog=examples(
+        "rooflines list dtypes",
+        "rooflines list dtypes --json",
+    ),
+)
+@prints_frame
+def command() -> Printed:
     """List the dtype combinations: formats of x, w and out, and what computes.
 
     CSV and JSON have the source of each format too.
@@ -40,5 +44,5 @@ def command(*, csv: bool, json_: bool) -> None:
         pl.col(name).replace_strict(sources, return_dtype=pl.String).alias(f"{name}_source")
         for name in ("x", "w", "out", "compute")
     )
-    table = as_table(("dtypes", "x (bits)", "w", "out", "compute", "who uses it"), rows, width())
-    print_frame(full, table, csv=csv, json_=json_)
+    table = as_table(("dtypes", "x (bits)", "w", "out", "compute", "who uses it"), rows)
+    return full, table

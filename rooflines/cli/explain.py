@@ -13,7 +13,7 @@ import yaml
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries, dtype_entries
-from rooflines.cli.output import as_csv, as_json, as_table, config_option, known_of, width
+from rooflines.cli.output import as_table, cells, config_option, examples, known_of, prints_frame
 from rooflines.explanation.cases import Cases
 from rooflines.explanation.changed import with_own_numbers
 from rooflines.explanation.explain import answered
@@ -25,6 +25,7 @@ from rooflines.models.library import model_entries
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from rooflines.cli.output import Printed
     from rooflines.explanation.answer import Explanation
 
 SHARDINGS = {
@@ -37,22 +38,19 @@ SHARDINGS = {
 }
 """What the named shardings mean, of `BD,DF->BF`."""
 
-EXAMPLES = """
-\b
-Examples:
-  rooflines explain h100 128x8192x8192 bf16
-  rooflines explain h100 b200 mi300x M=1..512 K=8192 N=8192 bf16
-  rooflines explain h100 llama-3.1-70b B=64 S=8k --split tp=8
-  rooflines explain h100 llama-3.1-70b S=8k --split auto --chips 16 --within 0.02
-  rooflines explain tpu-v5e "BSD,DF->BSF" B=8 S=4096 D=8192 F=28672 int8
-  rooflines explain h100 128x8192x28672 bf16 --split tp=8
-  rooflines explain h100 64x8192x28672 w4a16 --shards 8 --sharding column/gather-x
-  rooflines explain h100 128x8192x8192 bf16 --set memory.hbm.bytes_per_s=4.8e12
-  rooflines explain b200 gpt-oss-120b B=256 S=4096 fp8 --split tp=4 --price 2.5 --json
-
-\b
-Shardings of BD,DF->BF:
-""" + "\n".join(f"  {name:<27}{meaning}" for name, meaning in SHARDINGS.items())
+EXAMPLES = examples(
+    "rooflines explain h100 128x8192x8192 bf16",
+    "rooflines explain h100 b200 mi300x M=1..512 K=8192 N=8192 bf16",
+    "rooflines explain h100 llama-3.1-70b B=64 S=8k --split tp=8",
+    "rooflines explain h100 llama-3.1-70b S=8k --split auto --chips 16 --within 0.02",
+    'rooflines explain tpu-v5e "BSD,DF->BSF" B=8 S=4096 D=8192 F=28672 int8',
+    "rooflines explain h100 128x8192x28672 bf16 --split tp=8",
+    "rooflines explain h100 64x8192x28672 w4a16 --shards 8 --sharding column/gather-x",
+    "rooflines explain h100 128x8192x8192 bf16 --set memory.hbm.bytes_per_s=4.8e12",
+    "rooflines explain b200 gpt-oss-120b B=256 S=4096 fp8 --split tp=4 --price 2.5 --json",
+    more="\n\n\b\nShardings of BD,DF->BF:\n"
+    + "\n".join(f"  {name:<27}{meaning}" for name, meaning in SHARDINGS.items()),
+)
 
 OF_OPERATIONS = {
     "operation": ("NAME", "A name or an einsum; by default matmul, BD,DF->BF."),
@@ -140,17 +138,13 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     help="Another number of the chip, such as memory.hbm.bytes_per_s=4.8e12; several times.",
 )
 @config_option
-@click.option("--csv", "csv", is_flag=True, help="The rows of the table as CSV, all columns.")
-@click.option("--json", "json_", is_flag=True, help="The whole answer as JSON.")
+@prints_frame
 def command(
     words: tuple[str, ...],
     config: str | None,
     settings: tuple[str, ...],
-    *,
-    csv: bool,
-    json_: bool,
     **options: str | None,
-) -> None:
+) -> Printed:
     """Explain one operation, or a step of a whole model, on a chip; of several cases, a table.
 
     Which resource binds it, how far it is from its peak, from which sizes on it is compute-bound,
@@ -180,11 +174,8 @@ def command(
     answer = answered(asked, known, **given)
     for note in asked.notes:
         click.echo(note, err=True)
-    if csv:
-        rows = answer.rows if isinstance(answer, Cases) else [answer.row]
-        click.echo(as_csv(pl.DataFrame(rows, infer_schema_length=None)))
-    else:
-        click.echo(as_json(answer.to_dict()) if json_ else _screen(answer))
+    rows = answer.rows if isinstance(answer, Cases) else [answer.row]
+    return pl.DataFrame(rows, infer_schema_length=None), _screen(answer), answer.to_dict()
 
 
 def _check_options(given: Collection[str], *, of_a_model: bool) -> None:
@@ -215,5 +206,6 @@ def _screen(answer: Explanation | Cases) -> str:
     if not isinstance(answer, Cases):
         return as_text(answer, colour=sys.stdout.isatty() and not plain, ascii_only=not utf8)
     notes = ["", *answer.notes] if answer.notes else []
-    text = "\n".join([answer.asked, "", as_table(*answer.table(), width()), *notes])
+    rows = [cells(row, answer.columns) for row in answer.rows]
+    text = "\n".join([answer.asked, "", as_table([*answer.columns.values()], rows), *notes])
     return text if utf8 else as_ascii(text)

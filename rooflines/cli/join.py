@@ -15,12 +15,11 @@ from rooflines.cli.output import (
     cells,
     check_new,
     config_option,
+    examples,
     format_of,
-    frame_options,
     known_of,
     out_options,
-    print_frame,
-    width,
+    prints_frame,
 )
 from rooflines.fits.entries import joined_calibrations, read_calibrations
 from rooflines.measured.catalogues import Catalogues
@@ -35,16 +34,9 @@ from rooflines.settings.measurements import MeasurementConfig
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooflines.cli.output import Printed
     from rooflines.measured.join import JoinedTimings
     from rooflines.measured.sets import MeasuredSet
-
-EXAMPLES = """
-\b
-Examples:
-  rooflines measured join timings.csv
-  rooflines measured join gemm_perf.parquet --where chip=h100-sxm -o joined.parquet
-  rooflines measured join served.csv --calibrations mine.yaml --csv > joined.csv
-"""
 
 MOST_ROWS = 20
 """Timings that are shown [1]; CSV, JSON and files have all."""
@@ -66,11 +58,18 @@ def timings_options(function: click.decorators.FC) -> click.decorators.FC:
     return where(calibrations(config_option(function)))
 
 
-@click.command("join", epilog=EXAMPLES)
+@click.command(
+    "join",
+    epilog=examples(
+        "rooflines measured join timings.csv",
+        "rooflines measured join gemm_perf.parquet --where chip=h100-sxm -o joined.parquet",
+        "rooflines measured join served.csv --calibrations mine.yaml --csv > joined.csv",
+    ),
+)
 @click.argument("table")
 @timings_options
 @out_options("Write all columns as .parquet or .csv.")
-@frame_options
+@prints_frame
 def command(  # noqa: PLR0913, the options
     *,
     table: str,
@@ -79,9 +78,7 @@ def command(  # noqa: PLR0913, the options
     config: str | None,
     out: str | None,
     force: bool,
-    csv: bool,
-    json_: bool,
-) -> None:
+) -> Printed:
     """Join each timing of TABLE with the bound and the estimate of the model.
 
     TABLE is as of `rooflines measured calibrate`, or has a row for each run of a served model. A
@@ -99,7 +96,7 @@ def command(  # noqa: PLR0913, the options
     elif out is not None:
         metadata = about([], measured_columns(frame.columns), skipped=one.skipped(found))
         write_parquet(frame.lazy(), out, metadata)
-    print_frame(frame, _text(one, found), csv=csv, json_=json_)
+    return frame, _text(one, found)
 
 
 def joined_table(
@@ -162,7 +159,7 @@ def _text(one: MeasuredSet, found: JoinedTimings) -> str:
         for row in frame.iter_rows(named=True)
     ]
     more = found.frame.height - frame.height
-    lines = [*counts(one, found), "", as_table(NAMES, rows, width())]
+    lines = [*counts(one, found), "", as_table(NAMES, rows)]
     return "\n".join([*lines, *([f"... {more:,} more: --csv or -o FILE"] if more else [])])
 
 

@@ -9,42 +9,40 @@ import polars as pl
 
 from rooflines.basics.text import significant
 from rooflines.cli.join import counts, joined_table, timings_options
-from rooflines.cli.output import as_csv, as_json, as_table, cells, frame_options, width
+from rooflines.cli.output import as_table, cells, examples, prints_frame
 from rooflines.measured.judgement import judged_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooflines.cli.output import Printed
     from rooflines.measured.judgement import Judgement
-
-EXAMPLES = """
-\b
-Examples:
-  rooflines measured judge served.csv
-  rooflines measured judge timings.parquet --where chip=h100-sxm --where software=trtllm
-  rooflines measured judge timings.csv --calibrations mine.yaml --json
-  rooflines measured judge served.csv --wrong --csv > wrong.csv
-"""
 
 MOST_WRONG = 20
 """Pairs that are shown [1]; CSV has all."""
 
 
-@click.command("judge", epilog=EXAMPLES)
+@click.command(
+    "judge",
+    epilog=examples(
+        "rooflines measured judge served.csv",
+        "rooflines measured judge timings.parquet --where chip=h100-sxm --where software=trtllm",
+        "rooflines measured judge timings.csv --calibrations mine.yaml --json",
+        "rooflines measured judge served.csv --wrong --csv > wrong.csv",
+    ),
+)
 @click.argument("table")
 @timings_options
 @click.option("--wrong", is_flag=True, help="List the pairs that the estimate orders wrongly.")
-@frame_options
-def command(  # noqa: PLR0913, the options
+@prints_frame
+def command(
     *,
     table: str,
     where: Sequence[str],
     calibrations: Sequence[str],
     config: str | None,
     wrong: bool,
-    csv: bool,
-    json_: bool,
-) -> None:
+) -> Printed:
     """Judge the bound and the estimate by the timings of TABLE: errors, bands, order of pairs.
 
     Errors are |estimated / measured - 1|; `in band` is the share of timings between p10 and p90 of
@@ -55,13 +53,9 @@ def command(  # noqa: PLR0913, the options
     """
     one, found = joined_table(table, where, calibrations, config)
     judgement = judged_set(one, found)
-    if json_:
-        click.echo(as_json(judgement.plain))
-    elif csv:
-        click.echo(as_csv(judgement.wrong if wrong else judgement.errors))
-    else:
-        shown = _wrong(judgement.wrong) if wrong else _text(judgement)
-        click.echo("\n".join([*counts(one, found), "", *shown]))
+    shown = _wrong(judgement.wrong) if wrong else _text(judgement)
+    text = "\n".join([*counts(one, found), "", *shown])
+    return judgement.wrong if wrong else judgement.errors, text, judgement.plain
 
 
 def _text(judgement: Judgement) -> list[str]:
@@ -73,12 +67,12 @@ def _text(judgement: Judgement) -> list[str]:
         for row in (*every.to_dicts(), {**judgement.whole, "split": None})
     ]
     names = ("of", "split", "timings", "bound: median", "estimate: median", "p90", "in band")
-    lines = [as_table(names, rows, width()), "", *_ratios(judgement.whole)]
+    lines = [as_table(names, rows), "", *_ratios(judgement.whole)]
     order = ("of", "pairs", "apart", "bound_right", "estimate_right", "bound_tau", "estimate_tau")
     pairs = [cells(row, order) for row in judgement.pairs.to_dicts()]
     if pairs:
         head = ("pairs of", "all", "25 % apart", "right by bound", "by estimate")
-        lines += ["", as_table((*head, "tau of bound", "of estimate"), pairs, width())]
+        lines += ["", as_table((*head, "tau of bound", "of estimate"), pairs)]
     return lines
 
 
@@ -112,4 +106,4 @@ def _wrong(pairs: pl.DataFrame) -> list[str]:
         for row in pairs.head(MOST_WRONG).to_dicts()
     ]
     more = [f"... {len(pairs) - MOST_WRONG:,} more: --csv"] if len(pairs) > MOST_WRONG else []
-    return [as_table(names, rows, width()), *more] if rows else ["no pair is ordered wrongly"]
+    return [as_table(names, rows), *more] if rows else ["no pair is ordered wrongly"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 import polars as pl
 
@@ -16,12 +18,11 @@ from rooflines.cli.output import (
     cells,
     check_new,
     config_option,
+    examples,
     format_of,
-    frame_options,
     out_options,
     picture_options,
-    print_frame,
-    width,
+    prints_frame,
 )
 from rooflines.config import load_config
 from rooflines.model.measured_columns import KERNELS
@@ -30,14 +31,8 @@ from rooflines.results.tables import write_parquet
 from rooflines.run.jobs import about
 from rooflines.settings.charts import FORMATS
 
-EXAMPLES = """
-\b
-Examples:
-  ncu --import report.ncu-rep --csv --page raw > kernels.csv
-  rooflines measured kernels kernels.csv --chip h100-sxm
-  rooflines measured kernels kernels.csv --chip b200 --dtype nvfp4 --out kernels.parquet
-  rooflines measured kernels kernels.csv --chip h100-sxm --out kernels.html
-"""
+if TYPE_CHECKING:
+    from rooflines.cli.output import Printed
 
 TABLE = "parquet"
 
@@ -49,14 +44,22 @@ COLUMNS = (
 """What is shown of a kernel; columns beside its name."""
 
 
-@click.command("kernels", epilog=EXAMPLES)
+@click.command(
+    "kernels",
+    epilog=examples(
+        "ncu --import report.ncu-rep --csv --page raw > kernels.csv",
+        "rooflines measured kernels kernels.csv --chip h100-sxm",
+        "rooflines measured kernels kernels.csv --chip b200 --dtype nvfp4 --out kernels.parquet",
+        "rooflines measured kernels kernels.csv --chip h100-sxm --out kernels.html",
+    ),
+)
 @click.argument("file")
 @click.option("--chip", required=True, metavar="ID", help="The chip that ran the kernels.")
 @click.option("--dtype", metavar="DTYPE", help="That tensor cores compute in; default: counted.")
 @config_option
 @out_options("Write a picture, .png, .svg, .pdf or .html, or the table as .parquet.")
 @picture_options
-@frame_options
+@prints_frame
 def command(  # noqa: PLR0913, the options
     *,
     file: str,
@@ -67,9 +70,7 @@ def command(  # noqa: PLR0913, the options
     size: str | None,
     dark: bool,
     force: bool,
-    csv: bool,
-    json_: bool,
-) -> None:
+) -> Printed:
     """Show which share of the roofline the kernels of a profile reach, and what bounds them.
 
     FILE is what Nsight Compute prints as CSV, of the page raw or details, with the counters
@@ -89,7 +90,7 @@ def command(  # noqa: PLR0913, the options
             drawn = kernels_view(frame, chip, loaded.chips if loaded else None)
         spec = limited(drawn.spec(), "kernels")
         write_bytes(out, picture(spec, form, size or FORMATS[form], dark=dark))
-    print_frame(frame, _text(frame, chip), csv=csv, json_=json_)
+    return frame, _text(frame, chip)
 
 
 def _form(out: str | None, size: str | None, *, dark: bool) -> str:
@@ -113,7 +114,7 @@ def _text(frame: pl.DataFrame, chip: str) -> str:
     """A line for each kernel, then the share of all of them."""
     shown = frame.with_columns(peak_of=pl.format("{}, {}", "compute", "unit"))
     rows = [[printable(row["kernel"]), *cells(row, COLUMNS)] for row in shown.to_dicts()]
-    table = as_table((*NAMES, "share of roof"), rows, width())
+    table = as_table((*NAMES, "share of roof"), rows)
     total, least = float(frame["seconds"].sum()), float(frame["t_lower_s"].sum())
     kernels = counted(frame.height, "kernel")
     bound = f"at least {seconds(least)} on {chip}, {least / total:.1%} of it"

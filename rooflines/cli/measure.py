@@ -19,7 +19,7 @@ from rooflines.basics.text import si
 from rooflines.basics.version import __version__
 from rooflines.cli.calibrate import FOLDER as FITS
 from rooflines.cli.calibrate import fit
-from rooflines.cli.output import format_of
+from rooflines.cli.output import examples, format_of
 from rooflines.fits.calibrate import FitRequest
 from rooflines.fits.entries import key_of
 from rooflines.fits.read import read_timings
@@ -34,14 +34,6 @@ if TYPE_CHECKING:
 
     from rooflines.measured.blas import Dtype
 
-EXAMPLES = """
-\b
-Examples:
-  rooflines measured measure
-  rooflines measured measure --budget 30 --dtypes fp32
-  rooflines measured measure --shapes sites.csv --out measured/mine.parquet
-"""
-
 FOLDER = "measured"
 """Where a file is written by default."""
 
@@ -52,7 +44,14 @@ DRIFT = 0.1
 """Drift of the reference shape's time over a session from which on a warning is printed [1]."""
 
 
-@click.command("measure", epilog=EXAMPLES)
+@click.command(
+    "measure",
+    epilog=examples(
+        "rooflines measured measure",
+        "rooflines measured measure --budget 30 --dtypes fp32",
+        "rooflines measured measure --shapes sites.csv --out measured/mine.parquet",
+    ),
+)
 @click.option(
     "--budget", type=click.IntRange(1), default=100, help="Shapes in every dtype; default 100."
 )

@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines import api
 from rooflines.basics.text import count, si
-from rooflines.cli.output import as_table, cells, frame_options, print_frame, width
+from rooflines.cli.output import as_table, cells, examples, prints_frame
 from rooflines.models.library import CONVENTIONS, model_entries
 from rooflines.models.resolve import model_named
 from rooflines.models.sheet import (
@@ -24,16 +24,8 @@ from rooflines.models.sheet import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rooflines.cli.output import Printed
     from rooflines.models.model import Model
-
-EXAMPLES = """
-\b
-Examples:
-  rooflines list models
-  rooflines list models llama-3.1-70b
-  rooflines list models Qwen/Qwen3-235B-A22B --json
-  rooflines list models path/to/config.json
-"""
 
 
 def known_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -42,10 +34,18 @@ def known_models(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return [name for name in model_entries() if name.startswith(incomplete)]
 
 
-@click.command("models", epilog=EXAMPLES)
+@click.command(
+    "models",
+    epilog=examples(
+        "rooflines list models",
+        "rooflines list models llama-3.1-70b",
+        "rooflines list models Qwen/Qwen3-235B-A22B --json",
+        "rooflines list models path/to/config.json",
+    ),
+)
 @click.argument("model", required=False, metavar="[ID]", shell_complete=known_models)
-@frame_options
-def command(model: str | None, *, csv: bool, json_: bool) -> None:
+@prints_frame
+def command(model: str | None) -> Printed:
     """List the models of the catalogue, or show what follows from the shape of one.
 
     Parameters by part and convention, the cache of a token and of long contexts, weights by dtype,
@@ -54,13 +54,12 @@ def command(model: str | None, *, csv: bool, json_: bool) -> None:
     """
     if model is None:
         frame = api.model_shapes()
-        print_frame(frame, _list(frame), csv=csv, json_=json_)
-        return
+        return frame, _list(frame)
     one = model_named(model)
     rows = [(one.name, line.path, line.value, line.unit) for line in model_numbers(one)]
     schema = {"model": pl.String, "path": pl.String, "value": pl.Float64, "unit": pl.String}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    print_frame(frame, "\n".join(_sheet(one)), csv=csv, json_=json_)
+    return frame, "\n".join(_sheet(one))
 
 
 def _list(frame: pl.DataFrame) -> str:
@@ -69,7 +68,7 @@ def _list(frame: pl.DataFrame) -> str:
     names = ("model", "parameters", "active", "layers", "cache/token bf16", "count", "name")
     columns = (*names[:4], "cache_bytes_per_token_bf16", "match", "name")
     rows = [cells(row, columns) for row in frame.to_dicts()]
-    return f"{as_table(names, rows, width())}\n\n{len(rows)} models; {hint}"
+    return f"{as_table(names, rows)}\n\n{len(rows)} models; {hint}"
 
 
 def _sheet(model: Model) -> Iterator[str]:
@@ -132,7 +131,7 @@ def _caches(model: Model) -> str:
         for dtype in CACHE_DTYPES
     ]
     names = ("cache of", *("a token" if n == 1 else f"{n // 1024}k tokens" for n in contexts))
-    return as_table(names, rows, width())
+    return as_table(names, rows)
 
 
 def _weights(model: Model) -> str:
@@ -160,4 +159,4 @@ def _chips(model: Model) -> str:
         for key, chips in sorted(by_capacity.items(), reverse=True)
     ]
     head = f"One chip holds it with this many caches of {BATCH_CONTEXT // 1024}k tokens:"
-    return f"{head}\n{as_table(('memory', *CACHE_DTYPES, 'chips'), rows, width())}"
+    return f"{head}\n{as_table(('memory', *CACHE_DTYPES, 'chips'), rows)}"

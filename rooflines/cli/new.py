@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 from importlib import resources
 from pathlib import Path
 
 import click
+
+from rooflines.basics.errors import RooflinesError, one_of, placed
+from rooflines.catalogue.chips import chip_entries
+from rooflines.cli.output import examples
+from rooflines.explanation.question import as_published
+from rooflines.models.resolve import is_path, model_named
 
 QUESTIONS = {
     "matmul": "from which batch on layers of a model are compute-bound",
@@ -19,16 +26,13 @@ QUESTIONS = {
 CHIP = "h100-sxm"
 """The chip of question `model`."""
 
-EXAMPLES = """
-\b
-Examples:
-  rooflines new matmul
-  rooflines new own-chip -o my.yaml
-  rooflines new model --model path/to/config.json
-
-\b
-Questions:
-""" + "\n".join(f"  {name}: {meaning}" for name, meaning in QUESTIONS.items())
+EXAMPLES = examples(
+    "rooflines new matmul",
+    "rooflines new own-chip -o my.yaml",
+    "rooflines new model --model path/to/config.json",
+    more="\n\n\b\nQuestions:\n"
+    + "\n".join(f"  {name}: {meaning}" for name, meaning in QUESTIONS.items()),
+)
 
 
 @click.command("new", epilog=EXAMPLES)
@@ -38,8 +42,6 @@ Questions:
 def command(question: str | None, output: str | None, model: str | None) -> None:
     """Write a commented config of a few lines; an existing file is not overwritten."""
     question = question or ("model" if model else None)
-    from rooflines.basics.errors import RooflinesError, one_of, placed  # noqa: PLC0415, help is fast
-
     with placed("question"):
         if question is None:
             fix = f"type one of them: {', '.join(QUESTIONS)}"
@@ -64,13 +66,6 @@ def command(question: str | None, output: str | None, model: str | None) -> None
 
 def _of_model(text: str, model: str, question: str) -> str:
     """The config of question `model` about another model."""
-    import json  # noqa: PLC0415, help is fast
-
-    from rooflines.basics.errors import RooflinesError  # noqa: PLC0415, help is fast
-    from rooflines.catalogue.chips import chip_entries  # noqa: PLC0415, the same
-    from rooflines.explanation.question import as_published  # noqa: PLC0415, the same
-    from rooflines.models.resolve import is_path, model_named  # noqa: PLC0415, the same
-
     if question != "model":
         raise RooflinesError("--model", "is for question model", "write `rooflines new model`")
     shape = model_named(model)

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines.basics.errors import printable
+from rooflines.cli.output import examples
 from rooflines.results.provenance import check_results, origin, unreadable
 from rooflines.results.records import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-EXAMPLES = """
-\b
-Examples:
-  rooflines origin results/thresholds.parquet
-  rooflines origin results/charts/roofline
-  rooflines origin results
-"""
 
-
-@click.command("origin", epilog=EXAMPLES)
+@click.command(
+    "origin",
+    epilog=examples(
+        "rooflines origin results/thresholds.parquet",
+        "rooflines origin results/charts/roofline",
+        "rooflines origin results",
+    ),
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Path)
 @click.option("--check", is_flag=True, help="Say only whether they are as they were written.")
 def command(files: tuple[Path, ...], *, check: bool) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from rooflines.basics.text import count, seconds, si, significant
 from rooflines.catalogue.chips import chip_entries
 from rooflines.config import load_config
 from rooflines.explanation.names import chip_named
+from rooflines.explanation.phrases import percent
 from rooflines.explanation.question import Known
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.results.tables import csv_text
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
 
+    Printed = tuple[pl.DataFrame, str, *tuple[object, ...]]
+    """A frame, the same as text, and perhaps more than the frame has, for JSON."""
+
 GAP = "  "
 """Between two columns."""
 
 DIGITS = 4
 """Significant digits of a number [1]."""
-
-UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s", "capacity_bytes": "B", "watts": "W"}
-"""Units of numbers that are shown with a prefix, by the last word of their path."""
 
 USE_CHIP = "use a chip such as h100-sxm; `rooflines list chips` has all, --config those of a config"
 
@@ -42,19 +43,27 @@ LEAST_WIDTH = 8
 """A column is not cut below this width [1]."""
 
 
-def width() -> int | None:
-    """Columns of the terminal; None for a file or a pipe, where nothing is cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def examples(*commands: str, more: str = "") -> str:
+    """The end of the help of a command: examples, a line each, as they are typed.
+
+    Args:
+        *commands: The examples.
+        more: What follows them.
+    """
+    return "\n  ".join(["\b\nExamples:", *commands]) + more
 
 
-def as_table(names: Sequence[str], rows: Sequence[Sequence[str]], most: int | None) -> str:
-    """Aligned columns under their names.
+def as_table(
+    names: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None = None
+) -> str:
+    """Aligned columns under their names; on a terminal the widest is cut to fit, then the next.
 
     Args:
         names: The names of the columns.
         rows: The cells.
-        most: Columns of the terminal; None: any. The widest column is cut, then the next.
+        columns: Those of the terminal; None: as it is, any in a file or a pipe.
     """
+    most = columns or (shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
     while (
         most is not None
@@ -75,6 +84,8 @@ def _cell(text: str, size: int) -> str:
 
 CELLS: Sequence[tuple[tuple[str, ...], Callable[[float], str]]] = (
     (("_share", "_right", "_median", "_p90", "_coverage"), "{:.1%}".format),
+    (("utilization", "mfu_ops"), percent),
+    (("per_chip", "per_chip_ops"), count),
     (("_tau",), "{:.2f}".format),
     (("flops", "flops_per_s"), partial(si, unit="")),
     (("bytes", "bytes_per_token_bf16"), partial(si, unit="B")),
@@ -91,22 +102,25 @@ def cells(row: Mapping[str, Any], columns: Iterable[str]) -> list[str]:
 def _text(column: str, value: str | float | None) -> str:
     if value is None or isinstance(value, str):
         return value or "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if len(column) == 1:
+        return f"{value:,}"
     other = count if isinstance(value, int) else significant
     return next((form for ends, form in CELLS if column.endswith(ends)), other)(value)
 
 
-def number(path: str, value: float | None) -> str:
-    """A number for a reader, with a prefix where it has a unit.
+def number(unit: str, value: float | None) -> str:
+    """A number of a chip for a reader, `-` for a null.
 
     Args:
-        path: Its path in a chip, or what it is; the last word says the unit.
-        value: The number; None: there is none.
+        unit: Its unit; empty: a count or a share.
+        value: The number [unit].
     """
     if value is None:
         return "-"
-    if path.endswith("_s") and "_per_" not in path:
+    if unit == "s":
         return seconds(value)
-    unit = UNITS.get(path.rpartition(".")[2])
     return si(value, unit, DIGITS) if unit else significant(value, DIGITS)
 
 
@@ -160,15 +174,21 @@ config_option = click.option(
 )
 
 
-def frame_options(function: click.decorators.FC) -> click.decorators.FC:
-    """The options `--csv` and `--json` of a command."""
-    function = click.option("--json", "json_", is_flag=True, help="All columns as JSON.")(function)
-    return click.option("--csv", "csv", is_flag=True, help="All columns as CSV.")(function)
+def prints_frame(command: Callable[..., Printed]) -> Callable[..., None]:
+    """A command that prints what it returns: the text, or by option the frame as CSV or JSON."""
 
+    @click.option("--csv", "csv", is_flag=True, help="All columns as CSV.")
+    @click.option("--json", "json_", is_flag=True, help="All columns as JSON.")
+    @wraps(command)
+    def printed(*, csv: bool, json_: bool, **given: object) -> None:
+        frame, text, *whole = command(**given)
+        if csv:
+            text = as_csv(frame)
+        elif json_:
+            text = as_json(whole[0] if whole else frame.to_dicts())
+        click.echo(text)
 
-def print_frame(frame: pl.DataFrame, text: str, *, csv: bool, json_: bool) -> None:
-    """Print a frame as CSV or JSON if an option requests it, else a text."""
-    click.echo(as_csv(frame) if csv else as_json(frame.to_dicts()) if json_ else text)
+    return printed
 
 
 def out_options(text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:

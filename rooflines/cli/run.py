@@ -15,6 +15,7 @@ from snakemake.cli import main
 
 from rooflines.basics.errors import INTERRUPTED, RooflinesError, not_installed
 from rooflines.basics.yaml_file import read_yaml
+from rooflines.cli.output import examples
 from rooflines.config import DEFAULT_CONFIG, load_config
 from rooflines.results.folders import config_of_results
 from rooflines.run.interrupt import MESSAGE, noticed
@@ -22,15 +23,6 @@ from rooflines.run.workflow import directory_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-EXAMPLES = """
-\b
-Examples:
-  rooflines run my.yaml
-  rooflines run my.yaml --cores 8 --open
-  rooflines run my.yaml --dry-run
-  rooflines run my.yaml -- --rerun-triggers mtime    (options of Snakemake)
-"""
 
 SNAKEMAKE = "snakemake>=9.27,<10"
 """What `pyproject.toml` needs for the workflow."""
@@ -50,7 +42,17 @@ class WithRest(click.Command):
         return super().parse_args(ctx, words)
 
 
-@click.command("run", cls=WithRest, epilog=EXAMPLES, options_metavar="[OPTIONS]")
+@click.command(
+    "run",
+    cls=WithRest,
+    epilog=examples(
+        "rooflines run my.yaml",
+        "rooflines run my.yaml --cores 8 --open",
+        "rooflines run my.yaml --dry-run",
+        "rooflines run my.yaml -- --rerun-triggers mtime    (options of Snakemake)",
+    ),
+    options_metavar="[OPTIONS]",
+)
 @click.argument("config", required=False, metavar="[CONFIG] [-- SNAKEMAKE...]")
 @click.option("--cores", type=click.IntRange(1), metavar="N", help="Cores to use; default all.")
 @click.option("--dry-run", is_flag=True, help="Show what would be made, and make nothing.")

@@ -11,14 +11,7 @@ from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.basics.numbers import number, whole
 from rooflines.basics.text import counted, seconds, si, significant
 from rooflines.cli.explain import options_of
-from rooflines.cli.output import (
-    as_table,
-    config_option,
-    frame_options,
-    known_of,
-    print_frame,
-    width,
-)
+from rooflines.cli.output import as_table, config_option, examples, known_of, prints_frame
 from rooflines.explanation.question import by_key
 from rooflines.explanation.sizes import values_of
 from rooflines.explanation.words import read_words
@@ -30,17 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.cli.output import Printed
     from rooflines.explanation.words import Question
     from rooflines.training.step import TrainingStep
-
-EXAMPLES = """
-\b
-Examples:
-  rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --shard weights
-  rooflines train b200 deepseek-v3 B=1024 S=4k --split pp=16,dp=64,ep=64
-  rooflines train h100 llama-3.1-70b B=128 S=8k --split auto --chips 64
-  rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --recompute full --json
-"""
 
 MOST_PLANS = 12
 """Plans that are shown [1]; CSV and JSON have all."""
@@ -73,21 +58,26 @@ OPTIONS = {
 """Options of a plan."""
 
 
-@click.command("train", epilog=EXAMPLES)
+@click.command(
+    "train",
+    epilog=examples(
+        "rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --shard weights",
+        "rooflines train b200 deepseek-v3 B=1024 S=4k --split pp=16,dp=64,ep=64",
+        "rooflines train h100 llama-3.1-70b B=128 S=8k --split auto --chips 64",
+        "rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --recompute full --json",
+    ),
+)
 @click.argument("words", nargs=-1, required=True, metavar="CHIP MODEL B= S= [DTYPE]")
 @options_of(OPTIONS)
 @click.option("--tokens", metavar="N", help="Tokens of the whole training, such as 15e12: days.")
 @config_option
-@frame_options
+@prints_frame
 def command(
     words: tuple[str, ...],
     tokens: str | None,
     config: str | None,
-    *,
-    csv: bool,
-    json_: bool,
     **options: str | None,
-) -> None:
+) -> Printed:
     """A step of training of a model on chips: which resource binds it, and whether it fits.
 
     B is the sequences of a step over all replicas, S the tokens of each. The least time has
@@ -109,7 +99,7 @@ def command(
     name = f"{asked.model}, training on {asked.chips[0]}"
     several = len(steps) > 1
     text = _plans(name, steps) if several else "\n".join(_sheet(name, steps[0], whole_training))
-    print_frame(frame_of(steps), text, csv=csv, json_=json_)
+    return frame_of(steps), text
 
 
 def _steps(
@@ -237,4 +227,4 @@ def _plans(name: str, steps: Sequence[TrainingStep]) -> str:
     ]
     names = ("split", "no overlap", "in turn", "at least", "bound", "bubble", "memory", "fits")
     more = [f"... {len(steps) - len(rows)} more: --csv"] if len(steps) > len(rows) else []
-    return "\n".join([head, "", as_table(names, rows, width()), *more])
+    return "\n".join([head, "", as_table(names, rows), *more])

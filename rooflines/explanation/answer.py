@@ -18,7 +18,8 @@ from rooflines.catalogue.unsupported import joining
 from rooflines.critical.rates import latency_of, limit_share, rates_at
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.question import OPERATION, as_published, dtypes_on, formats_on
-from rooflines.explanation.values import Change, Explanation, Use
+from rooflines.explanation.text import as_text
+from rooflines.explanation.values import Answer, Change, Use
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import MATH, RATES, RESOURCES
@@ -41,6 +42,16 @@ if TYPE_CHECKING:
     from rooflines.models.groups import Step
     from rooflines.sweep.operations import OperationCase
     from rooflines.sweep.steps import ModelSweep
+
+
+class Explanation(Answer):
+    """An operation, or a step of a model, explained; `str()` is a screen, `to_dict()` all of it."""
+
+    def __str__(self) -> str:
+        """A screen of text, without colour."""
+        return as_text(self)
+
+    __repr__ = __str__
 
 
 def explained(sweep: Sweep | ModelSweep) -> Explanation:

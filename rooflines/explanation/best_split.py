@@ -9,11 +9,11 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, placed
 from rooflines.basics.numbers import number, whole
-from rooflines.basics.text import count, seconds, si
+from rooflines.basics.text import seconds, si
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.unsupported import interconnects, route_for
 from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.explanation.cases import Cases, Column
+from rooflines.explanation.cases import Cases
 from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import Known, sweep_of
 from rooflines.explanation.words import Question
@@ -175,17 +175,17 @@ def _loss(row: Mapping[str, Any]) -> str:
     return f"{row['lost_to']}, {seconds(row['lost_s'])} more" if row["lost_to"] else ""
 
 
-COLUMNS: Mapping[str, Column] = {
-    "split": ("split", str),
-    "B": ("B", str),
-    "t_estimate_s": ("estimate", seconds),
-    "t_ops_s": ("a step", seconds),
-    "t_lower_s": ("at least", seconds),
-    "bound": ("bound", str),
-    "tokens_per_s_per_chip": ("tokens/s/chip", count),
-    "loses": ("loses", str),
+COLUMNS = {
+    "split": "split",
+    "B": "B",
+    "t_estimate_s": "estimate",
+    "t_ops_s": "a step",
+    "t_lower_s": "at least",
+    "bound": "bound",
+    "tokens_per_s_per_chip": "tokens/s/chip",
+    "loses": "loses",
 }
-"""What is shown of every split."""
+"""What is shown of every split, and the titles of the columns."""
 
 
 def _changed(sweep: ModelSweep, keys: Mapping[str, object]) -> ModelSweep:

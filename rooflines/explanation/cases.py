@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, quote
-from rooflines.basics.text import count, seconds, significant
+from rooflines.basics.text import seconds
 from rooflines.explanation.answer import letters_of, rows_of, thresholds_of
 from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import sweep_of
-from rooflines.explanation.wording import percent
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.resources import MEMORY
 from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.operations import Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.explanation.question import Known
     from rooflines.explanation.words import Question
@@ -36,41 +34,25 @@ UP_AND_DOWN = ("column", "contracting/all-reduce")
 TURNED = {"B": "B", "D": "F", "F": "D"}
 """The sizes of the way down by those of the way up."""
 
-Column = tuple[str, Callable[[Any], str]]
-"""The title of a column, and its values as text."""
-
-
-def _text(value: object) -> str:
-    return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _yes(value: object) -> str:
-    return {None: "?", True: "yes", False: "no"}[value]  # type: ignore[index]  # a truth value or null
-
-
-def _dollars(value: float | None) -> str:
-    return "-" if value is None else significant(value)
-
-
-OF_OPERATIONS: Mapping[str, Column] = {
-    "t_lower_s": ("time", seconds),
-    "bound": ("bound", str),
-    "utilization": ("of peak", percent),
-    "compute_bound_from": ("compute-bound from", str),
-    "fits": ("fits", _yes),
+OF_OPERATIONS = {
+    "t_lower_s": "time",
+    "bound": "bound",
+    "utilization": "of peak",
+    "compute_bound_from": "compute-bound from",
+    "fits": "fits",
 }
-OF_MODELS: Mapping[str, Column] = {
-    "t_ops_s": ("a step", seconds),
-    "t_lower_s": ("at least", seconds),
-    "bound": ("bound", str),
-    "tokens_per_s_per_chip_ops": ("tokens/s/chip", count),
-    "mfu_ops": ("of peak", percent),
-    "compute_bound_from": ("compute-bound from", str),
-    "fits": ("fits", _yes),
-    "max_B": ("largest B", _text),
-    "usd_per_mtok_ops": ("$/Mtok", _dollars),
+OF_MODELS = {
+    "t_ops_s": "a step",
+    "t_lower_s": "at least",
+    "bound": "bound",
+    "tokens_per_s_per_chip_ops": "tokens/s/chip",
+    "mfu_ops": "of peak",
+    "compute_bound_from": "compute-bound from",
+    "fits": "fits",
+    "max_B": "largest B",
+    "usd_per_mtok_ops": "$/Mtok",
 }
-"""What is shown of every case."""
+"""What is shown of every case, and the titles of the columns."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +62,14 @@ class Cases:
     Attributes:
         asked: What they have in common.
         rows: Rows of the table by column, with `compute_bound_from`: the critical size of `axis`.
-        columns: The columns shown.
+        columns: The titles of the columns that are shown, by name.
         axis: The size that thresholds are of.
         notes: What was left out, and what binds.
     """
 
     asked: str
     rows: Sequence[Mapping[str, Any]]
-    columns: Mapping[str, Column]
+    columns: Mapping[str, str]
     axis: str
     notes: Sequence[str] = ()
 
@@ -99,11 +81,6 @@ class Cases:
             "rows": [dict(row) for row in self.rows],
             "notes": [*self.notes],
         }
-
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """The titles of the columns, and the cells as text."""
-        cells = [[text(row[name]) for name, (_, text) in self.columns.items()] for row in self.rows]
-        return [title for title, _ in self.columns.values()], cells
 
 
 def cases_of(sweep: Sweep | ModelSweep) -> Cases:
@@ -179,12 +156,11 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
     for row in rows:
         found = (each for each in solved[row.get("part", "")] if _is_of(each, row, axis, keys))
         row["compute_bound_from"] = next(map(_critical, found), "-")
-    columns: dict[str, Column] = {"part": ("part", str)} if len(parts) > 1 else {}
-    columns |= {key: (key, _text) for key in varied}
-    for name, (title, text) in shown.items():
-        if any(row[name] is not None for row in rows):
-            along = f" {axis} =" if name == "compute_bound_from" else ""
-            columns[name] = f"{title}{along}", text
+    columns = {name: name for name in [*(["part"] if len(parts) > 1 else []), *varied]}
+    columns |= {
+        name: title for name, title in shown.items() if any(row[name] is not None for row in rows)
+    }
+    columns["compute_bound_from"] += f" {axis} ="
     reasons = (each for sweep in parts.values() for each in sweep.skipped)
     left_out = (f"Left out: {each.chip}: {each.reason}." for each in reasons)
     notes = [*_binding(rows, varied), *dict.fromkeys(left_out)]

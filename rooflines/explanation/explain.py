@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.explanation.answer import Explanation
     from rooflines.explanation.cases import Cases
-    from rooflines.explanation.values import Explanation
     from rooflines.fits.entries import Calibrations
     from rooflines.models.model import Model
 

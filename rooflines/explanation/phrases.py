@@ -19,7 +19,7 @@ from rooflines.models.shape import DECODE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.explanation.values import Explanation, Use
+    from rooflines.explanation.values import Answer, Use
 
 DIGITS = 4
 """Significant digits of intensities, factors and real sizes [1]."""
@@ -90,7 +90,7 @@ def asked(row: Mapping[str, Any], sizes: Mapping[str, int], cache_split: str | N
     return " · ".join(filter(None, parts))
 
 
-def finding(answer: Explanation) -> str:
+def finding(answer: Answer) -> str:
     """The bottleneck, how fast it is, and the share of the peak; of a model, if it fits."""
     row, capacity = answer.row, answer.capacity_bytes
     least = seconds(row["t_lower_s"])
@@ -119,14 +119,14 @@ def work_at_rate(used: Use) -> str:
 # ---------------------------------------------------------------- facts
 
 
-def facts(answer: Explanation) -> Iterator[Line]:
+def facts(answer: Answer) -> Iterator[Line]:
     """Labelled statements about the whole, without values."""
     for label, text in _facts(answer):
         if text:
             yield Line(label, "", text)
 
 
-def _facts(answer: Explanation) -> Iterator[tuple[str, str]]:
+def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
     row, of_model = answer.row, answer.of_a_model
     if of_model:
         if answer.context is not None and answer.sizes["S"] > answer.context:
@@ -175,7 +175,7 @@ def _each_chip(row: Mapping[str, Any]) -> str:
     return " of each chip" if row[SHARDS] > 1 else ""
 
 
-def _held(answer: Explanation, held: str) -> str:
+def _held(answer: Answer, held: str) -> str:
     """Whether something is held by the memory, with what it takes and what there is."""
     row, capacity = answer.row, answer.capacity_bytes
     held = f"{held}{_each_chip(row)}"
@@ -184,7 +184,7 @@ def _held(answer: Explanation, held: str) -> str:
     return f"{'yes' if row['fits'] else 'no'}: {held}, {si(capacity, 'B')} of {row['memory']}"
 
 
-def _times(answer: Explanation) -> str:
+def _times(answer: Answer) -> str:
     """Times with and without overlap, and the least time of hops."""
     row = answer.row
     least, most = seconds(row["t_lower_s"]), seconds(row["t_upper_s"])
@@ -197,7 +197,7 @@ def _times(answer: Explanation) -> str:
     return "".join([text, *hops])
 
 
-def _estimate(answer: Explanation) -> str:
+def _estimate(answer: Answer) -> str:
     """The calibrated time, its band, and the software it is calibrated to; empty without."""
     row, of = answer.row, ", ".join(answer.softwares)
     if row["t_estimate_s"] is None:
@@ -228,13 +228,13 @@ def _drafted(row: Mapping[str, Any]) -> str:
     return f"; a step adds {significant(added)} of {computed} tokens, the draft's time left out"
 
 
-def _faster(answer: Explanation) -> list[Mapping[str, Any]]:
+def _faster(answer: Answer) -> list[Mapping[str, Any]]:
     """Other dtypes whose bound is shorter by more than a ranking of bounds needs."""
     own = answer.row["t_lower_s"]
     return [each for each in answer.dtypes if own > LEAST_FACTOR * each["t_lower_s"]]
 
 
-def _quicker(answer: Explanation) -> Iterator[str]:
+def _quicker(answer: Answer) -> Iterator[str]:
     """The formats in which a step is quickest, if one is quicker than those of the question."""
     for other in _faster(answer)[:MOST_DTYPES]:
         fits = "; fits" if other["fits"] and not answer.row["fits"] else ""
@@ -250,7 +250,7 @@ def _experts(experts: Mapping[str, Any]) -> str:
     return f"{experts['routing']} routing: {some} of {experts['E']} in a layer are read"
 
 
-def _fewest(answer: Explanation) -> str:
+def _fewest(answer: Answer) -> str:
     """The fewest chips that hold weights and caches, in tensor parallelism."""
     (fewest,) = (each for each in answer.thresholds if each["axis"] == "chips")
     if fewest["outcome"] == FOUND:
@@ -275,7 +275,7 @@ def _costs(row: Mapping[str, Any]) -> Iterator[str]:
 # ---------------------------------------------------------------- sections
 
 
-def sections(answer: Explanation) -> Iterator[Section]:
+def sections(answer: Answer) -> Iterator[Section]:
     """Kernels of a model; from which size on it is compute-bound; what else would make it so."""
     title = "Compute-bound from this size on, the others as they are:"
     if answer.of_a_model:
@@ -293,7 +293,7 @@ def sections(answer: Explanation) -> Iterator[Section]:
     yield Section("or with this, all else equal:", lines)
 
 
-def _groups(answer: Explanation) -> Iterator[Line]:
+def _groups(answer: Answer) -> Iterator[Line]:
     """The groups that take longest, each with its own critical batch, and the others in a line."""
     times = [(group["count"] * group["t_ops_s"], group) for group in answer.groups]
     times.sort(key=lambda each: -each[0])
@@ -312,7 +312,7 @@ def _groups(answer: Explanation) -> Iterator[Line]:
         yield Line(f"{len(rest)} others", percent(time_s / total), seconds(time_s))
 
 
-def _thresholds(answer: Explanation) -> Iterator[Line]:
+def _thresholds(answer: Answer) -> Iterator[Line]:
     """From which size on it is compute-bound, along every axis, the others as they are."""
     for axis, rows in groupby(answer.thresholds, key=lambda row: str(row["axis"])):
         whole, *less = rows
@@ -327,7 +327,7 @@ def _thresholds(answer: Explanation) -> Iterator[Line]:
         yield Line(axis, value, "; ".join(filter(None, [text, *shares, estimate])))
 
 
-def _lower(answer: Explanation, threshold: Mapping[str, Any]) -> tuple[str, str]:
+def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
     """The smallest size that is compute-bound."""
     outcome, exact = threshold["outcome"], threshold["critical_exact"]
     if outcome == FOUND:
@@ -349,7 +349,7 @@ def _beyond(threshold: Mapping[str, Any]) -> tuple[str, str]:
     return threshold["outcome"], f"crossover {threshold['critical_exact']:.4g}, beyond 2^62"
 
 
-def _never(answer: Explanation, threshold: Mapping[str, Any]) -> str:
+def _never(answer: Answer, threshold: Mapping[str, Any]) -> str:
     """Why no size is large enough: what a sequence adds, or what the intensity tends to."""
     limit = threshold["limit"]
     if adds := answer.per_sequence_s:
@@ -377,7 +377,7 @@ def _upper(threshold: Mapping[str, Any]) -> tuple[str, str]:
     return _beyond(threshold)
 
 
-def _share(answer: Explanation, whole: Mapping[str, Any], less: Mapping[str, Any]) -> str | None:
+def _share(answer: Answer, whole: Mapping[str, Any], less: Mapping[str, Any]) -> str | None:
     """From where on it attains a share of the peak; None: nowhere, or where it is compute-bound."""
     outcome, critical = less["outcome"], less["critical"]
     if (outcome, critical) == (whole["outcome"], whole["critical"]):
@@ -390,13 +390,13 @@ def _share(answer: Explanation, whole: Mapping[str, Any], less: Mapping[str, Any
     return where and f"{percent(less['share'])} of {_peak(answer)} {where}"
 
 
-def _peak(answer: Explanation) -> str:
+def _peak(answer: Answer) -> str:
     """The peak that shares are of: the nominal one unless an efficiency lowers it."""
     lowered = any(number["path"] == "efficiency.math" for number in answer.numbers)
     return "attainable peak" if lowered else "peak"
 
 
-def _rates(answer: Explanation) -> Iterator[Line]:
+def _rates(answer: Answer) -> Iterator[Line]:
     """The rates that would make it compute-bound, each all else equal; a slower chip is none."""
     latencies = {used.resource: used.latency_s for used in answer.uses}
     for change in answer.changes:
@@ -414,7 +414,7 @@ def _rates(answer: Explanation) -> Iterator[Line]:
             yield Line(label, f"× {times}", f"at least {needed}")
 
 
-def _dtypes(answer: Explanation) -> Line:
+def _dtypes(answer: Answer) -> Line:
     """The quickest dtype combinations that are compute-bound at these sizes, and quicker."""
     others = answer.dtypes
     if not others:

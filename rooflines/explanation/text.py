@@ -14,7 +14,7 @@ from rooflines.explanation.phrases import NO_BREAK
 
 if TYPE_CHECKING:
     from rooflines.catalogue.parts import NumberRecord
-    from rooflines.explanation.values import Explanation
+    from rooflines.explanation.values import Answer
 
 Paint = Callable[[str, str], str]
 """Colours a text by an ANSI code."""
@@ -59,7 +59,7 @@ VALUES: Mapping[str, Callable[[float], str]] = {
 """Numbers of a chip as text, by their key, that are not a quantity with its unit alone."""
 
 
-def as_text(answer: Explanation, *, colour: bool = False, ascii_only: bool = False) -> str:
+def as_text(answer: Answer, *, colour: bool = False, ascii_only: bool = False) -> str:
     """An explanation in lines of at most 80 columns, without a line break at the end.
 
     Args:
@@ -89,7 +89,7 @@ def as_ascii(text: str) -> str:
     return text.translate(ASCII).encode("ascii", "backslashreplace").decode()
 
 
-def _head(answer: Explanation, paint: Paint) -> Iterator[str]:
+def _head(answer: Answer, paint: Paint) -> Iterator[str]:
     question = phrases.asked(answer.row, answer.sizes, answer.cache_split)
     for line in wrap(question, WIDTH, break_on_hyphens=False):
         yield paint(line, BOLD)
@@ -97,7 +97,7 @@ def _head(answer: Explanation, paint: Paint) -> Iterator[str]:
         yield paint(line, COLOURS.get(answer.row["bound"], BOLD))
 
 
-def _bars(answer: Explanation, paint: Paint, *, ascii_only: bool) -> Iterator[str]:
+def _bars(answer: Answer, paint: Paint, *, ascii_only: bool) -> Iterator[str]:
     """The time of every resource as a bar, the bottleneck marked."""
     longest = max(used.time_s for used in answer.uses)
     width = max(TIME, *(len(seconds(used.time_s)) for used in answer.uses))
@@ -118,12 +118,12 @@ def _blocks(share: float, *, ascii_only: bool) -> str:
     return ("█" * whole + EIGHTHS[part] * math.ceil(part / 8)).ljust(BAR)
 
 
-def _facts(answer: Explanation) -> Iterator[str]:
+def _facts(answer: Answer) -> Iterator[str]:
     for line in phrases.facts(answer):
         yield from _labelled(f"{INDENT}{line.label:<9} ", line.text)
 
 
-def _sections(answer: Explanation, paint: Paint) -> Iterator[str]:
+def _sections(answer: Answer, paint: Paint) -> Iterator[str]:
     for title, lines in phrases.sections(answer):
         yield paint(title, BOLD) if lines else title
         label = max((len(line.label) for line in lines), default=0)
@@ -144,7 +144,7 @@ def _labelled(head: str, text: str) -> list[str]:
     ) or [head]
 
 
-def _origins(answer: Explanation, paint: Paint) -> Iterator[str]:
+def _origins(answer: Answer, paint: Paint) -> Iterator[str]:
     """The numbers used, part by part of the chip, with their sources."""
     yield paint(f"Numbers of {answer.name}:", BOLD)
     by_part = groupby(answer.numbers, key=lambda number: number["path"].rpartition(".")[0])

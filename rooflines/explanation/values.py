@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rooflines.explanation.text import as_text
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -66,8 +64,8 @@ class Change:
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation:
-    """An operation, or a step of a model, explained; `str()` is a screen, `to_dict()` all of it.
+class Answer:
+    """An operation, or a step of a model, explained: every number.
 
     Attributes:
         row: The row of the table, by column; works and times of a model are those of one chip.
@@ -129,12 +127,6 @@ class Explanation:
     published: str | None = None
     cache_split: str | None = None
     per_sequence_s: Mapping[str, float] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        """A screen of text, without colour."""
-        return as_text(self)
-
-    __repr__ = __str__
 
     @property
     def of_a_model(self) -> bool:
