@@ -21,6 +21,9 @@ INTERRUPTED = 130
 LONGEST_QUOTE = 80
 """Characters of a wrong value that a message repeats."""
 
+LONGEST_PATH = 255
+"""Characters of a path that a message has [1]."""
+
 LONGEST_PLACE = 400
 """Characters of a key path that a message shows."""
 
@@ -110,7 +113,8 @@ class RooflinesError(ValueError):
             count = f"at least {more}" if len(self._several) >= MOST_COLLECTED else more
             rest = [f"and {count} more mistake{'s' if more > 1 else ''}."] if more > 0 else []
             return "\n".join([*map(str, self._several[:MOST_SHOWN]), *rest])
-        file = f"{self.file}:{self.line}" if self.line else self.file
+        name = shortened(self.file, LONGEST_PATH)
+        file = f"{name}:{self.line}" if self.line else name
         where = printable(shortened(self.where, LONGEST_PLACE))
         place = ": ".join(part for part in (file, where) if part)
         lines = [f"{place} {self.problem}." if place else f"{self.problem}."]
