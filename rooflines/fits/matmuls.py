@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rooflines.fits.form import Form
     from rooflines.fits.solving import Array
     from rooflines.fits.timings import Timings
+    from rooflines.model.kernel import Kernel
     from rooflines.model.poly import Poly
     from rooflines.model.resources import Machine
 
@@ -104,7 +105,7 @@ def with_nominal_times(
     chosen.enough()
     machine = entry.machine(MATMUL.unit, MAIN_MEMORY)
     parts = [
-        _nominal(part, _workload(part.row(0, named=True)), machine)
+        _nominal(part, operation_kernel(_workload(part.row(0, named=True)), compute), machine)
         for part in chosen.frame.partition_by(DTYPES, maintain_order=True)
     ]
     frame, chosen = with_bounds(with_folds(pl.concat(parts)), chosen, entry)
@@ -153,10 +154,8 @@ def _workload(row: dict[str, str]) -> Workload:
     return plain_matmul(*combinations_of([wanted], dtype_entries()).values())
 
 
-def _nominal(part: pl.DataFrame, workload: Workload, machine: Machine) -> pl.DataFrame:
-    """The quantities of timings that share a workload."""
-    (compute,) = machine.peaks
-    kernel = operation_kernel(workload, compute)
+def _nominal(part: pl.DataFrame, kernel: Kernel, machine: Machine) -> pl.DataFrame:
+    """The quantities of timings that share a kernel."""
     of = nominal_quantities(kernel, machine)
     for tile in TILES:
         of[math_column(tile)] = nominal_quantities(kernel, machine, tile)[MATH.name]
