@@ -113,8 +113,8 @@ CRITICAL = """([asked]) => {
   const chips = new Map(data.chips.map((chip) => [chip.id, chip]));
   const dtypes = new Map(data.dtypes.map((one) => [one.name, one]));
   return asked.map(([chip, dtype, sharding, n, share, D, F]) => {
-    const now = { data, own: {}, sharding, D, F };
-    const of = STATE.matmulOf(now, chips.get(chip), { dtypes: dtypes.get(dtype), n });
+    const now = { data, own: {}, sharding, n, D, F, dtypes: dtypes.get(dtype) };
+    const of = STATE.matmulOf(now, chips.get(chip));
     const { outcome, size } = ANSWERS.critical(of, share);
     return outcome === "never" ? null : size;
   });

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -91,8 +92,10 @@ MATCHED = ("trtllm", "nccl")
 MOST_OWN = 8
 """Models of a config that the page has besides its own, and chips [1]."""
 
-DIGITS = 7
-"""Significant digits of a coefficient of an estimate [1]."""
+DIGITS, MOST_DIGITS = 7, 17
+"""Significant digits of a coefficient of an estimate, and of a double [1]."""
+
+RATIONAL = re.compile(r"-?\d+/\d+")
 
 
 def explorer_files(
@@ -244,16 +247,21 @@ def _model(of: JSON) -> JSON:
         "id": model,
         "name": model if entry is None else entry.name,
         "format": PUBLISHED.get(stored or PLAIN, PLAIN),
-        "estimates": _rounded(of["estimates"]),
+        "estimates": doubles(of["estimates"], DIGITS),
     }
 
 
-def _rounded(value: Any) -> Any:  # noqa: ANN401, any JSON
-    """JSON whose rationals are decimals of `DIGITS` digits; other text stays as it is."""
+def doubles(value: Any, digits: int = MOST_DIGITS) -> Any:  # noqa: ANN401, any JSON
+    """JSON with decimals in place of rationals such as `1/8`; other text stays as it is.
+
+    Args:
+        value: The JSON.
+        digits: Significant digits of a decimal [1].
+    """
     if isinstance(value, dict):
-        return {key: _rounded(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_rounded(each) for each in value]
-    if isinstance(value, str) and "/" in value:
-        return float(f"{float(Fraction(value)):.{DIGITS}g}")
+        return {key: doubles(each, digits) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [doubles(each, digits) for each in value]
+    if isinstance(value, str) and RATIONAL.fullmatch(value):
+        return float(f"{float(Fraction(value)):.{digits}g}")
     return value

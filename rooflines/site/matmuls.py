@@ -193,6 +193,9 @@ def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:
         "most": numbers.most,
         "group": numbers.group,
         "published": numbers.published,
+        "limit": f"{numbers.most:,} chips at most on one {part_name(name)}"
+        if numbers.published
+        else f"no published number of chips on one {part_name(name)}",
         "pieces": [
             {
                 "least": piece.least,

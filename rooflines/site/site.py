@@ -34,7 +34,7 @@ from rooflines.results.tables import metadata_of
 from rooflines.site.chip_page import chip_details, chip_table
 from rooflines.site.data_package import package_files
 from rooflines.site.data_page import download_files, downloads_of, far_view, threshold_data
-from rooflines.site.explorer import MATMULS, explorer_files
+from rooflines.site.explorer import MATMULS, doubles, explorer_files
 from rooflines.site.pages import pages
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class _Writer:
         chips = {**chip_entries(), **used}
         named = {"thresholds": self.thresholds} | {path.stem: path for path in self.models}
         for name, data in explorer_files(chips, self.recipes, kept):
-            yield f"data/{name}.js", _script(name, data)
+            yield f"data/{name}.js", _script(name, doubles(data))
             if name == MATMULS:
                 yield from package_files(chips, data, named, self.site)
         yield "data/chips.js", _script("chips", chip_table(used))

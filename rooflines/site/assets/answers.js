@@ -7,7 +7,7 @@
    adds, and what it `sends`: by collective and level a line and the least time of its hops. */
 
 const ANSWERS = (() => {
-  const { SLACK, upward, downward, rational, sum, polynomial, firstWhole } = NUMBERS;
+  const { SLACK, upward, downward, sum, firstWhole } = NUMBERS;
   const [FOUND, ALWAYS, NEVER] = ["found", "always", "never"];
   const PLATEAU = 0.9; // share of what large sizes attain by estimate
   const LARGEST = 2 ** 53;
@@ -26,7 +26,7 @@ const ANSWERS = (() => {
       const axis = axes.find((one) => names.includes(one));
       const others = names.filter((name) => name !== axis);
       found[axis ? axes.indexOf(axis) : axes.length] +=
-        others.reduce((all, name) => all * at(name), rational(factor));
+        others.reduce((all, name) => all * at(name), factor);
     }
     return found;
   }
@@ -37,11 +37,25 @@ const ANSWERS = (() => {
   function pieceAt({ pieces, period = 1, gain = null }, S) {
     const turns = gain === null ? 0 : Math.floor((S - pieces[0][0]) / period);
     const at = S - turns * period;
-    const value = polynomial(pieces.findLast(([least]) => least <= at)[1], at);
-    return turns ? value + turns * rational(gain) : value;
+    const [, coefficients] = pieces.findLast(([least]) => least <= at);
+    return coefficients.reduceRight((all, one) => all * at + one, 0) + turns * gain;
   }
 
   // ---------------------------------------------------------------- times
+
+  /** A kernel in lines, from works as sums of products, rates [1/s], and levels of networks. */
+  function kernelOf({ name, count: layers, compute, works, sends }, at, rate, levelsOf) {
+    const times = (terms, seconds, ...axes) =>
+      along(terms, at, ...axes, "B").map((one) => layers * one * seconds);
+    const memory = 1 / rate("memory");
+    const [expert, ...moved] = times(works.memory, memory, "touched");
+    return {
+      name, layers, expert, memory: moved, math: times(works.math, 1 / rate(compute)),
+      activation: times(works.activation, memory)[0],
+      sends: sends.map(([kind, payload]) => levelsOf(kind).map(([perByte, latency]) =>
+        [...times(payload, perByte), layers * latency])),
+    };
+  }
 
   /** Kernels with the sums of their times, and `more` of them. */
   function loaded(kernels, more) {
@@ -153,7 +167,7 @@ const ANSWERS = (() => {
   }
 
   return {
-    FOUND, ALWAYS, NEVER, PLATEAU, along, value, lineAt, pieceAt, loaded, expertsOf, times,
-    critical, estimate, saturates, footprint,
+    FOUND, ALWAYS, NEVER, PLATEAU, along, value, lineAt, pieceAt, kernelOf, loaded, expertsOf,
+    times, critical, estimate, saturates, footprint,
   };
 })();

@@ -11,7 +11,7 @@ const ROOFLINES = (() => {
   const MOST_LINES = 12; // of a notice
   const SHORT_WAIT = 1500; // how long a button says what it did [ms]
   const $ = (id) => document.getElementById(id);
-  const [data, loading] = [new Map(), new Map()];
+  const [data, loading] = [new Map(), {}];
 
   /** Called by data files; a promise has the data. */
   function put(name, text) {
@@ -22,18 +22,15 @@ const ROOFLINES = (() => {
 
   /** The data called `name`, from the script `file`, which is loaded once. */
   function load(name, file) {
-    const script = make("script", { src: file });
-    if (!loading.has(name)) {
-      loading.set(name, new Promise((resolve, reject) => {
-        script.onload = () => resolve(data.get(name));
-        script.onerror = () => {
-          loading.delete(name);
-          reject(new Error(`${file} is missing from this folder`));
-        };
-        document.head.append(script);
-      }));
-    }
-    return loading.get(name);
+    loading[name] ??= new Promise((resolve, reject) => {
+      const onload = () => resolve(data.get(name));
+      const onerror = () => {
+        delete loading[name];
+        reject(new Error(`${file} is missing from this folder`));
+      };
+      document.head.append(make("script", { src: file, onload, onerror }));
+    });
+    return loading[name];
   }
 
   // ---------------------------------------------------------------- elements

@@ -9,14 +9,7 @@ const NUMBERS = (() => {
   const upward = (value) => Math.ceil(value - Math.abs(value) * SLACK);
   const downward = (value) => Math.floor(value + Math.abs(value) * SLACK);
 
-  /** An integer, a double, or text such as 1/8. */
-  function rational(value) {
-    if (typeof value === "number") return value;
-    const [n, d = 1] = value.split("/").map(Number);
-    return n / d;
-  }
   const sum = (list) => list.reduce((a, b) => a + b, 0);
-  const polynomial = (list, n) => list.reduceRight((all, one) => all * n + rational(one), 0);
 
   /** The first whole number from `least` that holds, where all above do; null: none to `most`. */
   function firstWhole(least, most, holds) {
@@ -42,13 +35,9 @@ const NUMBERS = (() => {
     return down ? -order : order;
   }
 
-  function significant(value, digits = 3) {
-    if (!value) return "0";
-    const places = digits - 1 - Math.floor(Math.log10(Math.abs(value)));
-    const fixed = Number(value.toPrecision(digits));
-    const most = Math.min(20, Math.max(0, places));
-    return (places < 0 ? value : fixed).toLocaleString("en-US", { maximumFractionDigits: most });
-  }
+  const significant = (value, digits = 3) => value.toLocaleString("en-US", {
+    maximumSignificantDigits: digits, maximumFractionDigits: 0, roundingPriority: "morePrecision",
+  });
   function prefixed(value, unit, scales, digits = 3) {
     const [prefix, scale] = scales.find(([, one]) => value >= one * 0.9995) ?? scales.at(-1);
     return `${significant(value / scale, digits)} ${prefix}${unit}`;
@@ -74,7 +63,7 @@ const NUMBERS = (() => {
     names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 
   return {
-    SLACK, upward, downward, rational, sum, polynomial, firstWhole, significant, si, seconds, count,
+    SLACK, upward, downward, sum, firstWhole, significant, si, seconds, count,
     compare, percent, short, bytes, money, several, listed,
   };
 })();

@@ -2,7 +2,7 @@
 /* The two pictures of a state: roofline and attained rate, or fronts and time by kernel. */
 
 const PICTURES = (() => {
-  const { significant, si, seconds, count, short, several, listed, sum } = NUMBERS;
+  const { significant, si, seconds, count, percent, short, several, listed, sum } = NUMBERS;
   const { FOUND, NEVER, PLATEAU } = ANSWERS;
   const { BOUND, CALIBRATED, MODEL, offOf, timeOf, tokensOf } = STATE;
   const { cannot, tends } = SENTENCES;
@@ -68,7 +68,7 @@ const PICTURES = (() => {
     return [mark("area", chip, ring(edge(low), edge(high)), { faint: true, tip })];
   }
 
-  function drawRoofline(now, able, y) {
+  function drawRoofline(now, able, up) {
     const intensities = able.map(({ of }) => intensityOf(of, now.B));
     const all = [...able.map(({ of }) => ridgeOf(of)), ...intensities];
     const x = axis(Math.min(...all) / 8, Math.max(...all) * 6, "FLOP per byte of memory traffic");
@@ -85,6 +85,7 @@ const PICTURES = (() => {
     const timed = bands.length ? " Bands: timed kernels, p10 to p90." : "";
     const names = listed(able.map(({ chip }) => chip.short));
     const label = `Rooflines of ${names}; the numbers are in the table`;
+    const y = up(Math.min(...[...roofs, ...dots].map(({ points }) => points[0][1])));
     const marks = [...bands, ...roofs, ...dots];
     SVG.draw(figure("left", "Roofline", said + timed), { label, x, y, marks });
   }
@@ -113,7 +114,7 @@ const PICTURES = (() => {
     ];
   }
 
-  function drawAttained(now, able, y, [from, to], go) {
+  function drawAttained(now, able, up, [from, to], go) {
     const title = "Attained over B";
     const calibrated = now.basis === CALIBRATED;
     const never = able.filter(({ all }) => all.outcome === NEVER);
@@ -131,27 +132,24 @@ const PICTURES = (() => {
       : "Circles: from here on compute-bound. Drag the rule to change B.");
     const samples = octaves(from, to, 4);
     const marks = able.flatMap((row) => curves(now, row, samples));
+    const y = up(Math.min(...marks.map(({ points }) => points[0][1])));
     marks.push({ kind: "rule", points: [[now.B, 1]], text: `B = ${count(now.B)}` });
     const label = "FLOP/s attained over B; from which B on is in the table";
     const onPick = (B) => go({ B: Math.round(B) }, true);
     return SVG.draw(plot, { label, x: axis(from, to, "B, tokens"), y, marks, onPick });
   }
 
-  let range = null; // of B; it stays while the rule is dragged
   function drawMatmul(now, able, go) {
     const found = able.map(({ saturates, all }) => (saturates ? saturates.size : all.size) ?? 1);
-    if (!range || !$("right").children[1].held) {
-      const least = Math.min(now.B, ...found) / 32;
-      const most = Math.max(now.B * 4, 64, ...found.map((one) => one * 8));
-      range = [Math.max(1, Math.round(least)), Math.round(most)];
-    }
-    const lowest = able.flatMap(({ of }) => [now.B, range[0]].map((B) =>
-      attained(of, B, ANSWERS.times(of, B).lower)));
-    const highest = Math.max(...able.map(({ of }) => of.rates.peak));
+    const decade = (round, value) => 10 ** round(Math.log10(value)); // they stay in a drag
+    const range = [
+      Math.max(1, decade(Math.floor, Math.min(now.B, ...found.map((one) => one / 32)))),
+      decade(Math.ceil, Math.max(now.B, 100, ...found.map((one) => one * 4))),
+    ];
+    const highest = Math.max(...able.map(({ of }) => of.rates.peak)) * 1.7;
     const title = now.n > 1 ? "FLOP/s of a chip" : "FLOP/s";
-    const y = axis(Math.min(...lowest) / 2, highest * 1.7, title);
-    drawRoofline(now, able, y);
-    drawAttained(now, able, y, range, go);
+    drawRoofline(now, able, (lowest) => axis(lowest / 1.6, highest, title));
+    drawAttained(now, able, (lowest) => axis(lowest / 1.6, highest, title), range, go);
   }
 
   // ---------------------------------------------------------------- a step of a model
@@ -211,7 +209,7 @@ const PICTURES = (() => {
   }
 
   function drawTimes(now, row, go) {
-    const title = `Time by kernel over B on ${now.of.short}`;
+    const title = `Where the time of a step goes over B on ${now.of.short}`;
     if (row.lack) return instead("right", title, cannot([row])[0]);
     const { of, footprint, all } = row;
     if (footprint.most === 0) {
@@ -224,10 +222,12 @@ const PICTURES = (() => {
     const samples = octaves(dp, most, 3);
     const answers = samples.map((B) => (calibrated ? ANSWERS.estimate(of, B).times
       : ANSWERS.times(of, B).kernels.map(({ time }) => time)));
+    const totals = answers.map(sum);
     let base = samples.map((B) => [B, 0]);
     const marks = grouped(of.kernels, answers).flatMap(([name, list], place) => {
       const [colour, low] = [SHADES[place], base];
-      base = low.map(([B, sofar], k) => [B, sofar + sum(list.map((i) => answers[k][i]))]);
+      base = low.map(([B, sofar], k) =>
+        [B, sofar + sum(list.map((i) => answers[k][i])) / totals[k]]);
       const middle = [[most, (low.at(-1)[1] + base.at(-1)[1]) / 2]];
       return [
         { kind: "area", points: ring(base, low), colour, tip: name, solid: true },
@@ -239,16 +239,15 @@ const PICTURES = (() => {
       const text = `compute-bound from ${count(all.size)}`;
       marks.push({ kind: "rule", points: [[all.size, 0]], text });
     }
-    marks.push({ kind: "rule", points: [[now.B, 0]], text: seen ? "" : `B = ${count(now.B)}` });
-    const highest = Math.max(...base.map(([, time]) => time)) * 1.06;
-    const text = (value) => (value ? seconds(value) : "0");
+    const here = `B = ${count(now.B)}: ${seconds(row.time ?? row.answer.ops)}`;
+    marks.push({ kind: "rule", points: [[now.B, 0]], text: here, above: true });
     const plot = figure("right", title, now.B > held
       ? `More than ${several(held, "sequence")} do not fit.`
       : `${calibrated ? "Calibrated. " : ""}Drag the rule to change B.`);
     return SVG.draw(plot, {
-      label: "Time of a step by kernel over B; the numbers are in the tab of kernels", marks,
+      label: "Shares of kernels over B; the numbers are in the tab of kernels", marks,
       x: axis(dp, most, "B, sequences"),
-      y: { from: 0, to: highest, log: false, title: "time of a step", text },
+      y: { from: 0, to: 1, log: false, title: "share of the time of a step", text: percent },
       onPick: (B) => go({ B: Math.round(B) }, true),
     });
   }

@@ -5,19 +5,20 @@
    than timings differ from the bound. What cannot run is said first. */
 
 const SENTENCES = (() => {
-  const { SLACK, significant, si, seconds, count, percent, short } = NUMBERS;
-  const { bytes, several, listed } = NUMBERS;
+  const { SLACK, significant, si, seconds, count, percent, short, bytes, several } = NUMBERS;
+  const { listed } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
   const { BOUND, MATMUL, altered, answering, measuredOf, rowOf, shareOf, tokensOf } = STATE;
   const CLEAR = 1.2; // a lead of bounds below this is none, where there are no timings
 
   const times = (number, chip) => (number > 1 ? `${number} x ${chip.short}` : chip.short);
+  const range = ({ low, high }) => `${significant(low)} to ${significant(high)} times`;
+  const namesOf = (rows) => listed(rows.map(({ chip }) => chip.short));
 
   /** Why rows have no numbers; chips with one reason in one sentence. */
   function cannot(rows) {
     const reasons = [...new Set(rows.map(({ lack }) => lack))].filter(Boolean);
-    const chips = (lack) => rows.filter((row) => row.lack === lack).map(({ chip }) => chip.short);
-    return reasons.map((lack) => `${listed(chips(lack))}: ${lack}.`);
+    return reasons.map((lack) => `${namesOf(rows.filter((row) => row.lack === lack))}: ${lack}.`);
   }
 
   /** Which chip is quickest, where that is known; it is of all chosen chips that can run. */
@@ -26,33 +27,33 @@ const SENTENCES = (() => {
       .sort((a, b) => a.time - b.time);
     if (able.length < 2) return null;
     const [first, second] = able;
-    const [lead, ahead] = [second.time / first.time, significant(second.time / first.time)];
-    const names = `${first.chip.short} and ${second.chip.short}`;
+    const lead = second.time / first.time;
+    const [ahead, names] = [significant(lead), namesOf([first, second])];
     const said = `${first.chip.short} is first of the chosen chips: ${seconds(first.time)},`
       + ` ${ahead} times as fast as ${second.chip.short}.`;
     if (first.off && second.off) {
-      if (lead > Math.max(...[first, second].map(({ off }) => off.high / off.low))) return said;
-      return `${names} are too close to call: ${ahead} times apart, and timings of one chip spread`
-        + ` more.`;
+      const spread = Math.max(...[first, second].map(({ off }) => off.high / off.low));
+      return lead > spread ? said : `${names} are too close to call: ${ahead} times apart, and`
+        + ` timings of one chip spread more.`;
     }
     if (lead <= CLEAR) return `${names} differ by a factor of ${ahead}: no lead.`;
-    const estimated = now.basis !== BOUND;
-    return `By ${estimated ? "estimate" : "bound"} alone, without timings of both, ${said}`;
+    const by = now.basis === BOUND ? "bound" : "estimate";
+    return `By ${by} alone, without timings of both, ${said}`;
   }
 
   /** The share of the peak that a row tends to which is never compute-bound. */
   const tends = ({ of, all: { adds: [math, most] } }) => percent((math / most) * of.reach);
 
   /** From which B on the row that is spoken of is compute-bound. */
-  function compute(now, row) {
-    const { all, most, footprint } = row;
+  function compute({ of, all, most, footprint }) {
     const noun = most ? "token" : "sequence";
     if (all.outcome === ALWAYS) return "Compute-bound from any B.";
     if (all.outcome === NEVER) {
-      const [math, other] = all.adds ? all.adds.map(seconds) : [];
+      const [math, other] = (all.adds ?? []).map(seconds);
       const why = other ? `: each ${noun} adds more ${all.limit} time than compute,`
         + ` ${other} against ${math}` : "";
-      return `No B makes it compute-bound${why}${most ? `; at most ${tends(row)} of peak` : ""}.`;
+      const least = most ? `; at most ${tends({ of, all })} of peak` : "";
+      return `No B makes it compute-bound${why}${least}.`;
     }
     const from = `Compute-bound from ${several(all.size, noun)}`;
     if (most) {
@@ -65,29 +66,29 @@ const SENTENCES = (() => {
   // ---------------------------------------------------------------- a matmul
 
   function matmulLead(now, row) {
-    const { chip, answer, estimate, saturates, of } = row;
-    const [on, at] = [times(now.n, chip), `B = ${count(now.B)}`];
-    const { bound, lower, parts: [math, , network] } = answer;
-    const sent = network > 0
-      ? ` The ${of.scheme.collective} over ${chip.link} takes ${seconds(network)}, the math`
-        + ` ${seconds(math)}.` : "";
-    if (estimate) {
-      const { time, band } = estimate;
-      const range = band ? ` (${seconds(band[0])} to ${seconds(band[1])})` : "";
-      const size = saturates.size ? ` 90% of its plateau of ${si(saturates.plateau, "FLOP/s")}`
-        + ` from ${several(saturates.size, "token")}.` : "";
-      return `On ${on} about ${percent(row.share)} of peak at ${at}: ${seconds(time)}${range},`
-        + ` ${estimate.bound}-bound.${size}${sent}`;
+    const { answer: { bound, lower }, estimate, saturates } = row;
+    const [on, at] = [times(now.n, row.chip), `B = ${count(now.B)}`];
+    if (!estimate) {
+      const share = shareOf(row, lower);
+      const part = share >= 1 - SLACK ? "up to all" : `at most ${percent(share)}`;
+      return `On ${on} ${part} of peak at ${at}: ${bound}-bound, at least ${seconds(lower)}.`
+        + ` ${compute(row)}`;
     }
-    const share = shareOf(row, lower);
-    const part = share >= 1 - SLACK ? "up to all" : `at most ${percent(share)}`;
-    return `On ${on} ${part} of peak at ${at}: ${bound}-bound, at least ${seconds(lower)}.`
-      + ` ${compute(now, row)}${sent}`;
+    const { time, band } = estimate;
+    const within = band ? ` (${band.map(seconds).join(" to ")})` : "";
+    const size = saturates.size ? ` 90% of its plateau of ${si(saturates.plateau, "FLOP/s")}`
+      + ` from ${several(saturates.size, "token")}.` : "";
+    return `On ${on} about ${percent(row.share)} of peak at ${at}: ${seconds(time)}${within},`
+      + ` ${estimate.bound}-bound.${size}`;
   }
 
+  /** The time of the collective of a split beside that of the math. */
+  const sentLine = ({ chip, of, answer: { parts: [math, , network] } }) => (network > 0
+    ? `The ${of.collective} over ${chip.link} takes ${seconds(network)}, the math ${seconds(math)}.`
+    : null);
+
   /** How far timed kernels are from what is shown. */
-  function measuredLine(now, row) {
-    const { chip, off } = row;
+  function measuredLine(now, { chip, off }) {
     const unknown = "How far off this is, is not known:";
     if (altered(now, chip)) return `${unknown} there are no timings of own numbers.`;
     if (now.n > 1) return `${unknown} timings are of one chip.`;
@@ -98,12 +99,12 @@ const SENTENCES = (() => {
       return `${unknown} no timings of ${chip.short} in ${now.dtypes.name}`
         + `${only.length ? `, only in ${listed(only)}` : ""}.`;
     }
-    const { software, n, low, high, over, length } = off;
-    const what = over === "bound" ? `${length === "short" ? "a" : "this"} bound` : "this estimate";
+    const { software, n, over, length } = off;
+    const what = over !== "bound" ? "this estimate" : length === "short" ? "a bound" : "this bound";
     const which = length === "short" ? ` below ${seconds(now.data.measured.long)}` : "";
     const named = now.data.software[software] ?? software;
-    return `Timed kernels take ${significant(low)} to ${significant(high)} times ${what}${which}`
-      + ` (${chip.short}, ${named}, ${several(n, "timing")}, p10 to p90).`;
+    return `Timed kernels take ${range(off)} ${what}${which} (${chip.short}, ${named},`
+      + ` ${several(n, "timing")}, p10 to p90).`;
   }
 
   /** Which tokens B counts, where the layer is that of one expert. */
@@ -117,21 +118,20 @@ const SENTENCES = (() => {
 
   /** How far served runs are from what is shown: of this chip, or of all. */
   function servedLine(now, { chip, off, answer, time }) {
-    const bound = now.basis === BOUND || time === null;
-    const found = off ?? measuredOf(now, "step", "", "", "", bound ? "bound" : "estimate");
+    const over = now.basis === BOUND || time === null ? "bound" : "estimate";
+    const found = off ?? measuredOf(now, "step", "", "", "", over);
     const overlapped = `With full overlap ${seconds(answer.lower)}`;
     if (!found) return `${overlapped}.`;
-    const { low, middle, high, n, software } = found;
+    const { middle, n, software } = found;
     const of = off ? `${chip.short} in ${now.format}, ${now.data.software[software] ?? software},`
       : "of other models, chips and engines,";
-    const range = `${significant(low)} to ${significant(high)} times`;
     const which = `(median ${significant(middle)}; ${of} ${several(n, "run")}, p10 to p90).`;
-    return bound ? `${overlapped}; served runs take ${range} such a bound ${which}`
-      : `Served runs take ${range} such estimates ${which} ${overlapped}.`;
+    return over === "bound"
+      ? `${overlapped}; served runs take ${range(found)} such a bound ${which}`
+      : `Served runs take ${range(found)} such estimates ${which} ${overlapped}.`;
   }
 
-  function modelLead(now, row) {
-    const { chip, answer, time, split } = row;
+  function modelLead(now, { chip, answer, time, split }) {
     const noun = now.phase === "prefill" ? "a step" : "a token";
     const on = `On ${times(split.chips, chip)} ${noun} of ${now.model.name} in ${now.format}`;
     const known = time ?? answer.ops;
@@ -140,31 +140,29 @@ const SENTENCES = (() => {
       + ` ${several(now.B, "sequence")}, ${rate} a chip.`;
     if (now.basis !== BOUND && time !== null) return `${on} takes about ${seconds(known)}: ${user}`;
     return `${on} takes at least ${seconds(known)}, kernel after kernel: ${answer.bound}-bound.`
-      + ` That is at most ${user} ${compute(now, row)}`;
+      + ` That is at most ${user}`;
   }
 
   /** What a model is not made for, or not published in. */
-  function modelLines({ model, S, format }) {
-    return [
-      model.trained && S > model.trained ? `S = ${count(S)} is beyond the ${count(model.trained)}`
-        + ` tokens that ${model.name} is made for.` : null,
-      format !== model.format ? `${model.name} is published in ${model.format}.` : null,
-    ];
-  }
+  const modelLines = ({ model, S, format }) => [
+    model.trained && S > model.trained ? `S = ${count(S)} is beyond the ${count(model.trained)}`
+      + ` tokens that ${model.name} is made for.` : null,
+    format !== model.format ? `${model.name} is published in ${model.format}.` : null,
+  ];
 
   // ---------------------------------------------------------------- both
 
   /** What does not fit a chip, and the split that does. */
-  function tooLarge(now, row) {
-    const { weights, caches, bytes: all, capacity } = row.footprint;
-    const on = ` not fit ${times(row.most ? now.n : row.split.chips, row.chip)}:`;
+  function tooLarge(now, { chip, split, most, footprint }) {
+    const { weights, caches, bytes: all, capacity } = footprint;
+    const on = ` not fit ${times(most ? now.n : split.chips, chip)}:`;
+    const each = split?.chips > 1 ? " on each" : "";
     const room = `, ${bytes(capacity)} of memory`;
-    if (row.most) return `The operands do${on} ${bytes(all)} on a chip${room}.`;
-    const enough = now.data.steps.splits.filter(({ dp }) => dp === 1)
-      .map((split) => rowOf(now, row.chip, split)).find((one) => one.fits);
+    if (most) return `The operands do${on} ${bytes(all)} on a chip${room}.`;
+    const enough = now.data.steps.splits.find((other) =>
+      other.dp === 1 && rowOf({ ...now, split: other }, chip).fits);
     return `${now.model.name} in ${now.format} does${on} ${bytes(weights)} of weights and`
-      + ` ${bytes(caches)} of caches on each${room}`
-      + `${enough ? `; ${enough.split.name} is enough` : ""}.`;
+      + ` ${bytes(caches)} of caches${each}${room}${enough ? `; ${enough.name} is enough` : ""}.`;
   }
 
   /** What cannot run, the lead, which is of one chip, and further lines. */
@@ -175,14 +173,15 @@ const SENTENCES = (() => {
     const off = [...cannot(rows), ...full.map((row) => tooLarge(now, row))].join(" ");
     const first = matmul ? answering(able) : able.find(({ fits }) => fits !== false);
     if (!first) return { off, lead: "", lines: [] };
-    const bare = able.filter(({ time }) => time === null).map(({ chip }) => chip.short);
+    const bare = able.filter(({ time }) => time === null);
     const lines = [
-      ...(matmul ? [measuredLine(now, first), expertLine(now)]
-        : [...modelLines(now), servedLine(now, first)]),
-      bare.length ? `Without a calibration, shown by bound: ${listed(bare)}.` : null,
+      ...(matmul ? [sentLine(first), measuredLine(now, first), expertLine(now)]
+        : [now.basis === BOUND ? compute(first) : null, ...modelLines(now),
+          servedLine(now, first)]),
+      bare.length ? `Without a calibration: ${namesOf(bare)}.` : null,
       leader(now, able),
     ];
-    const lead = matmul ? matmulLead(now, first) : modelLead(now, first);
+    const lead = (matmul ? matmulLead : modelLead)(now, first);
     return { off, lead, lines: lines.filter(Boolean) };
   }
 

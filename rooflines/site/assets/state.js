@@ -4,7 +4,7 @@
    `data` are those of explorer.py: of matmuls, and `steps` of models. */
 
 const STATE = (() => {
-  const { rational, upward, count } = NUMBERS;
+  const { upward, count } = NUMBERS;
   const { PLATEAU } = ANSWERS;
   const [MATMUL, MODEL] = ["matmul", "model"];
   const [BOUND, CALIBRATED] = ["bound", "calibrated"];
@@ -121,167 +121,121 @@ const STATE = (() => {
   const altered = (now, chip) => ["peak", "memory", "link"].some(ownOf(now, chip));
 
   /** What the data sheet of a chip says, in SI units; what it does not say is null. */
-  function sheetOf({ data, seller }, chip, compute) {
-    const network = chip.network === null ? null : data.networks[chip.network];
-    const known = (number) => (number == null ? null : rational(number));
-    return {
-      peak: known(chip.peaks[compute]?.nominal), memory: known(chip.memory.nominal),
-      link: known(network?.link), capacity: known(chip.memory.capacity),
-      price: chip.prices.find((price) => sellerOf(price) === seller)?.[0] ?? null,
-    };
-  }
-
-  /** Why chips cannot share a matmul over their network; null: they can. */
-  function apart(chip, network, n, piece) {
-    if (!network) return "no interconnect";
-    if (piece) return null;
-    if (n <= network.most) return `groups of ${network.group} chips on ${chip.link}`;
-    if (network.published) return `${count(network.most)} chips at most on one ${chip.link}`;
-    return `no published number of chips on one ${chip.link}`;
-  }
+  const sheetOf = ({ data, seller }, { peaks, memory, network, prices }, compute) => ({
+    peak: peaks[compute]?.nominal ?? null, memory: memory.nominal, capacity: memory.capacity,
+    link: data.networks[network]?.link ?? null,
+    price: prices.find((price) => sellerOf(price) === seller)?.[0] ?? null,
+  });
 
   /** A matmul on a chip as `ANSWERS` takes it, or the reason why there is none as `lack`.
 
       `more` is a factor on the bandwidth of the memory. */
-  function matmulOf(now, chip, { dtypes = now.dtypes, n = now.n, D, F, more = 1 } = {}) {
-    const { data } = now;
-    const [own, { compute }] = [ownOf(now, chip), dtypes];
-    const peak = chip.peaks[compute];
-    if (!peak && !own("peak")) return { chip, lack: `no published ${compute} peak` };
-    const network = chip.network === null ? null : data.networks[chip.network];
+  function matmulOf(now, chip, more = 1) {
+    const { data: { networks, works: schemes, bounds }, sharding, dtypes, n, D, F } = now;
+    const [own, sheet] = [ownOf(now, chip), sheetOf(now, chip, dtypes.compute)];
+    const [peak, network] = [chip.peaks[dtypes.compute], networks[chip.network]];
     const piece = network?.pieces.find(
       (one) => n >= one.least && n <= one.most && n % one.step === one.offset);
-    const lack = n > 1 ? apart(chip, network, n, piece) : null;
-    if (lack) return { chip, lack };
-    const scheme = data.works[n > 1 ? now.sharding : "none"];
-    const extents = { N: n, "1/N": 1 / n, D: D ?? now.D, F: F ?? now.F };
-    for (const [name, bytes] of Object.entries(dtypes.bytes)) extents[name] = rational(bytes);
-    const value = (terms) => ANSWERS.value(terms, (name) => extents[name]);
-    const line = (work, perSecond = 1) =>
-      ANSWERS.along(scheme.works[work], (name) => extents[name], "B").map((one) => one / perSecond);
+    if (!peak && !own("peak")) return { chip, lack: `no published ${dtypes.compute} peak` };
+    if (n > 1 && !piece) return { chip, lack: network?.limit ?? "no interconnect" };
+    const { collective, rows, works } = schemes[n > 1 ? sharding : "none"];
+    const extents = { N: n, "1/N": 1 / n, D, F, ...dtypes.bytes };
+    const at = (name) => extents[name];
+    const value = (terms) => ANSWERS.value(terms, at);
+    const line = (work, rate = 1) =>
+      ANSWERS.along(works[work], at, "B").map((one) => one / rate);
 
-    const sheet = sheetOf(now, chip, compute);
-    const reached = ({ rate, nominal }) => rational(rate) / rational(nominal);
-    const reach = peak ? reached(peak) : 1;
     const nominal = {
       peak: own("peak") ?? sheet.peak, memory: (own("memory") ?? sheet.memory) * more,
     };
-    const rates = { peak: nominal.peak * reach, memory: nominal.memory * reached(chip.memory) };
+    const reach = peak ? peak.rate / peak.nominal : 1;
+    const memory = (nominal.memory * chip.memory.rate) / chip.memory.nominal;
+    const rates = { peak: nominal.peak * reach, memory };
     const slower = own("link") ? sheet.link / own("link") : 1;
-    const levels = n > 1 && scheme.collective ? piece.collectives[scheme.collective] : [];
-    const seconds = levels.map((level) => value(level.seconds) * slower);
-    const sends = levels.map(({ latency }, i) =>
-      [...line("network_bytes", 1 / seconds[i]), value(latency)]);
-    const kernel = {
-      name: "matmul", layers: 1, math: line("flops", rates.peak), expert: 0, activation: 0,
-      memory: line("memory_bytes", rates.memory), sends: [sends],
-    };
-    const capacity = own("capacity") ?? sheet.capacity;
-    const held = line("footprint_bytes");
-    return ANSWERS.loaded([kernel], {
-      chip, scheme, rates, bounds: data.bounds, least: 1, flops: line("flops"),
-      moved: line("memory_bytes"), reach,
+    const levels = (n > 1 && piece.collectives[collective] || []).map((level) =>
+      [value(level.seconds) * slower, value(level.latency), value(level.typical)]);
+    const kernel = ANSWERS.kernelOf({
+      name: "matmul", count: 1, sends: [["", works.network_bytes]],
+      works: { math: works.flops, memory: works.memory_bytes },
+    }, at, (name) => rates[name] ?? rates.peak, () => levels);
+    const [capacity, held] = [own("capacity") ?? sheet.capacity, line("footprint_bytes")];
+    const of = ANSWERS.loaded([kernel], {
+      chip, collective, rates, bounds, reach, least: 1, flops: line("flops"),
+      moved: line("memory_bytes"),
       footprint: (B) => {
         const bytes = ANSWERS.lineAt(held, B);
         return { bytes, capacity, fits: capacity ? bytes <= capacity : null };
       },
-      ...calibrated(now, chip, compute, { scheme, levels, seconds, value, line, nominal }),
     });
-  }
 
-  /** The calibration of a chip in a compute dtype, on the nominal times of a matmul. */
-  function calibrated({ data }, chip, compute, { scheme, levels, seconds, value, line, nominal }) {
-    const fit = data.fits[chip.id]?.[compute];
-    if (!fit) return {};
-    const span = fit.tile > 1 ? fit.tile * value(scheme.rows) : 1;
-    const slowest = Math.max(0, ...seconds) * rational(chip.reached);
-    const { peak, memory } = nominal;
+    const fit = now.data.fits[chip.id]?.[dtypes.compute];
+    if (!fit) return of;
+    const span = fit.tile > 1 ? fit.tile * value(rows) : 1;
+    const slowest = Math.max(0, ...levels.map(([seconds]) => seconds)) * chip.reached;
     const lines = {
-      math: line("flops", peak), memory: line("memory_bytes", memory), x: line("x", memory),
-      out: line("out", memory), depth: line("depth"),
+      math: line("flops", nominal.peak), depth: line("depth"), x: line("x", nominal.memory),
+      memory: line("memory_bytes", nominal.memory), out: line("out", nominal.memory),
       network: line("network_bytes", slowest ? 1 / slowest : Infinity),
     };
-    const fitted = levels.length ? fit.sent[scheme.collective] : null;
-    const pieces = fit.pieces.flatMap(([bound, affine]) => {
-      if (bound !== "network") return [[bound, [affine]]];
-      if (!fitted) {
-        const usual = levels.map(({ typical }) => [bound, [{ "": value(typical) }]]);
-        return levels.length ? [[bound, [affine]], ...usual] : [];
-      }
-      const waits = value(fitted.waits);
-      return [[bound, fitted.protocols.map((one) =>
-        ({ ...one, "": rational(one[""] ?? 0) + waits }))]];
-    });
-    return {
-      estimates: [{ layers: 1, common: fit.common, pieces }], bands: (fitted ?? fit).bands, span,
-      extentsAt: (B) => (name) =>
-        ANSWERS.lineAt(lines[name], name === "math" ? upward(B / span) * span : B),
-    };
+    const fitted = levels.length ? fit.sent[collective] : null;
+    const waits = fitted && value(fitted.waits);
+    const sent = (affine) => (fitted
+      ? [fitted.protocols.map((one) => ({ ...one, "": (one[""] ?? 0) + waits }))]
+      : levels.length ? [[affine], ...levels.map((level) => [{ "": level[2] }])] : []);
+    const pieces = fit.pieces.flatMap(([bound, affine]) =>
+      (bound === "network" ? sent(affine) : [[affine]]).map((sums) => [bound, sums]));
+    const extentsAt = (B) => (name) =>
+      ANSWERS.lineAt(lines[name], name === "math" ? upward(B / span) * span : B);
+    const estimates = [{ layers: 1, common: fit.common, pieces }];
+    return { ...of, estimates, bands: (fitted ?? fit).bands, span, extentsAt };
   }
 
-  const skippedOf = ({ steps }, ...wanted) => steps.skipped.find(
-    (row) => wanted.every((value, i) => !row[i] || row[i] === value))?.[4];
-
   /** A step of a model on a chip as `ANSWERS` takes it, or the reason why there is none. */
-  function stepOf(now, chip, { split = now.split, S = now.S, more = 1 } = {}) {
-    const { bounds, steps } = now.data;
-    const { model, phase, format } = now;
+  function stepOf(now, chip, more = 1) {
+    const { data: { bounds, steps }, model, phase, format, split, S } = now;
     const place = steps.machines.findIndex((machine) => machine.chip === chip.id);
     const step = model.steps.find((one) =>
       one.phase === phase && one.split === split.name && one.dtypes === format);
     if (!step || !(place in step.on)) {
-      const reason = skippedOf(now.data, chip.id, model.id, split.name, format);
-      return { chip, lack: reason ?? (place < 0 ? "no steps on this page" : "no such step") };
+      const wanted = [chip.id, model.id, split.name, format];
+      const skipped = steps.skipped.find((row) =>
+        wanted.every((value, i) => !row[i] || row[i] === value));
+      return { chip, lack: skipped?.[4] ?? (place < 0 ? "no steps on this page" : "no such step") };
     }
-    const machine = steps.machines[place];
-    const compute = steps.compute[format];
+    const [machine, compute] = [steps.machines[place], steps.compute[format]];
     const [own, sheet] = [ownOf(now, chip), sheetOf(now, chip, compute)];
     const ratio = (name) => (own(name) && sheet[name] ? own(name) / sheet[name] : 1);
     const scale = { [compute]: ratio("peak"), memory: ratio("memory") * more };
-    const perSecond = (name) => rational(machine.rates[name]) * (scale[name] ?? 1);
     const [all] = Object.values(model.extents[phase]);
     const extents = Object.fromEntries(Object.entries(all).map(([name, pieces]) =>
       [name, ANSWERS.pieceAt(pieces, S)]));
     const at = (name) => extents[name] ?? 1;
-    const kernels = step.kernels.map((index) => {
-      const { name, count: layers, compute: own, works, sends } = model.kernels[index];
-      const times = (terms, rate, ...axes) =>
-        ANSWERS.along(terms, at, ...axes, "B").map((one) => (layers * one) / rate);
-      const memory = perSecond("memory");
-      const [expert, ...moved] = times(works.memory, memory, "touched");
-      return {
-        name, layers, expert, memory: moved, math: times(works.math, perSecond(own)),
-        activation: times(works.activation, memory)[0],
-        sends: sends.map(([kind, payload]) => machine.sends[kind].map(([perByte, latency]) => [
-          ...times(payload, ratio("link") / rational(perByte)), layers * rational(latency),
-        ])),
-      };
-    });
-    const touched = step.kernels.map((index) => model.kernels[index].touched).find(Boolean);
-    const found = {
-      chip, bounds, kernels, touched: touched?.map(rational), tokens: extents.T, least: split.dp,
-      reach: 1,
+    const chosen = step.kernels.map((index) => model.kernels[index]);
+    const kernels = chosen.map((kernel) => ANSWERS.kernelOf(kernel, at,
+      (name) => machine.rates[name] * (scale[name] ?? 1),
+      (kind) => machine.sends[kind].map(([perByte, latency]) =>
+        [perByte / ratio("link"), latency])));
+    const touched = chosen.map((kernel) => kernel.touched).find(Boolean);
+    const held = {
+      weights: step.weights, cache: step.cache, dp: split.dp,
+      capacity: own("capacity") ?? machine.capacity,
     };
+    const of = ANSWERS.loaded(kernels, {
+      chip, bounds, touched, tokens: extents.T, least: split.dp, reach: 1,
+      footprint: (B) => ANSWERS.footprint(held, S, B),
+    });
     const fitted = step.on[place];
-    if (fitted && !altered(now, chip)) {
-      found.estimates = step.kernels.map((index, i) =>
-        ({ layers: model.kernels[index].count, ...model.estimates[fitted[i]] }));
-      found.extentsAt = (B) => (name) => stepExtent(found, at, B, name);
-    }
-    const memory = machine.capacity === null ? null : rational(machine.capacity);
-    const held = { weights: rational(step.weights), cache: step.cache, dp: split.dp };
-    held.capacity = own("capacity") ?? memory;
-    found.footprint = (B) => ANSWERS.footprint(held, S, B);
-    return ANSWERS.loaded(kernels, found);
-  }
-
-  /** An extent of a step at a batch; `tokens:128` are the tokens in whole spans of 128. */
-  function stepExtent({ touched, tokens }, at, B, name) {
-    if (name === "B") return B;
-    if (name === "touched") return ANSWERS.expertsOf({ touched, tokens }, B);
-    const [kind, span] = name.split(":");
-    const rows = { tokens: B * tokens, sequences: B }[kind];
-    return rows && span ? upward(rows / span) * span : at(name);
+    if (!fitted || altered(now, chip)) return of;
+    /** An extent at a batch; `tokens:128` are the tokens in whole spans of 128. */
+    const extentsAt = (B) => (name) => {
+      const [kind, span] = name.split(":");
+      const rows = { tokens: B * extents.T, sequences: B }[kind];
+      if (rows && span) return upward(rows / span) * span;
+      return { B, touched: ANSWERS.expertsOf(of, B) }[name] ?? at(name);
+    };
+    const estimates = chosen.map((kernel, i) =>
+      ({ layers: kernel.count, ...model.estimates[fitted[i]] }));
+    return { ...of, estimates, extentsAt };
   }
 
   const tokensOf = (now, B) =>
@@ -292,15 +246,14 @@ const STATE = (() => {
   const shareOf = ({ of, answer }, time) => (answer.parts[0] / time) * of.reach;
 
   /** Everything that is shown of a chip. */
-  function rowOf(now, chip, split = now.split) {
-    const [matmul, { B }] = [now.subject === MATMUL, now];
-    const loadOf = matmul ? matmulOf : stepOf;
-    const of = loadOf(now, chip, { split });
+  function rowOf(now, chip) {
+    const [matmul, { B, split }] = [now.subject === MATMUL, now];
+    const loaded = matmul ? matmulOf : stepOf;
+    const of = loaded(now, chip);
     if (of.lack) return of;
     const answer = ANSWERS.times(of, B);
     const estimate = now.basis === CALIBRATED ? ANSWERS.estimate(of, B) : null;
     const time = now.basis === CALIBRATED ? estimate?.time ?? null : answer.ops;
-    const [tokens, chips] = [tokensOf(now, B), matmul ? now.n : split.chips];
     const footprint = of.footprint(B);
     const row = {
       chip, of, split, answer, estimate, time, footprint, fits: footprint.fits,
@@ -311,14 +264,12 @@ const STATE = (() => {
     };
     row.off = offOf(now, row);
     if (time === null) return row;
-    if (matmul || !estimate) {
-      row.wider = timeOf(now, loadOf(now, chip, { split, more: MORE }), B) / time - 1;
-    }
-    const share = shareOf(row, time);
-    const [user, rate] = matmul ? [null, null] : [tokens / B / time, tokens / time / chips];
+    if (matmul || !estimate) row.wider = timeOf(now, loaded(now, chip, MORE), B) / time - 1;
+    const [tokens, chips] = [tokensOf(now, B), matmul ? now.n : split.chips];
+    if (!matmul) [row.user, row.rate] = [tokens / B / time, tokens / time / chips];
     const price = ownOf(now, chip)("price") ?? sheetOf(now, chip).price;
-    const cost = price ? ((price * chips * time) / 3600 / tokens) * MILLION : null;
-    return { ...row, share, user, rate, cost };
+    row.cost = price && ((price * chips * time) / 3600 / tokens) * MILLION;
+    return { ...row, share: shareOf(row, time) };
   }
 
   // ---------------------------------------------------------------- beside it

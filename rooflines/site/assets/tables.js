@@ -110,98 +110,99 @@ const TABLES = (() => {
 
   // ---------------------------------------------------------------- of tabs
 
-  /** A table of cells; a cell is text, class, tip and how dark it is, from 0 to 1. */
-  function cells(caption, corner, heads, rows, note = null) {
-    const cell = ([text, kind, tip, heat]) => {
+  /** A table of cells, of rows and columns as [name, value]; `cell` gives text, class, tip and how
+      dark it is, from 0 to 1. */
+  function cells(caption, corner, rows, columns, cell, note = null) {
+    const made = ([text, kind, tip, heat]) => {
       const one = make("td", { class: kind, title: tip }, text);
       if (heat !== undefined) one.style.setProperty("--heat", `${(100 * heat).toFixed(0)}%`);
       return one;
     };
-    const column = (text) => make("th", { scope: "col", class: "number" }, text);
-    const body = rows.map(([name, list]) =>
-      make("tr", {}, make("th", { scope: "row" }, name), ...list.map(cell)));
-    const table = make("table", { class: "cells" }, make("caption", {}, caption),
-      ...headed([corner, ...heads.map(column)], body));
+    const head = ([text]) => make("th", { scope: "col", class: "number" }, text);
+    const body = rows.map(([name, row]) => make("tr", {}, make("th", { scope: "row" }, name),
+      ...columns.map(([, column]) => made(cell(row, column)))));
     const region = { class: "scroll", tabindex: "0", role: "region", "aria-label": caption };
-    return make("div", region, table, ...(note ? [make("p", { class: "note" }, note)] : []));
+    return make("div", region, make("table", { class: "cells" }, make("caption", {}, caption),
+      ...headed([corner, ...columns.map(head)], body)),
+    ...(note ? [make("p", { class: "note" }, note)] : []));
   }
+  const counts = (list) => list.map((number) => [count(number), number]);
   const sentence = (text) => make("p", {}, text);
+  const byBound = (now) => (now.basis === CALIBRATED ? ", by the bound" : "");
 
   /** A table of the B from which on matmuls are compute-bound, shaded by its logarithm. */
-  function critical(now, what, corner, heads, rows) {
-    const all = rows.map(([name, list]) =>
-      [name, list.map((of) => ({ of, all: of.lack ? null : ANSWERS.critical(of) }))]);
-    const found = all.flatMap(([, list]) => list).filter((one) => one.all?.size);
-    const logs = found.map((one) => Math.log(one.all.size));
-    const [low, high] = [Math.min(...logs), Math.max(...logs)];
-    const heat = (value) => (high > low ? (Math.log(value) - low) / (high - low) : 0.3);
-    const shown = (one) => {
-      if (!one.all) return [NONE, "none", one.of.lack];
-      if (one.all.outcome !== NEVER) return [size(one.all), "heat", null, heat(one.all.size)];
-      const tip = `each token adds more ${one.all.limit} time: below ${tends(one)} of peak`;
+  function critical(now, what, corner, rows, columns, loaded) {
+    const found = new Map(rows.map(([, row]) => [row, new Map(columns.map(([, column]) => {
+      const of = loaded(row, column);
+      return [column, { of, all: of.lack ? null : ANSWERS.critical(of) }];
+    }))]));
+    const sizes = [...found.values()].flatMap((row) => [...row.values()])
+      .flatMap(({ all }) => (all?.size ? Math.log(all.size) : []));
+    const [low, high] = [Math.min(...sizes), Math.max(...sizes)];
+    const cell = (row, column) => {
+      const { of, all } = found.get(row).get(column);
+      if (!all) return [NONE, "none", of.lack];
+      const heat = high > low ? (Math.log(all.size) - low) / (high - low) : 0.3;
+      if (all.outcome !== NEVER) return [size(all), "heat", null, heat];
+      const tip = `each token adds more ${all.limit} time: below ${tends({ of, all })} of peak`;
       return ["never", "never", tip];
     };
     const caption = `Compute-bound from B tokens: ${what}${byBound(now)}`;
-    return cells(caption, corner, heads, all.map(([name, list]) => [name, list.map(shown)]));
+    return cells(caption, corner, rows, columns, cell);
   }
-  const byBound = (now) => (now.basis === CALIBRATED ? ", by the bound" : "");
 
   function sizes(now) {
     const of = matmulOf(now, now.of);
     if (of.lack) return sentence(cannot([of])[0]);
-    const rows = GRID.map((D) => [count(D), GRID.map((F) => matmulOf(now, now.of, { D, F }))]);
     const what = `${now.of.short}, ${now.dtypes.name}`;
-    return critical(now, what, "D \\ F", GRID.map(count), rows);
+    const loaded = (D, F) => matmulOf({ ...now, D, F }, now.of);
+    return critical(now, what, "D \\ F", counts(GRID), counts(GRID), loaded);
   }
 
+  const named = (chips) => chips.map((chip) => [chip.short, chip]);
   function dtypes(now) {
     const { data } = now;
     const chips = now.all ? data.chips.filter(({ variant }) => !variant) : now.chips;
     const list = DTYPES.map((name) => data.dtypes.find((one) => one.name === name)).filter(Boolean);
-    const rows = chips.map((chip) =>
-      [chip.short, list.map((one) => matmulOf(now, chip, { dtypes: one }))]);
     const what = `D = ${count(now.D)}, F = ${count(now.F)}`;
-    return critical(now, what, "chip", list.map(({ name }) => name), rows);
+    return critical(now, what, "chip", named(chips), list.map((one) => [one.name, one]),
+      (chip, one) => matmulOf({ ...now, dtypes: one }, chip));
   }
 
   function binds(now) {
-    const line = (of) => BATCHES.map((B) => {
+    const { of: { short: name }, sharding } = now;
+    const cell = (of, B) => {
       if (of.lack) return [NONE, "none", of.lack];
       const answer = ANSWERS.times(of, B);
       const { bound, lower } = answer;
       const share = percent(shareOf({ of, answer }, lower));
       return [BINDS[bound], `is-${bound}`, `${seconds(lower)}, ${share} of peak`];
-    });
-    const split = now.sharding !== "none";
-    const over = CHIPS.map((n) => [`${n} x`, matmulOf(now, now.of, { n })]);
-    const all = split
-      ? over.filter(([, of]) => !of.lack)
+    };
+    const split = sharding !== "none";
+    const rows = split
+      ? CHIPS.map((n) => [`${n} x`, matmulOf({ ...now, n }, now.of)]).filter(([, of]) => !of.lack)
       : now.chips.map((chip) => [chip.short, matmulOf(now, chip)]);
-    const caption = split ? `What binds ${now.of.short}: B x chips` : "What binds: B x chip";
-    const left = split ? ` Left out: chips that ${now.of.short} does not join on one network.` : "";
-    const rows = all.map(([name, of]) => [name, line(of)]);
-    const corner = split ? "chips \\ B" : "chip \\ B";
-    const note = `${LETTERS}.${left} Point at a cell for its time.`;
-    return cells(caption, corner, BATCHES.map(count), rows, note);
+    const caption = split ? `What binds ${name}: B x chips` : "What binds: B x chip";
+    const left = split ? ` Left out: numbers of chips that no network of ${name} joins.` : "";
+    return cells(caption, split ? "chips \\ B" : "chip \\ B", rows, counts(BATCHES), cell,
+      `${LETTERS}.${left} Point at a cell for its time.`);
   }
 
   function context(now) {
     const { dp, chips, name } = now.split;
-    const batches = octaves(dp, LARGEST_BATCH, 1);
-    const rows = CONTEXTS.filter((S) => !now.model.trained || S <= now.model.trained).map((S) => {
-      const of = stepOf(now, now.of, { S });
-      return [count(S), batches.map((B) => {
-        if (of.lack) return [NONE, "none", of.lack];
-        if (of.footprint(B).fits === false) return ["full", "never", "does not fit"];
-        const { bound, ops } = ANSWERS.times(of, B);
-        const rate = short(tokensOf({ ...now, S }, B) / ops / chips);
-        return [BINDS[bound], `is-${bound}`, `${seconds(ops)}, ${rate} tokens/s a chip`];
-      })];
-    });
+    const contexts = CONTEXTS.filter((S) => !now.model.trained || S <= now.model.trained);
+    const rows = contexts.map((S) => [count(S), { S, of: stepOf({ ...now, S }, now.of) }]);
+    const cell = ({ S, of }, B) => {
+      if (of.lack) return [NONE, "none", of.lack];
+      if (of.footprint(B).fits === false) return ["full", "never", "does not fit"];
+      const { bound, ops } = ANSWERS.times(of, B);
+      const rate = short(tokensOf({ ...now, S }, B) / ops / chips);
+      return [BINDS[bound], `is-${bound}`, `${seconds(ops)}, ${rate} tokens/s a chip`];
+    };
     const on = `${name} of ${now.of.short}`;
     const caption = `${now.model.name} in ${now.format} on ${on}: context x batch`;
-    const note = `${LETTERS}, full: does not fit. Point at a cell for its time.`;
-    return cells(caption, "S \\ B", batches.map(count), rows, note);
+    return cells(caption, "S \\ B", rows, counts(octaves(dp, LARGEST_BATCH, 1)), cell,
+      `${LETTERS}, full: does not fit. Point at a cell for its time.`);
   }
 
   function kernels(now) {
@@ -209,22 +210,23 @@ const TABLES = (() => {
     if (row.lack) return sentence(cannot([row])[0]);
     const { kernels: list, ops } = row.answer;
     const estimate = ANSWERS.estimate(row.of, now.B);
-    const heads = ["layers", "time", "share", "bound", "compute", "memory", "network"];
-    const rows = list.map((one, i) => [one.time, [one.name, [
-      [count(one.layers)], [seconds(one.time)], [percent(one.time / ops)],
-      [one.bound, `is-${one.bound}`], ...one.parts.map((part) => [part ? seconds(part) : NONE]),
-      ...(estimate ? [[seconds(estimate.times[i])]] : []),
-    ]]]);
-    const order = rows.sort((a, b) => b[0] - a[0]).map(([, each]) => each);
+    const part = (place) => ({ parts }) => [parts[place] ? seconds(parts[place]) : NONE];
+    const columns = [
+      ["layers", ({ layers }) => [count(layers)]], ["time", ({ time }) => [seconds(time)]],
+      ["share", ({ time }) => [percent(time / ops)]],
+      ["bound", ({ bound }) => [bound, `is-${bound}`]],
+      ["compute", part(0)], ["memory", part(1)], ["network", part(2)],
+      ...(estimate ? [["calibrated", (one) => [seconds(estimate.times[list.indexOf(one)])]]] : []),
+    ];
+    const rows = list.toSorted((a, b) => b.time - a.time).map((one) => [one.name, one]);
     const at = `B = ${count(now.B)}, S = ${count(now.S)}`;
     const caption = `Kernels of a step on ${now.of.short}${byBound(now)}, ${at}`;
-    return cells(caption, "kernel", [...heads, ...(estimate ? ["calibrated"] : [])], order);
+    return cells(caption, "kernel", rows, columns, (one, text) => text(one));
   }
 
   function splits(now) {
-    const list = now.data.steps.splits;
     const cell = (chip, split) => {
-      const row = rowOf({ ...now, split, B: Math.max(now.B, split.dp) }, chip, split);
+      const row = rowOf({ ...now, split, B: Math.max(now.B, split.dp) }, chip);
       if (row.lack) return [NONE, "none", row.lack];
       const tip = `${seconds(row.answer.ops)} a step, ${row.bound}-bound,`
         + ` ${bytes(row.footprint.weights)} of weights on a chip`;
@@ -232,9 +234,9 @@ const TABLES = (() => {
       if (row.fits === false) return [`${most} · full`, "never", tip];
       return [`${most} · ${known(short)(row.rate)}`, split === now.split ? "here" : null, tip];
     };
-    const rows = now.chips.map((chip) => [chip.short, list.map((split) => cell(chip, split))]);
     const caption = `Largest batch · tokens/s of a chip at B = ${count(now.B)}`;
-    return cells(caption, "chip", list.map(({ name }) => name), rows);
+    const columns = now.data.steps.splits.map((split) => [split.name, split]);
+    return cells(caption, "chip", named(now.chips), columns, cell);
   }
 
   /** What a tab has, and whether it is of one chip. */
