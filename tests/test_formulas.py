@@ -1,10 +1,7 @@
 """The formulas without a table: numbers, operations, shardings, works and rates, exactly.
 
-`make mutate` runs these tests against changed formulas, so they are pure Python and take a second
-or two. Messages for wrong ones are rows of tests/cases/wrong.yaml.
+Messages for wrong ones are rows of tests/cases/wrong.yaml.
 """
-
-from __future__ import annotations
 
 import math
 from fractions import Fraction

@@ -11,7 +11,7 @@ from rooflines.cli.run import SNAKEMAKE
 COMMANDS_NEED = ("workflow", "measure", "calibrate")
 """The extras that commands need."""
 
-LOCKS = ("build", "run", "dev", "mutate", "engines", "engines-dev")
+LOCKS = ("build", "run", "dev", "engines", "engines-dev")
 
 
 def locked(repository, *names):

@@ -1,14 +1,10 @@
-"""Small fixed sweeps that together reach every branch of the formulas; `make mutate` uses them."""
+"""Small fixed sweeps that together reach every branch of the formulas."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
 from typing import Any
 
-import yaml
-from valid_files import CASES
+from case_files import case
 
-WRITTEN = yaml.safe_load((CASES / "sweeps.yaml").read_text(encoding="utf-8"))
+WRITTEN = case("sweeps")
 CHIPS: dict[str, Any] = {
     name: {"source": "made up", **chip} for name, chip in WRITTEN["chips"].items()
 }
@@ -20,7 +16,7 @@ LINKS: dict[str, dict[str, Any]] = {
 """Interconnects of every kind."""
 
 
-def config_of(sweep: dict[str, Any], chips: dict[str, Any] = CHIPS) -> dict[str, Any]:
+def config_of(sweep, chips=CHIPS):
     """Return a config of one sweep and the chips it names."""
     return {
         "sweeps": {"case": sweep},
@@ -29,12 +25,7 @@ def config_of(sweep: dict[str, Any], chips: dict[str, Any] = CHIPS) -> dict[str,
     }
 
 
-def made_up(
-    flops_per_s: float | str,
-    bytes_per_s: float | str,
-    link: dict[str, Any] | None = None,
-    dtypes: Iterable[str] = ("bf16",),
-) -> dict[str, Any]:
+def made_up(flops_per_s, bytes_per_s, link=None, dtypes=("bf16",)):
     """Return a chip with one peak for all dtypes, one memory and, if given, an interconnect."""
     if link and link["topology"] != "mesh":
         link = {"domain": "unlimited", **link}
@@ -46,7 +37,7 @@ def made_up(
     }
 
 
-def split_config(link: dict[str, Any]) -> dict[str, Any]:
+def split_config(link):
     """Return a config that solves for the number of chips joined, split in every way.
 
     Memory, or the network, or nothing ends the split, on few chips or on many.
