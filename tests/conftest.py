@@ -3,23 +3,21 @@
 import fcntl
 import os
 import random
-import subprocess
-import sys
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import cache
 from pathlib import Path
 
 import hypothesis
 import pytest
+import run_folder
 
 REPOSITORY = Path(__file__).parent.parent
 
 SEED = os.environ.setdefault("ROOFLINES_SEED", str(random.SystemRandom().randrange(10**6)))
 """Seed of random choices, inherited by the workers; set ROOFLINES_SEED to repeat a run."""
 
-SLOW = {"browser", "browsers", "default_results", "site", "snakemake", "visit", "visits_in"}
-"""Fixtures that run the workflow or start a browser."""
+SLOW = {"browser", "browsers", "once", "snakemake"}
+"""Fixtures that run the workflow or start a browser, and those of which others are made."""
 
 hypothesis.settings.register_profile(
     "quick",  # a failure is reported as drawn; `make verify` shrinks it
@@ -30,9 +28,6 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.register_profile("thorough", database=None, deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
-
-Snakemake = Callable[..., "subprocess.CompletedProcess[str]"]
-Once = Callable[[str, Callable[[Path], object]], Path]
 
 IN_BOTH = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=True)
 """The mark of a test in Chromium and in Firefox."""
@@ -87,19 +82,7 @@ def repository():
 
 @pytest.fixture(scope="session")
 def snakemake():
-    def run(*arguments, cwd, **environment):
-        return subprocess.run(
-            [sys.executable, "-m", "snakemake", "--cores", "2", *map(str, arguments)],
-            cwd=cwd,
-            env={**os.environ, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=900,
-        )
-
-    return run
+    return run_folder.snakemake
 
 
 @pytest.fixture(scope="session")
@@ -147,13 +130,19 @@ def once(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def default_results(once, repository, snakemake):
+def default_results(once):
     def run(folder):
-        options = ("--snakefile", repository / "Snakefile", "--directory", folder)
-        done = snakemake(*options, cwd=folder)
+        done = run_folder.snakemake(*run_folder.SNAKEFILE, "--directory", folder, cwd=folder)
         assert done.returncode == 0, done.stdout
 
     return once("default", run) / "results"
+
+
+@pytest.fixture(scope="session")
+def undisturbed(once):
+    from trials import run_undisturbed  # noqa: PLC0415, most tests need no run
+
+    return once("undisturbed", run_undisturbed)
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import yaml
+from case_files import case
 from damage import unfinished
 from run_folder import RunFolder
-from valid_files import config
 
 from rooflines.results.records import OWN as SNAKEMAKES
 
+CONFIG = case("configs/two-charts")
 CHIPS, ROOFLINE, SITE = "charts/chips", "charts/roofline", "bundle"
 THRESHOLDS = "thresholds.parquet"
 OWN, CATALOGUE = "tables/own/part-00000.parquet", "tables/catalogue/part-00000.parquet"
@@ -33,20 +33,16 @@ class Folder(RunFolder):
 
 
 @pytest.fixture(scope="module")
-def first(once, repository, snakemake):
-    def folder(path):
-        return Folder(path, repository, snakemake, yaml.safe_load(config("two-charts")))
-
+def first(once):
     def run(path):
-        assert folder(path).remade() == set(OUTPUTS)
+        assert Folder(path, CONFIG).remade() == set(OUTPUTS)
 
-    return folder(once("two-charts", run))
+    return Folder(once("two-charts", run), CONFIG)
 
 
 @pytest.fixture
 def made(first, tmp_path):
-    shutil.copytree(first.path, tmp_path, dirs_exist_ok=True)
-    return Folder(tmp_path, first.repository, first.snakemake, yaml.safe_load(config("two-charts")))
+    return first.copied(tmp_path)
 
 
 def test_charts_are_redrawn_in_the_run_that_changes_their_data(made):
@@ -64,14 +60,12 @@ def test_charts_are_redrawn_in_the_run_that_changes_their_data(made):
 def test_charts_that_are_asked_for_are_drawn_after_a_table_that_is_made_again(made):
     shutil.rmtree(made.results / ROOFLINE)
     unfinished(made.path, f"results/{CATALOGUE}")
-    done = made.run("--", f"results/{ROOFLINE}")
-    assert done.returncode == 0, done.stdout
+    made.finish("--", f"results/{ROOFLINE}")
     assert (made.results / ROOFLINE / "roofline-catalogue.vl.json").is_file()
 
 
 def test_the_report_has_every_chart_and_the_site(first):
-    done = first.run("--report", "report.zip")
-    assert done.returncode == 0, done.stdout
+    first.finish("--report", "report.zip")
     with zipfile.ZipFile(first.path / "report.zip") as report:
         files = {
             Path(name).name: report.read(name).decode(errors="replace")

@@ -6,68 +6,52 @@
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from damage import emptied, flipped, replaced, truncated, unfinished
-from trials import CONFIG, SEED, TABLES, Trial, may_unshare, recovers, stats
+from run_folder import RunFolder
+from trials import CONFIG, SEED, TABLES, left_elsewhere, may_unshare, recovers, stats
 
 from rooflines.run.stale import MOST_NAMED
 
+pytestmark = pytest.mark.slow
+
 
 class Clean(NamedTuple):
-    """An undisturbed run: its folder, outputs, CPU time [CPU s], and files left in home and tmp."""
+    """An undisturbed run: the folder around it, its own, and its outputs."""
 
-    trial: Trial
+    around: Path
+    run: RunFolder
     contents: dict[str, str]
-    work_s: float
-    elsewhere: list[str]
 
 
 @pytest.fixture(scope="module")
-def clean(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("clean")
-    trial = Trial(folder / "run")
-    before = os.times()
-    done = trial.sealed(folder)
-    after = os.times()
-    assert done.returncode == 0, done.stdout
-    work_s = (
-        after.children_user + after.children_system - before.children_user - before.children_system
-    )
-    return Clean(trial, trial.contents(), work_s, trial.elsewhere(folder))
+def clean(undisturbed):
+    run = RunFolder(undisturbed / "run", CONFIG)
+    return Clean(undisturbed, run, run.contents())
 
 
 @pytest.fixture
 def made(clean, tmp_path):
-    shutil.copytree(clean.trial.path, tmp_path / "made", symlinks=True)
-    return Trial(tmp_path / "made")
+    return clean.run.copied(tmp_path / "made")
 
 
 # ---------------------------------------------------------------- a run by itself
 
 
 def test_a_run_needs_no_network(clean):
-    assert {
-        "tables/index.csv",
-        "summary.csv",
-        "skipped.csv",
-        "bundle/index.html",
-    } <= clean.contents.keys()
+    assert {*TABLES, "bundle/index.html"} <= clean.contents.keys()
     if not may_unshare():
         pytest.skip("the system does not let a process leave the network (unshare --net)")
 
 
 def test_a_run_writes_nothing_elsewhere(clean):
-    assert clean.elsewhere == []
-    assert {path.name for path in clean.trial.path.iterdir()} == {
-        "my.yaml",
-        "results",
-        ".snakemake",
-    }
+    assert left_elsewhere(clean.around) == []
+    assert {path.name for path in clean.run.path.iterdir()} == {"my.yaml", "results", ".snakemake"}
 
 
 # ---------------------------------------------------------------- killed runs
@@ -79,15 +63,21 @@ def test_the_next_run_completes_a_killed_one(clean, tmp_path, capsys):
     Of all but the site, which `make verify` has too: it takes a third of the whole run.
     """
     chance = random.Random(f"{SEED} killed")  # noqa: S311 - no secret
-    moment_s = chance.uniform(0.2, 0.5) * clean.work_s
+    work_s = float((clean.around / "cpu_s").read_text())
+    moment_s = chance.uniform(0.2, 0.5) * work_s
     with capsys.disabled():
         print(
-            f"(ROOFLINES_SEED={SEED}: killed after {moment_s:.2f} of {clean.work_s:.2f} CPU s) ",
+            f"(ROOFLINES_SEED={SEED}: killed after {moment_s:.2f} of {work_s:.2f} CPU s) ",
             end="",
         )
     tables = {name: sha for name, sha in clean.contents.items() if not name.startswith("bundle/")}
-    trial = Trial(tmp_path, CONFIG, *TABLES)
-    recovers(trial, tables, "snakemake is killed (SIGKILL)", moment_s, chance)
+    recovers(
+        RunFolder(tmp_path, CONFIG, *TABLES),
+        tables,
+        "snakemake is killed (SIGKILL)",
+        moment_s,
+        chance,
+    )
 
 
 WHILE_LOCKED = """
@@ -116,31 +106,27 @@ def test_sigterm_ends_a_run_whose_scheduler_is_at_work():
 
 
 DAMAGES = {
-    "tables/grid/part-00000.parquet": (truncated, "has other content than was written"),
-    "tables/grid/part-00001.parquet": (emptied, "has other content than was written"),
-    "tables/grid/part-00002.parquet": (flipped, "has other content than was written"),
-    "tables/shapes/part-00000.parquet": (replaced, "has other content than was written"),
+    "tables/catalogue/part-00000.parquet": (truncated, "has other content than was written"),
+    "tables/catalogue/part-00001.parquet": (emptied, "has other content than was written"),
+    "tables/catalogue/part-00002.parquet": (flipped, "has other content than was written"),
+    "tables/own/part-00000.parquet": (replaced, "has other content than was written"),
     "summary.csv": (flipped, "has other content than was written"),
     "bundle/index.html": (truncated, "has index.html, which has other content"),
 }
 
 
 def test_an_index_that_is_asked_for_is_made_after_a_table_that_outlived_its_run(made, clean):
-    marker = unfinished(made.path, "results/tables/grid/part-00001.parquet")
+    marker = unfinished(made.path, "results/tables/catalogue/part-00001.parquet")
     (made.results / "tables/index.csv").unlink()
-    done = Trial(made.path, CONFIG, "results/tables/index.csv").run()
-    assert done.returncode == 0, done.stdout
+    made.finish("--", "results/tables/index.csv")
     assert not marker.exists()
     made.whole(clean.contents)
 
 
 def test_an_index_that_is_asked_for_is_made_after_a_table_of_another_config(made, clean):
-    sweeps = CONFIG["sweeps"]
-    edited = {**sweeps["shapes"], "efficiency": {"math": 0.5}}
-    config = {**CONFIG, "sweeps": {**sweeps, "shapes": edited}}
+    made.config["sweeps"]["own"]["efficiency"] = {"math": 0.5}
     (made.results / "tables/index.csv").unlink()
-    done = Trial(made.path, config, "results/tables/index.csv").run()
-    assert done.returncode == 0, done.stdout
+    made.finish("--", "results/tables/index.csv")
     assert made.contents().keys() == clean.contents.keys()
 
 
@@ -151,13 +137,12 @@ def test_damaged_files_are_named_and_made_again(made, clean):
         times = path.stat()
         damage(path)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    done = made.run()
-    assert done.returncode == 0, done.stdout
-    named = [line for line in done.stdout.splitlines() if line.endswith(": it is made again")]
+    said = made.finish()
+    named = [line for line in said.splitlines() if line.endswith(": it is made again")]
     for name, (_, reason) in list(DAMAGES.items())[:MOST_NAMED]:
         output = f"results/{name.partition('/')[0] if name.startswith('bundle') else name}"
         assert any(line.startswith(output) and reason in line for line in named), output
-    assert "... and 1 more like these" in done.stdout
+    assert "... and 1 more like these" in said
     made.whole(clean.contents)
     fine = [
         name
@@ -176,17 +161,11 @@ def test_damaged_files_are_named_and_made_again(made, clean):
 
 def test_a_run_leaves_files_of_others_as_they_are(made):
     (made.results / "bundle/thesis.tex").write_text("a year of work")
-    made.write({**CONFIG, "sweeps": {"shapes": CONFIG["sweeps"]["shapes"]}})
+    del made.config["sweeps"]["catalogue"]
+    made.write()
     before = stats(made.results)
     for options in (("--dry-run",), ()):
-        done = subprocess.run(
-            [*made.command, *options],
-            cwd=made.path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        done = made.run(*options)
         assert done.returncode == 1
         problem, fix = done.stdout.splitlines()[-2:]
         assert problem == (
@@ -201,13 +180,6 @@ def test_a_run_leaves_files_of_others_as_they_are(made):
 def test_a_dry_run_deletes_no_damaged_output(made):
     (made.results / "skipped.csv").write_text("damaged")
     before = stats(made.results)
-    done = subprocess.run(
-        [*made.command, "--dry-run"],
-        cwd=made.path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    done = made.run("--dry-run")
     assert "would be made again" in done.stdout
     assert stats(made.results) == before

@@ -1,8 +1,5 @@
 """`measurements:` of a config: timings joined in a run, what is refused, and what is remade."""
 
-from __future__ import annotations
-
-import copy
 import datetime as dt
 import hashlib
 import shutil
@@ -16,11 +13,7 @@ from run_folder import RunFolder
 import rooflines
 from rooflines.cli import main as cli
 from rooflines.fits.entries import Calibrations, shipped_calibrations, text_of
-from rooflines.model.measured_columns import (
-    MEASURED,
-    MEASURED_SKIPPED,
-    measured_columns,
-)
+from rooflines.model.measured_columns import MEASURED, MEASURED_SKIPPED, measured_columns
 from rooflines.settings.measurements import AboutTimings
 from rooflines.settings.schema import SiteConfig
 
@@ -74,25 +67,23 @@ def write_timings(path):
 
 
 @pytest.fixture(scope="session")
-def first_run(once, repository, snakemake):
+def first_run(once):
     def make(path):
         write_timings(path)
-        done = Folder(path, repository, snakemake, copy.deepcopy(CONFIG)).run()
-        assert done.returncode == 0, done.stdout
+        Folder(path, CONFIG).finish()
 
-    return Folder(once("measurements", make), repository, snakemake, copy.deepcopy(CONFIG))
+    return Folder(once("measurements", make), CONFIG)
 
 
 @pytest.fixture
 def made(first_run, tmp_path):
-    shutil.copytree(first_run.path, tmp_path, dirs_exist_ok=True)
-    return Folder(tmp_path, first_run.repository, first_run.snakemake, copy.deepcopy(CONFIG))
+    return first_run.copied(tmp_path)
 
 
 @pytest.fixture
-def folder(tmp_path, repository, snakemake):
+def folder(tmp_path):
     write_timings(tmp_path)
-    return Folder(tmp_path, repository, snakemake, copy.deepcopy(CONFIG))
+    return Folder(tmp_path, CONFIG)
 
 
 # ---------------------------------------------------------------- what a run makes
@@ -161,8 +152,7 @@ def test_files_of_no_set_are_removed(made):
     made.config["sweeps"] = {
         "s": {"operation": "dot", "grid": {"D": 8}, "dtypes": "bf16", "chips": "h100-sxm"}
     }
-    done = made.run()
-    assert done.returncode == 0, done.stdout
+    made.finish()
     assert set(made.times()) == {"measured/own.parquet"}
 
 

@@ -1,42 +1,18 @@
 """Sweeps of whole models in the workflow: what a run makes, and what a further run makes."""
 
-from __future__ import annotations
-
-import copy
 import json
-import shutil
 from typing import Any
 
 import polars as pl
 import pytest
+from case_files import case
 from polars.testing import assert_frame_equal
 from run_folder import RunFolder
 
 import rooflines
 from rooflines.results.folders import FOLDERS, MODEL_THRESHOLDS
 
-CONFIG: dict[str, Any] = {
-    "model-sweeps": {
-        "apart": {
-            "models": ["llama-3.1-8b", {"name": "read", "hf": "config.json"}],
-            "grid": {"B": [1, 8], "S": 1024},
-            "dtypes": ["bf16"],
-            "chips": ["h100-sxm", "mine"],
-            "layers": False,
-            "rows_per_part": 2,
-        },
-        "whole": {
-            "models": ["gpt-oss-20b"],
-            "phase": ["decode", "prefill"],
-            "grid": {"B": [1, 8], "S": [128, 1024]},
-            "dtypes": ["bf16", "mxfp4"],
-            "chips": ["h100-sxm"],
-            "splits": [{"tp": 2}, {"tp": 3}],
-        },
-    },
-    "charts": [],
-    "chips": {"mine": {"base": "tpu-v5e", "memory.hbm.bytes_per_s": 8.0e11, "source": "a guess"}},
-}
+CONFIG = case("configs/model-sweeps")
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -69,25 +45,19 @@ class Folder(RunFolder):
         files = INDEXES | SUMMARIES | SHAPES | {"skipped.csv"}
         return files | {MODEL_THRESHOLDS} if self.config.get("model-sweeps") else files
 
-    def loaded(self):
-        """The config, loaded."""
-        return rooflines.load_config(self.path / "my.yaml")
-
 
 @pytest.fixture(scope="session")
-def first_run(once, repository, snakemake):
+def first_run(once):
     def make(path):
         (path / "config.json").write_text(json.dumps(LLAMA))
-        done = Folder(path, repository, snakemake, copy.deepcopy(CONFIG)).run()
-        assert done.returncode == 0, done.stdout
+        Folder(path, CONFIG).finish()
 
-    return Folder(once("model-sweeps", make), repository, snakemake, copy.deepcopy(CONFIG))
+    return Folder(once("model-sweeps", make), CONFIG)
 
 
 @pytest.fixture
 def made(first_run, tmp_path):
-    shutil.copytree(first_run.path, tmp_path, dirs_exist_ok=True)
-    return Folder(tmp_path, first_run.repository, first_run.snakemake, copy.deepcopy(CONFIG))
+    return first_run.copied(tmp_path)
 
 
 # ---------------------------------------------------------------- what a run makes
@@ -102,7 +72,7 @@ def test_a_config_needs_no_sweeps_of_operations(first_run):
 
 
 def test_tables_are_those_of_the_python_interface(first_run):
-    config = first_run.loaded()
+    config = rooflines.load_config(first_run.write())
     for sweep in ("apart", "whole"):
         expected = rooflines.rows(config, sweep).collect()
         assert rooflines.scan(first_run.results, sweep).collect().rows() == expected.rows()

@@ -1,87 +1,49 @@
 """The workflow, run as a user runs it, in temporary folders."""
 
-import copy
 import re
-import shutil
-from typing import Any
 
 import polars as pl
 import pytest
 import yaml
-from run_folder import RunFolder
+from run_folder import SNAKEFILE, RunFolder
+from trials import CONFIG, TABLES
 
 from rooflines.results.folders import FOLDERS
 
-CONFIG: dict[str, Any] = {
-    "sweeps": {
-        "catalogue": {
-            "operation": "matmul",
-            "grid": {"B": {"from": 1, "to": 64, "factor": 2}, "D": [1024, 4096], "F": "D"},
-            "dtypes": ["bf16"],
-            "chips": ["tpu-v5e", "h100-sxm"],
-            "rows_per_part": 14,
-        },
-        "own": {
-            "operation": "matmul",
-            "grid": {"B": [128, 256], "D": [4096], "F": [4096]},
-            "dtypes": ["bf16", "mxfp4"],
-            "chips": ["mine"],
-        },
-    },
-    "charts": [],
-    "chips": {"mine": {"base": "tpu-v5e", "memory.hbm.bytes_per_s": 8.1e11, "source": "a guess"}},
-}
-PARTS = ("catalogue/part-00000", "catalogue/part-00001", "own/part-00000")
-TABLES = {f"tables/{part}.parquet" for part in PARTS}
-SUMMARIES = {
-    "thresholds.parquet",
-    "skipped.csv",
-    "summary.csv",
-    "model-shapes.csv",
-    "rooflines.xlsx",
-}
+PARTS = (*(f"catalogue/part-{number:05d}" for number in range(4)), "own/part-00000")
+PARQUET = {f"tables/{part}.parquet" for part in PARTS}
+SUMMARIES = {"thresholds.parquet", *TABLES} - {"tables/index.csv"}
 OF_SWEEPS = SUMMARIES - {"model-shapes.csv"}
 INDEXES = {f"{folder}/index.csv" for folder in FOLDERS}
-ALL_BUT_SITE = tuple(f"results/{name}" for name in sorted(INDEXES | SUMMARIES))
 
 
 class Folder(RunFolder):
-    """A folder with the config of this module."""
+    """A folder with the config, whose further runs leave out the site, which takes longest."""
 
-    def remade(self, *arguments, **environment):
-        """Run the workflow, by default without the site, which takes longest; the new files."""
-        return super().remade(*(arguments or ("--", *ALL_BUT_SITE)), **environment)
+    def targets(self):
+        """All but the site."""
+        return INDEXES | SUMMARIES
 
 
 @pytest.fixture(scope="session")
-def first_run(tmp_path_factory, repository, snakemake):
-    folder = Folder(tmp_path_factory.mktemp("first"), repository, snakemake, copy.deepcopy(CONFIG))
-    return folder, folder.run()
+def first(undisturbed):
+    return Folder(undisturbed / "run", CONFIG)
 
 
 @pytest.fixture
-def made(first_run, tmp_path):
-    first = first_run[0]
-    shutil.copytree(first.path, tmp_path, dirs_exist_ok=True)
-    return Folder(tmp_path, first.repository, first.snakemake, copy.deepcopy(CONFIG))
-
-
-@pytest.fixture
-def empty(tmp_path, repository, snakemake):
-    return Folder(tmp_path, repository, snakemake, copy.deepcopy(CONFIG))
+def made(first, tmp_path):
+    return first.copied(tmp_path)
 
 
 # ---------------------------------------------------------------- what a run makes
 
 
-def test_a_run_makes_every_published_file_and_nothing_else(first_run):
-    folder, done = first_run
-    assert done.returncode == 0, done.stdout
-    assert set(folder.times()) == TABLES | SUMMARIES | INDEXES
+def test_a_run_makes_every_published_file_and_nothing_else(first):
+    assert set(first.times()) == PARQUET | SUMMARIES | INDEXES
 
 
-def test_the_list_of_tables_names_each_part_with_its_rows(first_run):
-    tables = first_run[0].results / "tables"
+def test_the_list_of_tables_names_each_part_with_its_rows(first):
+    tables = first.results / "tables"
     index = pl.read_csv(tables / "index.csv")
     assert index.columns == ["sweep", "part", "rows", "path"]
     assert index["path"].to_list() == [f"{part}.parquet" for part in PARTS]
@@ -90,8 +52,8 @@ def test_the_list_of_tables_names_each_part_with_its_rows(first_run):
     ]
 
 
-def test_every_job_leaves_a_log(first_run):
-    logs = first_run[0].results / "logs"
+def test_every_job_leaves_a_log(first):
+    logs = first.results / "logs"
     names = {path.relative_to(logs).as_posix() for path in logs.rglob("*.log")}
     assert names == {f"sweep_table/{part}.log" for part in PARTS} | {
         "table_index.log",
@@ -113,9 +75,7 @@ def test_every_job_leaves_a_log(first_run):
 
 def test_a_second_run_does_nothing_and_says_so(made):
     before = made.times()
-    done = made.run()
-    assert done.returncode == 0
-    assert "Nothing to be done" in done.stdout
+    assert "Nothing to be done" in made.finish("--", "all")
     assert made.times() == before
 
 
@@ -149,7 +109,8 @@ def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made):
     (tables / "own" / ".part-00003.parquet.abc.tmp").write_text("what a killed job left")
     sweep = made.config["sweeps"].pop("catalogue")
     made.config["sweeps"]["renamed"] = {**sweep, "chips": ["tpu-v5e"]}
-    assert made.remade() == {"tables/renamed/part-00000.parquet"} | INDEXES | OF_SWEEPS
+    renamed = {f"tables/renamed/part-0000{number}.parquet" for number in range(2)}
+    assert made.remade() == renamed | INDEXES | OF_SWEEPS
     assert not (tables / "catalogue").exists()
     assert {path.name for path in (tables / "own").iterdir()} == {
         "part-00000.parquet",
@@ -161,16 +122,15 @@ def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made):
 # ---------------------------------------------------------------- configs
 
 
-def test_config_and_results_may_be_anywhere(tmp_path, repository, snakemake):
+def test_config_and_results_may_be_anywhere(tmp_path, snakemake):
     started, there = tmp_path / "started", tmp_path / "there"
     started.mkdir()
     sweeps = {"own": CONFIG["sweeps"]["own"]}
     (started / "my.yaml").write_text(
         yaml.safe_dump({**CONFIG, "sweeps": sweeps, "pathvars": {"results": "out/put"}})
     )
-    snakefile = repository / "Snakefile"
     table = "out/put/tables/own/part-00000.parquet"
-    options = ("--snakefile", snakefile, "--configfile", "my.yaml", "--directory", there)
+    options = (*SNAKEFILE, "--configfile", "my.yaml", "--directory", there)
     done = snakemake(table, *options, cwd=started)
     assert done.returncode == 0, done.stdout
     assert (there / table).exists()
@@ -178,14 +138,7 @@ def test_config_and_results_may_be_anywhere(tmp_path, repository, snakemake):
 
 
 def test_the_default_config_is_taken_where_none_is_given(repository, snakemake, tmp_path):
-    done = snakemake(
-        "--snakefile",
-        repository / "Snakefile",
-        "--directory",
-        tmp_path,
-        "--dry-run",
-        cwd=repository,
-    )
+    done = snakemake(*SNAKEFILE, "--directory", tmp_path, "--dry-run", cwd=repository)
     assert done.returncode == 0, done.stdout
     config = yaml.safe_load((repository / "config" / "config.yaml").read_text())
     assert {
@@ -215,7 +168,7 @@ rule report:
     input: "theirs/rooflines/thresholds.parquet", rules.rooflines_all.input
     output: "theirs/report.txt"
     shell: "wc -l {{input[0]}} > {{output}}"
-""",
+"""
     )
     done = snakemake("theirs/report.txt", cwd=tmp_path)
     assert done.returncode == 0, done.stdout

@@ -4,8 +4,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import boto3
 
@@ -22,7 +20,7 @@ class Server:
         folder: Where its log goes.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.address = f"http://127.0.0.1:{free_port()}"
         self._log = folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -43,7 +41,7 @@ class Server:
             **KEYS,
         }
 
-    def start(self) -> None:
+    def start(self):
         """Start the server, and wait until it answers."""
         port = self.address.rpartition(":")[2]
         with self._log.open("wb") as log:
@@ -59,17 +57,17 @@ class Server:
                 return
         raise RuntimeError(f"the S3 server did not start: {self._log.read_text()}")
 
-    def stop(self) -> None:
+    def stop(self):
         """Stop the server."""
         if self._process:
             self._process.terminate()
             self._process.wait(10)
 
-    def objects(self, bucket: str) -> dict[str, bytes]:
+    def objects(self, bucket):
         """All objects of a bucket by key."""
         return {item.key: item.get()["Body"].read() for item in self._bucket(bucket).objects.all()}
 
-    def _bucket(self, bucket: str) -> Any:
+    def _bucket(self, bucket):
         return boto3.resource(
             "s3", endpoint_url=self.address, region_name="us-east-1", **KEYS
         ).Bucket(bucket)

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -71,17 +70,17 @@ PropagateResourceLimits=NONE
 """
 
 
-def missing_programs() -> list[str]:
+def missing_programs():
     """The programs of SLURM and munge that this machine lacks."""
     return [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
 
 
-def user() -> str:
+def user():
     """The name of the user whose processes these are, whatever the environment says."""
     return pwd.getpwuid(os.getuid()).pw_name
 
 
-def free_port() -> int:
+def free_port():
     """A port of 127.0.0.1 that nobody listens on."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -107,7 +106,7 @@ class Cluster:
         nodes: Virtual nodes; each claims one CPU and 4 GB, so that it runs one job at a time.
     """
 
-    def __init__(self, folder: Path, nodes: int) -> None:
+    def __init__(self, folder, nodes):
         self.folder = folder
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
         self._lost: list[str] = []
@@ -117,7 +116,7 @@ class Cluster:
             "PYTHONPATH": str(folder / "python"),
         }
 
-    def start(self) -> None:
+    def start(self):
         """Start the daemons, and wait until every node is idle."""
         self._write()
         self._call(
@@ -133,7 +132,7 @@ class Cluster:
             self.start_node(node)
         self._wait_for_nodes()
 
-    def stop(self) -> None:
+    def stop(self):
         """End every daemon that was started, nodes first, and what runs on them."""
         with suppress(subprocess.SubprocessError):
             self._call("scancel", "--user", user())
@@ -153,11 +152,11 @@ class Cluster:
             while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline_s:
                 time.sleep(0.1)
 
-    def start_node(self, node: str) -> None:
+    def start_node(self, node):
         """Start the daemon of a node."""
         self._call("slurmd", "-N", node, "-c")
 
-    def jobs(self) -> dict[str, tuple[str, str]]:
+    def jobs(self):
         """The jobs that are running: node and what they make, by their number."""
         lines = self._call(
             "squeue", "--noheader", "--states=RUNNING", "--format=%i|%N|%k"
@@ -168,7 +167,7 @@ class Cluster:
         }
 
     @contextmanager
-    def steps_held(self) -> Iterator[None]:
+    def steps_held(self):
         """Let jobs start, and keep their steps from working, however fast they are."""
         held = self.folder / "python" / "held"
         held.touch()
@@ -177,12 +176,12 @@ class Cluster:
         finally:
             held.unlink()
 
-    def cancel(self, job: str) -> None:
+    def cancel(self, job):
         """Cancel a job, as an operator would."""
         self._call("scancel", job)
 
     @staticmethod
-    def processes(job: str, mark: str = STEP) -> list[int]:
+    def processes(job, mark=STEP):
         """The processes of a job: with its number and another variable in their environment."""
         name, _, value = mark.partition("=")
         marks = {"SLURM_JOB_ID": job, name: value}.items()
@@ -192,18 +191,18 @@ class Cluster:
             if marks <= (process.info["environ"] or {}).items()
         ]
 
-    def kill(self, job: str, mark: str = STEP) -> None:
+    def kill(self, job, mark=STEP):
         """End what a job's step has started with SIGKILL, as a system short of memory does."""
         for pid in self.processes(job, mark):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def lose(self, node: str) -> None:
+    def lose(self, node):
         """Take down a node with its job, as a power cut does; its daemon can bring it back."""
         self._lost += [job for job, (where, _) in self.jobs().items() if where == node]
         self._call("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
 
-    def _write(self) -> None:
+    def _write(self):
         for name in ("state", "bin", "python", *(f"spool/{node}" for node in self.nodes)):
             (self.folder / name).mkdir(parents=True)
         # munged refuses a key in a folder that others may write, and its clients must get in.
@@ -233,7 +232,7 @@ class Cluster:
         )
         srun.chmod(0o755)
 
-    def _call(self, program: str, *arguments: str | Path) -> str:
+    def _call(self, program, *arguments):
         done = subprocess.run(
             [program, *map(str, arguments)],
             env={**os.environ, **self.environment},
@@ -246,7 +245,7 @@ class Cluster:
             raise RuntimeError(f"{program}: {done.stdout}{done.stderr}")
         return done.stdout
 
-    def _wait_for_nodes(self) -> None:
+    def _wait_for_nodes(self):
         deadline_s = time.monotonic() + 30
         while time.monotonic() < deadline_s:
             if self._call("sinfo", "--noheader", "--states=idle", "--format=%D").split() == [

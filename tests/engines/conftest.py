@@ -4,10 +4,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from run_folder import RunFolder
 
 from engines.bucket import Server
 from engines.cluster import Cluster, missing_programs
-from engines.runs import WITHOUT_SITE, Run
+from engines.runs import CONFIG, WITHOUT_SITE
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +37,6 @@ def server():
 
 @pytest.fixture(scope="session")
 def local(tmp_path_factory):
-    run = Run(tmp_path_factory.mktemp("local"))
-    done = run("--cores", "2", *WITHOUT_SITE)
-    assert done.returncode == 0, done.stdout
+    run = RunFolder(tmp_path_factory.mktemp("local"), CONFIG, *WITHOUT_SITE)
+    run.finish()
     return run

@@ -1,16 +1,15 @@
 """Results in an S3 bucket: a real server, on this machine."""
 
-import copy
-
 import duckdb
 import polars as pl
 import pyarrow.dataset
 import pyarrow.fs
 import pytest
+from run_folder import REPOSITORY, RunFolder
 
 from engines.bucket import KEYS
 from engines.cluster import QUICKLY
-from engines.runs import CONFIG, PARTS, REPOSITORY, TABLE_FOLDERS, Run, assert_same, contents
+from engines.runs import CONFIG, PARTS, TABLE_FOLDERS, assert_same, contents
 
 
 def profile(name, bucket):
@@ -34,12 +33,9 @@ def brought(server, bucket, folder):
 
 @pytest.fixture(scope="session")
 def stored(server, tmp_path_factory):
-    config = copy.deepcopy(CONFIG)
-    config["charts"] = [{"chart": "attained", "sweep": "own", "id": "first"}]
-    run = Run(tmp_path_factory.mktemp("stored"), server.environment, config)
-    done = run("--cores", "2", *profile("s3", "mine"))
-    assert done.returncode == 0, done.stdout
-    assert "Storing in storage" not in done.stdout
+    run = RunFolder(tmp_path_factory.mktemp("stored"), CONFIG, **server.environment)
+    run.config["charts"] = [{"chart": "attained", "sweep": "own", "id": "first"}]
+    assert "Storing in storage" not in run.finish(*profile("s3", "mine"))
     return run
 
 
@@ -48,13 +44,13 @@ def test_a_bucket_gets_the_tables_of_a_local_run(stored, server, local, tmp_path
     found = contents(results)
     assert_same(
         {name: content for name, content in found.items() if not name.startswith("charts/")},
-        contents(local.folder / "results"),
+        contents(local.results),
     )
     assert (results / "bundle/index.html").exists()
     assert (results / "charts/attained/first.png").exists()
     assert (results / "logs/sweep_table/own/part-00000.log").exists()
-    assert {path.name for path in stored.folder.iterdir()} == {"my.yaml", ".snakemake"}
-    here = stored.folder.rglob("*.parquet")  # drawn charts are kept below .snakemake
+    assert {path.name for path in stored.path.iterdir()} == {"my.yaml", ".snakemake"}
+    here = stored.path.rglob("*.parquet")  # drawn charts are kept below .snakemake
     assert not [path for path in here if ".snakemake" not in path.parts]
 
 
@@ -62,7 +58,7 @@ def test_a_bucket_gets_the_tables_of_a_local_run(stored, server, local, tmp_path
 def test_polars_and_duckdb_read_the_tables_in_the_bucket(server, local):
     table = "mine/some/where/results/tables/catalogue"
     expected = pl.concat(
-        [pl.read_parquet(local.folder / "results/tables" / f"{part}.parquet") for part in PARTS[:2]]
+        [pl.read_parquet(local.results / "tables" / f"{part}.parquet") for part in PARTS[:2]]
     )
     assert (
         pl.scan_parquet(f"s3://{table}/part-*.parquet", storage_options=server.polars)
@@ -87,12 +83,9 @@ def test_polars_and_duckdb_read_the_tables_in_the_bucket(server, local):
 
 
 def test_a_further_run_makes_what_has_changed_and_removes_nothing(stored, server):
-    config = copy.deepcopy(CONFIG)
-    config["sweeps"]["renamed"] = config["sweeps"].pop("own")
-    config["charts"] = [{"chart": "attained", "sweep": "renamed", "id": "second"}]
-    stored.write(config)
-    done = stored("--cores", "2", *profile("s3", "mine"))
-    assert done.returncode == 0, done.stdout
+    stored.config["sweeps"]["renamed"] = stored.config["sweeps"].pop("own")
+    stored.config["charts"] = [{"chart": "attained", "sweep": "renamed", "id": "second"}]
+    stored.finish(*profile("s3", "mine"))
     keys = {key.removeprefix("some/where/results/") for key in server.objects("mine")}
     tables = {
         *(f"tables/{part}.parquet" for part in PARTS[:2]),
@@ -111,7 +104,7 @@ def test_a_further_run_makes_what_has_changed_and_removes_nothing(stored, server
 
 def fetched(run):
     """The fetch messages in the log of the last run."""
-    *_, log = sorted((run.folder / ".snakemake/log").iterdir())
+    *_, log = sorted((run.path / ".snakemake/log").iterdir())
     return "".join(
         line
         for line in log.read_text().splitlines(keepends=True)
@@ -120,20 +113,18 @@ def fetched(run):
 
 
 def test_the_untested_profile_is_at_least_understood(server, tmp_path):
-    done = Run(tmp_path, server.environment)(
-        "--dry-run", *profile("kubernetes", "pods"), "results/skipped.csv"
-    )
-    assert done.returncode == 0, done.stdout
-    assert "s3://pods/some/where/results/skipped.csv" in done.stdout
+    run = RunFolder(tmp_path, CONFIG, cores=None, **server.environment)
+    said = run.finish("--dry-run", *profile("kubernetes", "pods"), "results/skipped.csv")
+    assert "s3://pods/some/where/results/skipped.csv" in said
 
 
 def test_nodes_that_share_no_files_make_the_tables_of_a_local_run(cluster, server, local, tmp_path):
-    run = Run(tmp_path, {**server.environment, **cluster.environment})
-    done = run(*profile("slurm-s3", "far"), *QUICKLY, "results/tables/index.csv")
-    assert done.returncode == 0, done.stdout
+    environment = {**server.environment, **cluster.environment}
+    run = RunFolder(tmp_path / "run", CONFIG, cores=None, **environment)
+    run.finish(*profile("slurm-s3", "far"), *QUICKLY, "results/tables/index.csv")
     tables = {
         name: content
-        for name, content in contents(local.folder / "results").items()
+        for name, content in contents(local.results).items()
         if name.startswith(TABLE_FOLDERS)
     }
     assert_same(contents(brought(server, "far", tmp_path / "bucket")), tables)

@@ -3,8 +3,10 @@
 import re
 import time
 
+from run_folder import REPOSITORY, RunFolder
+
 from engines.cluster import QUICKLY
-from engines.runs import REPOSITORY, TABLE_FOLDERS, Run, assert_same, contents
+from engines.runs import CONFIG, TABLE_FOLDERS, assert_same, contents
 
 PROFILE = ("--profile", REPOSITORY / "profiles/slurm")
 
@@ -23,22 +25,23 @@ def running(cluster, rule, number):
 def test_a_cluster_makes_the_tables_of_a_local_run_although_jobs_are_lost_on_it(
     cluster, local, tmp_path
 ):
-    run = Run(tmp_path, cluster.environment)
-    with run.started(*PROFILE, *QUICKLY, "results/tables/index.csv") as process:
+    run = RunFolder(tmp_path / "run", CONFIG, cores=None, **cluster.environment)
+    with run.running(*PROFILE, *QUICKLY, "results/tables/index.csv") as process:
         with cluster.steps_held():
             jobs = running(cluster, "_table", 3)
             cancelled, killed, lost = jobs
             cluster.cancel(cancelled)
             cluster.kill(killed)
             cluster.lose(jobs[lost])
-        shown, _ = process.communicate(timeout=400)
+        process.wait(400)
+    shown = run.said()
     assert process.returncode == 0, shown
     states = dict(re.findall(r"SLURM-job '(\d+)' failed\b.*?, SLURM status is: '(\w+)'", shown))
     assert states == {cancelled: "CANCELLED", killed: "FAILED", lost: "NODE_FAIL"}
     tables = {
         name: content
-        for name, content in contents(local.folder / "results").items()
+        for name, content in contents(local.results).items()
         if name.startswith(TABLE_FOLDERS)
     }
-    assert_same(contents(tmp_path / "results"), tables)
+    assert_same(contents(run.results), tables)
     assert "has been submitted" not in shown

@@ -1,16 +1,12 @@
 """A run of a config whose texts are special in Snakemake, a shell, YAML, HTML or a script."""
 
-from __future__ import annotations
-
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
 from bundles import HOSTILE
 from fuzzing import config_of_texts
+from run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("roofline", "who-binds")
@@ -40,7 +36,7 @@ DECODE: dict[str, Any] = {
 }
 
 
-def hostile_config() -> dict[str, Any]:
+def hostile_config():
     """The config: all of `fuzzing.TEXTS`, and a name that would run as a script."""
     texts = config_of_texts()
     charts = [{"chart": kind, "sweep": "decode"} for kind in KINDS]
@@ -54,19 +50,8 @@ def hostile_config() -> dict[str, Any]:
     }
 
 
-def run_hostile(folder: Path) -> None:
+def run_hostile(folder):
     """Run the workflow in a folder."""
     shutil.copy(TIMINGS, folder / "t[1]*.csv")
     (folder / "t1.csv").write_text("of another set\n", encoding="utf-8")
-    (folder / "my.yaml").write_text(yaml.safe_dump(hostile_config()), encoding="utf-8")
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "my.yaml"]
-    done = subprocess.run(
-        [*command, "--snakefile", str(ROOT / "Snakefile")],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout
+    RunFolder(folder, hostile_config()).finish()

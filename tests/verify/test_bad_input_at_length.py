@@ -1,7 +1,5 @@
 """20,000 mutated configs and catalogues; `ROOFLINES_SEED=... make verify` repeats a run."""
 
-from __future__ import annotations
-
 import os
 import random
 import tempfile
@@ -13,7 +11,7 @@ import mutations
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
-from trials import Trial
+from run_folder import RunFolder
 
 CASES = 20_000
 RUNS = 10
@@ -59,7 +57,7 @@ def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(batch, capsys)
 @pytest.mark.parametrize("number", range(RUNS))
 def test_any_valid_texts_pass_through_snakemake(number, tmp_path):
     config = fuzzing.config_of_texts(random.Random(SEED + number))  # noqa: S311, no secret
-    done = Trial(tmp_path, config).run()
+    done = RunFolder(tmp_path, config).run()
     assert done.returncode == 0, f"ROOFLINES_SEED={SEED} repeats this\n{done.stdout}"
     found = pl.read_parquet(tmp_path / "results/thresholds.parquet")["shape"]
     assert set(found) == {shape["name"] for shape in config["sweeps"]["texts"]["shapes"]}

@@ -1,13 +1,13 @@
 """Whole runs with charts in faulty folders: full, read-only, shared, copied."""
 
-import copy
 import shutil
 import subprocess
 import time
 
 import pytest
 from damage import flipped, truncated
-from trials import CONFIG, Trial, may_unshare
+from run_folder import RunFolder
+from trials import CONFIG, finish_sealed, left_elsewhere, may_unshare
 
 mounts = pytest.mark.skipif(
     not may_unshare("--mount"), reason="the system does not let a process mount (unshare --mount)"
@@ -22,27 +22,25 @@ FIXES = {
 """The fixes that a run prints."""
 
 CHARTED = {name: value for name, value in CONFIG.items() if name != "charts"}
-"""The trials' config, with the charts that its axes call for."""
+"""The config, with the charts that its axes call for."""
 
 
 @pytest.fixture(scope="module")
 def sealed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sealed")
-    trial = Trial(folder / "run", CHARTED)
-    done = trial.sealed(folder)
-    assert done.returncode == 0, done.stdout
-    return trial, trial.elsewhere(folder)
+    run = RunFolder(folder / "run", CHARTED)
+    finish_sealed(run, folder)
+    return run
 
 
 @pytest.fixture(scope="module")
 def contents(sealed):
-    return sealed[0].contents()
+    return sealed.contents()
 
 
 @pytest.fixture
 def made(sealed, tmp_path):
-    shutil.copytree(sealed[0].path, tmp_path / "made", symlinks=True)
-    return Trial(tmp_path / "made", CHARTED)
+    return sealed.copied(tmp_path / "made")
 
 
 def with_mounts(script):
@@ -72,13 +70,13 @@ def test_charts_and_bundle_need_no_network(contents):
 
 
 def test_charts_and_bundle_leave_nothing_elsewhere(sealed):
-    assert sealed[1] == []
+    assert left_elsewhere(sealed.path.parent) == []
 
 
 def test_two_runs_make_the_same_bytes(tmp_path, contents):
-    trial = Trial(tmp_path, CHARTED)
-    trial.finish()
-    assert trial.contents() == contents
+    run = RunFolder(tmp_path, CHARTED)
+    run.finish()
+    assert run.contents() == contents
 
 
 # ---------------------------------------------------------------- no room
@@ -88,9 +86,9 @@ def test_two_runs_make_the_same_bytes(tmp_path, contents):
 @pytest.mark.parametrize("room", ["64k", "300k", "1000k", "3000k"])
 def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(room, tmp_path, contents):
     disk = tmp_path / "disk"
-    trial = Trial(disk, CHARTED)
-    shutil.copy(disk / "my.yaml", tmp_path / "my.yaml")
-    command = " ".join(trial.command)
+    outside = RunFolder(tmp_path, CHARTED)
+    outside.write()
+    command = " ".join(RunFolder(disk, CHARTED).command)
     script = f"""
         mount -t tmpfs -o size={room} none {disk} || exit 99
         cp {tmp_path}/my.yaml {disk} && cd {disk} || exit 99
@@ -104,14 +102,13 @@ def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(room, 
     assert (tmp_path / "status").read_text().strip() == "1", first
     assert FIXES["room"] in messages(first) or "No space left on device" in first, first
     assert done.returncode == 0, second
-    outside = Trial(tmp_path, CHARTED)
     outside.whole(contents)
 
 
 @mounts
 @pytest.mark.parametrize("where", ["results", "."])
 def test_a_folder_that_is_read_only_stops_a_run_with_a_message(where, made, contents):
-    gone = made.results / "tables/grid/part-00001.parquet"
+    gone = made.results / "tables/catalogue/part-00001.parquet"
     gone.unlink()
     folder = made.path / where
     script = f"""
@@ -123,17 +120,16 @@ def test_a_folder_that_is_read_only_stops_a_run_with_a_message(where, made, cont
     assert done.returncode == 1, said
     assert set(messages(said)) == {FIXES["writable"]}, said
     assert "Traceback" not in said
-    after = made.run()
-    assert after.returncode == 0, after.stdout
+    made.finish()
     made.whole(contents)
 
 
 def test_a_job_without_memory_fails_and_the_next_run_finishes(tmp_path, contents):
-    trial = Trial(tmp_path, CHARTED)
-    done = trial.run("prlimit", f"--as={700 << 20}")
+    run = RunFolder(tmp_path, CHARTED)
+    done = run.run(before=("prlimit", f"--as={700 << 20}"))
     assert done.returncode == 1, done.stdout
-    assert trial.run().returncode == 0
-    trial.whole(contents)
+    run.finish()
+    run.whole(contents)
 
 
 # ---------------------------------------------------------------- runs that cross
@@ -156,22 +152,20 @@ def test_a_second_run_in_the_same_folder_stops_and_says_what_to_do(made, content
 
 
 def test_two_runs_started_at_once_make_one_set_of_results(tmp_path, contents):
-    trials = [Trial(tmp_path, CHARTED) for _ in range(2)]
-    with trials[0].running() as first, trials[1].running() as second:
+    both = [RunFolder(tmp_path, CHARTED) for _ in range(2)]
+    with both[0].running() as first, both[1].running() as second:
         ends = sorted([first.wait(300), second.wait(300)])
     assert ends[0] == 0
-    assert "Nothing to be done" in trials[0].run().stdout
-    trials[0].whole(contents)
+    assert "Nothing to be done" in both[0].run().stdout
+    both[0].whole(contents)
 
 
 # ---------------------------------------------------------------- other configs
 
 
 def test_a_bundle_follows_what_it_shows_whatever_times_say(made, contents):
-    other = Trial(
-        made.path.parent / "other",
-        {**CHARTED, "charts": [{"chart": "roofline", "sweep": "grid", "chips": ["h100-sxm"]}]},
-    )
+    chart = {"chart": "roofline", "sweep": "catalogue", "chips": ["h100-sxm"]}
+    other = RunFolder(made.path.parent / "other", {**CHARTED, "charts": [chart]})
     other.finish()
     family = made.results / "charts" / "roofline"
     assert family.is_dir()
@@ -180,31 +174,25 @@ def test_a_bundle_follows_what_it_shows_whatever_times_say(made, contents):
     for kind in (family, record):
         source = other.results / kind.relative_to(made.results)
         shutil.copytree(source, kind) if source.is_dir() else shutil.copy2(source, kind)
-    done = made.run()
-    assert done.returncode == 0, done.stdout
+    made.finish()
     made.whole(contents)
 
 
 def test_results_of_another_config_are_told_and_not_mixed_in(made):
     shutil.rmtree(made.path / ".snakemake")
-    config = copy.deepcopy(CHARTED)
-    config["sweeps"]["shapes"]["grid"]["B"] = [128, 512]
-    made.write(config)
+    made.config["sweeps"]["own"]["grid"]["B"] = [128, 512]
     before = {
         name: (made.results / name).stat().st_ino
         for name in made.contents()
-        if name.startswith("tables/grid")
+        if name.startswith("tables/catalogue")
     }
-    done = made.run()
-    assert done.returncode == 0, done.stdout
-    assert (
-        "more were made from another config or by another version: it is made again" in done.stdout
-    )
+    again = "more were made from another config or by another version: it is made again"
+    assert again in made.finish()
     assert {name: (made.results / name).stat().st_ino for name in before} == before, (
         "what the config asks for stays"
     )
     assert "Nothing to be done" in made.run().stdout
-    fresh = Trial(made.path / "fresh", config)
+    fresh = RunFolder(made.path / "fresh", made.config)
     fresh.finish()
     assert made.contents() == fresh.contents()
 
@@ -212,12 +200,11 @@ def test_results_of_another_config_are_told_and_not_mixed_in(made):
 def test_damaged_charts_are_made_again_with_the_bundle_of_them(made, contents):
     picture = next(path for path in sorted((made.results / "charts").rglob("*-small.png")))
     flipped(picture)
-    truncated(made.results / "tables/grid/part-00000.parquet")
-    done = made.run()
-    assert done.returncode == 0, done.stdout
+    truncated(made.results / "tables/catalogue/part-00000.parquet")
+    said = made.finish()
     assert (
         f"results/charts/{picture.parent.name} has {picture.name}, "
-        "which has other content than was written: it is made again" in done.stdout
+        "which has other content than was written: it is made again" in said
     )
     assert "Nothing to be done" in made.run().stdout
     made.whole(contents)

@@ -5,7 +5,8 @@ import sys
 from typing import NamedTuple
 
 import pytest
-from trials import CONFIG, SEED, SIGNALS, TABLES, Trial, Work, recovers
+from run_folder import RunFolder
+from trials import CONFIG, SEED, SIGNALS, TABLES, Work, recovers, worked
 
 MOMENTS = 20
 """For each of the five ways [1]."""
@@ -23,9 +24,9 @@ class Clean(NamedTuple):
 def cleans(tmp_path_factory):
     cleans = []
     for targets in (TABLES, ()):
-        trial = Trial(tmp_path_factory.mktemp("clean"), CONFIG, *targets)
-        work = trial.worked()
-        cleans.append(Clean(targets, trial.contents(), work))
+        run = RunFolder(tmp_path_factory.mktemp("clean"), CONFIG, *targets)
+        work = worked(run)
+        cleans.append(Clean(targets, run.contents(), work))
     return cleans
 
 
@@ -49,6 +50,5 @@ def test_the_next_run_completes_a_killed_one(kind, number, cleans, tally, tmp_pa
     work_s = clean.work.jobs_s if SIGNALS[kind][0] == "job" else clean.work.all_s
     moment_s = chance.uniform(0.0, 0.9) * work_s
     print(f"ROOFLINES_SEED={SEED}: {kind} after {moment_s:.2f} of {work_s:.2f} CPU s")
-    tally.append(
-        recovers(Trial(tmp_path, CONFIG, *clean.targets), clean.contents, kind, moment_s, chance)
-    )
+    run = RunFolder(tmp_path, CONFIG, *clean.targets)
+    tally.append(recovers(run, clean.contents, kind, moment_s, chance))
