@@ -1,7 +1,5 @@
 """Any config or catalogue gives a valid table or one message; bombs are refused at once."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 import time
@@ -13,17 +11,18 @@ import fuzzing
 import mutations
 import pytest
 import valid_files
-import yaml
+from case_files import case
 from hypothesis import HealthCheck, given, settings
-from test_wrong_input import FILE, assert_form, message_of, refused
-from valid_files import CASES, ONE_SWEEP, PLAIN
+from messages import assert_form
+from test_wrong_input import FILE, message_of, refused
+from valid_files import ONE_SWEEP, PLAIN
 
 import rooflines
 from rooflines.basics.yaml_file import LARGEST_FILE
 from rooflines.run.plan import plan
 from rooflines.sweep.rows import OperationTable
 
-YAML = yaml.safe_load((CASES / "yaml.yaml").read_text(encoding="utf-8"))
+YAML = case("yaml")
 
 
 @pytest.fixture(autouse=True)

@@ -7,14 +7,13 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
 import pytest
-import yaml
 from book_models import System, here
-from valid_files import CASES
+from case_files import case
 
 CLOSE = Fraction(2, 100)
 """How far a number that comes out may be from the printed one [1]."""
 
-NUMBERS = yaml.safe_load((CASES / "book-models.yaml").read_text(encoding="utf-8"))
+NUMBERS = case("book-models")
 
 
 def comes_out(printed, found):

@@ -4,8 +4,6 @@ The book often takes (N-1)/N of a collective over N chips for 1, so a number her
 of the printed one and all of it. docs/networks.md lists them, and those that differ.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`rooflines calibrate`: what it prints and writes, and one message for every wrong table."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable
@@ -92,10 +90,7 @@ WRONG: dict[str, tuple[Callable[[], pl.DataFrame], str]] = {
         "so the unit of time is off by 1e3",
     ),
     "an empty table": (GOOD.clear, "has no timings"),
-    "only B = 0": (
-        lambda: GOOD.with_columns(B=pl.lit(0)),
-        "has no timings",
-    ),
+    "only B = 0": (lambda: GOOD.with_columns(B=pl.lit(0)), "has no timings"),
     "nine timings": (lambda: GOOD[::30], "has 9 timings to fit, of 10 needed"),
     "compute-bound only": (
         lambda: GOOD.filter(pl.col("B") >= 1024),

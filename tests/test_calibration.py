@@ -1,7 +1,5 @@
 """Calibrations: fits that find known numbers, and the shipped file."""
 
-from __future__ import annotations
-
 import os
 import sys
 
@@ -24,7 +22,6 @@ from rooflines.fits.entries import (
     text_of,
 )
 from rooflines.fits.folds import held_out, with_folds
-from rooflines.fits.judge import FEWEST_IN_BAND, bands
 from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
 from rooflines.measured.catalogues import Catalogues
@@ -122,13 +119,6 @@ def test_another_fit_is_a_prior(tmp_path):
         prior_of("fp8", prior)
 
 
-def test_a_bound_of_few_timings_has_the_band_of_all():
-    bounds = ["memory"] * FEWEST_IN_BAND + ["compute"] * (FEWEST_IN_BAND - 1)
-    ratios = pl.Series([1.0] * FEWEST_IN_BAND + [2.0] * (FEWEST_IN_BAND - 1))
-    found = bands(pl.DataFrame({"estimate_bound": bounds, "ratio": ratios}))
-    assert found == {"compute": (1.0, 2.0), "memory": (1.0, 1.0)}
-
-
 def test_held_out_sites_are_not_fitted(tmp_path):
     frame = timings(KNOWN)
     sites = frame.select("D", "F").unique()
@@ -171,10 +161,7 @@ def at(sites):
 def test_a_quarter_of_few_sites_is_held_out(sites, kept, tmp_path):
     result = fitted(tmp_path, at(sites))
     assert result.entry.held_out is not None
-    assert (result.entry.fitted.n, result.entry.held_out.n) == (
-        10 * (len(sites) - kept),
-        10 * kept,
-    )
+    assert (result.entry.fitted.n, result.entry.held_out.n) == (10 * (len(sites) - kept), 10 * kept)
     folded = with_folds(at(sites)).filter(held_out(result.entry.held_out_below))
     assert folded.select("D", "F").unique().height == kept
 

@@ -1,7 +1,5 @@
 """Views of every kind: numbers are those of tables, sentences keep the rules, texts have room."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which charts a config gets: one of each kind that fits it, or those it lists; and messages."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any

@@ -136,12 +136,7 @@ def on_scale(stops, share):
         second,
         colours[index + 2] if index + 2 < len(stops) else after,
     )
-    weights = (
-        (1 - t) ** 3,
-        3 * t**3 - 6 * t**2 + 4,
-        -3 * t**3 + 3 * t**2 + 3 * t + 1,
-        t**3,
-    )
+    weights = ((1 - t) ** 3, 3 * t**3 - 6 * t**2 + 4, -3 * t**3 + 3 * t**2 + 3 * t + 1, t**3)
     return [
         sum(weight * colour[i] for weight, colour in zip(weights, around, strict=True)) / 6
         for i in range(3)

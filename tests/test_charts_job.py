@@ -8,8 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-import yaml
-from valid_files import config
+from case_files import case
 
 import rooflines
 from rooflines import RooflinesError
@@ -19,7 +18,7 @@ from rooflines.results.records import FOLDER, files_in, made_with, record_of
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
 
-CONFIG: dict[str, Any] = yaml.safe_load(config("three-charts"))
+CONFIG: dict[str, Any] = case("configs/three-charts")
 IDS = ("chips-own", "watts", "critical-own")
 
 

@@ -1,7 +1,5 @@
 """Every number of the catalogue reaches the Python interface and the site, with its source."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import rooflines

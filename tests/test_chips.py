@@ -3,8 +3,6 @@
 Read without the package, which checks keys, types and ranges when it reads the file.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

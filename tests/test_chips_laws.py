@@ -1,7 +1,5 @@
 """Numbers of the chip catalogue fit each other and their units; read without the package."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -18,13 +18,7 @@ from rooflines.cli.main import COMMANDS
 from rooflines.cli.new import QUESTIONS
 from rooflines.cli.output import as_table
 from rooflines.explanation.sentences import Sentence
-from rooflines.run.ending import (
-    FINDINGS,
-    ending,
-    findings,
-    measured_findings,
-    skipped_reasons,
-)
+from rooflines.run.ending import FINDINGS, ending, findings, measured_findings, skipped_reasons
 from rooflines.run.plan import plan
 
 CHIPS = """\

@@ -1,7 +1,5 @@
 """`columns: core` is the name of a list of metrics, of operations and of whole models."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl

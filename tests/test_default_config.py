@@ -1,7 +1,5 @@
 """config/config.yaml and config/dtypes.yaml as plain YAML, read without the package."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Shapes by model: those of config/config.yaml, and every form in which they are given."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from defaults import sweeps

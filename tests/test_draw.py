@@ -1,7 +1,5 @@
 """`rooflines draw`: charts of finished results in other formats, sizes and themes."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

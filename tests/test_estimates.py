@@ -1,7 +1,5 @@
 """Estimates of sweeps: which calibration counts, what a job depends on, what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl

@@ -3,8 +3,6 @@
 `test_properties` draws such sweeps at random.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl
@@ -52,27 +50,6 @@ def test_thresholds_are_the_same_in_slices(monkeypatch):
     monkeypatch.setattr(sheet, "ROWS_AT_ONCE", 7)
     for name in ("of a tie", "counted exactly"):
         assert threshold_differences(config_of(SWEEPS[name])) == []
-
-
-@pytest.mark.parametrize(
-    ("ring", "critical", "real"),
-    [(None, 2, 2.25), (1, 3, 3.5), (2, 2, 2.25), (3, 3, 3.5), (4, 2, 2.25)],
-)
-def test_a_pair_is_not_a_ring(ring, critical, real):
-    """2 B D F FLOPs take as long as 1.25 times 4 B F bytes."""
-    link = {"bytes_per_s": 1e9, "topology": "torus", **({"ring_multiple": ring} if ring else {})}
-    sweep = {
-        "operation": "matmul",
-        "grid": {"B": 64, "D": 2500, "F": 64},
-        "dtypes": ["bf16"],
-        "chips": ["one"],
-        "sharding": "contracting/all-reduce",
-        "thresholds": ["shards"],
-    }
-    config = config_of(sweep, {"one": made_up(1e12, 1e15, link)})
-    (row,) = rooflines.thresholds(rooflines.load_config(config)).to_dicts()
-    assert (row["critical"], row["critical_exact"]) == (critical, pytest.approx(real))
-    assert (row["critical_network"], row["limit"]) == (critical, "network")
 
 
 def test_from_two_to_the_62_on_there_is_no_threshold():

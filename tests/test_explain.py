@@ -1,7 +1,5 @@
 """What `rooflines explain` prints: reviewed texts, on a terminal, in a pipe, as JSON, as a card."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

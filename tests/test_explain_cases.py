@@ -1,7 +1,5 @@
 """`rooflines explain` of several cases, other numbers and layers: tables say what rows say."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

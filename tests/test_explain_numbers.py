@@ -1,13 +1,11 @@
 """The numbers of `rooflines.explain` and `explain_model` are those of the tables of a config."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
 import polars as pl
 import pytest
-import yaml
+from case_files import case
 from explained import FOLDER, OWN, as_config
 from hf_configs import config_of
 from pages import text_of
@@ -24,7 +22,7 @@ from rooflines.sweep.rows import KernelTable, StepTable
 from rooflines.sweep.steps import ModelSweep
 
 EXAMPLE = ("h100-sxm", "128x8192x8192", "bf16")
-QUESTIONS = yaml.safe_load((FOLDER / "questions.yaml").read_text(encoding="utf-8"))
+QUESTIONS = case("explained/questions")
 
 
 def own_chips():
@@ -246,11 +244,7 @@ def test_a_known_model_on_eight_chips_has_the_numbers_worked_by_hand():
 @pytest.mark.parametrize(
     ("rate", "path", "question"),
     [
-        (
-            "memory_rate",
-            "memory.hbm.bytes_per_s",
-            {"model": "llama-3.1-70b", "B": 64, "S": 1024},
-        ),
+        ("memory_rate", "memory.hbm.bytes_per_s", {"model": "llama-3.1-70b", "B": 64, "S": 1024}),
         (
             "network_rate",
             "networks.infiniband.bytes_per_s",

@@ -9,7 +9,7 @@ from pathlib import Path
 import effort
 import polars as pl
 import pytest
-import yaml
+from case_files import case
 from conftest import IN_BOTH
 from explorer import (
     CELLS,
@@ -24,7 +24,6 @@ from explorer import (
 )
 from playwright.sync_api import expect
 from shown import rounds_to
-from transcripts import CASES
 from visits import visiting
 
 import rooflines.site
@@ -213,7 +212,7 @@ def test_a_verdict_keeps_the_rules_of_sentences(visit):
     assert kept > STATES
 
 
-VERDICTS = yaml.safe_load((CASES / "verdicts.yaml").read_text(encoding="utf-8"))
+VERDICTS = case("verdicts")
 
 
 @pytest.mark.parametrize("case", VERDICTS, ids=lambda case: str(case["state"]))

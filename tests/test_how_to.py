@@ -1,7 +1,5 @@
 """The commands of all pages run, in the order of the page; those that cannot are listed here."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,12 +1,10 @@
 """Rows of chips that have not changed are kept; a file is that of a run from nothing."""
 
-from __future__ import annotations
-
 import copy
-from typing import Any
 
 import polars as pl
 import pytest
+from case_files import case
 from polars.testing import assert_frame_equal
 
 import rooflines
@@ -19,34 +17,7 @@ from rooflines.run.solving import write_thresholds
 from rooflines.sweep.recipes import recipe_of, sweep_of
 
 OWN = {"base": "h100-sxm", "source": "a test"}
-CONFIG: dict[str, Any] = {
-    "sweeps": {
-        "split": {
-            "operation": "matmul",
-            "grid": {"B": 64, "D": [1024, 8192], "F": [512, 8192]},
-            "dtypes": ["bf16", "mxfp4"],
-            "chips": ["tpu-v5e", "own", "h100-sxm", "other"],
-            "sharding": ["none", "batch/gather-w"],
-            "shards": [1, 8],
-            "thresholds": ["D", "B", "shards", "memory_rate"],
-            "shares": [0.9, 1],
-        },
-        "dot": {"operation": "dot", "grid": {"D": 8}, "dtypes": "fp32", "chips": ["own", "b200"]},
-    },
-    "model-sweeps": {
-        "serve": {
-            "models": ["llama-3.1-8b", "gpt-oss-20b"],
-            "phase": ["decode", "prefill"],
-            "grid": {"B": [1, 64], "S": [512, 8192]},
-            "dtypes": ["bf16", "fp8"],
-            "chips": ["h100-sxm", "own", "b200"],
-            "splits": [{"tp": 1}, {"tp": 2, "dp": 2}],
-            "thresholds": ["B", "S", "chips"],
-        }
-    },
-    "chips": {"own": OWN, "other": OWN},
-    "charts": [],
-}
+CONFIG = case("configs/kept")
 
 
 def with_chip(config):

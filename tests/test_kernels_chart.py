@@ -1,7 +1,5 @@
 """Profiled kernels as points on the roofline of a chip: numbers, labels, files, and messages."""
 
-from __future__ import annotations
-
 import random
 from fractions import Fraction
 

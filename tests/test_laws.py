@@ -1,10 +1,5 @@
 """Rows and thresholds of random sweeps agree, and nulls are those of the column dictionary."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
 import oracle
 import polars as pl
 import predicates
@@ -85,68 +80,3 @@ def test_a_null_means_what_the_dictionary_says_and_numbers_are_finite(config):
         .sum_horizontal()
         .item()
     )
-
-
-def test_a_wrong_number_is_noticed():
-    config = rooflines.load_config(LAWFUL)
-    table, thresholds = rooflines.rows(config, "one").collect(), rooflines.thresholds(config)
-    predicates.check_table(table, config.sweep("one"))
-    predicates.check_thresholds(thresholds, config.sweep("one"))
-    wrong: list[Mapping[str, Any]] = [
-        *(
-            {"t_lower_s": float("nan")},
-            {"flops": float("inf")},
-            {"network_bytes": -0.0},
-            {"flops": None},
-            {"network": None},
-        ),
-        *(
-            {"shape": "a"},
-            {"t_estimate_s": 1.0},
-            {"fits": None},
-            {"memory_intensity": None},
-            {"network_intensity": 1.0},
-        ),
-    ]
-    for changed in wrong:
-        with_error = table.with_columns(
-            pl.lit(value).alias(name) for name, value in changed.items()
-        )
-        assert refused(with_error, config, rows=True), changed
-    for changed in (
-        {"critical": None},
-        {"shards": None},
-        {"B": 1},
-        {"limit": None},
-        {"critical_memory": None},
-        {"critical_exact": None},
-    ):
-        with_error = thresholds.with_columns(
-            pl.lit(value, dtype=thresholds[name].dtype).alias(name)
-            for name, value in changed.items()
-        )
-        assert refused(with_error, config, rows=False), changed
-
-
-def refused(frame, config, *, rows):
-    """Say whether the predicates refuse a frame."""
-    try:
-        (predicates.check_table if rows else predicates.check_thresholds)(
-            frame, config.sweep("one")
-        )
-    except AssertionError:
-        return True
-    return False
-
-
-LAWFUL = {
-    "sweeps": {
-        "one": {
-            "operation": "matmul",
-            "grid": {"B": [1, 8], "D": 8192, "F": 8192},
-            "dtypes": ["bf16"],
-            "chips": ["h100-sxm"],
-        },
-    },
-    "charts": [],
-}

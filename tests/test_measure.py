@@ -1,7 +1,5 @@
 """`rooflines measure`: which shapes, how they are timed, and what is kept; no time is asserted."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Timings beside the model: bounds, estimates, and why a time is below its bound."""
 
-from __future__ import annotations
-
 import os
 import random
 from dataclasses import replace
@@ -32,10 +30,7 @@ def bf16(rows, dtype="bf16", software=None):
     """Timings in one dtype, joined."""
     frame = pl.DataFrame(
         rows, schema=["chip", "B", "D", "F", "seconds"], orient="row"
-    ).with_columns(
-        **dict.fromkeys(STORED, pl.lit(dtype)),
-        software=pl.lit(software, pl.String),
-    )
+    ).with_columns(**dict.fromkeys(STORED, pl.lit(dtype)), software=pl.lit(software, pl.String))
     return joined(Timings("t.csv", frame), shipped())
 
 

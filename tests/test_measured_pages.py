@@ -15,8 +15,7 @@ def test_the_rows_of_the_default_config_are_one_number():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(31.26, "30 seconds"), (57.9, "a minute"), (1100, "18.5 minutes")],
+    ("seconds", "words"), [(31.26, "30 seconds"), (57.9, "a minute"), (1100, "18.5 minutes")]
 )
 def test_a_time_in_words(seconds, words):
     assert performance.about(seconds) == words

@@ -1,9 +1,6 @@
 """How sweeps of whole models are cut into parts, and what each depends on."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import polars as pl
 import pytest
@@ -19,11 +16,7 @@ from rooflines.sweep.rows import KernelTable, StepTable
 TINY = {"layers": 2, "D": 64, "V": 128, "attention": {"N": 4, "K": 2, "H": 16}, "mlp": {"F": 96}}
 
 
-def config(
-    rows_per_part: int = 5_000_000,
-    rate: float = 1e12,
-    **changes: Any,
-) -> rooflines.Config:
+def config(rows_per_part=5_000_000, rate=1e12, **changes):
     """A dense model and one with experts, in two phases on two chips.
 
     With one chip a replica four rows; two chips a replica four; two replicas the two rows of B = 8.

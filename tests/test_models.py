@@ -2,8 +2,6 @@
 
 # The claims about the catalogue of models, with published figures: long, but one thing.
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -15,12 +13,11 @@ from typing import Any
 import model_oracle as oracle
 import pytest
 import random_serving
-import yaml
+from case_files import case
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_files import plain_file
 from random_sweeps import check
-from valid_files import CASES
 
 from rooflines import RooflinesError, models
 from rooflines.catalogue.forms import checked
@@ -192,13 +189,7 @@ def test_every_source_names_a_document():
 
 # ---------------------------------------------------------------- wrong input
 
-LLAMA = {
-    "layers": 2,
-    "D": 8,
-    "V": 16,
-    "attention": {"N": 4, "K": 2, "H": 4},
-    "mlp": {"F": 16},
-}
+LLAMA = {"layers": 2, "D": 8, "V": 16, "attention": {"N": 4, "K": 2, "H": 4}, "mlp": {"F": 16}}
 ENTRY = {**LLAMA, "name": "Small", "published": {"total": 1, "match": "exact"}, "source": "me"}
 
 
@@ -209,7 +200,7 @@ def test_two_models_cannot_share_a_name():
         read({"A_b": ENTRY})
 
 
-CALLS = yaml.safe_load((CASES / "wrong-calls.yaml").read_text(encoding="utf-8"))
+CALLS = case("wrong-calls")
 
 
 @pytest.mark.parametrize("row", CALLS, ids=lambda row: row["says"])

@@ -3,8 +3,6 @@
 The configs are rows of tests/cases/families.yaml: published ones, and a small one of each family.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -116,10 +114,7 @@ def test_a_path_a_folder_and_a_mapping_are_read(tmp_path):
         (config_of("llama-3.1-8b", torch_dtype="absent"), MISSING),
         (config_of("gpt-oss-120b", torch_dtype="absent"), MISSING),
         (config_of("deepseek-v3"), "without the layers for multi-token prediction"),
-        (
-            config_of("llama-4-scout"),
-            "the text part; encoders are not counted",
-        ),
+        (config_of("llama-4-scout"), "the text part; encoders are not counted"),
         (
             config_of("llama-3.1-8b", quantization_config={"quant_algo": "NVFP4"}),
             "the quantization lists no exceptions: token tables are taken to be bf16",

@@ -1,18 +1,12 @@
 """Names of the package: a class, or a public function of a sub-package, has its own."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 
 EVERYWHERE = {"cli:command"}
 """Functions that every module of a sub-package has."""
 
-FUNCTIONS: set[str] = {
-    "charts:menus",
-    "charts:sizes_of",
-    "charts:view",
-}
+FUNCTIONS: set[str] = {"charts:menus", "charts:sizes_of", "charts:view"}
 """Public functions of a sub-package that still share a name; the list only gets shorter."""
 
 

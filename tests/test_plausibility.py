@@ -3,14 +3,12 @@
 Nothing else does. The slips are rows of tests/cases/doubts.yaml.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
 import pytest
 import yaml
-from valid_files import CASES
+from case_files import case
 
 import rooflines
 from rooflines.basics.yaml_file import read_yaml
@@ -18,7 +16,7 @@ from rooflines.catalogue.chips import CHIPS_FILE, chip_entries
 from rooflines.catalogue.plausibility import doubts
 from rooflines.run.workflow import plan_or_exit
 
-ROWS = yaml.safe_load((CASES / "doubts.yaml").read_text(encoding="utf-8"))
+ROWS = case("doubts")
 PEAK, BANDWIDTH, LINK = (
     "units.matrix.bf16.flops_per_s",
     "memory.hbm.bytes_per_s",
@@ -110,10 +108,7 @@ def test_a_path_that_is_no_number_of_the_chip_is_refused():
     ("sizes", "place"),
     [
         ({"grid": {"B": 1, "S": [8, 131_072]}}, "grid.S reaches 131,072"),
-        (
-            {"grid": {"B": 1}, "requests": {"input": 4096, "output": 2}},
-            "requests reaches 4,098",
-        ),
+        ({"grid": {"B": 1}, "requests": {"input": 4096, "output": 2}}, "requests reaches 4,098"),
         ({"grid": {"B": 1, "S": [8, 4096]}}, None),
     ],
 )

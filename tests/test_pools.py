@@ -7,7 +7,7 @@ from rooflines.basics.errors import RooflinesError
 
 EIGHT = {"chip": "h100-no-hops", "split": {"tp": 8}}
 CHIPS = {
-    "h100-no-hops": {"base": "h100-sxm", "source": "a test", "networks.nvlink.hop_latency_s": 0},
+    "h100-no-hops": {"base": "h100-sxm", "source": "a test", "networks.nvlink.hop_latency_s": 0}
 }
 
 

@@ -1,7 +1,5 @@
 """Random sweeps on random chips against an independent model in exact rational arithmetic."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any
@@ -19,14 +17,7 @@ from comparison import (
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from random_fits import calibrated_configs
-from random_sweeps import (
-    BITS,
-    DTYPES,
-    check,
-    combinations,
-    configs,
-    shardings_of,
-)
+from random_sweeps import BITS, DTYPES, check, combinations, configs, shardings_of
 
 import rooflines
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import yaml
+from case_files import case
 
 import rooflines
 from rooflines.charts.job import write_charts
@@ -20,27 +21,7 @@ from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
 from rooflines.workbook.workbook import write_workbook
 
-CONFIG = {
-    "sweeps": {
-        "small": {
-            "operation": "matmul",
-            "grid": {"B": [1, 64, 4096], "D": 1024, "F": "D"},
-            "dtypes": ["bf16", "mxfp4"],
-            "chips": ["tpu-v5e", "own"],
-            "rows_per_part": 3,
-        },
-        "other": {
-            "operation": "matmul",
-            "grid": {"B": [1], "D": 1024, "F": 512},
-            "dtypes": ["bf16"],
-            "chips": ["h100-sxm"],
-        },
-    },
-    "charts": [{"chart": "chips", "sweep": "small"}],
-    "chips": {
-        "own": {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4e12, "source": "a measurement"}
-    },
-}
+CONFIG = case("configs/provenance")
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +38,7 @@ def written(tmp_path_factory):
     write_summary(planned.spec("summary.csv"), results, results / "summary.csv")
     write_model_shapes(planned.spec("model-shapes.csv"), results / "model-shapes.csv")
     write_workbook(
-        planned.spec("rooflines.xlsx"),
-        [results / "thresholds.parquet"],
-        results / "rooflines.xlsx",
+        planned.spec("rooflines.xlsx"), [results / "thresholds.parquet"], results / "rooflines.xlsx"
     )
     drawn = tmp_path_factory.mktemp("drawn")
     write_charts(planned.charts_spec(), results, results / "charts", drawn)

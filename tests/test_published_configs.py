@@ -4,8 +4,6 @@ They are not part of the repository: `ROOFLINES_PUBLIC_DATA` names a folder that
 `models/configs`. They are model_configs/ of ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

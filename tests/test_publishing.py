@@ -1,7 +1,5 @@
 """Files that services read: the GitHub Pages workflow, the workflow catalog, the citation."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from typing import Any

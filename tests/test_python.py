@@ -1,7 +1,5 @@
 """The Python interface: how configs and results print, and how a wrong name is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Ranges of sizes have the sizes of exact arithmetic."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

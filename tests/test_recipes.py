@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
+from case_files import case
 
 HERE = Path(__file__).parent
-RECIPES = yaml.safe_load((HERE / "cases" / "recipes.yaml").read_text(encoding="utf-8"))
+RECIPES = case("recipes")
 
 START = """\
 import os, rooflines

@@ -1,16 +1,15 @@
 """What the command line refuses: one message that was reviewed, whose fix works when typed."""
 
-from __future__ import annotations
-
 import json
 import re
 
 import pytest
+from case_files import CASES
 from command_line import refused, said
 from hf_configs import config_of
 from small_config import SMALL
 from test_kernels import ONE, raw
-from transcripts import CASES, asked_in
+from transcripts import asked_in
 
 from rooflines.cli.main import run
 

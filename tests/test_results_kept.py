@@ -1,7 +1,5 @@
 """`rooflines run` keeps the results of another config file; Snakemake itself replaces them."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys
@@ -75,13 +73,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(("answer", "replaced"), [("y", True), ("n", False), ("", False)])
-def test_a_terminal_is_asked(
-    here: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    answer: str,
-    replaced: bool,  # noqa: FBT001, of the cases
-) -> None:
+def test_a_terminal_is_asked(here, monkeypatch, capsys, answer, replaced):
     results = made(here / "results", here / "my.yaml")
     monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
     assert cli.run(["run", "other.yaml", "--cores", "1", "--", "--version"]) == 2 * (not replaced)

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from case_files import case
 
 import rooflines
 from rooflines.run.code import closure
@@ -45,35 +46,7 @@ for rows in map(int, sys.argv[3].split(",")):
     print(json.dumps([*digests, len(made.parts), pl.thread_pool_size(), str(hash("a"))]))
 """
 
-CONFIG = {
-    "sweeps": {
-        "split": {
-            "operation": "matmul",
-            "grid": {
-                "B": {"from": 1, "to": 4096, "factor": 16},
-                "D": [1000, 4096],
-                "F": [4096, 14336],
-            },
-            "dtypes": ["bf16", "fp8", "w-mxfp4-x-bf16", "int8"],
-            "chips": ["tpu-v5e", "h100-sxm", "a100-sxm-80gb"],
-            "sharding": ["none", "column/gather-x", "contracting/all-reduce"],
-            "shards": [1, 2, 3, 8, 16],
-            "thresholds": ["B", "D", "shards"],
-        },
-        "shaped": {
-            "operation": "sequence-matmul",
-            "grid": {"B": [1, 8, 64], "S": [128, 4096]},
-            "shapes": [
-                {"name": "é, ça", "D": 4096, "F": 14336},
-                {"name": "down", "D": 14336, "F": 4096},
-            ],
-            "dtypes": ["bf16"],
-            "chips": ["tpu-v5e", "h100-sxm"],
-            "memory": ["hbm", "l2"],
-        },
-    },
-    "charts": [],
-}
+CONFIG = case("configs/same-everywhere")
 ENVIRONMENTS = [
     {"POLARS_MAX_THREADS": "1", "PYTHONHASHSEED": "1", "TZ": "UTC", "LC_ALL": "C"},
     {

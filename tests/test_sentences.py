@@ -1,14 +1,11 @@
 """The rules of a sentence: fifteen that were false or misled are refused, mended ones are said."""
 
-from __future__ import annotations
-
 import pytest
-import yaml
-from transcripts import CASES
+from case_files import case
 
 from rooflines.explanation.sentences import Ranking, Sentence, broken, first_true
 
-DEFECTS = yaml.safe_load((CASES / "sentences.yaml").read_text(encoding="utf-8"))
+DEFECTS = case("sentences")
 
 
 def sentence(ranks=None, **fields):

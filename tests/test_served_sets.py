@@ -1,7 +1,5 @@
 """Runs of served models under `measurements:`: bounds by hand, errors, and what is refused."""
 
-from __future__ import annotations
-
 import copy
 import json
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Random sweeps of whole models against an independent model in exact rational arithmetic."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from itertools import pairwise

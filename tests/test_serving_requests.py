@@ -1,7 +1,5 @@
 """Requests: means over decode steps and times to the first token, as the oracle adds them up."""
 
-from __future__ import annotations
-
 import random_serving
 import serving_oracle
 from comparison import same

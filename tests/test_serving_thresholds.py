@@ -1,7 +1,5 @@
 """Thresholds of random steps of whole models, against evaluation and bisection in fractions."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Kernels of steps are operations, the largest sizes are right, and estimates beat no bound."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

@@ -103,12 +103,7 @@ def test_a_link_brings_the_state_back(visit):
 
 @pytest.mark.parametrize(
     "state",
-    [
-        "chart=none&chip=none&dtypes=none",
-        "&&=&chart",
-        "chart=%3Cscript%3E&chip=__proto__",
-        "%",
-    ],
+    ["chart=none&chip=none&dtypes=none", "&&=&chart", "chart=%3Cscript%3E&chip=__proto__", "%"],
 )
 def test_a_state_that_makes_no_sense_shows_the_first_chart(visit, state):
     drawn(visit().open(f"charts.html#{state}"), CHARTS[0])

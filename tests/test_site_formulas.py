@@ -111,11 +111,7 @@ def test_rates_and_dtypes_are_those_of_the_catalogue(data):
     h100, odd = chips["h100-sxm"], chips["odd"]
     assert set(chips) <= {*chip_entries(), "odd"}
     assert h100["peaks"]["bf16"] == {"nominal": 989 * 10**12, "rate": 989 * 10**12}
-    assert h100["memory"] == {
-        "nominal": 3350 * 10**9,
-        "rate": 3350 * 10**9,
-        "capacity": 80 * 10**9,
-    }
+    assert h100["memory"] == {"nominal": 3350 * 10**9, "rate": 3350 * 10**9, "capacity": 80 * 10**9}
     assert odd["peaks"]["bf16"]["rate"] == 197 * 10**12 * 9 // 10
     assert odd["memory"]["rate"] == 819 * 10**9 * 8 // 10
     forms = {form["name"]: form for form in data["dtypes"]}

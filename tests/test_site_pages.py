@@ -1,7 +1,5 @@
 """The documentation site: it builds without warnings, has every name, and requests nothing."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

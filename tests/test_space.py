@@ -1,13 +1,12 @@
 """A table is an index space: slices are computed independently and add up to the whole."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any
 
 import polars as pl
 import pytest
+from case_files import case
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -20,23 +19,7 @@ from rooflines.sweep.blocked import _pieces
 from rooflines.sweep.rows import OperationTable, block_groups
 from rooflines.sweep.space import decode
 
-CONFIG = {
-    "sweeps": {
-        "mixed": {
-            "operation": "sequence-matmul",
-            "grid": {"B": [1, 8, 64], "S": [128, 4096]},
-            "shapes": [
-                {"name": "up", "D": 4096, "F": 14336},
-                {"name": "down", "D": 14336, "F": 4096},
-            ],
-            "dtypes": ["bf16", "fp8"],
-            "chips": ["tpu-v5e", "a100-sxm-80gb", "h100-sxm"],
-            "sharding": ["none", "column/gather-x"],
-            "shards": [1, 2, 16],
-            "memory": ["hbm", "l2"],
-        }
-    }
-}
+CONFIG = case("configs/space")
 SWEEP = rooflines.load_config(CONFIG).sweep("mixed")
 
 

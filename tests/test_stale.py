@@ -91,12 +91,7 @@ def results_of_others(home):
     ):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("mine")
-    more = (
-        "summary.csv",
-        "thresholds.parquet",
-        "tables/t/part-00000.parquet",
-        "tables/index.csv",
-    )
+    more = ("summary.csv", "thresholds.parquet", "tables/t/part-00000.parquet", "tables/index.csv")
     return {"skipped.csv": spec, "bundle": "{}", "charts/roofline": "{}"} | dict.fromkeys(
         more, "{}"
     )

@@ -5,8 +5,7 @@ import warnings
 import pandas as pd
 import polars as pl
 import pytest
-import yaml
-from valid_files import config
+from case_files import case
 
 import rooflines
 from rooflines.model.columns import SUMMARY
@@ -17,7 +16,7 @@ from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
 
-CONFIG = yaml.safe_load(config("summary"))
+CONFIG = case("configs/summary")
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """Files of tables: read by their exact path, if they are of bounded size."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

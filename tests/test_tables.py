@@ -1,7 +1,5 @@
 """Files are written atomically, and tables say what made them."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 from typing import Any

@@ -1,21 +1,18 @@
 """Tables of timings: the tidy form, public layouts, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 
 import polars as pl
 import pytest
-import yaml
+from case_files import CASES, case
 from polars.testing import assert_frame_equal
-from valid_files import CASES
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.fits.read import read_timings
 
 H100 = {"chip": "h100-sxm"}
-WRONG = yaml.safe_load((CASES / "wrong-timings.yaml").read_text(encoding="utf-8"))
+WRONG = case("wrong-timings")
 
 LAYOUTS = CASES / "layouts"
 NCCL, OLD_NCCL = (

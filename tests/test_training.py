@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import training_page
-import yaml
+from case_files import case
 from command_line import refused, said
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -45,7 +45,7 @@ TWO = ("nvlink", "infiniband")
 SMALL, LARGE = "llama-3.1-8b", "llama-3.1-70b"
 FSDP = {"dp": 8, "shard": "weights"}
 
-WORKED = yaml.safe_load((CASES / "training.yaml").read_text(encoding="utf-8"))
+WORKED = case("training")
 
 
 def decimals(number):
@@ -72,8 +72,7 @@ def test_a_step_takes_what_was_worked_out(name):
 
 
 @pytest.mark.parametrize(
-    ("model", "elements"),
-    [(SMALL, 69_696), (LARGE, 137_344), ("mixtral-8x7b", 120_912)],
+    ("model", "elements"), [(SMALL, 69_696), (LARGE, 137_344), ("mixtral-8x7b", 120_912)]
 )
 def test_a_layer_saves_so_many_elements_of_a_token(model, elements):
     saved = saved_tensors(models.load(model).shape, checked(TrainingPlan, {}), Fraction(2))

@@ -1,7 +1,5 @@
 """The numbers of chips and formats: those that a variant sets, and mistakes in a catalogue."""
 
-from __future__ import annotations
-
 from functools import reduce
 from typing import Any
 

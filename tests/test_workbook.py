@@ -1,7 +1,5 @@
 """rooflines.xlsx says what the tables and thresholds say, and only What-if has formulas."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,13 +8,12 @@ import polars as pl
 import pytest
 import random_serving
 import random_sweeps
-import yaml
+from case_files import case
 from hypothesis import given
 from hypothesis.strategies import one_of
 from random_sweeps import check
 from sheets import Cell, read_workbook, table_of
 from spreadsheet import METRICS, QUESTIONS, computed, same, written
-from valid_files import config
 from xlsxwriter.utility import xl_cell_to_rowcol
 
 import rooflines
@@ -27,9 +24,9 @@ Sheets = dict[str, dict[str, Cell]]
 
 HOSTILE = '=HYPERLINK("https://example.com")'
 
-CONFIG = yaml.safe_load(config("workbook"))
+CONFIG = case("configs/workbook")
 
-MODELS = yaml.safe_load(config("workbook-models"))
+MODELS = case("configs/workbook-models")
 
 
 @pytest.fixture(scope="module")

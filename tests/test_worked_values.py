@@ -3,21 +3,17 @@
 The sweeps are tests/cases/worked.yaml, the values worked-values.yaml, with their sources.
 """
 
-from __future__ import annotations
-
 from decimal import Decimal
 from functools import cache
-from typing import Any
 
 import pytest
-import yaml
-from valid_files import CASES
+from case_files import CASES, case
 
 import rooflines
 from rooflines.model.columns import METRICS
 
 CONFIG = rooflines.load_config(CASES / "worked.yaml")
-VALUES = yaml.safe_load((CASES / "worked-values.yaml").read_text(encoding="utf-8"))
+VALUES = case("worked-values")
 PARTS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes", "network_bytes")
 
 
@@ -40,7 +36,7 @@ def value_of(row, name):
     return row[column] * int(times) if times else row[column]
 
 
-def agrees(found: Any, known: Any) -> bool:
+def agrees(found, known):
     """Whether a value is a known one; a text is one as printed, to half of its last digit."""
     if isinstance(found, float) and isinstance(known, str):
         printed = Decimal(known)

@@ -3,8 +3,6 @@
 The mistakes are rows of tests/cases/wrong.yaml, each of them one change of a valid config.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re
@@ -12,16 +10,17 @@ from typing import Any
 
 import pytest
 import yaml
-from valid_files import CASES, ONE_SWEEP, PLAIN, config
+from case_files import case, config
+from messages import assert_form
+from run_folder import SNAKEFILE
+from valid_files import ONE_SWEEP, PLAIN
 
 import rooflines
 from rooflines.run.plan import plan
 from rooflines.run.workflow import plan_or_exit
 
-FILE, ROOT = "wrong.yaml", CASES.parents[1]
-WRONG, SKIPPED = (
-    yaml.safe_load((CASES / name).read_text(encoding="utf-8")) for name in (FILE, "skipped.yaml")
-)
+FILE = "wrong.yaml"
+WRONG, SKIPPED = case("wrong"), case("skipped")
 
 MODELS: dict[str, Any] = {
     "models": ["llama-3.1-8b"],
@@ -35,7 +34,6 @@ OPERATION: dict[str, Any] = {
     "dtypes": "bf16",
     "chips": "h100-sxm",
 }
-NOT_THE_USERS_WORDS = r"literal\[|validation|NoneType|datetime|Dictionary|dict|union|Traceback"
 
 
 def text_of(wrong):
@@ -63,23 +61,6 @@ def message_of(text, folder):
         plan(rooflines.load_config(path))
     assert [entry.name for entry in folder.iterdir()] == [FILE]
     return str(caught.value)
-
-
-def assert_form(message, file, mistakes=1):
-    """Check the form of a message.
-
-    For each mistake: file, place and problem, then indented lines, one of which says how to fix it.
-    """
-    parts = re.split(r"\n(?! )", message)
-    if parts[-1].startswith("and "):
-        assert re.fullmatch(r"and (at least )?[\d,]+ more mistakes?\.", parts.pop()), message
-    assert len(parts) == mistakes or mistakes is None, message
-    for part in parts:
-        first, *rest = part.splitlines()
-        assert re.match(rf"\S*{re.escape(file)}(:\d+)?(: | )\S.*\.$", first), message
-        assert all(line.startswith("  ") for line in rest), message
-        assert sum(line.startswith("  fix: ") for line in rest) == 1, message
-    assert not re.search(NOT_THE_USERS_WORDS, message), message
 
 
 def refused(source):
@@ -277,7 +258,7 @@ def test_a_sweep_that_is_not_in_the_config_is_refused():
 )
 def test_snakemake_stops_before_any_job_with_that_one_message(text, says, tmp_path, snakemake):
     (tmp_path / FILE).write_text(text, encoding="utf-8")
-    run = snakemake("--snakefile", ROOT / "Snakefile", "--configfile", FILE, cwd=tmp_path)
+    run = snakemake(*SNAKEFILE, "--configfile", FILE, cwd=tmp_path)
     assert run.returncode != 0
     assert "Traceback" not in run.stdout
     assert run.stdout.count("  fix: ") == 1, run.stdout

@@ -1,7 +1,5 @@
 """The wheel in a fresh environment: its metadata, its files, and the commands of a first visit."""
 
-from __future__ import annotations
-
 import email
 import os
 import re

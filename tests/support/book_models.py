@@ -3,22 +3,18 @@
 Chips share a model evenly, as in the book: n of them take 1/n of the time of one.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
 from rooflines.basics.numbers import exact
-from rooflines.model.times import Seconds
-from rooflines.models import Model, Step, load, work
+from rooflines.models import Step, load, work
 from rooflines.models.groups import StepExtents
 from rooflines.models.resolve import models_of
 from rooflines.sweep.one_chip import case_on
-from rooflines.sweep.steps import StepCase as Case
 
 CAPACITY = 16 * 10**9
 """Memory of a TPU v5e [byte]."""
@@ -30,7 +26,7 @@ ANSWER = 512
 """Tokens of an answer [1]."""
 
 
-def written(name: str, **sizes: object) -> Model:
+def written(name, **sizes):
     """A model of the book's own."""
     return models_of([{"name": name, **sizes}])[name]
 
@@ -88,13 +84,13 @@ DTYPES: Mapping[str, str | Mapping[str, str]] = {
 
 
 @cache
-def case_of(model: str, dtypes: str, chip: str, phase: str) -> Case:
+def case_of(model, dtypes, chip, phase):
     """A model on one chip; every step uses all experts."""
     form = {"name": model, **FORMS[model]} if model in FORMS else model
     return case_on(form, chip, DTYPES[dtypes], phase=phase, routing="all")
 
 
-def down_of(case: Case, batch: int) -> Seconds:
+def down_of(case, batch):
     """The times of the last projection of an MLP in one layer [s]."""
     for kernel, times in zip(case.kernels, case.kernel_times, strict=True):
         if kernel.name == "down":
@@ -102,7 +98,7 @@ def down_of(case: Case, batch: int) -> Seconds:
     raise LookupError(case.name)
 
 
-def shared(seconds: Seconds, chips: int) -> Seconds:
+def shared(seconds, chips):
     """Times of work that chips share evenly [s]."""
     by = {bound: time / chips for bound, time in seconds.by.items()}
     return replace(seconds, by=by, activation=seconds.activation / chips)
@@ -127,24 +123,24 @@ class System:
     phase: str = "decode"
 
     @property
-    def case(self) -> Case:
+    def case(self):
         """The model on one of the chips."""
         return case_of(self.model, self.dtypes, self.chip, self.phase)
 
-    def times(self, batch: int, context: int) -> Seconds:
+    def times(self, batch, context):
         """The times of a step [s]."""
         one = self.case
         return shared(one.seconds(one.step(batch, context)), self.chips)
 
-    def flops(self, batch: int) -> Fraction:
+    def flops(self, batch):
         """FLOP of a step at a context of one token [FLOP]."""
         return work(self.case.model.groups("decode"), "flops", Step(batch, 1))
 
-    def memory_s(self, batch: int, context: int) -> Fraction:
+    def memory_s(self, batch, context):
         """t_memory of a step [s]."""
         return self.times(batch, context)["memory"]
 
-    def kernels_s(self, batch: int, context: int) -> Fraction:
+    def kernels_s(self, batch, context):
         """The sum over the kernels of a step of max(t_math, t_memory) [s]."""
         one = self.case
         step = one.step(batch, context)
@@ -154,11 +150,11 @@ class System:
         ]
         return sum(found, Fraction(0)) / self.chips
 
-    def down(self, batch: int) -> Seconds:
+    def down(self, batch):
         """The times of the last projection of an MLP [s]."""
         return shared(down_of(self.case, batch), self.chips)
 
-    def critical_batch(self) -> int:
+    def critical_batch(self):
         """The smallest compute-bound batch at a context of one token; times are affine in it."""
         one, two = self.times(1, 1), self.times(2, 1)
         fixed = 2 * one["memory"] - two["memory"]
@@ -166,36 +162,36 @@ class System:
             fixed / (two["compute"] - one["compute"] - (two["memory"] - one["memory"]))
         )
 
-    def fitting(self) -> int:
+    def fitting(self):
         """The most sequences of the usual context that fit, caches spread over all chips [1]."""
         return self.case.model.max_batch(
             CAPACITY, LONG, self.dtypes, tp=self.chips, cache_split="batch"
         )
 
-    def full_s(self) -> Fraction:
+    def full_s(self):
         """t_memory of a step of as many sequences as fit [s]."""
         return self.memory_s(self.fitting(), LONG)
 
-    def requests_per_s(self) -> Fraction:
+    def requests_per_s(self):
         """Requests of `ANSWER` tokens, of as many sequences as fit [1/s]."""
         return self.fitting() / (ANSWER * self.full_s())
 
 
-def prefill_s(chips: int, reached: float) -> Fraction:
+def prefill_s(chips, reached):
     """t_math of a prompt of Llama 3.1 70B, at a share of the peak [s]."""
     return System("llama-3.1-70b", chips, phase="prefill").times(1, LONG)["compute"] / exact(
         reached
     )
 
 
-def all_reduce_s(batch: int, axes: str) -> Fraction:
+def all_reduce_s(batch, axes):
     """t_network of the last projection of an MLP of Llama 3.1 70B in bf16 [s]."""
     return down_of(case_on("llama-3.1-70b", TABLES, "bf16", splits=[{"tp": axes}]), batch)[
         "network"
     ]
 
 
-def equal_tokens(model: Model, names: Collection[str]) -> int:
+def equal_tokens(model, names):
     """The shortest prompt with at least as many FLOP in attention as in other groups [1].
 
     Args:
@@ -206,7 +202,7 @@ def equal_tokens(model: Model, names: Collection[str]) -> int:
     others = [group for group in groups if group.name in names]
     attention = [group for group in groups if group.name == "attention"]
 
-    def reached(tokens: int) -> bool:
+    def reached(tokens):
         step = Step.prefill(1, tokens)
         return work(attention, "flops", step) >= work(others, "flops", step)
 
@@ -223,21 +219,21 @@ BF16_16, INT8_8, INT4_4, BF16_32 = (
 )
 
 
-def caches(dtype: str, sequences: int, context: int) -> Fraction:
+def caches(dtype, sequences, context):
     """Bytes of the caches of sequences of Llama 3.1 70B [byte]."""
     return Fraction(sequences * LLAMA_3.cache_bytes(context, dtype))
 
 
-def activation(model: Model, tokens: int) -> Fraction:
+def activation(model, tokens):
     """Elements of one activation of all tokens, what the embedding writes [1]."""
     return work(model.groups("prefill")[:1], "writes", Step.prefill(1, tokens))
 
 
-def whole(dtype: str) -> Fraction:
+def whole(dtype):
     """Bytes of the parameters of Llama 3.1 70B [byte]."""
     return Fraction(LLAMA_3.weights_bytes(dtype))
 
 
-def here(expression: str) -> Fraction:
+def here(expression):
     """What this package has for a number, from the names of this module."""
     return Fraction(eval(expression, globals()))  # noqa: S307, an expression of a file of ours

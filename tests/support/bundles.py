@@ -1,19 +1,13 @@
 """A small site: a run of a config with hostile names, and with charts, thresholds and timings."""
 
-from __future__ import annotations
-
-import shutil
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import polars as pl
-import yaml
+from case_files import case, config
 
-FILE = Path(__file__).parents[1] / "cases" / "configs" / "site.yaml"
-CONFIG: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
-HOSTILE: str = CONFIG["site"]["title"]
+CONFIG = case("configs/site")
+HOSTILE = CONFIG["site"]["title"]
 """A name that runs as code wherever it is not escaped."""
 
 CHARTS = ["roofline-shapes", "critical-long", "chips-shapes", "measured-grid"]
@@ -24,7 +18,7 @@ RUNS = 40
 """Runs of a served model [1]."""
 
 
-def matmul_timings() -> pl.DataFrame:
+def matmul_timings():
     """Timings of matmuls on two chips, by three libraries, some below the bound, some in int4."""
     peaks = {"h100-sxm": (989e12, 3.35e12), "b200": (2.25e15, 8e12)}
     rows = []
@@ -42,7 +36,7 @@ def matmul_timings() -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def run_small_site(folder: Path) -> None:
+def run_small_site(folder):
     """Make the site in a folder, with all that it is made from."""
     matmul_timings().write_csv(folder / "grid.csv")
     head = "chip,software,collective,shards,bytes,seconds"
@@ -51,7 +45,7 @@ def run_small_site(folder: Path) -> None:
     same = "llama-3.1-8b,h200-sxm,vllm,fp8,1024,1024"
     runs = (f"{same},{n},0.1,{0.004 + n / 5e3}" for n in range(1, RUNS + 1))
     (folder / "served.csv").write_text("\n".join([head, *runs]) + "\n")
-    shutil.copy(FILE, folder / "my.yaml")
+    (folder / "my.yaml").write_text(config("site"), encoding="utf-8")
     command = [sys.executable, "-m", "rooflines", "run", "my.yaml", "--cores", "2", "--", "bundle"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,7 +1,5 @@
 """A config of chips unlike each other, whose charts have every kind; and its views."""
 
-from __future__ import annotations
-
 import atexit
 import shutil
 import tempfile
@@ -10,23 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import timed
-import yaml
-from valid_files import config
+from case_files import case
 
 import rooflines
 from rooflines import charts
 from rooflines.charts.files import views_of
-from rooflines.charts.options import Option
-from rooflines.charts.views import Spec, View
 
-CONFIG: dict[str, Any] = yaml.safe_load(config("charted"))
+CONFIG: dict[str, Any] = case("configs/charted")
 SERVED: dict[str, Any] = CONFIG["model-sweeps"]["served"]
-HOSTILE: dict[str, Any] = yaml.safe_load(config("charted-hostile"))
+HOSTILE: dict[str, Any] = case("configs/charted-hostile")
 """A config with long names, and one that would run as code."""
 
 
 @cache
-def loaded() -> rooflines.Config:
+def loaded():
     """The config, with timings."""
     table = Path(tempfile.mkdtemp()) / "timed.csv"
     atexit.register(shutil.rmtree, table.parent)
@@ -36,12 +31,12 @@ def loaded() -> rooflines.Config:
 
 
 @cache
-def results() -> charts.Results:
+def results():
     """What it computes."""
     return charts.of_config(loaded())
 
 
 @cache
-def views(chart: Spec) -> list[tuple[dict[str, Option], View]]:
+def views(chart):
     """The choices and views of one of its charts."""
     return views_of(results(), chart)

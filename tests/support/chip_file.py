@@ -1,8 +1,5 @@
 """config/chips.yaml, read without the package: entries by kind, claims about them all."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from oracle import resolve_chips
@@ -25,7 +22,7 @@ class Item(NamedTuple):
     entry: dict[str, Any]
 
 
-def items_of(chips: Collection[str], section: str) -> list[Item]:
+def items_of(chips, section):
     """All entries of a section of these chips."""
     found = []
     for name in chips:
@@ -46,11 +43,11 @@ PEAKS, LEVELS, NETWORKS, POWERS, PRICES, MEASURED = (
 )
 
 
-def each(cases: Collection[Any]) -> Callable[[Callable[..., None]], Callable[[], None]]:
+def each(cases):
     """A claim about every case, as one test that lists all offenders."""
 
-    def over_all(claim: Callable[..., None]) -> Callable[[], None]:
-        def test() -> None:
+    def over_all(claim):
+        def test():
             assert cases
             offenders = []
             for case in cases:
@@ -67,17 +64,17 @@ def each(cases: Collection[Any]) -> Callable[[Callable[..., None]], Callable[[],
     return over_all
 
 
-def peak(name: str, dtype: str, unit: str = "matrix") -> float:
+def peak(name, dtype, unit="matrix"):
     """A dense peak [FLOP/s]."""
     return float(CHIPS[name]["units"][unit][dtype]["flops_per_s"])
 
 
-def main_bandwidth(name: str) -> float:
+def main_bandwidth(name):
     """Bandwidth of a chip's main memory [byte/s]."""
     return float(CHIPS[name]["memory"]["hbm"]["bytes_per_s"])
 
 
-def half_precision(name: str) -> str:
+def half_precision(name):
     """The 16-bit dtype a chip is rated by: bf16, or fp16 where it has no bf16."""
     return "bf16" if "bf16" in CHIPS[name]["units"]["matrix"] else "fp16"
 

@@ -1,22 +1,18 @@
 """The command line in this process: what it prints, and its message if it refuses."""
 
-from __future__ import annotations
-
 import csv
 import io
-
-import pytest
 
 from rooflines.cli.main import run
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def said(capsys, *words):
     """What a command prints on stdout."""
     assert run(list(words)) == 0
     return capsys.readouterr().out
 
 
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def refused(capsys, *words):
     """The message of a command that is refused."""
     assert run(list(words)) == 2
     printed = capsys.readouterr()

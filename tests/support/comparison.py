@@ -1,12 +1,8 @@
 """Comparison of rows and thresholds with those of `oracle`."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import oracle
 import polars as pl
@@ -55,45 +51,45 @@ WHOLE = (
 REAL = ("critical_exact", "limit_intensity")
 
 
-def same(found: float | None, expected: Fraction | None) -> bool:
+def same(found, expected):
     """Say whether a float equals an exact number to a relative 1e-12, or both are null."""
     if found is None or expected is None:
         return found is None and expected is None
     return math.isfinite(found) and abs(Fraction(found) - expected) <= ROW_TOLERANCE * abs(expected)
 
 
-def table_of(config: dict[str, Any]) -> pl.DataFrame:
+def table_of(config):
     """Return the table of a config's one sweep."""
     (sweep,) = config["sweeps"]
     frame: pl.DataFrame = rooflines.rows(rooflines.load_config(config), sweep).collect()
     return frame
 
 
-def expected_rows(config: Mapping[str, Any]) -> list[oracle.Row]:
+def expected_rows(config):
     """Return every requested row of a config's one sweep."""
     ((_, sweep),) = config["sweeps"].items()
     return list(oracle.rows(sweep, *given(config)))
 
 
-def given(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], oracle.Fits]:
+def given(config):
     """Return the chips that a config may name, dtypes, and calibrations."""
     chips = {**plain_file("chips.yaml")["chips"], **config["chips"]}
     return chips, plain_file("dtypes.yaml"), fits_of(config)
 
 
-def fits_of(config: Mapping[str, Any]) -> oracle.Fits:
+def fits_of(config):
     """Return the calibrations of a config's one file, else those of the package."""
     files = config.get("calibrations", [])
     return yaml.safe_load(Path(files[0]).read_text()) if files else plain_file("calibrations.yaml")
 
 
-def row_differences(config: dict[str, Any]) -> list[str]:
+def row_differences(config):
     """Describe the differences between the rows of a config's one sweep and exact ones."""
     exact = [row.values() for row in expected_rows(config) if row.setting is not None]
     return differences(table_of(config).to_dicts(), exact)
 
 
-def differences(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> list[str]:
+def differences(found, expected):
     """Describe the differences between the rows of two tables."""
     if len(found) != len(expected):
         return [f"{len(found)} rows where {len(expected)} are expected"]
@@ -111,14 +107,14 @@ def differences(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> 
     return wrong
 
 
-def close(found: float | None, exact: Fraction | None) -> bool:
+def close(found, exact):
     """Say whether a float equals an exact number to a relative 1e-9, or both are null."""
     if found is None or exact is None:
         return found is None and exact is None
     return math.isclose(found, exact, rel_tol=REAL_TOLERANCE)
 
 
-def threshold_differences(config: dict[str, Any]) -> list[str]:
+def threshold_differences(config):
     """Describe the differences between the thresholds of a config's one sweep and exact ones."""
     ((name, sweep),) = config["sweeps"].items()
     frame = rooflines.thresholds(rooflines.load_config(config), name)

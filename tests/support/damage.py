@@ -3,21 +3,19 @@
 import base64
 import json
 import os
-from collections.abc import Callable
-from pathlib import Path
 
 
-def truncated(path: Path) -> None:
+def truncated(path):
     """Cut a file in half."""
     os.truncate(path, path.stat().st_size // 2)
 
 
-def emptied(path: Path) -> None:
+def emptied(path):
     """Leave nothing of a file."""
     os.truncate(path, 0)
 
 
-def flipped(path: Path) -> None:
+def flipped(path):
     """Change one bit in the middle."""
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 2)
@@ -26,24 +24,24 @@ def flipped(path: Path) -> None:
         file.write(bytes([byte ^ 16]))
 
 
-def replaced(path: Path) -> None:
+def replaced(path):
     """Put something else there, of the same size."""
     size = path.stat().st_size
     path.unlink()
     path.write_bytes(b"PAR1" + bytes(size - 8) + b"PAR1")
 
 
-def written_to(name: str) -> Callable[[Path], object]:
+def written_to(name):
     """A change of a folder of results: a user's file in it."""
 
-    def write(home: Path) -> None:
+    def write(home):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("mine")
 
     return write
 
 
-def unfinished(folder: Path, output: str) -> Path:
+def unfinished(folder, output):
     """Have Snakemake take an output for that of a job which never ended; the file that says so."""
     marker = folder / ".snakemake/incomplete" / base64.urlsafe_b64encode(output.encode()).decode()
     marker.write_text(json.dumps({"external_jobid": None}), encoding="utf-8")

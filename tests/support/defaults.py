@@ -1,10 +1,7 @@
 """The default config as plain YAML, assembled without the package, to check tables against."""
 
-from __future__ import annotations
-
 import random
 from functools import cache
-from typing import Any
 
 from model_matrices import written_out
 from oracle import as_list, sizes_of
@@ -12,7 +9,7 @@ from plain_files import plain_file
 
 
 @cache
-def sweeps() -> dict[str, dict[str, Any]]:
+def sweeps():
     """Return the sweeps of the default config, with shapes and chips written out."""
     config, catalogue = plain_file("config.yaml"), plain_file("chips.yaml")["chips"]
     every = [chip for chip, entry in catalogue.items() if "base" not in entry]
@@ -27,7 +24,7 @@ def sweeps() -> dict[str, dict[str, Any]]:
     }
 
 
-def drawn(name: str) -> dict[str, Any]:
+def drawn(name):
     """Return a config of one default sweep, cut to one chip, size, shape and dtype."""
     sweep, sizes = sweeps()[name], {}
     for dim, written in sweep["grid"].items():
@@ -41,7 +38,7 @@ def drawn(name: str) -> dict[str, Any]:
     return {"sweeps": {name: cut}, "chips": own, "charts": []}
 
 
-def one(written: Any) -> list[Any]:
+def one(written):
     """Return one of some sizes, or of other alternatives."""
     found = sizes_of(written) if isinstance(written, dict) else as_list(written)
     return [random.choice(found)]  # noqa: S311, a choice of what to check

@@ -10,6 +10,6 @@ EFFORT = 5.0 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 0.1
 """Cases that are drawn of those that a test names [1]."""
 
 
-def cases(named: int) -> int:
+def cases(named):
     """The number of cases to draw, at least one [1]."""
     return max(round(named * EFFORT), 1)

@@ -1,15 +1,12 @@
 """The example of docs/own-sweep.md: its config, and the command below it."""
 
-from __future__ import annotations
-
 import re
 import shlex
-from pathlib import Path
 
 from pages import text_of
 
 
-def example(folder: Path, repository: Path) -> list[str]:
+def example(folder, repository):
     """Write the config into a folder; the arguments of the command, without its cores.
 
     Args:

@@ -1,23 +1,16 @@
 """The reviewed explanations of tests/cases/explained, and a config that asks the same question."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
-import yaml
+from case_files import CASES, case
 
-FOLDER = Path(__file__).parents[1] / "cases" / "explained"
-
-
-OWN = yaml.safe_load((FOLDER / "own.yaml").read_text(encoding="utf-8"))["chips"]
+FOLDER = CASES / "explained"
+OWN = case("explained/own")["chips"]
 EXAMPLE = "h100-sxm 128x8192x8192 bf16"
 MODEL = "h100-sxm llama-3.1-70b B=64 S=8192 --split tp=8"
 
 
-def as_config(chip: str, sizes: Mapping[str, int], dtypes: Any, asked: Mapping[str, Any]) -> Any:
+def as_config(chip, sizes, dtypes, asked):
     """A config that asks the same, written by hand."""
     x, w, out, compute = re.split(r",|->|@", dtypes) if "@" in dtypes else [""] * 4
     split = asked.get("sharding", "none")

@@ -1,13 +1,9 @@
 """Random states of the first page, the same from Python, and the numbers that the page has."""
 
-from __future__ import annotations
-
-import random
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from rooflines import RooflinesError, explain, explain_model
 from rooflines.catalogue.chips import chip_entries, dtype_entries
@@ -45,7 +41,7 @@ CELLS = """() => [...document.querySelectorAll("#chips-table tbody tr")].map((ro
 """What the table of chips shows."""
 
 
-def show(page: Page, state: Mapping[str, object]) -> None:
+def show(page, state):
     """Show a state, by its address."""
     address = page.evaluate(
         "(text) => { location.hash = text; return location.hash; }", urlencode(state)
@@ -53,20 +49,20 @@ def show(page: Page, state: Mapping[str, object]) -> None:
     expect(page.locator("body")).to_have_attribute("data-drawn", address)
 
 
-def random_size(drawn: random.Random, most: int) -> int:
+def random_size(drawn, most):
     """A power of two or any number."""
     power: int = 2 ** drawn.randrange(most)
     return drawn.choice([power, drawn.randint(1, 2**most // 4)])
 
 
-def random_own(drawn: random.Random, chip: str) -> dict[str, float]:
+def random_own(drawn, chip):
     """Now and then own numbers of a chip."""
     has_network = bool(chip_entries()[chip].networks)
     names = [name for name in OWN if drawn.random() < 0.1 and (name != "link" or has_network)]
     return {name: OWN[name] * drawn.choice([1, 1.5, 2]) for name in names}
 
 
-def random_matmul(drawn: random.Random) -> State:
+def random_matmul(drawn):
     """A matmul on a chip, often one with a calibration; now and then of what the chip lacks."""
     fitted = sorted({key.partition("/")[0] for key in shipped_calibrations().calibrations})
     every = [chip for chip, entry in chip_entries().items() if entry.base is None]
@@ -86,7 +82,7 @@ def random_matmul(drawn: random.Random) -> State:
     }
 
 
-def random_step(drawn: random.Random) -> State:
+def random_step(drawn):
     """A step of a model on a chip."""
     model, chip = drawn.choice(MODELS), drawn.choice(SERVING)
     split = drawn.choice(SPLITS)
@@ -105,14 +101,14 @@ def random_step(drawn: random.Random) -> State:
     }
 
 
-def address_of(state: State) -> State:
+def address_of(state):
     """The state as the address has it."""
     chip = state["chips"]
     own = ",".join(f"{chip}.{name}:{value:.12g}" for name, value in state["own"].items())
     return {**{name: value for name, value in state.items() if name != "own"}, "own": own}
 
 
-def chip_of(state: State) -> dict[str, Chip]:
+def chip_of(state):
     """The chip of a state with its own numbers; a model has no peak in a format a chip lacks."""
     plain = chip_entries()[state["chips"]].model_copy(deep=True).plain
     own, compute = state["own"], _compute(state)
@@ -126,14 +122,14 @@ def chip_of(state: State) -> dict[str, Chip]:
     return {state["chips"]: Chip.model_validate(plain)}
 
 
-def _compute(state: State) -> str:
+def _compute(state):
     if state["is"] == "matmul":
         return str(dtype_entries().combinations[state["dtypes"]].compute)
     form = FORMATS[state["format"]]
     return form if isinstance(form, str) else form["compute"]
 
 
-def explained(state: State) -> dict[str, Any] | None:
+def explained(state):
     """The numbers of a state from Python; None if the chip cannot do it."""
     try:
         return _matmul(state) if state["is"] == "matmul" else _step(state)
@@ -141,7 +137,7 @@ def explained(state: State) -> dict[str, Any] | None:
         return None
 
 
-def _softwares(state: State) -> list[str] | None:
+def _softwares(state):
     """The software of the estimate first, then those whose collectives may count."""
     shipped = shipped_calibrations()
     names = [
@@ -154,7 +150,7 @@ def _softwares(state: State) -> list[str] | None:
     return [names[0], *(name for name in shipped.softwares if name != names[0])]
 
 
-def _matmul(state: State) -> dict[str, Any]:
+def _matmul(state):
     split = state["sharding"] != "none"
     found = explain(
         state["chips"],
@@ -188,14 +184,14 @@ def _matmul(state: State) -> dict[str, Any]:
     }
 
 
-def _matched(state: State) -> bool:
+def _matched(state):
     """Whether a calibrated time of the step is asked for, and the chip has a calibration."""
     shipped = shipped_calibrations()
     fit = shipped.matmul(state["chips"], list(MATCHED), _compute(state))
     return state["basis"] == "calibrated" and bool(fit)
 
 
-def _step(state: State) -> dict[str, Any]:
+def _step(state):
     split = {"dp": 8, "ep": 8} if "dp" in state["split"] else {"tp": int(state["split"][2:])}
     found = explain_model(
         state["chips"],

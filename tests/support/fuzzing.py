@@ -3,26 +3,19 @@
 No case may write another file, start a program, or open a connection.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
-import random
-import re
 import resource
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import predicates
-from mutations import Case
+from messages import assert_form
 from valid_files import CHIPS, DTYPES, ODD
 
 import rooflines
-from rooflines.basics.errors import MOST_SHOWN
 from rooflines.catalogue import chips as catalogue
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import threshold_columns
@@ -32,7 +25,6 @@ from rooflines.run.jobs import write_part, write_skipped
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
 from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
-from rooflines.sweep.steps import ModelSweep
 
 SECONDS = 20
 """Time limit of a case [s]."""
@@ -51,10 +43,10 @@ TEXTS: list[str] = ODD["texts"]
 """Pieces of text that are special in Snakemake, Python, a shell, HTML, YAML or JSON."""
 
 
-def config_of_texts(chance: random.Random | None = None) -> dict[str, Any]:
+def config_of_texts(chance=None):
     """A valid, cheap config with random `TEXTS` in its free texts; without `chance` all of them."""
 
-    def text(joint: str = "", start: int = 0, step: int = 1) -> str:
+    def text(joint="", start=0, step=1):
         pieces = chance.choices(TEXTS, k=chance.randint(6, 12)) if chance else TEXTS
         return "x" + joint.join(pieces[start::step]).strip()
 
@@ -80,12 +72,12 @@ def config_of_texts(chance: random.Random | None = None) -> dict[str, Any]:
 class Outside:
     """Audit hook for forbidden effects: files outside a folder, programs, connections."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.folder: str | None = None
         self.found: list[str] = []
         sys.addaudithook(self._hear)
 
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def _hear(self, event, arguments):
         if self.folder is None:
             return
         if event in (
@@ -113,7 +105,7 @@ class Outside:
         ):
             self._check(event, arguments[0])
 
-    def _check(self, event: str, path: object) -> None:
+    def _check(self, event, path):
         if not f"{os.path.realpath(str(path))}/".startswith(f"{self.folder}/"):
             self.found.append(f"{event} {path!r}")
 
@@ -122,7 +114,7 @@ OUTSIDE = Outside()
 
 
 @contextlib.contextmanager
-def watched(folder: Path) -> Iterator[None]:
+def watched(folder):
     """Check that no file outside a folder is written, no program started, no connection opened."""
     OUTSIDE.folder, OUTSIDE.found = os.path.realpath(folder), []
     try:
@@ -133,10 +125,10 @@ def watched(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def within(seconds: float) -> Iterator[None]:
+def within(seconds):
     """Limit CPU time, and wall time to six times that, because the machine may be busy."""
 
-    def late(*_: object) -> None:
+    def late(*_):
         raise TimeoutError(f"took more than {seconds} s")
 
     clocks = {
@@ -156,7 +148,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def little_memory(more: int = MEMORY) -> Iterator[None]:
+def little_memory(more=MEMORY):
     """Limit the memory that the process may allocate in addition [byte]."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
@@ -167,24 +159,7 @@ def little_memory(more: int = MEMORY) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def assert_form(message: str) -> None:
-    """Check the form of a message: place and problem, close matches, fix, for each mistake."""
-    parts = re.split(r"\n(?! )", message)
-    if parts[-1].startswith("and "):
-        parts.pop()
-    assert 1 <= len(parts) <= MOST_SHOWN, message
-    for part in parts:
-        first, *rest = part.split("\n")
-        assert re.match(r"\S.*\.$", first), message
-        assert rest[-1].startswith("  fix: "), message
-        assert len(rest) == 1 or (len(rest) == 2 and rest[0].startswith("  close to it: ")), message
-        assert len(part) < 4000, message
-    assert not re.search(
-        r"Traceback|NoneType|object at 0x|pydantic|Value error|validation", message
-    ), message
-
-
-def outcome(case: Case, folder: Path) -> str:
+def outcome(case, folder):
     """Check the outcome of a case, in a folder of its own.
 
     Returns:
@@ -238,13 +213,13 @@ def outcome(case: Case, folder: Path) -> str:
             for csv in results.glob("*.csv"):
                 predicates.check_csv(csv.read_text(encoding="utf-8"))
     except rooflines.RooflinesError as error:
-        assert_form(str(error))
+        assert_form(str(error), mistakes=None)
         return "message"
     assert pl.read_csv(results / "skipped.csv", infer_schema_length=None).width
     return "table"
 
 
-def check_models(sweep: ModelSweep, where: float) -> None:
+def check_models(sweep, where):
     """Check some rows of a sweep of models, and their kernels."""
     start = int(where * max(sweep.rows - MOST_ROWS, 0))
     stop = min(start + MOST_ROWS, sweep.rows)
@@ -254,7 +229,7 @@ def check_models(sweep: ModelSweep, where: float) -> None:
 
 
 @contextlib.contextmanager
-def real_catalogues() -> Iterator[None]:
+def real_catalogues():
     """Restore the real catalogues afterwards; they are read again only if others were used."""
     files = catalogue.CHIPS_FILE, catalogue.DTYPES_FILE
     try:
@@ -265,7 +240,7 @@ def real_catalogues() -> Iterator[None]:
             use_catalogues(*files)
 
 
-def use_catalogues(chips: Path, dtypes: Path) -> None:
+def use_catalogues(chips, dtypes):
     """Replace the catalogue files; models and calibrations stay those of the real ones."""
     for cached_with_real_dtypes in (model_entries, shipped_calibrations):
         cached_with_real_dtypes()

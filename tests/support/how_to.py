@@ -1,11 +1,8 @@
 """Pages with commands of `rooflines`, and the files that they name."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil
-from pathlib import Path
 
 from documents import DOCS, ROOT
 from hf_configs import config_of
@@ -18,7 +15,7 @@ LONG = "rooflines measured measure"
 """A command of minutes, left to tests/verify/test_measure.py."""
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder):
     """Write the files that pages name: a model, its config.json, timings, a profile."""
     TIMINGS.write_csv(folder / "timings.csv")
     (model,) = blocks(DOCS / "own-model.md", "yaml")
@@ -30,7 +27,7 @@ def prepare(folder: Path) -> None:
     shutil.copy(ROOT / "tests/cases/nsight/raw.csv", folder / "kernels.csv")
 
 
-def arguments(page: Path) -> list[list[str]]:
+def arguments(page):
     """The commands of a page, in order: the words after `rooflines`."""
     return [shlex.split(command)[1:] for command in commands(page, "rooflines") if command != LONG]
 

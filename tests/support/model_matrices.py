@@ -1,20 +1,15 @@
 """The shapes of a sweep written out from config/models.yaml, without the package."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 from oracle import as_list
 from plain_files import plain_file
 
 
-def written_out(shapes: object) -> list[Mapping[str, Any]]:
+def written_out(shapes):
     """Return shapes by name and size, the layers of models among them."""
     return [shape for form in as_list(shapes) for shape in _of(form)]
 
 
-def _of(form: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _of(form):
     if "models" not in form:
         yield form
         return
@@ -27,7 +22,7 @@ def _of(form: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield {"name": name, "model": model, "layer": layer, "D": rows, "F": columns}
 
 
-def matrices(model: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+def matrices(model):
     """Return the rows and columns of every matrix of a model's entry."""
     width, heads = model["D"], model["attention"]
     found = {}

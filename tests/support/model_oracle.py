@@ -3,12 +3,7 @@
 An oracle for `rooflines.models`: it reads the plain YAML form and imports nothing of the package.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 Entry = dict[str, Any]
 
@@ -24,7 +19,7 @@ class Chunk(int):
     """Tokens of a chunk: a token attends to those since the last multiple of it."""
 
 
-def each_mixer(entry: Entry) -> list[tuple[str, int | None]]:
+def each_mixer(entry):
     """Every layer with a mixer, and its tokens. Which layers they are does not matter here."""
     count = entry["layers"]
     if entry.get("single"):
@@ -37,7 +32,7 @@ def each_mixer(entry: Entry) -> list[tuple[str, int | None]]:
     return [("full", None)] * (count - len(found)) + found
 
 
-def each_mlp(entry: Entry) -> list[str]:
+def each_mlp(entry):
     """The layers with an MLP, and those with experts."""
     mlp, moe = entry.get("mlp"), entry.get("moe")
     dense, sparse = ((part or {}).get("layers") for part in (mlp, moe))
@@ -48,17 +43,17 @@ def each_mlp(entry: Entry) -> list[str]:
     return ["dense"] * dense + ["moe"] * sparse
 
 
-def _own(entry: Entry, kind: str) -> Entry:
+def _own(entry, kind):
     """The attention of a mixer."""
     attention: Entry = (entry.get(kind) or {}).get("attention") or entry["attention"]
     return attention
 
 
-def _plain(elements: int) -> Piece:
+def _plain(elements):
     return Piece(elements, elements)
 
 
-def _attention(a: Entry, width: int) -> Iterator[Piece]:
+def _attention(a, width):
     if a.get("kind") == "mla":
         heads, key, value = a["N"], a["nope"] + a["rope"], a["v"]
         yield _plain(width * a["kv_rank"] + width * a["rope"])
@@ -78,7 +73,7 @@ def _attention(a: Entry, width: int) -> Iterator[Piece]:
     yield _plain(biases + norms + (a["N"] if a.get("sinks") else 0))
 
 
-def _indexers(entry: Entry) -> Iterator[Piece]:
+def _indexers(entry):
     """The indexers of layers that have one of their own."""
     sparse, width = entry["sparse"], entry["D"]
     queries = sparse["heads"] * sparse["dim"]
@@ -89,13 +84,13 @@ def _indexers(entry: Entry) -> Iterator[Piece]:
         yield _plain(2 * sparse["dim"])
 
 
-def indexers(entry: Entry) -> int:
+def indexers(entry):
     """Layers with an indexer [1]."""
     sparse = entry.get("sparse") or {}
     return int(sparse.get("own") or sparse.get("layers", 0))
 
 
-def _state(s: Entry, width: int) -> Iterator[Piece]:
+def _state(s, width):
     heads, keys, values = s["heads"], s["groups"] * s["key"], s["heads"] * s["value"]
     convolved = keys + keys + values
     yield _plain(width * convolved + width * heads + values * width)
@@ -116,13 +111,13 @@ def _state(s: Entry, width: int) -> Iterator[Piece]:
     yield _plain(heads * s["key"])
 
 
-def _mlp(width: int, hidden: int, part: Entry, *, bias: bool) -> tuple[int, int]:
+def _mlp(width, hidden, part, *, bias):
     """Elements of the matrices of an MLP, and of its biases."""
     up = 2 if part.get("gated", True) else 1
     return (up + 1) * width * hidden, (up * hidden + width if bias else 0)
 
 
-def _experts(m: Entry, width: int) -> Iterator[Piece]:
+def _experts(m, width):
     inner = m.get("latent") or width
     matrices, biases = _mlp(inner, m["Fe"], m, bias=m.get("expert_bias", False))
     if biases:
@@ -136,7 +131,7 @@ def _experts(m: Entry, width: int) -> Iterator[Piece]:
         yield _plain(inner if m.get("latent_norm") else 0)
 
 
-def pieces(entry: Entry) -> Iterator[Piece]:
+def pieces(entry):
     """All parameters but the token tables."""
     width = entry["D"]
     for kind, _ in each_mixer(entry):
@@ -156,13 +151,13 @@ def pieces(entry: Entry) -> Iterator[Piece]:
     yield _plain((entry["layers"] * entry.get("norms_per_layer", 2) + 1) * width)
 
 
-def parameters(entry: Entry) -> int:
+def parameters(entry):
     """All parameters [1]."""
     tables = (1 if entry.get("tied") else 2) * entry["V"] * entry["D"]
     return tables + sum(piece.held for piece in pieces(entry))
 
 
-def active(entry: Entry) -> dict[str, int]:
+def active(entry):
     """Parameters of one token by the three conventions [1]."""
     table, used = entry["V"] * entry["D"], sum(piece.used for piece in pieces(entry))
     return {
@@ -172,24 +167,24 @@ def active(entry: Entry) -> dict[str, int]:
     }
 
 
-def attends(position: int, other: int, window: int | None) -> bool:
+def attends(position, other, window):
     """Whether the token at a position, from 1, attends to another one."""
     if isinstance(window, Chunk):
         return other <= position and (other - 1) // window == (position - 1) // window
     return other <= position and (window is None or position - other < window)
 
 
-def attended(position: int, window: int | None) -> int:
+def attended(position, window):
     """Tokens that the token at a position, from 1, attends to [1]."""
     return len([p for p in range(1, position + 1) if attends(position, p, window)])
 
 
-def kept(context: int, window: int | None) -> int:
+def kept(context, window):
     """Entries of one layer that a token so far attended to at most [1]."""
     return max(attended(position, window) for position in range(1, context + 1))
 
 
-def moved(context: int, new: int, window: int | None) -> int:
+def moved(context, new, window):
     """Entries of one layer that a step touches: those that any new token attends to [1]."""
     needed = {
         p

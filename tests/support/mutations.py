@@ -1,7 +1,5 @@
 """Invalid configs and catalogues: mutations of valid ones, as data and as text."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import json
@@ -20,7 +18,7 @@ values = st.one_of(*(st.sampled_from(ODD[kind]) for kind in KINDS), st.sampled_f
 pieces = st.sampled_from([*ODD["pieces"], *LONG])
 
 
-def places(node: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def places(node, path=()):
     """Return the path of every value inside plain data."""
     inner = (
         node.items()
@@ -32,14 +30,14 @@ def places(node: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [place for key, value in inner for place in ((*path, key), *places(value, (*path, key)))]
 
 
-def at(document: Any, path: tuple[Any, ...]) -> Any:
+def at(document, path):
     """Return the value at a path."""
     for step in path:
         document = document[step]
     return document
 
 
-def renamed(mapping: dict[Any, Any], key: object, new: object) -> None:
+def renamed(mapping, key, new):
     """Rename a key of a mapping, without changing the order."""
     items = [(new if name == key else name, value) for name, value in mapping.items()]
     mapping.clear()
@@ -47,7 +45,7 @@ def renamed(mapping: dict[Any, Any], key: object, new: object) -> None:
 
 
 @st.composite
-def mutated(draw: st.DrawFn, text: str) -> Any:
+def mutated(draw, text):
     """Draw plain data that differs from a valid document in a few values."""
     document = copy.deepcopy(parsed(text))
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 4]))):
@@ -57,7 +55,7 @@ def mutated(draw: st.DrawFn, text: str) -> Any:
     return document
 
 
-def mutate(draw: st.DrawFn, document: Any, known: list[tuple[Any, ...]]) -> None:
+def mutate(draw, document, known):
     """Change one value of a document."""
     path = draw(st.sampled_from(known))
     parent, last = at(document, path[:-1]), path[-1]
@@ -81,7 +79,7 @@ def mutate(draw: st.DrawFn, document: Any, known: list[tuple[Any, ...]]) -> None
         parent[last] = copy.deepcopy(draw(values))
 
 
-def changed(draw: st.DrawFn, value: Any) -> Any:
+def changed(draw, value):
     """Return a larger, smaller or nested form of a value."""
     if isinstance(value, int | float) and draw(st.booleans()):
         factor = draw(st.sampled_from([0, -1, 1e-18, 1e18, 10**30, 0.5, 3]))
@@ -100,7 +98,7 @@ def changed(draw: st.DrawFn, value: Any) -> Any:
 
 
 @st.composite
-def garbled(draw: st.DrawFn, text: str) -> bytes:
+def garbled(draw, text):
     """Draw the text of a document with insertions, deletions, copies, swaps and changed bytes."""
     for _ in range(draw(st.integers(0, 3))):
         start = draw(st.integers(0, len(text)))
@@ -124,18 +122,18 @@ def garbled(draw: st.DrawFn, text: str) -> bytes:
 
 
 @cache
-def parsed(text: str) -> Any:
+def parsed(text):
     """Return plain data with merge keys resolved and no shared objects."""
     return json.loads(json.dumps(yaml.safe_load(text), default=str))
 
 
-def dumped(document: object) -> str:
+def dumped(document):
     """Return the text of a document in block or flow style."""
     return str(yaml.dump(document, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=1000))
 
 
 @st.composite
-def texts(draw: st.DrawFn, valid: str) -> bytes:
+def texts(draw, valid):
     """Draw a document mutated as data, as text, or both; sometimes the valid one."""
     text = dumped(draw(mutated(valid))) if draw(st.integers(0, 2)) else valid
     return (
@@ -162,7 +160,7 @@ class Case:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw):
     """Draw a case: mostly an invalid config, else an invalid catalogue."""
     valid = draw(st.sampled_from(CONFIGS))
     wrong = draw(st.sampled_from(["config", "config", "config", "chips", "dtypes"]))

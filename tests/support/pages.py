@@ -1,9 +1,6 @@
 """The pages for users: README, docs and others, and the blocks of code in them."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 from documents import DOCS, README
@@ -28,12 +25,12 @@ class Block(NamedTuple):
     text: str
 
 
-def text_of(name: str) -> str:
+def text_of(name):
     """The text of a page in docs."""
     return (DOCS / name).read_text(encoding="utf-8")
 
 
-def code(page: Path) -> list[Block]:
+def code(page):
     """Every block of code of a page, fenced or indented."""
     text = page.read_text(encoding="utf-8")
     fenced = [Block(*found) for found in FENCED.findall(text)]
@@ -44,12 +41,12 @@ def code(page: Path) -> list[Block]:
     return fenced + indented
 
 
-def blocks(page: Path, language: str) -> list[str]:
+def blocks(page, language):
     """The blocks of code of a page in a language, without their fences."""
     return [block.text for block in code(page) if block.language == language]
 
 
-def every_command(page: Path) -> list[str]:
+def every_command(page):
     """Every command of a page without its comment: indented lines, and those after `$`."""
     lines = [
         line if block.language == "shell" else line.removeprefix("$ ")
@@ -60,6 +57,6 @@ def every_command(page: Path) -> list[str]:
     return [re.sub(r"\s+# .*", "", line) for line in lines]
 
 
-def commands(page: Path, program: str) -> list[str]:
+def commands(page, program):
     """The commands of a page that start a program."""
     return [command for command in every_command(page) if f"{command} ".startswith(f"{program} ")]

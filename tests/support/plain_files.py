@@ -1,7 +1,5 @@
 """The files of config/ as plain YAML, read without the package."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path
@@ -18,7 +16,7 @@ Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class _Loader(Base):
     """YAML with the numbers of YAML 1.2 (9.89e14), and without duplicate keys."""
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
+    def construct_mapping(self, node, deep=False):  # noqa: FBT002
         """A mapping with unique keys."""
         keys = [key.value for key, _ in node.value]
         twice = sorted({key for key in keys if keys.count(key) > 1})
@@ -30,14 +28,12 @@ class _Loader(Base):
 
 
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"),
-    list("-+0123456789"),
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )
 
 
 @cache
-def plain_file(name: str) -> dict[str, Any]:
+def plain_file(name):
     """Return the content of one of the files, not to be changed."""
     text = (CONFIG / name).read_text(encoding="utf-8")
     content: dict[str, Any] = yaml.load(text, _Loader)  # noqa: S506, a safe loader with two additions

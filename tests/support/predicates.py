@@ -1,17 +1,13 @@
 """Properties of every table: finite numbers, no negative zeros, nulls as the dictionary defines."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
-from collections.abc import Sequence
 
 import polars as pl
 
-from rooflines.model.columns import Column, threshold_columns
+from rooflines.model.columns import threshold_columns
 from rooflines.model.resources import RATES
-from rooflines.sweep.operations import Sweep
 
 ROUNDINGS = 1e-12
 """Relative tolerance of sums that are rounded in another order [1]."""
@@ -20,7 +16,7 @@ FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")  # noqa: RUF001, wide f
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 
 
-def check_numbers(frame: pl.DataFrame) -> None:
+def check_numbers(frame):
     """Check that no number is NaN, infinite or a negative zero."""
     for name, dtype in frame.schema.items():
         if dtype in (pl.Float64, pl.Float32):
@@ -33,7 +29,7 @@ def check_numbers(frame: pl.DataFrame) -> None:
             assert ((1.0 / zero) > 0).all(), f"{name} is a negative zero"
 
 
-def check_table(frame: pl.DataFrame, sweep: Sweep) -> None:
+def check_table(frame, sweep):
     """Check the rows of a sweep's table against the column dictionary."""
     check_numbers(frame)
     columns = {column.name: column for column in sweep.columns if column.name in frame.columns}
@@ -70,7 +66,7 @@ def check_table(frame: pl.DataFrame, sweep: Sweep) -> None:
             ).is_empty(), name
 
 
-def is_calibrated(sweep: Sweep, chip: str, memory: str, compute: str) -> bool:
+def is_calibrated(sweep, chip, memory, compute):
     """Say whether rows have estimates."""
     softwares = sweep.config.calibration
     if softwares is None:
@@ -80,7 +76,7 @@ def is_calibrated(sweep: Sweep, chip: str, memory: str, compute: str) -> bool:
     return known and memory == "hbm" and sweep.unit == "matrix"
 
 
-def check_steps(frame: pl.DataFrame, columns: Sequence[Column]) -> None:
+def check_steps(frame, columns):
     """Check rows of whole models, or of their kernels, against the column dictionary."""
     check_numbers(frame)
     for column in columns:
@@ -90,7 +86,7 @@ def check_steps(frame: pl.DataFrame, columns: Sequence[Column]) -> None:
         assert frame.filter(pl.col("t_lower_s") > pl.col("t_ops_s") * (1 + ROUNDINGS)).is_empty()
 
 
-def check_thresholds(frame: pl.DataFrame, sweep: Sweep) -> None:
+def check_thresholds(frame, sweep):
     """Check the thresholds of a sweep against the column dictionary, without solving."""
     check_numbers(frame)
     columns = {
@@ -136,7 +132,7 @@ def check_thresholds(frame: pl.DataFrame, sweep: Sweep) -> None:
     assert chips.filter(~never & (pl.col("critical") > pl.min_horizontal(alone))).is_empty()
 
 
-def check_csv(text: str) -> None:
+def check_csv(text):
     """Check that no cell of a CSV file is a formula, for comma and semicolon separators."""
     for row in csv.reader(io.StringIO(text)):
         for cell in row:

@@ -1,11 +1,8 @@
 """Random calibrations, and sweeps with them, as Hypothesis strategies."""
 
-from __future__ import annotations
-
 import tempfile
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import yaml
 from hypothesis import strategies as st
@@ -13,7 +10,7 @@ from random_sweeps import COMPUTE, configs, fractions_of_one
 
 
 @st.composite
-def fits(draw: st.DrawFn) -> dict[str, Any]:
+def fits(draw):
     """Draw what every fit states: bands, and nothing of note."""
     errors = {"n": 30, "median": 0.05, "mean": 0.06, "p90": 0.1}
     bounds = draw(st.sets(st.sampled_from(["compute", "memory", "network", "mixed"])))
@@ -26,7 +23,7 @@ def fits(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def fitted_matmuls(draw: st.DrawFn) -> dict[str, Any]:
+def fitted_matmuls(draw):
     """Draw a calibration of matmuls, often without most of its pieces."""
     further = {
         "activation_passes": st.sampled_from([0, 0.01, 7, 3.25]),
@@ -47,14 +44,14 @@ def fitted_matmuls(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def fitted_attention(draw: st.DrawFn) -> dict[str, Any]:
+def fitted_attention(draw):
     """Draw a calibration of attention."""
     numbers = {"math": draw(fractions_of_one), "memory": draw(fractions_of_one)}
     return {**numbers, "overhead_s": draw(st.sampled_from([0, 1.1e-5])), **draw(fits())}
 
 
 @st.composite
-def fitted_collectives(draw: st.DrawFn) -> dict[str, Any]:
+def fitted_collectives(draw):
     """Draw a calibration of a collective."""
     return {
         "overhead_s": draw(st.sampled_from([0, 7e-6])),
@@ -67,7 +64,7 @@ def fitted_collectives(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def files_of_fits(draw: st.DrawFn, chips: list[str]) -> dict[str, Any]:
+def files_of_fits(draw, chips):
     """Draw a file of calibrations of chips by two kinds of software."""
     matmuls = st.dictionaries(st.sampled_from(COMPUTE), fitted_matmuls(), min_size=2)
     phases = st.sampled_from(["decode", *(f"prefill-{dtype}" for dtype in COMPUTE)])
@@ -87,7 +84,7 @@ def files_of_fits(draw: st.DrawFn, chips: list[str]) -> dict[str, Any]:
 
 
 @st.composite
-def calibrated_configs(draw: st.DrawFn) -> dict[str, Any]:
+def calibrated_configs(draw):
     """Draw a config whose sweep names software, and a file with calibrations of its chips."""
     config = draw(configs())
     (sweep,) = config["sweeps"].values()

@@ -1,7 +1,5 @@
 """Random sweeps of small models on random chips, as Hypothesis strategies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import oracle
@@ -17,7 +15,7 @@ widths = st.sampled_from([8, 48, 64, 100, 512, 4096])
 
 
 @st.composite
-def attentions(draw: st.DrawFn) -> dict[str, Any]:
+def attentions(draw):
     """Draw grouped or latent attention, mostly of heads that two or four chips can split."""
     if draw(st.integers(0, 2)):
         heads = draw(some)
@@ -42,7 +40,7 @@ MOST_OF_A_CHUNK = 100
 
 
 @st.composite
-def mixers(draw: st.DrawFn, layers: int) -> dict[str, Any]:
+def mixers(draw, layers):
     """Draw layers with a window, chosen tokens or a state; none of them in half of the models."""
     kind, count = (
         draw(st.sampled_from(["", "", "window", "sparse", "state"])),
@@ -76,7 +74,7 @@ def mixers(draw: st.DrawFn, layers: int) -> dict[str, Any]:
 
 
 @st.composite
-def models(draw: st.DrawFn, name: str = "made-up") -> dict[str, Any]:
+def models(draw, name="made-up"):
     """Draw a model, dense, with experts, or both."""
     layers = draw(st.integers(1, 6))
     sparse = draw(st.sampled_from([0, layers, (layers + 1) // 2]))
@@ -123,7 +121,7 @@ prices = st.fixed_dictionaries(
 
 
 @st.composite
-def chips(draw: st.DrawFn) -> dict[str, Any]:
+def chips(draw):
     """Draw a chip of `random_sweeps`, sometimes without a network, with prices and power."""
     chip = draw(drawn.chips())
     if draw(st.integers(0, 3)) == 0:
@@ -144,7 +142,7 @@ def chips(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def dtypes(draw: st.DrawFn, name: str) -> str | dict[str, str]:
+def dtypes(draw, name):
     """Draw one format for all, or dtypes by tensor under a name."""
     if draw(st.booleans()):
         return draw(st.sampled_from(COMPUTE))
@@ -157,7 +155,7 @@ def dtypes(draw: st.DrawFn, name: str) -> str | dict[str, str]:
 
 
 @st.composite
-def splits(draw: st.DrawFn) -> dict[str, Any]:
+def splits(draw):
     """Draw chips of a replica, replicas, and whether all of them share the experts."""
     experts = draw(st.booleans())
     forms: list[tuple[int | str, int]] = [(1, 1), (2, 2), (4, 4), ("2x2", 4)]
@@ -172,19 +170,19 @@ def splits(draw: st.DrawFn) -> dict[str, Any]:
     return found | ({"ep": chips} if experts else {})
 
 
-def sizes(low: int, high: int) -> st.SearchStrategy[list[int]]:
+def sizes(low, high):
     """Draw up to three sizes, small and large ones."""
     size = st.one_of(st.integers(low, max(low, 64)), st.integers(low, high))
     return st.lists(size, min_size=1, max_size=3, unique=True)
 
 
-def dtypes_name(spec: str | dict[str, str]) -> str:
+def dtypes_name(spec):
     """The name of dtypes."""
     return spec if isinstance(spec, str) else spec["name"]
 
 
 @st.composite
-def parts(draw: st.DrawFn) -> dict[str, Any]:
+def parts(draw):
     """Draw what sweeps over steps and over requests have in common."""
     own = {f"chip-{number}": draw(chips()) for number in range(draw(st.integers(1, 2)))}
     named = st.sampled_from(["mixed", "other"]).flatmap(dtypes)
@@ -216,7 +214,7 @@ def parts(draw: st.DrawFn) -> dict[str, Any]:
     return {"model-sweeps": {"random": sweep}, "chips": own, "charts": []}
 
 
-def supported(config: dict[str, Any]) -> bool:
+def supported(config):
     """Whether some chip supports a row, with a sequence for every replica."""
     sweep = config["model-sweeps"]["random"]
     found = list(serving_oracle.cases(sweep, {}, config["chips"], BITS))
@@ -225,7 +223,7 @@ def supported(config: dict[str, Any]) -> bool:
 
 
 @st.composite
-def configs(draw: st.DrawFn) -> dict[str, Any]:
+def configs(draw):
     """Draw a config of one model sweep over steps, a case of which some chip supports."""
     config = draw(parts())
     sweep = config["model-sweeps"]["random"]
@@ -239,7 +237,7 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def calibrated(draw: st.DrawFn, drawn_configs: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
+def calibrated(draw, drawn_configs):
     """Draw a config whose sweep names software, and fits of its chips under `fits`."""
     config = draw(drawn_configs)
     (sweep,) = config["model-sweeps"].values()
@@ -248,7 +246,7 @@ def calibrated(draw: st.DrawFn, drawn_configs: st.SearchStrategy[dict[str, Any]]
 
 
 @st.composite
-def request_configs(draw: st.DrawFn) -> dict[str, Any]:
+def request_configs(draw):
     """Draw a config of one model sweep over requests, a case of which some chip supports."""
     config = draw(parts())
     sweep = config["model-sweeps"]["random"]

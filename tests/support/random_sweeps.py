@@ -1,9 +1,6 @@
 """Random sweeps on random chips, as Hypothesis strategies."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -34,7 +31,7 @@ DTYPES: dict[str, Any] = {
 NAMED_COMBINATIONS = ("bf16", "int8", "w8a16")
 
 
-def check(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def check(examples):
     """Return the settings of a property: its number of examples, and a blob to repeat a failure."""
     return settings(
         max_examples=effort.cases(examples),
@@ -50,7 +47,7 @@ def check(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]
 
 
 @st.composite
-def rates(draw: st.DrawFn, low: int, high: int) -> float | str:
+def rates(draw, low, high):
     """Draw a rate between two powers of ten, as number or text; often round, for exact ties."""
     exponent = draw(st.integers(low, high))
     if draw(st.booleans()):
@@ -68,7 +65,7 @@ fractions_of_one = st.sampled_from([1, 1.0, 0.95, 0.8, 0.5, 0.82, 0.333, 0.1, 0.
 
 
 @st.composite
-def networks(draw: st.DrawFn) -> dict[str, Any]:
+def networks(draw):
     """Draw an interconnect."""
     topology = draw(st.sampled_from(["switch", "mesh", "torus"]))
     entry: dict[str, Any] = {"bytes_per_s": draw(rates(9, 12)), "topology": topology}
@@ -89,10 +86,10 @@ def networks(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def chips(draw: st.DrawFn) -> dict[str, Any]:
+def chips(draw):
     """Draw a chip that may lack a dtype, with one or two memory levels and interconnects."""
 
-    def peaks() -> dict[str, Any]:
+    def peaks():
         kinds = draw(st.lists(st.sampled_from(COMPUTE), min_size=1, max_size=4, unique=True))
         return {kind: {"flops_per_s": draw(rates(12, 16))} for kind in kinds}
 
@@ -125,7 +122,7 @@ def chips(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def operations(draw: st.DrawFn) -> str:
+def operations(draw):
     """Draw one of the four named operations or an einsum of up to five letters in any order."""
     if draw(st.booleans()):
         return draw(st.sampled_from(list(oracle.NAMED)))
@@ -138,7 +135,7 @@ def operations(draw: st.DrawFn) -> str:
     return f"{operands[0]},{operands[1]}->{operands[2]}"
 
 
-def shardings_of(operation: oracle.Operation) -> list[str | dict[str, str]]:
+def shardings_of(operation):
     """Return every valid sharding of an operation, by name if it has one, and in long form."""
     x, w, out = set(operation.x), set(operation.w), set(operation.out)
     found: list[str | dict[str, str]] = ["none"]
@@ -174,7 +171,7 @@ sizes = st.one_of(small, round_sizes, huge)
 
 
 @st.composite
-def axes(draw: st.DrawFn, most: int) -> int | list[int] | dict[str, Any]:
+def axes(draw, most):
     """Draw the grid entry of one dimension, of at most `most` sizes."""
     kind = draw(st.sampled_from(["one", "list", "list", "factor", "count", "step", "tokens"]))
     if kind == "one":
@@ -208,7 +205,7 @@ def axes(draw: st.DrawFn, most: int) -> int | list[int] | dict[str, Any]:
 
 
 @st.composite
-def combinations(draw: st.DrawFn) -> str | dict[str, str]:
+def combinations(draw):
     """Draw a named combination or four dtypes."""
     if draw(st.booleans()):
         return draw(st.sampled_from(NAMED_COMBINATIONS))
@@ -218,13 +215,13 @@ def combinations(draw: st.DrawFn) -> str | dict[str, str]:
     }
 
 
-def named(combination: str | dict[str, str]) -> str:
+def named(combination):
     """Return the name of a combination."""
     return oracle.combination_of(combination, DTYPES["combinations"])[0]
 
 
 @st.composite
-def grids(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
+def grids(draw, operation):
     """Draw the sizes of every dimension, as a grid, sometimes with a tie, and as shapes."""
     most = {1: 6, 2: 4, 3: 3}.get(len(operation.dims), 2)
     grid: dict[str, Any] = {d: draw(axes(most)) for d in operation.dims}
@@ -241,7 +238,7 @@ def grids(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
 
 
 @st.composite
-def splits(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
+def splits(draw, operation):
     """Draw one or two shardings and the numbers of chips."""
     specs = shardings_of(operation)
     chosen = draw(st.lists(st.integers(0, len(specs) - 1), min_size=1, max_size=2, unique=True))
@@ -261,7 +258,7 @@ def splits(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
 
 
 @st.composite
-def counts(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
+def counts(draw, operation):
     """Draw how FLOPs and bytes are counted: by default, leading, exact, or in tiles."""
     how = draw(st.sampled_from(["default", "leading", "exact", "tile"]))
     if how == "tile":
@@ -274,7 +271,7 @@ def counts(draw: st.DrawFn, operation: oracle.Operation) -> dict[str, Any]:
 
 
 @st.composite
-def configs(draw: st.DrawFn) -> dict[str, Any]:
+def configs(draw):
     """Draw a config of one sweep, at least one row of which some chip supports."""
     text = draw(operations())
     operation = oracle.operation_of(text)
@@ -324,7 +321,7 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
     return {"sweeps": {"random": sweep}, "chips": own, "charts": []}
 
 
-def has_shards_form(sweep: dict[str, Any], own: dict[str, Any], split: set[str | None]) -> bool:
+def has_shards_form(sweep, own, split):
     """Say whether thresholds in the number of chips have a closed form."""
     outer = {
         entry["topology"]
@@ -341,6 +338,6 @@ def has_shards_form(sweep: dict[str, Any], own: dict[str, Any], split: set[str |
     )
 
 
-def fewest_elements(row: oracle.Row) -> int:
+def fewest_elements(row):
     """Return the size of the smallest contracted dimension of a row."""
     return min(row.sizes[d] for d in oracle.operation_of(row.keys["operation"]).contracted)

@@ -3,8 +3,6 @@
 Texts come from the scenegraph, each with the rectangle it takes; points are complex numbers [px].
 """
 
-from __future__ import annotations
-
 import cmath
 import math
 from dataclasses import dataclass
@@ -44,7 +42,7 @@ class Text:
     corners: tuple[complex, ...]
     role: str
 
-    def meets(self, other: Text) -> bool:
+    def meets(self, other):
         """Whether the two rectangles overlap: no line along a side separates them."""
         for corners in (self.corners, other.corners):
             for start, end in (corners[:2], corners[1:3]):

@@ -7,16 +7,12 @@
 - Software is of the main memory. A chip's own calibration has shares and an overhead.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import oracle
 from oracle import bands_of, exact, kernels, numbers_of
-from oracle.kernels import Fit, Kernel
-from serving_kernels import Case
+from oracle.kernels import Fit
 
 SHARES = ("math", "memory", "network", "overhead_s")
 
@@ -29,12 +25,7 @@ class Fits(NamedTuple):
     attention: Mapping[str, Fit]
 
 
-def fits_of(
-    asked: Mapping[str, Any],
-    chip: Mapping[str, Any],
-    softwares: Sequence[str],
-    files: oracle.Fits,
-) -> Fits:
+def fits_of(asked, chip, softwares, files):
     """The fits of a case.
 
     Args:
@@ -58,7 +49,7 @@ def fits_of(
             {},
         )
 
-    def named(kind: str) -> dict[str, Fit]:
+    def named(kind):
         found: dict[str, Fit] = {}
         for software in softwares:
             for name, entry in files.get(kind, {}).get(f"{asked['chip']}/{software}", {}).items():
@@ -77,7 +68,7 @@ def fits_of(
     )
 
 
-def attention_fit(case: Case, kernel: Kernel) -> Fit | None:
+def attention_fit(case, kernel):
     """The fit of attention of its own, which holds for grouped-query attention."""
     own = kernel.name != "attention" and (case.entry.get("window") or {}).get("attention")
     latent = not own and case.entry["attention"].get("kind") == "mla"
@@ -86,7 +77,7 @@ def attention_fit(case: Case, kernel: Kernel) -> Fit | None:
     return case.fits.attention.get(case.phase)
 
 
-def fit_of(case: Case, kernel: Kernel) -> Fit | None:
+def fit_of(case, kernel):
     """The numbers and the bands that hold for a kernel; None without a calibration."""
     fit = attention_fit(case, kernel) or case.fits.kernels[kernel.unit]
     if fit is None or kernel.matmul is not None or attention_fit(case, kernel):
@@ -94,7 +85,7 @@ def fit_of(case: Case, kernel: Kernel) -> Fit | None:
     return Fit({name: fit.numbers[name] for name in fit.numbers.keys() & {*SHARES}}, {})
 
 
-def bound_times(case: Case, kernel: Kernel) -> dict[str, Fraction] | None:
+def bound_times(case, kernel):
     """The largest piece of every bound; None without a calibration."""
     fit = fit_of(case, kernel)
     if fit is None:
@@ -105,6 +96,6 @@ def bound_times(case: Case, kernel: Kernel) -> dict[str, Fraction] | None:
     return found
 
 
-def estimate(case: Case, kernel: Kernel) -> dict[str, Any]:
+def estimate(case, kernel):
     """The calibrated time of a kernel, its band and its bound; None without a calibration."""
     return kernels.estimate(case, kernel, fit_of(case, kernel), case.fits.collectives)

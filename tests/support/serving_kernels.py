@@ -5,24 +5,19 @@ a :class:`fractions.Fraction`. Only the uniformly touched experts of many tokens
 of a token, are a decimal number: their untouched share has 60 digits.
 """
 
-from __future__ import annotations
-
 import decimal
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import model_oracle
+import oracle
 from oracle.kernels import Collective, Kernel, Matmul
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    import oracle
-    from serving_estimates import Fits
+from serving_estimates import Fits
 
 STORED = ("weights", "experts", "head", "cache", "activations", "combine")
 WHOLE_TOKENS = 4096  # up to here touched experts are exact rationals
@@ -60,26 +55,26 @@ class Case:
     watts: Fraction | None = None
 
     @property
-    def tp(self) -> int:
+    def tp(self):
         """Chips of a replica."""
         return math.prod(self.axes)
 
     @property
-    def ep(self) -> int:
+    def ep(self):
         """Parts of the experts."""
         return math.prod(self.ep_axes)
 
     @property
-    def chips(self) -> int:
+    def chips(self):
         """Chips of all replicas."""
         return self.tp * self.dp
 
-    def cache_shares(self, heads: int) -> int:
+    def cache_shares(self, heads):
         """Shards of a cache with this number of heads."""
         return self.tp if self.cache_split == "batch" else min(self.tp, heads)
 
 
-def shared_evenly(entry: Entry, tp: int) -> bool:
+def shared_evenly(entry, tp):
     """Whether this number of chips divides the heads of all mixers."""
     kinds = {kind for kind, _ in model_oracle.each_mixer(entry)} - {"state"}
     parts = [(entry.get(kind) or {}).get("attention") or entry["attention"] for kind in kinds]
@@ -91,12 +86,12 @@ def shared_evenly(entry: Entry, tp: int) -> bool:
 # ---------------------------------------------------------------- caches, pairs, experts
 
 
-def entries_held(context: int, window: int | None) -> int:
+def entries_held(context, window):
     """Entries of one sequence that a layer keeps."""
     return context if window is None else min(context, window)
 
 
-def entries_moved(context: int, new: int, window: int | None) -> int:
+def entries_moved(context, new, window):
     """Entries of one sequence that a step reads or writes in a layer."""
     earlier = context - new
     if isinstance(window, model_oracle.Chunk):
@@ -104,7 +99,7 @@ def entries_moved(context: int, new: int, window: int | None) -> int:
     return new + (earlier if window is None else min(earlier, window - 1))
 
 
-def pairs(context: int, new: int, window: int | None) -> int:
+def pairs(context, new, window):
     """Pairs of a new token and one that it attends to: the sum of min(position, window)."""
     if isinstance(window, model_oracle.Chunk):
         firsts = context % window, (context - new) % window
@@ -128,7 +123,7 @@ ATTENTION = {
 
 
 @functools.lru_cache(maxsize=4096)
-def touched(experts: int, chosen: int, tokens: Fraction, routing: str) -> Fraction:
+def touched(experts, chosen, tokens, routing):
     """Experts of a layer that are read."""
     if routing != "uniform":
         return Fraction(chosen if routing == "same" else experts)
@@ -139,7 +134,7 @@ def touched(experts: int, chosen: int, tokens: Fraction, routing: str) -> Fracti
     return experts * (1 - Fraction(DIGITS.power(m, n)))
 
 
-def needed_by(case: Case, parts: int) -> Fraction:
+def needed_by(case, parts):
     """The chance that a token of one of equal parts of the chips needs an expert of another."""
     moe = case.entry["moe"]
     experts, chosen = moe["E"], moe["k"]
@@ -154,7 +149,7 @@ def needed_by(case: Case, parts: int) -> Fraction:
     return 1 - none
 
 
-def divisors(chips: int) -> list[int]:
+def divisors(chips):
     """Numbers of parts that chips may be in."""
     return [parts for parts in range(1, chips + 1) if chips % parts == 0]
 
@@ -162,7 +157,7 @@ def divisors(chips: int) -> list[int]:
 # ---------------------------------------------------------------- kernels
 
 
-def projections(a: Entry, width: int, phase: str) -> list[tuple[str, int, int, int, str]]:
+def projections(a, width, phase):
     """Matrices of attention: name, weights, elements in and out per token, and what is split."""
     if a.get("kind") != "mla":
         out = a["N"] * (a.get("v") or a["H"])
@@ -186,14 +181,14 @@ def projections(a: Entry, width: int, phase: str) -> list[tuple[str, int, int, i
     return [*found, ("o", values * width, values, width, "in")]
 
 
-def entry_elements(a: Entry) -> int:
+def entry_elements(a):
     """Elements of an entry of the cache."""
     if a.get("kind") == "mla":
         return int(a["kv_rank"] + a["rope"])
     return int(a["K"] * (a["H"] + (0 if a.get("one_tensor") else a.get("v") or a["H"])))
 
 
-def attention_of(a: Entry, phase: str) -> tuple[int, int, int]:
+def attention_of(a, phase):
     """FLOP of a pair, elements in and out per token."""
     if a.get("kind") != "mla":
         keys, values = a["N"] * a["H"], a["N"] * (a.get("v") or a["H"])
@@ -224,27 +219,27 @@ class Inner(NamedTuple):
 class OneChip:
     """Kernels of one chip, one method for each kind."""
 
-    def __init__(self, case: Case, step: Step) -> None:
+    def __init__(self, case, step):
         self.case, self.step, self.bits = case, step, case.bits
         self.tokens = Fraction(step.B * step.T)  # X
         self.own = self.tokens / case.dp  # Y, of a replica
         self.rows = Fraction(step.B, case.dp)  # r
 
-    def bytes_of(self, elements: Fraction | int, tensors: str) -> Fraction:
+    def bytes_of(self, elements, tensors):
         """Bytes of elements of a class of tensors."""
         return elements * self.bits[tensors] / 8
 
-    def over_tp(self, kind: str, passes: int, elements: Fraction) -> list[Collective]:
+    def over_tp(self, kind, passes, elements):
         """A collective of activations over the chips of a replica, if there are several."""
         if self.case.tp == 1:
             return []
         return [Collective(kind, passes, self.case.axes, self.bytes_of(elements, "activations"))]
 
-    def all_reduce(self) -> list[Collective]:
+    def all_reduce(self):
         """The all-reduce of a replica's tokens."""
         return self.over_tp("gather", 2, self.own * self.case.entry["D"])
 
-    def linear(self, count: int, matrix: tuple[str, int, int, int, str]) -> Kernel:
+    def linear(self, count, matrix):
         """A matrix, split along its output, its input, or both by heads."""
         name, weights, inside, outside, split = matrix
         tp = self.case.tp
@@ -263,7 +258,7 @@ class OneChip:
             matmul=None if split == "heads" else Matmul(self.own, held[0], held[1], depth),
         )
 
-    def attention(self, a: Entry, window: int | None) -> Inner:
+    def attention(self, a, window):
         """The attention of layers with one window."""
         step = self.step
         flops, inside, outside = attention_of(a, self.case.phase)
@@ -277,7 +272,7 @@ class OneChip:
             outside,
         )
 
-    def indexer(self) -> Inner:
+    def indexer(self):
         """The attention of the heads of an indexer to all tokens; their key is one."""
         sparse, step = self.case.entry["sparse"], self.step
         queries = sparse["heads"] * sparse["dim"]
@@ -286,7 +281,7 @@ class OneChip:
         bits = Fraction(sparse.get("bits") or self.bits["cache"])
         return Inner("indexer", flops, moved, bits, 1, queries, sparse["tokens"])
 
-    def state(self) -> Inner:
+    def state(self):
         """The recurrence of a state, read but in prefill, and written."""
         s, step = self.case.entry["state"], self.step
         elements, values = s["heads"] * s["key"] * s["value"], s["heads"] * s["value"]
@@ -296,7 +291,7 @@ class OneChip:
         flops = 2 * products * elements * step.B * step.T
         return Inner("state", flops, moved, Fraction(s.get("bits", 32)), s["heads"], inside, values)
 
-    def inner(self, count: int, of: Inner) -> Kernel:
+    def inner(self, count, of):
         """A mixer between its projections, split by heads or by sequences."""
         case = self.case
         moved = self.rows * of.moved / case.cache_shares(of.heads)
@@ -313,7 +308,7 @@ class OneChip:
             "attention",
         )
 
-    def experts(self, count: int) -> Kernel:
+    def experts(self, count):
         """The routed experts."""
         case, moe, width = self.case, self.case.entry["moe"], self.case.entry["D"]
         inner = moe.get("latent") or width
@@ -342,7 +337,7 @@ class OneChip:
             collectives,
         )
 
-    def shared_experts(self, count: int) -> Kernel:
+    def shared_experts(self, count):
         """The experts of every token: split along their width, read and written whole."""
         moe, width = self.case.entry["moe"], self.case.entry["D"]
         weights = moe["shared"] * (3 if moe.get("gated", True) else 2) * width * moe["Fe"]
@@ -351,7 +346,7 @@ class OneChip:
         collectives = [] if self.case.ep == 1 else self.all_reduce()
         return replace(kernel, activation_bytes=both, collectives=collectives, matmul=None)
 
-    def unembed(self) -> Kernel:
+    def unembed(self):
         """The unembedding of one token of each sequence."""
         width, rows, tp = self.case.entry["D"], self.case.entry["V"], self.case.tp
         moved = self.rows * width, self.rows * rows / tp
@@ -367,7 +362,7 @@ class OneChip:
         )
 
 
-def kernels(case: Case, step: Step) -> list[Kernel]:
+def kernels(case, step):
     """What one chip does in a step, group after group."""
     chip, entry, none = OneChip(case, step), case.entry, Fraction(0)
     embedded = chip.bytes_of(chip.own * entry["D"], "activations")
@@ -381,7 +376,7 @@ def kernels(case: Case, step: Step) -> list[Kernel]:
     return [*found, *mlps(chip), chip.unembed()]
 
 
-def attentions(chip: OneChip) -> Iterator[Kernel]:
+def attentions(chip):
     """Attention by its heads, then by how far it attends; an indexer before it."""
     entry, width = chip.case.entry, chip.case.entry["D"]
     spans = [each for each in model_oracle.each_mixer(entry) if each[0] != "state"]
@@ -411,7 +406,7 @@ def attentions(chip: OneChip) -> Iterator[Kernel]:
         yield chip.linear(len(windows), (last[0] + suffix, *last[1:]))
 
 
-def state_projections(s: Entry, width: int) -> list[tuple[str, int, int, int, str]]:
+def state_projections(s, width):
     """The matrices into a state and out of it; low ranks are weights of the first."""
     values = s["heads"] * s["value"]
     out = 2 * s["groups"] * s["key"] + values + s["heads"]
@@ -430,7 +425,7 @@ def state_projections(s: Entry, width: int) -> list[tuple[str, int, int, int, st
     return [into, ("state-out", values * width, values, width, "in")]
 
 
-def mlps(chip: OneChip) -> Iterator[Kernel]:
+def mlps(chip):
     """Layers with an MLP, then those with experts."""
     entry, width = chip.case.entry, chip.case.entry["D"]
     kinds = model_oracle.each_mlp(entry)

@@ -5,16 +5,13 @@ a concave time (touched experts), collectives a convex one (latencies), math a p
 Along S it is affine but for the few contexts around the end of a window.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
 import oracle
 from serving_estimates import bound_times
-from serving_kernels import Case, Step, kernels, shared_evenly
+from serving_kernels import Step, kernels, shared_evenly
 from serving_values import bound_of, footprints, times
 
 FAR = 2**400
@@ -32,7 +29,7 @@ MOST_HEADS = 2**12
 """More heads than any model has [1]."""
 
 
-def first(good: Callable[[int], bool], least: int) -> int:
+def first(good, least):
     """The first whole number from `least` on that is good; after it all are."""
     if good(least):
         return least
@@ -46,12 +43,12 @@ def first(good: Callable[[int], bool], least: int) -> int:
     return high
 
 
-def last(good: Callable[[int], bool], least: int) -> int | None:
+def last(good, least):
     """The last whole number from `least` on that is good; none after it is. None: not even it."""
     return first(lambda n: not good(n), least) - 1 if good(least) else None
 
 
-def first_by_trying(good: Callable[[int], bool], least: int, most: int) -> int | None:
+def first_by_trying(good, least, most):
     """The first from which on all whole numbers up to `most` are good, trying each of them."""
     found = None
     for n in range(most, least - 1, -1):
@@ -61,16 +58,16 @@ def first_by_trying(good: Callable[[int], bool], least: int, most: int) -> int |
     return found
 
 
-def critical_batch(case: Case, context: int, new: int = 1) -> int | None:
+def critical_batch(case, context, new=1):
     """The smallest B, dp at least, from which on a step is compute-bound; None: never."""
 
-    def compute_bound(batch: int) -> bool:
+    def compute_bound(batch):
         return bound_of(times(case, Step(batch, new, context))) == "compute"
 
     return first(compute_bound, case.dp) if compute_bound(FAR) else None
 
 
-def bounds_estimate(case: Case, step: Step) -> dict[str, Fraction] | None:
+def bounds_estimate(case, step):
     """The sums over the kernels of their largest pieces, by bound; None without calibrations."""
     total: dict[str, Fraction] = {}
     for kernel in kernels(case, step):
@@ -82,44 +79,42 @@ def bounds_estimate(case: Case, step: Step) -> dict[str, Fraction] | None:
     return total
 
 
-def compute_bound_estimate(case: Case, step: Step) -> bool:
+def compute_bound_estimate(case, step):
     """Whether a step is compute-bound by estimate."""
     total = bounds_estimate(case, step)
     return total is not None and total["compute"] == max(total.values())
 
 
-def context_ceiling(case: Case, new: int = 1) -> int | str | None:
+def context_ceiling(case, new=1):
     """The largest S at which a decode step of any B is compute-bound, or as `last_context`."""
 
-    def ahead(context: int) -> bool:
+    def ahead(context):
         row = times(case, Step(FAR, new, context))
         return bool(row["t_math_s"] >= row["t_memory_s"])
 
-    def compute_bound(context: int) -> bool:
+    def compute_bound(context):
         return bound_of(times(case, Step(FAR, new, context))) == "compute"
 
     return last_context(case, ahead, compute_bound, new)
 
 
-def context_ceiling_estimate(case: Case, new: int = 1) -> int | str | None:
+def context_ceiling_estimate(case, new=1):
     """The largest S at which a decode step of large B is compute-bound by estimate.
 
     The batch is of whole tiles.
     """
 
-    def ahead(context: int) -> bool:
+    def ahead(context):
         total = bounds_estimate(case, Step(FAR_TILES, new, context)) or {}
         return total["compute"] >= total["memory"]
 
-    def compute_bound(context: int) -> bool:
+    def compute_bound(context):
         return compute_bound_estimate(case, Step(FAR_TILES, new, context))
 
     return last_context(case, ahead, compute_bound, new)
 
 
-def last_context(
-    case: Case, ahead: Callable[[int], bool], compute_bound: Callable[[int], bool], new: int
-) -> int | str | None:
+def last_context(case, ahead, compute_bound, new):
     """The last S at which large batches are compute-bound.
 
     Args:
@@ -146,9 +141,7 @@ def last_context(
     return found if found is not None and compute_bound(found) else None
 
 
-def last_of_chunks(
-    ahead: Callable[[int], bool], compute_bound: Callable[[int], bool], new: int, chunk: int
-) -> int | str | None:
+def last_of_chunks(ahead, compute_bound, new, chunk):
     """The same where attention is in chunks: each place of a chunk for itself has a last context.
 
     At one place of its chunk a context grows by whole chunks: its times are affine.
@@ -166,20 +159,18 @@ def last_of_chunks(
     return max(found, default=None)
 
 
-def turn(case: Case) -> int:
+def turn(case):
     """The tokens of the window, or of chosen ones; 0 without."""
     parts = (case.entry.get(part) or {} for part in ("window", "sparse"))
     return max(part.get("tokens", 0) for part in parts)
 
 
-def largest_batch_within(
-    case: Case, context: int, target_s: Fraction, time: str = "t_lower_s", new: int = 1
-) -> int | None:
+def largest_batch_within(case, context, target_s, time="t_lower_s", new=1):
     """The largest B, dp at least, whose step takes at most a target; None: no batch does."""
     return last(lambda batch: times(case, Step(batch, new, context))[time] <= target_s, case.dp)
 
 
-def largest_batch_that_fits(case: Case, context: int) -> int | None:
+def largest_batch_that_fits(case, context):
     """The largest whole number of sequences on each replica that fits, times dp; 0: none does."""
     if case.capacity is None:
         return None
@@ -187,7 +178,7 @@ def largest_batch_that_fits(case: Case, context: int) -> int | None:
     return case.dp * (fits or 0)
 
 
-def fewest_chips(case: Case, batch: int, context: int) -> int | None:
+def fewest_chips(case, batch, context):
     """The first of tp = 1, 2, 4, ... on which B sequences fit, in one replica; None: none does."""
     tp = 1
     while tp <= MOST_HEADS:

@@ -18,19 +18,15 @@ Conventions, where the model leaves a choice:
 - A skipped row has every reason that holds: a program may give any one of them.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any
 
 import oracle
 from oracle import exact
 from serving_estimates import fits_of
-from serving_kernels import STORED, Case, Entry, Step, kernels, shared_evenly
+from serving_kernels import STORED, Case, Step, kernels, shared_evenly
 from serving_values import (
     Values,
     bound_of,
@@ -53,7 +49,7 @@ class Row:
     reasons: tuple[str, ...] = ()
 
 
-def dtypes_of(spec: str | Mapping[str, str]) -> tuple[str, dict[str, str]]:
+def dtypes_of(spec):
     """The name of dtypes, and the dtype of every tensor and of both kinds of math."""
     if isinstance(spec, str):
         return spec, dict.fromkeys((*STORED, "compute", "attention"), spec)
@@ -66,13 +62,13 @@ def dtypes_of(spec: str | Mapping[str, str]) -> tuple[str, dict[str, str]]:
     }
 
 
-def split_name(split: Mapping[str, Any]) -> str:
+def split_name(split):
     """The name of a split: tp, and dp and ep from two on."""
     more = [f"{key}{split[key]}" for key in ("dp", "ep") if split.get(key, 1) != 1]
     return "-".join([f"tp{split.get('tp', 1)}", *more])
 
 
-def entry_of(spec: str | Entry, models: Mapping[str, Entry]) -> tuple[str, Entry]:
+def entry_of(spec, models):
     """The name and the shape of a model: by id, by a published name, or written out."""
     if not isinstance(spec, str):
         return spec["name"], spec
@@ -80,9 +76,7 @@ def entry_of(spec: str | Entry, models: Mapping[str, Entry]) -> tuple[str, Entry
     return name, models[name]
 
 
-def reasons(
-    case: Mapping[str, Any], chip: Mapping[str, Any], links: Sequence[oracle.Link]
-) -> tuple[str, ...]:
+def reasons(case, chip, links):
     """Why a chip cannot do what a case asks for; empty if it can."""
     entry, axes, ep = case["entry"], case["axes"], case["ep"]
     experts = (entry.get("moe") or {}).get("E")
@@ -99,13 +93,7 @@ def reasons(
     return tuple(dict.fromkeys([*found, *(reason for reason in joined if reason)]))
 
 
-def case_of(
-    asked: Mapping[str, Any],
-    chip: Mapping[str, Any],
-    links: tuple[oracle.Link, ...],
-    formats: Mapping[str, Any],
-    sweep: Mapping[str, Any],
-) -> Case:
+def case_of(asked, chip, links, formats, sweep):
     """A case that a chip supports."""
     level, dtypes = chip["memory"][asked["memory"]], asked["dtypes"]
     efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
@@ -130,9 +118,7 @@ def case_of(
     )
 
 
-def price_of(
-    chip: Mapping[str, Any], provider: str | None = None, kind: str | None = None
-) -> Mapping[str, Any] | None:
+def price_of(chip, provider=None, kind=None):
     """The price of a chip to count with; None if it has none."""
     listed = [
         price
@@ -144,13 +130,7 @@ def price_of(
     return max(equal, key=lambda price: str(price["date"]), default=None)
 
 
-def cases(
-    sweep: Mapping[str, Any],
-    models: Mapping[str, Entry],
-    chips: Mapping[str, Any],
-    formats: Mapping[str, Any],
-    fits: oracle.Fits | None = None,
-) -> Iterator[tuple[Values, Case | None, tuple[str, ...]]]:
+def cases(sweep, models, chips, formats, fits=None):
     """Yield the keys of every case in order, and the case or the reasons why there is none."""
     listed = oracle.as_list
     resolved = oracle.resolve_chips(chips, listed(sweep["chips"]))
@@ -207,7 +187,7 @@ def cases(
             alone = alone or missing
 
 
-def steps_of(sweep: Mapping[str, Any], phase: str) -> list[tuple[Values, Step]]:
+def steps_of(sweep, phase):
     """The sizes of a sweep in order, as they are written and as a step."""
     grid = sweep["grid"]
     written = [axis for axis in ("B", "T", "S") if axis in grid]
@@ -219,19 +199,13 @@ def steps_of(sweep: Mapping[str, Any], phase: str) -> list[tuple[Values, Step]]:
     return found
 
 
-def no_step(case_reasons: tuple[str, ...], keys: Values, step: Step) -> tuple[str, ...]:
+def no_step(case_reasons, keys, step):
     """Why a step of a case is skipped; empty if it is not."""
     more = [("B", keys["dp"] > step.B), ("T", step.T > step.S)]
     return (*case_reasons, *(reason for reason, holds in more if holds))
 
 
-def model_rows(
-    sweep: Mapping[str, Any],
-    models: Mapping[str, Entry],
-    chips: Mapping[str, Any],
-    formats: Mapping[str, Any],
-    fits: oracle.Fits | None = None,
-) -> Iterator[Row]:
+def model_rows(sweep, models, chips, formats, fits=None):
     """Yield every requested row of a model sweep in order."""
     for keys, case, why in cases(sweep, models, chips, formats, fits):
         for sizes, step in steps_of(sweep, keys["phase"]):
@@ -240,13 +214,7 @@ def model_rows(
             yield Row({**keys, **sizes}, values, problems)
 
 
-def layer_rows(
-    sweep: Mapping[str, Any],
-    models: Mapping[str, Entry],
-    chips: Mapping[str, Any],
-    formats: Mapping[str, Any],
-    fits: oracle.Fits | None = None,
-) -> Iterator[Values]:
+def layer_rows(sweep, models, chips, formats, fits=None):
     """Yield the rows of every group of every supported row in order."""
     for keys, case, why in cases(sweep, models, chips, formats, fits):
         for sizes, step in steps_of(sweep, keys["phase"]):
@@ -265,13 +233,7 @@ def layer_rows(
                 }
 
 
-def request_rows(
-    sweep: Mapping[str, Any],
-    models: Mapping[str, Entry],
-    chips: Mapping[str, Any],
-    formats: Mapping[str, Any],
-    fits: oracle.Fits | None = None,
-) -> Iterator[Row]:
+def request_rows(sweep, models, chips, formats, fits=None):
     """Yield the rows of a sweep of requests: each B, then each {input, output}.
 
     The keys have no phase: a request has both.
@@ -291,7 +253,7 @@ def request_rows(
             yield Row({**named, "B": size, **request}, values, problems)
 
 
-def request_values(prefill: Case, decode: Case, size: int, request: Mapping[str, int]) -> Values:
+def request_values(prefill, decode, size, request):
     """Times of a request: one prefill on each replica, then every token, one by one."""
     prompt, new = request["input"], request["output"]
     first = times(prefill, Step(decode.dp, prompt, prompt))

@@ -1,23 +1,14 @@
 """Sweeps of whole models from the plain form of a config, checked as a user's are."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
 from rooflines.catalogue.chips import chip_entries, dtype_entries, resolve_chips
-from rooflines.fits.entries import Calibrations, shipped_calibrations
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.steps import ModelSweep
 
 
-def model_sweep(
-    sweep: Mapping[str, Any],
-    chips: Mapping[str, Any] | None = None,
-    fits: Calibrations | None = None,
-) -> ModelSweep:
+def model_sweep(sweep, chips=None, fits=None):
     """A sweep on chips of the catalogue and on others, by id.
 
     Args:

@@ -1,21 +1,14 @@
 """Tables of a config's one model sweep, and their comparison with those of `serving_oracle`."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 import serving_oracle
 from comparison import same
 from random_sweeps import BITS
-from serving_oracle import Row
 from serving_sweeps import model_sweep
-from serving_values import Values
 
 from rooflines.fits.entries import Calibrations
-from rooflines.sweep.steps import ModelSweep
 
 KINDS = {
     "compute dtype": "^no .* peak of its",
@@ -33,26 +26,26 @@ KINDS = {
 """What the text of a reason has, by the oracle's name of the reason."""
 
 
-def sweep_of(config: Mapping[str, Any]) -> ModelSweep:
+def sweep_of(config):
     """The one model sweep of a config."""
     (sweep,) = config["model-sweeps"].values()
     fits = Calibrations.model_validate(config["fits"]) if "fits" in config else None
     return model_sweep(sweep, config["chips"], fits)
 
 
-def kind_of(reason: str) -> str:
+def kind_of(reason):
     """The oracle's name of a reason why rows are skipped."""
     (kind,) = [kind for kind, text in KINDS.items() if re.search(text, reason)]
     return kind
 
 
-def expected_rows(config: Mapping[str, Any]) -> list[Row]:
+def expected_rows(config):
     """Every requested row of a config's one model sweep, in the order of its table."""
     (sweep,) = config["model-sweeps"].values()
     names = [serving_oracle.split_name(split) for split in sweep["splits"]]
     models = [model["name"] for model in sweep["models"]]
 
-    def place(row: Row) -> tuple[int, ...]:
+    def place(row):
         keys = row.keys
         phase = sweep["phase"].index(keys["phase"])
         return models.index(keys["model"]), phase, names.index(keys["split"])
@@ -61,7 +54,7 @@ def expected_rows(config: Mapping[str, Any]) -> list[Row]:
     return sorted(serving_oracle.model_rows(sweep, {}, *parts), key=place)
 
 
-def differences(found: Mapping[str, Any], exact: Values) -> list[str]:
+def differences(found, exact):
     """Columns in which a row differs: times and amounts by a relative 1e-12, others at all."""
     return [
         f"{name}: {found[name]!r} where {value!r} is exact"
@@ -70,6 +63,6 @@ def differences(found: Mapping[str, Any], exact: Values) -> list[str]:
     ]
 
 
-def equal(found: Any, exact: Any) -> bool:
+def equal(found, exact):
     """Whether a value is the exact one; of floats to a relative 1e-12."""
     return same(found, exact) if isinstance(exact, Fraction) else found == exact

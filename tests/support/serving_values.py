@@ -4,24 +4,22 @@
 - `fits` compares the footprint of B / dp sequences, `max_B` counts whole sequences of a replica.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any
 
 import model_oracle
 from oracle import ESTIMATES, NEARLY_TIED, exact
-from oracle.kernels import Kernel, collective_s, sent, together
+from oracle.kernels import collective_s, sent, together
 from serving_estimates import estimate
-from serving_kernels import Case, Step, entries_held, entry_elements, kernels
+from serving_kernels import entries_held, entry_elements, kernels
 
 Values = dict[str, Any]
 LABELS = {"t_math_s": "compute", "t_memory_s": "memory", "t_network_s": "network"}
 TWINS = ("t_lower_s", ""), ("t_ops_s", "_ops")
 
 
-def layer_values(case: Case, kernel: Kernel) -> Values:
+def layer_values(case, kernel):
     """Work and times of a kernel in one layer."""
     memory_bytes, zero = kernel.weight_bytes + kernel.cache_bytes, Fraction(0)
     rate = case.memory_rate * case.efficiency["memory"]
@@ -47,13 +45,13 @@ def layer_values(case: Case, kernel: Kernel) -> Values:
     }
 
 
-def bound_of(row: Values, nearly: Fraction = Fraction(0)) -> str:
+def bound_of(row, nearly=Fraction(0)):
     """What takes longest, within a share; a tie goes to compute, then to memory."""
     least = max(row[n] for n in LABELS) * (1 - nearly)
     return next(LABELS[name] for name in LABELS if row[name] >= least)
 
 
-def times(case: Case, step: Step) -> Values:
+def times(case, step):
     """Work and times of a step: the sums over all kernels of all layers.
 
     But t_network: collectives overlap, and the slowest network counts. On each all sends are added
@@ -73,7 +71,7 @@ def times(case: Case, step: Step) -> Values:
     return {**total, "t_lower_s": max(total[name] for name in LABELS)}
 
 
-def cache_of_one(case: Case, context: int) -> Fraction:
+def cache_of_one(case, context):
     """Bytes of the cache of one sequence on each chip of its replica."""
     entry, bits = case.entry, Fraction(0)
     for kind, tokens in model_oracle.each_mixer(entry):
@@ -92,7 +90,7 @@ def cache_of_one(case: Case, context: int) -> Fraction:
     return bits / 8
 
 
-def weights_on_chip(case: Case) -> Fraction:
+def weights_on_chip(case):
     """Bytes of the parameters of one chip."""
     entry = case.entry
     sparse = model_oracle.each_mlp(entry).count("moe")
@@ -107,7 +105,7 @@ def weights_on_chip(case: Case) -> Fraction:
     return bits / 8
 
 
-def footprints(case: Case, sequences: int, context: int) -> Values:
+def footprints(case, sequences, context):
     """What a step takes of the memory of one chip."""
     weights, cache = weights_on_chip(case), cache_of_one(case, context) * sequences / case.dp
     return {
@@ -119,7 +117,7 @@ def footprints(case: Case, sequences: int, context: int) -> Values:
     }
 
 
-def most_sequences(case: Case, context: int) -> int | None:
+def most_sequences(case, context):
     """The most sequences that fit: a whole number in each replica."""
     if case.capacity is None:
         return None
@@ -127,9 +125,7 @@ def most_sequences(case: Case, context: int) -> int | None:
     return case.dp * max(math.floor(free / cache_of_one(case, context)), 0)
 
 
-def price_and_power(
-    case: Case, tokens_per_s: Fraction, suffix: str, *, fits: bool | None
-) -> Values:
+def price_and_power(case, tokens_per_s, suffix, *, fits):
     """Dollars of a million tokens, if they fit, and joules of one, of all chips."""
     usd = joules = None
     if case.price is not None and fits is not False:
@@ -145,7 +141,7 @@ def price_and_power(
     }
 
 
-def model_values(case: Case, step: Step) -> Values:
+def model_values(case, step):
     """Every computed column of a model's row."""
     row = times(case, step)
     price = case.price or {"provider": None, "date": None}

@@ -1,11 +1,8 @@
 """The cells of a workbook, read from its XML without the library that wrote it."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from dataclasses import dataclass
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -20,12 +17,12 @@ class Cell:
     formula: str | None = None
 
     @property
-    def plain(self) -> str | float:
+    def plain(self):
         """The value as text or number."""
         return float(self.value) if self.kind == "n" else self.value
 
 
-def read_workbook(path: Path) -> dict[str, dict[str, Cell]]:
+def read_workbook(path):
     """The cells of every sheet by address, such as `B2`, in the order of the workbook."""
     with zipfile.ZipFile(path) as file:
         book = ET.fromstring(file.read("xl/workbook.xml"))  # noqa: S314, our own file
@@ -38,7 +35,7 @@ def read_workbook(path: Path) -> dict[str, dict[str, Cell]]:
         }
 
 
-def _cells(xml: bytes, texts: list[str]) -> dict[str, Cell]:
+def _cells(xml, texts):
     cells = {}
     for cell in ET.fromstring(xml).iter(f"{MAIN}c"):  # noqa: S314
         kind, value, formula = cell.get("t", "n"), cell.find(f"{MAIN}v"), cell.find(f"{MAIN}f")
@@ -49,7 +46,7 @@ def _cells(xml: bytes, texts: list[str]) -> dict[str, Cell]:
     return cells
 
 
-def table_of(cells: dict[str, Cell], header: int) -> list[dict[str, str | float | None]]:
+def table_of(cells, header):
     """The rows below a row of names, counted from 1; None for an empty cell."""
     names: dict[str, str] = {}
     rows: dict[int, dict[str, str | float | None]] = {}

@@ -1,14 +1,12 @@
 """Numbers as pages show them."""
 
-from __future__ import annotations
-
 import math
 import re
 
 from rooflines.basics.text import PREFIXES, SMALL
 
 
-def number_of(text: str) -> tuple[float, float]:
+def number_of(text):
     """The number that a text shows, and half of its last digit."""
     match = re.fullmatch(r"([\d,]+)(?:\.(\d+))?(?: (\D*)|(%))?", text)
     assert match, text
@@ -20,7 +18,7 @@ def number_of(text: str) -> tuple[float, float]:
     return value * scale, 0.5 * 10.0**-digits * scale
 
 
-def rounds_to(text: str, value: float, digits: int = 3) -> bool:
+def rounds_to(text, value, digits=3):
     """Whether a text is this number, rounded to its digits: integers are whole."""
     seen, half = number_of(text)
     if value == 0:

@@ -5,7 +5,6 @@ import json
 import re
 import zlib
 from html.parser import HTMLParser
-from typing import Any
 
 
 class Page(HTMLParser):
@@ -24,7 +23,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-def put(path) -> tuple[str, Any]:
+def put(path):
     """The name and the data that a data file puts into a page."""
     call = re.fullmatch(r"ROOFLINES\.put\((.*)\);\n", path.read_text(encoding="utf-8"))
     assert call, path

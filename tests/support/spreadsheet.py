@@ -1,15 +1,9 @@
 """The sheet What-if: its formulas computed here, and configs with the same numbers."""
 
-from __future__ import annotations
-
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-from sheets import Cell
 
 import rooflines
 from rooflines.results.records import FOLDER
@@ -44,11 +38,11 @@ FUNCTIONS = {
 }
 
 
-def computed(cells: Mapping[str, Cell], changed: Mapping[str, float]) -> dict[str, Any]:
+def computed(cells, changed):
     """The values of all cells with formulas, with other numbers in some cells by address."""
     values: dict[str, Any] = {}
 
-    def value(address: str) -> Any:
+    def value(address):
         if address in changed:
             return changed[address]
         if address not in values:
@@ -56,7 +50,7 @@ def computed(cells: Mapping[str, Cell], changed: Mapping[str, float]) -> dict[st
             values[address] = evaluated(cell.formula) if cell.formula else cell.plain
         return values[address]
 
-    def evaluated(formula: str) -> Any:
+    def evaluated(formula):
         code = ADDRESS.sub(lambda match: f'cell("{match[1]}{match[2]}")', formula)
         if "ISNUMBER" in code:  # both branches are computed below, and text has no product
             exact = value(ADDRESS.search(formula)[0])  # type: ignore[index]
@@ -67,7 +61,7 @@ def computed(cells: Mapping[str, Cell], changed: Mapping[str, float]) -> dict[st
     return {address: value(address) for address, cell in cells.items() if cell.formula}
 
 
-def written(folder: Path, config: dict[str, Any]) -> Path:
+def written(folder, config):
     """The workbook of a config, with what it is made from."""
     (folder / FOLDER).mkdir(parents=True)
     planned = plan(rooflines.load_config(config))
@@ -94,11 +88,11 @@ class Question:
     peak: float = 3e14
     bytes_per_s: float = 2e12
 
-    def config(self) -> dict[str, Any]:
+    def config(self):
         """A config whose workbook asks it."""
         return self._config("tpu-v5p", "bf16", dict.fromkeys(self.dims, 64), {})
 
-    def changed(self, cells: Mapping[str, Cell]) -> dict[str, float]:
+    def changed(self, cells):
         """The cells that are changed: every input, to weights of four bits among others."""
         inputs = {
             "peak": self.peak,
@@ -114,7 +108,7 @@ class Question:
             **{f"{columns[name]}{HEADER + 1}": value for name, value in inputs.items()},
         }
 
-    def differences(self, cells: Mapping[str, Cell], values: Mapping[str, Any]) -> list[str]:
+    def differences(self, cells, values):
         """Columns whose values are not those of a config with the changed numbers."""
         chips = {
             "changed": {
@@ -143,15 +137,13 @@ class Question:
             if not same(value, expected[name])
         ]
 
-    def _config(
-        self, chip: str, weights: str, sizes: dict[str, int], chips: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _config(self, chip, weights, sizes, chips):
         dtypes = {"x": "bf16", "w": weights, "out": "bf16", "compute": self.compute}
         sweep = {"operation": self.operation, "grid": sizes, "dtypes": [dtypes], "chips": [chip]}
         return {"sweeps": {"asked": sweep}, "chips": chips, "charts": []}
 
 
-def columns_of(cells: Mapping[str, Cell]) -> dict[str, str]:
+def columns_of(cells):
     """The letters of each column by its name."""
     header = {address: cell.value for address, cell in cells.items()}
     row = re.compile(rf"([A-Z]+){HEADER}")
@@ -170,7 +162,7 @@ QUESTIONS = (
 )
 
 
-def same(value: object, expected: object, tolerance: float = TOLERANCE) -> bool:
+def same(value, expected, tolerance=TOLERANCE):
     """Whether two values are the same text, or numbers within the tolerance."""
     if isinstance(value, int | float) and isinstance(expected, int | float):
         return math.isclose(value, expected, rel_tol=tolerance)

@@ -1,9 +1,6 @@
 """Timings made from known numbers, without the package's formulas."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 
 import polars as pl
 
@@ -24,7 +21,7 @@ FORMATS = {
 """Dtype combinations of `of_many`: x, w, out and compute."""
 
 
-def seconds(numbers: dict[str, float], B: int, D: int, F: int) -> float:  # noqa: N803, letters of sizes
+def seconds(numbers, B, D, F):  # noqa: N803, letters of sizes
     """The time of a bf16 matmul on an h100-sxm by the form, written out."""
     tile = numbers.get("tile", 1)
     math_s = 2 * math.ceil(B / tile) * tile * D * F / PEAK
@@ -41,12 +38,7 @@ def seconds(numbers: dict[str, float], B: int, D: int, F: int) -> float:  # noqa
     return numbers["overhead_s"] + numbers.get("activation_passes", 0) * x_s + largest
 
 
-def timings(
-    numbers: dict[str, float],
-    sizes: Sequence[int] = SIZES,
-    batches: Sequence[int] = BATCHES,
-    noise: float = 0.0,
-) -> pl.DataFrame:
+def timings(numbers, sizes=SIZES, batches=BATCHES, noise=0.0):
     """A table of timings on every size; noise alternates in sign, as a share [1]."""
     rows = [
         {
@@ -71,12 +63,12 @@ def timings(
     return frame.with_columns(pl.col("seconds") * sign).drop("#")
 
 
-def seconds_at(B: int, place: int) -> float:  # noqa: N803, a letter of sizes
+def seconds_at(B, place):  # noqa: N803, a letter of sizes
     """The time of a timing of `of_many` on the chip at a place: each chip is slower [s]."""
     return 1e-5 + 2 * B * 4096**2 / (1e14 / (1 + place / 4))
 
 
-def of_many(chips: Sequence[str], softwares: Sequence[str], timings: int) -> pl.DataFrame:
+def of_many(chips, softwares, timings):
     """A table of timings in each of `FORMATS`, on scales of their own.
 
     Args:

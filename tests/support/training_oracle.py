@@ -52,11 +52,9 @@ class TrainingOracle:
         every, dropped = self.saved_of_layer
         return (
             layers
-            * {
-                "none": every,
-                "selective": every - dropped,
-                "full": Fraction(self.shape.D),
-            }[self.plan.recompute]
+            * {"none": every, "selective": every - dropped, "full": Fraction(self.shape.D)}[
+                self.plan.recompute
+            ]
         )
 
     @property

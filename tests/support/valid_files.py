@@ -1,27 +1,11 @@
 """Valid configs and catalogues of tests/cases/configs, and the values that spoil them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
-import yaml
-
-CASES = Path(__file__).parents[1] / "cases"
-
-
-def config(name: str) -> str:
-    """The text of one of the configs."""
-    return (CASES / "configs" / f"{name}.yaml").read_text(encoding="utf-8")
-
+from case_files import case, config
 
 CONFIGS = (config("every-key"), config("shapes"))
 CHIPS, DTYPES = config("chips"), config("dtypes")
-ONE_SWEEP = config("one-sweep")
-"""One sweep on chips of its own."""
+ONE_SWEEP, PLAIN = config("one-sweep"), case("configs/one-sweep")
+"""One sweep on chips of its own, as text and as a mapping."""
 
-PLAIN: dict[str, Any] = yaml.safe_load(ONE_SWEEP)
-"""The same as a mapping."""
-
-ODD: dict[str, list[Any]] = yaml.safe_load((CASES / "odd.yaml").read_text(encoding="utf-8"))
+ODD = case("odd")
 LONG = ("9" * 40, "a" * 300, "9x" * 300 + "9", "[" * 5000, "{a: " * 100, "- " * 100, "a, " * 500)

@@ -1,17 +1,11 @@
 """Visits to a site in a browser, from a folder or a web server; errors are collected."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import re
 import shutil
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Route, ViewportSize
 
 from rooflines.site.pages import POLICY
 
@@ -45,7 +39,7 @@ STRICT = POLICY + "; connect-src 'none'; frame-ancestors 'none'"
 class Visit:
     """A page of a site in a browser, and its errors, warnings, dialogs and foreign requests."""
 
-    def __init__(self, context: BrowserContext, base: str) -> None:
+    def __init__(self, context, base):
         self.base, self.page = base, context.new_page()
         self.faults: list[str] = []
         self.page.on("console", self._said)
@@ -57,14 +51,14 @@ class Visit:
         if message.type in ("error", "warning"):
             self.faults.append(message.text)
 
-    def _foreign(self, route: Route) -> None:
+    def _foreign(self, route):
         if route.request.url.startswith(self.base):
             route.continue_()
         else:
             self.faults.append(f"request to {route.request.url}")
             route.abort()
 
-    def open(self, address: str) -> Page:
+    def open(self, address):
         """Go to a page, and wait until it is drawn."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.base}/{address}")
@@ -74,12 +68,12 @@ class Visit:
         return self.page
 
 
-def installed(name: str) -> str | None:
+def installed(name):
     """The path of a browser's program, if there is one."""
     return next((path for each in NAMES[name] if (path := shutil.which(each))), None)
 
 
-def launched(playwright: Playwright, name: str) -> Browser:
+def launched(playwright, name):
     """Start an installed browser; Firefox, no build of Playwright's own, by WebDriver BiDi."""
     if name == "firefox":
         return playwright.firefox.launch(
@@ -91,22 +85,20 @@ def launched(playwright: Playwright, name: str) -> Browser:
 class Visits:
     """Visits that share one page: a new one takes longer than to load it again."""
 
-    def __init__(self, browser: Browser, base: str) -> None:
+    def __init__(self, browser, base):
         context = browser.new_context(accept_downloads=True, reduced_motion="reduce")
         self.page = Visit(context, base)
 
-    def __call__(self, viewport: dict[str, int] = DESK, theme: str = "light") -> Visit:
+    def __call__(self, viewport=DESK, theme="light"):
         """Start a visit in a window and a theme, with the pointer in a corner."""
-        self.page.page.set_viewport_size(viewport)  # type: ignore[arg-type]
-        self.page.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        self.page.page.set_viewport_size(viewport)
+        self.page.page.emulate_media(color_scheme=theme)
         self.page.page.mouse.move(0, 0)
         return self.page
 
 
 @contextmanager
-def visiting(
-    browser: Browser, base: str, page: str, viewport: ViewportSize | None = None
-) -> Iterator[Visit]:
+def visiting(browser, base, page, viewport=None):
     """A visit that begins at a page, and has no errors and no requests to other hosts."""
     with browser.new_context(reduced_motion="reduce", viewport=viewport) as context:
         one = Visit(context, base)
@@ -115,12 +107,12 @@ def visiting(
         assert one.faults == []
 
 
-def drawn(page: Page, chart: str, theme: str = "light") -> None:
+def drawn(page, chart, theme="light"):
     """Wait until a chart is drawn in a theme."""
     page.wait_for_selector(f"#stage[data-drawn='{chart} {theme}']:not([aria-busy])")
 
 
-def point_at(page: Page, number: int) -> None:
+def point_at(page, number):
     """Move the pointer onto a symbol of the chart, as a hand does: in more than one step."""
     mark = page.locator("#plot .mark-symbol path").nth(number)
     mark.hover(force=True)
@@ -151,7 +143,7 @@ class Strict(Plain):
 
 
 @contextmanager
-def serving(folder: Path, server: type[Plain] = Strict) -> Iterator[str]:
+def serving(folder, server=Strict):
     """Serve a folder on loopback, by default with a strict policy; yields its address."""
     handler = functools.partial(server, directory=str(folder))
     listening = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -1,7 +1,5 @@
 """The sheet What-if in LibreOffice: changed cells give the numbers of the tables."""
 
-from __future__ import annotations
-
 import csv
 import re
 import shutil

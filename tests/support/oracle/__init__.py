@@ -66,14 +66,7 @@ from oracle.network import (
 )
 from oracle.operations import NAMED, Operation, Sharding, operation_of, sharding_of
 from oracle.quantities import ENDLESS, LARGEST, as_list, exact, sizes_of
-from oracle.setting import (
-    LABEL,
-    PLAIN_LINK,
-    RESOURCES,
-    Setting,
-    at_share,
-    plain_matmul,
-)
+from oracle.setting import LABEL, PLAIN_LINK, RESOURCES, Setting, at_share, plain_matmul
 from oracle.sweeps import (
     axes_of,
     combination_of,

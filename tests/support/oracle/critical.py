@@ -1,36 +1,21 @@
 """The thresholds of a sweep, and factors on rates."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 from oracle.critical_chips import most_chips
-from oracle.critical_sizes import (
-    first_saturated,
-    thresholds_along,
-)
+from oracle.critical_sizes import first_saturated, thresholds_along
 from oracle.operations import operation_of
-from oracle.quantities import (
-    as_list,
-    exact,
-)
-from oracle.setting import (
-    LABEL,
-    Setting,
-    at_share,
-)
-from oracle.table import Fits, rows
+from oracle.quantities import as_list, exact
+from oracle.setting import LABEL, at_share
+from oracle.table import rows
 
 RATES = {"peak": "math", "memory_rate": "memory", "network_rate": "network"}
 """The resource of every rate that can be solved for."""
 
 
-def factor_on(
-    setting: Setting, resource: str, sizes: Mapping[str, int], chips: int
-) -> dict[str, Any]:
+def factor_on(setting, resource, sizes, chips):
     """Return the factor on a resource's rate at which a row becomes compute-bound.
 
     Every term of its work shrinks with the factor, the hops of a network do not.
@@ -62,12 +47,7 @@ NO_SIZE = dict.fromkeys(("critical", "critical_memory", "critical_network", "lim
 """What thresholds of rates have none of."""
 
 
-def thresholds(
-    sweep: Mapping[str, Any],
-    chips: Mapping[str, Any],
-    dtypes: Mapping[str, Any],
-    fits: Fits | None = None,
-) -> Iterator[dict[str, Any]]:
+def thresholds(sweep, chips, dtypes, fits=None):
     """Yield the thresholds of a sweep: for each axis, a row for each supported combination."""
     operation = operation_of(sweep["operation"])
     supported = [row for row in rows(sweep, chips, dtypes, fits) if row.setting is not None]

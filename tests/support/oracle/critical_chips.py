@@ -1,26 +1,14 @@
 """Thresholds along the number of chips, by evaluation."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
-from oracle.network import (
-    families,
-    largest_domain,
-    why_not_joined,
-)
-from oracle.quantities import (
-    ENDLESS,
-)
-from oracle.setting import (
-    RESOURCES,
-    Setting,
-)
+from oracle.network import families, largest_domain, why_not_joined
+from oracle.quantities import ENDLESS
+from oracle.setting import RESOURCES
 
 
-def most_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Any]:
+def most_chips(setting, sizes):
     """Return the most chips on which a split operation is compute-bound, and the next bottleneck.
 
     In a finite domain every number is tried. Otherwise numbers of chips with the same link rate
@@ -28,7 +16,7 @@ def most_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Any]:
     is split too far, it stays so.
     """
 
-    def compute_bound(chips: int) -> bool:
+    def compute_bound(chips):
         return setting.bound(sizes, chips) == "compute"
 
     most, published = largest_domain(setting.links)
@@ -56,15 +44,10 @@ def most_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Any]:
     limit = None if following is None else setting.bound(sizes, following)
     number = best if outcome in ("found", "always") else None
     real = real_chips(setting, sizes) if outcome != "domain-unknown" else {"critical_exact": None}
-    return {
-        "outcome": outcome,
-        "critical": number,
-        **limit_of_split(setting, sizes, limit),
-        **real,
-    }
+    return {"outcome": outcome, "critical": number, **limit_of_split(setting, sizes, limit), **real}
 
 
-def limit_of_split(setting: Setting, sizes: Mapping[str, int], limit: str | None) -> dict[str, Any]:
+def limit_of_split(setting, sizes, limit):
     """Return what limits a split, and what its intensity tends to: 0 if N times its work grows."""
     if limit is None:
         return {"limit": None, "limit_intensity": None}
@@ -80,7 +63,7 @@ def limit_of_split(setting: Setting, sizes: Mapping[str, int], limit: str | None
     }
 
 
-def real_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Fraction | None]:
+def real_chips(setting, sizes):
     """Return the real number of chips up to which compute binds, if links have one rate for any."""
     if len(setting.links) > 1 or setting.links[0].topology != "switch" or setting.links[0].hop_s:
         return {}
@@ -97,7 +80,7 @@ def real_chips(setting: Setting, sizes: Mapping[str, int]) -> dict[str, Fraction
     return {"critical_exact": min(zeros, default=None)}
 
 
-def last_good(family: Callable[[int], int], good: Callable[[int], bool]) -> int | None:
+def last_good(family, good):
     """Return the last good member of a family; 0: none; None: there is no last one."""
     if not good(family(1)):
         return 0

@@ -1,24 +1,16 @@
 """Thresholds along a size, by evaluation."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
-from oracle.quantities import (
-    stored_size,
-)
-from oracle.setting import (
-    RESOURCES,
-    Setting,
-)
+from oracle.quantities import stored_size
+from oracle.setting import RESOURCES
 
 FAR = 2**400  # a size so large that only the fastest growing term counts
 
 
-def first_size(difference: Callable[[int], Fraction], step: int) -> int | None:
+def first_size(difference, step):
     """Return the first whole size from 1 on at which a difference is not negative; None: never.
 
     The difference is affine in the number of steps; sizes within a step (1, or a tile) cost the
@@ -38,29 +30,27 @@ def first_size(difference: Callable[[int], Fraction], step: int) -> int | None:
     return high
 
 
-def real_size(difference: Callable[[int], Fraction], step: int) -> Fraction:
+def real_size(difference, step):
     """Return where the line through two evaluated points is zero, in sizes; 0 if it is constant."""
     one, two = difference(step), difference(2 * step)
     return Fraction(0) if one == two else step * (1 - one / (two - one))
 
 
-def step_along(setting: Setting, axis: str, chips: int) -> int:
+def step_along(setting, axis, chips):
     """Return the elements of a tile over all chips that share the axis; 1 without tiles."""
     tile = setting.tile.get(axis, 1)
     return tile * (chips if axis == setting.sharding.split and axis in setting.tile else 1)
 
 
-def thresholds_along(
-    setting: Setting, axis: str, sizes: Mapping[str, int], chips: int
-) -> dict[str, Any]:
+def thresholds_along(setting, axis, sizes, chips):
     """Return the thresholds of one setting along one dimension, at the sizes of the others."""
     step = step_along(setting, axis, chips)
 
-    def terms(resource: str, size: int) -> list[Fraction]:
+    def terms(resource, size):
         last = -(-size // step) * step  # of the tile
         return setting.terms({**sizes, axis: last}, chips)[resource]
 
-    def ahead(resource: str, term: int) -> Callable[[int], Fraction]:
+    def ahead(resource, term):
         return lambda size: terms("math", size)[0] - terms(resource, size)[term]
 
     found: dict[str, int | None] = {}
@@ -103,9 +93,7 @@ TIE = Fraction(1, 10**13)
 NO_ESTIMATE: Mapping[str, int | None] = {"saturates_estimate": None}
 
 
-def first_saturated(
-    setting: Setting, axis: str, sizes: Mapping[str, int], chips: int
-) -> Mapping[str, int | None]:
+def first_saturated(setting, axis, sizes, chips):
     """Return the first size whose estimate attains 90 % of the rate that it tends to.
 
     Where rows are computed in whole tiles, more of the rate is attained at the last row of each
@@ -119,13 +107,13 @@ def first_saturated(
         tile = int(setting.calibration.get("tile", 1))
         step = split * tile if tile > 1 else 1
 
-    def time(size: int) -> Fraction:
+    def time(size):
         found: Fraction = setting.estimate({**sizes, axis: size}, chips)["t_estimate_s"]
         return found
 
     slope = (time(2 * FAR * step) - time(FAR * step)) / (FAR * step)
 
-    def attains(size: int) -> bool:
+    def attains(size):
         return 9 * time(size) <= 10 * slope * size * (1 + TIE)
 
     high = 1

@@ -3,15 +3,13 @@
 An operation is one kernel, a step of a model a list of kernels with counts.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
-from oracle.network import Link, sent_per_byte, tiers
+from oracle.network import sent_per_byte, tiers
 
 ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "estimate_bound")
 
@@ -33,7 +31,7 @@ class Collective(NamedTuple):
     needed: Mapping[int, Fraction] | None = None
 
     @property
-    def name(self) -> str:
+    def name(self):
         """The name of the collective in a file of fits."""
         if self.kind == "scattered":
             return "all-to-all"
@@ -64,17 +62,6 @@ class Kernel:
     matmul: Matmul | None = None
 
 
-class Machine(Protocol):
-    """What computes a kernel: rates, and the links between chips, inner first."""
-
-    @property
-    def peaks(self) -> Mapping[str, Fraction]: ...
-    @property
-    def memory_rate(self) -> Fraction: ...
-    @property
-    def links(self) -> tuple[Link, ...]: ...
-
-
 class Fit(NamedTuple):
     """Fitted numbers, and bands by bound."""
 
@@ -85,7 +72,7 @@ class Fit(NamedTuple):
 # ---------------------------------------------------------------- collectives
 
 
-def sent(links: Sequence[Link], collective: Collective) -> list[Fraction]:
+def sent(links, collective):
     """Bytes that one chip sends on each level.
 
     Where only some parts need the payload, it is once on each chip that does: an all-to-all of as
@@ -106,9 +93,7 @@ Levels = list[tuple[Fraction, Fraction]]
 """Of each level of a network the time of what is sent, and of the hops [s]."""
 
 
-def levels_s(
-    links: Sequence[Link], collective: Collective, share: Fraction, *, typical: bool = False
-) -> Levels:
+def levels_s(links, collective, share, *, typical=False):
     """The times of a collective at a share of the rates of the network."""
     terms = []
     levels = zip(tiers(links, collective.axes), sent(links, collective), strict=True)
@@ -119,9 +104,7 @@ def levels_s(
     return terms
 
 
-def together(
-    links: Sequence[Link], collectives: Iterable[tuple[int, Collective]], share: Fraction
-) -> Levels:
+def together(links, collectives, share):
     """The times of collectives that overlap, each so many times: sums by level."""
     total = [(Fraction(0), Fraction(0))] * len(links)
     for count, each in collectives:
@@ -133,26 +116,19 @@ def together(
     return total
 
 
-def collective_s(
-    links: Sequence[Link], collective: Collective, share: Fraction, *, typical: bool = False
-) -> Fraction:
+def collective_s(links, collective, share, *, typical=False):
     """The time of a collective alone: the slowest level or its hops."""
     return max(max(level) for level in levels_s(links, collective, share, typical=typical))
 
 
-def fitted_collective_s(
-    links: Sequence[Link], collective: Collective, share: Fraction, fit: Fit | None
-) -> Fraction:
+def fitted_collective_s(links, collective, share, fit):
     """The calibrated time of a collective; without a fit the hops take their typical time."""
     if fit is None:
         return collective_s(links, collective, share, typical=True)
     numbers = fit.numbers
     ((link, axes),) = tiers(links, collective.axes)
     wire = sum(sent(links, collective), Fraction(0)) / link.bytes_per_s(axes)
-    protocols = (
-        wire / numbers["low_latency"],
-        numbers["bulk_overhead_s"] + wire / numbers["bulk"],
-    )
+    protocols = (wire / numbers["low_latency"], numbers["bulk_overhead_s"] + wire / numbers["bulk"])
     steps = collective.passes * (math.prod(collective.axes) - 1)
     return numbers["overhead_s"] + min(protocols) + numbers["hop_s"] * steps
 
@@ -162,9 +138,7 @@ def fitted_collective_s(
 NO_FITS: Mapping[str, Fit] = {}
 
 
-def pieces(
-    machine: Machine, kernel: Kernel, fit: Mapping[str, Fraction], collectives: Mapping[str, Fit]
-) -> list[tuple[str, Fraction]]:
+def pieces(machine, kernel, fit, collectives):
     """The pieces of a calibrated time, in the order that decides ties [s]."""
     moved = kernel.weight_bytes + kernel.cache_bytes + kernel.activation_bytes
     math_s, memory_s = kernel.flops / machine.peaks[kernel.unit], moved / machine.memory_rate
@@ -195,9 +169,7 @@ def pieces(
     ]
 
 
-def estimate(
-    machine: Machine, kernel: Kernel, fit: Fit | None, collectives: Mapping[str, Fit] = NO_FITS
-) -> dict[str, Any]:
+def estimate(machine, kernel, fit, collectives=NO_FITS):
     """The calibrated time of a kernel, its band and its bound; None without a fit.
 
     The bands of the only collective win.

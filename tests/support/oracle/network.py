@@ -1,17 +1,10 @@
 """Interconnects: what they join, how many bytes are sent, and how many hops follow."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from oracle.quantities import (
-    exact,
-    whole,
-)
+from oracle.quantities import exact, whole
 
 
 @dataclass(frozen=True)
@@ -28,11 +21,11 @@ class Link:
     typical_s: Fraction
     published: bool = True
 
-    def ring(self, chips: int) -> bool:
+    def ring(self, chips):
         """Return whether an axis of N chips is closed."""
         return self.ring_multiple is not None and chips % self.ring_multiple == 0 and chips > 2
 
-    def links_used(self, axes: Sequence[int]) -> int:
+    def links_used(self, axes):
         """Return over how many links a chip sends at once."""
         if self.topology == "switch":
             return self.links
@@ -40,17 +33,17 @@ class Link:
             return min(math.prod(axes) - 1, self.links) or 1
         return sum(2 if self.ring(chips) else 1 for chips in axes)
 
-    def bytes_per_s(self, axes: Sequence[int]) -> Fraction:
+    def bytes_per_s(self, axes):
         """Return what one chip sends per second in a collective."""
         return self.rate * self.links_used(axes)
 
-    def hops(self, axes: Sequence[int]) -> int:
+    def hops(self, axes):
         """Return how many hops follow one another in one round."""
         if self.topology == "torus":
             return sum(n // 2 if self.ring(n) else n - 1 for n in axes)
         return 1 if math.prod(axes) > 1 else 0
 
-    def scattered(self, axes: Sequence[int]) -> Fraction:
+    def scattered(self, axes):
         """Return what a chip sends in an all-to-all, per byte of its own share."""
         chips = math.prod(axes)
         if self.topology != "torus":
@@ -67,7 +60,7 @@ class Link:
 Tier = tuple[Link, tuple[int, ...]]  # an interconnect, and how many it joins along each axis
 
 
-def tiers(links: Sequence[Link], axes: tuple[int, ...]) -> list[Tier]:
+def tiers(links, axes):
     """Return the levels of a network, inner first, with what each of them joins."""
     if len(links) == 1:
         return [(links[0], axes)]
@@ -76,7 +69,7 @@ def tiers(links: Sequence[Link], axes: tuple[int, ...]) -> list[Tier]:
     return [(links[0], (inside,)), (links[1], (chips // inside,))]
 
 
-def sent_per_byte(links: Sequence[Link], axes: tuple[int, ...], kind: str) -> list[Fraction]:
+def sent_per_byte(links, axes, kind):
     """Return what a chip sends on each level per byte of a payload, "gather"ed or "scattered"."""
     levels = tiers(links, axes)
     counts = [math.prod(axes) for _, axes in levels]
@@ -87,7 +80,7 @@ def sent_per_byte(links: Sequence[Link], axes: tuple[int, ...], kind: str) -> li
     return [share * Fraction(n - 1, n) for share, n in zip(shares, counts, strict=True)]
 
 
-def why_not_joined(links: Sequence[Link], axes: tuple[int, ...]) -> str | None:
+def why_not_joined(links, axes):
     """Return why links do not join chips in this form; None if they do."""
     chips = math.prod(axes)
     if chips == 1:
@@ -106,7 +99,7 @@ def why_not_joined(links: Sequence[Link], axes: tuple[int, ...]) -> str | None:
     return why_not_grouped(inner, links[1], chips)
 
 
-def why_not_grouped(inner: Link, outer: Link, chips: int) -> str | None:
+def why_not_grouped(inner, outer, chips):
     """Return why two levels do not join chips; None if they do."""
     if inner.domain is None or chips <= inner.domain:
         return None
@@ -116,7 +109,7 @@ def why_not_grouped(inner: Link, outer: Link, chips: int) -> str | None:
     return "groups" if chips % inner.domain else None
 
 
-def link_of(name: str, entry: Mapping[str, Any]) -> Link:
+def link_of(name, entry):
     """Return an interconnect of the catalogue."""
     domain = most_joined(entry)
     hop = exact(entry.get("hop_latency_s", 0))
@@ -134,14 +127,14 @@ def link_of(name: str, entry: Mapping[str, Any]) -> Link:
     )
 
 
-def most_joined(network: Mapping[str, Any]) -> int | str:
+def most_joined(network):
     """Return how many chips a network joins at most: a number, unlimited, or unknown."""
     if network.get("domain") is not None:
         return network["domain"] if network["domain"] == "unlimited" else whole(network["domain"])
     return whole(network.get("links", 1)) + 1 if network["topology"] == "mesh" else "unknown"
 
 
-def largest_domain(links: Sequence[Link]) -> tuple[int | None, bool]:
+def largest_domain(links):
     """Return the most chips along one axis, None without a limit, and whether it is published."""
     inner, *others = links
     if not others or inner.domain is None or not inner.published:
@@ -153,7 +146,7 @@ def largest_domain(links: Sequence[Link]) -> tuple[int | None, bool]:
     return inner.domain * max(groups, 1), outer.published
 
 
-def families(links: Sequence[Link]) -> list[Callable[[int], int]]:
+def families(links):
     """Return families of numbers of chips, counted from 1, in which links have one rate.
 
     Of two levels: whole groups.

@@ -1,8 +1,5 @@
 """Operations and shardings, from their names or written out."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 NAMED = {
@@ -23,21 +20,21 @@ class Operation:
     out: str
 
     @property
-    def dims(self) -> list[str]:
+    def dims(self):
         """All letters, in the order in which they first appear."""
         return list(dict.fromkeys(self.x + self.w + self.out))
 
     @property
-    def contracted(self) -> list[str]:
+    def contracted(self):
         """The letters that the output lacks."""
         return [d for d in self.dims if d not in self.out]
 
-    def letters(self, operand: str) -> str:
+    def letters(self, operand):
         """Return the letters of ``x``, ``w`` or ``out``."""
         return {"x": self.x, "w": self.w, "out": self.out}[operand]
 
 
-def operation_of(text: str) -> Operation:
+def operation_of(text):
     """Return the operation that a name or an einsum stands for."""
     einsum = NAMED.get(text, text).replace(" ", "")
     operands, out = einsum.split("->")
@@ -58,7 +55,7 @@ class Sharding:
     combine: bool = False  # an all-to-all of the result after
 
 
-def sharding_of(operation: Operation, spec: str | Mapping[str, str]) -> Sharding:
+def sharding_of(operation, spec):
     """Return the sharding that one of the seven names, or a long form, means for an operation."""
     x, w, out = set(operation.x), set(operation.w), set(operation.out)
     if isinstance(spec, str):

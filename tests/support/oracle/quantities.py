@@ -1,7 +1,5 @@
 """Numbers and sizes of a config, exactly."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from fractions import Fraction
@@ -14,7 +12,7 @@ ENDLESS = 2**53  # the largest size and number of chips
 LARGEST = 2**62  # a whole size from here on is null
 
 
-def exact(value: float | str | Fraction) -> Fraction:
+def exact(value):
     """Return the decimal number that was written, exactly."""
     return (
         Fraction(value)
@@ -23,7 +21,7 @@ def exact(value: float | str | Fraction) -> Fraction:
     )
 
 
-def whole(value: float | str | Fraction) -> int:
+def whole(value):
     """Return a number that must be whole as an int."""
     number = exact(value)
     assert number.denominator == 1, f"{value} is not whole"
@@ -33,7 +31,7 @@ def whole(value: float | str | Fraction) -> int:
 SNAP = Fraction(1, 10**9)
 
 
-def sizes_of(spec: Sizes) -> list[int]:
+def sizes_of(spec):
     """Return the sizes that one entry of a grid asks for (a tie is not one of them)."""
     if isinstance(spec, list):
         return [whole(value) for value in spec]
@@ -66,7 +64,7 @@ def sizes_of(spec: Sizes) -> list[int]:
     return list(dict.fromkeys(math.floor(value + Fraction(1, 2)) for value in values))
 
 
-def nearest_mean(first: Fraction, last: Fraction, step: int, steps: int) -> int:
+def nearest_mean(first, last, step, steps):
     """Return first * (last / first)^(step / steps) rounded half up, by powers of whole numbers."""
     if not steps:
         return math.floor(first + Fraction(1, 2))
@@ -79,11 +77,11 @@ def nearest_mean(first: Fraction, last: Fraction, step: int, steps: int) -> int:
     return size
 
 
-def as_list(value: object) -> list[Any]:
+def as_list(value):
     """Return a list as it is and anything else as a list of one."""
     return list(value) if isinstance(value, list) else [value]
 
 
-def stored_size(size: int | None) -> int | None:
+def stored_size(size):
     """Return a whole size as its column has it: null from 2^62 on."""
     return size if size is not None and size < LARGEST else None

@@ -1,13 +1,10 @@
 """One operation on one chip with one sharding: all but sizes and the number of chips."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 from oracle import kernels
 from oracle.kernels import NEARLY_TIED, Collective, Fit, Kernel, Matmul
@@ -38,14 +35,14 @@ class Setting:
     two_levels: bool = False  # anywhere in the sweep
     axes: tuple[int, ...] = ()  # only of a product; else all chips are along one axis
 
-    def local(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
+    def local(self, sizes, chips):
         """Return the size of each dimension on one chip."""
         return {
             d: Fraction(sizes[d], chips if d == self.sharding.split else 1)
             for d in self.operation.dims
         }
 
-    def tiles(self, sizes: Mapping[str, int], chips: int) -> dict[str, tuple[int, Fraction]]:
+    def tiles(self, sizes, chips):
         """Return for each dimension the number of its tiles on one chip, and the size of a tile."""
         local = self.local(sizes, chips)
         return {
@@ -55,11 +52,11 @@ class Setting:
             for d, size in local.items()
         }
 
-    def useful_flops(self, sizes: Mapping[str, int], chips: int) -> Fraction:
+    def useful_flops(self, sizes, chips):
         """Return the operations of one chip without padding."""
         return replace(self, tile={}).flops(sizes, chips)
 
-    def flops(self, sizes: Mapping[str, int], chips: int) -> Fraction:
+    def flops(self, sizes, chips):
         """Return the operations of one chip, edge tiles computed whole."""
         size = {d: count * tile for d, (count, tile) in self.tiles(sizes, chips).items()}
         if self.exact_flops:
@@ -69,7 +66,7 @@ class Setting:
             )
         return 2 * math.prod((size[d] for d in self.operation.dims), start=Fraction(1))
 
-    def memory_bytes(self, sizes: Mapping[str, int], chips: int) -> Fraction:
+    def memory_bytes(self, sizes, chips):
         """Return the bytes one chip moves: x, w once per output and contracted tile, out once."""
         tiles = self.tiles(sizes, chips)
         total = Fraction(0)
@@ -85,7 +82,7 @@ class Setting:
             total += times * elements * self.bits[operand] / 8
         return total
 
-    def footprint_bytes(self, sizes: Mapping[str, int], chips: int) -> Fraction:
+    def footprint_bytes(self, sizes, chips):
         """Return what x, w and out take on one chip."""
         local = self.local(sizes, chips)
         return sum(
@@ -98,7 +95,7 @@ class Setting:
             start=Fraction(0),
         )
 
-    def collectives(self, sizes: Mapping[str, int], chips: int) -> list[Collective]:
+    def collectives(self, sizes, chips):
         """Return the collectives of one chip."""
         if chips == 1 or not self.links:
             return []
@@ -112,7 +109,7 @@ class Setting:
             found.append(Collective("gather", passes, axes, held("out")))
         return found
 
-    def sent(self, sizes: Mapping[str, int], chips: int) -> list[Fraction]:
+    def sent(self, sizes, chips):
         """Return what one chip sends on each level, inner first."""
         total = [Fraction(0)] * len(self.links)
         for each in self.collectives(sizes, chips):
@@ -120,20 +117,20 @@ class Setting:
             total = [one + other for one, other in zip(total, amounts, strict=True)]
         return total
 
-    def network_bytes(self, sizes: Mapping[str, int], chips: int) -> Fraction:
+    def network_bytes(self, sizes, chips):
         """Return what one chip sends."""
         return sum(self.sent(sizes, chips), start=Fraction(0))
 
-    def levels(self, sizes: Mapping[str, int], chips: int) -> kernels.Levels:
+    def levels(self, sizes, chips):
         """Return the times of what is sent, and of the hops, on each level [s]."""
         each = ((1, collective) for collective in self.collectives(sizes, chips))
         return kernels.together(self.links, each, self.efficiency["network"])
 
-    def waits(self, chips: int) -> list[Fraction]:
+    def waits(self, chips):
         """Return how long the hops of each level take [s]."""
         return [hops for _, hops in self.levels(dict.fromkeys(self.operation.dims, 1), chips)]
 
-    def work(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
+    def work(self, sizes, chips):
         """Return the work of each resource."""
         return {
             "math": self.flops(sizes, chips),
@@ -141,7 +138,7 @@ class Setting:
             "network": self.network_bytes(sizes, chips),
         }
 
-    def terms(self, sizes: Mapping[str, int], chips: int) -> dict[str, list[Fraction]]:
+    def terms(self, sizes, chips):
         """Return, per resource, the times the largest of which is the resource's time [s]."""
         work, levels = self.work(sizes, chips), self.levels(sizes, chips)
         return {
@@ -152,34 +149,34 @@ class Setting:
             else [Fraction(0)],
         }
 
-    def times(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
+    def times(self, sizes, chips):
         """Return the time each resource takes [s]."""
         return {resource: max(terms) for resource, terms in self.terms(sizes, chips).items()}
 
-    def upper(self, sizes: Mapping[str, int], chips: int) -> Fraction:
+    def upper(self, sizes, chips):
         """Return the time of the resources, and of the collectives, one after another [s]."""
         times, share = self.times(sizes, chips), self.efficiency["network"]
         each = self.collectives(sizes, chips)
         network = [kernels.collective_s(self.links, one, share) for one in each]
         return sum(network, start=times["math"] + times["memory"])
 
-    def bound(self, sizes: Mapping[str, int], chips: int, nearly: Fraction = Fraction(0)) -> str:
+    def bound(self, sizes, chips, nearly=Fraction(0)):
         """Return what takes longest, within a share; a tie goes to compute, then to memory."""
         times = self.times(sizes, chips)
         least = max(times.values()) * (1 - nearly)
         return LABEL[next(r for r in RESOURCES if times[r] >= least)]
 
     @property
-    def peaks(self) -> dict[str, Fraction]:
+    def peaks(self):
         """Return the peak by the unit of the kernel [FLOP/s]."""
         return {"compute": self.peak}
 
     @property
-    def whole_tiles(self) -> bool:
+    def whole_tiles(self):
         """Return whether the first dimension is one of rows, which a calibration has in tiles."""
         return not self.tile and self.operation.dims[0] in self.operation.out
 
-    def kernel(self, sizes: Mapping[str, int], chips: int) -> Kernel:
+    def kernel(self, sizes, chips):
         """Return the operation as the kernel of one chip."""
         local, none = self.local(sizes, chips), Fraction(0)
         rows = local[self.operation.dims[0]] if self.whole_tiles else None
@@ -196,12 +193,12 @@ class Setting:
             matmul=Matmul(rows, inputs, outputs, depth),
         )
 
-    def held(self, operand: str, local: Mapping[str, Fraction]) -> Fraction:
+    def held(self, operand, local):
         """Return the bytes of an operand on one chip."""
         letters = self.operation.letters(operand)
         return math.prod((local[d] for d in letters), start=self.bits[operand] / 8)
 
-    def estimate(self, sizes: Mapping[str, int], chips: int) -> dict[str, Any]:
+    def estimate(self, sizes, chips):
         """Return the calibrated time, its band and its bound; None without a calibration."""
         kernel = self.kernel(sizes, chips)
         fit = None if self.calibration is None else Fit(self.calibration, self.bands)
@@ -210,14 +207,14 @@ class Setting:
             fitted = {each.name: Fit(self.collective, {}) for each in kernel.collectives}
         return kernels.estimate(self, kernel, fit, fitted)
 
-    def of_levels(self, sizes: Mapping[str, int], chips: int) -> dict[str, Fraction]:
+    def of_levels(self, sizes, chips):
         """Return the bytes of both levels, if the sweep has two."""
         if not self.two_levels:
             return {}
         inner, outer = (*self.sent(sizes, chips), Fraction(0), Fraction(0))[:2]
         return {"network_inner_bytes": inner, "network_outer_bytes": outer}
 
-    def row(self, sizes: Mapping[str, int], chips: int) -> dict[str, Any]:
+    def row(self, sizes, chips):
         """Return every computed column of a row."""
         work, times = self.work(sizes, chips), self.times(sizes, chips)
         lower, footprint = max(times.values()), self.footprint_bytes(sizes, chips)
@@ -245,7 +242,7 @@ class Setting:
 PLAIN_LINK = Link("plain", Fraction(1), 1, "switch", None, None, Fraction(0), Fraction(0))
 
 
-def plain_matmul(sharding: str, tile: Mapping[str, int] | None = None) -> Setting:
+def plain_matmul(sharding, tile=None):
     """Return a matmul of 16-bit operands with rates of one, for tests that derive rates."""
     operation, one = operation_of("matmul"), Fraction(1)
     bits, efficiency = dict.fromkeys(("x", "w", "out"), Fraction(16)), dict.fromkeys(RESOURCES, one)
@@ -262,7 +259,7 @@ def plain_matmul(sharding: str, tile: Mapping[str, int] | None = None) -> Settin
     )
 
 
-def at_share(setting: Setting, share: Fraction) -> Setting:
+def at_share(setting, share):
     """Return a setting with a share of the attainable peak."""
     return replace(
         setting, efficiency={**setting.efficiency, "math": setting.efficiency["math"] * share}

@@ -1,28 +1,20 @@
 """What a sweep requests: chips, dtypes, networks, splits and sizes."""
 
-from __future__ import annotations
-
 import copy
-from collections.abc import Iterable, Mapping
-from fractions import Fraction
+from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from oracle.operations import Sharding, operation_of, sharding_of
-from oracle.quantities import (
-    as_list,
-    exact,
-    sizes_of,
-    whole,
-)
+from oracle.operations import operation_of, sharding_of
+from oracle.quantities import as_list, exact, sizes_of, whole
 
 ABOUT_SHAPE = ("name", "model", "layer")
 
 
-def resolve_chips(chips: Mapping[str, Any], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+def resolve_chips(chips, names):
     """Return some chips, each with its base, if it has one, filled in and its overrides applied."""
 
-    def resolve(name: str) -> dict[str, Any]:
+    def resolve(name):
         entry = dict(chips[name])
         base = entry.pop("base", None)
         if base is None:
@@ -39,7 +31,7 @@ def resolve_chips(chips: Mapping[str, Any], names: Iterable[str]) -> dict[str, d
     return {name: resolve(name) for name in names}
 
 
-def stored_bits(formats: Mapping[str, Any], name: str) -> Fraction:
+def stored_bits(formats, name):
     """Return the bits one element takes, its share of a block's scale included."""
     entry = formats[name]
     if "scale_bits" in entry:
@@ -47,7 +39,7 @@ def stored_bits(formats: Mapping[str, Any], name: str) -> Fraction:
     return exact(entry["bits"])
 
 
-def routes(sweep: Mapping[str, Any]) -> list[list[str] | None]:
+def routes(sweep):
     """Return the networks of a sweep, each as a list of one, or of inner and outer."""
     asked = sweep.get("network")
     if asked is None:
@@ -57,7 +49,7 @@ def routes(sweep: Mapping[str, Any]) -> list[list[str] | None]:
     return [as_list(asked)]
 
 
-def exactly(sweep: Mapping[str, Any]) -> bool:
+def exactly(sweep):
     """Say whether a sweep counts FLOPs exactly, which is the default of a dot product."""
     how: str = sweep.get(
         "flops", "exact" if operation_of(sweep["operation"]).name == "dot" else "leading"
@@ -65,21 +57,19 @@ def exactly(sweep: Mapping[str, Any]) -> bool:
     return how == "exact"
 
 
-def default_unit(sweep: Mapping[str, Any]) -> str:
+def default_unit(sweep):
     """Return the unit a sweep means where it names none."""
     return "vector" if operation_of(sweep["operation"]).name == "dot" else "matrix"
 
 
-def combination_of(
-    spec: str | Mapping[str, str], combinations: Mapping[str, Any]
-) -> tuple[str, Mapping[str, str]]:
+def combination_of(spec, combinations):
     """Return the name and the four dtypes of a combination."""
     if isinstance(spec, str):
         return spec, combinations[spec]
     return f"{spec['x']},{spec['w']}->{spec['out']}@{spec['compute']}", spec
 
 
-def points(sweep: Mapping[str, Any]) -> list[list[tuple[str | None, dict[str, int]]]]:
+def points(sweep):
     """Return the sizes of a sweep in order, a list per size of the first dimension."""
     operation = operation_of(sweep["operation"])
     grid: Mapping[str, Any] = sweep.get("grid") or {}
@@ -104,12 +94,12 @@ def points(sweep: Mapping[str, Any]) -> list[list[tuple[str | None, dict[str, in
     return found
 
 
-def axes_of(form: int | str) -> tuple[int, ...]:
+def axes_of(form):
     """Return the chips along each axis."""
     return tuple(map(int, form.split("x"))) if isinstance(form, str) else (whole(form),)
 
 
-def splits(sweep: Mapping[str, Any]) -> list[tuple[Sharding, tuple[int, ...]]]:
+def splits(sweep):
     """Return every sharding of a sweep with every form of chips that goes with it."""
     operation = operation_of(sweep["operation"])
     return [

@@ -1,29 +1,15 @@
 """The rows of a sweep, in order."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
 
-from oracle.network import (
-    Link,
-    link_of,
-    why_not_joined,
-)
+from oracle.network import Link, link_of, why_not_joined
 from oracle.operations import Sharding, operation_of
-from oracle.quantities import (
-    as_list,
-    exact,
-    whole,
-)
-from oracle.setting import (
-    RESOURCES,
-    Setting,
-)
+from oracle.quantities import as_list, exact, whole
+from oracle.setting import RESOURCES, Setting
 from oracle.sweeps import (
     axes_of,
     combination_of,
@@ -46,7 +32,7 @@ class Row:
     setting: Setting | None
     reason: str | None
 
-    def values(self) -> dict[str, Any]:
+    def values(self):
         """Return the row of the table."""
         assert self.setting is not None
         return {**self.keys, **self.sizes, **self.setting.row(self.sizes, self.keys["shards"])}
@@ -64,9 +50,7 @@ class Case(NamedTuple):
     route: list[str] | None
 
 
-def fitted(
-    softwares: Sequence[str], sweep: Mapping[str, Any], case: Case, fits: Fits
-) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+def fitted(softwares, sweep, case, fits):
     """Return the fit of the matmul, and of its collective, of the first software that has one."""
     if sweep.get("unit", default_unit(sweep)) != "matrix" or case.memory != "hbm":
         return None, None
@@ -83,15 +67,13 @@ def fitted(
     return matmul, _first_of(softwares, fits.get("collectives", {}), case.chip, kinds)
 
 
-def _first_of(
-    softwares: Sequence[str], fits: Mapping[str, Any], chip: str, names: Sequence[str]
-) -> Mapping[str, Any] | None:
+def _first_of(softwares, fits, chip, names):
     """Return the fit of the first software that has one, by the first of its names."""
     entries = (fits.get(f"{chip}/{each}", {}) for each in softwares)
     return next((entry[name] for entry in entries for name in names if name in entry), None)
 
 
-def numbers_of(entry: Mapping[str, Any] | None) -> dict[str, Fraction] | None:
+def numbers_of(entry):
     """Return the numbers of a fit."""
     if entry is None:
         return None
@@ -99,15 +81,13 @@ def numbers_of(entry: Mapping[str, Any] | None) -> dict[str, Fraction] | None:
     return {name: exact(number) for name, number in entry.items() if name not in about}
 
 
-def bands_of(entry: Mapping[str, Any] | None) -> dict[str, tuple[Fraction, Fraction]]:
+def bands_of(entry):
     """Return the bands of a fit, by bound."""
     bands = (entry or {}).get("bands", {})
     return {bound: (exact(low), exact(high)) for bound, (low, high) in bands.items()}
 
 
-def setting_of(
-    sweep: Mapping[str, Any], chip: Mapping[str, Any], case: Case, fits: Fits | None = None
-) -> tuple[Setting | None, str | None, str | None]:
+def setting_of(sweep, chip, case, fits=None):
     """Return the setting, or None and why there is none; and the name of the network."""
     _, memory, dtypes, formats, sharding, axes, route = case
     networks = chip.get("networks") or {}
@@ -160,12 +140,7 @@ Fits = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Files of calibrations: by kind, by chip and software, and by compute dtype or collective."""
 
 
-def rows(
-    sweep: Mapping[str, Any],
-    chips: Mapping[str, Any],
-    dtypes: Mapping[str, Any],
-    fits: Fits | None = None,
-) -> Iterator[Row]:
+def rows(sweep, chips, dtypes, fits=None):
     """Yield every requested row in order, including unsupported ones."""
     operation = operation_of(sweep["operation"])
     resolved = resolve_chips(chips, as_list(sweep["chips"]))
