@@ -160,9 +160,10 @@ class Along:
         """A polynomial along the size; those with the same terms are looked at once."""
         key = id(poly.terms), span
         if key not in self._lines:
-            unscaled = Poly(poly.terms)
+            unscaled = poly.scaled(Fraction(1))
             self._lines[key] = unscaled, unscaled.along(self._size, span)
-        return self._lines[key][1].scaled(poly.scale)
+        line = self._lines[key][1]
+        return line if poly.scale == 1 else line.scaled(poly.scale)
 
     def has(self, part: str, name: str) -> bool:
         """Whether a line has a part: `slope`, `constant`, `expert`, or an extent."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -74,9 +75,13 @@ def context_ceiling(case: StepCase, new: int) -> Solution:
         for each in RESOURCES
     }
 
+    @cache
+    def extents(context: int) -> StepExtents:
+        return StepExtents(case.step(1, context, new))
+
     def grows(name: str, context: int) -> Fraction:
         """What a sequence adds to a time [s]."""
-        at = StepExtents(case.step(1, context, new))
+        at = extents(context)
         return max((slope.at(at) for slope in slopes[name]), default=Fraction(0))
 
     if any(reach.chunked for reach in shape.reaches):

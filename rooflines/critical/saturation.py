@@ -112,11 +112,11 @@ def _solved(frame: pl.DataFrame, along: Along, summands: Sequence[Summand]) -> p
     at, full, least = pl.col(AT), pl.col(FULL), pl.col("#least")
     most = pl.col(PLATEAU) * at * ((1.0 + ERROR) / ATTAINED)
     attains_full = most - along.at(at, summands, whole=False)
-    attains = most - along.at(at, summands)
     frame = frame.with_columns(along.growth(summands).alias(PLATEAU))
     frame = frame.with_columns(first_in_rows(frame, attains_full, least, pl.lit(MOST)).alias(FULL))
     if not along.spans:
         return frame[FULL]
+    attains = most - along.at(at, summands)
     last = pl.min_horizontal(each.last(full) for each in along.spans.values())
     while True:  # ends with the first size of full spans
         ends = frame.with_columns(last.alias(AT)).select(

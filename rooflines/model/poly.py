@@ -70,6 +70,15 @@ class Poly:
             return dict(self.terms)
         return {product: each * self.scale for product, each in self.terms.items()}
 
+    @property
+    def floats(self) -> dict[Product, float]:
+        """The Float64 nearest to the coefficient of every product."""
+        above, below = self.scale.numerator, self.scale.denominator
+        return {
+            product: (each.numerator * above) / (each.denominator * below)
+            for product, each in self.terms.items()
+        }
+
     def __bool__(self) -> bool:
         """Whether there is any product."""
         return bool(self.terms)
@@ -135,9 +144,7 @@ class Poly:
         """
         parts: dict[str, dict[Product, Fraction]] = {"": {}, size: {}, TOUCHED: {}}
         for product, coefficient in self.terms.items():
-            moving = [name for name in product if size in sizes_of(name)]
-            rest = tuple(name for name in product if name not in moving)
-            (name,) = moving or [""]
+            name, rest = _moving(product, size)
             if name.startswith(TOUCHED):
                 parts[TOUCHED][product] = coefficient
                 continue
@@ -174,9 +181,19 @@ def total(parts: Iterable[Poly]) -> Poly:
         return present[0]
     sums: dict[Product, Fraction] = {}
     for part in present:
-        for product, coefficient in part.coefficients.items():
+        scale = None if part.scale == 1 else part.scale
+        for product, each in part.terms.items():
+            coefficient = each if scale is None else each * scale
             sums[product] = sums[product] + coefficient if product in sums else coefficient
     return Poly(sums)
+
+
+@cache
+def _moving(product: Product, size: str) -> tuple[str, Product]:
+    """The extent of a product that depends on a size, empty if none does, and the others."""
+    moving = [name for name in product if size in sizes_of(name)]
+    (name,) = moving or [""]
+    return name, tuple(each for each in product if each != name)
 
 
 @cache

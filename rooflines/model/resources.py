@@ -220,7 +220,8 @@ def _worked(
         amount, rate = resource.of(kernel), rates[kernel.compute]
         if amount:
             used.append((count, amount, rate))
-    latency = constant(sum((rate.latency_s * count for count, _, rate in used), Fraction(0)))
+    waits = (rate.latency_s * count for count, _, rate in used if rate.latency_s)
+    latency = constant(sum(waits, Fraction(0)))
     per_s = {rate.per_s for _, _, rate in used}
     if work is not None and resource.amount is None and len(per_s) == 1:
         return Time.of(work(resource.work) / per_s.pop(), latency)

@@ -136,9 +136,11 @@ class StepKernels:
         Args:
             links: The interconnects, inner first; none where nothing is sent.
         """
+        split = self.sharing.split
+        routes = Route(links, split.axes), Route(links, split.experts_axes)
         found = []
         for group, kernel in self._alone:
-            sent = tuple(_transfers(self.shape, group, self.sharing, links))
+            sent = tuple(_transfers(self.shape, group, self.sharing, *routes))
             works = {**kernel.works, NETWORK_BYTES: sent_bytes(sent)}
             found.append(replace(kernel, works=works, transfers=sent) if sent else kernel)
         return tuple(found)
@@ -201,13 +203,20 @@ def _over_all(group: Group, sharing: Sharing) -> bool:
 
 
 def _transfers(
-    shape: Shape, group: Group, sharing: Sharing, links: tuple[Link, ...]
+    shape: Shape, group: Group, sharing: Sharing, route: Route, everyone: Route
 ) -> Iterator[Transfer]:
-    """What the chips send after a kernel, or for an attention around it."""
+    """What the chips send after a kernel, or for an attention around it.
+
+    Args:
+        shape: The model.
+        group: The kernel.
+        sharing: How chips share it.
+        route: Between the chips of tensor parallelism.
+        everyone: Between all that share the experts.
+    """
     split, size = sharing.split, sharing.bytes_of("activations")
     over_all = _over_all(group, sharing)
     if over_all and group.moe is not None:
-        everyone = Route(links, split.experts_axes)
         choice = group.moe.E, group.moe.k, sharing.routing
         sent = everyone.sent_once(lambda parts: reached(*choice[:2], parts, choice[2]))
         for each in (size, sharing.bytes_of("combine")):
@@ -215,7 +224,6 @@ def _transfers(
             yield Transfer(ALL_TO_ALL, tokens, everyone, sent, choice=choice)
     if split.shards == 1:
         return
-    route = Route(links, split.axes)
 
     def transfer(kind: str, payload: Terms) -> Transfer:
         return Transfer(kind, Poly(payload), route, route.sent(kind))

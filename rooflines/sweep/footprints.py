@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from fractions import Fraction
 
+    from rooflines.models.kernels import StepKernels
     from rooflines.models.split import Split
     from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.steps import StepCase
@@ -37,9 +39,7 @@ class Footprint(NamedTuple):
     @classmethod
     def of(cls, case: StepCase, split: Split) -> Footprint:
         """That of a case, with another split."""
-        shape, bits = case.model.shape, case.sharing.bits
-        weights = weights_on_chip(shape, bits, split)
-        units = cache_units(shape, bits, split, case.sharing.cache_split)
+        weights, units = _on_chip(case.workload, split)
         capacity = case.machine.level.capacity_bytes
         return cls(weights, units, None if capacity is None else (capacity - weights) / units.unit)
 
@@ -52,6 +52,14 @@ class Footprint(NamedTuple):
         """
         each = self.units.of_sequence(far, near)
         return None if self.free is None else max(int(self.free // each), 0)
+
+
+@lru_cache(maxsize=2**12)
+def _on_chip(workload: StepKernels, split: Split) -> tuple[Fraction, CacheUnits]:
+    """Weights [byte] and units of the cache on a chip, which is the same on all kinds of chips."""
+    shape, sharing = workload.shape, workload.sharing
+    units = cache_units(shape, sharing.bits, split, sharing.cache_split)
+    return weights_on_chip(shape, sharing.bits, split), units
 
 
 def footprint_columns(cases: Sequence[StepCase]) -> dict[str, pl.Series]:

@@ -267,15 +267,15 @@ class Sheet:
 
     def _sum(self, polys: Sequence[Poly | None], parts: Sequence[int] | None = None) -> Value:
         """A sum of products of extents; coefficients are multiplied by `parts`."""
-        own = [None if each is None else each.coefficients for each in polys]
+        if parts is not None:
+            scaled = zip(polys, parts, strict=True)
+            polys = [each and each.scaled(each.scale * part) for each, part in scaled]
+        own = [None if each is None else each.floats for each in polys]
         constant = self.constant if parts is None else self._shared_constant
         early: list[pl.Expr] = []
         late: dict[tuple[str, ...], list[pl.Expr]] = {}
         for product in sorted({name for each in own if each for name in each}):
-            found = [None if each is None else each.get(product, 0) for each in own]
-            if parts is not None:
-                found = [each and each * part for each, part in zip(found, parts, strict=True)]
-            values = [None if each is None else float(each) for each in found]
+            values = [None if each is None else each.get(product, 0.0) for each in own]
             if not product and self._several and parts is None:
                 return Value(late=constant(values))
             near = [extent(name) for name in product if sizes_of(name) <= self._near]
