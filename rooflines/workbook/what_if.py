@@ -86,8 +86,8 @@ TEXTS = ("chip", "dtypes", "bound", "")
 ANSWERS = ("t_lower_s", "bound", "utilization", "critical")
 """The columns that people come for: they stand first, then inputs, the chart, and the rest."""
 
-CHART_COLUMNS = ("",) * 8
-"""Columns without names, under the chart."""
+CHART_COLUMNS = ("",) * 10
+"""Columns without names, under the chart: 64 pixels each."""
 
 WIDEST = 200
 """Width of the widest column [pixel]."""
@@ -128,7 +128,8 @@ def what_if_sheet(book: Workbook, sheet: Worksheet, recipes: Iterable[JSON]) -> 
                 sheet.write(row, column, values[name], inputs.get(name))
     last = FIRST_ROW + len(shown) - 1
     _colour(book, sheet, names, last)
-    _draw_bars(book, sheet, names, min(last, FIRST_ROW + MOST_BARS - 1))
+    several = len({sweep.cases[index].chip for index in shown}) < len(shown)
+    _draw_bars(book, sheet, names, min(last, FIRST_ROW + MOST_BARS - 1), several=several)
     sheet.autofit(WIDEST)
     for column, name in enumerate(names):
         if FORMATS.get(name) in (SCIENTIFIC, PERCENT, NUMBER):  # autofit counts every digit
@@ -172,12 +173,22 @@ def _colour(book: Workbook, sheet: Worksheet, names: Sequence[str], last: int) -
     sheet.conditional_format(FIRST_ROW, critical, last, critical, never_rule(book))
 
 
-def _draw_bars(book: Workbook, sheet: Worksheet, names: Sequence[str], last: int) -> None:
-    """Draw the shares of the peak as bars, beside the inputs."""
+def _draw_bars(
+    book: Workbook, sheet: Worksheet, names: Sequence[str], last: int, *, several: bool
+) -> None:
+    """Draw the shares of the peak as bars, beside the inputs.
+
+    Args:
+        book: The workbook.
+        sheet: The sheet.
+        names: The columns.
+        last: The last row with a bar.
+        several: Whether a chip has several rows, so that its name alone does not tell them apart.
+    """
     share, title = names.index("utilization"), "Share of peak at the sizes in yellow"
     series = {
         "name": title,
-        "categories": [sheet.get_name(), FIRST_ROW, 0, last, 1],
+        "categories": [sheet.get_name(), FIRST_ROW, 0, last, int(several)],
         "values": [sheet.get_name(), FIRST_ROW, share, last, share],
         "gap": 40,
     }
