@@ -111,6 +111,24 @@ def test_after_an_edit_parts_of_models_are_those_of_a_run_from_nothing(
     assert ("made for own\n" in capsys.readouterr().out) == (edit is with_chip)
 
 
+def test_rows_follow_the_chip_that_computes_their_prompts(tmp_path):
+    def parts_of(config):
+        sweep = {**CONFIG["model-sweeps"]["serve"], "phase": ["decode"], "thresholds": []}
+        sweep |= {"grid": {"B": [1, 64]}, "requests": [{"input": 512, "output": 64}]}
+        sweep |= {"chips": ["h100-sxm", "own"], "pools": {"prefill": {"chip": "own"}}}
+        changed = {**config, "sweeps": {}, "model-sweeps": {"serve": sweep}}
+        return plan(rooflines.load_config(changed)).parts_in("models")
+
+    changed = copy.deepcopy(CONFIG)
+    with_chip(changed)
+    for config in (CONFIG, changed):
+        (part,) = parts_of(config)
+        write_part(part.spec, tmp_path / part.path, tmp_path / "state")
+        write_part(part.spec, tmp_path / "alone.parquet")
+        made, alone = map(pl.read_parquet, (tmp_path / part.path, tmp_path / "alone.parquet"))
+        assert_frame_equal(made, alone, check_exact=True)
+
+
 @pytest.mark.parametrize("name", ["models", "layers", "thresholds"])
 def test_rows_of_a_chip_have_the_same_last_digit_with_other_chips_beside_it(name):
     serving = rooflines.load_config().model_sweep("serving")

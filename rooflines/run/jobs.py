@@ -61,31 +61,33 @@ def write_part(spec: str, path: str | Path, state: str | Path = "") -> None:
     """
     recipe = json.loads(spec)
     (table_of, texts), first = KINDS[recipe["folder"]], recipe["row"]
-    table = table_of(sweep_of(recipe))
-    names = [column.name for column in table.stored]
     # A part with several chips is small; of a part with one chip, there is nothing to keep.
     state = state if len(recipe["config"]["chips"]) > 1 else ""
-    rows = _with_kept(recipe, table_of, names, Kept.read(path, state, recipe["code"]))
+    before = Kept.read(path, state, recipe["code"])
+    columns: Sequence[Column] = before.columns
+    rows = _with_kept(recipe, table_of, before)
     if rows is None:
+        table = table_of(sweep_of(recipe))
+        columns = table.stored
+        names = [column.name for column in columns]
         rows = table.frame(recipe["start"], recipe["stop"], names, enums=True)
     place = {"rows": [first, first + recipe["rows"]], "code": recipe["code"]}
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         wide = recipe["folder"] != TABLES
-        metadata = about([recipe], table.stored, **place)
+        metadata = about([recipe], columns, **place)
         write_parquet(rows, path, metadata, texts, recipe["config"]["compression"], wide=wide)
     keep(path, state)
 
 
 def _with_kept(
-    recipe: JSON, table_of: Callable[[Any], SweepTable[Any]], names: Sequence[str], before: Kept
+    recipe: JSON, table_of: Callable[[Any], SweepTable[Any]], before: Kept
 ) -> pl.LazyFrame | None:
     """The rows of a part, made for chips that have changed, in the places of their old ones.
 
     Args:
         recipe: The recipe of the part.
         table_of: The rows of a sweep.
-        names: The columns.
         before: The part of the run before.
 
     Returns:
@@ -95,6 +97,7 @@ def _with_kept(
     if not 0 < len(chips) < len(recipe["config"]["chips"]):
         return None
     print(f"made for {', '.join(chips)}")
+    names = [column.name for column in before.columns]
     old = before.frames[recipe["sweep"]].with_row_index("place")
     stale = old.filter(pl.col("chip").cast(pl.String).is_in(chips))
     keys = [pl.col(name).cast(pl.String) for name in BLOCK if name in names]

@@ -88,16 +88,23 @@ def _by_sweep(frame: pl.DataFrame, recipes: Mapping[str, JSON]) -> dict[str, pl.
     return found
 
 
+def _beside(recipe: JSON) -> list[str]:
+    """The chips that rows of all chips depend on: what computes prompts for them."""
+    pools = recipe["config"].get("pools")
+    return [pools["prefill"]["chip"]] if pools else []
+
+
 def _without_chips(recipe: JSON) -> JSON:
-    """A recipe without its chips."""
-    rest = {key: value for key, value in recipe.items() if key != "chips"}
-    return {**rest, "config": {**recipe["config"], "chips": None}}
+    """A recipe without the chips that its rows are of."""
+    chips = {chip: recipe["chips"][chip] for chip in _beside(recipe)}
+    return {**recipe, "chips": chips, "config": {**recipe["config"], "chips": None}}
 
 
 def of_chips(recipe: JSON, chips: Sequence[str]) -> JSON:
     """The recipe of some chips of a sweep."""
     config = {**recipe["config"], "chips": chips, "on_unsupported": "skip"}
-    return {**recipe, "config": config, "chips": {chip: recipe["chips"][chip] for chip in chips}}
+    used = {chip: recipe["chips"][chip] for chip in (*chips, *_beside(recipe))}
+    return {**recipe, "config": config, "chips": used}
 
 
 def keep(path: str | Path, state: str | Path) -> None:

@@ -10,12 +10,12 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.critical.thresholds import all_columns, all_thresholds, sweep_thresholds
+from rooflines.models.split import Split
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_parquet
 from rooflines.run.jobs import about
 from rooflines.run.kept import Kept, keep, of_chips
 from rooflines.settings.model_sweeps import AXES
-from rooflines.sweep.operations import Sweep
 from rooflines.sweep.recipes import sweep_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.sweep.checks import AnySweep
 
 
 @recorded
@@ -63,21 +62,22 @@ def _thresholds(recipe: JSON, before: Kept) -> pl.DataFrame:
     ranks = [
         pl.col(name)
         .cast(pl.Float64 if name == "share" else pl.String)
-        .replace_strict({value: rank for rank, value in enumerate(values)}, default=None)
-        for name, values in _order(sweep_of(recipe)).items()
+        .replace_strict({value: rank for rank, value in enumerate(values)}, default=0)
+        for name, values in _order(recipe).items()
     ]
     return frame.sort(ranks, maintain_order=True)
 
 
-def _order(sweep: AnySweep) -> dict[str, Sequence[str | float]]:
+def _order(recipe: JSON) -> dict[str, Sequence[str | float]]:
     """The values of columns that order the thresholds of a sweep, slowest first."""
-    if isinstance(sweep, Sweep):
-        shares = [float(share) for share in sweep.config.shares]
-        return {"axis": sweep.solved, "share": shares, "chip": sweep.config.chips}
+    config = recipe["config"]
+    if "models" not in recipe:
+        shares = [float(share) for share in config["shares"]]
+        return {"axis": config["thresholds"] or (), "share": shares, "chip": config["chips"]}
     return {
         "axis": AXES,
-        "model": list(sweep.models),
-        "phase": sweep.config.phase,
-        "split": [split.name for split in sweep.config.splits],
-        "chip": sweep.config.chips,
+        "model": list(recipe["models"]),
+        "phase": config["phase"],
+        "split": [Split.model_validate(split).name for split in config["splits"]],
+        "chip": config["chips"],
     }
