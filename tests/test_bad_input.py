@@ -106,6 +106,10 @@ LAUGHS = "".join(
 )
 MANY = "[1, 2, 4]", "{from: 1, to: 1000000, step: 1}"
 BOMBS = {
+    "brackets": "sweeps: " + "[" * 500_000,
+    "indentation": "".join(" " * depth + "a:\n" for depth in range(1_400)),
+    "dashes": "- " * 100_000,
+    "closed": "sweeps: " + "{'a': " * 50_000 + "1" + "}" * 50_000,
     "a billion laughs": LAUGHS + "sweeps: *a11\n",
     "laughs in a merge": "x: &x {a: 1}\n"
     + "".join(f"y{n}: &y{n} {{<<: [{', '.join(['*x'] * 200)}]}}\n" for n in range(200)),

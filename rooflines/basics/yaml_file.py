@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,6 +31,9 @@ read."""
 
 DEEPEST = 40
 """Levels of nesting; a config has seven."""
+
+MOST_OPEN = 500
+"""Brackets inside each other, or columns of indentation, that no config has [1]."""
 
 INT, FLOAT, MERGE = (f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "merge"))
 
@@ -109,6 +112,7 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, any YAML value
 
 
 def _plain_data(text: str) -> Any:  # noqa: ANN401, any YAML value
+    _check_nesting(text)
     loader = Loader(text)
     try:
         root = loader.get_single_node()
@@ -117,6 +121,18 @@ def _plain_data(text: str) -> Any:  # noqa: ANN401, any YAML value
         return None if root is None else loader.construct_document(root)
     finally:
         loader.dispose()
+
+
+def _check_nesting(text: str) -> None:
+    """Refuse nesting that could overflow the stack of the parser, which recurses in C.
+
+    Brackets and indentation bound it from above.
+    """
+    brackets = re.findall(r"[][{}]", text)
+    depths = accumulate(1 if bracket in "[{" else -1 for bracket in brackets)
+    indents = map(len, re.findall(r"^[ ?:-]*", text, re.MULTILINE))
+    if max(chain(depths, indents)) > MOST_OPEN:
+        raise yaml.YAMLError(f"nested more than {DEEPEST} levels deep")
 
 
 def _check_size(root: yaml.Node) -> None:
