@@ -314,7 +314,7 @@ def _sweeps(
                     models = _models(name, config, top, folder, own)
                     shared = with_every_split(config, models, chips)
                     sweep = checked_sweep(ModelSweep(name, shared, *entries, models))
-                solved = solutions + sweep.solutions()
+                solved = solutions + sweep.max_thresholds()
                 _check_thresholds(solved, most)
                 own.check()
                 found[name], solutions = sweep, solved

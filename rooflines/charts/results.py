@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from rooflines.fits.timings import SIZES
 from rooflines.measured.sets import TimedCase
 from rooflines.measured.summary import measured_frame
 from rooflines.model.columns import AXES
+from rooflines.model.network import axes_text
 from rooflines.results.folders import MEASURED, MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
 from rooflines.sweep.operations import Variant
@@ -209,8 +211,8 @@ class Selection:
         )
         if not self.sweep.has_axes:
             return kept
-        forms = list(self.sweep.forms.values())
-        kept = kept.filter(pl.col(AXES).is_in(forms) | pl.col(AXES).is_null())
+        layouts = {math.prod(axes): axes_text(axes) for axes in reversed(self.sweep.splits)}
+        kept = kept.filter(pl.col(AXES).is_in([*layouts.values()]) | pl.col(AXES).is_null())
         several = pl.col(AXES).str.contains("x").fill_null(value=False)
         along = pl.format("{} {}", "network", AXES)
         return kept.with_columns(network=pl.when(several).then(along).otherwise("network"))

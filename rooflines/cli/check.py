@@ -73,7 +73,7 @@ def _expected(config: Config) -> str:
     rows = sum(part.rows for part in planned.parts)
     sweeps: list[Sweep | ModelSweep]
     sweeps = [*config.sweeps.values(), *config.model_sweeps.values()]
-    solutions = sum(sweep.solutions() for sweep in sweeps)
+    solutions = sum(sweep.max_thresholds() for sweep in sweeps)
     size = (
         _row_bytes(config, planned.parts)
         + len(planned.parts) * BYTES_PER_PART

@@ -160,7 +160,7 @@ Lines = dict[str, Poly]
 """By the name of a line and a power of N, its coefficient."""
 
 
-def case_on(case: OperationCase, shards: int) -> OperationCase:
+def on_chips(case: OperationCase, shards: int) -> OperationCase:
     """The same case on another number of chips."""
     return replace(case, variant=replace(case.variant, axes=(shards,)))
 
@@ -178,7 +178,7 @@ def times_of(case: OperationCase, resource: Resource) -> list[Poly]:
 
 def lines_on(case: OperationCase, segment: Segment) -> Lines:
     """N times every time on a segment, by `<resource>:<number>@<segment>:<power>`."""
-    cases = [case_on(case, shards) for shards in segment.samples]
+    cases = [on_chips(case, shards) for shards in segment.samples]
     found: Lines = {}
     for each in RESOURCES:
         for number, polys in enumerate(zip(*(times_of(one, each) for one in cases), strict=True)):
@@ -221,7 +221,7 @@ class SplitLines:
                 _powers(
                     each.work,
                     last.samples,
-                    [case_on(case, n).work(each.work) for n in last.samples],
+                    [on_chips(case, n).work(each.work) for n in last.samples],
                 )
                 for each in RESOURCES
             ]
@@ -448,7 +448,7 @@ def solution(split: SplitLines) -> list[dict[str, pl.Expr]]:
     ]
 
 
-def split_cases(sweep: Sweep) -> list[OperationCase]:
+def all_splits(sweep: Sweep) -> list[OperationCase]:
     """Every dtype combination and split of a sweep, on every chip that has an interconnect."""
     splits = [name for name, scheme in sweep.shardings.items() if scheme.split]
     return [
@@ -462,7 +462,7 @@ def split_cases(sweep: Sweep) -> list[OperationCase]:
 
 def chips_thresholds(sweep: Sweep) -> Iterator[tuple[Fraction, pl.DataFrame]]:
     """Thresholds in the number of chips, in slices, with their shares of the attainable peak."""
-    if cases := split_cases(sweep):
+    if cases := all_splits(sweep):
         split = SplitLines(cases, sweep)
         stages = solution(split)
         for share in sweep.shares:

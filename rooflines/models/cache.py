@@ -82,7 +82,7 @@ def cache_elements(shape: Shape, context: int, *, near: bool | None = None) -> i
     )
 
 
-def shares_of(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:
+def cache_shards(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:
     """Shards of a tensor with this number of heads over tp chips [1]; the rest is replicated."""
     return tp if cache_split == BY_BATCH else min(tp, heads)
 

@@ -174,7 +174,7 @@ def in_bytes(elements: int, bits: Fraction) -> int | Fraction:
     return int(size) if size.denominator == 1 else size
 
 
-def dtypes_of(form: object) -> ModelDtypes:
+def model_dtypes(form: object) -> ModelDtypes:
     """Dtypes from a format's name, which then holds for all tensors, or from dtypes by class.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.model.costs import BITS_PER_BYTE
-from rooflines.models.cache import BY_HEADS, cache_elements, check_shares, shares_of, stores_of
+from rooflines.models.cache import BY_HEADS, cache_elements, cache_shards, check_shares, stores_of
 from rooflines.models.counts import parameters_of
 from rooflines.models.dtypes import in_bytes
 
@@ -104,7 +104,7 @@ def cache_units(
         kind = "state" if store.state else "far" if store.reach.tokens is None else "near"
         elements = store.layers * store.elements
         each = Fraction(store.bits or bits["cache"]) / BITS_PER_BYTE
-        sizes[kind] += elements * each / shares_of(store.heads, split.shards, cache_split)
+        sizes[kind] += elements * each / cache_shards(store.heads, split.shards, cache_split)
         counts[kind] += elements
     counts["state"] = 1
     per = [sizes[kind] / (counts[kind] or 1) for kind in ("far", "near", "state")]

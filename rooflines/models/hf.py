@@ -13,7 +13,7 @@ from typing import Any
 from rooflines.basics.errors import RooflinesError, close_to, placed, printable, quote
 from rooflines.basics.files import bounded_text
 from rooflines.catalogue.forms import checked
-from rooflines.models.dtypes import ModelDtypes, dtypes_of
+from rooflines.models.dtypes import ModelDtypes, model_dtypes
 from rooflines.models.family import MTP, families, form_of
 from rooflines.models.hf_dtypes import published_dtypes
 from rooflines.models.keys import ENCODER, VISION, Keys, tables
@@ -125,7 +125,7 @@ def _model(
     if given is None:
         dtypes, assumed = published_dtypes(keys, shape, stack, beside)
     else:
-        dtypes = None if given is NOT_READ else dtypes_of(given)
+        dtypes = None if given is NOT_READ else model_dtypes(given)
         keys.ignore("torch_dtype", "dtype", "quantization_config")
     keys.check()
     filled = ", ".join(f"{key} {value}" for key, value in keys.filled.items())

@@ -15,7 +15,7 @@ from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route
 from rooflines.model.poly import TOUCHED, ZERO, Poly, constant, total
-from rooflines.models.cache import BY_BATCH, shares_of
+from rooflines.models.cache import BY_BATCH, cache_shards
 from rooflines.models.groups import (
     MATMULS,
     TOKENS,
@@ -164,7 +164,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     if group.moe is not None and (sharing.routing != UNIFORM or group.moe.k == group.moe.E):
         used = touched_experts(group.moe.E, group.moe.k, 1, sharing.routing)
         weights = constant(used * next(iter(weights.terms.values())))
-    parts = split.dp * shares_of(group.heads, split.shards, sharing.cache_split)
+    parts = split.dp * cache_shards(group.heads, split.shards, sharing.cache_split)
     cached = amount(group.cache, sharing.bytes_of("cache", group.bits) / parts)
     placement = PLACEMENTS[group.layout]
     alone, shared = Fraction(1, split.chips if over_all else split.dp), Fraction(1, split.chips)

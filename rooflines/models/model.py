@@ -12,7 +12,7 @@ from rooflines.basics.text import count
 from rooflines.catalogue.forms import checked
 from rooflines.models import cache, footprint
 from rooflines.models.counts import Parameters, parameters_of
-from rooflines.models.dtypes import ModelDtypes, bits_of, dtypes_of, in_bytes
+from rooflines.models.dtypes import ModelDtypes, bits_of, in_bytes, model_dtypes
 from rooflines.models.groups import Group, groups_of
 from rooflines.models.split import Split
 
@@ -70,7 +70,7 @@ class Model:
         stored = (each.held(tokens) * (each.bits or bits) for each in cache.stores_of(self.shape))
         return in_bytes(1, Fraction(sum(stored)))
 
-    def weights_bytes(self, dtypes: Any = None) -> int | Fraction:  # noqa: ANN401, see dtypes_of
+    def weights_bytes(self, dtypes: Any = None) -> int | Fraction:  # noqa: ANN401, see model_dtypes
         """Bytes of all parameters [byte], exact.
 
         Args:
@@ -87,7 +87,7 @@ class Model:
         self,
         capacity: float | Fraction,
         S: int,  # noqa: N803, the same
-        dtypes: Any = None,  # noqa: ANN401, see dtypes_of
+        dtypes: Any = None,  # noqa: ANN401, see model_dtypes
         *,
         tp: int = 1,
         dp: int = 1,
@@ -133,7 +133,7 @@ class Model:
 
     def _dtypes(self, form: object) -> ModelDtypes:
         if form is not None:
-            return dtypes_of(form)
+            return model_dtypes(form)
         if self.dtypes is None:
             raise RooflinesError(
                 "dtypes", f"are not known for {self.name}", "give them, such as bf16"

@@ -95,10 +95,6 @@ class ChipPlace:
             self.networks,
         )
 
-    def no_level(self) -> str | None:
-        """Why the memory level cannot feed the unit; None where it can."""
-        return missing_level_reason(self.entry, self.memory)
-
     def no_peak(self, dtypes: str) -> str | None:
         """Why the unit cannot compute in a dtype combination; None where it can."""
         found = (
@@ -121,7 +117,7 @@ class ChipPlace:
         return None
 
 
-def chosen(columns: Iterable[Column], names: Collection[str]) -> list[Column]:
+def stored_columns(columns: Iterable[Column], names: Collection[str]) -> list[Column]:
     """The columns that a table stores.
 
     Args:
@@ -332,7 +328,7 @@ class BaseSweep(ABC, Generic[CaseT_co]):
         chips: The catalogue and the chips of the config, by id.
         dtypes: The dtype catalogue.
         calibrations: By chip and software.
-        ALTERNATIVES: What can be chosen where nothing is supported.
+        ALTERNATIVES: What can be stored_columns where nothing is supported.
     """
 
     name: str
@@ -363,7 +359,7 @@ class BaseSweep(ABC, Generic[CaseT_co]):
         """The columns of its rows, in order."""
 
     @abstractmethod
-    def solutions(self) -> int:
+    def max_thresholds(self) -> int:
         """Rows of all its thresholds, at most [1]."""
 
     @cached_property
@@ -394,7 +390,7 @@ class BaseSweep(ABC, Generic[CaseT_co]):
             here, asked = Skipped("", chip=chip, memory=memory), list(splits)
             for place in self.places(chip, memory):
                 skipped, dtypes, joined = dict[Skipped, int](), list(self.computes), [*asked]
-                if reason := place.no_level():
+                if reason := missing_level_reason(place.entry, memory):
                     skipped[replace(here, reason=reason)] = len(dtypes) * len(asked)
                     dtypes = []
                 for name, why in ((name, place.no_peak(name)) for name in [*dtypes]):
@@ -439,4 +435,4 @@ class BaseSweep(ABC, Generic[CaseT_co]):
     @property
     def stored(self) -> list[Column]:
         """The columns of its table: keys always, metrics as its config chooses."""
-        return chosen(self.columns, self.config.columns)
+        return stored_columns(self.columns, self.config.columns)

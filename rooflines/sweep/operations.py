@@ -254,15 +254,7 @@ class Sweep(BaseSweep[OperationCase]):
     @cached_property
     def counts(self) -> tuple[int, ...]:
         """The numbers of chips N that it splits over, each once, in order [1]."""
-        return tuple(self.forms)
-
-    @cached_property
-    def forms(self) -> dict[int, str]:
-        """The first form of every number of chips, such as 4x4 of 16."""
-        forms: dict[int, str] = {}
-        for axes in self.splits:
-            forms.setdefault(math.prod(axes), axes_text(axes))
-        return forms
+        return tuple(dict.fromkeys(map(math.prod, self.splits)))
 
     @cached_property
     def has_axes(self) -> bool:
@@ -286,7 +278,7 @@ class Sweep(BaseSweep[OperationCase]):
             rows[block.place.chip] = rows.get(block.place.chip, 0) + block.rows
         return rows
 
-    def solutions(self) -> int:
+    def max_thresholds(self) -> int:
         """Rows of all its thresholds, at most [1]."""
         splits = sum(scheme.split is not None for scheme in self.shardings.values())
         count = 0
@@ -309,16 +301,6 @@ class Sweep(BaseSweep[OperationCase]):
         """The values of each column of its axes."""
         return {name: values for axis in self.size_axes for name, values in axis.columns.items()}
 
-    @cached_property
-    def variants(self) -> list[Variant]:
-        """Every variant, in the order of tables; a sharding without a split is of one chip."""
-        return [
-            Variant(dtypes, name, axes)
-            for dtypes in self.combinations
-            for name, scheme in self.shardings.items()
-            for axes in (self.splits if scheme.split else [(1,)])
-        ]
-
     def kernel(self, variant: Variant, sent: tuple[Fraction, ...]) -> tuple[Workload, Kernel]:
         """The workload and kernel of a variant whose chips send so much of what it transfers.
 
@@ -340,7 +322,24 @@ class Sweep(BaseSweep[OperationCase]):
 
     def find_cases(self) -> tuple[tuple[Block[OperationCase], ...], tuple[Skipped, ...]]:
         """The cases that chips support, a block for each place, and the rows that are skipped."""
-        return operation_blocks(self)
+        before, after = self.axes
+        asked = {
+            (name, axes): (axes,)
+            for name, scheme in self.shardings.items()
+            for axes in (self.splits if scheme.split else [(1,)])
+        }
+        rows, blocks = Counter[Skipped](), []
+        for at in self.supported_at(asked, _keys):
+            for skipped, variants in at.skipped.items():
+                rows[skipped] += self.points * variants
+            cases = [
+                OperationCase(at.place, self, Variant(dtypes, *split))
+                for dtypes in at.dtypes
+                for split in at.splits
+            ]
+            if cases:
+                blocks.append(Block(before, tuple(cases), after))
+        return tuple(blocks), skipped_rows(rows)
 
 
 def _shardings(config: SweepConfig, op: Operation) -> dict[str, Sharding]:
@@ -371,26 +370,6 @@ def _shardings(config: SweepConfig, op: Operation) -> dict[str, Sharding]:
             "add 1 to `shards`, or take none out of `sharding`",
         )
     return by_name
-
-
-def operation_blocks(
-    sweep: Sweep,
-) -> tuple[tuple[Block[OperationCase], ...], tuple[Skipped, ...]]:
-    """The cases that chips support, a block for each place, and the rows that are skipped."""
-    before, after = sweep.axes
-    asked = {(each.sharding, each.axes): (each.axes,) for each in sweep.variants}
-    rows, blocks = Counter[Skipped](), []
-    for at in sweep.supported_at(asked, _keys):
-        for skipped, variants in at.skipped.items():
-            rows[skipped] += sweep.points * variants
-        cases = [
-            OperationCase(at.place, sweep, Variant(dtypes, *split))
-            for dtypes in at.dtypes
-            for split in at.splits
-        ]
-        if cases:
-            blocks.append(Block(before, tuple(cases), after))
-    return tuple(blocks), skipped_rows(rows)
 
 
 def _keys(split: tuple[str, Axes]) -> dict[str, str | int]:

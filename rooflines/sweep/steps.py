@@ -21,7 +21,7 @@ from rooflines.models.kernels import Sharing, StepKernels
 from rooflines.models.shape import PREFILL
 from rooflines.settings.sizes import Sizes
 from rooflines.sweep.axes import Axis, check_length
-from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, chosen, skipped_rows
+from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows, stored_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -231,7 +231,7 @@ class ModelSweep(BaseSweep[StepCase]):
             return len(self.config.requests)
         return len(self.contexts) * len(self.new_tokens or (1,))
 
-    def solutions(self) -> int:
+    def max_thresholds(self) -> int:
         """Rows of all its thresholds, at most [1]."""
         asked, targets = self.config.thresholds, self.config.targets
         cases = sum(len(block.cases) for block in self.blocks)
@@ -271,7 +271,7 @@ class ModelSweep(BaseSweep[StepCase]):
     @property
     def stored_layers(self) -> list[Column]:
         """Those of its table of kernels."""
-        return chosen(self.layer_columns, self.config.columns)
+        return stored_columns(self.layer_columns, self.config.columns)
 
     @property
     def unit(self) -> Unit:
@@ -289,46 +289,41 @@ class ModelSweep(BaseSweep[StepCase]):
         return layer_columns(new_tokens=self.new_tokens is not None)
 
     def find_cases(self) -> tuple[tuple[Block[StepCase], ...], tuple[Skipped, ...]]:
-        """The cases that chips support, a block for each model, phase and split, and rows not."""
-        return step_blocks(self)
-
-
-def step_blocks(sweep: ModelSweep) -> tuple[tuple[Block[StepCase], ...], tuple[Skipped, ...]]:
-    """The cases that chips support, a block for each model, phase and split, and rows skipped."""
-    config, points = sweep.config, sweep.points
-    rows: Counter[Skipped] = Counter()
-    everywhere = {
-        split.name: list(
-            sweep.supported_at(
-                {split.name: (split.axes, split.experts_axes)}, lambda name: {"split": name}
+        """The cases that chips support, in blocks by model, phase and split, and rows skipped."""
+        config, points = self.config, self.points
+        rows: Counter[Skipped] = Counter()
+        everywhere = {
+            split.name: list(
+                self.supported_at(
+                    {split.name: (split.axes, split.experts_axes)}, lambda name: {"split": name}
+                )
             )
-        )
-        for split in config.splits
-    }
-    blocks = []
-    for name, phase, split in product(sweep.models, config.phase, config.splits):
-        unsplit = _not_split(sweep, name, split)
-        batches = tuple(batch for batch in sweep.batches if batch >= split.dp)
-        fewer = Reason("sequences", f"fewer sequences than the {split.dp} replicas")
-        too_few = Skipped(fewer, model=name, split=split.name)
-        workloads = {
-            label: sweep.workload(name, phase, split, label) for label in sweep.combinations
+            for split in config.splits
         }
-        cases = []
-        for at in everywhere[split.name]:
-            for skipped, combinations in at.skipped.items():
-                rows[skipped] += points * len(sweep.batches) * combinations
-            for label in at.dtypes if at.splits else ():
-                if unsplit is not None:
-                    rows[unsplit] += points * len(sweep.batches)
-                    continue
-                rows[too_few] += points * (len(sweep.batches) - len(batches))
-                dtypes, workload = sweep.combinations[label], workloads[label]
-                cases.append(StepCase(at.place, name, sweep.models[name], dtypes, workload))
-        if cases and batches:
-            sizes = Axis({"B": batches}), sweep.sizes_of(sweep.models[name], phase)
-            blocks.append(Block((), tuple(cases), sizes))
-    return tuple(blocks), skipped_rows(rows)
+        blocks = []
+        for name, phase, split in product(self.models, config.phase, config.splits):
+            unsplit = _not_split(self, name, split)
+            batches = tuple(batch for batch in self.batches if batch >= split.dp)
+            fewer = Reason("sequences", f"fewer sequences than the {split.dp} replicas")
+            too_few = Skipped(fewer, model=name, split=split.name)
+            workloads = {
+                label: self.workload(name, phase, split, label) for label in self.combinations
+            }
+            cases = []
+            for at in everywhere[split.name]:
+                for skipped, combinations in at.skipped.items():
+                    rows[skipped] += points * len(self.batches) * combinations
+                for label in at.dtypes if at.splits else ():
+                    if unsplit is not None:
+                        rows[unsplit] += points * len(self.batches)
+                        continue
+                    rows[too_few] += points * (len(self.batches) - len(batches))
+                    dtypes, workload = self.combinations[label], workloads[label]
+                    cases.append(StepCase(at.place, name, self.models[name], dtypes, workload))
+            if cases and batches:
+                sizes = Axis({"B": batches}), self.sizes_of(self.models[name], phase)
+                blocks.append(Block((), tuple(cases), sizes))
+        return tuple(blocks), skipped_rows(rows)
 
 
 def _not_split(sweep: ModelSweep, name: str, split: Split) -> Skipped | None:

@@ -201,7 +201,8 @@ def outcome(case, folder):
                 predicates.check_numbers(pl.read_parquet(solved))
             if (
                 case.where < SOLVED
-                and sum(sweep.solutions() for sweep in config.sweeps.values()) <= MOST_THRESHOLDS
+                and sum(sweep.max_thresholds() for sweep in config.sweeps.values())
+                <= MOST_THRESHOLDS
             ):
                 write_thresholds(made.spec("thresholds.parquet"), results / "thresholds.parquet")
                 frame = pl.read_parquet(results / "thresholds.parquet")
