@@ -77,7 +77,7 @@ def test_check_says_what_a_run_will_make(capsys):
     rows = rooflines.rows(config, "a").collect().height
     skipped = rooflines.skipped(config)["rows"].sum()
     solutions = rooflines.thresholds(config).height
-    assert f"{rows} rows of 1 sweep in 1 part; {solutions} thresholds; 0 charts" in text
+    assert f"{rows} rows of 1 sweep in 1 part; {solutions} thresholds; no charts" in text
     assert f"Skipped {skipped} rows: no mxfp4 peak" in text
 
 

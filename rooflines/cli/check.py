@@ -79,12 +79,13 @@ def _expected(config: Config) -> str:
         + len(planned.parts) * BYTES_PER_PART
         + solutions * BYTES_PER_THRESHOLD
     )
+    most = len(config.charts)
+    charts = f"at most {counted(most, 'chart')}" if most else "no charts"
     lines = [
         f"{config.file} is valid",
         (
             f"{counted(rows, 'row')} of {counted(len(sweeps), 'sweep')} in "
-            f"{counted(len(planned.parts), 'part')}; {counted(solutions, 'threshold')}; "
-            f"{counted(len(config.charts), 'chart')}"
+            f"{counted(len(planned.parts), 'part')}; {counted(solutions, 'threshold')}; {charts}"
         ),
         f"about {si(size, 'B', 2)} of tables",
         *_timings(config),

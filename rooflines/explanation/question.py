@@ -15,7 +15,6 @@ from rooflines.model.network import parse_axes
 from rooflines.model.operation import MATRIX, operation
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import OR_LONG_FORM, SHARDS
-from rooflines.models.dtypes import step_dtypes
 from rooflines.models.model import Model
 from rooflines.models.resolve import model_named
 from rooflines.models.split import Split
@@ -174,8 +173,11 @@ def _of_model(
                 draft = by_key(draft, "write tokens=3,accepted=1.8")
     if not forms:
         forms = [as_published(model, (known.chips[chip] for chip in asked.chips))]
+        of = forms[0]
+        if not isinstance(of, str):
+            of = ", ".join(f"{key} {form}" for key, form in of.items() if isinstance(form, str))
         why = "as the model is published" if model.dtypes else "since none are typed"
-        asked.notes.append(f"dtypes are {step_dtypes(forms[0]).label}, {why}")
+        asked.notes.append(f"dtypes are {of}, {why}")
     keys = {
         "models": [model.name],
         "grid": grid,
