@@ -92,6 +92,19 @@ def test_the_focus_goes_through_the_page_in_reading_order(visit):
     assert " ".join(seen) == "skip top charts controls plot files footer"
 
 
+def test_the_first_menus_of_the_explorer_are_among_the_first_ten_stops(visit):
+    page = visit().open("index.html")
+    stops = []
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        stops.append(page.evaluate("document.activeElement.id || document.activeElement.innerText"))
+    assert stops[:7] == [
+        *("Skip to the content", "Explorer", "Charts", "Chips", "Data", "Method"),
+        "Why is decode memory-bound?",
+    ]
+    assert "subject" in stops
+
+
 @pytest.mark.parametrize("address", PAGES)
 def test_what_has_the_focus_is_seen(visit, address):
     page = visit().open(address)

@@ -38,7 +38,7 @@ def test_every_chart_is_drawn(visit):
         assert page.locator("#plot svg text").count() > 3
         assert page.locator("#title").inner_text()
         assert page.locator("#setting").inner_text()
-        assert page.locator("#files a").count() == 4
+        assert page.locator("#files a").count() == 5
         assert page.locator(f"#charts a[data-chart={chart}][aria-current=true]").count() == 1
 
 

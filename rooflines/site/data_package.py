@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,6 +49,9 @@ LICENCE = {
     "path": "https://opensource.org/license/mit",
     "title": "MIT License; data sheets are named with each number, timings with each quantile",
 }
+
+SNIPPETS = re.compile(r"^(\w+):\n\n```\w+\n(.*?)```", re.DOTALL | re.MULTILINE)
+"""In `README`: the name of a tool, and the lines with which it reads the tables."""
 
 Meanings = dict[str, tuple[str, str]]
 """Unit and meaning of columns by name."""

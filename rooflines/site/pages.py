@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
 from rooflines.catalogue.measured import measured_quantiles
+from rooflines.site.data_package import README, SNIPPETS
 from rooflines.site.data_page import measured_views
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def pages(  # noqa: PLR0913, what the pages show
             "columns": [one for one in about["columns"] if one["name"] in shown],
             "sweeps": counted(len(by_sweep), "sweep"),
             "downloads": downloads,
+            "snippets": SNIPPETS.findall(README.read_text(encoding="utf-8")),
             "measured": measured_views(),
             "source": quantiles["source"][0],
             "date": quantiles["date"][0],

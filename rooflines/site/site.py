@@ -27,6 +27,7 @@ from rooflines.catalogue.chips import chip_entries, chip_sources
 from rooflines.catalogue.entries import Chip
 from rooflines.charts.files import SPEC, VIEWS
 from rooflines.charts.kit import VEGA_LITE
+from rooflines.charts.kit.render import dumps
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.records import recording
@@ -44,12 +45,16 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 
+ROWS = ".json"
+"""Ending of the rows that the specification of a chart reads."""
+
 FILES = {
     "PNG": ".png",
     "SVG": ".svg",
     "PDF": ".pdf",
     "HTML": ".html",
     "Vega-Lite": ".vl.json",
+    "Vega-Lite data": ROWS,
     "Parquet": ".parquet",
 }
 """Downloads of a chart: text and ending of each file; of pictures, those that were drawn."""
@@ -219,7 +224,7 @@ def _charts(folder: Path) -> list[JSON]:
             "files": [
                 (text, f"charts/{chart['id']}{ending}")
                 for text, ending in FILES.items()
-                if (folder / f"{chart['id']}{ending}").exists()
+                if ending == ROWS or (folder / f"{chart['id']}{ending}").exists()
             ],
         }
         for chart in listed
@@ -264,6 +269,15 @@ def _themes() -> dict[str, dict[str, JSON]]:
     }
 
 
+def _apart(spec: JSON, name: str) -> tuple[JSON, JSON]:
+    """A specification that reads its rows from `<name>.json` beside it, and these rows by name."""
+    rows = spec.pop("datasets")
+    for layer in spec["layer"]:
+        if data := layer["data"].get("name"):
+            layer["data"] = {"url": f"{name}.json", "format": {"type": "json", "property": data}}
+    return spec, rows
+
+
 def _chart_files(chart: JSON, folder: Path) -> Iterator[tuple[str, bytes]]:
     """A chart's specification with its views as a script, its downloads, and its small pictures."""
     name = chart["id"]
@@ -274,7 +288,10 @@ def _chart_files(chart: JSON, folder: Path) -> Iterator[tuple[str, bytes]]:
     yield chart["spec"], _script(f"chart/{name}", {"spec": spec, **views})
     for ending in FILES.values():
         path = folder / f"{name}{ending}"
-        if path.exists():
+        if path.exists() and ending != SPEC:
             yield f"charts/{path.name}", path.read_bytes()
+    alone, rows = _apart(json.loads((folder / f"{name}{SPEC}").read_text(encoding="utf-8")), name)
+    yield f"charts/{name}{SPEC}", dumps(alone).encode()
+    yield f"charts/{name}.json", dumps(rows).encode()
     small = f"{name}-small.png"
     yield f"charts/{small}", (folder / small).read_bytes()

@@ -247,7 +247,7 @@ const PICTURES = (() => {
     return SVG.draw(plot, {
       label: "Shares of kernels over B; the numbers are in the tab of kernels", marks,
       x: axis(dp, most, "B, sequences"),
-      y: { from: 0, to: 1, log: false, title: "share of the time of a step", text: percent },
+      y: { from: 0, to: 1.06, log: false, title: "share of the time of a step", text: percent },
       onPick: (B) => go({ B: Math.round(B) }, true),
     });
   }
