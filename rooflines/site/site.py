@@ -271,11 +271,10 @@ def _themes() -> dict[str, dict[str, JSON]]:
 
 def _apart(spec: JSON, name: str) -> tuple[JSON, JSON]:
     """A specification that reads its rows from `<name>.json` beside it, and these rows by name."""
-    rows = spec.pop("datasets")
     for layer in spec["layer"]:
         if data := layer["data"].get("name"):
             layer["data"] = {"url": f"{name}.json", "format": {"type": "json", "property": data}}
-    return spec, rows
+    return {key: each for key, each in spec.items() if key != "datasets"}, spec["datasets"]
 
 
 def _chart_files(chart: JSON, folder: Path) -> Iterator[tuple[str, bytes]]:
