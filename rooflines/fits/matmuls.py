@@ -22,7 +22,7 @@ from rooflines.fits.folds import held_out, held_out_below, with_folds
 from rooflines.fits.form import Numbers, bound, estimate, nominal_quantities
 from rooflines.fits.judge import with_errors
 from rooflines.fits.solving import FitResult, Problem
-from rooflines.fits.timings import DTYPES, SIZES, medians
+from rooflines.fits.timings import DTYPES, ROW, SIZES, medians
 from rooflines.fits.units import check_units
 from rooflines.model.costs import Workload
 from rooflines.model.kernel import operation_kernel
@@ -160,7 +160,7 @@ def _nominal(part: pl.DataFrame, kernel: Kernel, machine: Machine) -> pl.DataFra
     for tile in TILES:
         of[math_column(tile)] = nominal_quantities(kernel, machine, tile)[MATH.name]
     bytes_moved = pl.col("memory") * float(machine.level.bytes_per_s)
-    found = part.select(*SIZES, "seconds", **_expressions(of))
+    found = part.select(*SIZES, "seconds", f"^{ROW}$", **_expressions(of))
     return found.with_columns(bytes=bytes_moved)
 
 

@@ -16,16 +16,13 @@ from rooflines.basics.text import counted
 from rooflines.fits.attention import fit_names
 from rooflines.fits.layouts import tidy
 from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
-from rooflines.fits.timings import FORMS, Timings, timed_kind
+from rooflines.fits.timings import FORMS, ROW, Timings, timed_kind
 from rooflines.model.network import PASSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     Types = Mapping[str, pl.DataType]
-
-ROW = "#"
-"""The column with the number of a row in its file; with a name behind it, a column as given."""
 
 SEPARATORS = {";": "semicolons", "\t": "tabs"}
 """Separators of columns other than commas."""
@@ -91,10 +88,13 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
         with placed("where"):
             one_of(column, (*schema, *optional), "no column of timings")
         if column not in added:
-            timings = timings.where(column, value)
+            chosen = timings.where(column, value)
+            others = timings.frame.height - chosen.frame.height
+            note = f"{counted(others, 'timing')} with another {column} left out"
+            timings = replace(chosen, notes=chosen.notes + ((note,) if others else ()))
     with placed(file=str(path)):
         _check_values(timings.frame, schema, optional)
-    return replace(timings, frame=timings.frame.select(pl.exclude(f"^{ROW}.*$")))
+    return replace(timings, frame=timings.frame.select(pl.exclude(f"^{ROW}.+$")))
 
 
 def _read(path: Path) -> pl.DataFrame:

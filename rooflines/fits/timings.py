@@ -19,6 +19,9 @@ from rooflines.model.measured_columns import MEASURED, RECORDED
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+ROW = "#"
+"""The column with the number of a row in its file; with a name behind it, a column as given."""
+
 SIZES = ("B", "D", "F")
 """The sizes of a matmul, B x D times D x F."""
 
@@ -106,7 +109,7 @@ class Timings:
 
     Attributes:
         file: Where they come from.
-        frame: The columns of `MATMUL`, `COLLECTIVE` or `SERVED`, and optional ones.
+        frame: The columns of `MATMUL`, `COLLECTIVE` or `SERVED`, optional ones, and `ROW`.
         notes: What was left out or merged, a sentence each.
         left_out: The numbers of timings that were left out, by reason [1].
     """
@@ -129,7 +132,7 @@ class Timings:
     @property
     def copies(self) -> int:
         """Timings that are the same as another one in all columns [1]."""
-        return self.frame.height - self.frame.n_unique()
+        return self.frame.height - self.frame.drop(ROW, strict=False).n_unique()
 
     @property
     def sources(self) -> list[str]:
@@ -190,7 +193,8 @@ def medians(timings: Timings, keys: Collection[str]) -> Timings:
         keys: The columns that tell a timing from another.
     """
     frame = timings.frame
-    once = frame.group_by(keys, maintain_order=True).agg(pl.col("seconds").median())
+    row = [pl.col(ROW).first()] if ROW in frame.columns else []
+    once = frame.group_by(keys, maintain_order=True).agg(pl.col("seconds").median(), *row)
     repeats = frame.height - once.height
     note = (f"{counted(repeats, 'repeated timing')}: their median is taken",) if repeats else ()
     return replace(timings, frame=once, notes=timings.notes + note)

@@ -7,6 +7,8 @@ from math import ceil, floor, log10
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.basics.text import counted, seconds
+from rooflines.fits.timings import ROW
 
 THOUSAND = 3
 """The exponent of a slip of units: by 10^3, 10^6, ..."""
@@ -43,6 +45,21 @@ def check_units(frame: pl.DataFrame, what: str = "seconds") -> None:
     if slip:
         problem = f"is {ratio:.3g} times the bound in the largest quarter of the timings"
         raise _off(what, problem, slip)
+    _check_each(frame, what)
+
+
+def _check_each(frame: pl.DataFrame, what: str) -> None:
+    """Refuse single times that no cache explains, with the row of the first."""
+    ratio = pl.col("seconds") / pl.col("t_lower_s")
+    fast = frame.filter(ratio < FASTEST)
+    if not fast.is_empty():
+        share, time = fast.select(ratio.alias("ratio"), "seconds").row(0)
+        where = f" in row {fast[ROW][0]}" if ROW in fast.columns else ""
+        problem = (
+            f"has {counted(fast.height, 'value')} that no cache explains, the first{where}: "
+            f"{seconds(time)} is {share:.3g} times the bound"
+        )
+        raise RooflinesError(what, problem, "write seconds in these rows, or take them out")
 
 
 def check_first_tokens(frame: pl.DataFrame, what: str = "ttft_s") -> None:
@@ -82,8 +99,14 @@ def check_first_tokens(frame: pl.DataFrame, what: str = "ttft_s") -> None:
         raise _off(what, problem, THOUSAND * ceil(log10(FASTEST / most) / THOUSAND))
 
 
-SLIPS = {-3: "milliseconds", -6: "microseconds", -9: "nanoseconds"}
-"""Units that times may be in, by the power of ten that makes seconds of them."""
+SLIPS = {
+    -3: "milliseconds",
+    -6: "microseconds",
+    -9: "nanoseconds",
+    3: "milliseconds taken for microseconds",
+    6: "seconds taken for microseconds",
+}
+"""What times may be in, by the power of ten that makes seconds of them."""
 
 
 def _off(what: str, problem: str, slip: int) -> RooflinesError:

@@ -9,9 +9,9 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, placed
 from rooflines.fits.judge import BIN
-from rooflines.fits.timings import OPTIONAL
+from rooflines.fits.timings import OPTIONAL, ROW
 from rooflines.fits.units import check_first_tokens, check_units
-from rooflines.measured.catalogues import check_known_values
+from rooflines.measured.catalogues import check_listed
 from rooflines.measured.collectives import collective_rows, missing_network_reason
 from rooflines.measured.matmuls import matmul_rows, missing_bound_reason, with_dtypes
 from rooflines.measured.served import NO_ROOM, missing_step_reason, served_rows, with_formats
@@ -37,19 +37,14 @@ UNEXPLAINED = "unexplained"
 ALWAYS = ("source", "software", "note")
 """Optional columns that every joined table has."""
 
-DESCRIBE = "choose rows of other chips, or describe the chip in a config under `chips:`"
-
 Lacks = Literal["row", "estimate"]
 """What a timing can lack."""
 
-ROW: Lacks = "row"
-ESTIMATE: Lacks = "estimate"
+NO_ROW: Lacks = "row"
+NO_ESTIMATE: Lacks = "estimate"
 
 NO_CALIBRATION, NO_SOFTWARE = "no calibration", "no software is named"
 """The reasons why a matmul or a collective has no estimate."""
-
-INDEX = "#"
-"""The column with the place of a timing in its table."""
 
 LEAST = "#least"
 """The column with the time of memory traffic for what the last-level cache cannot hold, or of an
@@ -92,13 +87,14 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
     """
     absent = [name for name in ALWAYS if name not in timings.frame.columns]
     missing = {name: pl.lit(None, OPTIONAL[name]) for name in absent}
-    frame = timings.frame.with_columns(**missing).with_row_index(INDEX)
+    frame = timings.frame.with_columns(**missing)
+    frame = frame if ROW in frame.columns else frame.with_row_index(ROW, offset=1)
     chips = catalogues.chips
     if timings.kind == "attention":
         problem, fix = "has timings of attention, which are not joined", "fit them with calibrate"
         raise RooflinesError("", problem, fix, file=timings.file)
     with placed(file=timings.file):
-        check_known_values(frame, "chip", chips, "is no chip", DESCRIBE)
+        check_listed(timings, catalogues)
         of_kind = {"matmul": _matmuls, "collective": _collectives, "served": _served}
         rows, skipped = of_kind[timings.kind](frame, catalogues)
         with Mistakes() as mistakes:
@@ -108,8 +104,8 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
                 if timings.served:
                     with mistakes.at():
                         check_first_tokens(part, f"ttft_s of {chip}")
-    without = _counted(rows.filter(pl.col("t_estimate_s").is_null()), ESTIMATE)
-    return JoinedTimings(_compared(rows, chips).drop(INDEX, LEAST), pl.concat([skipped, without]))
+    without = _counted(rows.filter(pl.col("t_estimate_s").is_null()), NO_ESTIMATE)
+    return JoinedTimings(_compared(rows, chips).drop(ROW, LEAST), pl.concat([skipped, without]))
 
 
 def _matmuls(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -120,7 +116,7 @@ def _matmuls(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame,
     kept, skipped = _parted(
         frame, keys, lambda chip, compute: missing_bound_reason(chips[chip], compute)
     )
-    rows = pl.concat(matmul_rows(kept, catalogues)).sort(INDEX)
+    rows = pl.concat(matmul_rows(kept, catalogues)).sort(ROW)
     caches = {chip: chips[chip].last_level_cache for chip in rows["chip"].unique()}
     capacities = {chip: cache and cache.capacity_bytes for chip, cache in caches.items()}
     capacity = pl.col("chip").replace_strict(capacities, return_dtype=pl.Float64)
@@ -137,7 +133,7 @@ def _collectives(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFr
     kept, skipped = _parted(
         frame, keys, lambda chip, shards: missing_network_reason(chips[chip], shards)
     )
-    rows = pl.concat(collective_rows(kept, catalogues)).sort(INDEX)
+    rows = pl.concat(collective_rows(kept, catalogues)).sort(ROW)
     first = ((name, [*chip.networks.values()][:1]) for name, chip in chips.items())
     reducing = [name for name, network in first if any(each.reduces for each in network)]
     in_switch = pl.col("chip").is_in(reducing) & (pl.col("collective") == "all-reduce")
@@ -176,13 +172,13 @@ def _parted(
         chip, reason = without.select("chip", "reason").row(0)
         problem = f"has no timing that the model has a row for: {chip} has {reason}"
         raise RooflinesError("", problem, "choose other rows, or add to the chip's entry")
-    return parted.filter(pl.col("reason").is_null()).drop("reason"), _counted(without, ROW)
+    return parted.filter(pl.col("reason").is_null()).drop("reason"), _counted(without, NO_ROW)
 
 
 def _counted(without: pl.DataFrame, lacks: Lacks) -> pl.DataFrame:
     """Timings that lack a row, for the `reason`, or an estimate: counted."""
     of = [name for name in ("chip", "software", "dtypes", "collective") if name in without.columns]
-    if lacks == ESTIMATE:
+    if lacks == NO_ESTIMATE:
         known = [LACKS] if LACKS in without.columns else []
         unnamed = pl.when(pl.col("software").is_null()).then(pl.lit(NO_SOFTWARE))
         why = unnamed.otherwise(pl.lit(NO_CALIBRATION))

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.errors import Mistakes
 from rooflines.catalogue.dtypes import name_of
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.unsupported import missing_level_reason, missing_peak_reason
 from rooflines.fits.timings import DTYPES, SIZES
-from rooflines.measured.catalogues import check_known_values
 from rooflines.model.operation import NAMED, OPERANDS
 from rooflines.model.resources import RESOURCES
 from rooflines.settings.schema import SweepConfig
@@ -52,16 +50,7 @@ KEYS = (*OPERANDS, "compute")
 
 
 def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
-    """Adds the name of the dtype combination, `dtypes`, to timings.
-
-    Raises:
-        RooflinesError: A dtype is not in the catalogue.
-    """
-    with Mistakes() as mistakes:
-        for column in DTYPES:
-            with mistakes.at():
-                fix = f"use some of {', '.join(dtypes.formats)}, or choose other rows"
-                check_known_values(frame, column, dtypes.formats, "is no dtype", fix)
+    """Adds the name of the dtype combination, `dtypes`, to timings of known dtypes."""
     catalogue = {
         tuple(entry.dtypes.values()): name for name, entry in reversed(dtypes.combinations.items())
     }

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.errors import Mistakes
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.fits.judge import BIN
 from rooflines.fits.layouts import chips_of_run
 from rooflines.fits.timings import PARALLEL
-from rooflines.measured.catalogues import check_known_values
+from rooflines.measured.catalogues import FORMATS, UNQUANTIZED
 from rooflines.measured.matmuls import NOMINAL, missing_bound_reason
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
-from rooflines.models.library import model_entries
 from rooflines.sweep.one_chip import case_on, least_seconds
 
 if TYPE_CHECKING:
@@ -30,12 +28,6 @@ if TYPE_CHECKING:
 
 SHORTEST = 4, 5
 """Prompts and answers of a run have at least 0.8 of the nominal length."""
-
-UNQUANTIZED = "bf16"
-"""The format of weights that is not stated."""
-
-FORMATS = {None: UNQUANTIZED, "bf16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "nvfp4"}
-"""Formats of weights by their name in the data; scales of fp8 blocks are left out."""
 
 ONE_BYTE = "fp8"
 """The format of caches and of attention: no engine of public runs has a smaller one."""
@@ -166,25 +158,9 @@ def _bounds(run: JSON, case: Case, uniform: Case, prefill: Case) -> dict[str, ob
 
 
 def with_formats(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds the format of the weights, `dtypes`, to runs.
-
-    Raises:
-        RooflinesError: A model or a format is unknown.
-    """
-    fix = "use an id of `rooflines list models`, or choose other rows"
-    known = [name for name in FORMATS if name is not None]
-    with Mistakes() as mistakes:
-        with mistakes.at():
-            check_known_values(frame, "model", model_entries(), "is no model", fix)
-        for column in ("linear", "experts"):
-            if column in frame.columns:
-                given = frame.drop_nulls(column)
-                fix = f"use one of {', '.join(known)}, or choose other rows"
-                with mistakes.at():
-                    check_known_values(given, column, known, "is no format of weights", fix)
-    if "linear" not in frame.columns:
-        return frame.with_columns(dtypes=pl.lit(UNQUANTIZED))
-    return frame.with_columns(dtypes=pl.col("linear").fill_null(UNQUANTIZED))
+    """Adds the format of the weights, `dtypes`, to runs of known formats."""
+    stated = pl.col("linear") if "linear" in frame.columns else pl.lit(None, pl.String)
+    return frame.with_columns(dtypes=stated.fill_null(UNQUANTIZED))
 
 
 def missing_step_reason(chip: Chip, weights: str) -> str | None:

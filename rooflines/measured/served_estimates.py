@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.fits.timings import PARALLEL
+from rooflines.measured.catalogues import FORMATS, UNQUANTIZED
 from rooflines.measured.collectives import NO_ESTIMATE
-from rooflines.measured.served import FORMATS, ONE_BYTE, UNQUANTIZED, in_decode, mean_context
+from rooflines.measured.served import ONE_BYTE, in_decode, mean_context
 from rooflines.model.network import PASSES
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import models_of

@@ -17,10 +17,9 @@ from rooflines.catalogue.forms import checked
 from rooflines.fits.entries import Calibrations
 from rooflines.fits.read import read_timings
 from rooflines.fits.timings import DTYPES
-from rooflines.measured.catalogues import Catalogues, check_known_values
-from rooflines.measured.join import DESCRIBE, ROW, UNEXPLAINED, joined
+from rooflines.measured.catalogues import FORMATS, Catalogues, in_catalogues
+from rooflines.measured.join import NO_ROW, UNEXPLAINED, joined
 from rooflines.measured.matmuls import missing_bound_reason, with_dtypes
-from rooflines.measured.served import FORMATS, with_formats
 from rooflines.models.library import model_entries
 from rooflines.results.records import digest_of
 from rooflines.results.tables import metadata_of
@@ -74,11 +73,10 @@ class MeasuredSet:
         """Chips, software and dtypes of matmuls that have rows of the model."""
         if self.timings.kind != "matmul":
             return []
-        known = pl.all_horizontal(pl.col(DTYPES).is_in(list(self.catalogues.dtypes.formats)))
         keys = [
             name for name in ("chip", "software", *DTYPES) if name in self.timings.frame.columns
         ]
-        counts = self.timings.frame.filter(known).group_by(keys, maintain_order=True)
+        counts = self.timings.frame.group_by(keys, maintain_order=True)
         named = with_dtypes(counts.agg(timings=pl.len()), self.catalogues.dtypes)
         chips = self.catalogues.chips
         return [
@@ -114,7 +112,7 @@ class MeasuredSet:
             found: From `joined`.
         """
         unread = [
-            {"lacks": ROW, "reason": reason, "timings": count}
+            {"lacks": NO_ROW, "reason": reason, "timings": count}
             for reason, count in self.timings.left_out.items()
         ]
         return [{"set": self.name, **row} for row in (*found.skipped.to_dicts(), *unread)]
@@ -165,9 +163,7 @@ def checked_set(
     """
     timings = read_timings(path, config.where)
     with placed(file=timings.file):
-        check_known_values(timings.frame, "chip", catalogues.chips, "is no chip", DESCRIBE)
-        if timings.served:
-            with_formats(timings.frame)
+        timings = in_catalogues(timings, catalogues)
     about = _about(path).model_dump(exclude_none=True)
     return MeasuredSet(name, config, path, digest_of(path), about, timings, catalogues)
 
