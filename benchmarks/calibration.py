@@ -14,7 +14,6 @@ import re
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,25 +22,25 @@ import polars as pl
 
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.cli.output import as_table
-from rooflines.fits.calibrate import ENOUGH, FitReport, FitRequest, calibrate, errors_of
+from rooflines.fits.calibrate import FitReport, FitRequest, calibrate, errors_of
 from rooflines.fits.entries import (
     CALIBRATIONS_FILE,
     Calibrations,
-    FittedStep,
+    Errors,
     key_of,
     kind_of,
+    shipped_calibrations,
     text_of,
 )
-from rooflines.fits.judge import BAND, with_errors
 from rooflines.fits.read import read_timings
-from rooflines.fits.solving import Problem, rounded
+from rooflines.fits.steps import step_fits
 from rooflines.fits.timings import FIT_BY
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import joined
 from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 DATA = "ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, (c) NVIDIA"
 
@@ -134,92 +133,31 @@ def version(source: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", source.rpartition("/")[2])))
 
 
-STEP_PRIOR = {
-    "prompts": Fraction(2),
-    "layer_s": Fraction("3e-5"),
-    "experts_layer_s": Fraction("1e-5"),
-    "sequence_s": Fraction("4e-5"),
-}
-"""Where the fit of what an engine adds to the kernels of a step starts."""
-
-
-def step_fits(table: Path, fits: Calibrations, date: str) -> dict[str, dict[str, FittedStep]]:
-    """What engines add to the kernels of a step, fitted to runs of served models.
+def served_runs(table: Path, fits: Calibrations) -> pl.DataFrame:
+    """Runs of served models with what `fits.steps.StepFits` reads.
 
     Args:
         table: The runs.
-        fits: Of matmuls and collectives, without those of steps.
-        date: The day of the fit.
-
-    Returns:
-        By engine, and by chip and engine where there are `ENOUGH` runs, then by phase; `held_out`
-        is of each model by a fit to the others, of the engine on all chips where these are few.
+        fits: Of matmuls, attention and collectives, without those of steps.
     """
     catalogues = Catalogues(chip_entries(), dtype_entries(), fits)
-    runs = joined(read_timings(table), catalogues).frame.drop_nulls("t_kernels_s")
+    runs = joined(read_timings(table), catalogues).frame.drop_nulls("t_estimate_s")
     shapes = {name: model_entries()[name] for name in runs["model"].unique()}
-    counts = {"layers": "layers", "expert_layers": "moe_layers"}
-    runs = runs.with_columns(
+
+    def count(name: str) -> pl.Expr:
+        counts = {model: float(getattr(shape, name)) for model, shape in shapes.items()}
+        return pl.col("model").replace_strict(counts, return_dtype=pl.Float64)
+
+    return runs.with_columns(
+        engine="software",
         key=pl.format("{}/{}", "chip", "software"),
+        kernels_s="t_estimate_s",
+        layers=count("layers"),
+        expert_layers=count("moe_layers"),
         sequences=pl.col("estimate_B") / pl.col("dp"),
-        **{
-            column: pl.col("model").replace_strict(
-                {name: getattr(shape, count) for name, shape in shapes.items()},
-                return_dtype=pl.Float64,
-            )
-            for column, count in counts.items()
-        },
+    ).with_columns(
+        prompts_s=pl.col("ttft_estimate_s") * pl.col("sequences") / pl.col("output_tokens")
     )
-    groups_of_runs = [
-        *runs.group_by("software", maintain_order=True),
-        *runs.group_by("key", maintain_order=True),
-    ]
-    found = {}
-    for (key,), part in groups_of_runs:
-        if part.height < ENOUGH:
-            continue
-        numbers, held = step_problem(part).fit(list(STEP_PRIOR))
-        engine = runs.filter(pl.col("software") == str(key).rpartition("/")[2])
-        of_others = []
-        for (model,), rows in part.group_by("model", maintain_order=True):
-            other = pl.col("model") != model
-            others = part.filter(other)
-            others = others if others.height >= ENOUGH else engine.filter(other)
-            fit_of_others, _ = step_problem(others).fit(list(STEP_PRIOR))
-            of_others.append(judged_steps(rows, fit_of_others))
-        fitted_runs, tested = judged_steps(part, numbers), pl.concat(of_others)
-        ends = [tested["ratio"].quantile(share, "linear") for share in BAND]
-        about = {
-            "bands": {"step": [float(rounded(float(end or 1))) for end in ends]},
-            "held": list(held),
-            "fitted": errors_of(fitted_runs),
-            "held_out": errors_of(tested),
-            "source": f"runs of InferenceX, collected by {DATA}",
-            "date": date,
-        }
-        entry = FittedStep.model_validate({**{k: float(v) for k, v in numbers.items()}, **about})
-        found[str(key)] = {"decode": entry}
-    return dict(sorted(found.items()))
-
-
-def step_times(numbers: Mapping[str, float], runs: pl.DataFrame) -> pl.Series:
-    """The times of steps with what an engine adds to their kernels [s]."""
-    columns = ("prompts_s", "layers", "expert_layers", "sequences")
-    added = zip(STEP_PRIOR, columns, strict=True)
-    terms = (float(numbers[name]) * pl.col(column) for name, column in added)
-    return runs.select(pl.sum_horizontal("t_kernels_s", *terms)).to_series()
-
-
-def step_problem(runs: pl.DataFrame) -> Problem:
-    """The fit of what an engine adds to the kernels of a step."""
-    seconds = runs["seconds"].to_numpy()
-    return Problem(seconds, lambda n: step_times(n, runs).to_numpy(), STEP_PRIOR, ({},))
-
-
-def judged_steps(runs: pl.DataFrame, numbers: Mapping[str, Fraction]) -> pl.DataFrame:
-    """Runs with their estimate by fitted numbers, and its errors."""
-    times = step_times({name: float(number) for name, number in numbers.items()}, runs)
-    return with_errors(runs.with_columns(t_estimate_s=times))
 
 
 def public_tables() -> list[Path]:
@@ -235,14 +173,19 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", metavar="TABLE")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--steps", action="store_true", help="keep the fits of kernels")
     options = parser.parse_args(arguments)
     date = datetime.now(tz=UTC).date().isoformat()
+    shipped = shipped_calibrations().model_copy(update={"steps": {}})
     tables = options.tables or public_tables()
-    found, rows = fitted(tables, date)
+    found, rows = (shipped, []) if options.steps else fitted(tables, date)
     if not options.tables:
         served = public_tables()[0].parents[1] / "models" / "served.csv"
-        found = found.model_copy(update={"steps": step_fits(served, found, date)})
-        rows += [step_row(engine, fit["decode"]) for engine, fit in found.steps.items()]
+        source = f"runs of InferenceX, collected by {DATA}"
+        steps, tested = step_fits(served_runs(served, found), source, date)
+        found = found.model_copy(update={"steps": steps})
+        rows += [step_row(key, fit["decode"].held_out) for key, fit in steps.items()]
+        rows.append(step_row("all", errors_of(tested)))
     names = ("chip and software", "of", "timings", "bound", "estimate", "p90")
     print("Median errors at held-out sites in percent", as_table(names, rows, None), sep="\n")
     if options.write:
@@ -255,11 +198,12 @@ def error_of(result: FitReport) -> float:
     return result.entry.held_out.median if result.entry.held_out else inf
 
 
-def step_row(engine: str, fit: FittedStep) -> tuple[str, ...]:
+def step_row(key: str, errors: Errors | None) -> tuple[str, ...]:
     """A line of the table: errors of steps of models that a fit has not seen, in percent."""
-    errors = fit.held_out or fit.fitted
+    if errors is None:
+        return key, "steps", "0", "-", "-", "-"
     shown = (f"{100 * error:.1f}" for error in (errors.median, errors.p90))
-    return engine, "steps", f"{errors.n:,}", "-", *shown
+    return key, "steps", f"{errors.n:,}", "-", *shown
 
 
 def row(key: str, result: FitReport) -> tuple[str, ...]:

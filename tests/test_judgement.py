@@ -185,3 +185,16 @@ def test_unknown_software_is_counted_with_the_one_that_is_meant(tmp_path, capsys
 def test_no_public_run_is_below_the_bound_and_the_page_says_so():
     page = SERVED.read_text(encoding="utf-8")
     assert ", 0 below the bound\n" in page
+
+
+def test_values_of_no_catalogue_are_counted(tmp_path, capsys):
+    rows = [
+        f"h100-sxm,{BF16},1024,4096,4096,1e-4",
+        "h100-sxm,trtllm,bf16,w4a16,bf16,bf16,16,64,64,1",
+    ]
+    rows.append(f"h100-smx,{BF16},1024,4096,4096,1e-4")
+    status, out, _ = answer(capsys, "join", written(tmp_path, *rows))
+    assert status == 0
+    assert "1 timing with a bound" in out
+    assert "they have dtype_w 'w4a16', which is no dtype" in out
+    assert "they have chip 'h100-smx', which is no chip; close to it: h100-sxm" in out

@@ -113,6 +113,7 @@ def test_a_written_part_stores_what_its_config_asks_for(tmp_path):
     requests = [{"input": 64, "output": 8}]
     given = config(columns=["flops"], grid={"B": 8}, requests=requests, phase="decode")
     times = ["ttft_s", "tpot_s", "ttft_ops_s", "tpot_ops_s"]
+    times += ["ttft_estimate_s", "prompts_estimate_s"]
     names = rooflines.rows(given, "serve").collect_schema().names()
     assert names == [*keys, "input", "output", *times, "flops"]
     assert plan(given).parts_in("layers") == ()

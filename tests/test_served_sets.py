@@ -68,7 +68,6 @@ def test_runs_have_the_bound_of_their_step(tmp_path):
     pairs = 819 * 820 // 2
     flops = 2 * 819 * (READ - 128_256 * 8192) + 2 * 128_256 * 8192 + 80 * 4 * 8192 * pairs
     assert found["ttft_lower_s"][0] == pytest.approx(flops / 1.979e15, rel=1e-12)
-    assert found["prompts_s"][0] == pytest.approx(flops / 1.979e15 * 5 / 819, rel=1e-12)
     assert set(found["bound"]) == {"memory"}
     assert found["region"].to_list() == ["B 1 to 16"] * 3
     assert found["reason"].null_count() == found.height
@@ -83,28 +82,34 @@ def test_runs_without_a_row_have_a_reason(tmp_path):
     ]
 
 
-def test_the_estimate_of_a_run_is_that_of_explain(tmp_path):
+def test_the_estimate_of_a_run_is_that_of_a_sweep_of_requests(tmp_path):
     waiting = 0.5 * 1024 * 0.02
-    runs = config(tmp_path, f"{LLAMA},2,1024,1024,25,{waiting},0.02")
-    (run,) = rooflines.measurements(runs, "runs").to_dicts()
-    assert (run["estimate_B"], run["estimate_S"], run["estimate_split"]) == (17, 1536, "tp2")
+    sweep = {
+        "models": ["llama-3.1-70b"],
+        "chips": ["h200-sxm"],
+        "grid": {"B": [17]},
+        "requests": [{"input": 1024, "output": 1024}],
+        "dtypes": [
+            {
+                **dict.fromkeys(("weights", "experts", "cache", "compute"), "fp8"),
+                **dict.fromkeys(("activations", "attention"), "bf16"),
+            }
+        ],
+        "splits": [{"tp": 2}],
+        "calibration": ["vllm", "nccl"],
+    }
+    line = f"{LLAMA},2,1024,1024,25,{waiting},0.02"
+    both = config(tmp_path, line, **{"model-sweeps": {"steps": sweep}, "charts": []})
+    (run,) = rooflines.measurements(both, "runs").to_dicts()
+    assert (run["estimate_B"], run["estimate_split"]) == (17, "tp2")
     assert run["B"] == 25 * 819 // (512 + 819)
-    row = rooflines.explain_model(
-        "h200-sxm",
-        "llama-3.1-70b",
-        B=17,
-        S=1536,
-        dtypes={
-            **dict.fromkeys(("weights", "cache", "compute"), "fp8"),
-            **dict.fromkeys(("activations", "attention"), "bf16"),
-        },
-        split="tp=2",
-        calibration=["vllm", "nccl"],
-    ).row
-    assert run["t_kernels_s"] == row["t_estimate_s"] > run["t_lower_s"]
+    (row,) = rooflines.rows(both, "steps").collect().to_dicts()
+    for name in ("t_estimate_s", "ttft_estimate_s", "prompts_estimate_s", "t_estimate_p90_s"):
+        assert run[name] == row[name]
     step = shipped_calibrations().steps["h200-sxm/vllm"]["decode"]
-    added = step.prompts * run["prompts_s"] + 80 * step.layer_s + 17 * step.sequence_s
-    assert run["t_estimate_s"] == pytest.approx(row["t_estimate_s"] + added)
+    prompts = step.prompts * row["ttft_estimate_s"] * 17 / 1024
+    assert run["prompts_estimate_s"] == pytest.approx(prompts)
+    assert run["t_estimate_s"] > prompts + 80 * step.layer_s + 17 * step.sequence_s
     low, high = step.bands["step"]
     assert run["t_estimate_p10_s"] == pytest.approx(low * run["t_estimate_s"])
     assert run["t_estimate_p90_s"] == pytest.approx(high * run["t_estimate_s"])
@@ -159,7 +164,7 @@ def test_an_estimate_has_the_split_of_the_run(run, split, lacks, tmp_path):
     found = one.joined()
     (row,) = found.frame.to_dicts()
     assert (row["estimate_split"], row["estimate_lacks"]) == (split, lacks)
-    values = ("t_estimate_s", "ratio_estimate", "calibration", "estimate_B", "estimate_S")
+    values = ("t_estimate_s", "ratio_estimate", "calibration", "estimate_B")
     assert {row[name] is None for name in values} == {lacks is not None}
     assert row["t_lower_s"] > 0
     counted = [(each["lacks"], each["reason"], each["timings"]) for each in one.skipped(found)]

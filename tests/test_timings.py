@@ -6,11 +6,13 @@ from datetime import timedelta
 import polars as pl
 import pytest
 from case_files import CASES, case
+from catalogues import shipped
 from polars.testing import assert_frame_equal
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.fits.read import read_timings
 from rooflines.fits.timings import ROW
+from rooflines.measured.join import joined
 
 H100 = {"chip": "h100-sxm"}
 WRONG = case("wrong-timings")
@@ -320,3 +322,15 @@ def test_a_layout_without_a_chip_asks_for_it(tmp_path):
     aiconfigurator().write_parquet(path)
     with pytest.raises(RooflinesError, match="lacks the columns chip"):
         read_timings(path)
+
+
+def test_a_time_that_no_cache_explains_has_its_row(tmp_path):
+    rows = [f"h100-sxm,trtllm,bf16,bf16,bf16,bf16,{B},4096,4096,1e-4" for B in (1, 16, 256, 1024)]
+    rows[2] = rows[2].replace("1e-4", "1e-7")
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "\n".join(["chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds", *rows])
+    )
+    with pytest.raises(RooflinesError) as raised:
+        joined(read_timings(path), shipped())
+    assert "1 value that no cache explains, the first in row 3: 100 ns is 0.00" in str(raised.value)

@@ -12,7 +12,7 @@ from rooflines.basics.errors import Mistakes, PlausibilityWarning
 from rooflines.basics.text import counted, si
 from rooflines.cli.output import examples
 from rooflines.config import load_config
-from rooflines.measured.join import ESTIMATE, ROW
+from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
 from rooflines.measured.summary import timings_lacking
 from rooflines.model.columns import METRICS
 from rooflines.model.step_columns import STEP_METRICS
@@ -121,7 +121,9 @@ def _timings(config: Config) -> list[str]:
                 found = measured_set.joined()
                 below = found.frame["reason"].drop_nulls().len()
                 skipped = measured_set.skipped(found)
-                left_out, bare = (timings_lacking(what, skipped) for what in (ROW, ESTIMATE))
+                left_out, bare = (
+                    timings_lacking(what, skipped) for what in (WITHOUT_ROW, WITHOUT_ESTIMATE)
+                )
                 lines.append(
                     f"{name}: {counted(found.frame.height, 'timing')}, {bare:,} without an "
                     f"estimate, {below:,} below the bound, {left_out:,} left out"

@@ -28,7 +28,9 @@ from rooflines.models.dtypes import step_dtypes
 from rooflines.models.groups import StepExtents, touched_experts
 from rooflines.models.kernels import token_share
 from rooflines.models.shape import DECODE
+from rooflines.settings.model_sweeps import Request
 from rooflines.sweep.operations import Sweep
+from rooflines.sweep.requests import first_token
 from rooflines.sweep.rows import KernelTable, table_of
 from rooflines.sweep.steps import StepCase
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.fits.entries import Fitted
     from rooflines.model.resources import Resource
     from rooflines.model.times import Times
     from rooflines.models.groups import Step
@@ -301,7 +304,8 @@ def _of_model(
 ) -> dict[str, Any]:
     """What only the explanation of a model has."""
     chip, extents = sweep.chips[case.chip], StepExtents(step)
-    groups = _groups(sweep, case, step)
+    kernels = _kernels(sweep)
+    groups = _groups(case, step, kernels)
     moe, experts = case.model.shape.moe, None
     if moe is not None:
         tokens = step.B * step.T * token_share(case.sharing.split)
@@ -309,7 +313,8 @@ def _of_model(
         experts = {"routing": case.routing, "touched": touched, "E": moe.E}
     return {
         "groups": groups,
-        "products": _products(case, groups),
+        **_estimated(case, step, kernels),
+        "products": _products(case, kernels),
         "experts": experts,
         "wider": _wider(sweep, chip, thresholds),
         "context": case.model.shape.context,
@@ -323,12 +328,46 @@ def _of_model(
     }
 
 
-def _groups(sweep: ModelSweep, case: StepCase, step: Step) -> list[dict[str, Any]]:
-    """The kernels of the row, without its keys and sizes, each with its critical batch."""
+def _kernels(sweep: ModelSweep) -> list[dict[str, Any]]:
+    """The kernels of the row, without its keys and sizes."""
     names = [column.name for column in sweep.layer_columns]
-    rows = KernelTable(sweep).frame().select(names[names.index("group") :]).collect().to_dicts()
-    found = zip(rows, case.kernel_times, strict=True)
-    return [{**row, **_critical(times, step, case.split.dp)} for row, times in found]
+    return KernelTable(sweep).frame().select(names[names.index("group") :]).collect().to_dicts()
+
+
+def _groups(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The kernels that have work, each with its critical batch."""
+    found = zip(rows, case.kernels, case.kernel_times, strict=True)
+    return [
+        {**row, **_critical(times, step, case.split.dp)}
+        for row, kernel, times in found
+        if not kernel.engine
+    ]
+
+
+def _estimated(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What makes up the estimate of a step, and the fits that it is by; nothing without one."""
+    if any(row["t_estimate_s"] is None for row in rows):
+        return {}
+    names = ("group", "count", "t_estimate_s", "estimate_bound", "calibration")
+    fits: dict[str, Fitted] = {}
+    for kernel in case.kernels:
+        fits |= case.choice.of_kernel(kernel)
+    prompt_s = None
+    if case.engine is not None:
+        first_s = first_token(case, Request(input=step.S, output=1)).estimate
+        prompt_s = None if first_s is None else case.engine.prompts * first_s
+    return {
+        "terms": [{name: row[name] for name in names} for row in rows if row["t_estimate_s"]],
+        "fits": {
+            name: {
+                "source": fit.source,
+                "n": fit.held_out.n if fit.held_out else 0,
+                "median": fit.held_out.median if fit.held_out else None,
+            }
+            for name, fit in fits.items()
+        },
+        "prompt_s": prompt_s,
+    }
 
 
 def _critical(times: Times, step: Step, least: int) -> dict[str, Any]:
@@ -356,10 +395,10 @@ def _critical(times: Times, step: Step, least: int) -> dict[str, Any]:
     return {"outcome": FOUND, "critical_B": critical, "limit": limit(critical - 1)}
 
 
-def _products(case: StepCase, groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _products(case: StepCase, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The products by compute dtype: of linear kernels, then of attention where it is another."""
     sums: dict[str, tuple[float, float]] = {}
-    for kernel, row in zip(case.kernels, groups, strict=True):
+    for kernel, row in zip(case.kernels, rows, strict=True):
         if row["flops"]:
             flops, time_s = sums.get(kernel.compute, (0.0, 0.0))
             flops += row["count"] * row["flops"]

@@ -33,6 +33,9 @@ NO_BREAK = "\xa0"
 MOST_GROUPS = 4
 """Groups of kernels named [1]."""
 
+LEAST_TERM = 0.05
+"""Share of an estimate from which on a term is named [1]."""
+
 MOST_DTYPES = 3
 """Other dtypes named [1]."""
 
@@ -281,6 +284,12 @@ def sections(answer: Answer) -> Iterator[Section]:
     if answer.of_a_model:
         of_groups = "Time by group, kernel after kernel (softmax, norms and rotary left out):"
         yield Section(of_groups, list(_groups(answer)))
+        if answer.terms:
+            yield Section("What makes up the estimate:", list(_terms(answer)))
+        if answer.fits:
+            yield Section(
+                "It is calibrated to (median errors at what was held out):", [*_fits(answer)]
+            )
         context = ", and up to this context" if answer.row["phase"] == DECODE else ""
         title = f"Compute-bound from this batch on{context}:"
     yield Section(title, list(_thresholds(answer)))
@@ -310,6 +319,35 @@ def _groups(answer: Answer) -> Iterator[Line]:
     if rest:
         time_s = sum(time_s for time_s, _ in rest)
         yield Line(f"{len(rest)} others", percent(time_s / total), seconds(time_s))
+
+
+def _terms(answer: Answer) -> Iterator[Line]:
+    """The largest terms of an estimate, each with its fits, and the others in a line."""
+    times = [(each["count"] * each["t_estimate_s"], each) for each in answer.terms]
+    times.sort(key=lambda each: -each[0])
+    total = answer.row["t_estimate_s"]
+    shown = [each for each in times if each[0] >= LEAST_TERM * total]
+    for time_s, each in shown:
+        layers = f" × {each['count']}" if each["count"] > 1 else ""
+        text = f"{seconds(time_s)}, {each['estimate_bound']}"
+        of = f"; {each['calibration']}" if each["calibration"] else ""
+        yield Line(f"{each['group']}{layers}", percent(time_s / total), f"{text}{of}")
+    if rest := sum(time_s for time_s, _ in times[len(shown) :]):
+        yield Line("the rest", percent(rest / total), seconds(rest))
+    if answer.prompt_s is not None:
+        size, time = f"{answer.sizes['S']:,}", seconds(answer.prompt_s)
+        yield Line("prompts", "+", f"one of {size} tokens that is read between steps adds {time}")
+
+
+def _fits(answer: Answer) -> Iterator[Line]:
+    """The fits that an estimate is by, with their errors, those of one source together."""
+    by_source: dict[tuple[str, str], list[str]] = {}
+    for name, fit in answer.fits.items():
+        software, _, of = name.partition(" ")
+        error = "" if fit["median"] is None else f" {percent(fit['median'])}"
+        by_source.setdefault((software, fit["source"]), []).append(f"{of}{error}")
+    for (software, source), names in by_source.items():
+        yield Line(software, "", f"{', '.join(names)}: {source}")
 
 
 def _thresholds(answer: Answer) -> Iterator[Line]:

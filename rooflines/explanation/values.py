@@ -90,6 +90,12 @@ class Answer:
         groups: Of a model, its kernels by column, in the order in which they run; values of one
             layer, and `outcome`, `critical_B` [1] and `limit`: from which batch on each is
             compute-bound by itself.
+        terms: Of a model with an estimate, what makes it up: `group`, `count`, `t_estimate_s` of
+            one layer [s], `estimate_bound` and `calibration`, the names of the fits it is by.
+        fits: These fits by name: `source`, `n`, the timings held out [1], and `median`, the
+            median error there [1]; of steps the runs of models that were left out.
+        prompt_s: What a prompt of S tokens takes that is read between steps of decode [s]; None
+            without an engine's fit of steps.
         products: Of a model, FLOPs, rate and time in every compute dtype: `compute`, `flops`
             [FLOP], `per_s` [FLOP/s], `time_s` [s].
         experts: Of a model with experts: the `routing`, how many of a layer's are read, `touched`,
@@ -119,6 +125,9 @@ class Answer:
     measured: Mapping[str, Any] | None = None
     limit_shares: Mapping[str, float] = field(default_factory=dict)
     groups: Sequence[Mapping[str, Any]] = ()
+    terms: Sequence[Mapping[str, Any]] = ()
+    fits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    prompt_s: float | None = None
     products: Sequence[Mapping[str, Any]] = ()
     experts: Mapping[str, Any] | None = None
     wider: Mapping[str, Any] | None = None

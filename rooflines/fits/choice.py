@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from rooflines.basics.numbers import exact
 from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
@@ -11,13 +12,16 @@ from rooflines.fits.form import Numbers
 from rooflines.model.operation import MATRIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflines.catalogue.entries import Calibration, Chip
     from rooflines.fits.collective_form import CollectiveNumbers
-    from rooflines.fits.entries import Calibrations, Fitted, FittedCollective
+    from rooflines.fits.entries import Calibrations, Fitted, FittedCollective, FittedStep
+    from rooflines.model.kernel import Kernel
     from rooflines.model.operation import Unit
     from rooflines.model.times import Band
+
+    Fit = TypeVar("Fit", bound=Fitted)
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,46 @@ class CalibrationChoice:
         found = self.calibrations.attention_of(self.chip, self.softwares, phase, compute)
         return CalibrationFit(found.numbers, None, bands_of(found)) if found else None
 
+    def step(self) -> FittedStep | None:
+        """What an engine adds to kernels of decode: the first software with fits of the chip."""
+        named = self._first(CalibrationChoice._step)
+        return named[1] if named else None
+
+    def _step(self) -> FittedStep | None:
+        (software,) = self.softwares
+        if software not in self.calibrations.softwares_of(self.chip):
+            return None
+        return self.calibrations.step(self.chip, software.partition("-")[0])
+
+    def of_kernel(self, kernel: Kernel) -> dict[str, Fitted]:
+        """The fits that the estimate of a kernel is by, each with its software and what it is of.
+
+        Args:
+            kernel: A kernel of a step.
+        """
+        found: list[tuple[str, tuple[str, Fitted] | None]] = []
+        if kernel.engine:
+            found.append(("steps", self._first(CalibrationChoice._step)))
+        else:
+            of = kernel.compute
+            fit = self._first(lambda one: one.calibrations.matmul(one.chip, one.softwares, of))
+            if phase := kernel.attends:
+                attention = self._first(
+                    lambda one: one.calibrations.attention_of(one.chip, one.softwares, phase, of)
+                )
+                of, fit = ("attention", attention) if attention else (of, fit)
+            found.append((of, fit))
+        kinds = dict.fromkeys(each.kind for each in kernel.transfers)
+        found += [
+            (kind, self._first(partial(CalibrationChoice.collective, kind=kind))) for kind in kinds
+        ]
+        return {f"{named[0]} {of}": named[1] for of, named in found if named}
+
+    def _first(self, find: Callable[[CalibrationChoice], Fit | None]) -> tuple[str, Fit] | None:
+        """The first software that has a fit, and the fit."""
+        alone = ((name, find(replace(self, softwares=[name]))) for name in self.softwares)
+        return next(((name, fit) for name, fit in alone if fit), None)
+
     def collective(self, kind: str) -> FittedCollective | None:
         """The fit of a collective over the interconnects; None without."""
         if self.networks != tuple(self.entry.networks)[:1]:
@@ -102,8 +146,8 @@ class CalibrationChoice:
 
     def collective_software(self, kind: str) -> str | None:
         """The software whose fit of a collective counts; None without."""
-        alone = ((name, replace(self, softwares=[name])) for name in self.softwares)
-        return next((name for name, choice in alone if choice.collective(kind)), None)
+        named = self._first(partial(CalibrationChoice.collective, kind=kind))
+        return named[0] if named else None
 
 
 def bands_of(entry: Fitted) -> dict[str, Band]:

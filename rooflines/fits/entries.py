@@ -31,6 +31,7 @@ from rooflines.models.shape import DECODE, PHASES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from fractions import Fraction
     from pathlib import Path
 
 CALIBRATIONS_FILE = CONFIG_DIR / "calibrations.yaml"
@@ -135,6 +136,10 @@ class FittedCollective(Fitted):
         return CollectiveNumbers(**{name: exact(getattr(self, name)) for name in names})
 
 
+STEP_NUMBERS = ("prompts", "layer_s", "experts_layer_s", "sequence_s")
+"""The numbers of a fit of steps."""
+
+
 class FittedStep(Fitted):
     """What an engine takes for a step besides its kernels, fitted to runs of served models."""
 
@@ -146,6 +151,11 @@ class FittedStep(Fitted):
         0, description="the same of layers with experts, on top: routing and their order [s]"
     )
     sequence_s: NotNegative = Field(description="time of every sequence of a replica besides [s]")
+
+    @cached_property
+    def numbers(self) -> dict[str, Fraction]:
+        """The numbers by name, exact."""
+        return {name: exact(getattr(self, name)) for name in STEP_NUMBERS}
 
 
 class Calibrations(Entry):
@@ -170,6 +180,11 @@ class Calibrations(Entry):
         """The names of software, sorted."""
         keys = (*self.calibrations, *self.collectives)
         return sorted({key.partition("/")[2] for key in keys})
+
+    @cached_property
+    def engines(self) -> set[str]:
+        """The engines with a fit of steps, on any chip."""
+        return {key.rpartition("/")[2] for key in self.steps}
 
     def softwares_of(self, chip: str) -> list[str]:
         """The names of software with a fit on a chip, sorted."""
@@ -241,7 +256,11 @@ class Calibrations(Entry):
         }
         attention = {key: self.attention[key] for key in keys if key in self.attention}
         collectives = {key: self.collectives[key] for key in keys if key in self.collectives}
-        return Calibrations(calibrations=matmuls, attention=attention, collectives=collectives)
+        engines = {key.partition("/")[2].partition("-")[0] for key in keys}
+        steps = {key: each for key, each in self.steps.items() if key.rpartition("/")[2] in engines}
+        return Calibrations(
+            calibrations=matmuls, attention=attention, collectives=collectives, steps=steps
+        )
 
 
 Fit = TypeVar("Fit", bound=Fitted)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 SCALE = 0.03
-"""Residuals beyond this count less than their square, as `f_scale` of scipy; a number a factor of
-e from its prior counts as one of this size [1]."""
+"""Residuals beyond this count less than their square, as `f_scale` of scipy; by default a number a
+factor of e from its prior counts as one of this size [1]."""
 
 LEAST_WEIGHT = 3.0
 """A number that decides the time of fewer timings, added up, may be held at its prior [1]."""
@@ -68,12 +68,14 @@ class Problem:
         estimate: The times that numbers give [s]; a name that is left out has its default.
         prior: Where a fit starts, exact; it pulls weakly.
         starts: Factors of the prior: one start alone can end in a poor minimum.
+        pull: The residual of a number a factor of e from its prior [1].
     """
 
     measured: Array
     estimate: Callable[[Named], Array]
     prior: Mapping[str, Fraction]
     starts: Sequence[Named]
+    pull: float = SCALE
 
     def fit(self, names: Sequence[str]) -> tuple[dict[str, Fraction], tuple[str, ...]]:
         """The best numbers as exact decimals, and the names of those kept at the prior.
@@ -121,7 +123,7 @@ class Problem:
 
         def residuals(logs: Array) -> Array:
             times = np.log(self.estimate(numbers(logs)))
-            return np.concatenate([times - measured, SCALE * (logs - start)])
+            return np.concatenate([times - measured, self.pull * (logs - start)])
 
         tried = [
             least_squares(

@@ -42,7 +42,7 @@ class Catalogues:
     fits: Calibrations
 
 
-class Listed(NamedTuple):
+class CatalogueColumn(NamedTuple):
     """A column of timings whose values are in a catalogue.
 
     Attributes:
@@ -82,21 +82,21 @@ class Listed(NamedTuple):
             )
 
 
-def listed(timings: Timings, catalogues: Catalogues) -> list[Listed]:
+def listed(timings: Timings, catalogues: Catalogues) -> list[CatalogueColumn]:
     """The columns of timings whose values are in catalogues."""
     describe = "choose rows of other chips, or describe the chip in a config under `chips:`"
-    columns = [Listed("chip", catalogues.chips, "is no chip", describe)]
+    columns = [CatalogueColumn("chip", catalogues.chips, "is no chip", describe)]
     if timings.kind == "matmul":
         formats = catalogues.dtypes.formats
         fix = f"use some of {', '.join(formats)}, or choose other rows"
-        columns += [Listed(column, formats, "is no dtype", fix) for column in DTYPES]
+        columns += [CatalogueColumn(column, formats, "is no dtype", fix) for column in DTYPES]
     if timings.served:
         fix = "use an id of `rooflines list models`, or choose other rows"
-        columns.append(Listed("model", model_entries(), "is no model", fix))
+        columns.append(CatalogueColumn("model", model_entries(), "is no model", fix))
         known = [name for name in FORMATS if name is not None]
         fix = f"use one of {', '.join(known)}, or choose other rows"
         kinds = (name for name in ("linear", "experts") if name in timings.frame.columns)
-        columns += [Listed(name, known, "is no format of weights", fix) for name in kinds]
+        columns += [CatalogueColumn(name, known, "is no format of weights", fix) for name in kinds]
     return columns
 
 

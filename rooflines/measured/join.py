@@ -40,8 +40,8 @@ ALWAYS = ("source", "software", "note")
 Lacks = Literal["row", "estimate"]
 """What a timing can lack."""
 
-NO_ROW: Lacks = "row"
-NO_ESTIMATE: Lacks = "estimate"
+WITHOUT_ROW: Lacks = "row"
+WITHOUT_ESTIMATE: Lacks = "estimate"
 
 NO_CALIBRATION, NO_SOFTWARE = "no calibration", "no software is named"
 """The reasons why a matmul or a collective has no estimate."""
@@ -104,7 +104,7 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
                 if timings.served:
                     with mistakes.at():
                         check_first_tokens(part, f"ttft_s of {chip}")
-    without = _counted(rows.filter(pl.col("t_estimate_s").is_null()), NO_ESTIMATE)
+    without = _counted(rows.filter(pl.col("t_estimate_s").is_null()), WITHOUT_ESTIMATE)
     return JoinedTimings(_compared(rows, chips).drop(ROW, LEAST), pl.concat([skipped, without]))
 
 
@@ -172,13 +172,13 @@ def _parted(
         chip, reason = without.select("chip", "reason").row(0)
         problem = f"has no timing that the model has a row for: {chip} has {reason}"
         raise RooflinesError("", problem, "choose other rows, or add to the chip's entry")
-    return parted.filter(pl.col("reason").is_null()).drop("reason"), _counted(without, NO_ROW)
+    return parted.filter(pl.col("reason").is_null()).drop("reason"), _counted(without, WITHOUT_ROW)
 
 
 def _counted(without: pl.DataFrame, lacks: Lacks) -> pl.DataFrame:
     """Timings that lack a row, for the `reason`, or an estimate: counted."""
     of = [name for name in ("chip", "software", "dtypes", "collective") if name in without.columns]
-    if lacks == NO_ESTIMATE:
+    if lacks == WITHOUT_ESTIMATE:
         known = [LACKS] if LACKS in without.columns else []
         unnamed = pl.when(pl.col("software").is_null()).then(pl.lit(NO_SOFTWARE))
         why = unnamed.otherwise(pl.lit(NO_CALIBRATION))

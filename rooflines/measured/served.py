@@ -50,16 +50,6 @@ def in_decode(answer: pl.Expr) -> pl.Expr:
     return pl.col("concurrency") * decoding / (pl.col("ttft_s") + decoding)
 
 
-def mean_context(prompt: pl.Expr, answer: pl.Expr) -> pl.Expr:
-    """Context of the mean step, at the middle of the answer [1].
-
-    Args:
-        prompt: Tokens of a prompt [1].
-        answer: Tokens of an answer [1].
-    """
-    return prompt + (answer + 1) // 2
-
-
 def with_steps(frame: pl.DataFrame) -> pl.DataFrame:
     """Adds the steps of runs.
 
@@ -87,7 +77,7 @@ def with_steps(frame: pl.DataFrame) -> pl.DataFrame:
         .with_columns(mean_B=in_decode(pl.col("answer")))
         .with_columns(
             B=pl.max_horizontal(pl.col("mean_B").floor().cast(pl.Int64), 1),
-            S=mean_context(pl.col("prompt"), pl.col("answer")),
+            S=pl.col("prompt") + (pl.col("answer") + 1) // 2,
             tokens_per_s_per_chip=pl.col("mean_B") / pl.col("tpot_s") / pl.col("chips"),
         )
     )
@@ -103,10 +93,8 @@ def served_rows(frame: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFram
     Returns:
         Also the columns of `with_steps`; `shards`, the chips [1]; `seconds`, the time per output
         token, and its bound `t_lower_s`, the least time of a step [s]; `ttft_lower_s`, the least
-        time to read a prompt [s]; `experts_s`, what a step takes more if tokens choose experts at
-        random [s]; `prompts_s`, the least time in which the prompts that arrive during a step are
-        read [s]; `bound`, whether math or memory takes the least time of a step: `compute` or
-        `memory`; `fits`, whether weights and caches fit; and `region`.
+        time to read a prompt [s]; `bound`, whether math or memory takes the least time of a step:
+        `compute` or `memory`; `fits`, whether weights and caches fit; and `region`.
     """
     index = "#run"
     parts = with_steps(frame).with_row_index(index).partition_by(SYSTEM, maintain_order=True)
@@ -127,31 +115,23 @@ def _with_bounds(part: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFram
         "attention": ONE_BYTE,
     }
 
-    def case(phase: str, routing: str) -> Case:
-        more = {"phase": phase, "routing": routing, "efficiency": NOMINAL}
-        return case_on(model, chip, dtypes, entries=entries, **more)
-
-    same, uniform = case("decode", "same"), case("decode", "uniform")
-    prefill = case("prefill", "same")
-    runs = part.select("B", "S", "chips", "prompt", "answer").iter_rows(named=True)
-    rows = [_bounds(run, same, uniform, prefill) for run in runs]
+    more = {"routing": "same", "efficiency": NOMINAL}
+    case = case_on(model, chip, dtypes, entries=entries, phase="decode", **more)
+    runs = part.select("B", "S", "chips", "prompt").iter_rows(named=True)
+    rows = [_bounds(run, case) for run in runs]
     return pl.concat([part, pl.DataFrame(rows)], how="horizontal")
 
 
-def _bounds(run: JSON, case: Case, uniform: Case, prefill: Case) -> dict[str, object]:
-    """The bounds of a run: of decode with one choice of experts and with any, and of prefill."""
+def _bounds(run: JSON, case: Case) -> dict[str, object]:
+    """The bounds of a run, of decode and of prefill."""
     B, S, chips = run["B"], run["S"], run["chips"]  # noqa: N806, letters of sizes
-    least = least_seconds(case, B, S, chips)
-    reading = least_seconds(prefill, 1, run["prompt"], chips)
     times = case.seconds(case.step(B, S))
     shape, bits, split = case.model.shape, case.sharing.bits, case.split
     held = weights_on_chip(shape, bits, split) + B * cache_on_chip(shape, S, bits, split)
     capacity = case.machine.level.capacity_bytes
     return {
-        "t_lower_s": float(least),
-        "ttft_lower_s": float(reading),
-        "experts_s": float(least_seconds(uniform, B, S, chips) - least),
-        "prompts_s": float(reading * B / run["answer"]),
+        "t_lower_s": float(least_seconds(case, B, S, chips)),
+        "ttft_lower_s": float(least_seconds(case.prefill, 1, run["prompt"], chips)),
         "bound": "compute" if times["compute"] > times["memory"] else "memory",
         "fits": capacity is not None and held <= capacity * chips,
     }

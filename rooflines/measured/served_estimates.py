@@ -1,8 +1,7 @@
-"""Estimates of runs of served models: a calibrated step with the split of the run.
+"""Estimates of runs of served models: a row of a sweep of requests, with the split of the run.
 
-The step is that of a sweep of models. Prompts and answers have the nominal length, B is rounded to
-the nearest, and tokens choose experts at random. Where an engine has a fit of steps, the prompts
-that are read between the tokens, and a time of each layer and sequence, are added.
+Prompts and answers have the nominal length, B is rounded to the nearest, and tokens choose experts
+at random. Where an engine has a fit of steps, what it takes besides its kernels is part of it.
 """
 
 from __future__ import annotations
@@ -13,28 +12,29 @@ import polars as pl
 
 from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import FORMATS, UNQUANTIZED
-from rooflines.measured.collectives import NO_ESTIMATE
-from rooflines.measured.served import ONE_BYTE, in_decode, mean_context
+from rooflines.measured.served import ONE_BYTE, in_decode
 from rooflines.model.network import PASSES
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.sweep.operation_rows import ESTIMATES
 from rooflines.sweep.rows import StepTable
 from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflines.fits.entries import FittedStep
     from rooflines.measured.catalogues import Catalogues
-    from rooflines.models.shape import Shape
     from rooflines.sweep.steps import StepCase as Case
 
 SYSTEM = ("model", "chip", "software", "linear", "experts", "tp", "dp", "ep")
-"""Keys of a sweep of runs; its steps differ in B and S."""
+"""Keys of a sweep of runs; these differ in B and in their requests."""
 
-STEP = ("estimate_B", "estimate_S")
-"""The columns with the sequences and the context of the estimated step."""
+STEP = {"estimate_B": "B", "input_tokens": "input", "output_tokens": "output"}
+"""The columns of a run that choose its row of the sweep, and those of the sweep."""
+
+ESTIMATED = (*ESTIMATES, "ttft_estimate_s", "prompts_estimate_s")
+"""The columns of the sweep that a run is joined with [s]."""
 
 LACKS = "estimate_lacks"
 """The column with the reason why a run has no estimate."""
@@ -52,8 +52,8 @@ def with_estimates(frame: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
 
     Returns:
         Also `t_estimate_s` [s], by the calibrations of the engine or else of other software of the
-        chip, and the other columns of an estimate; its step: `estimate_B`, `estimate_S` [1] and
-        `estimate_split`, of `tp`, `dp` and `ep`; `estimate_lacks`, why there is none.
+        chip, and the other `ESTIMATED`; its row: `estimate_B` [1] and `estimate_split`, of `tp`,
+        `dp` and `ep`; `estimate_lacks`, why there is none.
     """
     index = "#run"
     parts = with_splits(frame.with_row_index(index)).partition_by(
@@ -64,14 +64,14 @@ def with_estimates(frame: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
 
 
 def with_splits(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds the step and the split of the estimate to runs.
+    """Adds the batch and the split of the estimate to runs.
 
     Args:
         frame: Runs with the columns of `with_steps`.
 
     Returns:
-        Also `estimate_B`, at least one sequence for each replica, and `estimate_S` [1]; `tp`, `dp`
-        and `ep` of a sweep of models [1]; `estimate_lacks`, null where the split is one of sweeps.
+        Also `estimate_B`, at least one sequence for each replica [1]; `tp`, `dp` and `ep` of a
+        sweep of models [1]; `estimate_lacks`, null where the split is one of sweeps.
     """
     dense = pl.col("model").is_in(
         [name for name, one in model_entries().items() if one.moe is None]
@@ -91,13 +91,12 @@ def with_splits(frame: pl.DataFrame) -> pl.DataFrame:
         dp=replicas,
         ep=pl.when(over_all).then(chips).otherwise(1),
         estimate_B=pl.max_horizontal(nearest, replicas),
-        estimate_S=mean_context(pl.col("input_tokens"), pl.col("output_tokens")),
         **{LACKS: lacks},
     )
 
 
 def sweep_of(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
-    """The sweep with the steps of the runs of one system, and others.
+    """The sweep with the requests of the runs of one system, and others.
 
     Args:
         part: From `with_splits`: runs that agree in `SYSTEM`.
@@ -125,10 +124,10 @@ def sweep_of(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
             "chips": [chip],
             "dtypes": [dtypes],
             "splits": [{name: system[name] for name in ("tp", "dp", "ep")}],
-            "grid": {
-                size: part[column].unique().sort().to_list()
-                for size, column in zip("BS", STEP, strict=True)
-            },
+            "grid": {"B": part["estimate_B"].unique().sort().to_list()},
+            "requests": part.select(input="input_tokens", output="output_tokens")
+            .unique(maintain_order=True)
+            .to_dicts(),
             "calibration": softwares or None,
         }
     )
@@ -157,36 +156,18 @@ def _estimated(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
     if sweep is not None:
         lacks = _lacking(sweep)
     if sweep is None or lacks:
-        none = {name: pl.lit(None, part.schema[name]) for name in STEP}
-        none["estimate_split"] = pl.lit(None, pl.String)
-        none["t_kernels_s"] = pl.lit(None, pl.Float64)
-        return part.with_columns(**NO_ESTIMATE, **none, **{LACKS: pl.lit(lacks)})
+        none = dict.fromkeys(ESTIMATED, pl.lit(None, pl.Float64))
+        none |= dict.fromkeys(("calibration", "estimate_split"), pl.lit(None, pl.String))
+        none["estimate_B"] = pl.lit(None, part.schema["estimate_B"])
+        return part.with_columns(**none, **{LACKS: pl.lit(lacks)})
     (case,) = sweep.blocks[0].cases
-    times = StepTable(sweep).frame().select(*map(pl.col, "BS"), "t_estimate_s").collect()
-    times = times.rename(dict(zip("BS", STEP, strict=True)))
-    times = times.rename({"t_estimate_s": "t_kernels_s"})
-    found = part.join(times, on=STEP, how="left", maintain_order="left").with_columns(
-        **_whole_steps(case.model.shape, catalogues.fits.step(case.chip, part["software"][0])),
-        calibration=pl.lit(_label(case)),
-        estimate_split=pl.lit(case.split.name),
+    rows = StepTable(sweep).frame().select(*STEP.values(), *ESTIMATED).collect()
+    found = part.join(
+        rows, left_on=[*STEP], right_on=[*STEP.values()], how="left", maintain_order="left"
     )
-    return found.select(*part.columns, *NO_ESTIMATE, "estimate_split", "t_kernels_s")
-
-
-def _whole_steps(shape: Shape, fit: FittedStep | None) -> dict[str, pl.Expr]:
-    """The time of a step with what the engine adds to its kernels, and its band [s]."""
-    kernels, none = pl.col("t_kernels_s"), pl.lit(None, pl.Float64)
-    if fit is None:
-        return {"t_estimate_s": kernels, "t_estimate_p10_s": none, "t_estimate_p90_s": none}
-    sequences = pl.col(STEP[0]) / pl.col("dp")
-    layers_s = fit.layer_s * shape.layers + fit.experts_layer_s * shape.moe_layers
-    added = fit.prompts * pl.col("prompts_s") + layers_s + fit.sequence_s * sequences
-    low, high = fit.bands["step"]
-    return {
-        "t_estimate_s": kernels + added,
-        "t_estimate_p10_s": (kernels + added) * low,
-        "t_estimate_p90_s": (kernels + added) * high,
-    }
+    return found.with_columns(
+        calibration=pl.lit(_label(case)), estimate_split=pl.lit(case.split.name)
+    )
 
 
 def _lacking(sweep: ModelSweep) -> str | None:

@@ -18,7 +18,7 @@ from rooflines.fits.entries import Calibrations
 from rooflines.fits.read import read_timings
 from rooflines.fits.timings import DTYPES
 from rooflines.measured.catalogues import FORMATS, Catalogues, in_catalogues
-from rooflines.measured.join import NO_ROW, UNEXPLAINED, joined
+from rooflines.measured.join import UNEXPLAINED, WITHOUT_ROW, joined
 from rooflines.measured.matmuls import missing_bound_reason, with_dtypes
 from rooflines.models.library import model_entries
 from rooflines.results.records import digest_of
@@ -112,7 +112,7 @@ class MeasuredSet:
             found: From `joined`.
         """
         unread = [
-            {"lacks": NO_ROW, "reason": reason, "timings": count}
+            {"lacks": WITHOUT_ROW, "reason": reason, "timings": count}
             for reason, count in self.timings.left_out.items()
         ]
         return [{"set": self.name, **row} for row in (*found.skipped.to_dicts(), *unread)]

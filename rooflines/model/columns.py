@@ -96,7 +96,8 @@ ESTIMATES = (
         "estimate_bound",
         "",
         "the largest piece of t_estimate_s: compute, memory, network or mixed, which is imperfect "
-        "overlap; those within 1e-13 of the largest are ties, which go to the first in this order",
+        "overlap; those within 1e-13 of the largest are ties, which go to the first in this order; "
+        "engine: what an engine does besides its kernels",
         null=NO_CALIBRATION,
     ),
 )

@@ -57,7 +57,8 @@ class Kernel:
         name: Its name in tables.
         compute: The dtype that it computes in.
         works: Amounts of work by column: `flops` [FLOP], `memory_bytes`, `network_bytes` and others
-            [byte].
+            [byte]. Of what an `engine` does: layers or sequences, by the number of a fit of steps
+            that is the time of one [1].
         transfers: What is sent, one after another.
         moved: `x` and `out`, between memory and unit [byte]; `depth`, contracted elements [1], of
             one matmul with weights only.
@@ -67,6 +68,7 @@ class Kernel:
         count: Layers with it [1].
         kinds: The collectives of an operation, also where one chip sends nothing.
         attends: The phase of grouped-query attention, which calibrations have fits of; else None.
+        engine: Whether it is what an engine does besides its kernels, which only calibrations time.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Kernel:
     count: int = 1
     kinds: tuple[str, ...] = ()
     attends: str | None = None
+    engine: bool = False
 
     @property
     def is_matmul(self) -> bool:

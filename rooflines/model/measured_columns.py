@@ -61,8 +61,6 @@ SERVED = (
     Column("concurrency", "1", "requests at the same time"),
     Column("ttft_s", "s", "measured time to the first token"),
     Column("ttft_lower_s", "s", "least time to read a prompt, at the nominal rates"),
-    Column("experts_s", "s", "what a step takes more if tokens choose experts by chance"),
-    Column("prompts_s", "s", "least time in which the prompts that arrive during a step are read"),
     Column("tokens_per_s_per_chip", "1/s", "output tokens per second and chip"),
 )
 """Of served models; B is the sequences in decode, by Little's law, and `seconds` the time per
@@ -70,15 +68,15 @@ output token."""
 
 ESTIMATED = (
     Column("estimate_B", "1", "sequences of the estimated step", null=NO_ESTIMATE),
-    Column("estimate_S", "1", "tokens of context of the estimated step", null=NO_ESTIMATE),
     Column(
         "estimate_split", "", "split of the estimated step, such as `tp2-dp4`", null=NO_ESTIMATE
     ),
+    Column("ttft_estimate_s", "s", "estimated time to read a prompt", null=NO_ESTIMATE),
     Column(
-        "t_kernels_s",
+        "prompts_estimate_s",
         "s",
-        "estimated time of the kernels; t_estimate_s adds the prompts, layers and sequences",
-        null=NO_ESTIMATE,
+        "what prompts that are read between tokens add to t_estimate_s",
+        null=f"{NO_ESTIMATE}, or no fit of steps of the engine",
     ),
     Column("estimate_lacks", "", "why there is no estimate", null="there is one"),
 )

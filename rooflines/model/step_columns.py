@@ -38,7 +38,7 @@ OF_SPLIT = ("split", "chips", "tp", "dp", "ep")
 
 KEY_TEXTS = tuple(column.name for column in STEP_KEYS if not column.unit)
 STEP_TEXTS = (*KEY_TEXTS, "price_provider", "price_date")
-LAYER_TEXTS = (*KEY_TEXTS, "group")
+LAYER_TEXTS = (*KEY_TEXTS, "group", "calibration")
 """Columns with text values, of steps and of kernels: Categorical in every table."""
 
 SEQUENCES = Column("B", "1", "sequences, of all replicas together")
@@ -92,10 +92,27 @@ LAYER_OPS = Column("t_ops_s", "s", "max(t_math, t_memory + t_activation, t_netwo
 ESTIMATE = Column(
     "t_estimate_s",
     "s",
-    "sum over kernels of their calibrated times, overheads included",
+    "sum over kernels of their calibrated times, overheads included, and what an engine takes "
+    "besides; of requests also the prompts that are read in between",
     null=NO_CALIBRATION,
 )
-KERNEL_METRICS = ESTIMATES[1:]
+STEP_BAND = tuple(
+    Column(
+        f"t_estimate_{name}_s",
+        "s",
+        f"{share} of measured times of a token, of models that a fit has not seen, lie below this",
+        null=f"{NO_CALIBRATION}, or no engine's fit of steps",
+    )
+    for name, share in (("p10", "10 %"), ("p90", "90 %"))
+)
+LAYER_CALIBRATION = Column(
+    "calibration",
+    "",
+    "the fits that the estimate is by, joined by +: software, and compute dtype, attention, "
+    "collective or steps",
+    null="no calibration, or the chip's own",
+)
+KERNEL_METRICS = (*ESTIMATES[1:], LAYER_CALIBRATION)
 """Metrics of kernels only; a sum over kernels has no band, nor has a kernel that is no matmul."""
 LAYER_ESTIMATE = Column(
     "t_estimate_s",
@@ -157,6 +174,7 @@ STEP_METRICS = (
     OPS,
     SHARED["t_upper_s"],
     ESTIMATE,
+    *STEP_BAND,
     BOUND,
     *FOLLOWING,
     *map(_twin, FOLLOWING),
@@ -172,6 +190,18 @@ REQUEST_METRICS = (
     Column("tpot_s", "s", "time per output token: mean t_lower_s of the decode steps"),
     Column("ttft_ops_s", "s", "time to the first token from t_ops_s"),
     Column("tpot_ops_s", "s", "time per output token from t_ops_s"),
+    Column(
+        "ttft_estimate_s",
+        "s",
+        "calibrated time of that prefill",
+        null=NO_CALIBRATION,
+    ),
+    Column(
+        "prompts_estimate_s",
+        "s",
+        "what prompts that are read between tokens add to t_estimate_s",
+        null=f"{NO_CALIBRATION}, no engine's fit of steps, or prompts have servers of their own",
+    ),
 )
 """Metrics of requests only."""
 
@@ -216,7 +246,12 @@ REQUEST_COLUMNS = (*REQUEST, *REQUEST_METRICS, *POOL_METRICS)
 """Columns of requests only."""
 
 LAYERS = (
-    Column("group", "", "what runs as one kernel: embed, qkv, attention, o, ..."),
+    Column(
+        "group",
+        "",
+        "what runs as one kernel: embed, qkv, attention, o, ...; engine-layers, engine-experts and "
+        "engine-sequences: what an engine does besides, in estimates alone",
+    ),
     Column("count", "1", "layers with it; the values are those of one layer"),
 )
 

@@ -24,7 +24,7 @@ from rooflines.models.groups import (
     reached,
     touched_experts,
 )
-from rooflines.models.shape import PREFILL
+from rooflines.models.shape import DECODE, PREFILL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -103,12 +103,14 @@ class StepKernels:
         phase: `decode` or `prefill`.
         sharing: How chips share it; checked by `Split.check`.
         scores_all: Whether the unembedding is of every token, as of drafts; else of the last one.
+        engine: Whether to add what an engine does in decode besides these kernels.
     """
 
     shape: Shape
     phase: Phase
     sharing: Sharing
     scores_all: bool = False
+    engine: bool = False
 
     @cached_property
     def prefill(self) -> StepKernels:
@@ -143,6 +145,8 @@ class StepKernels:
             sent = tuple(_transfers(self.shape, group, self.sharing, *routes))
             works = {**kernel.works, NETWORK_BYTES: sent_bytes(sent)}
             found.append(replace(kernel, works=works, transfers=sent) if sent else kernel)
+        if self.engine and self.phase == DECODE:
+            found += _of_engine(self.shape, self.sharing)
         return tuple(found)
 
 
@@ -195,6 +199,19 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         group.count,
         attends=group.attends,
     )
+
+
+def _of_engine(shape: Shape, sharing: Sharing) -> Iterator[Kernel]:
+    """What an engine does in a step besides its kernels: for layers, experts and sequences."""
+    once, sequences = constant(1), Poly({("B",): Fraction(1, sharing.split.dp)})
+    terms = (
+        ("engine-layers", {"layer_s": once}, shape.layers),
+        ("engine-experts", {"experts_layer_s": once}, shape.moe_layers),
+        ("engine-sequences", {"sequence_s": sequences}, 1),
+    )
+    for name, works, count in terms:
+        if count:
+            yield Kernel(name, sharing.compute[0], works, count=count, engine=True)
 
 
 def _over_all(group: Group, sharing: Sharing) -> bool:

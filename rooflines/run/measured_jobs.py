@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from rooflines.basics.files import read_parquet
-from rooflines.measured.join import ROW
+from rooflines.measured.join import WITHOUT_ROW
 from rooflines.measured.sets import fits_of, measured_set_of
 from rooflines.measured.summary import (
     measured_frame,
@@ -40,7 +40,7 @@ def write_measured(spec: str, path: str | Path) -> None:
     found = measured_set.joined()
     frame = measured_frame(found)
     skipped = measured_set.skipped(found)
-    print(f"{frame.height:,} timings; left out: {timings_lacking(ROW, skipped):,}")
+    print(f"{frame.height:,} timings; left out: {timings_lacking(WITHOUT_ROW, skipped):,}")
     metadata = about(recipes, measured_columns(frame.columns), skipped=skipped)
     write_parquet(frame.lazy(), path, metadata)
 

@@ -11,7 +11,7 @@ from rooflines.basics.files import read_csv, read_parquet, scan_parquet
 from rooflines.basics.text import counted, significant
 from rooflines.catalogue.measured import BOUND, STEP, measured_quantiles
 from rooflines.charts.kit.text import chip_label
-from rooflines.measured.join import ESTIMATE, ROW, UNEXPLAINED
+from rooflines.measured.join import UNEXPLAINED, WITHOUT_ESTIMATE, WITHOUT_ROW
 from rooflines.measured.summary import spread
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
@@ -210,7 +210,9 @@ def far_view(skipped: Path, timings: Sequence[Path]) -> JSON:
     """
     frames = {path.stem: read_parquet(path) for path in timings}
     lacking = read_csv(skipped, infer_schema=False).cast({"timings": pl.Int64})
-    bare, unread = (int(lacking.filter(lacks=what)["timings"].sum()) for what in (ESTIMATE, ROW))
+    bare, unread = (
+        int(lacking.filter(lacks=what)["timings"].sum()) for what in (WITHOUT_ESTIMATE, WITHOUT_ROW)
+    )
     foreign = sum(_foreign(frame) for frame in frames.values())
     others = {
         "{:,} more have no row of the model.": unread,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rooflines.model.resources import Machine
     from rooflines.model.times import Pieces
 
-BOUNDS = ("compute", "memory", "network", "mixed")
+BOUNDS = ("compute", "memory", "network", "mixed", "engine")
 """The bounds of an estimate, in the order that decides ties."""
 
 NOMINAL = Fraction(1)
@@ -33,7 +33,8 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
 
     A matmul with weights has all pieces and bands of its calibration, grouped-query attention those
     of its own where it is fitted, other kernels the shares and the overhead of matmuls only.
-    Collectives run one after another, each with its own fit.
+    Collectives run one after another, each with its own fit. What an engine does besides takes the
+    times of its fit of steps; none without.
 
     Args:
         kernel: The kernel.
@@ -44,6 +45,8 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
     fit = choice.fit(kernel.compute, kinds[0] if len(kinds) == 1 else None)
     if fit is None:
         return None
+    if kernel.engine:
+        return _of_engine(kernel, choice)
     own = kernel.attends and choice.attention(kernel.attends, kernel.compute)
     if own:
         numbers, bands = own.numbers, own.bands
@@ -67,6 +70,16 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
         if bound in by
     }
     return Times(times, _weighed(common(numbers), quantities), bands=bands)
+
+
+def _of_engine(kernel: Kernel, choice: CalibrationChoice) -> Times:
+    """The time of what an engine does besides its kernels."""
+    fit = choice.step()
+    numbers = {} if fit is None else fit.numbers
+    time = total(
+        amount * numbers[name] for name, amount in kernel.works.items() if numbers.get(name)
+    )
+    return Times({"engine": Time.of(time)})
 
 
 def _collective(transfer: Transfer, share: Fraction, choice: CalibrationChoice) -> Pieces:

@@ -9,7 +9,7 @@ series: one is the largest up to a context, then another.
 from __future__ import annotations
 
 from functools import reduce
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -180,15 +180,21 @@ class RequestSheet(StepSheet):
         return ContextLine(*(self.sheet.total(self.sheet.poly(each)) for each in parts))
 
     def first_tokens(self) -> pl.DataFrame:
-        """The times to the first token of every case and request: of a prompt on every replica."""
-        rows = [
-            (index, number, *first_token(case, request))
-            for index, case in enumerate(self.cases)
-            for number, request in enumerate(self._requests)
-        ]
+        """The times to the first token of every case and request: of a prompt on every replica.
+
+        With `#prompt_s`, what the prompts of a sequence add to each of its tokens by estimate [s].
+        """
+        rows = []
+        for (index, case), (number, request) in product(
+            enumerate(self.cases), enumerate(self._requests)
+        ):
+            first, engine, each = first_token(case, request), case.engine, None
+            if engine is not None and first.estimate is not None:
+                each = engine.prompts * first.estimate / (case.split.dp * request.output)
+            rows.append((index, number, *first, each))
         keys = {CASE: pl.UInt32, REQUEST: pl.Int64}
-        times = dict.fromkeys(("ttft_s", "ttft_ops_s"), pl.Float64)
-        return pl.DataFrame(rows, schema={**keys, **times}, orient="row")
+        times = ("ttft_s", "ttft_ops_s", "ttft_estimate_s", "#prompt_s")
+        return pl.DataFrame(rows, {**keys, **dict.fromkeys(times, pl.Float64)}, orient="row")
 
 
 class FirstToken(NamedTuple):
@@ -197,10 +203,12 @@ class FirstToken(NamedTuple):
     Attributes:
         lower: The bound [s].
         ops: Kernels one after another [s].
+        estimate: The calibrated time [s]; None without a calibration.
     """
 
     lower: float
     ops: float
+    estimate: float | None
 
 
 def first_token(case: StepCase, request: Request) -> FirstToken:
@@ -211,7 +219,16 @@ def first_token(case: StepCase, request: Request) -> FirstToken:
         kernel.count * times.at(extents).ops
         for kernel, times in zip(prefill.kernels, prefill.kernel_times, strict=True)
     )
-    return FirstToken(float(prefill.times.at(extents).lower), float(ops))
+    known = [times for times in prefill.kernel_estimates if times is not None]
+    estimate = None
+    if len(known) == len(prefill.kernels):
+        estimate = float(
+            sum(
+                kernel.count * (times.common.at(extents) + times.at(extents).lower)
+                for kernel, times in zip(prefill.kernels, known, strict=True)
+            )
+        )
+    return FirstToken(float(prefill.times.at(extents).lower), float(ops), estimate)
 
 
 def _parts(poly: Poly | None) -> tuple[Poly | None, ...]:

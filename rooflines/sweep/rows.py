@@ -22,6 +22,7 @@ from rooflines.sweep.space import axis_columns
 from rooflines.sweep.step_rows import (
     INNER_AXES,
     StepSheet,
+    band_columns,
     cost_columns,
     kernel_block,
     kernel_stages,
@@ -214,7 +215,7 @@ class StepTable(SweepTable[ModelSweep]):
             how="left",
             maintain_order="left",
         )
-        return with_pool(frame, self.sweep, block)
+        return with_pool(_with_prompts(frame, apart=config.pools is not None), self.sweep, block)
 
     def texts_of(self, blocks: Sequence[Block[StepCase]]) -> TextTypes:
         """The Enum of every text column."""
@@ -222,6 +223,20 @@ class StepTable(SweepTable[ModelSweep]):
         return enums_of(
             {**key_columns(block.cases), **cost_columns(block.cases, prices)} for block in blocks
         )
+
+
+def _with_prompts(frame: pl.LazyFrame, *, apart: bool) -> pl.LazyFrame:
+    """Rows of requests with the prompts that are read between tokens as part of their estimate.
+
+    Args:
+        frame: Rows with the columns of `RequestSheet.first_tokens`.
+        apart: Whether prompts have servers of their own.
+    """
+    added = pl.col("#prompt_s") * pl.col("B").cast(pl.Float64)
+    prompts = pl.lit(None, pl.Float64) if apart else added
+    frame = frame.with_columns(prompts_estimate_s=prompts)
+    prompts = pl.col("prompts_estimate_s").fill_null(0.0)
+    return frame.with_columns(pl.col("t_estimate_s") + prompts).with_columns(**band_columns())
 
 
 class KernelTable(SweepTable[ModelSweep]):

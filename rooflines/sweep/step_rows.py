@@ -88,6 +88,8 @@ class StepSheet:
             for each in RESOURCES
         }
         activation = sheet.total(sheet.poly([case.times.activation for case in cases]))
+        ends = zip(*(case.band for case in cases), strict=True)
+        bands = dict(zip(BANDS.values(), map(sheet.constant, ends), strict=True))
         for columns in (cost_columns(cases, self._prices), footprint_columns(cases)):
             for name, values in columns.items():
                 sheet.put(name, values)
@@ -111,7 +113,9 @@ class StepSheet:
                 "t_lower_s": lower,
                 "t_upper_s": reduce(add, [*parts, pl.col("t_activation_s"), pl.col(IN_TURN)]),
                 "#tokens": tokens,
+                **bands,
             },
+            band_columns(),
             {
                 "bound": first_longest(OF_RESOURCES, longest, BOUND),
                 **self._per_token("", "t_lower_s"),
@@ -175,6 +179,15 @@ class StepSheet:
 
 OF_RESOURCES = {each.bound: pl.col(f"t_{each.name}_s") for each in RESOURCES}
 """The columns of the resources' times, by bound."""
+
+
+BANDS = {"t_estimate_p10_s": "#p10", "t_estimate_p90_s": "#p90"}
+"""The columns of the band of an estimate, and those of its ends over the estimate."""
+
+
+def band_columns() -> dict[str, pl.Expr]:
+    """The band of the estimate of a step [s]."""
+    return {name: pl.col("t_estimate_s") * pl.col(end) for name, end in BANDS.items()}
 
 
 def kernel_times(sheet: Sheet, found: Sequence[Times], count: int = 1) -> dict[str, Value]:
@@ -244,7 +257,14 @@ class KernelCase(Case):
     def keys(self) -> Mapping[str, str | int | None]:
         """Its values in the key columns of tables."""
         kernel = self.step.kernels[self.index]
-        return {**self.step.keys, "group": kernel.name, "count": kernel.count}
+        known = self.step.kernel_estimates[self.index] is not None
+        fits = self.step.choice.of_kernel(kernel) if known else {}
+        return {
+            **self.step.keys,
+            "group": kernel.name,
+            "count": kernel.count,
+            "calibration": " + ".join(fits) or None,
+        }
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.text import counted
 from rooflines.catalogue.unsupported import Reason
+from rooflines.fits.choice import bands_of
 from rooflines.model.kernel import NETWORK_BYTES
 from rooflines.model.operation import MATRIX
 from rooflines.model.step_columns import layer_columns, step_columns
 from rooflines.models.cache import cache_elements
 from rooflines.models.groups import Step, StepExtents
 from rooflines.models.kernels import Sharing, StepKernels
-from rooflines.models.shape import PREFILL
+from rooflines.models.shape import DECODE, PREFILL
 from rooflines.settings.sizes import Sizes
 from rooflines.sweep.axes import Axis, check_length
 from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows, stored_columns
@@ -26,6 +27,7 @@ from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows,
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflines.fits.entries import FittedStep
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
     from rooflines.model.operation import Unit
@@ -77,6 +79,16 @@ class StepCase(Case):
     def prefill(self) -> StepCase:
         """The prefill of the same model at the same place."""
         return replace(self, workload=self.workload.prefill)
+
+    @property
+    def engine(self) -> FittedStep | None:
+        """What its engine adds to its kernels in decode; None without a fit."""
+        return self.choice.step() if self.workload.engine and self.phase == DECODE else None
+
+    @property
+    def band(self) -> tuple[float | None, float | None]:
+        """The p10 and p90 of measured over estimated time of a token [1]; None without a fit."""
+        return bands_of(self.engine)["step"] if self.engine else (None, None)
 
     @property
     def split(self) -> Split:
@@ -215,8 +227,10 @@ class ModelSweep(BaseSweep[StepCase]):
         """The kernels of a model with these dtypes."""
         config, computed = self.config, self.combinations[label].computed
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
-        drafts = config.draft is not None
-        return StepKernels(self.models[name].shape, phase, sharing, scores_all=drafts)
+        drafts, named = config.draft is not None, config.calibration or ()
+        engine = self.calibrations.engines.intersection(each.partition("-")[0] for each in named)
+        shape = self.models[name].shape
+        return StepKernels(shape, phase, sharing, scores_all=drafts, engine=bool(engine))
 
     def sizes_of(self, model: Model, phase: Phase) -> Axis:
         """Contexts and new tokens of a step, or requests, with the extents that follow."""

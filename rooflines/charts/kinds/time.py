@@ -32,6 +32,8 @@ MARGINS, NAME_ROOM = Margins(left=8.6, right=7.0), 7.8
 
 KERNEL, RESOURCE = "kernel", "resource"
 
+PROJECTIONS, COLLECTIVES, ENGINE = "qkv, o", "collectives", "engine"
+
 FAMILIES = {
     **dict.fromkeys(
         ("attention", "attention-window", "attention-chunk", "indexer", "state"), "attention"
@@ -39,13 +41,15 @@ FAMILIES = {
     **dict.fromkeys(("gate-up", "up", "down", "shared"), "up, down"),
     **dict.fromkeys(("experts", "router"), "experts"),
     **dict.fromkeys(("embed", "unembed"), "vocabulary"),
+    **dict.fromkeys(("engine-layers", "engine-experts", "engine-sequences"), ENGINE),
 }
 """The kernels that are drawn as one; all others multiply by the weights of attention."""
 
-PROJECTIONS, COLLECTIVES = "qkv, o", "collectives"
-
 SHOWN = ("attention", PROJECTIONS, "up, down", "experts", "vocabulary", COLLECTIVES)
-"""What is drawn, in its order; collectives have the time that they take beyond their kernel's."""
+"""What is drawn, in its order; collectives have the time that they take beyond their kernel's.
+Calibrated kernels include them, and what an engine does besides has their place."""
+
+PLACES = {**{name: place for place, name in enumerate(SHOWN)}, ENGINE: len(SHOWN) - 1}
 
 MOST_ROWS, CROWDED = 11, 4
 """Rows of batches, and rows of kernels from which on only the bottleneck has its time [1]."""
@@ -119,7 +123,7 @@ def _rows(results: Results, sweep: str, model: str, of: Mapping[str, Option]) ->
     family = pl.col("group").replace_strict(FAMILIES, default=PROJECTIONS)
     return found.select(
         *keys, "bound", "t_ops_s", BAND[0], "t_activation_s", *TIMES.values(), family=family
-    ).with_columns(place=family.replace_strict({name: i for i, name in enumerate(SHOWN)}))
+    ).with_columns(place=family.replace_strict(PLACES))
 
 
 def _too_large(model: str, of: Mapping[str, Option]) -> RooflinesError:
@@ -146,7 +150,7 @@ def _kernels(rows: pl.DataFrame, time: str) -> pl.DataFrame:
         rows.select(
             "B",
             family=pl.lit(COLLECTIVES),
-            place=pl.lit(len(SHOWN) - 1, dtype=rows.schema["place"]),
+            place=pl.lit(PLACES[COLLECTIVES], dtype=rows.schema["place"]),
             seconds=pl.col("count") * (pl.col(time) - own),
         ),
     ]
@@ -249,8 +253,10 @@ def _stacks(
         kit.tip("share", "share", ".1%"),
         kit.tip("seconds", "time, s", ".4~s"),
     ]
-    known = [name for name in SHOWN if name in parts["family"]]
-    scale = {"domain": list(SHOWN), "range": "ramp"}
+    last = ENGINE if ENGINE in parts["family"] else COLLECTIVES
+    domain = [*SHOWN[:-1], last]
+    known = [name for name in domain if name in parts["family"]]
+    scale = {"domain": domain, "range": "ramp"}
     part = {
         "x": kit.number("left", **x),
         "x2": {"field": "right"},
@@ -294,7 +300,7 @@ def _kernel_sentences(
     last = first["family"][-1]
     others = first.filter(pl.col("family") != last)["B"].to_list()
     starts = min(size for size in first["B"] if size > max(others, default=0))
-    verb = "takes" if last in {"attention", "vocabulary"} else "take"
+    verb = "takes" if last in {"attention", ENGINE, "vocabulary"} else "take"
     if others:
         yield Sentence(text=f"{on}: {last} {verb} longest from B = {starts:,}", rows=rows)
     shares = [f"{100 * each:.0f}" for each in parts.filter(family=last)["share"]]
