@@ -68,6 +68,20 @@ def test_the_menus_filter_the_chart(visit):
     assert line(page) == first
 
 
+def test_no_label_of_a_view_reaches_beyond_its_picture(visit):
+    for state in ("", "&by=roof"):
+        page = visit().open(f"charts.html#chart={CHARTS[3]}{state}")
+        drawn(page, CHARTS[3])
+        right = page.locator("#plot svg").bounding_box()
+        labels = page.locator("#plot svg .mark-text text").all()
+        assert right
+        assert labels
+        for label in labels:
+            box = label.bounding_box()
+            assert box
+            assert box["x"] + box["width"] <= right["x"] + right["width"], label.inner_text()
+
+
 def test_what_a_chip_lacks_cannot_be_chosen(visit):
     page = visit().open(f"charts.html#chart={CHARTS[0]}&chip=h100-sxm&dtypes=fp8")
     assert page.locator("[data-param=dtypes] option[disabled]").count() == 0

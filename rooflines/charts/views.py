@@ -84,6 +84,7 @@ class View:
             "subtitle": lines["subline"],
             "datasets": self.datasets(),
             "params": {**lines, **self.params},
+            "looks": sizes_of(self.margins),
         }
 
     def _lines(self) -> dict[str, Any]:

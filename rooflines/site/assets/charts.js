@@ -87,15 +87,14 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("plot").setAttribute("aria-label", `Chart: ${title}. ${setting}`);
   }
 
-  /** The specification of a view: layers, rows and parameters put into that of the chart. */
-  function specOf({ spec, layers }, view) {
+  /** The specification of a view: what differs from that of the chart put into it. */
+  function specOf({ spec, layers }, { title, subtitle, looks, layer, datasets, params: own }) {
     const values = Object.fromEntries(spec.params.map(({ name, value }) => [name, value]));
-    const params = Object.entries({ ...values, ...view.params });
-    return {
-      ...spec, params: params.map(([name, value]) => ({ name, value })),
-      layer: layers[view.layer], datasets: view.datasets,
-      description: `${view.title}. ${view.subtitle.join(" ")}`,
-    };
+    const params = Object.entries({ ...values, ...own }).map(([name, value]) => ({ name, value }));
+    const { width, height, padding } = looks.web;
+    const description = `${title}. ${subtitle.join(" ")}`;
+    const more = { width, height, padding, usermeta: { looks }, layer: layers[layer], datasets };
+    return { ...spec, ...more, params, description };
   }
 
   /** Draw a specification in a layout; `titled`: with the title, which the page has itself. */
