@@ -21,7 +21,8 @@ from random_sweeps import check
 
 from rooflines import RooflinesError, models
 from rooflines.catalogue.forms import checked
-from rooflines.models.library import CONVENTIONS, model_entries, read
+from rooflines.models.dtypes import check_dtypes
+from rooflines.models.library import CONVENTIONS, NAME, model_entries
 from rooflines.models.reach import AttentionReach
 from rooflines.models.shape import Shape
 from rooflines.models.split import Split
@@ -187,18 +188,17 @@ def test_every_source_names_a_document():
         assert "publisher's" in entry.source
 
 
+def test_names_and_dtypes_of_the_catalogue_are_known_and_of_one_model():
+    entries = model_entries()
+    names = [each.lower() for name, entry in entries.items() for each in (name, *entry.aliases)]
+    assert len(set(names)) == len(names)
+    assert all(NAME.fullmatch(name) for name in entries)
+    for entry in entries.values():
+        if entry.dtypes is not None:
+            check_dtypes(entry.dtypes)  # refuses unknown ones
+
+
 # ---------------------------------------------------------------- wrong input
-
-LLAMA = {"layers": 2, "D": 8, "V": 16, "attention": {"N": 4, "K": 2, "H": 4}, "mlp": {"F": 16}}
-ENTRY = {**LLAMA, "name": "Small", "published": {"total": 1, "match": "exact"}, "source": "me"}
-
-
-def test_two_models_cannot_share_a_name():
-    with pytest.raises(RooflinesError, match=r"two.aliases has 'ONE', a name of one"):
-        read({"one": ENTRY, "two": {**ENTRY, "aliases": ["ONE"]}})
-    with pytest.raises(RooflinesError, match="'A_b', which is no name of a model"):
-        read({"A_b": ENTRY})
-
 
 CALLS = case("wrong-calls")
 

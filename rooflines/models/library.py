@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cache
 from typing import Literal
 
@@ -13,7 +12,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, 
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.chips import CONFIG_DIR
 from rooflines.catalogue.forms import Entry, Text, checked
-from rooflines.models.dtypes import ModelDtypes, check_dtypes
+from rooflines.models.dtypes import ModelDtypes  # noqa: TC001, pydantic reads it at run time
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
 
@@ -69,29 +68,6 @@ class ModelEntry(Shape):
         return Model(name, self, self.dtypes, self.note)
 
 
-def read(entries: object) -> dict[str, ModelEntry]:
-    """Entries by id, checked.
-
-    Args:
-        entries: The YAML value of `models:`.
-
-    Raises:
-        RooflinesError: An entry is wrong, or two models share a name.
-    """
-    if not isinstance(entries, Mapping):
-        raise RooflinesError("", f"is {quote(entries)}, which is no mapping", "write models by id")
-    models: dict[str, ModelEntry] = {}
-    owners: dict[str, str] = {}
-    with Mistakes() as mistakes:
-        for name, value in entries.items():
-            with mistakes.at(str(name)):
-                checked_model_name(name)
-                entry = checked(ModelEntry, value)
-                _check(name, entry, owners)
-                models[name] = entry
-    return models
-
-
 def checked_model_name(name: object) -> None:
     """Refuse what cannot name a model.
 
@@ -106,22 +82,6 @@ def checked_model_name(name: object) -> None:
         )
 
 
-def _check(name: str, entry: ModelEntry, owners: dict[str, str]) -> None:
-    """Refuse unknown dtypes, and names that another model has."""
-    with Mistakes() as mistakes:
-        if entry.dtypes is not None:
-            with mistakes.at("dtypes"):
-                check_dtypes(entry.dtypes)
-        for alias in (name, *entry.aliases):
-            owner = owners.setdefault(alias.lower(), name)
-            if owner != name:
-                mistakes.add(
-                    RooflinesError(
-                        "aliases", f"has {quote(alias)}, a name of {owner}", "give it to one model"
-                    )
-                )
-
-
 @cache
 def model_entries() -> dict[str, ModelEntry]:
     """The models of the catalogue by id.
@@ -130,8 +90,12 @@ def model_entries() -> dict[str, ModelEntry]:
         RooflinesError: The file is wrong.
     """
     content = read_yaml(MODELS_FILE)
-    with in_file(MODELS_FILE, "models"):
-        return read(content.get("models") if isinstance(content, Mapping) else None)
+    with in_file(MODELS_FILE, "models"), Mistakes() as mistakes:
+        entries = {}
+        for name, value in content["models"].items():
+            with mistakes.at(name):
+                entries[name] = checked(ModelEntry, value)
+    return entries
 
 
 def load(name: str) -> Model:
