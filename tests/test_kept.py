@@ -8,12 +8,15 @@ from case_files import case
 from polars.testing import assert_frame_equal
 
 import rooflines
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.entries import Chip
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.results.tables import metadata_of
 from rooflines.run.jobs import KINDS, write_part
 from rooflines.run.kept import of_chips
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
+from rooflines.site import explorer
 from rooflines.sweep.recipes import recipe_of, sweep_of
 
 OWN = {"base": "h100-sxm", "source": "a test"}
@@ -127,6 +130,27 @@ def test_rows_follow_the_chip_that_computes_their_prompts(tmp_path):
         write_part(part.spec, tmp_path / "alone.parquet")
         made, alone = map(pl.read_parquet, (tmp_path / part.path, tmp_path / "alone.parquet"))
         assert_frame_equal(made, alone, check_exact=True)
+
+
+def test_the_page_has_the_steps_of_a_run_from_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(explorer, "MODELS", ("llama-3.1-8b", "gpt-oss-20b"))
+    monkeypatch.setattr(explorer, "SERVING", ("h100-sxm", "b200", "mi300x"))
+    monkeypatch.setattr(explorer, "FIRST_CHIPS", ("b200",))
+    chips = {name: chip_entries()[name] for name in ("h100-sxm", "b200", "mi300x")}
+    plain = copy.deepcopy(chips["b200"].plain)
+    plain["memory"]["hbm"]["bytes_per_s"] *= 1.01
+    without_fp8 = {"bf16": plain["units"]["matrix"]["bf16"]}
+    edits = [plain, {**plain, "units": {"matrix": without_fp8}}, chips["b200"].plain]
+    every = []
+    for edit in edits:
+        changed = {**chips, "b200": Chip.model_validate(edit)}
+        found, alone = (
+            json.dumps(dict(explorer.explorer_files(changed, [], kept)))
+            for kept in (tmp_path / "kept.json", None)
+        )
+        assert found == alone
+        every.append(found)
+    assert every[0] != every[1] != every[2] != every[0]
 
 
 @pytest.mark.parametrize("name", ["models", "layers", "thresholds"])

@@ -24,7 +24,7 @@ from rooflines.models.resolve import model_named
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.site.fits import SOFTWARE, fits
 from rooflines.site.matmuls import matmul_data
-from rooflines.site.steps import step_data
+from rooflines.site.steps import NOTHING, EarlierSteps, step_data
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.recipes import fits_of, shape_recipe, sweep_of
 from rooflines.sweep.steps import ModelSweep
@@ -106,7 +106,7 @@ def explorer_files(
     Args:
         chips: All chips that it offers, by id.
         recipes: Of sweeps of operations, of whole models and of timings.
-        kept: A file for the steps of models: the next call reads them if their inputs are equal.
+        kept: A file for the steps of models, of which the next call reads those of equal chips.
 
     Yields:
         Names and data: `explorer`, of matmuls, chips, layers and timings; `steps`, of models in
@@ -201,27 +201,28 @@ def _steps(
     inputs = [
         config.model_dump(),
         {name: shape_recipe(model.shape, "") for name, model in models.items()},
-        {chip: chips[chip].plain for chip in where},
         dtype_entries().model_dump(),
         calibrations.model_dump(mode="json"),
-        PUBLISHED,
     ]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
+    numbers = {chip: chips[chip].plain for chip in where}
+    earlier = NOTHING
     with suppress(OSError, ValueError, KeyError, TypeError):
         before = json.loads(kept.read_bytes()) if kept else {}
         if before["key"] == key:
-            return dict(before["steps"])
-    found = _steps_of(sweep)
+            same = [chip for chip in where if before["chips"][chip] == numbers[chip]]
+            earlier = EarlierSteps(before["steps"], same)
+    found = step_data(sweep, earlier)
     with suppress(OSError):
         if kept:
             kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps({"key": key, "steps": found}), encoding="utf-8")
-    return found
+            content = {"key": key, "chips": numbers, "steps": found}
+            kept.write_text(json.dumps(content), encoding="utf-8")
+    return _as_page(found)
 
 
-def _steps_of(sweep: ModelSweep) -> JSON:
-    """The steps of a sweep, in the form of the page."""
-    of = step_data(sweep)
+def _as_page(of: JSON) -> JSON:
+    """Steps in the form of the page."""
     return {
         **{key: of[key] for key in ("phases", "splits", "machines", "skipped")},
         "formats": {

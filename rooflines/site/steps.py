@@ -26,7 +26,7 @@ from rooflines.site.coefficients import Pool, Terms, coefficients, plain
 from rooflines.sweep.calibrated import calibrated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.model.kernel import Kernel, Transfer
@@ -51,8 +51,51 @@ Pieces = list[tuple[int, list[int | str]]]
 """The first number of every piece, and the coefficients of its polynomial."""
 
 
-def step_data(sweep: ModelSweep) -> JSON:
+class EarlierSteps:
+    """What is in the steps of an earlier run: kernels, and rates and estimates of some chips.
+
+    Args:
+        steps: From `step_data`, as JSON, of a sweep that differs in the numbers of chips alone.
+        chips: The chips whose numbers are the same, each with one memory level and network.
+    """
+
+    def __init__(self, steps: JSON, chips: Collection[str]) -> None:
+        names = [machine["chip"] for machine in steps["machines"]]
+        self.machines = dict(zip(names, steps["machines"], strict=True))
+        self.chips = {chip for chip in chips if names.count(chip) == 1}
+        self._places = {chip: str(index) for index, chip in enumerate(names)}
+        self._models = {model["name"]: model for model in steps["models"]}
+        self._steps = {
+            (model["name"], step["phase"], step["split"], step["dtypes"]): step
+            for model in steps["models"]
+            for step in model["steps"]
+        }
+
+    def step(self, case: Case) -> JSON | None:
+        """The step of a case, with its kernels, for any chip; None if there was none."""
+        found = self._steps.get((case.name, case.phase, case.split.name, case.dtypes.label))
+        if found is None:
+            return None
+        of = self._models[case.name]["kernels"]
+        return {**found, "kernels": [of[index] for index in found["kernels"]]}
+
+    def estimates(self, case: Case) -> list[JSON] | None:
+        """The estimates of the kernels of a case on one of `chips`; None if one has none."""
+        key = case.name, case.phase, case.split.name, case.dtypes.label
+        indices = self._steps[key]["on"][self._places[case.chip]]
+        of = self._models[case.name]["estimates"]
+        return None if indices is None else [of[index] for index in indices]
+
+
+NOTHING = EarlierSteps({"machines": [], "models": []}, ())
+
+
+def step_data(sweep: ModelSweep, earlier: EarlierSteps = NOTHING) -> JSON:
     """The steps of a sweep of whole models.
+
+    Args:
+        sweep: The sweep.
+        earlier: What need not be computed again.
 
     Returns:
         `phases` and `splits`, the `machines` that steps run on, the rows that are `skipped`, and
@@ -66,7 +109,7 @@ def step_data(sweep: ModelSweep) -> JSON:
     for name, cases in by_model.items():
         shape = sweep.models[name].shape
         about = {"name": name, "trained": shape.context, "experts": shape.moe is not None}
-        models.append({**about, **_model(sweep, cases, machines)})
+        models.append({**about, **_model(sweep, cases, machines, earlier)})
     return {
         "models": models,
         "phases": list(sweep.config.phase),
@@ -83,32 +126,30 @@ def _split(split: Split) -> JSON:
     return {"name": split.name, "option": option, "chips": split.chips, "dp": split.dp}
 
 
-def _model(sweep: ModelSweep, cases: Sequence[Case], machines: Machines) -> JSON:
+def _model(
+    sweep: ModelSweep, cases: Sequence[Case], machines: Machines, earlier: EarlierSteps
+) -> JSON:
     """The kernels and footprints of a model by phase, split and dtypes, and where they run.
 
     Args:
         sweep: The sweep.
         cases: Those of the model.
         machines: Chips with memory level and network; those of the cases are added.
+        earlier: As of `step_data`.
     """
-    kernels, estimates = Pool(), Estimates()
+    kernels, estimates = Pool(), Estimates(earlier)
     steps: dict[tuple[str, str, str], JSON] = {}
     for case in cases:
         key = case.phase, case.split.name, case.dtypes.label
         if key not in steps:
-            own = [kernels.index(_kernel(kernel)) for kernel in case.kernels]
-            phase, split, dtypes = key
-            steps[key] = {
-                "phase": phase,
-                "split": split,
-                "dtypes": dtypes,
-                "kernels": own,
-                "on": {},
-                **_footprint(case),
-            }
+            step = earlier.step(case) or _step(case)
+            own = [kernels.index(kernel) for kernel in step["kernels"]]
+            steps[key] = {**step, "kernels": own, "on": {}}
         place = case.chip, case.memory, case.network
-        machine = machines.setdefault(place, _machine(case))
-        _add_rates(machine, case)
+        if case.chip in earlier.chips:
+            machines.setdefault(place, earlier.machines[case.chip])
+        else:
+            _add_rates(machines.setdefault(place, _machine(case)), case)
         index = list(machines).index(place)
         steps[key]["on"][index] = estimates.of(case, steps[key]["kernels"])
     shape = cases[0].model.shape
@@ -120,6 +161,18 @@ def _model(sweep: ModelSweep, cases: Sequence[Case], machines: Machines) -> JSON
             phase: {new or "all": _extents(shape, new) for new in _new_tokens(sweep, phase)}
             for phase in sweep.config.phase
         },
+    }
+
+
+def _step(case: Case) -> JSON:
+    """The kernels and footprint of a case, which other chips share."""
+    return {
+        "phase": case.phase,
+        "split": case.split.name,
+        "dtypes": case.dtypes.label,
+        "kernels": [_kernel(kernel) for kernel in case.kernels],
+        "on": {},
+        **_footprint(case),
     }
 
 
@@ -279,10 +332,14 @@ def _add_rates(machine: dict[str, Any], case: Case) -> None:
 
 
 class Estimates:
-    """The estimates of kernels on machines, each once: formats and splits share many of them."""
+    """The estimates of kernels on machines, each once: formats and splits share many of them.
 
-    def __init__(self) -> None:
-        self.pool = Pool()
+    Args:
+        earlier: As of `step_data`.
+    """
+
+    def __init__(self, earlier: EarlierSteps) -> None:
+        self.pool, self._earlier = Pool(), earlier
         self._indices: dict[tuple[str, str, str | None, int], int | None] = {}
 
     def of(self, case: Case, kernels: Sequence[int]) -> list[int] | None:
@@ -292,6 +349,9 @@ class Estimates:
             case: The case.
             kernels: The indices of its kernels.
         """
+        if case.chip in self._earlier.chips:
+            known = self._earlier.estimates(case)
+            return None if known is None else [self.pool.index(each) for each in known]
         found = []
         for index, kernel in zip(kernels, case.kernels, strict=True):
             key = case.chip, case.memory, case.network, index
@@ -300,10 +360,10 @@ class Estimates:
                 self._indices[key] = (
                     None if estimate is None else self.pool.index(_estimate(estimate))
                 )
-            known = self._indices[key]
-            if known is None:
+            place = self._indices[key]
+            if place is None:
                 return None
-            found.append(known)
+            found.append(place)
         return found
 
 
