@@ -1,6 +1,7 @@
 """Rows of chips that have not changed are kept; a file is that of a run from nothing."""
 
 import copy
+import json
 
 import polars as pl
 import pytest
