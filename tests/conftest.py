@@ -35,6 +35,7 @@ IN_BOTH = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=T
 
 def pytest_addoption(parser):
     parser.addoption("--update", action="store_true", help="rewrite reviewed texts; see git diff")
+    parser.addoption("--fast", action="store_true", help="leave out workflow runs and browsers")
 
 
 @pytest.fixture
@@ -62,7 +63,8 @@ def is_slow(item):
 
 def pytest_collection_modifyitems(config, items):
     """Bare `pytest` leaves out what runs the workflow or a browser; `pytest tests` runs all."""
-    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+    bare = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if not bare and not config.getoption("--fast"):
         return
     slow = [item for item in items if is_slow(item)]
     config.hook.pytest_deselected(items=slow)

@@ -63,8 +63,6 @@ def test_a_file_outside_a_hang_and_a_bomb_are_noticed(tmp_path):
         bytearray(2**30)
 
 
-# ---------------------------------------------------------------- names and YAML
-
 CLIMBING = ["../x", "..", "/etc/x", "a\\b", ".hidden", "-x", "x\0", "x\n", "~", "x" * 101, "", "é"]
 
 
@@ -98,8 +96,6 @@ def test_what_yaml_reads_as_another_number_is_text(text, tmp_path):
     (tmp_path / FILE).write_text(ONE_SWEEP.replace("name: My chip", f"name: {text}"))
     assert rooflines.load_config(tmp_path / FILE).chips["mine"].name == text
 
-
-# ---------------------------------------------------------------- bombs
 
 LAUGHS = "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9) if n else '1'}]\n" for n in range(12)

@@ -49,9 +49,6 @@ def test_aliases_and_usual_chips_are_nobodys_id():
     assert set(CHIPS).isdisjoint({*aliases, *usual.values()})
 
 
-# ---------------------------------------------------------------- sources
-
-
 def sources_of(entry):
     """The sources of each number of an entry."""
     source = entry["source"]
@@ -93,9 +90,6 @@ def test_a_number_says_how_it_was_read(item):
         assert entry["note"]
 
 
-# ---------------------------------------------------------------- power, prices, measurements
-
-
 @each(POWERS)
 def test_power_is_in_watts(item):
     """Between 50 and 3000 W: neither kilowatts nor milliwatts."""
@@ -122,9 +116,6 @@ def test_a_boost_clock_is_explained(name):
     assert "clock" in CHIPS[name]["note"]
 
 
-# ---------------------------------------------------------------- variants
-
-
 @each([(name, path) for name in VARIANTS for path in WRITTEN[name] if "." in path])
 def test_an_override_changes_its_number_or_confirms_it(name, path):
     """By 0.4 to 1.2 times, unless it says that the number is meant."""
@@ -142,9 +133,6 @@ def test_an_override_changes_its_number_or_confirms_it(name, path):
 def test_a_variant_is_named_after_its_base_and_has_a_source(name):
     assert name.startswith(f"{WRITTEN[name]['base']}-")
     assert {"source", "note"} <= set(WRITTEN[name])
-
-
-# ---------------------------------------------------------------- spot values
 
 
 RIDGES: dict[str, tuple[str, float]] = {

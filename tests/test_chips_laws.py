@@ -21,8 +21,6 @@ from chip_file import (
 
 GIB = 2**30
 
-# ---------------------------------------------------------------- peaks
-
 
 @each(items_of(CHIPS, "units"))
 def test_every_peak_is_plausible(item):
@@ -145,8 +143,6 @@ def test_the_same_silicon_has_the_same_peaks(one, other):
         assert peaks[0][path]["flops_per_s"] == peaks[1][path]["flops_per_s"]
 
 
-# ---------------------------------------------------------------- memory
-
 PRINTED_IN_GIB = {"trainium1", "inferentia2", "tpu-v5e-gcp-800gib"}
 
 
@@ -187,8 +183,6 @@ def test_host_memory_is_larger_and_slower(item):
     assert item.entry["capacity_bytes"] > CHIPS[item.chip]["memory"]["hbm"]["capacity_bytes"]
     assert item.entry["bytes_per_s"] < main_bandwidth(item.chip)
 
-
-# ---------------------------------------------------------------- networks
 
 ROUTED = {"dcn", "infiniband", "rdma", "efa", "ethernet", "roce-scale-out"}
 """Networks through routers or a Clos of switches: as large as their buyer makes them."""

@@ -52,25 +52,35 @@ def test_thresholds_are_the_same_in_slices(monkeypatch):
         assert threshold_differences(config_of(SWEEPS[name])) == []
 
 
-def test_from_two_to_the_62_on_there_is_no_threshold():
+@pytest.mark.parametrize(
+    ("ring", "critical", "real"),
+    [(None, 2, 2.25), (1, 3, 3.5), (2, 2, 2.25), (3, 3, 3.5), (4, 2, 2.25)],
+)
+def test_a_pair_is_not_a_ring(ring, critical, real):
+    """2 B D F FLOPs take as long as 1.25 times 4 B F bytes."""
+    link = {"bytes_per_s": 1e9, "topology": "torus", **({"ring_multiple": ring} if ring else {})}
+    sweep = {"operation": "matmul", "grid": {"B": 64, "D": 2500, "F": 64}, "dtypes": ["bf16"]}
+    sweep |= {"sharding": "contracting/all-reduce", "chips": ["one"], "thresholds": ["shards"]}
+    config = config_of(sweep, {"one": made_up(1e12, 1e15, link)})
+    (row,) = rooflines.thresholds(rooflines.load_config(config)).to_dicts()
+    assert row["critical"] == row["critical_network"] == critical
+    assert row["critical_exact"] == pytest.approx(real)
+    assert row["limit"] == "network"
+
+
+def test_times_that_are_equal_but_for_roundings_tie():
+    size, rate = 3**15, 43
     chips = {
-        name: made_up(2**50, 0.25 + more) for name, more in {"just": 2**-13, "far": 2**-24}.items()
+        name: made_up(rate * size**2 + more, rate * 3 * size)
+        for name, more in {"less": -1, "tied": 0, "close": 1, "more": 10**4}.items()
     }
-    sweep = {
-        "operation": "matmul",
-        "grid": {"B": 1, "D": 2**53, "F": 2**53},
-        "dtypes": ["bf16"],
-        "chips": [*chips],
-        "thresholds": ["B"],
-    }
-    config = config_of(sweep, chips)
-    assert threshold_differences(config) == []
-    found = rooflines.thresholds(rooflines.load_config(config))
-    assert found["critical"].to_list() == [None, None]
-    assert found["critical_exact"].to_list() == pytest.approx([2.0**63, 2.0**74], rel=1e-9)
+    sweep = {"operation": "matmul", "grid": dict.fromkeys("BDF", size), "dtypes": ["bf16"]}
+    sweep |= {"chips": [*chips], "thresholds": ["peak", "memory_rate"]}
+    rows = rooflines.thresholds(rooflines.load_config(config_of(sweep, chips)))
+    outcomes = {"less": "always", "tied": "always", "close": "always", "more": "found"}
+    assert {chip: outcomes[chip] for chip in rows["chip"]} == outcomes
+    assert rows["outcome"].to_list() == [outcomes[chip] for chip in rows["chip"]]
 
-
-# ---------------------------------------------------------------- the rule of thumb
 
 RULES: list[tuple[str, str, float, dict[str, Any], dict[str, float | None]]] = [
     ("matmul", "bf16", 2.5e14, {}, {"B": 250, "D": 250, "F": 250}),

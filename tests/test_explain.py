@@ -53,8 +53,6 @@ def test_what_is_offered_makes_it_faster():
     assert not [each["dtypes"] for each in slower if f" {each['dtypes']} " in offered]
 
 
-# ---------------------------------------------------------------- words
-
 SAME = {
     EXAMPLE: (
         "bf16 128x8192x8192 h100-sxm",
@@ -162,9 +160,6 @@ def test_a_wrong_question_is_a_rooflines_error(wrong):
     asked = {"chip": "h100-sxm", "sizes": "1x2x3", "dtypes": "bf16", **wrong}
     with pytest.raises(rooflines.RooflinesError):
         rooflines.explain(**asked)
-
-
-# ---------------------------------------------------------------- forms of the answer
 
 
 @pytest.mark.parametrize(

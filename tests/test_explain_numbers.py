@@ -44,9 +44,6 @@ def check_uses(found):
     return used
 
 
-# ---------------------------------------------------------------- operations
-
-
 @pytest.mark.parametrize("name", QUESTIONS["operations"])
 def test_every_number_is_one_of_the_tables(name):
     asked = dict(QUESTIONS["operations"][name])
@@ -169,9 +166,6 @@ def test_an_estimate_names_its_software_and_its_band():
     assert f"calibrated to trtllm; {row['estimate_bound']}-bound" in str(answer)
     with pytest.raises(rooflines.RooflinesError, match="without a calibration of h100-sxm in int8"):
         rooflines.explain(*question, "int8", calibration="trtllm")
-
-
-# ---------------------------------------------------------------- models
 
 
 def sweep_of(chip, model, **keys):

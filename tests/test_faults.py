@@ -40,9 +40,6 @@ def made(clean, tmp_path):
     return clean.run.copied(tmp_path / "made")
 
 
-# ---------------------------------------------------------------- a run by itself
-
-
 def test_a_run_needs_no_network(clean):
     assert {*TABLES, "bundle/index.html"} <= clean.contents.keys()
     if not may_unshare():
@@ -52,9 +49,6 @@ def test_a_run_needs_no_network(clean):
 def test_a_run_writes_nothing_elsewhere(clean):
     assert left_elsewhere(clean.around) == []
     assert {path.name for path in clean.run.path.iterdir()} == {"my.yaml", "results", ".snakemake"}
-
-
-# ---------------------------------------------------------------- killed runs
 
 
 def test_the_next_run_completes_a_killed_one(clean, tmp_path, capsys):
@@ -100,9 +94,6 @@ def test_sigterm_ends_a_run_whose_scheduler_is_at_work():
     command = [sys.executable, "-c", WHILE_LOCKED]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "graceful\n"
-
-
-# ---------------------------------------------------------------- files that something else changed
 
 
 DAMAGES = {
@@ -154,9 +145,6 @@ def test_damaged_files_are_named_and_made_again(made, clean):
     assert fine
     assert "results/skipped.csv" in fine
     assert {name: made.finished()[name] for name in fine} == {name: kept[name] for name in fine}
-
-
-# ---------------------------------------------------------------- files of others
 
 
 def test_a_run_leaves_files_of_others_as_they_are(made):

@@ -22,8 +22,6 @@ from rooflines.model.sharding import Sharding, sharding
 HALF, ZERO = Fraction(1, 2), Fraction(0)
 
 
-# ---------------------------------------------------------------- numbers
-
 SPELT = (
     *("7", "7.5", "1.97e14", "1.97e+14", "4_096", "-3", "+3", ".5"),
     *("5.", "1e-3", "1E3", "0", "-0.5", "9.99e299", "+1_0"),
@@ -71,9 +69,6 @@ def test_a_whole_number_has_bounds(written, least, largest, problem):
     fix = f"fix: write a whole number from {least} to {largest:,}."
     with pytest.raises(RooflinesError, match=rf"{problem}\.\n  {fix}"):
         whole(written, least=least, largest=largest)
-
-
-# ---------------------------------------------------------------- operations, shardings
 
 
 @pytest.mark.parametrize(
@@ -124,9 +119,6 @@ def test_a_batch_of_every_operand_is_the_last_choice():
         sharding({"split": "D", "first": None, "then": "all-reduce"}, operation("matmul")).name
         == "D/all-reduce"
     )
-
-
-# ---------------------------------------------------------------- work and rates
 
 
 def test_the_resources_are_math_memory_and_network():

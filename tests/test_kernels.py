@@ -39,9 +39,6 @@ def example(repository):
     return repository / "tests/cases/nsight/raw.csv"
 
 
-# ---------------------------------------------------------------- what is read
-
-
 def test_values_have_separators_units_and_weights(example):
     gemm, add, again = read_launches(example)
     assert gemm.flops == {("vector", "fp32"): 2000, ("matrix", "bf16"): 2**37}
@@ -95,9 +92,6 @@ def test_one_instruction_counts_once_under_both_names(profile):
     assert vector == {"fp32": 6, "fp16": 3, "fp64": 3}
 
 
-# ---------------------------------------------------------------- the roofline
-
-
 def test_the_share_is_the_least_time_over_the_measured_one(example):
     """By hand, with 989 TFLOP/s of bf16, 66.9 of fp32 and 3.35 TB/s."""
     frame = rooflines.kernels(example, "h100-sxm")
@@ -130,9 +124,6 @@ def test_a_copy_has_a_share_too(profile):
     profile.write_text(raw(nothing))
     (row,) = rooflines.kernels(profile, "h100-sxm").to_dicts()
     assert (row["memory_intensity"], row["roof_share"]) == (None, 0)
-
-
-# ---------------------------------------------------------------- the command
 
 
 def test_the_frame_is_written_with_its_columns(example, tmp_path, capsys):
@@ -171,9 +162,6 @@ def test_a_kernel_above_the_roof_is_noticed(profile, capsys):
     profile.write_text(raw(ONE | {READ: ("Mbyte", "1"), TIME: ("nsecond", "100")}))
     assert cli.run(["kernels", str(profile), "--chip", "h100-sxm"]) == 0
     assert "1 kernel above the roof: " in capsys.readouterr().out
-
-
-# ---------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,6 @@ def finding(spec):
     return params["headline"], " ".join(params["subline"])
 
 
-# ---------------------------------------------------------------- numbers by hand
-
-
 def test_the_roofs_and_the_title_are_those_of_the_kernels(example):
     """989 TFLOP/s of bf16, 67 of fp32, 3.35 TB/s; the share is of the sums of times."""
     spec = drawn(rooflines.kernels(example, "h100-sxm"))
@@ -114,9 +111,6 @@ def test_no_label_overlaps_another(seed):
     assert {"bf16, matrix · 989 TFLOP/s", "fp32, vector · 67 TFLOP/s"} & shown
     shares = kernels["seconds"] / kernels["seconds"].sum()
     assert any(text.endswith(f" · {100 * shares[0]:.3g} %") for text in shown)
-
-
-# ---------------------------------------------------------------- the command
 
 
 def test_the_command_writes_a_picture_by_the_suffix(example, tmp_path, capsys):

@@ -86,9 +86,6 @@ def folder(tmp_path):
     return Folder(tmp_path, CONFIG)
 
 
-# ---------------------------------------------------------------- what a run makes
-
-
 def test_timings_without_a_row_are_counted(first_run):
     skipped = pl.read_csv(first_run.results / "measured-skipped.csv")
     assert skipped.columns == [column.name for column in MEASURED_SKIPPED]
@@ -133,9 +130,6 @@ def test_a_copy_still_says_it(first_run, tmp_path):
     assert rooflines.origin(copied).measurements["grid"]["about"]["licence"] == "MIT"
 
 
-# ---------------------------------------------------------------- what a further run makes
-
-
 def test_a_further_run_makes_what_depends_on_an_edit(made):
     made.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.0e11
     assert made.remade() == {"measured/grid.parquet"} | LISTS
@@ -168,9 +162,6 @@ def test_estimates_are_by_the_calibrations_of_the_config(made):
     after = pl.read_parquet(made.results / "measured/grid.parquet")
     longer = (after["t_estimate_s"] - before["t_estimate_s"]).to_list()
     assert longer == [pytest.approx(1e-3), pytest.approx(1e-3), None]
-
-
-# ---------------------------------------------------------------- what is refused
 
 
 def wrong(folder):

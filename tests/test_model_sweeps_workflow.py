@@ -60,9 +60,6 @@ def made(first_run, tmp_path):
     return first_run.copied(tmp_path)
 
 
-# ---------------------------------------------------------------- what a run makes
-
-
 def test_a_config_needs_no_sweeps_of_operations(first_run):
     assert set(first_run.times()) == TABLES | INDEXES | SUMMARIES | SHAPES | OF_MODELS
     text = (first_run.results / "tables/index.csv").read_text(encoding="utf-8")
@@ -84,9 +81,6 @@ def test_tables_are_those_of_the_python_interface(first_run):
     with pytest.raises(rooflines.RooflinesError, match="has no table 'apart'") as refused:
         rooflines.scan(first_run.results, "apart", layers=True)
     assert refused.value.fix == "use one of whole"
-
-
-# ---------------------------------------------------------------- what a further run makes
 
 
 def test_an_edited_config_json_remakes_what_depends_on_it(made):

@@ -48,9 +48,6 @@ def test_printed_digits_are_compared_as_printed():
     assert not rounds_to(37_552_297_472, "37B")
 
 
-# ---------------------------------------------------------------- parameters
-
-
 @pytest.mark.parametrize("name", ENTRIES)
 def test_the_published_counts_follow_from_the_shape(name):
     counts, published = models.load(name).parameters(), model_entries()[name].published
@@ -121,9 +118,6 @@ def test_pairs_and_entries_are_those_counted_one_by_one(context, new, window):
         assert line.constant + line.slope * at == reach.entries(at, 1)
 
 
-# ---------------------------------------------------------------- mistakes of the field
-
-
 def test_layers_with_a_window_keep_only_their_window():
     """gpt-oss 120B at 32k: 37.0 KB a token on average, not the 73.7 KB of a first token."""
     model = models.load("gpt-oss-120b")
@@ -141,9 +135,6 @@ def test_latent_attention_caches_one_entry_for_all_heads():
     assert [f"{size / 1e6:.1f}" for size in by_head_size.values()] == ["1.7", "4.0"]
 
 
-# ---------------------------------------------------------------- worked values
-
-
 def test_the_largest_batch_that_fits():
     model = models.load("meta-llama/Llama-3.1-70B")
     assert model.max_batch(H100_BYTES, 8192, "bf16", tp=8) == 185
@@ -159,9 +150,6 @@ def test_gpt_oss_is_as_large_as_its_download():
     """Experts in MXFP4 with scales, the rest in bf16: 65.2 GB, and 13.8 GB of the small one."""
     assert f"{models.load('gpt-oss-120b').weights_bytes() / 1e9:.1f}" == "65.2"
     assert f"{models.load('gpt-oss-20b').weights_bytes() / 1e9:.1f}" == "13.8"
-
-
-# ---------------------------------------------------------------- the interface
 
 
 def test_a_model_has_the_names_that_it_is_published_under():
@@ -197,8 +185,6 @@ def test_names_and_dtypes_of_the_catalogue_are_known_and_of_one_model():
         if entry.dtypes is not None:
             check_dtypes(entry.dtypes)  # refuses unknown ones
 
-
-# ---------------------------------------------------------------- wrong input
 
 CALLS = case("wrong-calls")
 

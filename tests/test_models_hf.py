@@ -104,9 +104,6 @@ def test_a_path_a_folder_and_a_mapping_are_read(tmp_path):
     assert models.from_hf({**llama, "_name_or_path": "me/mine"}).name == "me/mine"
 
 
-# ---------------------------------------------------------------- what a file leaves out
-
-
 @pytest.mark.parametrize(
     ("config", "note"),
     [
@@ -192,9 +189,6 @@ def test_what_changes_a_count_is_counted():
     assert models.from_hf(sparse).shape.moe_layers == 23
 
 
-# ---------------------------------------------------------------- dtypes
-
-
 def test_stated_dtypes_are_the_defaults():
     stated = {
         "llama-3.1-8b": {"weights": "bf16"},
@@ -270,9 +264,6 @@ def test_dtypes_in_a_file_beside_the_config_are_read(prefix, tmp_path):
     beside.write_text('{"quantization": {"quant_algo": "NVFP4"}}', encoding="utf-8")
     with pytest.raises(RooflinesError, match=r"says fp8, and .*hf_quant_config.json nvfp4"):
         models.from_hf(file)
-
-
-# ---------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize("row", FAMILIES["refused"], ids=lambda row: row["name"])

@@ -5,7 +5,6 @@ from fractions import Fraction
 from typing import Any
 
 import oracle
-import pytest
 from cases import made_up
 from comparison import (
     EXACT_INTEGER,
@@ -118,37 +117,4 @@ def test_a_threshold_that_is_a_whole_number_is_that_number(tie):
     sweep["grid"] = {
         d: spec[1] if isinstance(spec, list) else spec for d, spec in sweep["grid"].items()
     }
-    assert threshold_differences(config) == []
-
-
-@pytest.mark.parametrize("sizes_of_all", [(512, 1000, 65536), (65536, 1000, 512)])
-def test_a_tie_on_one_chip_is_one_chip(sizes_of_all):
-    link = {"bytes_per_s": 2e11, "links": 7, "topology": "switch"}
-    chip = made_up(1e14, 296838378906.25, link)
-    sweep = {
-        "operation": "matmul",
-        "grid": dict(zip("BDF", sizes_of_all, strict=True)),
-        "dtypes": ["bf16"],
-        "chips": ["one"],
-        "sharding": "contracting/all-reduce",
-        "thresholds": ["shards"],
-    }
-    config = {"sweeps": {"tie": sweep}, "chips": {"one": chip}, "charts": []}
-    assert threshold_differences(config) == []
-    assert rooflines.thresholds(rooflines.load_config(config))["critical_exact"].item() == 1
-
-
-@pytest.mark.parametrize("exponent", [40, 45, 53])
-def test_sizes_far_past_an_integer_product_keep_their_bound_and_threshold(exponent):
-    chip = made_up(2e15, 1e12)
-    size = 2**exponent
-    sweep = {
-        "operation": "matmul",
-        "grid": {"B": [1, 1999, 2000, 2001, size], "D": size, "F": [size - 1, size]},
-        "dtypes": ["bf16", {"x": "mxfp4", "w": "nvfp4", "out": "bf16", "compute": "bf16"}],
-        "chips": ["one"],
-        "thresholds": ["B", "D", "F"],
-    }
-    config = {"sweeps": {"large": sweep}, "chips": {"one": chip}, "charts": []}
-    assert row_differences(config) == []
     assert threshold_differences(config) == []

@@ -171,8 +171,6 @@ def test_fewest_chips_of_random_sweeps(config):
             assert row["critical"] == limits.fewest_chips(case, row["B"], row["S"])
 
 
-# ---------------------------------------------------------------- outcomes and columns
-
 DENSE: dict[str, Any] = {"name": "dense", "layers": 1, "D": 4, "V": 8, "mlp": {"F": 2}}
 DENSE["attention"] = {"N": 8, "K": 8, "H": 2}
 SWEEP: dict[str, Any] = {"models": [DENSE], "dtypes": ["fp8"], "grid": {"B": 999, "S": 1}}

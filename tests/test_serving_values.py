@@ -1,18 +1,16 @@
-"""Kernels of steps are operations, the largest sizes are right, and estimates beat no bound."""
+"""The largest sizes are right, steps of every model are exact, and estimates beat no bound."""
 
-from fractions import Fraction
 from typing import Any
 
 import polars as pl
 import pytest
 import serving_oracle
-from comparison import same
 from plain_files import plain_file
 from serving_tables import differences, expected_rows, sweep_of
 
 import rooflines
 from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.sweep.rows import KernelTable, StepTable
+from rooflines.sweep.rows import StepTable
 
 LLAMA: dict[str, Any] = {"models": ["llama-3.1-70b"], "dtypes": ["bf16"], "splits": [{"tp": 8}]}
 
@@ -76,71 +74,3 @@ def test_shipped_calibrations_beat_no_bound():
     rows = estimated.select("chip", "t_ops_s", "t_estimate_s").collect()
     assert rows["chip"].unique().sort().to_list() == ["b200", "h100-sxm", "h200-sxm"]
     assert (rows["t_ops_s"] <= rows["t_estimate_s"]).all()
-
-
-# ---------------------------------------------------------------- kernels are operations
-
-SHAPES = {
-    "qkv": ("column", {"D": 8192, "F": (64 + 2 * 8) * 128}),
-    "o": ("contracting/all-reduce", {"D": 64 * 128, "F": 8192}),
-    "unembed": ("column", {"D": 8192, "F": 128_256}),
-}
-FITTED = {"math": 0.7, "memory": 0.8, "network": 0.6, "overhead_s": 4e-6}
-CHIPS = {
-    "hops": {
-        "base": "h100-sxm",
-        "networks.nvlink.hop_latency_s": 4e-6,
-        "networks.nvlink.typical_hop_latency_s": 9e-6,
-        "calibration": {"bf16": FITTED},
-        "plausible": ["networks.nvlink.hop_latency_s", "networks.nvlink.typical_hop_latency_s"],
-    },
-    "torus": {"base": "tpu-v5e", "calibration": {"bf16": {"overhead_s": 4e-6}}},
-}
-PLACES = [("hops", 8, None), ("torus", 4, None), ("h100-sxm", 8, ["trtllm", "nccl"])]
-EQUAL = ("flops", "memory_bytes", "network_bytes", "t_math_s", "t_memory_s", "t_network_s")
-ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
-
-
-@pytest.mark.parametrize("weights", ["bf16", "int8"])
-@pytest.mark.parametrize(("chip", "tp", "software"), PLACES)
-@pytest.mark.parametrize("group", SHAPES)
-def test_kernels_of_matrices_are_matmuls(group, chip, tp, software, weights):
-    """Works, times, estimates and bounds of a group are those of a sweep of its matmul."""
-    scheme, sizes = SHAPES[group]
-    both = {"chips": [chip], **({"calibration": software} if software else {})}
-    dtypes = {"weights": weights, "cache": "int8", "activations": "bf16", "compute": "bf16"}
-    batches = [1, 48, 129, 5000]
-    steps = {**LLAMA, **both, "splits": [{"tp": tp}], "dtypes": [dtypes]}
-    matmul: dict[str, Any] = {
-        "operation": "matmul",
-        **both,
-        "sharding": scheme,
-        "shards": [tp],
-        "dtypes": [{"x": "bf16", "w": weights, "out": "bf16", "compute": "bf16"}],
-        "grid": {"B": batches, **sizes},
-    }
-    config = rooflines.load_config(
-        {
-            "sweeps": {"one": matmul},
-            "model-sweeps": {"steps": {**steps, "grid": {"B": batches, "S": 100}}},
-            "chips": CHIPS,
-            "charts": [],
-        }
-    )
-    found = (
-        KernelTable(config.model_sweep("steps"))
-        .frame()
-        .filter(pl.col("group") == group)
-        .with_columns(
-            memory_bytes=pl.col("weight_bytes") + pl.col("activation_bytes"),
-            t_memory_s=pl.col("t_memory_s") + pl.col("t_activation_s"),
-        )
-        .collect()
-    )
-    expected = rooflines.rows(config, "one").collect()
-    assert found["B"].to_list() == expected["B"].to_list() == batches
-    for name in (*EQUAL, *ESTIMATES):
-        for one, other in zip(found[name], expected[name], strict=True):
-            assert same(one, None if other is None else Fraction(other)), name
-    assert found["bound"].to_list() == expected["bound"].to_list()
-    assert found["estimate_bound"].to_list() == expected["estimate_bound"].to_list()

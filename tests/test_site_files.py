@@ -59,9 +59,6 @@ def elements(shown):
     return [(name, tag, of) for name, page in shown.items() for tag, of in page.elements]
 
 
-# ---------------------------------------------------------------- what is published
-
-
 def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site):
     charts = put(site / "assets" / "charts-data.js")[1]["charts"]
     assert [chart["id"] for chart in charts] == CHARTS
@@ -189,9 +186,6 @@ def test_it_has_the_licences_of_others_and_is_small(site):
     assert sum(path.stat().st_size for path in (site / "assets").iterdir()) < 1.3e6
 
 
-# ---------------------------------------------------------------- numbers
-
-
 def test_every_number_of_every_chip_is_there_with_its_source(site):
     numbers = pl.read_csv(site / "data" / "chips.csv", infer_schema=False)
     own = {"chip": "mine", "path": "memory.hbm.bytes_per_s", "value": "810000000000.0"}
@@ -285,9 +279,6 @@ def test_a_table_that_is_too_long_for_the_page_is_cut():
 def test_numbers_are_written_with_prefix_and_unit():
     shown = {(1.979e15, "FLOP/s"): "1.979 PFLOP/s", (3e-6, "s"): "3 µs", (16.0, ""): "16"}
     assert {key: quantity(*key) for key in shown} == shown
-
-
-# ---------------------------------------------------------------- safety
 
 
 def test_no_file_loads_from_another_site(site, shown):

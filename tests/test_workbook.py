@@ -43,9 +43,6 @@ def test_the_sheets_are_in_order(book):
     assert list(book) == ["What-if", "Summary", "Thresholds", "Columns"]
 
 
-# ---------------------------------------------------------------- Summary
-
-
 def lines_of(cells):
     """Critical sizes by chip, of each column by the lines of its head."""
     columns: dict[int, dict[int, str | float]] = {}
@@ -157,9 +154,6 @@ def test_large_sweeps_are_left_out_and_named(tmp_path, monkeypatch):
     }
 
 
-# ---------------------------------------------------------------- the other tables
-
-
 def test_the_thresholds_are_those_of_the_file(book, path):
     frame = pl.read_parquet(path.with_name("thresholds.parquet"))
     frame = frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
@@ -179,9 +173,6 @@ def test_columns_are_those_of_python(book):
     assert meanings == rooflines.columns()["meaning"].to_list()
 
 
-# ---------------------------------------------------------------- safety
-
-
 def test_only_the_sheet_what_if_has_formulas(book, path):
     for name, cells in book.items():
         assert any(cell.formula for cell in cells.values()) == (name == "What-if")
@@ -191,9 +182,6 @@ def test_only_the_sheet_what_if_has_formulas(book, path):
 
 def test_equal_results_are_equal_files(path, tmp_path):
     assert written(tmp_path / "again", CONFIG).read_bytes() == path.read_bytes()
-
-
-# ---------------------------------------------------------------- What-if
 
 
 def test_what_if_begins_with_the_numbers_of_the_table(book):
@@ -225,9 +213,6 @@ def test_what_if_computes_other_sizes_and_rates(question, tmp_path):
     cells = read_workbook(written(tmp_path / "results", question.config()))["What-if"]
     values = computed(cells, question.changed(cells))
     assert question.differences(cells, values) == []
-
-
-# ---------------------------------------------------------------- any config
 
 
 @check(30)

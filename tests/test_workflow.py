@@ -35,9 +35,6 @@ def made(first, tmp_path):
     return first.copied(tmp_path)
 
 
-# ---------------------------------------------------------------- what a run makes
-
-
 def test_a_run_makes_every_published_file_and_nothing_else(first):
     assert set(first.times()) == PARQUET | SUMMARIES | INDEXES
 
@@ -68,9 +65,6 @@ def test_every_job_leaves_a_log(first):
         re.search(r"^done in \d+\.\d\d s$", (logs / name).read_text(), re.MULTILINE)
         for name in names
     )
-
-
-# ---------------------------------------------------------------- what a further run makes
 
 
 def test_a_second_run_does_nothing_and_says_so(made):
@@ -117,9 +111,6 @@ def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made):
         foreign.name,
     }
     assert "removed " in (made.results / "logs" / "table_index.log").read_text()
-
-
-# ---------------------------------------------------------------- configs
 
 
 def test_config_and_results_may_be_anywhere(tmp_path, snakemake):

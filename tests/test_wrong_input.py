@@ -101,9 +101,6 @@ def test_what_no_chip_can_do_is_skipped_with_the_reason(row):
         assert found[key].startswith(value) if key == "reason" else found[key] == value
 
 
-# ---------------------------------------------------------------- all mistakes in one message
-
-
 def expected(text, mark):
     """Line and key path of every line with a mark."""
     lines = enumerate(text.splitlines(), 1)
@@ -156,9 +153,6 @@ def test_a_missing_file_is_a_mistake_of_the_key_that_names_it(tmp_path):
     ]
 
 
-# ---------------------------------------------------------------- files
-
-
 @pytest.mark.parametrize("kind", ["missing", "a folder", "binary"])
 def test_what_is_no_text_file_is_refused_by_name(kind, tmp_path):
     path = tmp_path / "mine.yaml"
@@ -196,9 +190,6 @@ def test_a_config_json_of_a_sweep_is_refused_by_its_path(content, message, tmp_p
     )
     with pytest.raises(rooflines.RooflinesError, match=f"config.json.*{message}"):
         rooflines.load_config(tmp_path / FILE)
-
-
-# ---------------------------------------------------------------- what is accepted
 
 
 @pytest.mark.parametrize(
@@ -244,9 +235,6 @@ def test_what_no_file_can_hold_is_refused_in_python(value):
 def test_a_sweep_that_is_not_in_the_config_is_refused():
     with pytest.raises(rooflines.RooflinesError, match=r"'mpl'(.|\n)*mlp"):
         rooflines.rows(rooflines.load_config(PLAIN), "mpl")
-
-
-# ---------------------------------------------------------------- before any job
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,6 @@ def shared_evenly(entry, tp):
     return states % tp == 0 and all(n % tp == 0 and (k % tp == 0 or tp % k == 0) for n, k in cached)
 
 
-# ---------------------------------------------------------------- caches, pairs, experts
-
-
 def entries_held(context, window):
     """Entries of one sequence that a layer keeps."""
     return context if window is None else min(context, window)
@@ -152,9 +149,6 @@ def needed_by(case, parts):
 def divisors(chips):
     """Numbers of parts that chips may be in."""
     return [parts for parts in range(1, chips + 1) if chips % parts == 0]
-
-
-# ---------------------------------------------------------------- kernels
 
 
 def projections(a, width, phase):

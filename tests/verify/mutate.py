@@ -1,7 +1,8 @@
 """Mutation tests: changes the package one place at a time and checks that a test fails.
 
 Run by `make mutate`. A module is tried by the nearest test files: those that import it, else those
-that import what imports it. Each change is tried in a copy of the repository.
+that import what imports it, but for tests that run the workflow or a browser. Each change is tried
+in a copy of the repository.
 
     python tests/verify/mutate.py                           one change in each of 40 modules
     python tests/verify/mutate.py --seed 7 --modules 10     others, and fewer of them
@@ -148,7 +149,7 @@ def nearest(module, known):
 def noticed(folder, tests):
     """The first of some test files that fails in a folder; None if none does."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "ROOFLINES_SEED": "1"}
-    options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--tb=no"]
+    options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--tb=no", "--fast"]
     for test in tests:
         command = [sys.executable, "-m", "pytest", *options, test]
         try:

@@ -58,9 +58,6 @@ def messages(output):
     return [line for line in output.splitlines() if line.startswith("  fix: ")]
 
 
-# ---------------------------------------------------------------- a run by itself
-
-
 @pytest.mark.skipif(
     not may_unshare(), reason="the system does not let a process leave the network (unshare --net)"
 )
@@ -77,9 +74,6 @@ def test_two_runs_make_the_same_bytes(tmp_path, contents):
     run = RunFolder(tmp_path, CHARTED)
     run.finish()
     assert run.contents() == contents
-
-
-# ---------------------------------------------------------------- no room
 
 
 @mounts
@@ -132,9 +126,6 @@ def test_a_job_without_memory_fails_and_the_next_run_finishes(tmp_path, contents
     run.whole(contents)
 
 
-# ---------------------------------------------------------------- runs that cross
-
-
 def test_a_second_run_in_the_same_folder_stops_and_says_what_to_do(made, contents):
     shutil.rmtree(made.results)
     with made.running() as first:
@@ -158,9 +149,6 @@ def test_two_runs_started_at_once_make_one_set_of_results(tmp_path, contents):
     assert ends[0] == 0
     assert "Nothing to be done" in both[0].run().stdout
     both[0].whole(contents)
-
-
-# ---------------------------------------------------------------- other configs
 
 
 def test_a_bundle_follows_what_it_shows_whatever_times_say(made, contents):

@@ -69,9 +69,6 @@ class Fit(NamedTuple):
     bands: Mapping[str, tuple[Fraction, Fraction]]
 
 
-# ---------------------------------------------------------------- collectives
-
-
 def sent(links, collective):
     """Bytes that one chip sends on each level.
 
@@ -132,8 +129,6 @@ def fitted_collective_s(links, collective, share, fit):
     steps = collective.passes * (math.prod(collective.axes) - 1)
     return numbers["overhead_s"] + min(protocols) + numbers["hop_s"] * steps
 
-
-# ---------------------------------------------------------------- estimates
 
 NO_FITS: Mapping[str, Fit] = {}
 
