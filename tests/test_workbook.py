@@ -12,15 +12,13 @@ from case_files import case
 from hypothesis import given
 from hypothesis.strategies import one_of
 from random_sweeps import check
-from sheets import Cell, read_workbook, table_of
+from sheets import read_workbook, table_of
 from spreadsheet import METRICS, QUESTIONS, computed, same, written
 from xlsxwriter.utility import xl_cell_to_rowcol
 
 import rooflines
 from rooflines.workbook import what_if, workbook
 from rooflines.workbook.summary import HEAD_ROW, MOST_CASES
-
-Sheets = dict[str, dict[str, Cell]]
 
 HOSTILE = '=HYPERLINK("https://example.com")'
 

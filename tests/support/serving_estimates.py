@@ -85,17 +85,6 @@ def fit_of(case, kernel):
     return Fit({name: fit.numbers[name] for name in fit.numbers.keys() & {*SHARES}}, {})
 
 
-def bound_times(case, kernel):
-    """The largest piece of every bound; None without a calibration."""
-    fit = fit_of(case, kernel)
-    if fit is None:
-        return None
-    found: dict[str, Fraction] = {}
-    for bound, time in kernels.pieces(case, kernel, fit.numbers, case.fits.collectives):
-        found[bound] = max(time, found.get(bound, time))
-    return found
-
-
 def estimate(case, kernel):
     """The calibrated time of a kernel, its band and its bound; None without a calibration."""
     return kernels.estimate(case, kernel, fit_of(case, kernel), case.fits.collectives)

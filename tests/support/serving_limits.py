@@ -7,11 +7,9 @@ Along S it is affine but for the few contexts around the end of a window.
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 
 import oracle
-from serving_estimates import bound_times
-from serving_kernels import Step, kernels, shared_evenly
+from serving_kernels import Step, shared_evenly
 from serving_values import bound_of, footprints, times
 
 FAR = 2**400
@@ -48,16 +46,6 @@ def last(good, least):
     return first(lambda n: not good(n), least) - 1 if good(least) else None
 
 
-def first_by_trying(good, least, most):
-    """The first from which on all whole numbers up to `most` are good, trying each of them."""
-    found = None
-    for n in range(most, least - 1, -1):
-        if not good(n):
-            break
-        found = n
-    return found
-
-
 def critical_batch(case, context, new=1):
     """The smallest B, dp at least, from which on a step is compute-bound; None: never."""
 
@@ -65,24 +53,6 @@ def critical_batch(case, context, new=1):
         return bound_of(times(case, Step(batch, new, context))) == "compute"
 
     return first(compute_bound, case.dp) if compute_bound(FAR) else None
-
-
-def bounds_estimate(case, step):
-    """The sums over the kernels of their largest pieces, by bound; None without calibrations."""
-    total: dict[str, Fraction] = {}
-    for kernel in kernels(case, step):
-        found = bound_times(case, kernel)
-        if found is None:
-            return None
-        for bound, time in found.items():
-            total[bound] = total.get(bound, 0) + kernel.count * time
-    return total
-
-
-def compute_bound_estimate(case, step):
-    """Whether a step is compute-bound by estimate."""
-    total = bounds_estimate(case, step)
-    return total is not None and total["compute"] == max(total.values())
 
 
 def context_ceiling(case, new=1):
@@ -94,22 +64,6 @@ def context_ceiling(case, new=1):
 
     def compute_bound(context):
         return bound_of(times(case, Step(FAR, new, context))) == "compute"
-
-    return last_context(case, ahead, compute_bound, new)
-
-
-def context_ceiling_estimate(case, new=1):
-    """The largest S at which a decode step of large B is compute-bound by estimate.
-
-    The batch is of whole tiles.
-    """
-
-    def ahead(context):
-        total = bounds_estimate(case, Step(FAR_TILES, new, context)) or {}
-        return total["compute"] >= total["memory"]
-
-    def compute_bound(context):
-        return compute_bound_estimate(case, Step(FAR_TILES, new, context))
 
     return last_context(case, ahead, compute_bound, new)
 

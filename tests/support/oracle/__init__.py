@@ -52,30 +52,10 @@ Conventions, where the model leaves a choice:
 """
 
 from oracle.critical import thresholds
-from oracle.critical_chips import last_good
-from oracle.critical_sizes import first_saturated, thresholds_along
 from oracle.kernels import ESTIMATES, NEARLY_TIED
-from oracle.network import (
-    Link,
-    families,
-    largest_domain,
-    link_of,
-    sent_per_byte,
-    tiers,
-    why_not_joined,
-)
-from oracle.operations import NAMED, Operation, Sharding, operation_of, sharding_of
-from oracle.quantities import ENDLESS, LARGEST, as_list, exact, sizes_of
-from oracle.setting import LABEL, PLAIN_LINK, RESOURCES, Setting, at_share, plain_matmul
-from oracle.sweeps import (
-    axes_of,
-    combination_of,
-    default_unit,
-    exactly,
-    points,
-    resolve_chips,
-    routes,
-    splits,
-    stored_bits,
-)
-from oracle.table import Case, Fits, Row, bands_of, numbers_of, rows, setting_of
+from oracle.network import Link, link_of, why_not_joined
+from oracle.operations import NAMED, operation_of, sharding_of
+from oracle.quantities import as_list, exact, sizes_of
+from oracle.setting import LABEL, PLAIN_LINK, RESOURCES, Setting
+from oracle.sweeps import axes_of, combination_of, exactly, resolve_chips, routes, stored_bits
+from oracle.table import bands_of, numbers_of, rows

@@ -86,10 +86,6 @@ def sent(links, collective):
     return found
 
 
-Levels = list[tuple[Fraction, Fraction]]
-"""Of each level of a network the time of what is sent, and of the hops [s]."""
-
-
 def levels_s(links, collective, share, *, typical=False):
     """The times of a collective at a share of the rates of the network."""
     terms = []

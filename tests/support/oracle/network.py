@@ -57,9 +57,6 @@ class Link:
         return max(loads) * sum(2 if self.ring(n) else 1 for n in axes)
 
 
-Tier = tuple[Link, tuple[int, ...]]  # an interconnect, and how many it joins along each axis
-
-
 def tiers(links, axes):
     """Return the levels of a network, inner first, with what each of them joins."""
     if len(links) == 1:

@@ -9,7 +9,7 @@ from functools import partial
 from oracle import kernels
 from oracle.kernels import NEARLY_TIED, Collective, Fit, Kernel, Matmul
 from oracle.network import Link
-from oracle.operations import Operation, Sharding, operation_of, sharding_of
+from oracle.operations import Operation, Sharding
 
 RESOURCES = ("math", "memory", "network")
 LABEL = {"math": "compute", "memory": "memory", "network": "network"}
@@ -240,23 +240,6 @@ class Setting:
 
 
 PLAIN_LINK = Link("plain", Fraction(1), 1, "switch", None, None, Fraction(0), Fraction(0))
-
-
-def plain_matmul(sharding, tile=None):
-    """Return a matmul of 16-bit operands with rates of one, for tests that derive rates."""
-    operation, one = operation_of("matmul"), Fraction(1)
-    bits, efficiency = dict.fromkeys(("x", "w", "out"), Fraction(16)), dict.fromkeys(RESOURCES, one)
-    return Setting(
-        operation,
-        sharding_of(operation, sharding),
-        bits,
-        one,
-        one,
-        None,
-        (PLAIN_LINK,),
-        efficiency,
-        tile=tile or {},
-    )
 
 
 def at_share(setting, share):
