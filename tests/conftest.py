@@ -156,9 +156,10 @@ def site(once):
 
 @pytest.fixture(scope="session")
 def visits_in(site):
-    from visits import Visits  # noqa: PLC0415
+    from visits import Visits, serving  # noqa: PLC0415
 
-    return cache(lambda browser: Visits(browser, site.as_uri()))
+    with serving(site) as base:
+        yield cache(lambda browser: Visits(browser, base))
 
 
 @pytest.fixture

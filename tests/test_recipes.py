@@ -28,11 +28,10 @@ def one(**keys):
 
 @pytest.fixture(scope="module")
 def package(repository, tmp_path_factory):
-    """A copy of what a recipe can edit, read only."""
+    """A copy of what a recipe can edit, compiled, read only."""
     folder = tmp_path_factory.mktemp("package")
-    ignored = shutil.ignore_patterns("__pycache__")
     for name in ("benchmarks", "config", "docs", "notebooks", "profiles", "rooflines", "workflow"):
-        shutil.copytree(repository / name, folder / name, ignore=ignored)
+        shutil.copytree(repository / name, folder / name)
     for path in repository.glob("*"):
         if path.is_file():
             shutil.copy(path, folder)

@@ -10,36 +10,7 @@ from bundles import CHARTS, HOSTILE
 from conftest import IN_BOTH
 from playwright.sync_api import expect
 from polars.testing import assert_frame_equal
-from visits import PHONE, Visit, drawn, line, point_at
-
-
-@IN_BOTH
-def test_a_visit_notices_errors_and_requests(browser, tmp_path):
-    (tmp_path / "faulty.html").write_text(
-        "<script>console.error('said')</script><script>throw new Error('thrown')</script>"
-        "<img src='https://example.invalid/picture.png'>"
-    )
-    with browser.new_context() as context:
-        one = Visit(context, tmp_path.as_uri())
-        one.open("faulty.html")
-    faults = " ".join(one.faults)
-    assert "said" in faults
-    assert "thrown" in faults
-    assert "request to https://example.invalid/picture.png" in faults
-
-
-@IN_BOTH
-def test_every_chart_is_drawn(visit):
-    one = visit()
-    for chart in CHARTS:
-        page = one.open(f"charts.html#chart={chart}")
-        drawn(page, chart)
-        assert page.locator("#plot svg path").count() > 3
-        assert page.locator("#plot svg text").count() > 3
-        assert page.locator("#title").inner_text()
-        assert page.locator("#setting").inner_text()
-        assert page.locator("#files a").count() == 5
-        assert page.locator(f"#charts a[data-chart={chart}][aria-current=true]").count() == 1
+from visits import PHONE, drawn, line, point_at
 
 
 def test_the_first_chart_is_shown_without_a_state(visit):

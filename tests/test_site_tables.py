@@ -1,12 +1,9 @@
 """Thresholds, chips and models of the site in a browser: tables, links, hostile names."""
 
-import re
-
 import pytest
 from bundles import CHARTS, HOSTILE
 from conftest import IN_BOTH
 from playwright.sync_api import expect
-from visits import Visit, drawn, serving
 
 
 @IN_BOTH
@@ -124,44 +121,9 @@ def test_chips_are_found_sorted_and_opened(visit):
     assert page.locator("#chosen li").all_inner_texts() == ["H100 SXM\n×"]
 
 
-@pytest.fixture
-def served(browser, site):
-    with serving(site) as address, browser.new_context(reduced_motion="reduce") as context:
-        yield Visit(context, address)
-
-
-@IN_BOTH
-def test_a_strict_policy_of_a_web_server_holds(served):
-    page = served.open("charts.html")
-    for chart in CHARTS:
-        page.evaluate("(chart) => { location.hash = `chart=${chart}`; }", chart)
-        drawn(page, chart)
-    page = served.open("charts.html")
-    page.get_by_label("Chip").select_option("h100-sxm")
-    expect(page.locator("#title")).to_have_text(re.compile("^H100 SXM"))
-    assert served.open("data.html").locator("#body tr").count()
-    served.open("chips.html")
-    served.open("index.html#is=model&tab=kernels")
-    served.open("index.html#tab=dtypes")
-    served.open("method.html")
-    assert served.faults == []
-
-
-def not_run(page):
-    """Neither a script nor a picture of a name is there."""
-    assert page.title() != "ran"
-    assert page.locator("img[src=x]").count() == 0
-
-
 @IN_BOTH
 def test_names_of_a_config_run_nowhere(visit):
     one = visit()
-    page = one.open("charts.html")
-    for chart in CHARTS:
-        page.evaluate("(chart) => { location.hash = `chart=${chart}`; }", chart)
-        drawn(page, chart)
-        not_run(page)
-    assert "<script>" in page.locator("main").inner_text()
     for address in [
         "data.html",
         "chips.html#chip=mine",
@@ -169,5 +131,7 @@ def test_names_of_a_config_run_nowhere(visit):
         "index.html#is=model&chips=mine&split=tp1",
         "method.html",
     ]:
-        not_run(one.open(address))
+        page = one.open(address)
+        assert page.title() != "ran"
+        assert page.locator("img[src=x]").count() == 0
         assert "<script>" in page.locator("body").inner_text()
