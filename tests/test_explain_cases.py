@@ -139,3 +139,14 @@ def test_words_are_taken_as_people_type_them(capsys):
     plain = rows_of(capsys, "h100-sxm 128,256x8192x8192 fp16")
     assert rows_of(capsys, "H100 128,256 x 8192 x 8192 float16") == plain
     assert {row["dtypes"] for row in rows_of(capsys, "h100 B=1,2 d=8k F=8k BFloat16")} == {"bf16"}
+    listed = rows_of(capsys, "h100,b200 128x8192x8192 bf16,fp8")
+    assert listed == rows_of(capsys, "h100-sxm b200 128x8192x8192 bf16 fp8")
+
+
+def test_a_combination_gives_the_dtypes_of_a_model(capsys):
+    """Weights in 4 bit, all else in 16, as the publishers of such checkpoints do it."""
+    question = "h100-sxm b200 mixtral-8x7b B=8 S=1k"
+    plain = "weights=int4,head=bf16,cache=bf16,activations=bf16,compute=bf16"
+    short, long = (rows_of(capsys, f"{question} {each}") for each in ("w4a16", plain))
+    assert [row["dtypes"] for row in short] == ["w4a16", "w4a16"]
+    assert short == [row | {"dtypes": "w4a16"} for row in long]

@@ -172,7 +172,7 @@ def command(
     if "sharding" in given:
         given["sharding"] = _long_form(given["sharding"])
     answer = answered(asked, known, **given)
-    for note in asked.notes:
+    for note in dict.fromkeys(asked.notes):
         click.echo(note, err=True)
     rows = answer.rows if isinstance(answer, Cases) else [answer.row]
     return pl.DataFrame(rows, infer_schema_length=None), _screen(answer), answer.to_dict()

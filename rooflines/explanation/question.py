@@ -53,7 +53,8 @@ UNSPLIT = (None, "none")
 LIST_CHIPS = "use a chip of the catalogue, such as h100-sxm or tpu-v5e; `rooflines list chips`"
 LIST_DTYPES = "use a combination of the dtype catalogue, such as bf16 or w8a16"
 LIST_FORMATS = (
-    "name a format such as bf16, or write weights=fp8,cache=fp8,activations=bf16,compute=fp8"
+    "name a format such as bf16, a combination such as w4a16, or write "
+    "weights=fp8,cache=fp8,activations=bf16,compute=fp8"
 )
 
 PLACES = {
@@ -172,10 +173,10 @@ def _of_model(
             if isinstance(draft, str):
                 draft = by_key(draft, "write tokens=3,accepted=1.8")
     if not forms:
-        forms = [as_published(model, (known.chips[chip] for chip in asked.chips))]
-        of = forms[0]
-        if not isinstance(of, str):
-            of = ", ".join(f"{key} {form}" for key, form in of.items() if isinstance(form, str))
+        own = as_published(model, (known.chips[chip] for chip in asked.chips))
+        forms, of = [own], own
+        if not isinstance(own, str):
+            of = ", ".join(f"{key} {form}" for key, form in own.items() if isinstance(form, str))
         why = "as the model is published" if model.dtypes else "since none are typed"
         asked.notes.append(f"dtypes are {of}, {why}")
     keys = {
@@ -303,12 +304,13 @@ def _combination(form: object) -> object:
 
 
 def _format(form: object) -> object:
-    """Dtypes of a model as a config has them: a format, or dtypes by class of tensors."""
+    """Dtypes of a model as a config has them: a name, or dtypes by class of tensors."""
     if not isinstance(form, str):
         return form
     if "=" in form:
         return by_key(form, LIST_FORMATS)
-    one_of(form, dtype_entries().formats, "no format", LIST_FORMATS)
+    known = dtype_entries()
+    one_of(form, {**known.formats, **known.combinations}, "no format or combination", LIST_FORMATS)
     return form
 
 

@@ -81,7 +81,8 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
         RooflinesError: A word is nothing known, or something is given twice.
     """
     known = Question()
-    unknown = [word for word in words if not (TIMES.fullmatch(word) or _placed(known, word, chips))]
+    each = [part for word in words for part in _listed(word, chips)]
+    unknown = [word for word in each if not (TIMES.fullmatch(word) or _placed(known, word, chips))]
     for word in unknown:
         near = None if known.model or known.operation or known.product else model_near(word)
         if near is None:
@@ -96,6 +97,13 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
             "sizes", twice, f"leave one of them out, {quote(known.product)} or all with ="
         )
     return known
+
+
+def _listed(word: str, chips: Mapping[str, Chip]) -> list[str]:
+    """The chips or dtypes of a list such as `h100,b200`; else the word itself."""
+    parts = word.split(",")
+    listed = all(dtypes_named(part) or chip_named(part, chips) for part in parts)
+    return parts if len(parts) > 1 and listed else [word]
 
 
 def _placed(known: Question, word: str, chips: Mapping[str, Chip]) -> bool:

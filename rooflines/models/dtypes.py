@@ -135,17 +135,27 @@ class StepDtypes(ModelDtypes):
 
 
 def step_dtypes(form: object) -> StepDtypes:
-    """Dtypes of a step from a format's name, which then holds for everything, or by class.
+    """Dtypes of a step from a name, or by class of tensors.
+
+    Args:
+        form: A format, which then holds for everything; or a combination of the dtype catalogue,
+            such as w4a16: its weights, its compute dtype, and its result's format for token tables,
+            activations, caches and the products of attention. Or dtypes by class.
 
     Raises:
-        RooflinesError: It is neither, the dtype catalogue has no such format, or a key is missing.
+        RooflinesError: It is none of these, or a key is missing.
     """
     if isinstance(form, StepDtypes):
         return form
     if isinstance(form, str):
-        one_of(form, dtype_entries().formats, "no dtype")
-        keys = ("name", "weights", "cache", "activations", "compute")
-        form = dict.fromkeys(keys, form)
+        catalogue = dtype_entries()
+        one_of(form, {**catalogue.formats, **catalogue.combinations}, "no dtype")
+        if form in catalogue.formats:
+            form = dict.fromkeys(("name", "weights", "cache", "activations", "compute"), form)
+        else:
+            own = catalogue.combinations[form]
+            others = dict.fromkeys(("head", "cache", "activations", "attention"), own.out)
+            form = {"name": form, "weights": own.w, **others, "compute": own.compute}
     elif not isinstance(form, Mapping):
         fix = "name a format such as bf16, or write {weights: , cache: , activations: , compute: }"
         raise RooflinesError("", f"is {quote(form)}, which is no dtypes of a model", fix)
