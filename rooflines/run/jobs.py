@@ -10,12 +10,17 @@ import polars as pl
 
 from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
+from rooflines.catalogue.entries import Chip, DtypeFile
+from rooflines.fits.entries import Calibrations
 from rooflines.model.columns import TEXTS, Column
 from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
+from rooflines.models.shape import Shape
 from rooflines.results.folders import LAYERS, MODELS, TABLES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.run.kept import Kept, keep, of_chips
+from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import KernelTable, OperationTable, StepTable, SweepTable, skipped_frame
 
@@ -24,6 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
+
+for form in (SweepConfig, ModelSweepConfig, Chip, DtypeFile, Calibrations, Shape):
+    form.model_rebuild()  # once in the fork server, not in the process of every job
 
 ROWS_AT_ONCE = 50_000
 """Rows that a thread computes at once: they fit its cache, at half the time and memory [1]."""
