@@ -41,7 +41,7 @@ OPTIONS = {
 }
 """Of XlsxWriter."""
 
-MOST_THRESHOLDS = 5_000
+MOST_THRESHOLDS = 2_000
 """Rows of the sheet Thresholds [1]."""
 
 NUMBER_FORMATS: Any = {
