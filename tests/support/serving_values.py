@@ -149,6 +149,7 @@ def model_values(case, step):
         **row,
         **footprints(case, step.B, step.S),
         "bound": bound_of(row, NEARLY_TIED),
+        **dict.fromkeys(("t_estimate_p10_s", "t_estimate_p90_s")),  # no engine has a fit of steps
         "price_provider": price["provider"],
         "price_date": price["date"],
     }
