@@ -107,6 +107,16 @@ def test_every_shown_number_is_that_of_python(visit):
     assert estimated > STATES / 10
 
 
+@pytest.mark.parametrize("phase", ["decode", "prefill"])
+def test_calibrated_attention_is_that_of_its_phase(visit, phase):
+    state = {"is": "model", "chips": "h100-sxm", "model": "llama-3.1-8b", "format": "bf16"}
+    state |= {"split": "tp1", "phase": phase, "B": 4, "S": 6095, "basis": "calibrated", "own": {}}
+    show(visit.page, address_of(state))
+    (seen,), value = visit.page.evaluate(NUMBERS), explained(state)
+    assert value["time"] > 0
+    assert wrong_numbers(seen, value) == {}
+
+
 CRITICAL = """([asked]) => {
   const data = EXPLORER.now().data;
   const chips = new Map(data.chips.map((chip) => [chip.id, chip]));

@@ -340,7 +340,7 @@ class Estimates:
 
     def __init__(self, earlier: EarlierSteps) -> None:
         self.pool, self._earlier = Pool(), earlier
-        self._indices: dict[tuple[str, str, str | None, int], int | None] = {}
+        self._indices: dict[tuple[str, str, str | None, int, str | None], int | None] = {}
 
     def of(self, case: Case, kernels: Sequence[int]) -> list[int] | None:
         """The indices of the estimates of all kernels of a case; None if one has none.
@@ -354,7 +354,7 @@ class Estimates:
             return None if known is None else [self.pool.index(each) for each in known]
         found = []
         for index, kernel in zip(kernels, case.kernels, strict=True):
-            key = case.chip, case.memory, case.network, index
+            key = case.chip, case.memory, case.network, index, kernel.attends
             if key not in self._indices:
                 estimate = calibrated(kernel, case.machine, case.choice)
                 self._indices[key] = (

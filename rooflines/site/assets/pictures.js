@@ -201,7 +201,7 @@ const PICTURES = (() => {
   /** Kernels by the time that they take, the largest first, as names and places; some together. */
   function grouped(kernels, answers) {
     const size = (i) => answers[0][i] + answers.at(-1)[i];
-    const order = kernels.map((_, i) => i).sort((a, b) => size(b) - size(a));
+    const order = kernels.map((_, i) => i).filter(size).sort((a, b) => size(b) - size(a));
     const own = order.length > KERNELS + 1 ? KERNELS : order.length;
     const others = order.slice(own);
     const groups = order.slice(0, own).map((i) => [kernels[i].name, [i]]);

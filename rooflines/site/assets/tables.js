@@ -210,15 +210,18 @@ const TABLES = (() => {
     if (row.lack) return sentence(cannot([row])[0]);
     const { kernels: list, ops } = row.answer;
     const estimate = ANSWERS.estimate(row.of, now.B);
-    const part = (place) => ({ parts }) => [parts[place] ? seconds(parts[place]) : NONE];
+    const some = (time) => [time ? seconds(time) : NONE];
+    const part = (place) => ({ parts }) => some(parts[place]);
+    const fitted = (one) => estimate?.times[list.indexOf(one)];
     const columns = [
-      ["layers", ({ layers }) => [count(layers)]], ["time", ({ time }) => [seconds(time)]],
-      ["share", ({ time }) => [percent(time / ops)]],
-      ["bound", ({ bound }) => [bound, `is-${bound}`]],
+      ["layers", ({ layers }) => [count(layers)]], ["time", ({ time }) => some(time)],
+      ["share", ({ time }) => [time ? percent(time / ops) : NONE]],
+      ["bound", ({ time, bound }) => (time ? [bound, `is-${bound}`] : ["engine"])],
       ["compute", part(0)], ["memory", part(1)], ["network", part(2)],
-      ...(estimate ? [["calibrated", (one) => [seconds(estimate.times[list.indexOf(one)])]]] : []),
+      ...(estimate ? [["calibrated", (one) => some(fitted(one))]] : []),
     ];
-    const rows = list.toSorted((a, b) => b.time - a.time).map((one) => [one.name, one]);
+    const size = (one) => (now.basis === CALIBRATED && fitted(one)) || one.time;
+    const rows = list.toSorted((a, b) => size(b) - size(a)).map((one) => [one.name, one]);
     const at = `B = ${count(now.B)}, S = ${count(now.S)}`;
     const caption = `Kernels of a step on ${now.of.short}${byBound(now)}, ${at}`;
     return cells(caption, "kernel", rows, columns, (one, text) => text(one));
