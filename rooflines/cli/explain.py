@@ -154,10 +154,10 @@ def command(
     SIZES of an operation are BxDxF in the order of its letters, or LETTER=SIZE words, of a matmul
     also M=, K= and N=; of a model B=, its sequences, and S=, the tokens of each. 8k is 8,192; a
     list 64,128, a range 1..512 (doubling) or 64..256+64, and several chips or DTYPES make a table.
-    MODEL is an id, a published name, or the path of a config.json; its DTYPES are a format, or
-    weights=fp8,cache=fp8,activations=bf16,compute=fp8, by default those that it is published in;
-    of an operation bf16. The words may be in any order, names in any case; a family name such as
-    h100 stands for its usual chip.
+    MODEL is an id, a published name, or the path of a config.json; its DTYPES are a format, a
+    combination such as w4a16, or weights=fp8,cache=fp8,activations=bf16,compute=fp8, by default
+    those that it is published in; of an operation bf16. The words may be in any order, names in any
+    case; a family name such as h100 stands for its usual chip.
     """
     known = known_of(config)
     asked = read_words(words, known.chips)
