@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from rooflines.explanation.best_split import best_splits as best_splits
     from rooflines.explanation.explain import explain as explain
     from rooflines.explanation.explain import explain_model as explain_model
+    from rooflines.explanation.training import train as train
     from rooflines.results.provenance import Origin as Origin
     from rooflines.results.provenance import origin as origin
     from rooflines.results.tables import scan as scan
-    from rooflines.training.question import train as train
 
 HOMES = {
     **dict.fromkeys(
@@ -68,7 +68,7 @@ HOMES = {
     **dict.fromkeys(("explain", "explain_model"), "explanation.explain"),
     **dict.fromkeys(("Origin", "origin"), "results.provenance"),
     "scan": "results.tables",
-    "train": "training.question",
+    "train": "explanation.training",
 }
 """The module of each public name."""
 

@@ -43,6 +43,7 @@ from rooflines.sweep.checks import AnySweep, checked_sweep, too_long
 from rooflines.sweep.every_split import with_every_split
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.steps import ModelSweep
+from rooflines.sweep.training import sweep_of_models
 
 if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
@@ -313,7 +314,7 @@ def _sweeps(
                 else:
                     models = _models(name, config, top, folder, own)
                     shared = with_every_split(config, models, chips)
-                    sweep = checked_sweep(ModelSweep(name, shared, *entries, models))
+                    sweep = checked_sweep(sweep_of_models(name, shared, *entries, models))
                 solved = solutions + sweep.max_thresholds()
                 _check_thresholds(solved, most)
                 own.check()

@@ -14,15 +14,11 @@ from documents import DOCS
 
 import rooflines
 from rooflines import models
-from rooflines.catalogue.chips import chip_entries
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
-from rooflines.training.question import training_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from rooflines.training.step import TrainingStep
 
 TRAINING = DOCS / "training.md"
 RUNS = yaml.safe_load((DOCS / "build" / "training.yaml").read_text(encoding="utf-8"))
@@ -34,21 +30,21 @@ PUBLISHED_TOKENS = 8192
 
 @dataclass(frozen=True)
 class MeasuredStep:
-    """A measured step, its time [s], and what is computed for it; `row` is as in training.yaml."""
+    """A measured step, its time [s], and the row of it; `run` is as in training.yaml."""
 
-    row: Mapping[str, Any]
+    run: Mapping[str, Any]
     measured_s: float
-    step: TrainingStep
+    row: Mapping[str, Any]
 
     @property
     def over_upper(self) -> float:
         """Measured over the time without overlap [1]."""
-        return self.measured_s / float(self.step.t_upper_s)
+        return self.measured_s / float(self.row["t_upper_s"])
 
     @property
     def peak_share(self) -> float:
         """States and saved tensors over the measured peak [1]."""
-        return float(self.step.footprint.total) / GIB / float(self.row["gib"])
+        return float(self.row["footprint_bytes"]) / GIB / float(self.run["gib"])
 
 
 def model_of(row: Mapping[str, Any]) -> Model:
@@ -67,24 +63,30 @@ def model_of(row: Mapping[str, Any]) -> Model:
     return replace(found, shape=Shape.model_validate(form))
 
 
+def row_of(
+    model: Model, chip: str, sequences: int, tokens: int, plan: Mapping[str, object]
+) -> dict[str, Any]:
+    """The row of a step of training."""
+    frame = rooflines.train(model, chip, B=sequences, S=tokens, split=plan)
+    (row,) = frame.iter_rows(named=True)
+    return row
+
+
 def measured_steps() -> Iterator[MeasuredStep]:
     """Every measured step."""
-    chip = chip_entries()["b200"]
-    for row in RUNS["measured"]:
-        for micro_batches, ms in row["ms"].items():
-            sequences = micro_batches * row["plan"].get("dp", 1)
-            step = training_step(model_of(row), chip, sequences, row["S"], row["plan"])
-            yield MeasuredStep(row, ms / 1e3, step)
+    for run in RUNS["measured"]:
+        for micro_batches, ms in run["ms"].items():
+            sequences = micro_batches * run["plan"].get("dp", 1)
+            row = row_of(model_of(run), "b200", sequences, run["S"], run["plan"])
+            yield MeasuredStep(run, ms / 1e3, row)
 
 
 def published_tflops() -> Iterator[tuple[Mapping[str, Any], float]]:
     """Every published run with its TFLOP/s as counted here, pairs of tokens causal."""
-    for row in RUNS["published"]:
-        step = training_step(
-            models.load(row["model"]), chip_entries()[row["chip"]], 1, PUBLISHED_TOKENS, {}
-        )
-        flops = float(step.model_flops()) / PUBLISHED_TOKENS * row["tokens_per_s"]
-        yield row, flops / 1e12
+    for run in RUNS["published"]:
+        row = row_of(models.load(run["model"]), run["chip"], 1, PUBLISHED_TOKENS, {})
+        flops = row["flops"] / PUBLISHED_TOKENS * run["tokens_per_s"]
+        yield run, flops / 1e12
 
 
 def gpt(row: Mapping[str, Any]) -> Model:
@@ -125,9 +127,8 @@ def published_runs() -> Iterator[PublishedRun]:
     """Every published time of a step, or of a training."""
     for row in RUNS["runs"]:
         model = gpt(row) if "layers" in row else models.load(row["name"])
-        step = training_step(model, chip_entries()[row["chip"]], 1, row["S"], {})
-        token = row["S"] * float(step.machine.peaks[step.setting.dtypes.compute])
-        least, most = (float(step.model_flops(causal=each)) / token for each in (True, False))
+        step = row_of(model, row["chip"], 1, row["S"], {})
+        least, most = (step[name] * step["t_lower_s"] / row["S"] for name in ("mfu", "mfu_full"))
         for text, seconds in chip_seconds(row).items():
             yield PublishedRun(row, text, least / seconds, most / seconds)
 
@@ -173,11 +174,10 @@ def with_runs(page: str) -> str:
 
 def longest_steps(steps: Sequence[MeasuredStep]) -> Iterator[Sequence[str]]:
     """Cells of the longest step of each run at the shortest S."""
-    shortest = min(each.row["S"] for each in steps)
-    for each in {id(each.row): each for each in steps if each.row["S"] == shortest}.values():
-        times = (f"{1e3 * float(time):,.0f}" for time in (each.measured_s, each.step.t_upper_s))
-        plan = each.step.setting.plan.name
-        yield each.row["model"], plan, *times, f"{each.peak_share:.1%}"
+    shortest = min(each.run["S"] for each in steps)
+    for each in {id(each.run): each for each in steps if each.run["S"] == shortest}.values():
+        times = (f"{1e3 * float(time):,.0f}" for time in (each.measured_s, each.row["t_upper_s"]))
+        yield each.run["model"], each.row["split"], *times, f"{each.peak_share:.1%}"
 
 
 def runs_of_models() -> Iterator[Sequence[str]]:

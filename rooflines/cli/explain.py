@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from rooflines.cli.output import Printed
     from rooflines.explanation.answer import Explanation
+    from rooflines.explanation.words import Question
 
 SHARDINGS = {
     "batch": "every chip has a part of the rows B, and all weights; nothing is sent",
@@ -59,13 +60,32 @@ OF_OPERATIONS = {
     "unit": ("UNIT", "matrix or vector; by default the operation's."),
     "flops": ("COUNT", "leading or exact; by default the operation's."),
 }
+OF_TRAINING = {
+    "shard": (
+        "WHAT",
+        (
+            "In training: what replicas share, none, optimizer (the default, ZeRO 1), gradients, "
+            "or weights (FSDP)."
+        ),
+    ),
+    "recompute": (
+        "WHAT",
+        (
+            "In training: what is computed again, none (the default), selective (norms, "
+            "activations), or full."
+        ),
+    ),
+    "micro_batch": ("N", "In training: sequences that a replica computes at once; 1."),
+    "tokens": ("N", "In training: tokens of the whole of it, such as 15e12; gives days."),
+}
 OF_MODELS = {
     "chips": ("N", "Chips of --split auto."),
     "within": (
         "SECONDS",
         "With --split auto and no B: the largest batch of each whose step takes at most this.",
     ),
-    "phase": ("PHASE", "Of a model: decode, the default, or prefill."),
+    "phase": ("PHASE", "Of a model: decode, the default, prefill, or train."),
+    **OF_TRAINING,
     "draft": (
         "DRAFT",
         "Speculative decoding: tokens=3,accepted=1.8, tokens drafted and the mean accepted.",
@@ -171,7 +191,11 @@ def command(
         given["calibration"] = softwares.split(",")
     if "sharding" in given:
         given["sharding"] = _long_form(given["sharding"])
-    answer = answered(asked, known, **given)
+    return printed_answer(asked, answered(asked, known, **given))
+
+
+def printed_answer(asked: Question, answer: Explanation | Cases) -> Printed:
+    """An answer as rows, a screen and JSON; what was taken for what is printed apart."""
     for note in dict.fromkeys(asked.notes):
         click.echo(note, err=True)
     rows = answer.rows if isinstance(answer, Cases) else [answer.row]

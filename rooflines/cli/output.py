@@ -84,7 +84,7 @@ def _cell(text: str, size: int) -> str:
 
 CELLS: Sequence[tuple[tuple[str, ...], Callable[[float], str]]] = (
     (("_share", "_right", "_median", "_p90", "_coverage"), "{:.1%}".format),
-    (("utilization", "mfu_ops"), percent),
+    (("utilization", "mfu_ops", "bubble"), percent),
     (("per_chip", "per_chip_ops"), count),
     (("_tau",), "{:.2f}".format),
     (("flops", "flops_per_s"), partial(si, unit="")),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.poly import ZERO, Poly, SizeLine
+from rooflines.model.poly import ZERO, Poly, SizeLine, touching
 from rooflines.model.times import NO_TIME, side_by_side
 from rooflines.models.reach import TO_ALL
 from rooflines.sweep.cases import Block, Case
@@ -189,10 +189,9 @@ class Along:
         seconds = [0.0] * len(lines)
         for index, line in enumerate(lines):
             for (of,), each in line.expert.coefficients.items():
-                experts, per_token, share = of.partition(":")[2].split(",")
-                seconds[index] = float(each * int(experts))
-                decay = -float(Fraction(share)) * log1p(-int(per_token) / int(experts))
-                self._decays[index] = decay
+                experts, per_token, share, _ = touching(of.partition(":")[2])
+                seconds[index] = float(each * experts)
+                self._decays[index] = -float(share) * log1p(-per_token / experts)
         self._parts[name].append("expert")
         return {f"#expert:{name}": self._sheet.constant(seconds)}
 

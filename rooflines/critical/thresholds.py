@@ -13,6 +13,7 @@ from rooflines.critical.fewest import fewest_chips, stored
 from rooflines.critical.rates import rate_thresholds
 from rooflines.critical.saturation import COLUMN
 from rooflines.critical.sizes import batch_thresholds, dimension_thresholds
+from rooflines.critical.training import training_thresholds
 from rooflines.model.columns import OUTCOMES, threshold_columns
 from rooflines.model.resources import OTHERS, RATES
 from rooflines.model.sharding import SHARDS
@@ -26,6 +27,7 @@ from rooflines.models.shape import DECODE
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.sheet import key_columns
 from rooflines.sweep.steps import ModelSweep, step_axis
+from rooflines.sweep.training import TrainingSweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +74,10 @@ def all_columns(sweeps: Sequence[AnySweep], *, models: bool = False) -> tuple[Co
     """
     steps = [sweep for sweep in sweeps if isinstance(sweep, ModelSweep)]
     if models:
-        return step_threshold_columns(new_tokens=any(each.new_tokens is not None for each in steps))
+        return step_threshold_columns(
+            new_tokens=any(each.new_tokens is not None for each in steps),
+            training=any(isinstance(each, TrainingSweep) for each in steps),
+        )
     operations = [sweep for sweep in sweeps if isinstance(sweep, Sweep)]
     dims = dict.fromkeys(dim for sweep in operations for dim in sweep.op.dims)
     return threshold_columns((*dims,), axes=any(sweep.has_axes for sweep in operations))
@@ -135,6 +140,10 @@ Row = tuple["StepCase", "dict[str, object]"]
 def _of_steps(sweep: ModelSweep) -> Iterator[pl.DataFrame]:
     """The thresholds of whole models along every axis."""
     asked = sweep.config.thresholds
+    if isinstance(sweep, TrainingSweep):
+        if rows := list(training_thresholds(sweep)):
+            yield _frame_of(rows)
+        return
     groups = [
         [case for block in blocks for case in block.cases]
         for _, blocks in groupby(sweep.blocks, key=_of)

@@ -6,6 +6,7 @@ No formula is here: times come from tables and kernels, sizes and rates from the
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError
@@ -24,19 +25,19 @@ from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import MATH, RATES, RESOURCES
 from rooflines.model.step_columns import HEADS
-from rooflines.models.dtypes import step_dtypes
+from rooflines.models.dtypes import step_dtypes, training_dtypes
 from rooflines.models.groups import StepExtents, touched_experts
 from rooflines.models.kernels import token_share
-from rooflines.models.shape import DECODE
+from rooflines.models.shape import DECODE, TRAIN
 from rooflines.settings.model_sweeps import Request
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.requests import first_token
 from rooflines.sweep.rows import KernelTable, table_of
 from rooflines.sweep.steps import StepCase
+from rooflines.sweep.training import TrainingCase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from fractions import Fraction
 
     from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Fitted
@@ -71,13 +72,14 @@ def explained(sweep: Sweep | ModelSweep) -> Explanation:
     own: dict[str, Any] = {}
     if isinstance(case, StepCase) and not isinstance(sweep, Sweep):
         step = case.step(sizes["B"], sizes["S"], sizes.get("T", 1))
-        extents, own = StepExtents(step), _of_model(sweep, case, step, thresholds)
+        of = _of_training if isinstance(case, TrainingCase) else _of_model
+        extents, own = case.extents(step), of(sweep, case, step, thresholds)
     rates = {
         resource: case.work(resource.work).at(extents) / _working(case, resource, extents)
         for resource in RESOURCES
         if row[f"t_{resource.name}_s"]
     }
-    latencies = {each: float(latency_of(case.times.by[each.bound])) for each in RESOURCES}
+    latencies = {each: float(_latency(case, each)) for each in RESOURCES}
     return Explanation(
         row=row,
         sizes=sizes,
@@ -122,9 +124,18 @@ def _computed(case: OperationCase | StepCase) -> tuple[str, ...]:
 def _working(
     case: OperationCase | StepCase, resource: Resource, extents: Mapping[str, int | Fraction]
 ) -> Fraction:
-    """The time of a resource's work at its rate, latencies aside [s]."""
+    """The time of a resource's work at its rate, latencies aside [s]; in training with hops."""
+    if isinstance(case, TrainingCase):
+        return case.times.by[resource.bound].at(extents)
     pieces = (poly for least in case.times.by[resource.bound].pieces for poly in least)
     return max(poly.at(extents) for poly in pieces if poly.terms.keys() != {()})
+
+
+def _latency(case: OperationCase | StepCase, resource: Resource) -> Fraction:
+    """The least time of any amount of work [s]; in training 0, since sends depend on no size."""
+    if isinstance(case, TrainingCase):
+        return Fraction(0)
+    return latency_of(case.times.by[resource.bound])
 
 
 def _uses(
@@ -194,7 +205,11 @@ def _other_dtypes(sweep: Sweep | ModelSweep, row: Mapping[str, Any]) -> list[dic
     if isinstance(sweep, Sweep):
         names: list[Any] = [name for name in dtypes_on(chip, sweep.unit) if name != row["dtypes"]]
     else:
-        names = [step_dtypes(name) for name in formats_on(chip) if name != row["dtypes"]]
+        dtypes_of = training_dtypes if row["phase"] == TRAIN else step_dtypes
+        wanted = [name for name in formats_on(chip) if name != row["dtypes"]]
+        if row["phase"] == TRAIN:
+            wanted = [name for name in wanted if not name.startswith("int")]
+        names = [dtypes_of(name) for name in wanted]
         columns.append("fits")
     if not names:
         return []
@@ -241,6 +256,8 @@ def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> lis
             problem = f"is {', '.join(named)}, without a calibration of {case.chip} in {compute}"
             raise RooflinesError("calibration", problem, "choose another, or leave it out")
         found.append(software)
+    if isinstance(case, TrainingCase):
+        return found
     kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
     joined = (case.choice.collective_software(kind) for kind in kinds)
     return list(dict.fromkeys([*found, *(name for name in joined if name)]))
@@ -325,6 +342,22 @@ def _of_model(
             bound: float(max(least[0].along("B").slope.at(extents) for least in time.pieces))
             for bound, time in case.times.by.items()
         },
+    }
+
+
+def _of_training(
+    sweep: ModelSweep, case: StepCase, step: Step, thresholds: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What only the explanation of a step of training has."""
+    del step, thresholds
+    groups = _kernels(sweep)
+    for group in groups:  # how often the kernel runs on a chip, in the mean of all stages
+        group["count"] *= group["runs"] / case.keys["pp"]
+    return {
+        "groups": groups,
+        "products": _products(case, groups),
+        "context": case.model.shape.context,
+        "averages": [*case.dtypes.averages()],
     }
 
 

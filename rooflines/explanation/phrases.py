@@ -14,7 +14,7 @@ from rooflines.model.resources import MATH
 from rooflines.model.sharding import SHARDS
 from rooflines.model.step_columns import HEADS
 from rooflines.models.cache import BY_BATCH
-from rooflines.models.shape import DECODE
+from rooflines.models.shape import DECODE, PREFILL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,6 +41,15 @@ MOST_DTYPES = 3
 
 CENTS = 0.1
 """Prices from here on have cents [USD]."""
+
+PASSES = {
+    "fwd": "forward",
+    "again": "again",
+    "bwd": "backward",
+    "dgrad": "by input",
+    "wgrad": "by weights",
+}
+"""What passes of training are called, by what names of kernels end with."""
 
 UNITS = {"flops": "FLOP"}
 """Units of works that are not of bytes, by column."""
@@ -102,7 +111,8 @@ def finding(answer: Answer) -> str:
         share = percent(row["utilization"])
         return f"{row['bound']}-bound: at least {least}, at most {attained}, {share} of peak"
     if row["fits"] is False and capacity is not None:
-        held = f"{si(row['footprint_bytes'], 'B')} of weights and caches{_each_chip(row)}"
+        what = "states and saved tensors" if answer.trains else "weights and caches"
+        held = f"{si(row['footprint_bytes'], 'B')} of {what}{_each_chip(row)}"
         room = f"{si(capacity, 'B')} of {row['memory']}"
         return f"does not fit: {held}, {room}; {_fewest(answer)}"
     published = f"; published in {answer.published}" if answer.published else ""
@@ -138,7 +148,7 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
         yield "dtypes", ", ".join(answer.averages)
         if len(answer.products) > 1:
             yield "peaks", ", ".join(map(_product, answer.products))
-    yield "TTFT" if of_model and row["phase"] != DECODE else "time", _times(answer)
+    yield "TTFT" if of_model and row["phase"] == PREFILL else "time", _times(answer)
     yield "estimate", _estimate(answer)
     if timed := answer.measured:
         low, high = (significant(timed[name]) for name in ("p10", "p90"))
@@ -151,6 +161,9 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
                 text = f"{have} FLOP/B of {used.bound} traffic; compute-bound from {need}"
                 yield "intensity", text
         yield "fits", _held(answer, f"{si(row['footprint_bytes'], 'B')} of operands and result")
+        return
+    if answer.trains:
+        yield from _trained(answer)
         return
     yield "tokens/s", _tokens(row)
     yield "quicker", ", ".join(_quicker(answer))
@@ -165,6 +178,26 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
     )
     costs = ", ".join(_costs(row))
     yield "costs", f"at best {costs}" if costs and row["fits"] is not False else ""
+
+
+def _trained(answer: Answer) -> Iterator[tuple[str, str]]:
+    """What is said of a step of training, and of no other."""
+    row = answer.row
+    yield "tokens/s", f"{count(row['tokens_per_s_ops'])}, {count(row['tokens_per_s'])} at most"
+    shares = f"{row['mfu_ops']:.1%} mfu, {row['mfu_full_ops']:.1%} with all pairs of tokens"
+    repeats = f", {row['hfu_ops']:.1%} with what is computed again"
+    yield "peak", shares + (repeats if row["recompute"] == "full" else "")
+    runs = f"{row['micro_batches']:,} micro-batches"
+    yield "pipeline", f"waits {row['bubble']:.1%} of a step of {runs}" if row["pp"] > 1 else ""
+    yield "quicker", ", ".join(_quicker(answer))
+    states, saved = (si(row[f"{part}_bytes"], "B") for part in ("state", "saved"))
+    yield "fits", _held(answer, f"{states} of states, {saved} of saved tensors")
+    if row["max_S"]:
+        micro_batch = f"micro-batch up to {row['max_micro_batch']:,}"
+        yield "largest", f"S up to {row['max_S']:,}; or {micro_batch}"
+    if "days" in row:
+        usd = "" if row["usd"] is None else f", ${count(row['usd'])}"
+        yield "training", f"{row['days']:,.1f} days of such steps{usd}"
 
 
 def _product(product: Mapping[str, Any]) -> str:
@@ -203,7 +236,7 @@ def _times(answer: Answer) -> str:
 def _estimate(answer: Answer) -> str:
     """The calibrated time, its band, and the software it is calibrated to; empty without."""
     row, of = answer.row, ", ".join(answer.softwares)
-    if row["t_estimate_s"] is None:
+    if row.get("t_estimate_s") is None:
         return ""
     low, high = (row.get(f"t_estimate_{band}_s") for band in ("p10", "p90"))
     ends = "" if low is None or high is None else f", {seconds(low)} to {seconds(high)}"
@@ -254,7 +287,10 @@ def _experts(experts: Mapping[str, Any]) -> str:
 
 
 def _fewest(answer: Answer) -> str:
-    """The fewest chips that hold weights and caches, in tensor parallelism."""
+    """The fewest chips that hold weights and caches, in tensor parallelism; in training S."""
+    if answer.trains:
+        longest = answer.row["max_S"]
+        return f"S = {longest:,} would" if longest else "the states alone do not"
     (fewest,) = (each for each in answer.thresholds if each["axis"] == "chips")
     if fewest["outcome"] == FOUND:
         return f"tp={fewest['critical']} is enough"
@@ -292,6 +328,8 @@ def sections(answer: Answer) -> Iterator[Section]:
             )
         context = ", and up to this context" if answer.row["phase"] == DECODE else ""
         title = f"Compute-bound from this batch on{context}:"
+        if answer.trains:
+            title = "Compute-bound from this batch, context or micro-batch on:"
     yield Section(title, list(_thresholds(answer)))
     if all(change.outcome == ALWAYS for change in answer.changes):
         yield Section("At these sizes it is compute-bound as it is.", [])
@@ -304,6 +342,9 @@ def sections(answer: Answer) -> Iterator[Section]:
 
 def _groups(answer: Answer) -> Iterator[Line]:
     """The groups that take longest, each with its own critical batch, and the others in a line."""
+    if answer.trains:
+        yield from _passes(answer)
+        return
     times = [(group["count"] * group["t_ops_s"], group) for group in answer.groups]
     times.sort(key=lambda each: -each[0])
     total = answer.row["t_ops_s"]
@@ -350,13 +391,34 @@ def _fits(answer: Answer) -> Iterator[Line]:
         yield Line(software, "", f"{', '.join(names)}: {source}")
 
 
+def _passes(answer: Answer) -> Iterator[Line]:
+    """The parts of layers that take longest in training, by pass, and the others in a line."""
+    parts: dict[str, dict[str, float]] = {}
+    for group in answer.groups:
+        name, _, of = group["group"].removesuffix("-add").rpartition("-")
+        name, of = (name, of) if of in PASSES else (group["group"], "")
+        own = parts.setdefault(name, {})
+        of = PASSES.get(of, of)
+        own[of] = own.get(of, 0.0) + group["count"] * group["t_ops_s"]
+    times = sorted(parts, key=lambda name: -sum(parts[name].values()))
+    total = sum(sum(each.values()) for each in parts.values())
+    for name in times[:MOST_GROUPS]:
+        own = parts[name]
+        of = ", ".join(f"{each} {seconds(time_s)}" for each, time_s in own.items() if each)
+        time_s = sum(own.values())
+        yield Line(name, percent(time_s / total), f"{seconds(time_s)}{of and f': {of}'}")
+    if rest := times[MOST_GROUPS:]:
+        time_s = sum(sum(parts[name].values()) for name in rest)
+        yield Line(f"{len(rest)} others", percent(time_s / total), seconds(time_s))
+
+
 def _thresholds(answer: Answer) -> Iterator[Line]:
     """From which size on it is compute-bound, along every axis, the others as they are."""
     for axis, rows in groupby(answer.thresholds, key=lambda row: str(row["axis"])):
         whole, *less = rows
         if answer.of_a_model and axis == "chips":
             continue
-        is_upper = axis == ("S" if answer.of_a_model else SHARDS)
+        is_upper = axis == ("S" if answer.of_a_model and not answer.trains else SHARDS)
         value, text = _upper(whole) if is_upper else _lower(answer, whole)
         estimate = ""
         if (size := whole["saturates_estimate"]) is not None:
@@ -372,12 +434,13 @@ def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
         text, critical = f"crossover {crossover(exact)}", threshold["critical"]
         if rule := threshold.get("critical_rule"):
             text += f"; rule of thumb {significant(rule, DIGITS)}"
-        fit = threshold.get("max_B_fit")
+        fit = threshold.get("max_fit" if answer.trains else "max_B_fit")
         if fit is not None and fit < critical:
             text += f"; {fit or 'none'} fit{'s' * (fit <= 1)}"
         return f"{critical}", text
     if outcome == ALWAYS:
-        return "any", f"compute-bound at every {'batch' if answer.of_a_model else 'size'}"
+        size = "batch" if answer.of_a_model and threshold["axis"] == "B" else "size"
+        return "any", f"compute-bound at every {size}"
     if outcome == NEVER:
         return "never", _never(answer, threshold)
     return _beyond(threshold)

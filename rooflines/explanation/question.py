@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import checked
-from rooflines.catalogue.unsupported import fewer_or, need_of
+from rooflines.catalogue.unsupported import fewer_or, need_of, route_for
 from rooflines.explanation.sizes import HOW_MODEL, sizes_of_model, sizes_of_operation
 from rooflines.explanation.words import WRITTEN_OUT
 from rooflines.model.network import parse_axes
@@ -17,13 +17,15 @@ from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import OR_LONG_FORM, SHARDS
 from rooflines.models.model import Model
 from rooflines.models.resolve import model_named
+from rooflines.models.shape import TRAIN
 from rooflines.models.split import Split
-from rooflines.settings.model_sweeps import AXES, ModelSweepConfig
+from rooflines.settings.model_sweeps import SERVING_AXES, TRAINING_AXES, ModelSweepConfig
 from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.cases import Skipped
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.operations import Sweep
-from rooflines.sweep.steps import ModelSweep
+from rooflines.sweep.training import sweep_of_models
+from rooflines.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from rooflines.catalogue.entries import Chip
     from rooflines.explanation.words import Question
     from rooflines.fits.entries import Calibrations
+    from rooflines.sweep.steps import ModelSweep
 
 NAME = "explain"
 """The name of the sweep of a question."""
@@ -156,6 +159,7 @@ def _of_model(
     if asked.product is not None:
         problem = f"has {quote(asked.product)}, which is no size of a model"
         raise RooflinesError("the question", problem, HOW_MODEL)
+    trains = options.get("phase") == TRAIN
     with Mistakes() as mistakes:
         with mistakes.at():
             options = _on_chips(asked, known.chips, options)
@@ -169,15 +173,18 @@ def _of_model(
             forms = [_format(form) for form in asked.dtypes]
         with mistakes.at("split"):
             parts = by_key(split, "write tp=8, or tp=4,dp=2") if isinstance(split, str) else split
+            if trains and not options.get("network"):
+                options["network"] = _joining(asked, known.chips, parts)
         with mistakes.at("draft"):
             if isinstance(draft, str):
                 draft = by_key(draft, "write tokens=3,accepted=1.8")
     if not forms:
-        own = as_published(model, (known.chips[chip] for chip in asked.chips))
+        published = None if trains else model.dtypes
+        own = FORMAT if trains else as_published(model, (known.chips[chip] for chip in asked.chips))
         forms, of = [own], own
         if not isinstance(own, str):
             of = ", ".join(f"{key} {form}" for key, form in own.items() if isinstance(form, str))
-        why = "as the model is published" if model.dtypes else "since none are typed"
+        why = "as the model is published" if published else "since none are typed"
         asked.notes.append(f"dtypes are {of}, {why}")
     keys = {
         "models": [model.name],
@@ -185,11 +192,19 @@ def _of_model(
         "dtypes": forms,
         "chips": asked.chips,
         "splits": [parts or {}],
-        "thresholds": list(AXES),
+        "thresholds": list(TRAINING_AXES if trains else SERVING_AXES),
         "draft": draft,
         **options,
     }
     return keys, model
+
+
+def _joining(asked: Question, chips: Mapping[str, Chip], split: object) -> list[list[str]] | None:
+    """The interconnects that join the chips of a plan, where one chip is asked for."""
+    if len(asked.chips) != 1 or asked.chips[0] not in chips or not split:
+        return None
+    count = checked(TrainingPlan, split).chips
+    return [route_for(chips[asked.chips[0]], count)] if count > 1 else None
 
 
 def _checked(
@@ -207,7 +222,7 @@ def _checked(
             known.calibrations.check_softwares(config.calibration or ())
         if model is None:
             return checked_sweep(Sweep(NAME, config, *catalogues))
-        return checked_sweep(ModelSweep(NAME, config, *catalogues, {model.name: model}))
+        return checked_sweep(sweep_of_models(NAME, config, *catalogues, {model.name: model}))
     except RooflinesError as error:
         real = [each for each in error.errors if not each.where.startswith("thresholds")]
         if not real and SHARDS in keys["thresholds"]:
@@ -246,8 +261,8 @@ def _fix(cause: Skipped, keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> 
     if need == "network":
         if "models" not in keys:
             return fewer_or(chip, "other numbers of chips", parse_axes(str(keys["shards"][0])))
-        of = checked(Split, keys["splits"][0])
-        return fewer_or(chip, "fewer chips", of.axes, of.experts_axes)
+        kind = TrainingPlan if keys.get("phase") == TRAIN else Split
+        return fewer_or(chip, "fewer chips", *checked(kind, keys["splits"][0]).groups)
     if need is None:
         return "ask for another split, such as --split tp=8, or for none"
     return _other_peak(chip, keys)

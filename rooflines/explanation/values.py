@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rooflines.models.shape import TRAIN
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -141,6 +143,11 @@ class Answer:
     def of_a_model(self) -> bool:
         """Whether it is about a model."""
         return "model" in self.row
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is about a step of training."""
+        return self.row.get("phase") == TRAIN
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON: mappings, lists, texts, numbers and null."""

@@ -6,7 +6,8 @@ An extent is a size, or a number that depends on sizes. Its name says which:
 - `B/512`, `B*T/128`: whole spans, of 512 or 128 elements, that a size or a product of sizes needs;
 - `pairs:4096`, `entries:4096`: pairs of tokens, and entries of a cache that are moved, of one
   sequence with that window; without a window `pairs:` and `entries:`, in chunks `pairs:chunk-4096`;
-- `touched:128,8,1/2`: the experts, of 128 with 8 per token, that half of the tokens B * T use.
+- `touched:128,8,1/2`: the experts, of 128 with 8 per token, that half of the tokens B * T use;
+  `touched:128,8,1/2,micro_batch*T`: that half of the tokens of a micro-batch use.
 """
 
 from __future__ import annotations
@@ -87,8 +88,13 @@ class Poly:
         """The sum."""
         return total((self, other))
 
-    def __mul__(self, factor: Fraction | int) -> Poly:
-        """A multiple."""
+    def __mul__(self, factor: Poly | Fraction | int) -> Poly:
+        """A multiple, or a product."""
+        if isinstance(factor, Poly):
+            return total(
+                Poly({(*more, *own): each for own, each in self.terms.items()}, self.scale * times)
+                for more, times in factor.coefficients.items()
+            )
         if factor == 1:
             return self
         return Poly(self.terms, self.scale * factor) if factor else ZERO
@@ -166,7 +172,7 @@ class Poly:
         )
 
 
-ZERO = Poly()
+ZERO, ONE = Poly(), Poly({(): Fraction(1)})
 
 
 def constant(value: Fraction | int) -> Poly:
@@ -188,6 +194,28 @@ def total(parts: Iterable[Poly]) -> Poly:
     return Poly(sums)
 
 
+class Touching(NamedTuple):
+    """Tokens that choose experts, of an extent.
+
+    Attributes:
+        experts, per_token: Of a layer [1].
+        share: Of the tokens [1].
+        tokens: The sizes whose product the tokens are.
+    """
+
+    experts: int
+    per_token: int
+    share: Fraction
+    tokens: str
+
+
+@cache
+def touching(of: str) -> Touching:
+    """What the extent of experts that tokens touch says behind its colon."""
+    experts, per_token, share, *tokens = of.split(",")
+    return Touching(int(experts), int(per_token), Fraction(share), *(tokens or ("B*T",)))
+
+
 @cache
 def _moving(product: Product, size: str) -> tuple[str, Product]:
     """The extent of a product that depends on a size, empty if none does, and the others."""
@@ -199,9 +227,9 @@ def _moving(product: Product, size: str) -> tuple[str, Product]:
 @cache
 def sizes_of(extent: str) -> frozenset[str]:
     """The sizes that an extent depends on."""
-    kind = extent.partition(":")[0]
+    kind, _, of = extent.partition(":")
     if kind in WINDOWED:
         return frozenset(("T", "S"))
     if kind == TOUCHED:
-        return frozenset(("B", "T"))
+        return frozenset(touching(of).tokens.split("*"))
     return frozenset(extent.partition("/")[0].split("*"))

@@ -48,6 +48,10 @@ class Machine:
     efficiency: Mapping[str, Fraction]
 
 
+Count = int | Fraction | Poly
+"""How often a kernel runs [1]; in a step of training by the number of its micro-batches."""
+
+
 @dataclass(frozen=True)
 class Rate:
     """The rate of a resource on a chip.
@@ -161,7 +165,7 @@ HANDED = Resource("activation", ACTIVATIONS, MEMORY.bound, memory_rate)
 
 
 def nominal(
-    parts: Sequence[tuple[int | Fraction, Kernel]],
+    parts: Sequence[tuple[Count, Kernel]],
     machine: Machine,
     work: Callable[[str], Poly] | None = None,
 ) -> Times:
@@ -189,7 +193,7 @@ def in_turn(kernel: Kernel, machine: Machine) -> Times:
 
 
 def _times(
-    parts: Sequence[tuple[int | Fraction, Kernel]],
+    parts: Sequence[tuple[Count, Kernel]],
     machine: Machine,
     network: Time,
     work: Callable[[str], Poly] | None,
@@ -206,7 +210,7 @@ def _times(
 def _worked(
     resource: Resource,
     rate_of: Callable[[Machine, str], Rate],
-    parts: Sequence[tuple[int | Fraction, Kernel]],
+    parts: Sequence[tuple[Count, Kernel]],
     machine: Machine,
     work: Callable[[str], Poly] | None,
 ) -> Time:
@@ -215,31 +219,31 @@ def _worked(
         compute: rate_of(machine, compute)
         for compute in dict.fromkeys(kernel.compute for _, kernel in parts)
     }
-    used: list[tuple[int | Fraction, Poly, Rate]] = []
+    used: list[tuple[Count, Poly, Rate]] = []
     for count, kernel in parts:
         amount, rate = resource.of(kernel), rates[kernel.compute]
         if amount:
             used.append((count, amount, rate))
-    waits = (rate.latency_s * count for count, _, rate in used if rate.latency_s)
-    latency = constant(sum(waits, Fraction(0)))
+    waits = (constant(rate.latency_s) * count for count, _, rate in used if rate.latency_s)
+    latency = total(waits)
     per_s = {rate.per_s for _, _, rate in used}
     if work is not None and resource.amount is None and len(per_s) == 1:
         return Time.of(work(resource.work) / per_s.pop(), latency)
-    return Time.of(total(amount * (count / rate.per_s) for count, amount, rate in used), latency)
+    return Time.of(total(amount * count / rate.per_s for count, amount, rate in used), latency)
 
 
-def overlapped(parts: Iterable[tuple[int | Fraction, Kernel]], machine: Machine) -> Time:
+def overlapped(parts: Iterable[tuple[Count, Kernel]], machine: Machine) -> Time:
     """The time of all collectives of an operation or step, on networks that work at once."""
     sends: dict[int, list[Poly]] = {}
-    hops: dict[int, Fraction] = {}
+    hops: dict[int, list[Poly]] = {}
     for count, kernel in parts:
         for transfer in kernel.transfers:
             for level, (sending, latency_s) in enumerate(
                 levels_of(transfer, machine.efficiency["network"])
             ):
                 sends.setdefault(level, []).append(sending * count)
-                hops[level] = hops.get(level, Fraction(0)) + latency_s * count
-    return Time.of(*map(total, sends.values()), constant(max(hops.values(), default=Fraction(0))))
+                hops.setdefault(level, []).append(constant(latency_s) * count)
+    return Time.of(*map(total, sends.values()), *map(total, hops.values()))
 
 
 def levels_of(

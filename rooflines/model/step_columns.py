@@ -17,7 +17,7 @@ from rooflines.model.columns import (
     SWEEP,
     Column,
 )
-from rooflines.model.resources import RESOURCES
+from rooflines.model.resources import OTHERS, RESOURCES
 
 STEP_KEYS = (
     MODEL,
@@ -159,7 +159,8 @@ TWIN = "_ops"
 """Follows the name of what is computed from t_ops_s instead of t_lower_s."""
 
 
-def _twin(column: Column) -> Column:
+def twin(column: Column) -> Column:
+    """The column that is computed from t_ops_s."""
     meaning = column.meaning.replace("t_lower_s", "t_ops_s")
     if meaning == column.meaning:
         meaning = f"{meaning} from t_ops_s"
@@ -177,7 +178,7 @@ STEP_METRICS = (
     *STEP_BAND,
     BOUND,
     *FOLLOWING,
-    *map(_twin, FOLLOWING),
+    *map(twin, FOLLOWING),
     *PRICE,
 )
 """Columns besides the keys; `columns:` of a model sweep selects from these."""
@@ -384,11 +385,40 @@ SOLUTION = (
 )
 
 
-def step_threshold_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
+OF_TRAINING = (
+    *(
+        Column(
+            f"critical_{each.name}",
+            "1",
+            f"in training, smallest size that is compute-bound against {each.bound} alone",
+            null="serving; or no size is",
+        )
+        for each in OTHERS
+    ),
+    Column(
+        "max_fit",
+        "1",
+        "in training, largest size along the axis that fits; axis S: longest context; 0: none",
+        null="serving; axis B; or the capacity is unknown",
+    ),
+    Column(
+        "hides_bubble",
+        "1",
+        "in training, smallest batch with which stages wait for at most 10 % of a step",
+        null="serving; or another axis than B",
+    ),
+)
+"""Columns of thresholds where a sweep trains."""
+
+
+def step_threshold_columns(
+    *, new_tokens: bool = False, training: bool = False
+) -> tuple[Column, ...]:
     """The columns of thresholds of whole models, in order.
 
     Args:
         new_tokens: Whether the grid of any sweep has T.
+        training: Whether any sweep trains.
     """
     return (
         SWEEP,
@@ -398,4 +428,5 @@ def step_threshold_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
         *((replace(NEW, null="axis is chips, or the grid has no T"),) if new_tokens else ()),
         replace(CONTEXT, null="axis is S"),
         *SOLUTION,
+        *(OF_TRAINING if training else ()),
     )

@@ -95,6 +95,16 @@ class ModelDtypes(Entry):
         return {name: self.of(name) for name in CLASSES} | cache
 
 
+OF_TRAINING = ("gradients", "master", "moments", "saved")
+"""The classes of tensors that only training has."""
+
+WIDE, WIDE_BITS = "bf16", 16
+"""Formats of fewer bits are of linear kernels in training, all else is in this one [bit]."""
+
+SUMS = "fp32"
+"""Of gradients and of the states of the optimizer, unless dtypes say otherwise."""
+
+
 class StepDtypes(ModelDtypes):
     """Dtypes of a step: of all tensors that it moves, and of what it computes in."""
 
@@ -108,6 +118,18 @@ class StepDtypes(ModelDtypes):
     attention: Name | None = Field(
         default=None, description="the same for the products of attention; null: as compute"
     )
+    saved: Name | None = Field(
+        default=None, description="in training, of saved tensors; null: as activations"
+    )
+    gradients: Name | None = Field(
+        default=None, description="in training, of the gradients of weights; null: fp32"
+    )
+    master: Name | None = Field(
+        default=None, description="in training, of the optimizer's own weights; null: fp32"
+    )
+    moments: Name | None = Field(
+        default=None, description="in training, of each of Adam's two moments; null: fp32"
+    )
 
     @property
     def label(self) -> str:
@@ -116,8 +138,9 @@ class StepDtypes(ModelDtypes):
             return self.name
         own = (
             f"{key}:{'+'.join(self.mixed.get(key, [value]))}"
-            for key in ("experts", "head", "combine", "attention")
+            for key in ("experts", "head", "combine", "attention", *OF_TRAINING)
             if (value := getattr(self, key)) is not None
+            and (key not in OF_TRAINING or value != SUMS)
         )
         stored = ",".join([self.named("weights"), self.cache, self.activations, *own])
         return f"{stored}@{self.compute}"
@@ -126,7 +149,8 @@ class StepDtypes(ModelDtypes):
     def stored(self) -> dict[str, str]:
         """The dtype of each class of tensors, activations among them."""
         combine = self.combine or self.activations
-        return {**super().stored, "activations": self.activations, "combine": combine}
+        own = {key: value for key in OF_TRAINING if (value := getattr(self, key)) is not None}
+        return {**super().stored, "activations": self.activations, "combine": combine, **own}
 
     @property
     def computed(self) -> tuple[str, str]:
@@ -160,6 +184,30 @@ def step_dtypes(form: object) -> StepDtypes:
         fix = "name a format such as bf16, or write {weights: , cache: , activations: , compute: }"
         raise RooflinesError("", f"is {quote(form)}, which is no dtypes of a model", fix)
     return checked(StepDtypes, form)
+
+
+def training_dtypes(form: object) -> StepDtypes:
+    """Dtypes of a step of training, with all classes that it has.
+
+    Args:
+        form: A format, which weights are read and multiplied in; embedding, unembedding, attention
+            and activations are bf16 where it is narrower. Or dtypes by class.
+
+    Raises:
+        RooflinesError: As `step_dtypes`.
+    """
+    formats = dtype_entries().formats
+    wide = WIDE
+    if isinstance(form, str):
+        one_of(form, formats, "no dtype")
+        wide = wide if formats[form].bits < WIDE_BITS else form
+        form = {"name": form, "weights": form, "compute": form}
+    if isinstance(form, Mapping):
+        usual = dict.fromkeys(("weights", "activations", "compute", "head", "attention"), wide)
+        usual |= dict.fromkeys(("gradients", "master", "moments"), SUMS)
+        form = {**usual, **{key: value for key, value in form.items() if value is not None}}
+        form = {"cache": form["activations"], **form}
+    return step_dtypes(form)
 
 
 def bits_of(dtype: str) -> Fraction:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.basics.numbers import whole
-from rooflines.model.poly import TOUCHED, WINDOWED, Poly
+from rooflines.model.poly import TOUCHED, WINDOWED, Poly, touching
 from rooflines.models.reach import TO_ALL, AttentionReach
 from rooflines.models.shape import DECODE, Gqa, Matrix, check_phase
 
@@ -160,9 +160,9 @@ class StepExtents(dict[str, int | Fraction]):
         kind, _, of = name.partition(":")
         step, value = self._step, Fraction(0)
         if kind == TOUCHED:
-            experts, per_token, share = of.split(",")
-            tokens = step.B * step.T * Fraction(share)
-            value = touched_experts(int(experts), int(per_token), tokens, step.routing)
+            experts, per_token, share, sizes = touching(of)
+            tokens = math.prod(self[size] for size in sizes.split("*")) * share
+            value = touched_experts(experts, per_token, tokens, step.routing)
         elif kind in WINDOWED:
             value = Fraction(AttentionReach.named(of).extents(step.S, step.T)[name])
         else:

@@ -18,9 +18,10 @@ from rooflines.basics.numbers import whole
 from rooflines.catalogue.forms import Count, Entry, Text
 from rooflines.models.reach import AttentionReach
 
-Phase = Literal["decode", "prefill"]
+Phase = Literal["decode", "prefill", "train"]
 DECODE: Phase = "decode"
 PREFILL: Phase = "prefill"
+TRAIN: Phase = "train"
 PHASES = (DECODE, PREFILL)
 """Decode adds tokens to a cache, prefill reads a prompt. MLA computes the two differently."""
 

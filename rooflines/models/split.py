@@ -69,13 +69,9 @@ class Split(Entry):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_pipelines(cls, value: object) -> object:
-        if isinstance(value, dict) and "pp" in value:
-            raise RooflinesError(
-                "pp",
-                "is pipeline parallelism, which is not modelled",
-                "use tp, dp and ep",
-            )
+    def _not_of_training(cls, value: object) -> object:
+        if isinstance(value, dict) and (keys := [key for key in ("pp", "cp") if key in value]):
+            raise RooflinesError(keys[0], "is of training alone", "use tp, dp and ep")
         return value
 
     @model_validator(mode="after")
@@ -119,6 +115,11 @@ class Split(Entry):
     def chips(self) -> int:
         """All chips [1]."""
         return self.shards * self.dp
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The groups of chips that a network has to join, by their axes."""
+        return self.axes, self.experts_axes
 
     @property
     def joined(self) -> int:

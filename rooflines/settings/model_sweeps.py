@@ -5,16 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
 from rooflines.basics.errors import Mistakes, RooflinesError, quote
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.catalogue.forms import Count, Entry, Name, NotNegative, Positive, Text
+from rooflines.catalogue.forms import (
+    Count,
+    Entry,
+    Name,
+    NotNegative,
+    Positive,
+    Text,
+    checked,
+)
 from rooflines.model.step_columns import KERNEL_METRICS, STEP_CORE, STEP_METRICS
+from rooflines.model.training_columns import TRAINING_METRICS
 from rooflines.models.cache import CACHE_SPLITS
-from rooflines.models.dtypes import StepDtypes, step_dtypes
+from rooflines.models.dtypes import StepDtypes, step_dtypes, training_dtypes
 from rooflines.models.groups import ROUTINGS
-from rooflines.models.shape import DECODE, Phase
+from rooflines.models.shape import DECODE, TRAIN, Phase
 from rooflines.models.split import Split
 from rooflines.settings.fields import (
     NO_FLOATS,
@@ -32,14 +49,17 @@ from rooflines.settings.fields import (
 )
 from rooflines.settings.lists import DISTINCT, Listed, one_or_many
 from rooflines.settings.sizes import GridSizes  # noqa: TC001, pydantic reads it at run time
+from rooflines.training.plan import Recompute, Shard, TrainingPlan
 
 AUTO = "auto"
 """The split that stands for every one."""
 
-AXES = ("B", "S", "chips")
+SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch")
+AXES = (*SERVING_AXES, "micro_batch")
 """What thresholds of whole models can be solved for."""
 
-METRICS = [column.name for column in (*STEP_METRICS, *KERNEL_METRICS)]
+EVERY_METRIC = (*STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
+METRICS = [*dict.fromkeys(column.name for column in EVERY_METRIC)]
 """What `columns:` can name; metrics of kernels are in their table only."""
 
 
@@ -107,6 +127,30 @@ class Targets(Entry):
     time: Literal["t_lower_s", "t_ops_s"] = Field("t_lower_s", description="the time that must")
 
 
+OF_TRAINING = (
+    "micro_batch", "interleave", "shard", "recompute", "save", "context", "optimizer", "tokens",
+)  # fmt: skip
+OF_SERVING = ("requests", "pools", "draft", "targets", "cache_split", "routing")
+"""Keys of sweeps that train, and of sweeps that do not."""
+
+
+def _trains(info: ValidationInfo) -> bool:
+    """Whether the phase of a sweep is training; it is checked before."""
+    return TRAIN in info.data.get("phase", ())
+
+
+def _dtypes(value: object, info: ValidationInfo) -> StepDtypes:
+    return training_dtypes(value) if _trains(info) else step_dtypes(value)
+
+
+def _split(value: object, info: ValidationInfo) -> Split:
+    """A split; one of training has the keys of its sweep where it has none of its own."""
+    if not _trains(info):
+        return checked(Split, value)
+    shared = {key: info.data[key] for key in TrainingPlan.model_fields if key in info.data}
+    return checked(TrainingPlan, {**shared, **value} if isinstance(value, Mapping) else value)
+
+
 def _model(value: object) -> object:
     if isinstance(value, str):
         return value
@@ -156,7 +200,42 @@ class ModelSweepConfig(Entry):
     )
     phase: Annotated[list[Phase], Listed()] = Field(
         [DECODE],
-        description="decode adds tokens after a cache, prefill reads prompts of S tokens; or both",
+        description=(
+            "decode adds tokens after a cache, prefill reads prompts of S tokens; or both; train, "
+            "by itself, is a step of training of B sequences of S tokens each"
+        ),
+    )
+    micro_batch: Count = Field(
+        1, description="in training, sequences that a replica computes at once [1]"
+    )
+    interleave: Count = Field(
+        1, description="in training, runs of layers that each stage of a pipeline has [1]"
+    )
+    shard: Shard = Field(
+        "optimizer",
+        description=(
+            "in training, what replicas share of the states: ZeRO 0 to 3; weights is FSDP"
+        ),
+    )
+    recompute: Recompute = Field(
+        "none",
+        description=(
+            "in training, what is computed again: selective, outputs of norms and activations; "
+            "full, all layers"
+        ),
+    )
+    save: Literal["split", "gathered"] = Field(
+        "split", description="in training, saved inputs: split over tp, or gathered, kept whole"
+    )
+    context: Literal["ring", "heads"] = Field(
+        "ring",
+        description="in training, how cp shares attention: keys go round, or heads change chips",
+    )
+    optimizer: Literal["adam"] | Positive = Field(
+        "adam", description="in training, adam, or bytes of states of a parameter [byte]"
+    )
+    tokens: Positive | None = Field(
+        None, description="in training, of the whole of it: rows then have days and USD [1]"
     )
     grid: Annotated[dict[str, GridSizes], BeforeValidator(_grid)] = Field(
         description=(
@@ -182,7 +261,7 @@ class ModelSweepConfig(Entry):
         ),
     )
     dtypes: Annotated[
-        list[Annotated[StepDtypes, BeforeValidator(step_dtypes), WithJsonSchema(DTYPES_SCHEMA)]],
+        list[Annotated[StepDtypes, BeforeValidator(_dtypes), WithJsonSchema(DTYPES_SCHEMA)]],
         Listed(),
     ] = Field(
         description=(
@@ -191,9 +270,17 @@ class ModelSweepConfig(Entry):
         )
     )
     chips: Chips
-    splits: Annotated[list[Split], Listed(), WithJsonSchema(SPLITS_SCHEMA)] = Field(
-        default_factory=lambda: [Split.model_validate({})],
-        description="how chips share the model: {tp: , dp: , ep: }; auto: all of `chips_each`",
+    splits: Annotated[
+        list[Annotated[Split, PlainValidator(_split), PlainSerializer(Split.model_dump)]],
+        Listed(),
+        WithJsonSchema(SPLITS_SCHEMA),
+    ] = Field(
+        default=[{}],
+        validate_default=True,
+        description=(
+            "how chips share the model: {tp: , dp: , ep: }, in training also pp, cp and keys of "
+            "its own such as recompute; auto: all of `chips_each`"
+        ),
     )
     chips_each: Count | None = Field(
         None, description="chips that share the model, of `splits: auto` [1]"
@@ -222,14 +309,15 @@ class ModelSweepConfig(Entry):
     )
     targets: Targets | None = Field(None, description="latencies that the largest batch must keep")
     thresholds: Annotated[
-        list[Literal["B", "S", "chips"]],
+        list[Literal["B", "S", "chips", "micro_batch"]],
         DISTINCT,
         WithJsonSchema({"type": "array", "items": {"enum": list(AXES)}, "uniqueItems": True}),
     ] = Field(
         ["B"],
         description=(
             "what to solve for: B, the smallest compute-bound batch; S, the longest context with "
-            "one; chips, the fewest that hold the model; [] for nothing"
+            "one; chips, the fewest that hold the model; [] for nothing. In training the least "
+            "compute-bound B, S or micro_batch"
         ),
     )
     on_unsupported: OnUnsupported = "skip"
@@ -258,6 +346,25 @@ class ModelSweepConfig(Entry):
             raise RooflinesError("splits", problem, "add chips_each: 16, the chips that share it")
         problem = "is given, but splits is not auto"
         raise RooflinesError("chips_each", problem, "write splits: auto, or leave it out")
+
+    @model_validator(mode="after")
+    def _of_one_phase(self) -> Self:
+        """Training stands alone, without keys of serving; its keys stand nowhere else."""
+        with Mistakes() as mistakes:
+            trains = TRAIN in self.phase
+            if trains and len(self.phase) > 1:
+                fix = "write a sweep for each"
+                mistakes.add(RooflinesError("phase", "lists train beside others", fix))
+            for key in OF_SERVING if trains else OF_TRAINING:
+                if getattr(self, key) != type(self).model_fields[key].default:
+                    problem = f"is given, but is {'not of' if trains else 'of'} training"
+                    fix = "leave it out" if trains else "leave it out, or write phase: train"
+                    mistakes.add(RooflinesError(key, problem, fix))
+            other = "chips" if trains else "micro_batch"
+            if other in self.thresholds:
+                problem = f"lists {other}, which is {'not of' if trains else 'of'} training"
+                mistakes.add(RooflinesError("thresholds", problem, "leave it out"))
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.critical.chips import interpolated
 from rooflines.model.network import axes_text
-from rooflines.model.poly import TOUCHED, constant
+from rooflines.model.poly import TOUCHED, constant, touching
 from rooflines.model.resources import levels_of, math_rate, memory_rate
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
@@ -233,8 +233,8 @@ def _touched(kernel: Kernel) -> list[int | str] | None:
     touched = next((name for name in names if name.startswith(TOUCHED)), None)
     if touched is None:
         return None
-    experts, per_token, share = touched.partition(":")[2].split(",")
-    values = [touched_experts(int(experts), int(per_token), n * Fraction(share)) for n in range(3)]
+    experts, per_token, share, _ = touching(touched.partition(":")[2])
+    values = [touched_experts(experts, per_token, n * share) for n in range(3)]
     first, second = (after - before for before, after in pairwise(values))
     ratio = second / first if first else Fraction(0)
     scale = first / (ratio - 1)

@@ -23,6 +23,7 @@ from rooflines.model.poly import Poly, total
 from rooflines.model.resources import RESOURCES, in_turn, nominal
 from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
 from rooflines.model.times import Times
+from rooflines.model.training_columns import TRAINING_METRICS
 from rooflines.settings.fields import ALL
 from rooflines.sweep.calibrated import calibrated
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
     from rooflines.model.operation import Unit
-    from rooflines.model.resources import Machine
+    from rooflines.model.resources import Count, Machine
     from rooflines.sweep.axes import Axis
 
 Axes = tuple[int, ...]
@@ -124,7 +125,7 @@ def stored_columns(columns: Iterable[Column], names: Collection[str]) -> list[Co
         columns: All columns, in order.
         names: The metrics of the table, or `ALL`.
     """
-    every = () if names == ALL else (*METRICS, *STEP_METRICS, *KERNEL_METRICS)
+    every = () if names == ALL else (*METRICS, *STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
     left_out = {metric.name for metric in every}.difference(names)
     return [column for column in columns if column.name not in left_out]
 
@@ -182,7 +183,7 @@ class Case:
         raise NotImplementedError
 
     @property
-    def parts(self) -> list[tuple[int, Kernel]]:
+    def parts(self) -> list[tuple[Count, Kernel]]:
         """The kernels, each with its number of layers."""
         return [(kernel.count, kernel) for kernel in self.kernels]
 

@@ -13,11 +13,12 @@ from rooflines.model.network import ALL_TO_ALL, axes_text
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.models.dtypes import check_dtypes
-from rooflines.models.shape import PREFILL
+from rooflines.models.shape import DECODE, PREFILL
 from rooflines.sweep.axes import check_parts, of_dims
 from rooflines.sweep.cases import check_chips
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.steps import ModelSweep
+from rooflines.sweep.training import TrainingSweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -213,12 +214,9 @@ def check_step_sizes(sweep: ModelSweep) -> None:
         return
     if sweep.new_tokens is None:
         return
-    if PREFILL in sweep.config.phase:
-        raise RooflinesError(
-            "grid.T",
-            "gives new tokens, but in prefill all S tokens are new",
-            "leave T out, or prefill",
-        )
+    if whole := [phase for phase in sweep.config.phase if phase != DECODE]:
+        problem = f"gives new tokens, but in {whole[0]} all S tokens are new"
+        raise RooflinesError("grid.T", problem, f"leave T out, or {whole[0]}")
     if max(sweep.new_tokens) > min(sweep.contexts):
         raise RooflinesError(
             "grid.T",
@@ -288,6 +286,7 @@ CHECKS: Mapping[type, Sequence[Sequence[Callable[[Any], object]]]] = {
         [check_rows, check_skipped],
     ],
 }
+CHECKS = {**CHECKS, TrainingSweep: CHECKS[ModelSweep]}
 """Checks of each kind of sweep in stages, in the order of their messages."""
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import combinations_with_replacement, product
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.unsupported import interconnects, not_joined
 from rooflines.model.network import axes_text
+from rooflines.models.shape import TRAIN
 from rooflines.models.split import Split
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from rooflines.models.model import Model
     from rooflines.models.shape import Shape
     from rooflines.settings.model_sweeps import ModelSweepConfig
+    from rooflines.training.plan import TrainingPlan
 
 TORUS = "torus"
 
@@ -35,6 +38,15 @@ def with_every_split(
     """
     if config.chips_each is None:
         return config
+    if TRAIN in config.phase:
+        (fixed,) = config.splits
+        plans = {
+            plan.name: plan
+            for model in models.values()
+            for plan in plans_of(model.shape, config.chips_each, cast("TrainingPlan", fixed))
+        }
+        own = [*plans.values()] or config.splits
+        return config.model_copy(update={"splits": own, "chips_each": None})
     found: dict[str, Split] = {}
     entries = [chips[name] for name in config.chips if name in chips]
     for model, chip, route in product(models.values(), entries, config.network or (None,)):
@@ -44,6 +56,25 @@ def with_every_split(
         found |= {split.name: split for split in splits}
     ordered = sorted(found.values(), key=lambda split: (split.shards, str(split.tp), split.parts))
     return config.model_copy(update={"splits": ordered or config.splits, "chips_each": None})
+
+
+def plans_of(shape: Shape, chips: int, fixed: TrainingPlan) -> Iterator[TrainingPlan]:
+    """Every plan over a number of chips that a model allows; those with as many stages together.
+
+    Args:
+        shape: The model.
+        chips: tp * pp * cp * dp [1].
+        fixed: What all have in common: micro-batch, shards, recomputation, and so on.
+    """
+    divisors = [each for each in range(1, chips + 1) if chips % each == 0]
+    experts = divisors if shape.moe is not None else [1]
+    for pp, dp, tp in product(divisors, repeat=3):
+        cp, rest = divmod(chips, pp * dp * tp)
+        for ep in experts if not rest else ():
+            plan = fixed.model_copy(update={"tp": tp, "pp": pp, "cp": cp, "dp": dp, "ep": ep})
+            with suppress(RooflinesError):
+                plan.check(shape)
+                yield plan
 
 
 def splits_of(

@@ -9,14 +9,14 @@ from rooflines.fits.entries import shipped_calibrations
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.checks import checked_sweep
-from rooflines.sweep.steps import ModelSweep
+from rooflines.sweep.training import sweep_of_models
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.sweep.steps import StepCase
+    from rooflines.sweep.steps import ModelSweep, StepCase
 
 
 def sweep_on(
@@ -39,8 +39,8 @@ def sweep_on(
     form = {"models": [model], "chips": [chip], "dtypes": [dtypes], "grid": {"B": 1, "S": 1}}
     config = ModelSweepConfig.model_validate({**form, **more})
     chips = chip_entries() if entries is None else entries
-    models, calibrations = models_of(config.models), shipped_calibrations()
-    return checked_sweep(ModelSweep("one", config, chips, dtype_entries(), calibrations, models))
+    models, fits = models_of(config.models), shipped_calibrations()
+    return checked_sweep(sweep_of_models("one", config, chips, dtype_entries(), fits, models))
 
 
 def case_on(

@@ -17,6 +17,7 @@ from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.checks import AnySweep, checked_sweep
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.steps import ModelSweep
+from rooflines.sweep.training import sweep_of_models
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -163,7 +164,7 @@ def sweep_of(recipe: JSON) -> Any:  # noqa: ANN401, the kind of sweep that it is
         model: Model(model, Shape.model_validate(each["shape"]))
         for model, each in recipe["models"].items()
     }
-    return checked_sweep(ModelSweep(name, of_models, chips, dtypes, fits, models))
+    return checked_sweep(sweep_of_models(name, of_models, chips, dtypes, fits, models))
 
 
 def skipped_records(sweeps: Iterable[AnySweep]) -> list[dict[str, Any]]:

@@ -28,6 +28,8 @@ from rooflines.sweep.step_rows import (
     kernel_stages,
 )
 from rooflines.sweep.steps import REQUEST, ModelSweep
+from rooflines.sweep.training import TrainingSweep
+from rooflines.sweep.training_rows import TrainingSheet
 
 if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
@@ -203,6 +205,9 @@ class StepTable(SweepTable[ModelSweep]):
     def frame_of(self, group: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
         """Some rows of a block."""
         (block,), config = group, self.sweep.config
+        if isinstance(self.sweep, TrainingSweep):
+            training = TrainingSheet(block, texts, config.prices, config.tokens)
+            return training.sheet.frame(training.stages(), start, stop)
         if not config.requests:
             yielded = 1.0 if config.draft is None else config.draft.yielded
             steps = StepSheet(block, texts, config.prices, yielded)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import polars as pl
 
-from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, sizes_of
+from rooflines.model.poly import TOUCHED, WINDOWED, ZERO, sizes_of, touching
 from rooflines.model.times import NO_TIME, side_by_side
 from rooflines.sweep.blocked import Factors, block_start, blocked_product
 from rooflines.sweep.space import axis_columns, has_one_value, odd_part
@@ -45,10 +45,9 @@ def extent(name: str) -> pl.Expr:
     """An extent as an expression of columns, Float64."""
     kind, _, of = name.partition(":")
     if kind == TOUCHED:
-        experts, per_token, share = of.split(",")
-        above, _, below = share.partition("/")
-        tokens = extent("B") * extent("T") * (int(above) / int(below or 1))
-        power = tokens * math.log1p(-int(per_token) / int(experts))
+        experts, per_token, share, sizes = touching(of)
+        tokens = reduce(mul, map(extent, sizes.split("*"))) * float(share)
+        power = tokens * math.log1p(-per_token / experts)
         return float(experts) * used_share(power)
     if kind in WINDOWED:
         return pl.col(name).cast(pl.Float64)
@@ -135,6 +134,7 @@ class Sheet:
         self.varying = {name for axis in single for name in axis} - one
         for name, values in key_columns(self.cases).items():
             self.put(name, values)
+            self._near.add(name)
 
     @property
     def axes(self) -> list[Mapping[str, pl.Series]]:
@@ -325,6 +325,11 @@ class Sheet:
         if all(value.late is None for value in present):
             return Value(choose([value.early for value in present]))
         return Value(late=choose([self.total(value) for value in present]))
+
+    def scaled(self, value: Value, factor: pl.Expr) -> Value:
+        """A quantity times a factor that the side of the cases decides."""
+        early = None if value.early is None else value.early * factor
+        return Value(early, None if value.late is None else value.late * self._early(factor))
 
     def largest(self, values: Iterable[Value]) -> Value:
         """The largest of quantities that are not negative."""

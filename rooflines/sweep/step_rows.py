@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.model.poly import ONE
 from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY, NETWORK, RESOURCES
 from rooflines.model.step_columns import TWIN
 from rooflines.sweep.cases import Block, Case
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.model.kernel import Kernel
+    from rooflines.model.poly import Poly
     from rooflines.model.times import Time, Times
     from rooflines.settings.model_sweeps import Prices
     from rooflines.sweep.operation_rows import Stages
@@ -266,6 +268,11 @@ class KernelCase(Case):
             "calibration": " + ".join(fits) or None,
         }
 
+    @property
+    def runs(self) -> Poly:
+        """How often a layer runs it in a step [1]."""
+        return self.step.runs_of(self.index)
+
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernel, in one layer."""
@@ -300,10 +307,14 @@ def kernel_stages(sheet: Sheet, cases: Sequence[KernelCase]) -> Stages:
     }
     activation = sheet.poly([case.times.activation for case in cases])
     estimates = [case.step.kernel_estimates[case.index] for case in cases]
+    runs, often = [case.runs for case in cases], dict[str, pl.Expr]()
+    if any(each is not ONE for each in runs):
+        often["runs"] = sheet.total(sheet.poly(runs)).cast(pl.Int64)
     parts = {**OF_RESOURCES, MEMORY.bound: OF_RESOURCES[MEMORY.bound] + pl.col("t_activation_s")}
     return [
         works,
         {
+            **often,
             **{name: sheet.total(sheet.time(times)) for name, times in seconds.items()},
             "t_activation_s": sheet.total(activation),
         },

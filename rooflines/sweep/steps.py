@@ -15,6 +15,7 @@ from rooflines.catalogue.unsupported import Reason
 from rooflines.fits.choice import bands_of
 from rooflines.model.kernel import NETWORK_BYTES
 from rooflines.model.operation import MATRIX
+from rooflines.model.poly import ONE
 from rooflines.model.step_columns import layer_columns, step_columns
 from rooflines.models.cache import cache_elements
 from rooflines.models.groups import Step, StepExtents
@@ -67,7 +68,7 @@ class StepCase(Case):
 
     @property
     def phase(self) -> Phase:
-        """`decode` or `prefill`."""
+        """`decode`, `prefill` or `train`."""
         return self.workload.phase
 
     @property
@@ -105,6 +106,11 @@ class StepCase(Case):
         """What runs in a step, in order."""
         return self.workload.over(self.place.links)
 
+    def runs_of(self, index: int) -> Poly:
+        """How often a layer runs a kernel in a step, by its position [1]."""
+        del index
+        return ONE
+
     def work(self, column: str) -> Poly:
         """A work of all kernels and layers; chips share all but what is sent [FLOP or byte]."""
         if column == NETWORK_BYTES or column not in self.workload.works:
@@ -137,11 +143,15 @@ class StepCase(Case):
             context: S, tokens of each after the step; in prefill, of its prompt [1].
             new: T, new tokens of each; in prefill all are new [1].
         """
-        return Step(batch, context, context if self.phase == PREFILL else new, self.routing)
+        return Step(batch, context, new if self.phase == DECODE else context, self.routing)
+
+    def extents(self, step: Step) -> StepExtents:
+        """The extents of a step."""
+        return StepExtents(step)
 
     def seconds(self, step: Step) -> Seconds:
         """The exact times of a step on one chip, over kernels and layers [s]."""
-        return self.times.at(StepExtents(step))
+        return self.times.at(self.extents(step))
 
 
 @dataclass(frozen=True, repr=False)
@@ -308,15 +318,13 @@ class ModelSweep(BaseSweep[StepCase]):
         rows: Counter[Skipped] = Counter()
         everywhere = {
             split.name: list(
-                self.supported_at(
-                    {split.name: (split.axes, split.experts_axes)}, lambda name: {"split": name}
-                )
+                self.supported_at({split.name: split.groups}, lambda name: {"split": name})
             )
             for split in config.splits
         }
         blocks = []
         for name, phase, split in product(self.models, config.phase, config.splits):
-            unsplit = _not_split(self, name, split)
+            unsplit = not_split(self, name, split)
             batches = tuple(batch for batch in self.batches if batch >= split.dp)
             fewer = Reason("sequences", f"fewer sequences than the {split.dp} replicas")
             too_few = Skipped(fewer, model=name, split=split.name)
@@ -340,7 +348,7 @@ class ModelSweep(BaseSweep[StepCase]):
         return tuple(blocks), skipped_rows(rows)
 
 
-def _not_split(sweep: ModelSweep, name: str, split: Split) -> Skipped | None:
+def not_split(sweep: ModelSweep, name: str, split: Split) -> Skipped | None:
     """Why a model cannot be split like that; None where it can."""
     try:
         split.check(sweep.models[name].shape, sweep.config.cache_split)

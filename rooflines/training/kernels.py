@@ -9,20 +9,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route
-from rooflines.model.poly import TOUCHED, ZERO, Poly, constant, total
-from rooflines.models.groups import TOKENS, UNIFORM, groups_of, reached
+from rooflines.model.poly import ONE, TOUCHED, ZERO, Poly, constant, total
+from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, reached
+from rooflines.models.kernels import StepKernels
 from rooflines.models.shape import PREFILL, Gqa
 from rooflines.training.memory import (
     ENDS,
     GATHERED,
+    SEND,
     SHARDED,
+    kinds_of,
     optimizer_bytes,
     parameters_of_chip,
     saved_tensors,
+    stages_of,
 )
 
 if TYPE_CHECKING:
@@ -32,29 +37,90 @@ if TYPE_CHECKING:
     from rooflines.models.groups import Group
     from rooflines.models.shape import Shape
     from rooflines.training.memory import Stage
-    from rooflines.training.plan import TrainingDtypes, TrainingPlan
+    from rooflines.training.plan import TrainingPlan
 
 GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
 
+MICRO_BATCH = "micro_batch"
+"""The extent of a step of training besides those of serving: sequences of a micro-batch."""
 
-@dataclass(frozen=True)
+BACKWARD = "bwd"
+"""The pass of attention that is twice its forward one."""
+
+OWN_TOKENS = (MICRO_BATCH, "T")
+"""The tokens of a micro-batch."""
+
+
+@dataclass(frozen=True, eq=False)
 class KernelRun:
-    """A kernel of a stage.
+    """A kernel of a step of training, with its works in one layer and one micro-batch.
 
     Attributes:
-        kernel: The kernel.
-        count: Times that a stage runs it, in a micro-batch or in a step [1].
-        gradients: Bytes of gradients that it reads and writes; the first of a step only writes
-            them [byte].
+        kernel: The kernel; its count is of the layers of all stages.
+        runs: How often it runs in a step, by B: once, in every micro-batch, or in all but one [1].
+        part: What stages count as their layers with it; empty where `only` says who has it.
+        share: Of these layers, those with it [1].
         again: Whether it repeats a forward pass.
-        once: Whether it waits for the last micro-batch.
+        only: The kind of stage that has it once a step, after the last micro-batch.
     """
 
     kernel: Kernel
-    count: Fraction = Fraction(1)
-    gradients: Poly = ZERO
+    runs: Poly
+    part: str = ""
+    share: Fraction = Fraction(1)
     again: bool = False
-    once: bool = False
+    only: Stage | None = None
+
+    def times_on(self, stage: Stage) -> Fraction:
+        """How often a stage runs it in a micro-batch, or once a step [1]."""
+        if self.only is not None:
+            return Fraction(self.only == stage)
+        return self.share * stage.times(self.part)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingKernels(StepKernels):
+    """The kernels of a step of training; `sharing` has its plan, a `TrainingPlan`."""
+
+    @property
+    def plan(self) -> TrainingPlan:
+        """How chips share the step."""
+        return cast("TrainingPlan", self.sharing.split)
+
+    @property
+    def sizes(self) -> dict[str, Fraction]:
+        """Bytes of an element by class of tensors [byte]."""
+        bits = self.sharing.bits
+        sizes = {name: Fraction(each) / BITS_PER_BYTE for name, each in bits.items()}
+        return {"saved": sizes["activations"], **sizes}
+
+    @property
+    def works(self) -> Mapping[str, Poly]:
+        """None is known before what is sent."""
+        return {}
+
+    @property
+    def stages(self) -> tuple[tuple[Stage, int], ...]:
+        """The kinds of stages, the first of each, and how many there are."""
+        return kinds_of(stages_of(self.shape, self.plan))
+
+    def runs_over(self, links: tuple[Link, ...]) -> tuple[KernelRun, ...]:
+        """The kernels of one chip, those of all micro-batches before those of the whole step.
+
+        Args:
+            links: The interconnects, inner first; none where nothing is sent.
+        """
+        setting = Setting(self.shape, self.plan, self.sharing.compute, self.sizes, links)
+        once = (
+            run
+            for index, (stage, number) in enumerate(self.stages)
+            for run in once_runs(setting, stage, number, f"-{index + 1}" if index else "")
+        )
+        return (*micro_batch_runs(setting), *once)
+
+    def over(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
+        """The kernels of `runs_over`."""
+        return tuple(run.kernel for run in self.runs_over(links))
 
 
 @dataclass(frozen=True)
@@ -64,16 +130,21 @@ class Setting:
     Attributes:
         shape: The model.
         plan: How chips share it.
-        dtypes: The dtypes.
+        compute: The compute dtypes of linear kernels, and of attention and the unembedding.
         sizes: Bytes of an element by class of tensors [byte].
         links: The interconnects, inner first; none for one chip.
     """
 
     shape: Shape
     plan: TrainingPlan
-    dtypes: TrainingDtypes
+    compute: tuple[str, str]
     sizes: Mapping[str, Fraction]
     links: tuple[Link, ...]
+
+    @property
+    def every(self) -> Poly:
+        """Micro-batches of a replica in a step [1]."""
+        return Poly({SEQUENCES: Fraction(1, self.plan.together)})
 
     @property
     def share(self) -> Fraction:
@@ -102,11 +173,9 @@ class Setting:
         route = self.route(chips, stride)
         return (Transfer(kind, payload, route, route.sent(kind)),)
 
-    def activations(self, elements: int | Fraction) -> Poly:
-        """Bytes of activations that a chip has, by the elements of a token [byte]."""
-        return (
-            Poly({TOKENS: elements * self.sizes["activations"] * self.share}) if elements else ZERO
-        )
+    def activations(self, elements: int | Fraction, tensors: str = "activations") -> Poly:
+        """Bytes of activations or saved tensors of a chip, by the elements of a token [byte]."""
+        return Poly({OWN_TOKENS: elements * self.sizes[tensors] * self.share}) if elements else ZERO
 
     def hidden(self, times: int) -> tuple[Transfer, ...]:
         """Gathers, or scatters, of all tokens of a sequence between the chips of tp."""
@@ -124,40 +193,47 @@ class Setting:
         self,
         name: str,
         transfers: tuple[Transfer, ...] = (),
+        works: Mapping[str, Poly] | None = None,
         *,
         linear: bool = True,
-        **works: Poly,
     ) -> Kernel:
         """A kernel on one chip, with its works but what it sends, by column."""
-        sent = {NETWORK_BYTES: sent_bytes(transfers)}
-        compute = self.dtypes.compute if linear else self.dtypes.attention
-        return Kernel(name, compute, {**works, **sent}, transfers)
+        every = {**(works or {}), NETWORK_BYTES: sent_bytes(transfers)}
+        own = {name: work for name, work in every.items() if work}
+        return Kernel(name, self.compute[0 if linear else 1], own, transfers)
 
 
-def micro_batch_kernels(setting: Setting, stage: Stage) -> Iterator[KernelRun]:
-    """The kernels of a micro-batch on a chip of a stage."""
-    for group in groups_of(setting.shape, PREFILL, scores_all=True):
+def micro_batch_runs(setting: Setting) -> Iterator[KernelRun]:
+    """The kernels of a micro-batch on a chip."""
+    shape = setting.shape
+    for group in groups_of(shape, PREFILL, scores_all=True):
         name = group.name.removesuffix("-window").removesuffix("-chunk")
-        count = Fraction(stage.times(name))
-        if name == "attention":
-            count *= Fraction(group.count, setting.shape.layers)
-        if count:
-            passes = _embedding(setting) if name == "embed" else _passes(setting, group, name)
-            yield from (replace(each, count=count) for each in passes)
+        share = Fraction(group.count, shape.layers) if name == "attention" else Fraction(1)
+        passes = _embedding(setting) if name == "embed" else _passes(setting, group, name)
+        for each in passes:
+            kernel = replace(each.kernel, count=group.count)
+            yield replace(each, kernel=kernel, part=name, share=share)
     if setting.plan.pp > 1:
-        yield KernelRun(setting.on_chip("send", (_sends(setting),)))
+        sends = setting.on_chip(SEND, (_sends(setting),))
+        yield KernelRun(replace(sends, count=setting.plan.pp), setting.every, SEND)
 
 
-def once_kernels(setting: Setting, stage: Stage) -> tuple[Kernel, ...]:
+def once_runs(setting: Setting, stage: Stage, number: int, of: str) -> Iterator[KernelRun]:
     """The optimizer of a chip's share of the states, and the collectives that wait for it.
 
     It reads gradients and its states, and writes the states and the weights.
+
+    Args:
+        setting: What the step runs with.
+        stage: The kind of stage.
+        number: Stages of this kind [1].
+        of: What follows the names of its kernels.
     """
     plan, sizes = setting.plan, setting.sizes
     _, _, shared = SHARDED[plan.shard]
     moved, sent = Fraction(0), list[Transfer]()
     for each in parameters_of_chip(setting.shape, plan, stage, sizes):
-        per = 2 * optimizer_bytes(sizes) + sizes["gradients"] + each.weight_bytes
+        per = 2 * optimizer_bytes(plan, sizes) + sizes["gradients"] + each.weight_bytes
         moved += each.number * per / (each.replicas if shared else 1)
         gradients = constant(each.number * sizes["gradients"])
         weights = constant(each.number * each.weight_bytes)
@@ -166,24 +242,24 @@ def once_kernels(setting: Setting, stage: Stage) -> tuple[Kernel, ...]:
             sent += setting.collective(kind, gradients, each.replicas, each.stride)
         if plan.shard in ("optimizer", "gradients"):
             sent += setting.collective(GATHER, weights, each.replicas, each.stride)
-    optimizer = setting.on_chip("optimizer", memory_bytes=constant(moved))
-    return optimizer, setting.on_chip("replicas", tuple(sent))
+    works = {"weight_bytes": constant(moved), "memory_bytes": constant(moved)}
+    kernels = [setting.on_chip(f"optimizer{of}", (), works)]
+    kernels += [setting.on_chip(f"replicas{of}", tuple(sent))] * bool(sent)
+    for kernel in kernels:
+        yield KernelRun(replace(kernel, count=number), ONE, only=stage)
 
 
 def _embedding(setting: Setting) -> Iterator[KernelRun]:
     """The embedding: rows read and written in each of three passes, and its table's collectives."""
     width = setting.shape.D
-    moved, saved = setting.activations(2 * width), setting.activations(width)
-    yield KernelRun(
-        setting.on_chip(
-            "embed", setting.hidden(2), memory_bytes=saved * 2, activation_bytes=moved * 3
-        )
-    )
+    moved, saved = setting.activations(2 * width), setting.activations(width, "saved")
+    works = {"memory_bytes": saved * 2, "activation_bytes": moved * 3}
+    yield KernelRun(setting.on_chip("embed", setting.hidden(2), works), setting.every)
     table = Fraction(setting.shape.table, setting.plan.tp)
     sent = _gathers(setting, constant(table * setting.sizes["head"]), experts=False)
     sent += _scatters(setting, constant(table * setting.sizes["gradients"]), experts=False)
     if sent:
-        yield KernelRun(setting.on_chip("embed-replicas", sent))
+        yield KernelRun(setting.on_chip("embed-replicas", sent), setting.every)
 
 
 def _gathers(setting: Setting, weights: Poly, *, experts: bool) -> tuple[Transfer, ...]:
@@ -202,29 +278,44 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[KernelRun]:
     """The kernels of a group, in order."""
     plan, routed = setting.plan, group.tensors == "experts"
     head, linear = name in ENDS, bool(group.weights)
-    tensors = saved_tensors(setting.shape, plan, setting.sizes["activations"])
+    tensors = saved_tensors(setting.shape, plan, setting.sizes["saved"])
     saved = tensors[name].elements(plan.recompute, again=not head)
-    held, moved = setting.activations(saved), setting.activations(sum(_moved(setting.shape, group)))
-    flops = Poly({product: per * setting.share for product, per in group.flops.items()})
+    held = setting.activations(saved, "saved")
+    moved = setting.activations(sum(_moved(setting.shape, group)))
+    flops = Poly(group.flops).renamed(_in_micro_batch) * setting.share
     weights, gradients, gathered = _weights(setting, group)
     gather = _gathers(setting, gathered, experts=routed)
     layers = _between_layers(setting, group, name)
-
-    def kernel(sent: tuple[Transfer, ...], memory: Poly, handed: Poly, times: int = 1) -> Kernel:
-        works = {"flops": flops * times, "memory_bytes": memory, "activation_bytes": handed}
-        return setting.on_chip(name, sent, **works, linear=linear and not head)
-
     handed = total((moved, held * Fraction(-2, 3)))  # written forward, read by the last pass
-    yield KernelRun(kernel(gather + layers.forward, total((weights, held)), handed))
+
+    def kernel(
+        of: str, sent: tuple[Transfer, ...], weights: Poly, saved: Poly, handed: Poly
+    ) -> Kernel:
+        works = {
+            "flops": flops * (2 if of == BACKWARD else 1),
+            "weight_bytes": weights,
+            "memory_bytes": weights + saved,
+            "activation_bytes": handed,
+        }
+        return setting.on_chip(f"{group.name}-{of}", sent, works, linear=linear and not head)
+
+    every = setting.every
+    yield KernelRun(kernel("fwd", gather + layers.forward, weights, held, handed), every)
     if plan.recompute == "full" and not head:
-        yield KernelRun(kernel(layers.again, weights, moved), again=True)
+        yield KernelRun(kernel("again", layers.again, weights, ZERO, moved), every, again=True)
     if not linear:
-        yield KernelRun(kernel(layers.backward, held, handed * 2, 2))
+        yield KernelRun(kernel(BACKWARD, layers.backward, ZERO, held, handed * 2), every)
         return
-    yield KernelRun(kernel(gather + layers.backward, weights, handed))
+    yield KernelRun(kernel("dgrad", gather + layers.backward, weights, ZERO, handed), every)
     sent = layers.inputs + _scatters(setting, gradients, experts=routed)
-    memory = total((held, gradients * 2))
-    yield KernelRun(kernel(sent, memory, handed), gradients=gradients)
+    yield KernelRun(kernel("wgrad", sent, gradients, held, handed), ONE)
+    later = every + constant(-1)
+    yield KernelRun(kernel("wgrad-add", sent, gradients * 2, held, handed), later)
+
+
+def _in_micro_batch(extent: str) -> str:
+    """An extent of a step as that of a micro-batch."""
+    return MICRO_BATCH if extent in SEQUENCES else extent
 
 
 def _moved(shape: Shape, group: Group) -> tuple[int, int]:
@@ -248,14 +339,15 @@ def _weights(setting: Setting, group: Group) -> tuple[Poly, Poly, Poly]:
     plan, sizes = setting.plan, setting.sizes
     if not group.weights:
         return ZERO, ZERO, ZERO
-    size = sizes["head" if group.tensors == "head" else "weights"]
+    size = sizes[group.tensors or "weights"]
     (elements,) = group.weights.values()
     if group.moe is None:
         count = elements / plan.tp
         return constant(count * size), constant(count * sizes["gradients"]), constant(count * size)
     moe, shards = group.moe, plan.expert_shards
     tokens = Fraction(1, plan.cp) if plan.ep == 1 else plan.ep * setting.share
-    read = Poly({(f"{TOUCHED}:{moe.E},{moe.k},{tokens}",): elements / shards * size})
+    of = f"{moe.E},{moe.k},{tokens},{'*'.join(OWN_TOKENS)}"
+    read = Poly({(f"{TOUCHED}:{of}",): elements / shards * size})
     count = elements * moe.E / shards
     return read, constant(count * sizes["gradients"]), constant(count * size)
 
@@ -302,7 +394,7 @@ def _context(setting: Setting) -> Between:
     plan, attention, size = setting.plan, setting.shape.attention, setting.sizes["activations"]
     keys = Fraction(attention.cache_elements, min(plan.tp, attention.cache_heads))
     if plan.context == "ring":
-        ring = Poly({TOKENS: keys * size})
+        ring = Poly({OWN_TOKENS: keys * size})
         once = setting.collective(GATHER, ring, plan.cp, plan.tp)
         return Between(once, once, setting.collective(GATHER, ring * 2, plan.cp, plan.tp))
     if isinstance(attention, Gqa):
@@ -310,7 +402,7 @@ def _context(setting: Setting) -> Between:
     else:
         key = attention.nope + attention.rope
         keys = other = Fraction(attention.N * (key + attention.v), plan.tp)
-    own = Poly({TOKENS: (keys + other) * size / plan.cp})
+    own = Poly({OWN_TOKENS: (keys + other) * size / plan.cp})
     once = setting.collective(ALL_TO_ALL, own, plan.cp, plan.tp)
     return Between(once, once, once)
 

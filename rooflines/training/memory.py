@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from rooflines.basics.numbers import exact
 from rooflines.models.counts import parameters_of
 from rooflines.models.shape import Gqa
 from rooflines.training.plan import MOMENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rooflines.models.shape import Shape
     from rooflines.training.plan import Recompute, Shard, TrainingPlan
@@ -104,6 +105,7 @@ def saved_tensors(shape: Shape, plan: TrainingPlan, activation_bytes: Fraction) 
 DENSE = ("gate-up", "down")
 EXPERTS = ("router", "experts", "shared")
 ENDS = ("embed", "unembed")
+SEND = "send"
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class Stage:
             **dict.fromkeys(EXPERTS, self.moe),
             "embed": int(self.embeds),
             "unembed": int(self.heads),
+            SEND: 1,
         }
         return counts.get(kernel, self.layers)
 
@@ -159,6 +162,17 @@ def stages_of(shape: Shape, plan: TrainingPlan) -> tuple[Stage, ...]:
         Stage(index, dense[index], number - dense[index], index == 0, index == plan.pp - 1)
         for index, number in enumerate(numbers)
     )
+
+
+def kinds_of(stages: Sequence[Stage]) -> tuple[tuple[Stage, int], ...]:
+    """The stages that differ in their layers, the first of each kind, and how many there are.
+
+    The first of a kind holds the most micro-batches of its kind.
+    """
+    found: dict[Stage, list[Stage]] = {}
+    for stage in stages:
+        found.setdefault(replace(stage, index=0), []).append(stage)
+    return tuple((alike[0], len(alike)) for alike in found.values())
 
 
 def parameters_on(shape: Shape, stage: Stage) -> tuple[int, int, int]:
@@ -211,14 +225,14 @@ def parameters_of_chip(
         shape: The model.
         plan: How chips share it.
         stage: The stage.
-        sizes: Bytes of an element by class, as of `TrainingDtypes.sizes` [byte].
+        sizes: Bytes of an element by class [byte].
     """
     weights, experts, head = parameters_on(shape, stage)
     shards = plan.expert_shards
     return (
         ParameterShare(Fraction(weights, plan.tp), sizes["weights"], plan.replicas, plan.tp),
         ParameterShare(Fraction(head, plan.tp), sizes["head"], plan.replicas, plan.tp),
-        ParameterShare(Fraction(experts, shards), sizes["weights"], plan.expert_replicas, shards),
+        ParameterShare(Fraction(experts, shards), sizes["experts"], plan.expert_replicas, shards),
     )
 
 
@@ -231,8 +245,10 @@ SHARDED: Mapping[Shard, tuple[bool, bool, bool]] = {
 """Whether replicas share weights, gradients, and the states of the optimizer."""
 
 
-def optimizer_bytes(sizes: Mapping[str, Fraction]) -> Fraction:
-    """Bytes of the states that Adam has of a parameter [byte]."""
+def optimizer_bytes(plan: TrainingPlan, sizes: Mapping[str, Fraction]) -> Fraction:
+    """Bytes of the states that the optimizer has of a parameter [byte]."""
+    if plan.optimizer != "adam":
+        return exact(plan.optimizer)
     return sizes["master"] + MOMENTS * sizes["moments"]
 
 
@@ -245,22 +261,19 @@ def states_on(
     """
     total = Fraction(0)
     for each in parameters_of_chip(shape, plan, stage, sizes):
-        parts = (each.weight_bytes, sizes["gradients"], optimizer_bytes(sizes))
+        parts = (each.weight_bytes, sizes["gradients"], optimizer_bytes(plan, sizes))
         for size, shared in zip(parts, SHARDED[plan.shard], strict=True):
             total += each.number * size / (each.replicas if shared else 1)
     return total
 
 
-def in_flight(plan: TrainingPlan, stage: int, micro_batches: int) -> Fraction:
-    """Micro-batches of which a stage holds saved tensors at once [1]; of a part of its layers too.
+def most_in_flight(plan: TrainingPlan, stage: int) -> int:
+    """Runs of layers of a stage that hold saved tensors at once, with many micro-batches [1].
 
     Source: Narayanan et al. 2021 (arXiv 2104.04473), one forward, one backward, interleaved.
     """
     ahead, runs = plan.pp - stage, plan.interleave
-    if runs == 1:
-        return Fraction(min(ahead, micro_batches))
-    most = 2 * (ahead - 1) + (runs - 1) * plan.pp + 1
-    return Fraction(min(most, micro_batches * runs), runs)
+    return ahead if runs == 1 else 2 * (ahead - 1) + (runs - 1) * plan.pp + 1
 
 
 def saved_elements(
@@ -291,3 +304,39 @@ def saved_of_one_layer(
         replace(stage, dense=dense, moe=moe, embeds=False, heads=False) for dense, moe in kinds
     )
     return max(saved_elements(shape, one, layer, activation_bytes)[0] for layer in layers)
+
+
+class StageMemory(NamedTuple):
+    """What a chip of a stage holds at most, working memory apart.
+
+    Attributes:
+        states: Weights, gradients and the states of the optimizer [byte].
+        run: Tensors that a run of its layers saves, of every token of a sequence [byte].
+        once: Those that one micro-batch at a time has, of every token of a sequence [byte].
+        most: Runs that hold tensors at once, with many micro-batches [1].
+        runs: Runs of layers that the stage has [1].
+    """
+
+    states: Fraction
+    run: Fraction
+    once: Fraction
+    most: int
+    runs: int
+
+    def saved(self, micro_batches: int) -> Fraction:
+        """Saved tensors of every token of a sequence [byte]."""
+        return self.run * min(self.most, micro_batches * self.runs) + self.once
+
+    @classmethod
+    def of(
+        cls, shape: Shape, plan: TrainingPlan, stage: Stage, sizes: Mapping[str, Fraction]
+    ) -> StageMemory:
+        """The memory of a stage. Arguments as of `parameters_of_chip`."""
+        size = sizes["saved"]
+        layers, once = saved_elements(shape, plan, stage, size)
+        if plan.recompute == "full":
+            once += saved_of_one_layer(shape, plan, stage, size)
+        token = size * Fraction(plan.micro_batch, plan.tp * plan.cp)
+        states = states_on(shape, plan, stage, sizes)
+        most = most_in_flight(plan, stage.index)
+        return cls(states, layers * token / plan.interleave, once * token, most, plan.interleave)

@@ -7,59 +7,46 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.basics.numbers import LARGEST_SIZE
-from rooflines.catalogue.dtypes import stored_bits
-from rooflines.catalogue.forms import Count, Entry, Name
-from rooflines.model.costs import BITS_PER_BYTE
-from rooflines.models.cache import check_shares
+from rooflines.catalogue.forms import Count, Positive  # noqa: TC001, pydantic reads them
+from rooflines.models.cache import BY_HEADS, check_shares
+from rooflines.models.split import Split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflines.catalogue.entries import Format
     from rooflines.models.shape import Shape
 
 Shard = Literal["none", "optimizer", "gradients", "weights"]
 Recompute = Literal["none", "selective", "full"]
 
+WORDS: Mapping[str, str] = {
+    "interleave": "v{}",
+    "micro_batch": "b{}",
+    "optimizer": "optimizer{:g}",
+    "none": "zero0",
+    "gradients": "zero2",
+    "weights": "fsdp",
+}
+"""What names of plans call keys or values that are not the default; others are as they are."""
+
 MOMENTS = 2
 """Running averages that Adam keeps of each parameter [1]."""
 
 
-class TrainingDtypes(Entry):
-    """The dtypes of a step of training: formats of the dtype catalogue."""
-
-    weights: Name = Field("bf16", description="of the weights that kernels read")
-    head: Name = Field("bf16", description="of embedding and unembedding")
-    activations: Name = Field("bf16", description="of activations, sent, moved and saved")
-    gradients: Name = Field("fp32", description="of the gradients of weights")
-    master: Name = Field("fp32", description="of the optimizer's own copy of the weights")
-    moments: Name = Field("fp32", description="of each of Adam's two moments")
-    compute: Name = Field("bf16", description="dtype that linear kernels multiply in")
-    attention: Name = Field("bf16", description="the same for attention and the unembedding")
-
-    def sizes(self, formats: Mapping[str, Format]) -> dict[str, Fraction]:
-        """Bytes of an element of each class of tensors, by its field [byte]."""
-        return {
-            name: Fraction(stored_bits(formats[getattr(self, name)])) / BITS_PER_BYTE
-            for name in ("weights", "head", "activations", "gradients", "master", "moments")
-        }
-
-
-class TrainingPlan(Entry):
+class TrainingPlan(Split):
     """How tp * cp * dp * pp chips share a step of training."""
 
     tp: Count = Field(1, description="tensor parallelism: chips that share every kernel [1]")
     pp: Count = Field(1, description="pipeline parallelism: stages [1]")
-    dp: Count = Field(1, description="data parallelism: replicas, which share the sequences [1]")
     cp: Count = Field(1, description="context parallelism: chips that share a sequence [1]")
     ep: Count = Field(
-        1, description="expert parallelism: 1, experts are shared as the rest is; else their chips"
+        1,
+        description="expert parallelism: 1, experts are shared as the rest; else their chips [1]",
     )
     interleave: Count = Field(1, description="runs of layers that each stage has [1]")
     micro_batch: Count = Field(1, description="sequences that a replica computes at once [1]")
@@ -75,12 +62,19 @@ class TrainingPlan(Entry):
     context: Literal["ring", "heads"] = Field(
         "ring", description="how cp shares attention: keys and values go round, or heads change"
     )
+    optimizer: Literal["adam"] | Positive = Field(
+        "adam", description="adam, or the bytes of the optimizer's states of a parameter [byte]"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_of_training(cls, value: Any) -> Any:  # noqa: ANN401, any YAML value
+        """All keys are."""
+        return value
 
     @model_validator(mode="after")
-    def _not_too_many(self) -> Self:
-        if self.chips > LARGEST_SIZE:
-            problem = f"is {self.chips:,} chips with the others, more than {LARGEST_SIZE:,}"
-            raise RooflinesError("dp", problem, "use fewer chips")
+    def _experts_over_all(self) -> Self:
+        """Experts may be shared by any number of chips; see `check`."""
         return self
 
     @property
@@ -99,6 +93,16 @@ class TrainingPlan(Entry):
         return self.stage_chips * self.pp
 
     @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The group of chips that a network has to join: all of them."""
+        return ((self.chips,),)
+
+    @property
+    def together(self) -> int:
+        """Sequences that all replicas compute at once [1]."""
+        return self.dp * self.micro_batch
+
+    @property
     def expert_replicas(self) -> int:
         """Chips with equal experts [1]."""
         return self.replicas if self.ep == 1 else self.stage_chips // self.ep
@@ -114,48 +118,40 @@ class TrainingPlan(Entry):
 
     @property
     def name(self) -> str:
-        """Its name in tables, such as `tp2-pp2-dp4`."""
-        sizes = {key: getattr(self, key) for key in ("tp", "pp", "cp", "ep")}
-        parts = [f"{key}{size}" for key, size in sizes.items() if size > 1]
-        return "-".join([*parts, f"dp{self.dp}"])
-
-    def micro_batches(self, sequences: int) -> int:
-        """Micro-batches of a replica in a step [1].
-
-        Args:
-            sequences: B, those of the step over all replicas [1].
-
-        Raises:
-            RooflinesError: B is no multiple of what divides it.
-        """
-        together = self.dp * self.micro_batch
-        if sequences % together:
-            problem = f"is {sequences}, no multiple of dp * micro_batch, {together}"
-            raise RooflinesError("B", problem, f"use a multiple of {together}")
-        return sequences // together
+        """Its name in tables: chips, then what is not the default, such as `tp2-dp4-weights`."""
+        chips = [
+            f"{key}{size}" for key in ("tp", "pp", "cp", "ep") if (size := getattr(self, key)) > 1
+        ]
+        own = {
+            key: value
+            for key, field in type(self).model_fields.items()
+            if key not in Split.model_fields and key not in ("pp", "cp")
+            if (value := getattr(self, key)) != field.default
+        }
+        more = (
+            WORDS[key].format(value) if key in WORDS else WORDS.get(str(value), str(value))
+            for key, value in own.items()
+        )
+        return "-".join([*chips, f"dp{self.dp}", *more])
 
     def bubble(self, micro_batches: int) -> Fraction:
         """The share of a step in which a stage waits for others [1]."""
         waiting = self.pp - 1
         return Fraction(waiting, self.interleave * micro_batches + waiting)
 
-    def check(self, shape: Shape, tokens: int) -> None:
-        """Refuse a plan that a model or a sequence does not allow.
+    def check(self, shape: Shape, cache_split: str = BY_HEADS) -> None:
+        """Refuse a plan that a model does not allow.
 
         Args:
             shape: The model.
-            tokens: S, tokens of a sequence [1].
+            cache_split: How caches are shared: there are none.
 
         Raises:
-            RooflinesError: Heads, experts, layers or tokens are not shared evenly, or the model has
-                layers whose training is not modelled.
+            RooflinesError: Heads, experts or layers are not shared evenly, or the model has layers
+                whose training is not modelled.
         """
         self._check_family(shape)
-        check_shares(shape, self.tp)
-        if tokens % self.cp:
-            raise RooflinesError(
-                "cp", f"is {self.cp}, which does not divide S, {tokens}", "use a divisor"
-            )
+        check_shares(shape, self.tp, cache_split)
         heads = shape.attention.N
         if self.context == "heads" and heads % (self.tp * self.cp):
             problem = f"is {self.cp}, which with tp does not divide the {heads} query heads"

@@ -5,7 +5,7 @@ from rooflines.fits.entries import shipped_calibrations
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.checks import checked_sweep
-from rooflines.sweep.steps import ModelSweep
+from rooflines.sweep.training import sweep_of_models
 
 
 def model_sweep(sweep, chips=None, fits=None):
@@ -28,5 +28,5 @@ def model_sweep(sweep, chips=None, fits=None):
     models = models_of(config.models)
     entries, calibrations = {**catalogue, **own}, fits or shipped_calibrations()
     return checked_sweep(
-        ModelSweep("sweep", config, entries, dtype_entries(), calibrations, models)
+        sweep_of_models("sweep", config, entries, dtype_entries(), calibrations, models)
     )

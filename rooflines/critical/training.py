@@ -1,0 +1,153 @@
+"""Thresholds of training: from which batch, context or micro-batch on a step is compute-bound.
+
+Along each of them t_math grows at least linearly, with the context by its square too. What other
+resources need grows linearly, experts that tokens touch less than that: ahead of each line of them
+t_math is convex, so that once it is ahead it stays so. The least whole number is found exactly, the
+real one is where the parabola through three whole numbers is zero.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, sqrt
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from rooflines.basics.numbers import LARGEST_SIZE, first
+from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER
+from rooflines.model.resources import MATH, OTHERS
+from rooflines.training.kernels import MICRO_BATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rooflines.models.groups import StepExtents
+    from rooflines.sweep.training import TrainingCase, TrainingSweep
+
+HIDDEN = Fraction(1, 10)
+"""The share of a step for which stages may wait, of `hides_bubble` [1]."""
+
+
+class Margin(NamedTuple):
+    """What t_math is ahead of another time along a size, in whole units.
+
+    Attributes:
+        unit: What the size is a multiple of [1].
+        ahead: By the number of units [s].
+    """
+
+    unit: int
+    ahead: Callable[[int], Fraction]
+
+    @property
+    def most(self) -> int:
+        """The most units that are tried [1]."""
+        return LARGEST_SIZE // self.unit
+
+    def least(self) -> int | None:
+        """The least units from which t_math is ahead [1]; None: never, or beyond the most."""
+        found = first(lambda units: self.ahead(units) >= 0, 1, self.most)
+        return found if self.ahead(found) >= 0 else None
+
+    def rises(self) -> bool:
+        """Whether t_math comes closer at the end, so that some larger size is beyond it."""
+        return self.ahead(self.most) > self.ahead(self.most - 1)
+
+    def real(self, units: int) -> float:
+        """The real size at which t_math catches up [1].
+
+        Args:
+            units: The least whole units at which it is ahead [1].
+        """
+        here, then, last = (self.ahead(units + more) for more in range(3))
+        half = (last - 2 * then + here) / 2
+        slope = then - here - half
+        below = slope * slope - 4 * half * here
+        if below < 0 or slope <= 0:
+            return 0.0
+        back = float(2 * here) / (float(slope) + sqrt(below))
+        return max(units - back, 0.0) * self.unit
+
+
+def training_thresholds(
+    sweep: TrainingSweep,
+) -> Iterator[tuple[TrainingCase, dict[str, object]]]:
+    """The thresholds along every axis that a sweep asks for.
+
+    Yields:
+        A case, and the values by column.
+    """
+    for axis in sweep.config.thresholds:
+        for block in sweep.blocks:
+            sizes, points = block.after
+            for case in cast("tuple[TrainingCase, ...]", block.cases):
+                for batch in [None] if axis == "B" else sizes.columns["B"]:
+                    for context in [None] if axis == "S" else points.columns["S"]:
+                        about = {"axis": axis, "B": batch, "S": context}
+                        yield case, {**about, **solved_along(case, axis, batch, context)}
+
+
+def solved_along(
+    case: TrainingCase, axis: str, batch: int | None, context: int | None
+) -> dict[str, object]:
+    """The threshold of a case along an axis.
+
+    Args:
+        case: The case.
+        axis: `B`, `S` or `micro_batch`; its own size is not read.
+        batch: B, sequences of all replicas [1].
+        context: S, tokens of each [1].
+    """
+    plan = case.plan
+    batches = 1 if batch is None else batch // plan.together
+    unit = {"B": plan.together, "S": plan.cp}.get(axis, 1)
+
+    def at(units: int) -> StepExtents:
+        sequences = units * unit if axis == "B" else batches * plan.together
+        size = units * unit if axis == "S" else context or 1
+        found = case.extents(case.step(sequences, size))
+        if axis == MICRO_BATCH:  # with as many micro-batches
+            found[MICRO_BATCH] = units
+        return found
+
+    def margin(bound: str) -> Margin:
+        math, other = case.times.by[MATH.bound], case.times.by[bound]
+
+        def ahead(units: int) -> Fraction:
+            extents = at(units)
+            return math.at(extents) - other.at(extents)
+
+        return Margin(unit, ahead)
+
+    margins = {each: margin(each.bound) for each in OTHERS}
+    least = {each: of.least() for each, of in margins.items()}
+    found: dict[str, object] = {
+        f"critical_{each.name}": None if units is None else units * unit
+        for each, units in least.items()
+    }
+    last = max(OTHERS, key=lambda each: LARGEST_SIZE if least[each] is None else least[each] or 0)
+    units, of = least[last], margins[last]
+    if units is None:
+        outcome, exact = (BEYOND, of.real(of.most)) if of.rises() else (NEVER, None)
+    else:
+        outcome, exact = (ALWAYS if units == 1 else FOUND), of.real(units)
+    found |= {
+        "outcome": outcome,
+        "critical_exact": exact,
+        "critical": None if units is None else units * unit,
+        "limit": None if outcome == ALWAYS else last.bound,
+    }
+    return {**found, **_fitting(case, axis, batches, context)}
+
+
+def _fitting(case: TrainingCase, axis: str, batches: int, context: int | None) -> dict[str, object]:
+    """What fits along an axis, and what hides a bubble."""
+    plan, capacity = case.plan, case.machine.level.capacity_bytes
+    if axis == "B":
+        least = (plan.pp - 1) * (1 - HIDDEN) / (HIDDEN * plan.interleave)
+        return {"hides_bubble": max(ceil(least), 1) * plan.together}
+    if capacity is None:
+        return {}
+    room = min((capacity - each.states) / each.saved(batches) for each in case.held)
+    if axis == "S":
+        return {"max_fit": max(int(room // plan.cp), 0) * plan.cp}
+    return {"max_fit": max(int(room * plan.micro_batch // (context or 1)), 0)}

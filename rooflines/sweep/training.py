@@ -1,0 +1,219 @@
+"""Sweeps of steps of training, and their cases: a model with a plan, in the phase `train`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import groupby, product
+from typing import TYPE_CHECKING, Any, cast
+
+from rooflines.model.network import ALL_TO_ALL
+from rooflines.model.poly import WINDOWED, Poly, total
+from rooflines.model.resources import MATH
+from rooflines.model.training_columns import training_columns, training_layer_columns
+from rooflines.models.groups import StepExtents
+from rooflines.models.kernels import Sharing
+from rooflines.models.shape import PREFILL, TRAIN
+from rooflines.sweep.axes import Axis
+from rooflines.sweep.cases import Block, Skipped, skipped_rows
+from rooflines.sweep.every_split import TORUS
+from rooflines.sweep.steps import ModelSweep, StepCase, not_split, step_axis
+from rooflines.training.kernels import MICRO_BATCH, TrainingKernels
+from rooflines.training.memory import StageMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.fits.entries import Calibrations
+    from rooflines.model.columns import Column
+    from rooflines.model.kernel import Kernel
+    from rooflines.model.resources import Count
+    from rooflines.model.times import Times
+    from rooflines.models.groups import Step
+    from rooflines.models.model import Model
+    from rooflines.models.shape import Phase
+    from rooflines.models.split import Split
+    from rooflines.settings.model_sweeps import ModelSweepConfig
+    from rooflines.training.kernels import KernelRun
+    from rooflines.training.plan import TrainingPlan
+
+
+SizedCase = tuple[tuple[tuple[int, ...], tuple[int, ...]], "TrainingCase"]
+"""A case, with the batches and contexts that its plan allows."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingCase(StepCase):
+    """A step of training of a model at a place; works are of one chip, in the mean of all stages.
+
+    Attributes:
+        workload: Its kernels.
+    """
+
+    workload: TrainingKernels
+
+    @property
+    def plan(self) -> TrainingPlan:
+        """How chips share the step."""
+        return self.workload.plan
+
+    @property
+    def keys(self) -> Mapping[str, str | int | None]:
+        """Its values in the key columns of tables."""
+        plan = self.plan
+        own = {"pp": plan.pp, "cp": plan.cp, "interleave": plan.interleave}
+        own[MICRO_BATCH] = plan.micro_batch
+        return {**super().keys, **own, "shard": plan.shard, "recompute": plan.recompute}
+
+    @cached_property
+    def runs(self) -> tuple[KernelRun, ...]:
+        """What runs in a step: in every micro-batch, then once."""
+        return self.workload.runs_over(self.place.links)
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """What runs in a micro-batch, then once a step."""
+        return tuple(run.kernel for run in self.runs)
+
+    def runs_of(self, index: int) -> Poly:
+        """How often a layer runs a kernel in a step, by its position [1]."""
+        return self.runs[index].runs
+
+    @property
+    def parts(self) -> list[tuple[Count, Kernel]]:
+        """The kernels, each with how often a stage runs it in a step, in the mean of all stages."""
+        stages = self.plan.pp
+        return [(run.runs * Fraction(run.kernel.count, stages), run.kernel) for run in self.runs]
+
+    @cached_property
+    def kernel_estimates(self) -> tuple[Times | None, ...]:
+        """None: no calibration is of kernels of training."""
+        return (None,) * len(self.kernels)
+
+    @cached_property
+    def held(self) -> tuple[StageMemory, ...]:
+        """What a chip holds, of every kind of stage."""
+        of = self.workload
+        return tuple(StageMemory.of(of.shape, of.plan, stage, of.sizes) for stage, _ in of.stages)
+
+    def model_seconds(self, *, causal: bool = True) -> Poly:
+        """The time at the nominal peaks of what is not computed again [s].
+
+        Args:
+            causal: Whether only the pairs that a token attends to count in attention; all pairs of
+                a sequence otherwise, as some publish it.
+        """
+
+        def every(extent: str) -> str:
+            return "T*S" if extent.startswith(WINDOWED[0]) else extent
+
+        found = []
+        for (count, kernel), run in zip(self.parts, self.runs, strict=True):
+            work = kernel.work(MATH.work) / self.machine.peaks[kernel.compute]
+            if work and not run.again:
+                found.append((work if causal else work.renamed(every)) * count)
+        return total(found)
+
+    def extents(self, step: Step) -> StepExtents:
+        """The extents of a step; its B is of all replicas."""
+        found = StepExtents(step)
+        found[MICRO_BATCH] = self.plan.micro_batch
+        return found
+
+
+@dataclass(frozen=True, repr=False)
+class TrainingSweep(ModelSweep):
+    """A sweep of steps of training over sizes, dtypes, chips and plans.
+
+    The order of its rows is fixed, slowest first: model, split, chip, memory, network, dtypes, B,
+    S.
+    """
+
+    def workload(self, name: str, phase: Phase, split: Split, label: str) -> TrainingKernels:
+        """The kernels of a model with these dtypes."""
+        computed, config = self.combinations[label].computed, self.config
+        sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
+        return TrainingKernels(self.models[name].shape, phase, sharing, scores_all=True)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of its rows, in order."""
+        return training_columns(tokens=self.config.tokens is not None)
+
+    @cached_property
+    def layer_columns(self) -> tuple[Column, ...]:
+        """The columns of its kernels, in order."""
+        return training_layer_columns()
+
+    def max_thresholds(self) -> int:
+        """Rows of all its thresholds, at most [1]."""
+        each = {"B": len(self.contexts), "S": len(self.batches)}
+        both = len(self.contexts) * len(self.batches)
+        return len(self.cases) * sum(each.get(axis, both) for axis in self.config.thresholds)
+
+    def find_cases(self) -> tuple[tuple[Any, ...], tuple[Skipped, ...]]:
+        """The cases that chips support, a block of those with the same kernels and sizes."""
+        rows: Counter[Skipped] = Counter()
+        blocks = []
+        for (batches, contexts, *_), group in groupby(self._cases(rows), key=_alike):
+            cases = tuple(case for _, case in group)
+            points = step_axis(cases[0].model.shape, PREFILL, contexts, None)
+            blocks.append(Block((), cases, (Axis({"B": batches}), points)))
+        return tuple(blocks), skipped_rows(rows)
+
+    def _cases(self, rows: Counter[Skipped]) -> Iterator[SizedCase]:
+        """The cases, each with the batches and contexts that its plan allows.
+
+        Args:
+            rows: Where rows that are not supported are counted.
+        """
+        whole = len(self.batches) * len(self.contexts)
+        for name, split in product(self.models, self.config.splits):
+            plan, impossible = cast("TrainingPlan", split), not_split(self, name, split)
+            batches = tuple(each for each in self.batches if each % plan.together == 0)
+            contexts = tuple(each for each in self.contexts if each % plan.cp == 0)
+            of = Skipped("", model=name, split=plan.name)
+            why = f"B is no multiple of {plan.together}, dp * micro_batch"
+            if len(contexts) < len(self.contexts):
+                why = f"S is no multiple of {plan.cp}, cp"
+            workloads = {
+                label: self.workload(name, TRAIN, plan, label) for label in self.combinations
+            }
+            for at in self.supported_at({plan.name: plan.groups}, lambda split: {"split": split}):
+                for skipped, combinations in at.skipped.items():
+                    rows[skipped] += whole * combinations
+                obstacle, links = impossible, at.place.links
+                if plan.ep > 1 and links and links[0].topology == TORUS:
+                    reason = f"no {ALL_TO_ALL} of experts on a torus that is modelled in training"
+                    obstacle = obstacle or replace(of, reason=reason, chip=at.place.chip)
+                for label in at.dtypes if at.splits else ():
+                    if obstacle is not None:
+                        rows[obstacle] += whole
+                        continue
+                    rows[replace(of, reason=why)] += whole - len(batches) * len(contexts)
+                    if batches and contexts:
+                        model, dtypes = self.models[name], self.combinations[label]
+                        case = TrainingCase(at.place, name, model, dtypes, workloads[label])
+                        yield (batches, contexts), case
+
+
+def _alike(found: SizedCase) -> tuple[Any, ...]:
+    """What cases of a block have in common: sizes, and kernels by name."""
+    (batches, contexts), case = found
+    return batches, contexts, case.name, [kernel.name for kernel in case.kernels]
+
+
+def sweep_of_models(  # noqa: PLR0913, PLR0917, the fields of a sweep
+    name: str,
+    config: ModelSweepConfig,
+    chips: Mapping[str, Chip],
+    dtypes: DtypeFile,
+    calibrations: Calibrations,
+    models: Mapping[str, Model],
+) -> ModelSweep:
+    """The sweep of a config, of training where that is its phase; arguments as of `ModelSweep`."""
+    kind = TrainingSweep if TRAIN in config.phase else ModelSweep
+    return kind(name, config, chips, dtypes, calibrations, models)

@@ -1,0 +1,206 @@
+"""The rows of steps of training: stages of a pipeline, memory of the fullest, shares of peak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.model.resources import ACTIVATIONS, RESOURCES
+from rooflines.model.step_columns import TWIN
+from rooflines.sweep.operation_rows import BOUND
+from rooflines.sweep.sheet import Value, first_longest, quotient
+from rooflines.sweep.step_rows import OF_RESOURCES, StepSheet, cost_columns, kernel_times
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rooflines.settings.model_sweeps import Prices
+    from rooflines.sweep.cases import Block
+    from rooflines.sweep.operation_rows import Stages
+    from rooflines.sweep.training import TrainingCase
+
+WORKS = dict.fromkeys(
+    ["flops", "weight_bytes", ACTIVATIONS, *(resource.work for resource in RESOURCES)]
+)
+"""The columns of works."""
+
+DAY_S = 86_400
+
+ROUNDED = 1.0 + 1e-14
+"""What a quotient of bytes is multiplied by, so that a whole number is not rounded past itself."""
+
+
+class TrainingSheet(StepSheet):
+    """The columns of rows of steps of training.
+
+    Args:
+        block: The cases and their sizes; all have the same kernels by name.
+        texts: Types of text columns that are not Categorical.
+        prices: Which of a chip's prices to use.
+        tokens: Of the whole training [1]; None: not said.
+    """
+
+    cases: Sequence[TrainingCase]  # type: ignore[assignment]  # those of its blocks
+
+    def __init__(
+        self,
+        block: Block[TrainingCase],
+        texts: Mapping[str, pl.DataType] | None = None,
+        prices: Prices | None = None,
+        tokens: float | None = None,
+    ) -> None:
+        super().__init__(block, texts, prices)
+        self._tokens = tokens
+        together = self._of_plans(lambda case: case.plan.together)
+        self._batches = quotient(pl.col("B").cast(pl.Float64), together)
+
+    def stages(self) -> Stages:
+        """The columns but keys and sizes."""
+        sheet, cases = self.sheet, self.cases
+        ops, upper = self._in_turn()
+        works = sheet.works(WORKS, exact=False)
+        seconds = {
+            f"t_{each.name}_s": sheet.total(
+                sheet.time([case.times.by[each.bound] for case in cases])
+            )
+            for each in RESOURCES
+        }
+        own = {
+            "t_activation_s": [case.times.activation for case in cases],
+            "#model_s": [case.model_seconds() for case in cases],
+            "#model_full_s": [case.model_seconds(causal=False) for case in cases],
+        }
+        for name, values in cost_columns(cases, self._prices).items():
+            sheet.put(name, values)
+        waits = self._of_plans(lambda case: case.plan.pp - 1)
+        runs = self._batches * self._of_plans(lambda case: case.plan.interleave)
+        lower = pl.max_horizontal(*OF_RESOURCES.values())
+        found = [
+            works,
+            {
+                **seconds,
+                **{name: sheet.total(sheet.poly(polys)) for name, polys in own.items()},
+                "t_ops_s": pl.max_horizontal(*ops),
+                "t_upper_s": pl.max_horizontal(*upper),
+                "bubble": waits / (runs + waits),
+                "micro_batches": self._batches.cast(pl.Int64),
+            },
+            *self._memory(),
+            {
+                "t_lower_s": lower,
+                "bound": first_longest(OF_RESOURCES, lower, BOUND),
+                "#tokens": pl.col("B").cast(pl.Float64) * pl.col("S").cast(pl.Float64),
+            },
+            {**self._per_token("", "t_lower_s"), **self._per_token(TWIN, "t_ops_s")},
+        ]
+        if self._tokens is not None:
+            whole = pl.col("t_ops_s") * quotient(pl.lit(self._tokens), pl.col("#tokens"))
+            found.append({"days": whole / DAY_S, "usd": whole * pl.col("#usd_per_s")})
+        return found
+
+    def _of_plans(self, value: Callable[[TrainingCase], float | None]) -> pl.Expr:
+        """A column with a number of the plan of each case."""
+        return self.sheet.constant(
+            [None if (number := value(case)) is None else float(number) for case in self.cases]
+        )
+
+    def _in_turn(self) -> tuple[list[pl.Expr], list[pl.Expr]]:
+        """The times of every kind of stage, kernels one after another and without overlap [s].
+
+        A micro-batch begins on the last stage when all others have computed their part of one.
+        """
+        sheet, first = self.sheet, self.cases[0]
+        batches = self._batches
+        ahead = self._of_plans(lambda case: (case.plan.pp - 1) / case.plan.interleave)
+        stretched = (batches + ahead) / batches
+        kernels = []
+        for index in range(len(first.runs)):
+            by = kernel_times(sheet, [case.kernel_times[index] for case in self.cases])
+            kernels.append((sheet.largest(by.values()), sheet.sum(by.values())))
+        ops, upper = list[pl.Expr](), list[pl.Expr]()
+        for kind in range(len(first.held)):
+            in_turn, apart = list[Value](), list[Value]()
+            for index, (longest, summed) in enumerate(kernels):
+                times = [
+                    float(case.runs[index].times_on(case.workload.stages[kind][0]))
+                    for case in self.cases
+                ]
+                if not any(times):
+                    continue
+                often = sheet.constant(times)
+                if first.runs[index].only is None:
+                    runs, _ = sheet.poly([case.runs[index].runs for case in self.cases])
+                    often *= stretched if runs is None else runs * stretched
+                in_turn.append(sheet.scaled(longest, often))
+                apart.append(sheet.scaled(summed, often))
+            ops.append(sheet.total(sheet.sum(in_turn)))
+            upper.append(sheet.total(sheet.sum(apart)))
+        return ops, upper
+
+    def _memory(self) -> Stages:
+        """States and saved tensors of the fullest stage, whether they fit, and what would."""
+        batches, length = self._batches, pl.col("S").cast(pl.Float64)
+        capacity = self._of_plans(
+            lambda case: (
+                None
+                if case.machine.level.capacity_bytes is None
+                else float(case.machine.level.capacity_bytes)
+            )
+        )
+        held: dict[str, pl.Expr] = {}
+        room: list[tuple[pl.Expr, pl.Expr]] = []
+        kinds = range(len(self.cases[0].held))
+        for kind in kinds:
+            of = [case.held[kind] for case in self.cases]
+            run, once, states = (
+                self.sheet.constant([float(getattr(each, name)) for each in of])
+                for name in ("run", "once", "states")
+            )
+            most, runs = (
+                self.sheet.constant([float(getattr(each, name)) for each in of])
+                for name in ("most", "runs")
+            )
+            token = run * pl.min_horizontal(most, batches * runs) + once
+            held |= {f"#saved{kind}": token * length, f"#states{kind}": states}
+            room.append((capacity - states, token))
+        micro_batch, share = (
+            self._of_plans(lambda case: case.plan.micro_batch),
+            self._of_plans(lambda case: case.plan.cp),
+        )
+        totals = [pl.col(f"#saved{kind}") + pl.col(f"#states{kind}") for kind in kinds]
+        fullest = [each >= pl.max_horizontal(*totals) for each in totals]
+        return [
+            held,
+            {
+                "footprint_bytes": pl.max_horizontal(*totals),
+                **{
+                    f"{name}_bytes": pl.coalesce(
+                        pl.when(is_it).then(pl.col(f"#{column}{kind}"))
+                        for kind, is_it in zip(kinds, fullest, strict=True)
+                    )
+                    for name, column in (("state", "states"), ("saved", "saved"))
+                },
+                "max_micro_batch": _most(
+                    [free / (token * length) * micro_batch for free, token in room]
+                ),
+                "max_S": _most([free / token / share for free, token in room]) * share.cast(int),
+            },
+            {"fits": pl.col("footprint_bytes") <= capacity},
+        ]
+
+    def _per_token(self, twin: str, seconds: str) -> dict[str, pl.Expr]:
+        """Metrics per token and shares of peaks at a time of a step."""
+        over = pl.col(seconds)
+        return {
+            **super()._per_token(twin, seconds),
+            f"hfu{twin}": super()._per_token(twin, seconds)[f"mfu{twin}"],
+            f"mfu{twin}": quotient(pl.col("#model_s"), over),
+            f"mfu_full{twin}": quotient(pl.col("#model_full_s"), over),
+        }
+
+
+def _most(quotients: Sequence[pl.Expr]) -> pl.Expr:
+    """The largest whole number that all quotients allow; 0: none."""
+    least = pl.min_horizontal(*quotients).clip(lower_bound=0.0)
+    return (least * ROUNDED).floor().cast(pl.Int64, strict=False)
