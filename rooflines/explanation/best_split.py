@@ -9,7 +9,6 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, placed
 from rooflines.basics.numbers import number, whole
-from rooflines.basics.text import seconds, si
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.unsupported import interconnects, route_for
 from rooflines.critical.thresholds import sweep_thresholds
@@ -163,18 +162,11 @@ def split_cases(
     shown = [name for name in COLUMNS if name == "loses" or rows[0].get(name) is not None]
     return Cases(
         head,
-        [{**row, "loses": _loss(row)} for row in rows],
+        rows,
         {name: COLUMNS[name] for name in shown},
         "B",
         [] if any(row["fits"] is not False for row in rows) else ["None of them fits."],
     )
-
-
-def _loss(row: Mapping[str, Any]) -> str:
-    """What a split loses by, in a cell."""
-    if row["lost_to"] == CAPACITY:
-        return f"does not fit: {si(row['footprint_bytes'], 'B')}"
-    return f"{row['lost_to']}, {seconds(row['lost_s'])} more" if row["lost_to"] else ""
 
 
 COLUMNS = {
@@ -187,7 +179,9 @@ COLUMNS = {
     "bound": "bound",
     "bubble": "bubble",
     "tokens_per_s_per_chip": "tokens/s/chip",
-    "loses": "loses",
+    "footprint_bytes": "memory",
+    "lost_to": "loses by",
+    "lost_s": "more time",
 }
 """What is shown of every split, and the titles of the columns."""
 
