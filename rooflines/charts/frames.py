@@ -210,6 +210,8 @@ def bases_of(sweep: Sweep, chip: str, dtypes: str) -> tuple[str, ...]:
     """What numbers of a chip can be by; calibrated ones are of sweeps without tiles alone."""
     rows = [rows for rows in sweep.blocks if rows.place.chip == chip][:1]
     fitted = not sweep.tile and any(
-        case.dtypes == dtypes and case.is_calibrated for of_chip in rows for case in of_chip.cases
+        case.dtypes == dtypes and case.estimate is not None
+        for of_chip in rows
+        for case in of_chip.cases
     )
     return BASES if fitted else (NOMINAL,)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
-    from rooflines.fits.choice import CalibrationFit
     from rooflines.model.operation import Flops, Unit
     from rooflines.model.resources import Resource
     from rooflines.settings.schema import SweepConfig
@@ -105,17 +104,6 @@ class OperationCase(Case):
             return (kernel,)
         transfers = operation_transfers(kernel, workload, self.route)
         return (replace(kernel, transfers=transfers) if transfers else kernel,)
-
-    @property
-    def fit(self) -> CalibrationFit | None:
-        """The calibration of its compute dtype and its one collective; None without."""
-        kinds = [kind for _, kind in self.scheme.transfers]
-        return self.choice.fit(self.combination.compute, kinds[0] if len(kinds) == 1 else None)
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether there is a calibration of its compute dtype."""
-        return self.fit is not None
 
     @property
     def peak(self) -> Fraction:

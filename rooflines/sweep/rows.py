@@ -186,7 +186,7 @@ def block_groups(blocks: Sequence[Block[OperationCase]]) -> list[Group]:
     for block in blocks:
         alike = None
         several = any(len(case.kernels[0].transfers) > 1 for case in block.cases)
-        if not several and not any(case.is_calibrated for case in block.cases):
+        if not several and not any(case.estimate for case in block.cases):
             alike = [(case.variant, id(case.workload)) for case in block.cases]
         if alike is not None and alike == before and len(found[-1]) < GROUP_ROWS // block.rows:
             found[-1].append(block)
