@@ -126,7 +126,7 @@ def with_estimate(page: str) -> str:
         ("core-hours, N / r / 3600", *(significant(each) for each in hours)),
         ("bytes", *sizes, "negligible"),
         ("time of a job, R / r", *(f"{ROWS / PARTS / speed:,.0f} s" for speed in speeds)),
-        (f"on {LARGE} cores", *(f"{each / LARGE:.1f} h" for each in hours)),
+        (f"on {LARGE} cores", *(f"{significant(each / LARGE, 2)} h" for each in hours)),
     ]
     head = ("", "all columns", "`columns: core`", "aggregated in the job")
     return with_block(page, "measured", table(head, lines))
