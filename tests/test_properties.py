@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import oracle
-from cases import made_up
+from cases import config_of, made_up
 from comparison import (
     EXACT_INTEGER,
     expected_rows,
@@ -27,6 +27,16 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config):
     assert row_differences(config) == []
     skipped = rooflines.skipped(rooflines.load_config(config))
     assert skipped["rows"].sum() == sum(row.setting is None for row in expected_rows(config))
+
+
+def test_a_route_that_a_chip_lacks_takes_no_rows_of_one_that_it_has():
+    link = {"bytes_per_s": 1e9, "topology": "switch"}
+    routes = {"network": [["other", "fabric"], "fabric"], "sharding": "batch", "shards": [1, 2]}
+    sweep = {"operation": "matmul", "grid": {"B": 8, "D": 8, "F": 8}, "dtypes": ["bf16"], **routes}
+    config = config_of({**sweep, "chips": ["one"]}, {"one": made_up(1e12, 1e12, link)})
+    assert row_differences(config) == []
+    found = rooflines.rows(rooflines.load_config(config), next(iter(config["sweeps"]))).collect()
+    assert found.select("network", "shards").rows() == [(None, 1), ("fabric", 1), ("fabric", 2)]
 
 
 @check(60)

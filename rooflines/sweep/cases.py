@@ -388,8 +388,11 @@ class BaseSweep(ABC, Generic[CaseT_co]):
         """
         alone = [split for split, joined in splits.items() if set(joined) == {(1,)}]
         for chip, memory in product(self.config.chips, self.config.memory):
-            here, asked = Skipped("", chip=chip, memory=memory), list(splits)
+            here, listed = Skipped("", chip=chip, memory=memory), False
             for place in self.places(chip, memory):
+                again = alone if listed and place.network is None else ()
+                listed = listed or place.network is None
+                asked = [split for split in splits if split not in again]
                 skipped, dtypes, joined = dict[Skipped, int](), list(self.computes), [*asked]
                 if reason := missing_level_reason(place.entry, memory):
                     skipped[replace(here, reason=reason)] = len(dtypes) * len(asked)
@@ -404,8 +407,6 @@ class BaseSweep(ABC, Generic[CaseT_co]):
                         skipped[replace(here, reason=unjoined, **keys)] = len(dtypes)
                         joined.remove(split)
                 yield SupportedAt(place, dtypes, joined, skipped)
-                if place.network is None:
-                    asked = [split for split in asked if split not in alone]
 
     @cached_property
     def supported(self) -> tuple[tuple[Block[CaseT_co], ...], tuple[Skipped, ...]]:
