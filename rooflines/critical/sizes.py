@@ -88,7 +88,7 @@ def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl
         Shares of the attainable peak, and the columns of thresholds along the dimension.
     """
     cases, works = sweep.cases, [each.work for each in RESOURCES]
-    spans = [elements_per_extent(case, axis) for case in cases]
+    spans = [case.workload.spans.get(axis, 1) for case in cases]
     least = [1] * len(cases)
     found = SizeThresholds(cases, sweep.sizes_without(axis), axis, least, spans, works)
     of_limit = pl.coalesce(
@@ -96,64 +96,58 @@ def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl
         for each in OTHERS
     )
     intensity = quotient(pl.col(f"#slope:{MATH.work}"), of_limit)
-    rules = RulesOfThumb(found.along, cases, spans)
     for share in sweep.shares:
-        found.along.put("critical_rule", rules.at(share))
+        rules = rules_of_thumb(found.along, cases, spans, share)
+        found.along.put("critical_rule", rules)
         for frame in found.frames(share):
             limit = pl.when(of_limit > 0).then(intensity)
             yield share, frame.with_columns(limit_intensity=limit)
 
 
-def elements_per_extent(case: OperationCase, axis: str) -> int:
-    """Elements of a dimension that one of its extents spans over all chips [1]."""
-    workload = case.workload
-    return workload.tile[axis] * workload.share(axis) if axis in workload.tile else 1
-
-
-class RulesOfThumb:
+def rules_of_thumb(
+    along: Along, cases: Sequence[OperationCase], spans: Sequence[int], share: Fraction
+) -> pl.Series:
     """The sizes along an axis against memory, with all other dimensions taken as infinite.
 
     Of every work only the products of all other dimensions count then. For a matmul this is bits /
     16 of the operand that lacks the dimension, times the critical memory intensity.
 
+    Args:
+        along: The times along the axis.
+        cases: The cases.
+        spans: For every case the elements that are counted as one [1].
+        share: Of the attainable peak [1].
+
+    Returns:
+        The size of every case [1]; null if every operand has the dimension, or never.
+
     Source: All About Rooflines, "Matrix multiplication": B > 240 for bf16 on a TPU v5e.
     """
+    others, known = len(cases[0].sweep.op.dims) - 1, dict[tuple[int, int], list[Fraction]]()
 
-    def __init__(self, along: Along, cases: Sequence[OperationCase], spans: Sequence[int]) -> None:
-        self._along, self._cases, self._spans = along, cases, spans
-        self._leading: dict[tuple[int, int], tuple[Fraction, Fraction]] = {}
+    def leading(poly: Poly, span: int) -> list[Fraction]:
+        """Slope and constant of a time, unscaled, per product of all other dimensions."""
+        key = id(poly.terms), span
+        if key not in known:
+            parts = (part.terms.items() for part in along.line(poly, span)[:2])
+            known[key] = [
+                sum((each for dims, each in part if len(dims) == others), Fraction(0))
+                for part in parts
+            ]
+        return known[key]
 
-    def at(self, share: Fraction) -> pl.Series:
-        """The size of every case [1]; null if every operand has the dimension, or never."""
-        cases = zip(self._cases, self._spans, strict=True)
-        return pl.Series([self._rule(*each, share) for each in cases], dtype=pl.Float64)
-
-    def _rule(self, case: OperationCase, span: int, share: Fraction) -> float | None:
-        (math,), (memory,) = (
-            [least[0] for least in case.times.by[each.bound].pieces] for each in (MATH, MEMORY)
-        )
-        if not self._along.line(memory, span).constant:
+    def rule(case: OperationCase, span: int) -> float | None:
+        math, memory = (case.times.by[each.bound].pieces[0][0] for each in (MATH, MEMORY))
+        if not along.line(memory, span).constant:
             return None
         of_math = math.scale / memory.scale / share
-        (ahead, lead), (behind, need) = self._of(case, math, span), self._of(case, memory, span)
+        (ahead, lead), (behind, need) = leading(math, span), leading(memory, span)
         gain, gap = ahead * of_math - behind, need - lead * of_math
         if gain < 0 or (gain == 0 and gap > 0):
             return None
         return float(max(gap / gain, Fraction(0)) * span) if gain else 0.0
 
-    def _of(self, case: OperationCase, poly: Poly, span: int) -> tuple[Fraction, Fraction]:
-        """Slope and constant of a time, unscaled, per product of all other dimensions."""
-        key = id(poly.terms), span
-        if key not in self._leading:
-            others = len(case.sweep.op.dims) - 1
-
-            def leading(part: Poly) -> Fraction:
-                terms = part.terms.items()
-                return sum((each for dims, each in terms if len(dims) == others), Fraction(0))
-
-            line = self._along.line(poly, span)
-            self._leading[key] = leading(line.slope), leading(line.constant)
-        return self._leading[key]
+    return pl.Series(map(rule, cases, spans), dtype=pl.Float64)
 
 
 # ------------------------------------------------------------ batches

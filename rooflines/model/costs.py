@@ -65,6 +65,11 @@ class Workload:
         """The same without tiles."""
         return replace(self, tile={})
 
+    @cached_property
+    def spans(self) -> Mapping[str, int]:
+        """Elements of the tiled dimensions that a tile of every chip spans together [1]."""
+        return {dim: tile * self.share(dim) for dim, tile in self.tile.items()}
+
     def share(self, dim: str) -> int:
         """Chips that split this dimension [1]."""
         return self.shards if dim == self.sharding.split else 1

@@ -100,7 +100,7 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
         workload: The operation, its dtypes, split and tiles.
         compute: The compute dtype.
     """
-    spans = {dim: tile * workload.share(dim) for dim, tile in workload.tile.items()}
+    spans = workload.spans
 
     def in_tiles(dim: str) -> str:
         return f"{dim}/{spans[dim]}" if dim in spans else dim
