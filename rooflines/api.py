@@ -200,8 +200,9 @@ def columns() -> pl.DataFrame:
     """The column dictionary.
 
     Returns:
-        `file` (table, thresholds, models, layers, model-thresholds, skipped, summary, model-shapes,
-        measured, measured-summary, measured-skipped or kernels), `column`, `unit`, `meaning`,
+        `file` (table, thresholds, models, layers, `models, train`, `layers, train`,
+        model-thresholds, skipped, summary, model-shapes, measured, measured-summary,
+        measured-skipped or kernels), `column`, `unit`, `meaning`,
         `null` (its meaning).
     """
     return pl.DataFrame(column_records())

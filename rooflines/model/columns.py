@@ -195,7 +195,7 @@ OPERATION = "an operation, no whole model"
 SUMMARY = (
     SWEEP,
     replace(MODEL, null=OPERATION),
-    Column("phase", "", "decode or prefill", null=OPERATION),
+    Column("phase", "", "decode, prefill or train", null=OPERATION),
     CHIP,
     Column("dtypes", "", "dtype combination, or dtypes of a model's tensors, by name"),
     Column(

@@ -10,6 +10,7 @@ from rooflines.model.step_columns import (
     step_columns,
     step_threshold_columns,
 )
+from rooflines.model.training_columns import training_columns, training_layer_columns
 
 
 def column_records() -> list[dict[str, str]]:
@@ -20,7 +21,9 @@ def column_records() -> list[dict[str, str]]:
         "thresholds": columns.threshold_columns(dims),
         "models": (*step_columns(new_tokens=True), *REQUEST_COLUMNS),
         "layers": layer_columns(new_tokens=True),
-        "model-thresholds": step_threshold_columns(new_tokens=True),
+        "models, train": training_columns(),
+        "layers, train": training_layer_columns(),
+        "model-thresholds": step_threshold_columns(new_tokens=True, training=True),
         "skipped": columns.SKIPPED,
         "summary": columns.SUMMARY,
         "model-shapes": columns.MODEL_SHAPES,

@@ -21,7 +21,11 @@ from rooflines.model.resources import OTHERS, RESOURCES
 
 STEP_KEYS = (
     MODEL,
-    Column("phase", "", "decode: new tokens after a cache; prefill: the whole prompt"),
+    Column(
+        "phase",
+        "",
+        "decode: new tokens after a cache; prefill: the whole prompt; train: a step of training",
+    ),
     CHIP,
     SHARED["memory"],
     NETWORK,
@@ -37,8 +41,9 @@ OF_SPLIT = ("split", "chips", "tp", "dp", "ep")
 """Keys that say how chips share the model."""
 
 KEY_TEXTS = tuple(column.name for column in STEP_KEYS if not column.unit)
-STEP_TEXTS = (*KEY_TEXTS, "price_provider", "price_date")
-LAYER_TEXTS = (*KEY_TEXTS, "group", "calibration")
+PLAN_TEXTS = ("shard", "recompute")
+STEP_TEXTS = (*KEY_TEXTS, *PLAN_TEXTS, "price_provider", "price_date")
+LAYER_TEXTS = (*KEY_TEXTS, *PLAN_TEXTS, "group", "calibration")
 """Columns with text values, of steps and of kernels: Categorical in every table."""
 
 SEQUENCES = Column("B", "1", "sequences, of all replicas together")

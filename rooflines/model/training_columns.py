@@ -30,8 +30,6 @@ PLAN = (
 )
 """Keys of steps of training besides those of serving."""
 
-TRAINING_TEXTS = ("shard", "recompute")
-
 MICRO_BATCHES = Column(
     "micro_batches", "1", "micro-batches of a replica in a step, B / (dp * micro_batch)"
 )

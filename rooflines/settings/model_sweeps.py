@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
+    ConfigDict,
     Field,
     PlainSerializer,
     PlainValidator,
@@ -180,13 +181,25 @@ MODEL_SCHEMA: Any = {
 DTYPES_SCHEMA: Any = {"anyOf": [{"type": "string"}, StepDtypes.model_json_schema()]}
 
 
-SPLITS_SCHEMA: Any = {
-    "anyOf": [{"const": AUTO}, *one_or_many(Split.model_json_schema())["anyOf"]],
+def _splits_schema(*kinds: type[Split]) -> dict[str, Any]:
+    """The JSON Schema of splits."""
+    of = [each.model_json_schema() for each in kinds]
+    return {
+        "anyOf": [{"const": AUTO}, *one_or_many({"anyOf": of} if len(of) > 1 else of[0])["anyOf"]]
+    }
+
+
+BY_PHASE: Any = {
+    "if": {"properties": {"phase": {"enum": [TRAIN, [TRAIN]]}}, "required": ["phase"]},
+    "else": {"properties": {"splits": _splits_schema(Split)}},
 }
+"""The JSON Schema of what depends on the phase."""
 
 
 class ModelSweepConfig(Entry):
     """One sweep of whole models: a table of every combination of the listed values."""
+
+    model_config = ConfigDict(json_schema_extra=BY_PHASE)
 
     gone = NO_FLOATS
 
@@ -271,9 +284,13 @@ class ModelSweepConfig(Entry):
     )
     chips: Chips
     splits: Annotated[
-        list[Annotated[Split, PlainValidator(_split), PlainSerializer(Split.model_dump)]],
+        list[
+            Annotated[
+                Split | TrainingPlan, PlainValidator(_split), PlainSerializer(Split.model_dump)
+            ]
+        ],
         Listed(),
-        WithJsonSchema(SPLITS_SCHEMA),
+        WithJsonSchema(_splits_schema(Split, TrainingPlan)),
     ] = Field(
         default=[{}],
         validate_default=True,
