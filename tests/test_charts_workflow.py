@@ -9,7 +9,7 @@ from case_files import case
 from damage import unfinished
 from run_folder import RunFolder
 
-from rooflines.results.records import OWN as SNAKEMAKES
+from rooflines.results.records import SNAKEMAKE_TIMESTAMP as SNAKEMAKES
 
 CONFIG = case("configs/two-charts")
 CHIPS, ROOFLINE, SITE = "charts/chips", "charts/roofline", "bundle"

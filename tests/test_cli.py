@@ -18,7 +18,7 @@ from rooflines.cli.main import COMMANDS
 from rooflines.cli.new import QUESTIONS
 from rooflines.cli.output import as_table
 from rooflines.explanation.sentences import Sentence
-from rooflines.run.ending import FINDINGS, ending, findings, measured_findings, skipped_reasons
+from rooflines.run.ending import ending, findings, skipped_reasons
 from rooflines.run.plan import plan
 
 CHIPS = """\
@@ -256,30 +256,14 @@ def test_a_config_of_chips_alone_names_chips_for_every_command(here, capsys):
     assert (memory["what"], float(memory["other"])) == ("memory.hbm.bytes_per_s", 4.8e12)
 
 
-def test_findings_of_timings():
-    line = {"region": "all", "bare_median": "0.41", "estimate_median": "0.09"}
-    line |= {"below_percent": "1.25"}
-    other = {**line, "bare_median": "0.3", "estimate_median": "", "below_percent": "0"}
-    (found,) = measured_findings([line, other, {**line, "region": "compute-bound"}])
-    assert found.text == (
-        "Timings differ from the bound by 30 to 41 %, from the estimates by 9 %: "
-        "medians of 2 lines of measured.csv; below the bound: at most 1.2 % of a line"
-    )
-    assert not list(measured_findings([]))
-
-
 def test_a_run_without_operations_names_what_it_has(here):
     (here / "timed.csv").write_text(
         "chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds\n"
         "h100-sxm,trtllm,bf16,bf16,bf16,bf16,1024,8192,8192,2e-4\n"
     )
     made = plan(rooflines.load_config({"measurements": {"one": {"file": "timed.csv"}}}))
-    (here / "measured.csv").write_text(
-        "region,bare_median,estimate_median,below_percent\nall,0.5,,0\n"
-    )
-    first, found, last = ending(made, here).splitlines()
+    first, last = ending(made, here).splitlines()
     assert first == f"In {here}: measured.csv, 0 charts"
-    assert found.startswith("Timings differ from the bound by 50 %: medians of 1 line of ")
     assert last == f"Open {here}/bundle/index.html; in numbers: {here}/measured.csv"
 
 
@@ -288,7 +272,7 @@ def test_a_finding_that_breaks_a_rule_is_not_said(here, monkeypatch):
     (here / "summary.csv").write_text("rows,compute_bound,bottleneck\n5,0.0,memory\n")
     assert "most often the bottleneck: memory" in ending(made, here)
     wrong = Sentence("memory binds", rows=[{"bound": "network"}], blames="memory")
-    monkeypatch.setitem(FINDINGS, "summary.csv", lambda _: [wrong])
+    monkeypatch.setattr("rooflines.run.ending.findings", lambda _: [wrong])
     assert "memory binds" not in ending(made, here)
 
 

@@ -11,7 +11,7 @@ from rooflines.results import tables
 from rooflines.run import code
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
-from rooflines.run.workflow import unless_stored
+from rooflines.run.workflow import local_only
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import OperationTable
 
@@ -159,7 +159,7 @@ def test_outputs_of_a_disk_alone_are_left_out_in_object_storage_alone():
         flags = {"storage_object": object()} if stored else {}
         modifier = SimpleNamespace(modify=lambda _: SimpleNamespace(flags=flags))
         workflow = SimpleNamespace(modifier=SimpleNamespace(path_modifier=modifier))
-        return unless_stored(["results/summary.csv", "results/bundle"], ["summary.csv"], workflow)
+        return local_only(["results/summary.csv", "results/bundle"], ["summary.csv"], workflow)
 
     assert paths(stored=False) == ["results/summary.csv", "results/bundle"]
     assert paths(stored=True) == ["results/bundle"]

@@ -16,6 +16,7 @@ from trials import stats
 from rooflines.basics.errors import RooflinesError
 from rooflines.results import records
 from rooflines.results.atomic import atomic_folder, write_bytes
+from rooflines.results.table_index import remove_others
 from rooflines.run import guard
 from rooflines.run.jobs import write_skipped
 from rooflines.run.lock import STATE, acquire
@@ -157,6 +158,22 @@ def test_files_of_others_beside_outputs_are_left_alone(tmp_path):
     for path in left:
         path.write_text("partial")
     assert set(temporary_outputs(tmp_path, expected)) == set(left[1:])
+
+
+def test_outputs_of_earlier_configs_are_removed_and_files_of_others_stay(tmp_path):
+    results_of_others(tmp_path)
+    written_to("bundle/mine.txt")(tmp_path)
+    written_to("summary.csv")(tmp_path)
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    remove_others(tmp_path, ["skipped.csv"])
+    gone = before - {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert {path.relative_to(tmp_path).as_posix() for path in gone} == {
+        "bundle/index.json",
+        "charts/roofline/index.json",
+        ".made/bundle.json",
+        ".made/charts/roofline.json",
+    }
+    assert not (tmp_path / "charts/roofline").exists()
 
 
 @pytest.mark.parametrize("name", [".snakemake", ".snakemake/rooflines"])

@@ -100,7 +100,6 @@ def test_parts_that_are_no_longer_asked_for_go_and_foreign_files_stay(made):
     tables = made.results / "tables"
     foreign = tables / "own" / "part-00007.parquet"
     pl.DataFrame({"x": [1]}).write_parquet(foreign)
-    (tables / "own" / ".part-00003.parquet.abc.tmp").write_text("what a killed job left")
     sweep = made.config["sweeps"].pop("catalogue")
     made.config["sweeps"]["renamed"] = {**sweep, "chips": ["tpu-v5e"]}
     renamed = {f"tables/renamed/part-0000{number}.parquet" for number in range(2)}

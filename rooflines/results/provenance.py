@@ -20,9 +20,9 @@ from rooflines.results.records import (
     Record,
     digest_of,
     files_in,
-    home_of,
     record_of,
     recorded_outputs,
+    results_root,
 )
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def origin(file: str | Path) -> Origin:
         fix = "give a file that the workflow made"
         raise RooflinesError("", "does not exist", fix, file=str(file))
     digest = digest_of(path) if path.is_file() else ""
-    home, absolute = home_of(path), path.absolute()
+    home, absolute = results_root(path), path.absolute()
     for output in (absolute, *absolute.parents) if home else ():
         if output == home:
             break

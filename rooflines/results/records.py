@@ -35,10 +35,10 @@ FOLDER = ".made"
 MADE_WITH = ("polars", "altair", "vl-convert-python")
 """Packages whose versions are recorded."""
 
-OWN = ".snakemake_timestamp"
+SNAKEMAKE_TIMESTAMP = ".snakemake_timestamp"
 """A file that Snakemake writes into folders."""
 
-UNRECORDED = frozenset({OWN, ".DS_Store", "Thumbs.db", "desktop.ini"})
+UNRECORDED = frozenset({SNAKEMAKE_TIMESTAMP, ".DS_Store", "Thumbs.db", "desktop.ini"})
 """Files that Snakemake, Finder and Explorer add to folders: not part of any output."""
 
 OTHER_CONTENT = "has other content than was written"
@@ -150,7 +150,7 @@ def files_in(path: Path) -> dict[str, Path]:
     return {file.relative_to(path).as_posix(): file for file in sorted(files)}
 
 
-def home_of(path: Path) -> Path | None:
+def results_root(path: Path) -> Path | None:
     """The results folder of an output: the nearest one above it with records, if any."""
     return next((folder for folder in path.absolute().parents if (folder / FOLDER).is_dir()), None)
 
@@ -198,7 +198,7 @@ def recorded_outputs(home: Path) -> list[Path]:
 
 def forget(path: Path) -> None:
     """Remove the record of an output that was removed."""
-    home = home_of(path)
+    home = results_root(path)
     if home is not None:
         record_file(home, path).unlink(missing_ok=True)
 
@@ -256,7 +256,7 @@ def write_record(written: Path, target: Path) -> None:
         written: The output under its temporary name.
         target: The output's name from now on.
     """
-    maker, home = _maker.get(), home_of(target)
+    maker, home = _maker.get(), results_root(target)
     if maker is None or home is None:
         return
     inputs = {

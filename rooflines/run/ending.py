@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 
     from rooflines.run.outputs import Plan
 
-MOST_BYTES = 1 << 24
-"""A larger file has too many lines to find something in at the end of a run [byte]."""
-
-ALL = "all"
-"""The region of a line on all timings of a set."""
-
 MOST_REASONS = 3
 """At most this many reasons are named; skipped.csv has all [1]."""
 
@@ -58,12 +52,10 @@ def ending(plan: Plan, results: str | Path) -> str:
     lines = [f"In {results}: {', '.join(made)}"]
     with suppress(OSError, ValueError, KeyError):
         lines += skipped_reasons(_read(results / "skipped.csv"))
+    with suppress(OSError, ValueError, KeyError):
+        found = findings(_read(results / SUMMARY)) if thresholds else ()
+        lines += [each.text for each in found if not broken(each)]
     numbers = [SUMMARY] * bool(thresholds) + measured
-    for name in numbers:
-        with suppress(OSError, ValueError, KeyError):
-            if (results / name).stat().st_size <= MOST_BYTES:
-                found = FINDINGS[name](_read(results / name))
-                lines += [each.text for each in found if not broken(each)]
     listed = ", ".join(str(results / name) for name in numbers)
     site = f"Open {results / 'bundle' / 'index.html'}"
     lines.append(f"{site}; in numbers: {listed}" if listed else site)
@@ -106,38 +98,3 @@ def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[Sentence]:
             rows=limited,
             blames=most,
         )
-
-
-def measured_findings(rows: Sequence[Mapping[str, str]]) -> Iterator[Sentence]:
-    """What timings say: how far off bound and estimates are.
-
-    Args:
-        rows: The rows of measured.csv.
-    """
-    whole = [row for row in rows if row["region"] == ALL]
-    errors = {
-        name: [float(row[column]) for row in whole if row[column]]
-        for name, column in {"bound": "bare_median", "estimates": "estimate_median"}.items()
-    }
-    off = [f"the {name} by {_span(each)} %" for name, each in errors.items() if each]
-    if off:
-        below = max(float(row["below_percent"]) for row in whole)
-        yield Sentence(
-            f"Timings differ from {', from '.join(off)}: medians of "
-            f"{counted(len(whole), 'line')} of {MEASURED_SUMMARIES[0]}; "
-            f"below the bound: at most {below:.1f} % of a line",
-            rows=whole,
-        )
-
-
-def _span(shares: Sequence[float]) -> str:
-    """The least and the largest of shares [%], one number where they are equal."""
-    ends = (f"{100 * share:.0f}" for share in (min(shares), max(shares)))
-    return " to ".join(dict.fromkeys(ends))
-
-
-FINDINGS = {
-    SUMMARY: findings,
-    MEASURED_SUMMARIES[0]: measured_findings,
-}
-"""What is read from each file of numbers for people."""

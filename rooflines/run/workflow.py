@@ -200,7 +200,7 @@ def say_ending(plan: Plan, workflow: Workflow) -> None:
         print(ending(plan, workflow.pathvars.apply("<results>")), file=sys.stderr)
 
 
-def left_in_place(paths: Iterable[str], workflow: Workflow) -> list[str]:
+def without_download(paths: Iterable[str], workflow: Workflow) -> list[str]:
     """Inputs that a job only waits for: they are not downloaded from object storage.
 
     Args:
@@ -217,7 +217,7 @@ def left_in_place(paths: Iterable[str], workflow: Workflow) -> list[str]:
     return inputs
 
 
-def unless_stored(paths: Iterable[str], names: Container[str], workflow: Workflow) -> list[str]:
+def local_only(paths: Iterable[str], names: Container[str], workflow: Workflow) -> list[str]:
     """Outputs of a full run, without those that it makes on a disk only.
 
     The job of the summary reads all tables, and would download every one of them.

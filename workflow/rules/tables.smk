@@ -19,10 +19,10 @@ rule sweep_table:
 rule table_index:
     """All parts with their row counts.
 
-    Its job also deletes parts that are in no sweep.
+    Its job also deletes outputs of earlier configs.
     """
     input:
-        tables=left_in_place(plan.inputs("tables/index.csv")["tables"], workflow),
+        tables=without_download(plan.inputs("tables/index.csv")["tables"], workflow),
     output:
         tables="<results>/tables/index.csv",
         models="<results>/models/index.csv",
@@ -35,7 +35,7 @@ rule table_index:
         mem_mb=500,
     params:
         specs=plan.indexes,
-        measured=plan.paths("measured"),
+        planned=plan.paths(),
     run:
         run_job(
             "results.table_index.write_indexes",
@@ -43,7 +43,7 @@ rule table_index:
             threads,
             params.specs,
             dict(output.items()),
-            params.measured,
+            params.planned,
         )
 
 
