@@ -211,6 +211,8 @@ def _steps(
         before = json.loads(kept.read_bytes()) if kept else {}
         if before["key"] == key:
             same = [chip for chip in where if before["chips"][chip] == numbers[chip]]
+            if len(same) == len(where):
+                return _as_page(before["steps"])
             earlier = EarlierSteps(before["steps"], same)
     found = step_data(sweep, earlier)
     with suppress(OSError):
