@@ -109,10 +109,11 @@ def test_every_shown_number_is_that_of_python(visit):
 
 @pytest.mark.parametrize("phase", ["decode", "prefill"])
 def test_calibrated_attention_is_that_of_its_phase(visit, phase):
-    state = {"is": "model", "chips": "h100-sxm", "model": "llama-3.1-8b", "format": "bf16"}
-    state |= {"split": "tp1", "phase": phase, "B": 4, "S": 6095, "basis": "calibrated", "own": {}}
+    sizes = {"split": "tp1", "phase": phase, "B": 4, "S": 6095, "basis": "calibrated", "own": {}}
+    state = {"is": "model", "chips": "h100-sxm", "model": "llama-3.1-8b", "format": "bf16", **sizes}
     show(visit.page, address_of(state))
     (seen,), value = visit.page.evaluate(NUMBERS), explained(state)
+    assert value
     assert value["time"] > 0
     assert wrong_numbers(seen, value) == {}
 
