@@ -108,9 +108,10 @@ def test_every_shown_number_is_that_of_python(visit):
 
 
 @pytest.mark.parametrize("phase", ["decode", "prefill"])
-def test_calibrated_attention_is_that_of_its_phase(visit, phase):
-    sizes = {"split": "tp1", "phase": phase, "B": 4, "S": 6095, "basis": "calibrated", "own": {}}
-    state = {"is": "model", "chips": "h100-sxm", "model": "llama-3.1-8b", "format": "bf16", **sizes}
+@pytest.mark.parametrize("split", ["tp1", "tp1-dp8-ep8"])
+def test_estimates_are_those_of_the_phase_and_of_the_split(visit, phase, split):
+    sizes = {"split": split, "phase": phase, "B": 64, "S": 6095, "basis": "calibrated", "own": {}}
+    state = {"is": "model", "chips": "h100-sxm", "model": "gpt-oss-120b", "format": "bf16", **sizes}
     show(visit.page, address_of(state))
     (seen,), value = visit.page.evaluate(NUMBERS), explained(state)
     assert value

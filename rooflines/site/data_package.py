@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +27,7 @@ from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
 from rooflines.results.tables import NO_TEXT, csv_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
@@ -53,46 +54,13 @@ LICENCE = {
 SNIPPETS = re.compile(r"^(\w+):\n\n```\w+\n(.*?)```", re.DOTALL | re.MULTILINE)
 """In `README`: the name of a tool, and the lines with which it reads the tables."""
 
-Meanings = dict[str, tuple[str, str]]
+Meanings = Mapping[str, Sequence[str]]
 """Unit and meaning of columns by name."""
 
-CHIPS: Meanings = {
-    "chip": ("", "id of the chip"),
-    "quantity": ("", "what is counted"),
-    "of": ("", "compute unit, memory level or network that has it"),
-    "dtype": ("", "compute dtype of a peak"),
-    "value": ("", "the number, in the unit beside it"),
-    "unit": ("", "SI unit without prefix"),
-    "path": ("", "place of the number in the entry of the chip"),
-    "vendor": ("", "who makes the chip"),
-    "base": ("", "the chip that this is a variant of; empty: of none"),
-    "source": ("", "documents that have the number"),
-    "confidence": ("", "kind of the source"),
-    "estimate": ("", "whether it is an estimate"),
-    "note": ("", "remarks"),
-}
-
-LAYERS: Meanings = {
-    "model": ("", "id of the model"),
-    "layer": ("", "its matrix"),
-    "D": ("1", "contracted width"),
-    "F": ("1", "output width"),
-}
-
-MEASURED: Meanings = {
-    "of": ("", "what was timed: matmuls, or decode steps of served models"),
-    "chip": ("", "id of the chip; empty: all together"),
-    "software": ("", "whose kernels, or the engine; empty: all together"),
-    "dtypes": ("", "dtype combination, or format of the weights; empty: all together"),
-    "length": ("", "class of a matmul by its bound: long from 20 microseconds on, else short"),
-    "over": ("", "what the measured time is divided by: bound or estimate"),
-    "n": ("1", "number of timings"),
-    "p10": ("1", "nine timings in ten take at least this many times the predicted time"),
-    "p50": ("1", "median of measured over predicted time"),
-    "p90": ("1", "one timing in ten takes more than this many times the predicted time"),
-    "source": ("", "where the timings are from"),
-    "date": ("", "day on which the quantiles were computed"),
-}
+OWN: Mapping[str, Meanings] = json.loads(
+    Path(__file__).with_name("columns.json").read_text(encoding="utf-8")
+)
+"""Columns of the tables that the site makes itself."""
 
 README = Path(__file__).with_name("data-readme.md")
 """Ways to read the tables, which the package has beside them."""
@@ -136,10 +104,10 @@ def package_files(
     """
     listed = _chips(chips)
     found = [
-        _made("chips", "Every number of every chip", listed, CHIPS),
+        _made("chips", "Every number of every chip", listed, OWN["chips"]),
         _made("models", "Models", shapes_frame(shape_rows()), _columns("model-shapes")),
-        _made("layers", "Matrices of these models", _layers(), LAYERS),
-        _made("measured", "How far off timings are", measured_quantiles(), MEASURED),
+        _made("layers", "Matrices of these models", _layers(), OWN["layers"]),
+        _made("measured", "How far off timings are", measured_quantiles(), OWN["measured"]),
     ]
     stored = [
         DataResource(name, title, path.read_bytes(), scan_parquet(path), _columns(name))
@@ -171,7 +139,7 @@ def _chips(chips: Mapping[str, Chip]) -> pl.DataFrame:
     return numbers.with_columns(
         of=pl.when(parts.list.len() > 2).then(parts.list.get(1)),  # noqa: PLR2004, tree, name, key
         dtype=pl.when(of_unit).then(parts.list.get(2, null_on_oob=True)),
-    ).select(list(CHIPS))
+    ).select(list(OWN["chips"]))
 
 
 def _made(name: str, title: str, frame: pl.DataFrame, meanings: Meanings) -> DataResource:
@@ -188,7 +156,7 @@ def _layers() -> pl.DataFrame:
         for model in model_entries()
         for layer, sizes in layers_of(model_named(model).shape).items()
     ]
-    return pl.DataFrame(rows, schema=list(LAYERS), orient="row")
+    return pl.DataFrame(rows, schema=list(OWN["layers"]), orient="row")
 
 
 def _columns(file: str) -> Meanings:
@@ -247,7 +215,7 @@ def _resource(resource: DataResource) -> dict[str, Any]:
     }
 
 
-def _field(name: str, kind: pl.DataType, about: tuple[str, str]) -> dict[str, str]:
+def _field(name: str, kind: pl.DataType, about: Sequence[str]) -> dict[str, str]:
     unit, meaning = about
     return {
         "name": name,

@@ -354,7 +354,8 @@ class Estimates:
             return None if known is None else [self.pool.index(each) for each in known]
         found = []
         for index, kernel in zip(kernels, case.kernels, strict=True):
-            key = case.chip, case.memory, case.network, index, kernel.attends
+            own = case.split.name if kernel.engine else kernel.attends  # what the page has not
+            key = case.chip, case.memory, case.network, index, own
             if key not in self._indices:
                 estimate = calibrated(kernel, case.machine, case.choice)
                 self._indices[key] = (

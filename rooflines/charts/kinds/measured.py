@@ -6,7 +6,6 @@ The kernels of a profile are dots under the roofs of their chip.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +38,8 @@ ROOF, RATIO = "roof", "ratio"
 
 OF_ROOF, OF_RATIO = Margins(left=4.2, right=11.2), Margins(left=4.2, right=7.8)
 
-MOST_DOTS, FINEST = 600, 256
-"""Timings drawn as dots, and cells along each side of the finest grid they are sampled by [1]."""
+MOST_DOTS = 600
+"""Timings drawn as dots [1]."""
 
 BINS_PER_DECADE, FEWEST = 6, 10
 """Bins of timings per factor of ten, and timings from which on quantiles are stated [1]."""
@@ -98,31 +97,13 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
 
 
 def sampled(part: pl.DataFrame, x: str, y: str, most: int = MOST_DOTS) -> pl.DataFrame:
-    """The first timing of every cell of a grid over two columns on logarithmic axes.
-
-    Args:
-        part: Timings.
-        x: A column with positive values.
-        y: Another one.
-        most: Of the grids that keep no more, one of the finest is taken [1].
-    """
-    if part.height <= most:
-        return part
-    logs = [pl.col(column).log() for column in (x, y)]
-    places = [((log - log.min()) / (log.max() - log.min())).fill_nan(0.0) for log in logs]
-    shares = part.select(x=places[0], y=places[1])
-
-    def first(cells: int) -> pl.Series:
-        cell = [(pl.col(name) * cells).floor().clip(0, cells - 1) for name in "xy"]
-        return shares.select(pl.struct(cell).is_first_distinct()).to_series()
-
-    finer = bisect_right(range(2, FINEST), most, key=lambda cells: int(first(cells).sum()))
-    return part.filter(first(finer + 1))
+    """At most so many timings, evenly chosen in the order of two columns."""
+    return part.sort(x, y).gather_every(max(1, math.ceil(part.height / most)))
 
 
 def _dots_text(drawn: int, every: int) -> str:
     """What a subtitle says of the dots."""
-    chosen = ", one per cell of a grid" if drawn < every else ""
+    chosen = ", evenly chosen" if drawn < every else ""
     return f"Dots: {drawn:,} of {counted(every, 'timing')}{chosen}"
 
 

@@ -9,7 +9,9 @@ the parameters `em` and `narrow` from `usermeta.looks` of the specification, and
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflines.charts.kit.chip_colours import in_letters, shades
@@ -111,48 +113,24 @@ class Theme:
     steps: tuple[str, ...]
 
 
-LIGHT = Theme(
-    background="#FFFFFF",
-    ink="#17202E",
-    muted="#5A6577",
-    grid="#E6E9EE",
-    axis="#AAB3C0",
-    context="#8A94A6",
-    never="#DFE3E8",
-    on_heat=("#000000", "#FFFFFF"),
-    on_resource="#FFFFFF",
-    measured="#B4480F",
-    estimate="#0B6FA8",
-    resources=("#26785A", "#BF4E1C", "#7A5BC0", "#8C6600", "#0B7A95", "#A9408F"),
-    region_words=("#A8441A", "#1C7445"),
-    region_opacity=0.14,
-    heat=("#FFF6E0", "#FBD48A", "#F2A048", "#C0481A", "#A32B2B", "#5E1330"),
-    steps=("#173F6E", "#1B6F93", "#2A9485", "#6E9E3A", "#A97B00", "#B4531B"),
-)
+def _theme(colours: dict[str, Any]) -> Theme:
+    """A theme from JSON, which has lists for tuples."""
+    fixed: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in colours.items()
+    }
+    return Theme(**fixed)
 
-DARK = Theme(
-    background="#0F1722",
-    ink="#F2F5F9",
-    muted="#A9B4C4",
-    grid="#222D3C",
-    axis="#4A586C",
-    context="#74839A",
-    never="#3A4453",
-    on_heat=("#FFFFFF", "#000000"),
-    on_resource="#0F1722",
-    measured="#EE8550",
-    estimate="#62BFE0",
-    resources=("#43B58B", "#EE8550", "#A58BF0", "#E3C04A", "#35BFD8", "#D878C4"),
-    region_words=("#F7A67E", "#6FDBA2"),
-    region_opacity=0.17,
-    heat=("#2A1A2E", "#6B1D3F", "#B23A3A", "#B9431F", "#F6B04D", "#FFF0C2"),
-    steps=("#A9CBF5", "#62BFE0", "#4FCBB0", "#A5D06A", "#E3C04A", "#F2A06B"),
+
+THEMES: Mapping[str, Theme] = json.loads(
+    Path(__file__).with_suffix(".json").read_text(encoding="utf-8"),
+    object_hook=lambda of: of if "light" in of else _theme(of),
 )
+"""The themes, from `themes.json`."""
 
 
 def theme(*, dark: bool) -> Theme:
     """The light or the dark theme."""
-    return DARK if dark else LIGHT
+    return THEMES["dark" if dark else "light"]
 
 
 def config(size: Size, *, dark: bool) -> dict[str, Any]:

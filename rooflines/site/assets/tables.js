@@ -221,7 +221,8 @@ const TABLES = (() => {
       ...(estimate ? [["calibrated", (one) => some(fitted(one))]] : []),
     ];
     const size = (one) => (now.basis === CALIBRATED && fitted(one)) || one.time;
-    const rows = list.toSorted((a, b) => size(b) - size(a)).map((one) => [one.name, one]);
+    const rows = list.filter((one) => one.time || fitted(one))
+      .sort((a, b) => size(b) - size(a)).map((one) => [one.name, one]);
     const at = `B = ${count(now.B)}, S = ${count(now.S)}`;
     const caption = `Kernels of a step on ${now.of.short}${byBound(now)}, ${at}`;
     return cells(caption, "kernel", rows, columns, (one, text) => text(one));
