@@ -1,6 +1,7 @@
 """Thresholds of random steps of whole models, against evaluation and bisection in fractions."""
 
 from fractions import Fraction
+from operator import mul
 from typing import Any
 
 import pytest
@@ -104,15 +105,36 @@ def check_batch(case, row):
     assert row["max_B_fit"] == limits.largest_batch_that_fits(case, row["S"])
 
 
-def estimate_of(case, batch, new, context):
-    """The estimate of a step [s], exact."""
-    return sum(
+ENGINE = ("layer_s", "experts_layer_s", "sequence_s")
+NO_ENGINE = dict.fromkeys(ENGINE, 0)
+
+
+def engine_of(chip, softwares, fits):
+    """What an engine adds to kernels of decode, by the first software with a fit of steps."""
+    for software in softwares:
+        if any(f"{chip}/{software}" in fits[kind] for kind in ("calibrations", "collectives")):
+            steps = fits["steps"].get(f"{chip}/{software.partition('-')[0]}")
+            if steps is not None:
+                return {name: exact(steps["decode"].get(name, 0)) for name in ENGINE}
+    return NO_ENGINE
+
+
+def estimate_of(case, batch, new, context, engine):
+    """The estimate of a step [s], exact, with what its engine adds in decode."""
+    seconds = sum(
         kernel.count * estimate(case, kernel)["t_estimate_s"]
         for kernel in kernels(case, Step(batch, new, context))
     )
+    if case.phase != "decode":
+        return seconds
+    layers, moe = case.entry["layers"], case.entry.get("moe")
+    dense = case.entry.get("mlp", {}).get("layers", 0)
+    experts = moe.get("layers", layers - dense) if moe else 0
+    counts = layers, experts, Fraction(batch) / case.dp
+    return seconds + sum(map(mul, counts, engine.values()))
 
 
-def check_saturation(case, row):
+def check_saturation(case, row, engine=NO_ENGINE):
     """The first size whose estimate attains 90 % of the plateau."""
     found, along_contexts = row["saturates_estimate"], row["axis"] == "S"
     if None in case.fits.kernels.values():
@@ -123,7 +145,7 @@ def check_saturation(case, row):
     def growth(context):
         """What a sequence adds to a large batch [s]."""
         return sum(
-            sign * estimate_of(case, batches * many, new, context) / many
+            sign * estimate_of(case, batches * many, new, context, engine) / many
             for sign, batches in ((1, 2), (-1, 1))
         )
 
@@ -131,7 +153,7 @@ def check_saturation(case, row):
     slope = (growth(2 * FAR) - growth(FAR)) / FAR if along_contexts else growth(row["S"])
 
     def attains(size):
-        seconds = growth(size) if along_contexts else estimate_of(case, size, new, row["S"])
+        seconds = growth(size) if along_contexts else estimate_of(case, size, new, row["S"], engine)
         return 9 * seconds <= 10 * slope * size
 
     if along_contexts and (slope == 0 or not attains(2**62 - 1)):
@@ -153,7 +175,8 @@ def test_saturated_batches_of_the_default_config_are_those_found_by_trying():
     rows = sweep_thresholds(rooflines.load_config().model_sweep("serving")).filter(axis="B")
     estimated = rows.drop_nulls("saturates_estimate")
     for row in estimated.sample(12, seed=0).to_dicts():
-        check_saturation(cases[tuple(row[key] for key in KEYS)], row)
+        engine = engine_of(row["chip"], sweep["calibration"], fits)
+        check_saturation(cases[tuple(row[key] for key in KEYS)], row, engine)
 
 
 @check(60)
