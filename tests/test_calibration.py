@@ -230,17 +230,6 @@ def test_without_scipy_one_message(tmp_path, monkeypatch):
         fitted(tmp_path, timings(KNOWN))
 
 
-def test_priors_follow_the_width():
-    shares = {dtype: float(prior_of(dtype).math) for dtype in dtype_entries().formats}
-    assert {dtype: shares[dtype] for dtype in ("fp32", "bf16", "fp8", "mxfp8", "nvfp4")} == {
-        "fp32": 0.76,
-        "bf16": 0.76,
-        "fp8": 0.7,
-        "mxfp8": 0.65,
-        "nvfp4": 0.49,
-    }
-
-
 def test_a_file_is_read_as_it_was_written(tmp_path):
     text = CALIBRATIONS_FILE.read_text(encoding="utf-8")
     assert text.endswith(text_of(shipped_calibrations()))

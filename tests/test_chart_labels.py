@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from rooflines.basics.text import count, seconds, si, significant
 from rooflines.charts.kit.place import (
     DOT,
-    LAYOUTS,
     Box,
     Label,
     Place,
@@ -18,10 +17,8 @@ from rooflines.charts.kit.place import (
     Room,
     dodge,
     end_places,
-    in_layouts,
 )
 from rooflines.charts.kit.text import listed, shorten, sizes_text, width_em, wrapped
-from rooflines.charts.kit.themes import Margins
 
 em = st.floats(0.0, 40.0)
 PLANE = Plane((1.0, 100.0), (0.0, 8.0), linear=True)
@@ -188,34 +185,3 @@ def test_line_ends_are_labelled_as_long_as_there_is_room():
     assert all(b - a >= 1.35 - 1e-9 for a, b in pairwise(shown))
     assert places[0]
     assert places[-1]
-
-
-def test_points_of_the_data_are_points_of_the_plot():
-    logarithmic, linear = (
-        Plane((1.0, 100.0), (1.0, 1e4)),
-        Plane((1.0, 100.0), (0.0, 8.0), linear=True),
-    )
-    assert logarithmic.at((30.0, 20.0), 1.0, 1.0) == (0.0, 20.0)
-    assert logarithmic.at((30.0, 20.0), 10.0, 100.0) == pytest.approx((15.0, 10.0))
-    assert linear.at((30.0, 20.0), 100.0, 8.0) == (30.0, 0.0)
-    assert linear.at((30.0, 20.0), 10.0, 2.0) == pytest.approx((15.0, 15.0))
-    downwards = Plane((1.0, 100.0), (3.5, -0.5), linear=True)
-    assert downwards.at((30.0, 20.0), 10.0, 0.0) == pytest.approx((15.0, 2.5))
-
-
-def test_both_layouts_are_placed_in_one_call():
-    frame = in_layouts(
-        Margins(), lambda plot: [Place(0.5, 0.0, "right") if plot[0] > 40 else None, None]
-    )
-    assert {"", "_narrow"} == set(LAYOUTS)
-    assert frame.rows(named=True)[0] == {
-        "dx": 0.5,
-        "dy": 0.0,
-        "align": "right",
-        "on": True,
-        "dx_narrow": 0.0,
-        "dy_narrow": 0.0,
-        "align_narrow": "left",
-        "on_narrow": False,
-    }
-    assert frame["on"].to_list() == [True, False]

@@ -12,6 +12,7 @@ import rooflines
 from rooflines import charts
 from rooflines.charts.files import views_file, views_of
 from rooflines.charts.kinds.chips import KIND as CHIPS
+from rooflines.charts.kit.text import chip_label
 from rooflines.charts.options import MOST_VIEWS
 from rooflines.charts.registry import kinds
 from rooflines.explanation.sentences import Sentence, broken
@@ -50,6 +51,8 @@ def test_a_title_keeps_the_rules_and_speaks_of_what_is_chosen(chart):
     for case, view in charted.views(chart):
         assert broken(view.says) is None
         assert view.says.chosen in (None, case.get("chip"))
+        if chip := case.get("chip"):
+            assert chip_label(chip) in f"{view.title} {view.subtitle}"
         if {"attained_flops_per_s", "t_lower_s", "B", "D", "F"} <= {*view.rows.columns}:
             rows = view.rows.drop_nulls("attained_flops_per_s").to_dicts()
             alone = [row for row in rows if row.get("shards", 1) == 1]

@@ -212,7 +212,9 @@ def test_dtypes_have_the_sources_of_their_formats(capsys):
     rows = json.loads(said(capsys, "dtypes", "--json"))
     assert [row["dtypes"] for row in rows] == rooflines.dtypes()["dtypes"].to_list()
     assert all(row[f"{name}_source"] for row in rows for name in ("x", "w", "out", "compute"))
-    assert len(said(capsys, "dtypes").splitlines()) == len(rows) + 1
+    _, *lines = said(capsys, "dtypes").splitlines()
+    assert [line.split()[0] for line in lines] == [row["dtypes"] for row in rows]
+    assert all((row["note"] or "") in line for line, row in zip(lines, rows, strict=True))
 
 
 def test_a_table_fits_the_terminal():

@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 import rooflines
-from rooflines.fits.entries import shipped_calibrations
 from rooflines.sweep.recipes import recipe_of, sweep_of
 from rooflines.sweep.rows import StepTable
 
@@ -53,39 +52,11 @@ def file(tmp_path):
     return str(path)
 
 
-def test_the_first_software_with_a_calibration_counts():
-    found = estimates()
-    assert (found["t_estimate_s"].is_null() == (found["dtypes"] == "int8")).all()
-    assert (
-        estimates(calibration="trtllm")
-        .filter(chip="a100-sxm-80gb", dtypes="bf16")["t_estimate_s"]
-        .is_null()
-        .all()
-    )
-
-
-@pytest.mark.parametrize("key", [{"memory": "l2"}, {"unit": "vector", "dtypes": ["bf16"]}])
-def test_calibrations_are_of_the_matrix_unit_and_the_main_memory(key):
-    found = estimates(**key, chips=["h100-sxm"])
-    assert found.height
-    assert found["t_estimate_s"].is_null().all()
-
-
 def test_the_numbers_of_the_user_win(file):
     found = estimates(calibrations=[file])
     own = (pl.col("chip") == "h100-sxm") & (pl.col("dtypes") == "bf16")
     assert (found.filter(own)["t_estimate_s"] > 1).all()
     assert (found.filter(~own)["t_estimate_s"].drop_nulls() < 1).all()
-
-
-def test_a_bound_without_a_band_has_none(file):
-    mine = estimates(calibrations=[file], chips=["h100-sxm"], dtypes=["bf16"])
-    assert mine["estimate_bound"].to_list() == ["memory", "memory", "compute"]
-    assert mine["t_estimate_p10_s"].is_null().to_list() == [False, False, True]
-    memory = mine.filter(estimate_bound="memory")
-    assert (memory["t_estimate_p90_s"] == 2 * memory["t_estimate_s"]).all()
-    without = estimates(calibrations=[file], calibration="mine", chips=["h100-sxm"])
-    assert without["t_estimate_p10_s"].null_count() == without.height
 
 
 def test_a_job_depends_on_the_numbers_that_it_uses(file):
@@ -99,19 +70,6 @@ def test_a_job_depends_on_the_numbers_that_it_uses(file):
     assert recipe_of(again, chips=["h100-sxm"]) == recipe
     plain = rooflines.load_config(config(calibration=None)).sweep("one")
     assert "calibrations" not in recipe_of(plain)
-
-
-def test_collectives_have_their_own_software():
-    split = {"sharding": "contracting/reduce-scatter", "shards": [8], "dtypes": ["bf16"]}
-    one = {"chips": ["h100-sxm"], **split}
-    without, with_them = (
-        estimates(calibration=named, **one) for named in (["trtllm"], ["trtllm", "nccl"])
-    )
-    fit = shipped_calibrations().collectives["h100-sxm/nccl"]["reduce-scatter"]
-    least = fit.overhead_s + 7 * fit.hop_s
-    assert (without["t_estimate_s"] < with_them["t_estimate_s"]).all()
-    assert (with_them["t_estimate_s"] > least).all()
-    assert with_them["t_estimate_p10_s"].null_count() == 0
 
 
 STEPS: dict[str, Any] = {

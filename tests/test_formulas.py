@@ -13,10 +13,7 @@ from random_sweeps import check, operations, shardings_of
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import exact, number, whole
-from rooflines.model.costs import COSTS
 from rooflines.model.operation import NAMED, operation
-from rooflines.model.poly import Poly
-from rooflines.model.resources import MATH, RESOURCES
 from rooflines.model.sharding import Sharding, sharding
 
 HALF, ZERO = Fraction(1, 2), Fraction(0)
@@ -119,20 +116,3 @@ def test_a_batch_of_every_operand_is_the_last_choice():
         sharding({"split": "D", "first": None, "then": "all-reduce"}, operation("matmul")).name
         == "D/all-reduce"
     )
-
-
-def test_the_resources_are_math_memory_and_network():
-    assert [(r.name, r.work, r.bound) for r in RESOURCES] == [
-        ("math", "flops", "compute"),
-        ("memory", "memory_bytes", "memory"),
-        ("network", "network_bytes", "network"),
-    ]
-    assert MATH is RESOURCES[0]
-    assert {r.work for r in RESOURCES} < set(COSTS)
-
-
-def test_a_sum_of_products_is_evaluated_exactly():
-    terms = {("B", "D"): Fraction(1, 3), ("B",): Fraction(2), (): Fraction(5)}
-    assert Poly(terms).at({"B": 10**30, "D": 7}) == Fraction(7 * 10**30, 3) + 2 * 10**30 + 5
-    assert Poly({}).at({"B": 1}) == 0
-    assert math.isfinite(float(Poly(terms).at({"B": 1, "D": 1})))

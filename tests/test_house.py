@@ -1,30 +1,15 @@
-"""The structure of the package: sub-packages in the order data flow, imported one way."""
+"""The structure of the package: sub-packages imported one way, sizes, and names of one meaning."""
 
 import ast
+from collections import defaultdict
 from itertools import pairwise
 
 import pytest
 
 FLOORS = (
-    "basics",
-    "model",
-    "catalogue",
-    "models",
-    "training",
-    "fits",
-    "settings",
-    "sweep",
-    "critical",
-    "explanation",
-    "results",
-    "measured",
-    "charts",
-    "site",
-    "workbook",
-    "config",
-    "run",
-    "api",
-    "cli",
+    *("basics", "model", "catalogue", "models", "training", "fits", "settings", "sweep"),
+    *("critical", "explanation", "results", "measured", "charts", "site", "workbook"),
+    *("config", "run", "api", "cli"),
 )
 """Sub-packages and top modules; each imports only from itself and from those before it."""
 
@@ -51,20 +36,12 @@ FACES = {"__init__", "__main__", "tables"}
 def imports(path):
     """Imports of a module from the package, including those for types only."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.module
-            and node.module.split(".")[0] == "rooflines"
-        ):
-            yield from (
-                [node.module]
-                if node.module != "rooflines"
-                else [f"rooflines.{alias.name}" for alias in node.names]
-            )
-        elif isinstance(node, ast.Import):
-            yield from (
-                alias.name for alias in node.names if alias.name.split(".")[0] == "rooflines"
-            )
+        if isinstance(node, ast.ImportFrom):
+            own = [f"rooflines.{alias.name}" for alias in node.names]
+            named = own if node.module == "rooflines" else [node.module or ""]
+        else:
+            named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        yield from (name for name in named if name.split(".")[0] == "rooflines")
 
 
 def too_long(path, module):
@@ -138,3 +115,48 @@ def test_modules_and_functions_are_short(repository):
         for name in too_long(path, path.relative_to(root).with_suffix("").as_posix())
     ]
     assert sorted(long) == sorted(EXCEPTIONS)
+
+
+EVERYWHERE = {"cli:command"}
+"""Functions that every module of a sub-package has."""
+
+FUNCTIONS: set[str] = {"charts:menus", "charts:sizes_of", "charts:view"}
+"""Public functions of a sub-package that still share a name; the list only gets shorter."""
+
+
+def named(path, kinds):
+    """The public names of a module's classes or functions."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, kinds):
+            name: str = node.name
+            if not name.startswith("_"):
+                yield name
+
+
+def shared(root):
+    """The modules of every class name, and of every function `<sub-package>:<name>`, of several."""
+    classes, functions = defaultdict(list), defaultdict(list)
+    for path in sorted(root.rglob("*.py")):
+        module = path.relative_to(root)
+        for name in named(path, (ast.ClassDef,)):
+            classes[name].append(module.as_posix())
+        for name in named(path, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            functions[f"{module.parts[0]}:{name}"].append(module.as_posix())
+    several = (
+        {name: modules for name, modules in found.items() if len(modules) > 1}
+        for found in (classes, functions)
+    )
+    first, second = several
+    return first, second
+
+
+def test_no_two_classes_share_a_name(repository):
+    classes, _ = shared(repository / "rooflines")
+    assert classes == {}
+
+
+def test_no_two_public_functions_of_a_sub_package_share_a_name(repository):
+    _, functions = shared(repository / "rooflines")
+    known = FUNCTIONS | EVERYWHERE
+    assert {name: modules for name, modules in functions.items() if name not in known} == {}
+    assert FUNCTIONS - functions.keys() == set(), "take these off the list"

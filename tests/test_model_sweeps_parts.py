@@ -8,7 +8,6 @@ import pytest
 import rooflines
 from rooflines.results.folders import LAYERS, MODELS
 from rooflines.run.jobs import write_part
-from rooflines.run.parts import cuts
 from rooflines.run.plan import plan
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import KernelTable, StepTable
@@ -39,17 +38,6 @@ def of_recipe(part, table):
     """The rows that the spec of a part describes."""
     recipe = json.loads(part.spec)
     return table(sweep_of(recipe)).frame(recipe["start"], recipe["stop"]).collect()
-
-
-def test_slices_begin_where_units_begin_and_a_long_unit_is_cut_evenly():
-    assert list(cuts([2, 3, 3, 25, 1], most=10, together=6)) == [
-        (0, 5, range(2)),
-        (5, 8, range(2, 3)),
-        (8, 16, range(3, 4)),
-        (16, 24, range(3, 4)),
-        (24, 33, range(3, 4)),
-        (33, 34, range(4, 5)),
-    ]
 
 
 @pytest.mark.parametrize("rows_per_part", [1000, 40, 14, 4, 3])

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import oracle
+import predicates
 from cases import config_of, made_up
 from comparison import (
     EXACT_INTEGER,
@@ -24,8 +25,11 @@ import rooflines
 @check(60)
 @given(config=configs())
 def test_every_row_of_a_random_sweep_is_the_exact_one(config):
+    """And a null means what the dictionary says."""
     assert row_differences(config) == []
-    skipped = rooflines.skipped(rooflines.load_config(config))
+    loaded = rooflines.load_config(config)
+    predicates.check_table(table_of(config), loaded.sweep("random"))
+    skipped = rooflines.skipped(loaded)
     assert skipped["rows"].sum() == sum(row.setting is None for row in expected_rows(config))
 
 
@@ -44,6 +48,8 @@ def test_a_route_that_a_chip_lacks_takes_no_rows_of_one_that_it_has():
 def test_every_threshold_of_a_random_sweep_is_the_exact_one(config):
     assume(config["sweeps"]["random"]["thresholds"])
     assert threshold_differences(config) == []
+    loaded = rooflines.load_config(config)
+    predicates.check_thresholds(rooflines.thresholds(loaded), loaded.sweep("random"))
 
 
 @check(60)

@@ -5,6 +5,7 @@ import io
 import re
 
 import polars as pl
+from comparison import KEYS
 
 from rooflines.model.columns import threshold_columns
 from rooflines.model.resources import RATES
@@ -130,6 +131,40 @@ def check_thresholds(frame, sweep):
     numbers = ("found", "always")
     assert frame.filter(never == pl.col("outcome").is_in(numbers)).is_empty()
     assert chips.filter(~never & (pl.col("critical") > pl.min_horizontal(alone))).is_empty()
+
+
+def _plain(frame):
+    """Return a frame whose names are text, so that frames with other categories compare."""
+    return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+
+
+def disagreements(table, thresholds, axis, dims):
+    """Return the rows of a table whose bound contradicts the thresholds along an axis."""
+    axes = [name for name in ("axes",) if name in table.columns]
+    fixed = [name for name in (*KEYS, *axes, *dims) if name != axis]
+    names = (*fixed, *({axis} - {*RATES}), "bound", "critical", "limit")
+    found = _plain(table).join(
+        _plain(thresholds.filter(axis=axis, share=1.0)),
+        on=fixed,
+        how="inner",
+        nulls_equal=True,
+        suffix="_solved",
+    )
+    assert axis == "shards" or found.height == table.height
+    compute, critical = pl.col("bound") == "compute", pl.col("critical")
+    endless = critical.is_null() & pl.col("limit").is_null()
+    if axis == "shards":
+        wrong = (
+            ((pl.col(axis) > critical) & compute)
+            | ((pl.col(axis) == critical) & ~compute)
+            | (endless & (pl.col(axis) == 1) & ~compute)
+        )
+        wrong = wrong | (critical.is_null() & ~endless & compute)
+    elif axis in RATES:
+        wrong = compute != (pl.col("outcome") == "always")
+    else:
+        wrong = compute != (pl.col(axis) >= critical).fill_null(value=False)
+    return found.filter(wrong).select(names)
 
 
 def check_csv(text):

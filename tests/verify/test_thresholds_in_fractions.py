@@ -164,7 +164,7 @@ def wrong_steps(seed):
     keys = ("model", "phase", "chip", "memory", "network", "dtypes", "split")
     cases = {tuple(named[key] for key in keys): case for named, case, _ in found}
     config = rooflines.load_config({"model-sweeps": {"s": sweep}, "charts": []})
-    for row in rooflines.model_thresholds(config).to_dicts():
+    for row in rooflines.thresholds(config, "s").to_dicts():
         case = cases[tuple(row[key] for key in keys)]
 
         def is_bound(batch, new, context, case=case):

@@ -4,7 +4,6 @@ import predicates
 import pytest
 from defaults import drawn
 from test_default_tables import checked
-from test_laws import disagreements
 
 import rooflines
 
@@ -20,7 +19,7 @@ def test_every_row_and_every_threshold_keeps_the_laws(name):
     thresholds = rooflines.thresholds(CONFIG, name)
     predicates.check_thresholds(thresholds, sweep)
     for axis in sweep.solved:
-        wrong = disagreements(table, thresholds, axis, list(sweep.op.dims))
+        wrong = predicates.disagreements(table, thresholds, axis, list(sweep.op.dims))
         assert wrong.is_empty(), wrong.head(1).to_dicts()
 
 
