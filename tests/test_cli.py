@@ -105,7 +105,7 @@ MODELS |= {"grid": {"B": STEPS | {"to": 1000}, "S": STEPS | {"to": 1000}}, "laye
         ("sweeps", MATMULS, "core", "77 MB"),
         ("sweeps", MATMULS, ["t_lower_s", "bound"], "11 MB"),
         ("sweeps", MATMULS, ["fits"], "40 kB"),
-        ("model-sweeps", MODELS, "all", "141 MB"),
+        ("model-sweeps", MODELS, "all", "150 MB"),
         ("model-sweeps", MODELS, "core", "56 MB"),
     ],
 )
