@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -32,7 +32,10 @@ from rooflines.fits.entries import (
     shipped_calibrations,
     text_of,
 )
+from rooflines.fits.judge import band
+from rooflines.fits.matmuls import judged, with_nominal_times
 from rooflines.fits.read import read_timings
+from rooflines.fits.solving import rounded
 from rooflines.fits.steps import step_fits
 from rooflines.fits.timings import FIT_BY
 from rooflines.measured.catalogues import Catalogues
@@ -40,7 +43,9 @@ from rooflines.measured.join import joined
 from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.fits.entries import FittedMatmul
 
 DATA = "ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, (c) NVIDIA"
 
@@ -106,19 +111,24 @@ def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]
 
 def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[tuple[str, ...]]]:
     """The fits of tables, and a row of errors for each; of two of one thing the first counts."""
-    content: dict[str, dict[str, dict[str, object]]] = {}
+    content: dict[str, dict[str, dict[str, Any]]] = {}
     rows: list[tuple[str, ...]] = []
-    seen: set[tuple[str, str]] = set()
+    seen: dict[tuple[str, str], FitRequest] = {}
     for key, name, request in (one for path in tables for one in groups(path, date)):
         if (key, name) in seen:
             continue
-        seen.add((key, name))
+        seen[key, name] = request
         (result,) = calibrate(request, name)
         rows.append(row(key, result))
         if error_of(result) <= LARGEST_ERROR:
             by_key = content.setdefault(kind_of(result.entry), {})
             by_key.setdefault(key, {})[name] = result.entry
     matmuls = content.get("calibrations", {})
+    for key, entries in matmuls.items():
+        for name, entry in entries.items():
+            entries[name] = entry.model_copy(
+                update={"elsewhere": elsewhere(key, name, entry, seen)}
+            )
     for key, entries in [*matmuls.items()]:  # where all timings include it, it is the plain fit
         if key.endswith(VARIANTS[DYNAMIC]):
             plain = matmuls.setdefault(key.removesuffix(VARIANTS[DYNAMIC]), {})
@@ -126,6 +136,23 @@ def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[
                 plain.setdefault(name, entry)
     ordered = {kind: dict(sorted(by_key.items())) for kind, by_key in content.items()}
     return Calibrations.model_validate(ordered), rows
+
+
+def elsewhere(
+    key: str, name: str, entry: FittedMatmul, requests: Mapping[tuple[str, str], FitRequest]
+) -> tuple[float, float] | None:
+    """The band of a fit of matmuls at other engines' timings of the chip; None without any."""
+    chip, _, engine = key.partition("/")
+    parts = []
+    for (other, dtype), request in requests.items():
+        same = (request.chip, dtype, request.timings.kind) == (chip, name, "matmul")
+        if same and other.partition("/")[2].partition("-")[0] != engine.partition("-")[0]:
+            frame, _ = with_nominal_times(request.timings, chip, request.entry, name)
+            parts.append(judged(frame.filter(~pl.col("in_cache")), entry.numbers).select("ratio"))
+    if not parts:
+        return None
+    low, high = band(pl.concat(parts))
+    return float(rounded(low)), float(rounded(high))
 
 
 def version(source: str) -> tuple[int, ...]:

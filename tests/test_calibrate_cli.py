@@ -50,6 +50,9 @@ def test_it_prints_errors_and_writes_a_file(capsys):
     entry = found.calibrations["h100-sxm/mine"]["bf16"]
     assert entry.memory == pytest.approx(0.86, rel=0.01)
     assert (entry.source, entry.contents) == ("made up", "scaling of x")
+    assert entry.sizes == {size: (GOOD[size].min(), GOOD[size].max()) for size in "BDF"}
+    reach = ", ".join(f"{size} {low:,} to {high:,}" for size, (low, high) in entry.sizes.items())
+    assert f"  for {reach}" in printed
 
 
 def test_a_file_is_not_overwritten_unasked(capsys):

@@ -139,6 +139,7 @@ def test_calibrations_are_those_of_the_chip_and_of_software():
             ["network", {"network": 1}],
         ],
         "bands": {},
+        "reach": None,
         "sent": {},
     }
     assert {each["software"] for each in found["h100-sxm"].values()} <= {*SOFTWARE}

@@ -125,6 +125,14 @@ def _shown(key: str, result: FitReport) -> Iterator[str]:
         if isinstance(number, int | float) and name not in Fitted.model_fields
     }
     yield "  " + ", ".join(f"{name} {number:.3g}" for name, number in numbers.items())
+    reach = (f"{name} {low:,} to {high:,}" for name, (low, high) in result.entry.sizes.items())
+    wider = result.entry.outside
+    beyond = (
+        f"; beyond, 8 of 10 take {wider[0]:.3g} to {wider[1]:.3g} times the estimate"
+        if wider
+        else ""
+    )
+    yield f"  for {', '.join(reach)}{beyond}"
     if result.entry.held:
         held = ", ".join(result.entry.held)
         yield f"  kept at the prior, not identifiable from the timings: {held}"

@@ -70,6 +70,14 @@ LARGEST = {
 """What is said of the largest number of chips, and the longest context, by outcome."""
 
 
+BEYOND = {
+    "sizes": "timed at other D or F, so the band is wider",
+    "engine": "of another engine than the one named first, so the band is wider",
+    "engine, sizes": "of another engine, at other D or F, so the band is wider",
+}
+"""What is said of an estimate that is beyond the timings of its calibration."""
+
+
 class Line(NamedTuple):
     """A labelled statement: what it is about, the short answer, which may be empty, the rest."""
 
@@ -244,7 +252,9 @@ def _estimate(answer: Answer) -> str:
         of = f"{of}; {row['estimate_bound']}-bound"
     includes = "matmuls include" if answer.of_a_model else "includes"
     contents = "".join(f"; {includes} {each}" for each in answer.contents)
-    return f"{seconds(row['t_estimate_s'])}{ends}, calibrated to {of or 'measurements'}{contents}"
+    beyond = f"; {BEYOND[what]}" if (what := row.get("estimate_beyond")) else ""
+    time = seconds(row["t_estimate_s"])
+    return f"{time}{ends}, calibrated to {of or 'measurements'}{contents}{beyond}"
 
 
 def _tokens(row: Mapping[str, Any]) -> str:

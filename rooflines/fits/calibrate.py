@@ -18,22 +18,32 @@ from rooflines.fits.collectives import (
 )
 from rooflines.fits.entries import Errors, FittedAttention, FittedCollective, FittedMatmul
 from rooflines.fits.folds import held_out, held_out_below, sites_in
-from rooflines.fits.judge import REGIONS, bands, errors
-from rooflines.fits.matmuls import PARAMETERS, fit, judged, with_nominal_times
+from rooflines.fits.judge import REGIONS, band, bands, errors
+from rooflines.fits.matmuls import PARAMETERS, fit, fit_like, judged, with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.solving import rounded
-from rooflines.fits.timings import FEWEST, FIT_BY
+from rooflines.fits.timings import ATTENTION_SIZES, FEWEST, FIT_BY, SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations
     from rooflines.fits.form import Form, Numbers
-    from rooflines.fits.timings import Timings
+    from rooflines.fits.timings import Kind, Timings
 
 ENOUGH = 30
 """Timings that determine the numbers of a fit [1]."""
+
+SIZED: Mapping[Kind, tuple[str, ...]] = {
+    "matmul": SIZES,
+    "attention": ATTENTION_SIZES,
+    "collective": ("shards", "bytes"),
+}
+"""The sizes of which a fit says how far they reach."""
+
+SITES = ("D", "F", "S")
+"""Sizes whose ends show how far an estimate is off beyond the timings."""
 
 FIT, HELD_OUT = "fit", "held out"
 """The splits: timings that were fitted, and those of sites that were not."""
@@ -140,6 +150,10 @@ def _fitted(
         if name in FittedMatmul.model_fields
     }
     about = {**numbers, **_about(request, fitted, tested, found.held), "held_out_below": below}
+    about |= {
+        "sizes": _sizes(frame, request.timings.kind),
+        "outside": _outside(frame, found.numbers, prior),
+    }
     return FitReport(name, kind.model_validate(about), _regions(fitted, tested, REGIONS), notes)
 
 
@@ -152,8 +166,31 @@ def _collective(request: FitRequest, collective: str) -> FitReport:
     notes = timings.notes + tuple(_little(train, test, len(numbers)))
     fitted, tested = (judged_collectives(part, found.numbers) for part in (train, test))
     about = {**numbers, **_about(request, fitted, tested, found.held), "held_out_below": below}
+    about["sizes"] = _sizes(frame, request.timings.kind)
     entry = FittedCollective.model_validate(about)
     return FitReport(collective, entry, _regions(fitted, tested, ("all",)), notes)
+
+
+def _sizes(frame: pl.DataFrame, kind: Kind) -> dict[str, list[object]]:
+    """The smallest and largest sizes of timings [1]."""
+    return {name: [frame[name].min(), frame[name].max()] for name in SIZED[kind]}
+
+
+def _outside(frame: pl.DataFrame, numbers: Numbers, prior: Numbers) -> list[float] | None:
+    """The band of sites with the smallest and largest sizes, by a fit to the others.
+
+    Returns:
+        p10 and p90 of measured over estimated time [1]; None: too few are left to fit.
+    """
+    frame = frame.filter(~pl.col("in_cache"))
+    sites = [name for name in SITES if name in frame.columns]
+    ends = pl.any_horizontal(
+        pl.col(name).is_in([frame[name].min(), frame[name].max()]) for name in sites
+    )
+    inner, outer = frame.filter(~ends), frame.filter(ends)
+    if min(inner.height, outer.height) < ENOUGH or inner["bound"].n_unique() == 1:
+        return None
+    return [float(rounded(end)) for end in band(judged(outer, fit_like(inner, prior, numbers)))]
 
 
 def _split(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, float]:
@@ -193,8 +230,8 @@ def _about(
     """The errors, bands and origin of an entry."""
     return {
         "bands": {
-            bound: [float(rounded(share)) for share in band]
-            for bound, band in bands(fitted).items()
+            bound: [float(rounded(share)) for share in ends]
+            for bound, ends in bands(fitted).items()
         },
         "held": list(held),
         "fitted": errors_of(fitted),

@@ -10,6 +10,7 @@ from rooflines.basics.numbers import exact
 from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
 from rooflines.fits.form import Numbers
 from rooflines.model.operation import MATRIX
+from rooflines.model.times import FitReach
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,11 +34,13 @@ class CalibrationFit:
         collective: Of the collective, if the workload has one over one interconnect; None: it has
             not, or it is not fitted.
         bands: By bound of the estimate; a bound without a band is left out.
+        reach: How far its sizes go, of matmuls.
     """
 
     numbers: Numbers
     collective: CollectiveNumbers | None = None
     bands: Mapping[str, Band] = field(default_factory=dict)
+    reach: FitReach | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,9 @@ class CalibrationChoice:
             return None
         sent = None if collective is None else self.collective(collective)
         bands = bands_of(matmul) | (bands_of(sent) if sent else {})
-        return CalibrationFit(matmul.numbers, sent.numbers if sent else None, bands)
+        foreign = self.calibrations.matmul(self.chip, self.softwares[:1], compute) is None
+        reach = FitReach(matmul.sizes, matmul.outside, matmul.elsewhere, foreign=foreign)
+        return CalibrationFit(matmul.numbers, sent.numbers if sent else None, bands, reach)
 
     def attention(self, phase: str, compute: str) -> CalibrationFit | None:
         """The calibration of grouped-query attention; None without.

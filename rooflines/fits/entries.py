@@ -71,6 +71,21 @@ class Fitted(Entry):
     held_out_below: NotNegative = Field(
         QUARTER, description="place of a site, by its hash, below which it was held out [1]"
     )
+    sizes: dict[Text, tuple[Count, Count]] = Field(
+        default_factory=dict,
+        description="smallest and largest sizes of the timings, held-out ones included: how far "
+        "the numbers reach",
+    )
+    outside: tuple[Positive, Positive] | None = Field(
+        None,
+        description="p10 and p90 of measured over estimated time at the smallest and largest sites "
+        "by a fit to the others: the band of sizes beyond the timings",
+    )
+    elsewhere: tuple[Positive, Positive] | None = Field(
+        None,
+        description="p10 and p90 of the timings of other engines over this estimate: the band "
+        "where it stands in for another engine",
+    )
     contents: Text | None = Field(
         None, description="what the timings include besides the operation; shown with an estimate"
     )

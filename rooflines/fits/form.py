@@ -33,6 +33,9 @@ Number = Fraction | float
 Value = TypeVar("Value", Fraction, "pl.Expr", "NDArray[np.float64]")
 """A nominal quantity: exact, an expression, or the values of many timings."""
 
+COUNTED = ("depth", "columns")
+"""Sizes among what kernels move [1]; the others are bytes."""
+
 SUSTAINED_S = Fraction(1, 1000)
 """Time at the peak after which a lower, sustained clock shows [s]."""
 
@@ -187,5 +190,5 @@ def nominal_quantities(kernel: Kernel, machine: Machine, tile: int = 1) -> dict[
     return {
         MATH.name: (kernel.work(MATH.work) / peak).in_spans(kernel.rows, span),
         MEMORY.name: moved / rate,
-        **{name: held if name == "depth" else held / rate for name, held in kernel.moved.items()},
+        **{name: held if name in COUNTED else held / rate for name, held in kernel.moved.items()},
     }

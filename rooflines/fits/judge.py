@@ -77,13 +77,14 @@ def errors(frame: pl.DataFrame, regions: Iterable[str] = REGIONS) -> pl.DataFram
     return pl.concat(rows).filter(pl.col("n") > 0)
 
 
+def band(frame: pl.DataFrame) -> tuple[float, float]:
+    """The p10 and p90 of `ratio` [1]."""
+    low, high = (frame["ratio"].quantile(share, "linear") for share in BAND)
+    return float(low or 1), float(high or 1)
+
+
 def bands(frame: pl.DataFrame) -> dict[str, tuple[float, float]]:
     """The p10 and p90 of measured over estimated times, by bound of the largest piece [1]."""
-
-    def band(part: pl.DataFrame) -> tuple[float, float]:
-        low, high = (part["ratio"].quantile(share, "linear") for share in BAND)
-        return float(low or 1), float(high or 1)
-
     parts = {str(key[0]): part for key, part in frame.group_by("estimate_bound")}
     return {
         name: band(part if part.height >= FEWEST_IN_BAND else frame)

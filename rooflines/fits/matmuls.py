@@ -232,6 +232,19 @@ def fit(frame: pl.DataFrame, prior: Numbers, form: Form = "pieces") -> FitResult
     return FitResult(replace(NONE, tile=tile).replaced(found), held)
 
 
+def fit_like(frame: pl.DataFrame, prior: Numbers, numbers: Numbers) -> Numbers:
+    """The numbers that fit other timings best, the same ones as of another fit.
+
+    Args:
+        frame: Joined timings, none in a cache.
+        prior: Where the fit starts.
+        numbers: The other fit: what is zero there stays so.
+    """
+    names = [name for name in (*PARAMETERS["pieces"], *EXTENSIONS) if getattr(numbers, name)]
+    found, _ = _problem(frame, prior, numbers.tile).solve(names)
+    return replace(NONE.floats, tile=numbers.tile).replaced(found)
+
+
 NONE = Numbers(Fraction(1), Fraction(1), Fraction(0))
 """Nothing fitted: the bound itself."""
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from rooflines.fits.calibrate import ENOUGH, errors_of
 from rooflines.fits.entries import STEP_NUMBERS, FittedStep
-from rooflines.fits.judge import BAND, with_errors
+from rooflines.fits.judge import band, with_errors
 from rooflines.fits.solving import Problem, rounded
 
 if TYPE_CHECKING:
@@ -89,9 +89,8 @@ def step_fits(
     found = {}
     for key, fit in sorted(fits.by.items()):
         own = pl.col("key" if "/" in key else "engine") == key
-        ends = [tested.filter(own)["ratio"].quantile(share, "linear") for share in BAND]
         about: dict[str, object] = {
-            "bands": {"step": [float(rounded(end or 1)) for end in ends]},
+            "bands": {"step": [float(rounded(end)) for end in band(tested.filter(own))]},
             "held": list(fit.held),
             "fitted": errors_of(fitted.filter(own)),
             "held_out": errors_of(tested.filter(own)),

@@ -100,6 +100,13 @@ ESTIMATES = (
         "engine: what an engine does besides its kernels",
         null=NO_CALIBRATION,
     ),
+    Column(
+        "estimate_beyond",
+        "",
+        "what the calibration was not timed at, so that its band is wider: sizes, D or F of a chip "
+        "outside those of its timings; engine, another one than the software named first",
+        null=f"{NO_CALIBRATION}, or within",
+    ),
 )
 """The calibrated time, its band and its bound."""
 

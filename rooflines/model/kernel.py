@@ -60,8 +60,8 @@ class Kernel:
             [byte]. Of what an `engine` does: layers or sequences, by the number of a fit of steps
             that is the time of one [1].
         transfers: What is sent, one after another.
-        moved: `x` and `out`, between memory and unit [byte]; `depth`, contracted elements [1], of
-            one matmul with weights only.
+        moved: `x` and `out`, between memory and unit [byte]; of one matmul with weights also
+            `depth` and `columns`, its D and F [1].
         rows: The sizes whose product is computed in the whole tiles of a calibration; none where
             the kernel has tiles of its own, or is no matmul.
         sharers: Chips that share these rows [1].
@@ -112,12 +112,17 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
         works[name] = next(equal, poly)
     untiled, row = workload.untiled, workload.op.dims[0]
     moved = {name: _poly(untiled.bytes_of(name)) for name in MOVED}
+    wide = tuple(dim for dim in workload.op.out if dim not in workload.op.x)
     return Kernel(
         workload.op.name,
         compute,
         works,
         (),
-        {**moved, "depth": _poly(untiled.elements(workload.op.contracted))},
+        {
+            **moved,
+            "depth": _poly(untiled.elements(workload.op.contracted)),
+            "columns": _poly(untiled.elements(wide)),
+        },
         (row,) if row in workload.op.out and not spans else (),
         workload.share(row),
         kinds=tuple(kind for _, kind in workload.sharding.transfers),

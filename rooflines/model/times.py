@@ -27,6 +27,23 @@ Band = tuple[float, float]
 """The p10 and p90 of measured over estimated time [1]."""
 
 
+@dataclass(frozen=True)
+class FitReach:
+    """How far a calibration reaches: beyond it bands are wider.
+
+    Attributes:
+        sizes: The smallest and the largest sizes of its timings, D and F among them [1].
+        outside: The band of other sizes; None: not known.
+        elsewhere: The band of another engine than the one that is asked for; None: not known.
+        foreign: Whether it is of another engine.
+    """
+
+    sizes: Mapping[str, tuple[int, int]]
+    outside: Band | None = None
+    elsewhere: Band | None = None
+    foreign: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Time:
     """A time: a sum of maxima of minima.
@@ -169,12 +186,16 @@ class Times:
         activation: Of what kernels hand each other through memory [s]. Nominal times have it apart
             from those of memory, estimates in them.
         bands: Bands by bound; a bound without one is left out.
+        reach: Of an estimate by a fit of matmuls, how far the fit reaches; and `sizes`, the D and F
+            of one chip.
     """
 
     by: Mapping[str, Time]
     common: Poly = ZERO
     activation: Poly = ZERO
     bands: Mapping[str, Band] = field(default_factory=dict)
+    reach: FitReach | None = None
+    sizes: Mapping[str, Poly] = field(default_factory=dict)
 
     def at(self, extents: Mapping[str, Fraction | int]) -> Seconds:
         """The exact times at these extents."""

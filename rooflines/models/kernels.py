@@ -179,6 +179,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     if group.depth is not None:
         depth = group.depth if placement.reads else group.depth / split.shards
         moved["depth"] = constant(depth)
+        moved["columns"] = constant(sum(group.weights.values()) * split.share(tensors) / depth)
     works = {
         "flops": amount(group.flops, shared),
         "weight_bytes": weights,

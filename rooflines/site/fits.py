@@ -49,9 +49,9 @@ def fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
 
     Returns:
         By chip and compute dtype: the `software`, the `tile`, what is `common`, the `pieces`, the
-        `bands`, and the collectives `sent` over the first
-        interconnect. A collective that the software has no fit of is that of the first other
-        software that has.
+        `bands`, the `reach`, sizes of its timings and the band beyond, and the collectives `sent`
+        over the first interconnect. A collective that the software has no fit of is that of the
+        first other software that has.
     """
     order = {name: place for place, name in enumerate(SOFTWARE)}
     named = [
@@ -92,6 +92,7 @@ def _fit(choice: CalibrationChoice, compute: str) -> JSON:
         "common": _affine(common(numbers)),
         "pieces": [[piece.bound, _affine(piece)] for piece in pieces(numbers)],
         "bands": fit.bands,
+        "reach": fit.reach and {**fit.reach.sizes, "outside": fit.reach.outside},
         "sent": {
             kind: {
                 "protocols": [_affine(each) for each in protocols(of.collective)],

@@ -41,8 +41,8 @@ MATMUL = next(iter(NAMED.values()))
 WORKS = (*(resource.work for resource in RESOURCES), "footprint_bytes")
 """The costs that the page shows; `network_bytes` stands for the payload of the collective."""
 
-WEIGHED = ("x", "out", "depth")
-"""What calibrations weigh besides: bytes of `x` and `out`, and contracted elements, of one chip."""
+WEIGHED = ("x", "out", "depth", "columns")
+"""What calibrations read besides: bytes of `x` and `out`, and D and F, of one chip."""
 
 SAMPLES = (1, 2, 3)
 """Numbers of chips that determine N times a work, which is at most quadratic in N [1]."""

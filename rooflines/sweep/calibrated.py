@@ -69,7 +69,10 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
         for bound in BOUNDS
         if bound in by
     }
-    return Times(times, _weighed(common(numbers), quantities), bands=bands)
+    reached = fit.reach if kernel.is_matmul else None
+    sizes = {"D": kernel.moved["depth"], "F": kernel.moved["columns"]} if reached else {}
+    overhead = _weighed(common(numbers), quantities)
+    return Times(times, overhead, bands=bands, reach=reached, sizes=sizes)
 
 
 def _of_engine(kernel: Kernel, choice: CalibrationChoice) -> Times:

@@ -31,6 +31,10 @@ ESTIMATE_BOUND = pl.Enum(BOUNDS)
 ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
 """The estimate and its band [s]."""
 
+ENGINE_AND_SIZES, OTHER_ENGINE, OTHER_SIZES = "engine, sizes", "engine", "sizes"
+BEYOND = pl.Enum([OTHER_SIZES, OTHER_ENGINE, ENGINE_AND_SIZES])
+"""What the timings of a calibration are beyond: the sizes, the engine, or both."""
+
 
 def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
     """The columns of rows of operations but their keys and sizes.
@@ -101,7 +105,8 @@ def estimate_stages(sheet: Sheet, found: Sequence[Times | None]) -> Stages:
     """
     if not any(found):
         none = dict.fromkeys(ESTIMATES, pl.lit(None, dtype=pl.Float64))
-        return [{**none, "estimate_bound": pl.lit(None, dtype=ESTIMATE_BOUND)}]
+        texts = {"estimate_bound": ESTIMATE_BOUND, "estimate_beyond": BEYOND}
+        return [{**none, **{name: pl.lit(None, dtype=kind) for name, kind in texts.items()}}]
     present = [bound for bound in BOUNDS if any(each and bound in each.by for each in found)]
     pieces = {}
     for bound in present:
@@ -109,15 +114,17 @@ def estimate_stages(sheet: Sheet, found: Sequence[Times | None]) -> Stages:
         pieces[f"#piece_{bound}"] = sheet.total(sheet.time(absent))
     common = sheet.total(sheet.poly([None if each is None else each.common for each in found]))
     largest = pl.col("#largest")
+    wider = _wider(sheet, found)
     bands = []
-    for side in (0, 1):
+    for side, widest in ((0, pl.min_horizontal), (1, pl.max_horizontal)):
         share: pl.Expr = pl.lit(None, dtype=pl.Float64)
         for bound in present:
             known = [None if each is None else each.bands.get(bound) for each in found]
             here = pl.col("estimate_bound") == pl.lit(bound, dtype=ESTIMATE_BOUND)
             column = sheet.constant([None if each is None else each[side] for each in known])
             share = pl.when(here).then(column).otherwise(share)
-        bands.append(pl.col("t_estimate_s") * share)
+        ends = [share, *(pl.when(beyond).then(band[side]) for beyond, band in wider.values())]
+        bands.append(pl.col("t_estimate_s") * pl.when(share.is_not_null()).then(widest(*ends)))
     label = first_longest(
         {bound: pl.col(f"#piece_{bound}") for bound in present}, largest, ESTIMATE_BOUND
     )
@@ -128,6 +135,52 @@ def estimate_stages(sheet: Sheet, found: Sequence[Times | None]) -> Stages:
         {
             "t_estimate_s": largest + pl.col("#common"),
             "estimate_bound": pl.when(estimated).then(label),
+            "estimate_beyond": pl.when(estimated).then(_beyond(wider)),
         },
         dict(zip(ESTIMATES[1:], bands, strict=True)),
     ]
+
+
+Wider = dict[str, tuple[pl.Expr, tuple[pl.Expr, pl.Expr]]]
+"""Where a calibration is beyond its timings, by `OTHER_SIZES` and `OTHER_ENGINE`, and the band."""
+
+
+def _wider(sheet: Sheet, found: Sequence[Times | None]) -> Wider:
+    """Where the estimates of cases are beyond the timings of their calibration."""
+    reaches = [each.reach if each else None for each in found]
+    if not any(reaches):
+        return {}
+    sizes = []
+    for name in ("D", "F"):
+        size = sheet.total(sheet.poly([each.sizes.get(name) if each else None for each in found]))
+        ends = [each.sizes.get(name) if each else None for each in reaches]
+        low, high = (sheet.constant([end and float(end[side]) for end in ends]) for side in (0, 1))
+        sizes.append((size < low) | (size > high))
+    foreign = sheet.constant([float(each.foreign) if each else 0.0 for each in reaches])
+
+    def band(name: str) -> tuple[pl.Expr, pl.Expr]:
+        ends = [getattr(each, name) if each else None for each in reaches]
+        low, high = (sheet.constant([end and end[side] for end in ends]) for side in (0, 1))
+        return low, high
+
+    return {
+        OTHER_SIZES: (pl.any_horizontal(*sizes).fill_null(value=False), band("outside")),
+        OTHER_ENGINE: (foreign > 0, band("elsewhere")),
+    }
+
+
+def _beyond(wider: Wider) -> pl.Expr:
+    """What estimates are beyond; null within."""
+    if not wider:
+        return pl.lit(None, dtype=BEYOND)
+    sizes, engine = (wider[name][0] for name in (OTHER_SIZES, OTHER_ENGINE))
+    return (
+        pl.when(sizes & engine)
+        .then(pl.lit(ENGINE_AND_SIZES))
+        .when(engine)
+        .then(pl.lit(OTHER_ENGINE))
+        .when(sizes)
+        .then(pl.lit(OTHER_SIZES))
+        .otherwise(None)
+        .cast(BEYOND)
+    )

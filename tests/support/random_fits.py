@@ -22,6 +22,14 @@ def fits(draw):
     }
 
 
+REACHES = {
+    "sizes": st.sampled_from([{"B": [1, 2], "D": [16, 4096], "F": [64, 512]}, {"D": [4096, 4096]}]),
+    "outside": st.sampled_from([[0.5, 1.1], [0.9, 3]]),
+    "elsewhere": st.sampled_from([[0.3, 1], [1, 4]]),
+}
+"""How far a fit reaches, and its bands beyond."""
+
+
 @st.composite
 def fitted_matmuls(draw):
     """Draw a calibration of matmuls, often without most of its pieces."""
@@ -39,6 +47,7 @@ def fitted_matmuls(draw):
         "memory": draw(fractions_of_one),
         "overhead_s": draw(st.sampled_from([0, 3.2e-6])),
         **{name: draw(values) for name, values in further.items() if draw(st.booleans())},
+        **{name: draw(values) for name, values in REACHES.items() if draw(st.booleans())},
         **draw(fits()),
     }
 

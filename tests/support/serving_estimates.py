@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from oracle import bands_of, exact, kernels, numbers_of
+from oracle import bands_of, exact, kernels, numbers_of, reach_of
 from oracle.kernels import Fit
 
 SHARES = ("math", "memory", "network", "overhead_s")
@@ -53,7 +53,10 @@ def fits_of(asked, chip, softwares, files):
         found: dict[str, Fit] = {}
         for software in softwares:
             for name, entry in files.get(kind, {}).get(f"{asked['chip']}/{software}", {}).items():
-                found.setdefault(name, Fit(numbers_of(entry) or {}, bands_of(entry)))
+                reach = (
+                    reach_of(entry, software != softwares[0]) if kind == "calibrations" else None
+                )
+                found.setdefault(name, Fit(numbers_of(entry) or {}, bands_of(entry), reach))
         return found
 
     matmuls = named("calibrations") if asked["memory"] == "hbm" else {}

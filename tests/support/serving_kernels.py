@@ -249,7 +249,9 @@ class OneChip:
             Fraction(0),
             self.bytes_of(inputs + outputs, "activations"),
             self.all_reduce() if split == "in" else [],
-            matmul=None if split == "heads" else Matmul(self.own, held[0], held[1], depth),
+            matmul=None
+            if split == "heads"
+            else Matmul(self.own, held[0], held[1], depth, Fraction(weights, tp) / depth),
         )
 
     def attention(self, a, window):
@@ -352,7 +354,7 @@ class OneChip:
             Fraction(2 * self.step.B * rows * width, self.case.chips),
             Fraction(0),
             inputs + outputs,
-            matmul=Matmul(self.rows, inputs, outputs, Fraction(width)),
+            matmul=Matmul(self.rows, inputs, outputs, Fraction(width), Fraction(rows, tp)),
         )
 
 

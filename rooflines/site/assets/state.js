@@ -187,7 +187,16 @@ const STATE = (() => {
     const extentsAt = (B) => (name) =>
       ANSWERS.lineAt(lines[name], name === "math" ? upward(B / span) * span : B);
     const estimates = [{ layers: 1, common: fit.common, pieces }];
-    return { ...of, estimates, bands: (fitted ?? fit).bands, span, extentsAt };
+    const sizes = { D: ANSWERS.lineAt(lines.depth, 1), F: ANSWERS.lineAt(line("columns"), 1) };
+    return { ...of, estimates, bands: bandsOf(fit, fitted ?? fit, sizes), span, extentsAt };
+  }
+
+  /** The bands of a fit, wider for a D or F of a chip beyond those of its timings. */
+  function bandsOf({ reach }, { bands }, sizes) {
+    const beyond = reach?.outside && Object.entries(sizes).some(([name, size]) =>
+      reach[name] && (size < reach[name][0] || size > reach[name][1]));
+    return beyond ? Object.fromEntries(Object.entries(bands).map(([bound, [low, high]]) =>
+      [bound, [Math.min(low, reach.outside[0]), Math.max(high, reach.outside[1])]])) : bands;
   }
 
   /** A step of a model on a chip as `ANSWERS` takes it, or the reason why there is none. */

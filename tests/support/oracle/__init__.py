@@ -58,4 +58,4 @@ from oracle.operations import NAMED, operation_of, sharding_of
 from oracle.quantities import as_list, exact, sizes_of
 from oracle.setting import LABEL, PLAIN_LINK, RESOURCES, Setting
 from oracle.sweeps import axes_of, combination_of, exactly, resolve_chips, routes, stored_bits
-from oracle.table import bands_of, numbers_of, rows
+from oracle.table import bands_of, numbers_of, reach_of, rows

@@ -7,11 +7,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from oracle.network import sent_per_byte, tiers
+from oracle.quantities import exact
 
-ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s", "estimate_bound")
+ESTIMATES = (
+    *("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s"),
+    *("estimate_bound", "estimate_beyond"),
+)
 
 NEARLY_TIED = Fraction(1, 10**13)
 """Pieces that differ by a smaller share count as tied."""
@@ -39,12 +43,13 @@ class Collective(NamedTuple):
 
 
 class Matmul(NamedTuple):
-    """A kernel that is one matrix: rows, None where no tile counts; bytes in and out, and depth."""
+    """A kernel that is one matrix: rows, None where no tile counts; bytes in and out; D and F."""
 
     rows: Fraction | None
     inputs: Fraction
     outputs: Fraction
     depth: Fraction
+    columns: Fraction
 
 
 @dataclass(frozen=True)
@@ -63,10 +68,11 @@ class Kernel:
 
 
 class Fit(NamedTuple):
-    """Fitted numbers, and bands by bound."""
+    """Fitted numbers, bands by bound, and of matmuls how far they reach."""
 
     numbers: Mapping[str, Fraction]
     bands: Mapping[str, tuple[Fraction, Fraction]]
+    reach: Mapping[str, Any] | None = None
 
 
 def sent(links, collective):
@@ -178,9 +184,26 @@ def estimate(machine, kernel, fit, collectives=NO_FITS):
     if kernel.matmul is not None:
         total += numbers.get("activation_passes", 0) * kernel.matmul.inputs / machine.memory_rate
     low, high = bands.get(bound, (None, None))
+    beyond = beyond_of(kernel.matmul, fit.reach)
+    for wider in filter(None, (fit.reach and fit.reach[band] for band in beyond.values())):
+        if low is not None:
+            low, high = min(low, exact(wider[0])), max(high, exact(wider[1]))
     return {
         "t_estimate_s": total,
         "t_estimate_p10_s": None if low is None else low * total,
         "t_estimate_p90_s": None if high is None else high * total,
         "estimate_bound": bound,
+        "estimate_beyond": ", ".join(beyond) or None,
     }
+
+
+def beyond_of(matmul, reach):
+    """What a matmul is beyond, in words, each with the name of the band there."""
+    if matmul is None or reach is None:
+        return {}
+    sizes = {"D": matmul.depth, "F": matmul.columns}
+    inside = all(
+        low <= sizes[name] <= high for name, (low, high) in reach["sizes"].items() if name in sizes
+    )
+    engine = {"engine": "elsewhere"} if reach["foreign"] else {}
+    return engine | ({} if inside else {"sizes": "outside"})

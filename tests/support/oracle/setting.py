@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 from oracle import kernels
 from oracle.kernels import NEARLY_TIED, Collective, Fit, Kernel, Matmul
@@ -30,6 +31,7 @@ class Setting:
     calibration: Mapping[str, Fraction] | None = None
     collective: Mapping[str, Fraction] | None = None
     bands: Mapping[str, tuple[Fraction, Fraction]] = field(default_factory=dict)
+    reach: Mapping[str, Any] | None = None
     exact_flops: bool = False
     tile: Mapping[str, int] = field(default_factory=dict)
     two_levels: bool = False  # anywhere in the sweep
@@ -182,6 +184,8 @@ class Setting:
         rows = local[self.operation.dims[0]] if self.whole_tiles else None
         inputs, outputs = (self.held(operand, local) for operand in ("x", "out"))
         depth = math.prod((local[d] for d in self.operation.contracted), start=Fraction(1))
+        wide = [d for d in self.operation.out if d not in self.operation.letters("x")]
+        columns = math.prod((local[d] for d in wide), start=Fraction(1))
         return Kernel(
             self.operation.name,
             1,
@@ -190,7 +194,7 @@ class Setting:
             none,
             self.memory_bytes(sizes, chips),
             self.collectives(sizes, chips),
-            matmul=Matmul(rows, inputs, outputs, depth),
+            matmul=Matmul(rows, inputs, outputs, depth, columns),
         )
 
     def held(self, operand, local):
@@ -201,7 +205,7 @@ class Setting:
     def estimate(self, sizes, chips):
         """Return the calibrated time, its band and its bound; None without a calibration."""
         kernel = self.kernel(sizes, chips)
-        fit = None if self.calibration is None else Fit(self.calibration, self.bands)
+        fit = None if self.calibration is None else Fit(self.calibration, self.bands, self.reach)
         fitted = {}
         if self.collective is not None:
             fitted = {each.name: Fit(self.collective, {}) for each in kernel.collectives}

@@ -77,7 +77,8 @@ def numbers_of(entry):
     """Return the numbers of a fit."""
     if entry is None:
         return None
-    about = ("bands", "held", "fitted", "held_out", "held_out_below", "contents", "source", "date")
+    about = {"bands", "held", "fitted", "held_out", "held_out_below", "contents", "source", "date"}
+    about |= {"sizes", "outside", "elsewhere"}
     return {name: exact(number) for name, number in entry.items() if name not in about}
 
 
@@ -85,6 +86,14 @@ def bands_of(entry):
     """Return the bands of a fit, by bound."""
     bands = (entry or {}).get("bands", {})
     return {bound: (exact(low), exact(high)) for bound, (low, high) in bands.items()}
+
+
+def reach_of(entry, foreign):
+    """Return how far a fit of matmuls reaches, and whether it is of another engine."""
+    if entry is None:
+        return None
+    bands = {name: entry.get(name) for name in ("outside", "elsewhere")}
+    return {"sizes": entry.get("sizes") or {}, "foreign": foreign, **bands}
 
 
 def setting_of(sweep, chip, case, fits=None):
@@ -107,9 +116,11 @@ def setting_of(sweep, chip, case, fits=None):
         return None, reason, network
     own = (chip.get("calibration") or {}).get(dtypes["compute"])
     calibration = own and {"overhead_s": 0, **dict.fromkeys(RESOURCES, 1), **own}
-    collective = None
+    collective = reach = None
     if softwares := as_list(sweep.get("calibration") or []):
         calibration, collective = fitted(softwares, sweep, case, fits or {})
+        foreign = fitted(softwares[:1], sweep, case, fits or {})[0] is None
+        reach = reach_of(calibration, foreign)
         if names != list(networks)[:1]:
             collective = None
     efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
@@ -124,6 +135,7 @@ def setting_of(sweep, chip, case, fits=None):
         efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
         calibration=numbers_of(calibration),
         collective=numbers_of(collective),
+        reach=reach,
         bands={
             **bands_of(calibration),
             **bands_of(None if sharding.dispatch and sharding.combine else collective),
