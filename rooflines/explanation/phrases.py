@@ -17,7 +17,7 @@ from rooflines.models.cache import BY_BATCH
 from rooflines.models.shape import DECODE, PREFILL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rooflines.explanation.values import Answer, Use
 
@@ -329,7 +329,8 @@ def sections(answer: Answer) -> Iterator[Section]:
     title = "Compute-bound from this size on, the others as they are:"
     if answer.of_a_model:
         of_groups = "Time by group, kernel after kernel (softmax, norms and rotary left out):"
-        yield Section(of_groups, list(_groups(answer)))
+        parts = _passes(answer) if answer.trains else _groups(answer)
+        yield Section(of_groups, list(parts))
         if answer.terms:
             yield Section("What makes up the estimate:", list(_terms(answer)))
         if answer.fits:
@@ -350,41 +351,46 @@ def sections(answer: Answer) -> Iterator[Section]:
     yield Section("or with this, all else equal:", lines)
 
 
+def _longest(
+    parts: Iterable[tuple[str, float, str]], total_s: float, most: int = MOST_GROUPS
+) -> Iterator[Line]:
+    """The parts that take longest, each with its share of a time, and the others in a line.
+
+    Args:
+        parts: Name, time [s], and what else is said of it.
+        total_s: The whole time [s].
+        most: Parts that are named [1].
+    """
+    ordered = sorted(parts, key=lambda part: -part[1])
+    shown = ordered if len(ordered) == most + 1 else ordered[:most]
+    for name, time_s, text in shown:
+        yield Line(name, percent(time_s / total_s), f"{seconds(time_s)}{text}")
+    if rest := ordered[len(shown) :]:
+        time_s = sum(part[1] for part in rest)
+        yield Line(f"{len(rest)} others", percent(time_s / total_s), seconds(time_s))
+
+
 def _groups(answer: Answer) -> Iterator[Line]:
-    """The groups that take longest, each with its own critical batch, and the others in a line."""
-    if answer.trains:
-        yield from _passes(answer)
-        return
-    times = [(group["count"] * group["t_ops_s"], group) for group in answer.groups]
-    times.sort(key=lambda each: -each[0])
-    total = answer.row["t_ops_s"]
-    shown, rest = times[:MOST_GROUPS], times[MOST_GROUPS:]
-    if len(rest) == 1:
-        shown, rest = times, []
-    for time_s, group in shown:
+    """The groups that take longest, each with its own critical batch."""
+    parts = []
+    for group in answer.groups:
         batch = f"compute-bound from B = {group['critical_B']}"
         if group["outcome"] == NEVER:
             batch = f"never compute-bound ({group['limit']})"
-        text = f"{seconds(time_s)}, {group['bound']}-bound; {batch}"
-        yield Line(f"{group['group']} × {group['count']}", percent(time_s / total), text)
-    if rest:
-        time_s = sum(time_s for time_s, _ in rest)
-        yield Line(f"{len(rest)} others", percent(time_s / total), seconds(time_s))
+        name, time_s = f"{group['group']} × {group['count']}", group["count"] * group["t_ops_s"]
+        parts.append((name, time_s, f", {group['bound']}-bound; {batch}"))
+    return _longest(parts, answer.row["t_ops_s"])
 
 
 def _terms(answer: Answer) -> Iterator[Line]:
     """The largest terms of an estimate, each with its fits, and the others in a line."""
-    times = [(each["count"] * each["t_estimate_s"], each) for each in answer.terms]
-    times.sort(key=lambda each: -each[0])
-    total = answer.row["t_estimate_s"]
-    shown = [each for each in times if each[0] >= LEAST_TERM * total]
-    for time_s, each in shown:
+    total, parts = answer.row["t_estimate_s"], []
+    for each in answer.terms:
         layers = f" × {each['count']}" if each["count"] > 1 else ""
-        text = f"{seconds(time_s)}, {each['estimate_bound']}"
         of = f"; {each['calibration']}" if each["calibration"] else ""
-        yield Line(f"{each['group']}{layers}", percent(time_s / total), f"{text}{of}")
-    if rest := sum(time_s for time_s, _ in times[len(shown) :]):
-        yield Line("the rest", percent(rest / total), seconds(rest))
+        name, time_s = f"{each['group']}{layers}", each["count"] * each["t_estimate_s"]
+        parts.append((name, time_s, f", {each['estimate_bound']}{of}"))
+    yield from _longest(parts, total, sum(part[1] >= LEAST_TERM * total for part in parts))
     if answer.prompt_s is not None:
         size, time = f"{answer.sizes['S']:,}", seconds(answer.prompt_s)
         yield Line("prompts", "+", f"one of {size} tokens that is read between steps adds {time}")
@@ -402,24 +408,18 @@ def _fits(answer: Answer) -> Iterator[Line]:
 
 
 def _passes(answer: Answer) -> Iterator[Line]:
-    """The parts of layers that take longest in training, by pass, and the others in a line."""
+    """The parts of layers that take longest in training, each with the times of its passes."""
     parts: dict[str, dict[str, float]] = {}
     for group in answer.groups:
         name, _, of = group["group"].removesuffix("-add").rpartition("-")
-        name, of = (name, of) if of in PASSES else (group["group"], "")
+        name, of = (name, PASSES[of]) if of in PASSES else (group["group"], "")
         own = parts.setdefault(name, {})
-        of = PASSES.get(of, of)
         own[of] = own.get(of, 0.0) + group["count"] * group["t_ops_s"]
-    times = sorted(parts, key=lambda name: -sum(parts[name].values()))
-    total = sum(sum(each.values()) for each in parts.values())
-    for name in times[:MOST_GROUPS]:
-        own = parts[name]
+    times = []
+    for name, own in parts.items():
         of = ", ".join(f"{each} {seconds(time_s)}" for each, time_s in own.items() if each)
-        time_s = sum(own.values())
-        yield Line(name, percent(time_s / total), f"{seconds(time_s)}{of and f': {of}'}")
-    if rest := times[MOST_GROUPS:]:
-        time_s = sum(sum(parts[name].values()) for name in rest)
-        yield Line(f"{len(rest)} others", percent(time_s / total), seconds(time_s))
+        times.append((name, sum(own.values()), of and f": {of}"))
+    return _longest(times, sum(time_s for _, time_s, _ in times))
 
 
 def _thresholds(answer: Answer) -> Iterator[Line]:
