@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflines.model.times import Times
+    from rooflines.sweep.cases import Case
     from rooflines.sweep.operations import OperationCase
     from rooflines.sweep.sheet import Sheet
 
@@ -36,6 +37,19 @@ BEYOND = pl.Enum([OTHER_SIZES, OTHER_ENGINE, ENGINE_AND_SIZES])
 """What the timings of a calibration are beyond: the sizes, the engine, or both."""
 
 
+def resource_times(sheet: Sheet, cases: Sequence[Case]) -> dict[str, pl.Expr]:
+    """The nominal times of all resources [s].
+
+    Args:
+        sheet: The columns of the cases.
+        cases: The cases.
+    """
+    return {
+        f"t_{each.name}_s": sheet.total(sheet.time([case.times.by[each.bound] for case in cases]))
+        for each in RESOURCES
+    }
+
+
 def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
     """The columns of rows of operations but their keys and sizes.
 
@@ -52,10 +66,7 @@ def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
     works = dict.fromkeys([*cases[0].kernels[0].works, *(each.work for each in RESOURCES)])
     stages: Stages = [sheet.works(works)]
     stages += estimate_stages(sheet, [case.kernel_estimates[0] for case in cases])
-    seconds = {
-        f"t_{each.name}_s": sheet.total(sheet.time([case.times.by[each.bound] for case in cases]))
-        for each in RESOURCES
-    }
+    seconds = resource_times(sheet, cases)
     times = {each.bound: pl.col(f"t_{each.name}_s") for each in used}
     upper = {**times}
     if any(len(case.kernels[0].transfers) > 1 for case in cases):

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.catalogue.unsupported import interconnects
-from rooflines.models.cache import cache_elements
-from rooflines.models.footprint import cache_units
+from rooflines.models.footprint import cache_on_chip
 from rooflines.models.split import Split
 from rooflines.sweep.requests import first_token
 from rooflines.sweep.sheet import CASE, quotient
@@ -23,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
-    from rooflines.settings.model_sweeps import Request
     from rooflines.sweep.cases import Block
     from rooflines.sweep.steps import ModelSweep, StepCase
+
+WHOLE = Split.model_validate({})
+"""On one chip, whose cache has no copies."""
 
 POOL = {
     CASE: pl.UInt32,
@@ -78,7 +79,7 @@ def _records(
             continue
         (usd_per_s,) = cost_columns([server], sweep.config.prices)["#usd_per_s"]
         for number, request in enumerate(sweep.config.requests or ()):
-            moved = prompt_cache_bytes(server, request)
+            moved = cache_on_chip(server.model.shape, request.input, server.sharing.bits, WHOLE)
             longest = handover_s(moved, [server, case])
             yield (
                 index,
@@ -90,14 +91,6 @@ def _records(
                 server.split.chips,
                 usd_per_s,
             )
-
-
-def prompt_cache_bytes(case: StepCase, request: Request) -> Fraction:
-    """The caches of the prompt of a request, of all chips together, without copies [byte]."""
-    shape = case.model.shape
-    units = cache_units(shape, case.sharing.bits, Split.model_validate({}))
-    far, near = (cache_elements(shape, request.input, near=each) for each in (False, True))
-    return units.unit * units.of_sequence(far, near)
 
 
 def handover_s(moved: Fraction, ends: Sequence[StepCase]) -> Fraction | None:

@@ -14,7 +14,7 @@ from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY, NETWORK, RESOUR
 from rooflines.model.step_columns import TWIN
 from rooflines.sweep.cases import Block, Case
 from rooflines.sweep.footprints import footprint_columns, footprint_stages
-from rooflines.sweep.operation_rows import BOUND, estimate_stages
+from rooflines.sweep.operation_rows import BOUND, estimate_stages, resource_times
 from rooflines.sweep.sheet import Sheet, Value, first_longest, quotient
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rooflines.model.kernel import Kernel
     from rooflines.model.poly import Poly
-    from rooflines.model.times import Time, Times
+    from rooflines.model.times import Times
     from rooflines.settings.model_sweeps import Prices
     from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.steps import StepCase
@@ -83,12 +83,7 @@ class StepSheet:
         ops = sheet.total(sheet.sum(longest for longest, _ in kernels))
         estimate, lower = self.estimate(), self.lower()
         works = sheet.works(WORKS, exact=False)
-        seconds = {
-            f"t_{each.name}_s": sheet.total(
-                sheet.time([case.times.by[each.bound] for case in cases])
-            )
-            for each in RESOURCES
-        }
+        seconds = resource_times(sheet, cases)
         activation = sheet.total(sheet.poly([case.times.activation for case in cases]))
         ends = zip(*(case.band for case in cases), strict=True)
         bands = dict(zip(BANDS.values(), map(sheet.constant, ends), strict=True))
@@ -302,9 +297,6 @@ def kernel_stages(sheet: Sheet, cases: Sequence[KernelCase]) -> Stages:
         cases: The kernels.
     """
     works = sheet.works(WORKS, exact=False)
-    seconds: dict[str, list[Time]] = {
-        f"t_{each.name}_s": [case.times.by[each.bound] for case in cases] for each in RESOURCES
-    }
     activation = sheet.poly([case.times.activation for case in cases])
     estimates = [case.step.kernel_estimates[case.index] for case in cases]
     runs, often = [case.runs for case in cases], dict[str, pl.Expr]()
@@ -315,7 +307,7 @@ def kernel_stages(sheet: Sheet, cases: Sequence[KernelCase]) -> Stages:
         works,
         {
             **often,
-            **{name: sheet.total(sheet.time(times)) for name, times in seconds.items()},
+            **resource_times(sheet, cases),
             "t_activation_s": sheet.total(activation),
         },
         *estimate_stages(sheet, estimates),

@@ -8,7 +8,7 @@ import polars as pl
 
 from rooflines.model.resources import ACTIVATIONS, RESOURCES
 from rooflines.model.step_columns import TWIN
-from rooflines.sweep.operation_rows import BOUND
+from rooflines.sweep.operation_rows import BOUND, resource_times
 from rooflines.sweep.sheet import Value, first_longest, quotient
 from rooflines.sweep.step_rows import OF_RESOURCES, StepSheet, cost_columns, kernel_times
 
@@ -60,12 +60,7 @@ class TrainingSheet(StepSheet):
         sheet, cases = self.sheet, self.cases
         ops, upper = self._in_turn()
         works = sheet.works(WORKS, exact=False)
-        seconds = {
-            f"t_{each.name}_s": sheet.total(
-                sheet.time([case.times.by[each.bound] for case in cases])
-            )
-            for each in RESOURCES
-        }
+        seconds = resource_times(sheet, cases)
         own = {
             "t_activation_s": [case.times.activation for case in cases],
             "#model_s": [case.model_seconds() for case in cases],
