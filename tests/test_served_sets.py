@@ -246,6 +246,16 @@ def test_a_public_layout_is_read_without_copies(tmp_path):
     assert read_timings(path).frame["concurrency"].to_list() == [16]
 
 
+def test_prompts_of_other_servers_are_not_between_tokens(tmp_path):
+    runs = (f"{LLAMA},4,8192,1024,64,1,0.02,{apart}" for apart in (0, 1))
+    found = rooflines.measurements(config(tmp_path, *runs, head=f"{HEAD},disaggregated"), "runs")
+    (mixed, prompts), (alone, none) = found.select("t_estimate_s", "prompts_estimate_s").rows()
+    assert none is None
+    assert alone == pytest.approx(mixed - prompts, rel=1e-12)
+    high = found["t_estimate_p90_s"] / found["t_estimate_s"]
+    assert high[1] == pytest.approx(high[0], rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("run", "message"),
     [

@@ -159,7 +159,10 @@ def inferencex(frame: pl.DataFrame) -> Tidy:
         ),
         "are the same measurement as another row": few.height - first.height,
     }
-    return with_requests(first), {reason: count for reason, count in left_out.items() if count}
+    first = with_requests(first)
+    if "id" in first.columns:
+        first = first.with_columns(disaggregated=pl.col("id").str.contains("disagg").cast(pl.Int64))
+    return first, {reason: count for reason, count in left_out.items() if count}
 
 
 class PublicLayout(NamedTuple):

@@ -62,8 +62,11 @@ SERVED = _types(
 PARALLEL = ("tp", "attention_dp", "moe_tp", "moe_ep")
 """How the chips of a run share its model [1]."""
 
-SERVED_OPTIONAL = _types("software", "source", "linear", "experts", "note", *PARALLEL)
-"""Columns of served models that may be left out: formats of weights, bf16; one chip."""
+SERVED_OPTIONAL = _types(
+    *("software", "source", "linear", "experts", "note", *PARALLEL, "disaggregated")
+)
+"""Columns of served models that may be left out: formats of weights, bf16; one chip; prompts are
+read by the same servers."""
 
 OPTIONAL = _types(
     *("software", "source", "batch", "shards", "seconds_min", "seconds_iqr", "runs", "copies"),

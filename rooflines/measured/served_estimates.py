@@ -165,9 +165,20 @@ def _estimated(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
     found = part.join(
         rows, left_on=[*STEP], right_on=[*STEP.values()], how="left", maintain_order="left"
     )
-    return found.with_columns(
+    return _without_prompts(found).with_columns(
         calibration=pl.lit(_label(case)), estimate_split=pl.lit(case.split.name)
     )
+
+
+def _without_prompts(found: pl.DataFrame) -> pl.DataFrame:
+    """Runs whose prompts are read by other servers without these in their estimates."""
+    if "disaggregated" not in found.columns:
+        return found
+    apart = (pl.col("disaggregated") == 1) & pl.col("prompts_estimate_s").is_not_null()
+    kept = 1 - pl.col("prompts_estimate_s") / pl.col("t_estimate_s")
+    scaled = {name: pl.when(apart).then(pl.col(name) * kept).otherwise(name) for name in ESTIMATES}
+    left = pl.when(~apart).then("prompts_estimate_s")
+    return found.with_columns(**scaled, prompts_estimate_s=left)
 
 
 def _lacking(sweep: ModelSweep) -> str | None:

@@ -59,6 +59,12 @@ SERVED = (
     Column("input_tokens", "1", "nominal tokens of a prompt"),
     Column("output_tokens", "1", "nominal tokens of an answer"),
     Column("concurrency", "1", "requests at the same time"),
+    Column(
+        "disaggregated",
+        "1",
+        "1: prompts are read by servers of their own; 0 or null: between the tokens",
+        null=NOT_GIVEN,
+    ),
     Column("ttft_s", "s", "measured time to the first token"),
     Column("ttft_lower_s", "s", "least time to read a prompt, at the nominal rates"),
     Column("tokens_per_s_per_chip", "1/s", "output tokens per second and chip"),
