@@ -28,7 +28,6 @@ from rooflines.fits.entries import (
     Calibrations,
     Errors,
     key_of,
-    kind_of,
     shipped_calibrations,
     text_of,
 )
@@ -121,7 +120,7 @@ def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[
         (result,) = calibrate(request, name)
         rows.append(row(key, result))
         if error_of(result) <= LARGEST_ERROR:
-            by_key = content.setdefault(kind_of(result.entry), {})
+            by_key = content.setdefault(result.entry.KIND, {})
             by_key.setdefault(key, {})[name] = result.entry
     matmuls = content.get("calibrations", {})
     for key, entries in matmuls.items():

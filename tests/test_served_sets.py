@@ -114,7 +114,7 @@ def test_the_estimate_of_a_run_is_that_of_a_sweep_of_requests(tmp_path):
     assert run["t_estimate_p10_s"] == pytest.approx(low * run["t_estimate_s"])
     assert run["t_estimate_p90_s"] == pytest.approx(high * run["t_estimate_s"])
     assert run["ratio_estimate"] == 0.02 / run["t_estimate_s"]
-    assert run["calibration"] == "h200-sxm/vllm+nccl"
+    assert run["calibration"] == "h200-sxm/vllm"
     assert run["estimate_lacks"] is None
 
 
@@ -180,7 +180,7 @@ def test_the_calibration_of_a_config_counts_first(tmp_path):
     own, shipped = (
         rooflines.measurements(of, "runs").to_dicts()[0] for of in (mine, config(tmp_path, run))
     )
-    assert own["calibration"] == shipped["calibration"] == "h200-sxm/vllm+nccl"
+    assert own["calibration"] == shipped["calibration"] == "h200-sxm/vllm"
     assert own["t_lower_s"] < own["t_estimate_s"] < shipped["t_estimate_s"]
     form = {dtype: {"math": 0.5, "memory": 0.5} for dtype in ("fp8", "bf16")}
     slow = {

@@ -11,7 +11,7 @@ import click
 from rooflines.basics.errors import one_of, placed
 from rooflines.cli.output import as_table, check_new, config_option, examples, known_of, out_options
 from rooflines.fits.calibrate import FitRequest, calibrate
-from rooflines.fits.entries import Calibrations, Fitted, key_of, kind_of, read_calibrations, text_of
+from rooflines.fits.entries import Calibrations, Fitted, key_of, read_calibrations, text_of
 from rooflines.fits.form import FORMS
 from rooflines.fits.read import read_timings
 from rooflines.fits.solving import require_scipy
@@ -108,7 +108,7 @@ def fit(request: FitRequest, key: str, path: Path, dtype: str | None = None) -> 
     results = calibrate(request, dtype)
     click.echo("\n\n".join("\n".join(_shown(key, result)) for result in results))
     entries = {key: {result.name: result.entry for result in results}}
-    write_bytes(path, text_of(Calibrations.model_validate({kind_of(results[0].entry): entries})))
+    write_bytes(path, text_of(Calibrations.model_validate({results[0].entry.KIND: entries})))
     click.echo(f"\n{path}: written")
 
 

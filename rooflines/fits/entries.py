@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import yaml
 from pydantic import Field
@@ -55,7 +55,13 @@ class Errors(Entry):
 
 
 class Fitted(Entry):
-    """Errors, bands and origin of a fit."""
+    """Errors, bands and origin of a fit.
+
+    Attributes:
+        KIND: The key of a file under which it stands.
+    """
+
+    KIND: ClassVar[str]
 
     bands: dict[Bound, tuple[Positive, Positive]] = Field(
         description="p10 and p90 of measured over estimated time, by bound of the estimate [1]"
@@ -96,6 +102,8 @@ class Fitted(Entry):
 class FittedMatmul(Fitted):
     """Numbers fitted to timings of matmuls in one compute dtype; see `form.Numbers`."""
 
+    KIND = "calibrations"
+
     math: Reached = Field(description="share of the peak that is reached [1]")
     memory: Reached = Field(description="share of the memory rate that is reached [1]")
     overhead_s: NotNegative = Field(description="fixed time of every operation [s]")
@@ -130,9 +138,13 @@ class FittedMatmul(Fitted):
 class FittedAttention(FittedMatmul):
     """Numbers of form `max`, fitted to timings of grouped-query attention."""
 
+    KIND = "attention"
+
 
 class FittedCollective(Fitted):
     """Numbers fitted to timings of a collective; see `collectives.CollectiveNumbers`."""
+
+    KIND = "collectives"
 
     overhead_s: NotNegative = Field(description="fixed time of every collective [s]")
     low_latency: Positive = Field(
@@ -157,6 +169,8 @@ STEP_NUMBERS = ("prompts", "layer_s", "experts_layer_s", "sequence_s")
 
 class FittedStep(Fitted):
     """What an engine takes for a step besides its kernels, fitted to runs of served models."""
+
+    KIND = "steps"
 
     prompts: NotNegative = Field(
         description="times the least time to read the prompts that arrive during a step [1]"
@@ -205,13 +219,6 @@ class Calibrations(Entry):
         """The names of software with a fit on a chip, sorted."""
         keys = (*self.calibrations, *self.collectives)
         return sorted({key.partition("/")[2] for key in keys if key.startswith(f"{chip}/")})
-
-    def software(self, chip: str, softwares: Sequence[str], name: str) -> str | None:
-        """The first software with a fit of a compute dtype or of a collective."""
-        for software in softwares:
-            if self.matmul(chip, [software], name) or self.collective(chip, [software], name):
-                return software
-        return None
 
     def variant(self, chip: str, software: str, dtype: str, contents: str | None) -> str:
         """The software, or its variant such as `<software>-block`, whose fit has these contents.
@@ -317,17 +324,6 @@ def key_of(chip: str, software: str) -> str:
             with mistakes.at(place):
                 checked_name(name)
     return f"{chip}/{software}"
-
-
-def kind_of(entry: Fitted) -> str:
-    """The key of a file under which an entry stands."""
-    kinds = {
-        FittedMatmul: "calibrations",
-        FittedAttention: "attention",
-        FittedCollective: "collectives",
-        FittedStep: "steps",
-    }
-    return kinds[type(entry)]
 
 
 def read_calibrations(path: str | Path) -> Calibrations:

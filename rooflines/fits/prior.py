@@ -14,28 +14,23 @@ if TYPE_CHECKING:
     from rooflines.fits.entries import Calibrations
 
 
-def _prior(*numbers: str) -> Numbers:
-    """Numbers in the order of the tables below: a start for every number, also those only tried."""
-    (math, memory, mixed_math, mixed_memory, depth, passes, overhead, activations, sustained) = map(
-        Fraction, numbers
-    )
-    return Numbers(
-        math=math,
-        memory=memory,
-        overhead_s=overhead,
-        activation_passes=passes,
-        mixed_math=mixed_math,
-        mixed_memory=mixed_memory,
-        mixed_activations=activations,
-        mixed_depth_s=depth,
-        sustained=sustained,
-    )
+ORDER = (
+    *("math", "memory", "mixed_math", "mixed_memory", "mixed_depth_s"),
+    *("activation_passes", "overhead_s", "mixed_activations", "sustained"),
+)
+"""The numbers of the table below."""
 
 
-WIDE = _prior("0.76", "0.83", "0.8", "0.8", "0.33e-9", "0.01", "3.2e-6", "0.1", "0.1")
-BYTE = _prior("0.70", "0.81", "1.0", "0.9", "0.5e-9", "7", "5.5e-6", "0.15", "0.25")
-BYTE_IN_BLOCKS = _prior("0.65", "0.80", "1.0", "0.8", "0.6e-9", "3", "5.1e-6", "0.9", "0.25")
-NARROW = _prior("0.49", "0.72", "1.7", "0.35", "0.95e-9", "4", "6.1e-6", "0.65", "0.4")
+def _prior(numbers: str) -> Numbers:
+    """Numbers in that order: a start for every number, also those only tried."""
+    given = dict(zip(ORDER, map(Fraction, numbers.split()), strict=True))
+    return Numbers(Fraction(1), Fraction(1), Fraction(0)).replaced(given)
+
+
+WIDE = _prior("0.76 0.83 0.8 0.8  0.33e-9 0.01 3.2e-6 0.1  0.1")
+BYTE = _prior("0.70 0.81 1.0 0.9  0.5e-9  7    5.5e-6 0.15 0.25")
+BYTE_IN_BLOCKS = _prior("0.65 0.80 1.0 0.8  0.6e-9  3    5.1e-6 0.9  0.25")
+NARROW = _prior("0.49 0.72 1.7 0.35 0.95e-9 4    6.1e-6 0.65 0.4")
 
 
 WORD, HALF_WORD = 16, 8

@@ -13,7 +13,6 @@ import polars as pl
 from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import FORMATS, UNQUANTIZED
 from rooflines.measured.served import ONE_BYTE, in_decode
-from rooflines.model.network import PASSES
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
@@ -193,8 +192,7 @@ def _lacking(sweep: ModelSweep) -> str | None:
 
 
 def _label(case: Case) -> str:
-    """The chip and the software whose fits apply, of matmuls and collectives; else the chip."""
-    choice, names = case.choice, (*case.dtypes.computed, *PASSES)
-    of = (choice.calibrations.software(case.chip, choice.softwares, name) for name in names)
-    softwares = "+".join(dict.fromkeys(software for software in of if software))
+    """The chip and the software whose fits apply; else the chip."""
+    fits = (name for kernel in case.kernels for name in case.choice.of_kernel(kernel))
+    softwares = "+".join(dict.fromkeys(name.partition(" ")[0] for name in fits))
     return f"{case.chip}/{softwares}" if softwares else case.chip
