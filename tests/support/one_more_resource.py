@@ -33,6 +33,15 @@ STEPS = {
     "splits": [{"tp": 8}],
     "calibration": ["trtllm"],
 }
+TRAINING = {
+    "models": ["llama-3.1-8b"],
+    "phase": "train",
+    "dtypes": ["bf16"],
+    "chips": ["h100-sxm"],
+    "splits": [{"dp": 8}],
+    "grid": {"B": [8, 64], "S": [1000, 8000]},
+    "thresholds": ["B", "S"],
+}
 CONFIG = {
     "sweeps": {
         "grid": {**SWEEP, "grid": {"B": BATCH, "D": SIZES_OF, "F": SIZES_OF}},
@@ -40,6 +49,7 @@ CONFIG = {
     },
     "model-sweeps": {
         "steps": {**STEPS, "grid": {"B": [1, 64], "S": [1000, 8000]}, "thresholds": ["B", "S"]},
+        "training": TRAINING,
         "requests": {**STEPS, "grid": {"B": 8}, "requests": [{"input": 100, "output": 900}]},
     },
 }
@@ -66,20 +76,24 @@ assert both.height == grid.height
 reached = (both["B"] >= both["critical"]).fill_null(value=False)
 assert ((both["bound"] == "compute") == reached).all()
 
-kernels = rooflines.model_layers(loaded, "steps")
-steps, requests = (rooflines.rows(loaded, name).collect() for name in ("steps", "requests"))
-for table in (steps, kernels.collect(), requests):
+kernels, passes = (rooflines.model_layers(loaded, name) for name in ("steps", "training"))
+steps, requests, training = (
+    rooflines.rows(loaded, name).collect() for name in ("steps", "requests", "training")
+)
+for table in (steps, kernels.collect(), requests, training, passes.collect()):
     assert same(table["traffic_bytes"], 3 * table["memory_bytes"])
     assert same(table["t_cache_s"], 3 * table["t_memory_s"])
     assert "cache" in set(table["bound"])
     assert (table["t_ops_s"] >= table["t_cache_s"] * (1 - SAME)).all()
     upper = table.select(pl.sum_horizontal(*RESOURCES.values(), "t_activation_s")).to_series()
     assert (table["t_upper_s"] >= upper * (1 - SAME)).all()
-assert same(steps["t_lower_s"], largest(steps))
+for table in (steps, training):
+    assert same(table["t_lower_s"], largest(table))
 assert (requests["t_lower_s"] >= requests["t_cache_s"] * (1 - SAME)).all()
-limits = set(rooflines.thresholds(loaded, "steps")["limit"])
-assert "cache" in limits
-assert "memory" not in limits
+for name in ("steps", "training"):
+    limits = set(rooflines.thresholds(loaded, name)["limit"])
+    assert "cache" in limits
+    assert "memory" not in limits
 
 tables = {
     ("attained", "grid"): grid,
