@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rooflines.basics.errors import RooflinesError
 from rooflines.results.records import unrecorded, write_record
-from rooflines.results.write_errors import refusal, unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SUFFIX = ".tmp"
+
+NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+NOT_WRITABLE = errno.EROFS, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTDIR
+"""Error numbers of the system; the last two: a file is in the place of a folder."""
+
+OS_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How libraries in Rust quote an error number of the system."""
 
 LEFTOVER = f".*.????????{SUFFIX}"
 """Glob of temporary files and folders."""
@@ -93,10 +102,28 @@ def _explained(target: Path) -> Iterator[None]:
         yield
     except Exception as error:
         explained = unwritable(target, error)
-        explained = explained or unwritable(target, refusal(target.parent) or error)
         if explained is None:
             raise
         raise explained from error
+
+
+def unwritable(path: object, error: Exception) -> RooflinesError | None:
+    """What to do about a file or folder that cannot be written; None: an error of another kind.
+
+    Args:
+        path: The file or folder.
+        error: What was raised, by Python or by a library that writes for it.
+    """
+    quoted = OS_ERROR.search(str(error))
+    number = error.errno if isinstance(error, OSError) else int(quoted[1]) if quoted else None
+    if number not in (*NO_ROOM, *NOT_WRITABLE):
+        return None
+    problem = f"cannot be written: {os.strerror(number or 0)}"
+    fix = (
+        "make room, or the folder writable (`df -h` and `ls -ld` show what is wrong), then type "
+        "the same command again: what is finished stays"
+    )
+    return RooflinesError("", problem, fix, file=str(path))
 
 
 def _umask() -> int:

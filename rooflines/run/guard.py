@@ -10,13 +10,14 @@ import logging
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.results.atomic import unwritable
 from rooflines.results.folders import CHARTS, CHARTS_DIGEST, record_config
 from rooflines.results.records import FOLDER
-from rooflines.results.write_errors import refusal, unwritable
 from rooflines.run.lock import STATE, acquire
 from rooflines.run.stale import (
     FileCache,
@@ -137,7 +138,11 @@ def require_writable(folder: Path) -> None:
     Raises:
         SystemExit: It cannot, or the disk is full; the message says what to do.
     """
-    if error := refusal(folder):
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
         sys.exit(str(unwritable(folder, error) or error))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.results.write_errors import unwritable
+from rooflines.results.atomic import unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,13 +13,11 @@ mounts = pytest.mark.skipif(
     not may_unshare("--mount"), reason="the system does not let a process mount (unshare --mount)"
 )
 
-AGAIN = "then type the same command again: what is finished stays."
-FIXES = {
-    "room": f"  fix: make room (`df -h` shows where there is some), {AGAIN}",
-    "writable": "  fix: make the folder writable "
-    f"(`ls -ld` and `mount` show why it is not), {AGAIN}",
-}
-"""The fixes that a run prints."""
+FIX = (
+    "  fix: make room, or the folder writable (`df -h` and `ls -ld` show what is wrong), then type "
+    "the same command again: what is finished stays."
+)
+"""The fix that a run prints."""
 
 CHARTED = {name: value for name, value in CONFIG.items() if name != "charts"}
 """The config, with the charts that its axes call for."""
@@ -94,7 +92,7 @@ def test_a_full_disk_stops_a_run_with_a_message_and_the_next_one_finishes(room, 
     done = with_mounts(script)
     first, second = (tmp_path / "first").read_text(), (tmp_path / "second").read_text()
     assert (tmp_path / "status").read_text().strip() == "1", first
-    assert FIXES["room"] in messages(first) or "No space left on device" in first, first
+    assert FIX in messages(first) or "No space left on device" in first, first
     assert done.returncode == 0, second
     outside.whole(contents)
 
@@ -112,7 +110,7 @@ def test_a_folder_that_is_read_only_stops_a_run_with_a_message(where, made, cont
     done = with_mounts(script)
     said = done.stdout + done.stderr
     assert done.returncode == 1, said
-    assert set(messages(said)) == {FIXES["writable"]}, said
+    assert set(messages(said)) == {FIX}, said
     assert "Traceback" not in said
     made.finish()
     made.whole(contents)
