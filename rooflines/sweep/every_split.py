@@ -58,8 +58,8 @@ def with_every_split(
     return config.model_copy(update={"splits": ordered or config.splits, "chips_each": None})
 
 
-def plans_of(shape: Shape, chips: int, fixed: TrainingPlan) -> Iterator[TrainingPlan]:
-    """Every plan over a number of chips that a model allows; those with as many stages together.
+def plans_of(shape: Shape, chips: int, fixed: TrainingPlan) -> list[TrainingPlan]:
+    """Every plan over a number of chips that a model allows; those with the same kernels together.
 
     Args:
         shape: The model.
@@ -68,13 +68,15 @@ def plans_of(shape: Shape, chips: int, fixed: TrainingPlan) -> Iterator[Training
     """
     divisors = [each for each in range(1, chips + 1) if chips % each == 0]
     experts = divisors if shape.moe is not None else [1]
+    found = []
     for pp, dp, tp in product(divisors, repeat=3):
         cp, rest = divmod(chips, pp * dp * tp)
         for ep in experts if not rest else ():
             plan = fixed.model_copy(update={"tp": tp, "pp": pp, "cp": cp, "dp": dp, "ep": ep})
             with suppress(RooflinesError):
                 plan.check(shape)
-                yield plan
+                found.append(plan)
+    return sorted(found, key=lambda plan: plan.replicas == 1)
 
 
 def splits_of(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from rooflines.model.costs import BITS_PER_BYTE
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from rooflines.model.network import Link
     from rooflines.models.groups import Group
     from rooflines.models.shape import Shape
-    from rooflines.training.memory import Stage
+    from rooflines.training.memory import Saved, Stage
     from rooflines.training.plan import TrainingPlan
 
 GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
@@ -99,7 +100,7 @@ class TrainingKernels(StepKernels):
         """None is known before what is sent."""
         return {}
 
-    @property
+    @cached_property
     def stages(self) -> tuple[tuple[Stage, int], ...]:
         """The kinds of stages, the first of each, and how many there are."""
         return kinds_of(stages_of(self.shape, self.plan))
@@ -141,7 +142,12 @@ class Setting:
     sizes: Mapping[str, Fraction]
     links: tuple[Link, ...]
 
-    @property
+    @cached_property
+    def saved(self) -> Mapping[str, Saved]:
+        """What each kernel saves, by its name."""
+        return saved_tensors(self.shape, self.plan, self.sizes["saved"])
+
+    @cached_property
     def every(self) -> Poly:
         """Micro-batches of a replica in a step [1]."""
         return Poly({SEQUENCES: Fraction(1, self.plan.together)})
@@ -278,8 +284,7 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[KernelRun]:
     """The kernels of a group, in order."""
     plan, routed = setting.plan, group.tensors == "experts"
     head, linear = name in ENDS, bool(group.weights)
-    tensors = saved_tensors(setting.shape, plan, setting.sizes["saved"])
-    saved = tensors[name].elements(plan.recompute, again=not head)
+    saved = setting.saved[name].elements(plan.recompute, again=not head)
     held = setting.activations(saved, "saved")
     moved = setting.activations(sum(_moved(setting.shape, group)))
     flops = Poly(group.flops).renamed(_in_micro_batch) * setting.share
