@@ -209,7 +209,7 @@ def main(arguments: Sequence[str]) -> int:
         served = public_tables()[0].parents[1] / "models" / "served.csv"
         source = f"runs of InferenceX, collected by {DATA}"
         steps, tested = step_fits(served_runs(served, found), source, date)
-        found = found.model_copy(update={"steps": steps})
+        found = found.model_copy(update={"steps": steps, "training": shipped.training})
         rows += [step_row(key, fit["decode"].held_out) for key, fit in steps.items()]
         rows.append(step_row("all", errors_of(tested)))
     names = ("chip and software", "of", "timings", "bound", "estimate", "p90")

@@ -19,6 +19,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.forms import checked
 from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.sweep.every_split import plans_of
 from rooflines.sweep.one_chip import sweep_on
 from rooflines.sweep.rows import KernelTable, StepTable
@@ -67,7 +68,7 @@ def work_of(case, column, batch, context):
 
 
 TWO = ("nvlink", "infiniband")
-SMALL, LARGE = "llama-3.1-8b", "llama-3.1-70b"
+SMALL, LARGE, XL = "llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b"
 FSDP = {"dp": 8, "shard": "weights"}
 
 WORKED = case("training")
@@ -176,6 +177,18 @@ def test_measured_steps_are_above_the_bound_and_peaks_above_the_footprint():
     for each in found:
         assert each.measured_s > each.row["t_lower_s"]
         assert 0.91 <= each.peak_share <= 0.98
+
+
+def test_one_number_estimates_a_model_left_out():
+    steps = list(training_page.measured_steps())
+    shipped = shipped_calibrations().training["b200/megatron"]["train"]
+    assert training_page.training_fit(steps) == shipped
+    errors = [training_page.judged_on(steps, *of) for of in ((LARGE, XL), (XL, LARGE))]
+    assert errors == pytest.approx([0.023, 0.040], abs=5e-4)
+    frame = rooflines.train(LARGE, "b200", B=16, S=4096, split={"tp": 8}, calibration=["megatron"])
+    (row,) = frame.to_dicts()
+    assert row["t_estimate_s"] == pytest.approx(shipped.times * row["t_upper_s"])
+    assert row["t_estimate_p10_s"] < row["t_estimate_s"] < row["t_estimate_p90_s"]
 
 
 def test_published_flops_are_those_counted():

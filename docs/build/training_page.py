@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import groupby
-from statistics import median
+from statistics import mean, median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -14,16 +14,20 @@ from documents import DOCS
 
 import rooflines
 from rooflines import models
+from rooflines.fits.entries import Errors, FittedTraining
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 TRAINING = DOCS / "training.md"
 RUNS = yaml.safe_load((DOCS / "build" / "training.yaml").read_text(encoding="utf-8"))
 
 GIB = 2**30
+SHORT = 4096
+"""S of most measured steps [1]."""
+
 PUBLISHED_TOKENS = 8192
 """S of the published runs [1]."""
 
@@ -79,6 +83,49 @@ def measured_steps() -> Iterator[MeasuredStep]:
             sequences = micro_batches * run["plan"].get("dp", 1)
             row = row_of(model_of(run), "b200", sequences, run["S"], run["plan"])
             yield MeasuredStep(run, ms / 1e3, row)
+
+
+def shown_errors(ratios: Iterable[float]) -> Errors:
+    """The errors of estimates, each given as measured over estimated time."""
+    found = sorted(abs(1 / ratio - 1) for ratio in ratios)
+    p90 = quantiles(found, n=10, method="inclusive")[-1]
+    shares = (f"{value:.6g}" for value in (median(found), mean(found), p90))
+    return Errors.model_validate({"n": len(found), **dict(zip(ERRORS, shares, strict=True))})
+
+
+ERRORS = ("median", "mean", "p90")
+
+DENSE = ("llama-3.1-70b", "llama-3.1-405b")
+"""The measured models without experts."""
+
+
+def training_fit(steps: Sequence[MeasuredStep]) -> FittedTraining:
+    """One number on the time without overlap; of every model also by the steps of the others."""
+    times = median(each.over_upper for each in steps)
+    ratios = [each.over_upper / times for each in steps]
+    ends = quantiles(ratios, n=10, method="inclusive")
+    left_out = []
+    for model in dict.fromkeys(each.run["model"] for each in steps):
+        others = median(each.over_upper for each in steps if each.run["model"] != model)
+        left_out += [each.over_upper / others for each in steps if each.run["model"] == model]
+    return FittedTraining.model_validate(
+        {
+            "times": f"{times:.6g}",
+            "bands": {"step": [f"{ends[0]:.6g}", f"{ends[-1]:.6g}"]},
+            "fitted": shown_errors(ratios),
+            "held_out": shown_errors(left_out),
+            "source": "steps of 8 B200 of SimuMax at 4dcaae5 (docs/b200), Apache-2.0",
+            "date": "2026-11-26",
+        }
+    )
+
+
+def judged_on(steps: Sequence[MeasuredStep], fitted: str, judged: str) -> float:
+    """The median error at steps of a model of the number fitted to another one, S = 4,096 [1]."""
+    short = [each for each in steps if each.run["S"] == SHORT]
+    times = median(each.over_upper for each in short if each.run["model"] == fitted)
+    own = [each.over_upper for each in short if each.run["model"] == judged]
+    return median(abs(times / ratio - 1) for ratio in own)
 
 
 def published_tflops() -> Iterator[tuple[Mapping[str, Any], float]]:
@@ -155,6 +202,7 @@ def with_runs(page: str) -> str:
     counted = [own / row["tflops"] for row, own in published_tflops()]
     steps = list(measured_steps())
     shares, ratios = [each.peak_share for each in steps], [each.over_upper for each in steps]
+    left_out = training_fit(steps).held_out or shown_errors(ratios)
     values = {
         "runs": str(len(counted)),
         "off": f"{max(abs(ratio - 1) for ratio in counted):.1%}",
@@ -164,6 +212,9 @@ def with_runs(page: str) -> str:
         "median": f"{median(ratios):.2f}",
         "least": f"{min(shares):.1%}",
         "most": f"{max(shares):.1%}",
+        "judged": f"{judged_on(steps, DENSE[0], DENSE[1]):.1%}",
+        "reverse": f"{judged_on(steps, DENSE[1], DENSE[0]):.1%}",
+        "heldout": f"{left_out.median:.1%}",
         **{f"fsdp{name}": gathered_from(*case) for name, case in FSDP.items()},
     }
     head = ("model", "split", "ms", "no overlap", "states and saved")

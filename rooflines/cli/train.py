@@ -22,6 +22,7 @@ OPTIONS = {
     ),
     "chips": ("N", "Chips of --split auto."),
     "network": OF_BOTH["network"],
+    "calibration": OF_BOTH["calibration"],
     **OF_TRAINING,
 }
 """Options of a plan."""
@@ -51,4 +52,5 @@ def command(words: tuple[str, ...], config: str | None, **options: str | None) -
     known = known_of(config)
     asked = read_words(words, known.chips)
     given = {name: value for name, value in options.items() if value is not None}
-    return printed_answer(asked, answered(asked, known, phase=TRAIN, **given))
+    more = {key: given.pop(key).split(",") for key in [*given] if key == "calibration"}
+    return printed_answer(asked, answered(asked, known, phase=TRAIN, **given, **more))

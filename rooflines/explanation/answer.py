@@ -248,7 +248,13 @@ def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> lis
     Raises:
         RooflinesError: None that is named has a calibration of the chip and a compute dtype.
     """
-    named, found = sweep.config.calibration or [], []
+    named, found = sweep.config.calibration or [], list[str]()
+    if isinstance(case, TrainingCase):
+        if named and case.fit is None:
+            problem = f"is {', '.join(named)}, without a calibration of training on {case.chip}"
+            raise RooflinesError("calibration", problem, "choose another, or leave it out")
+        known = sweep.calibrations.training_of
+        return [each for each in named if known(case.chip, [each])][:1]
     for compute in _computed(case) if named else ():
         fitted = (each for each in named if sweep.calibrations.matmul(case.chip, [each], compute))
         software = next(fitted, None)
@@ -256,8 +262,6 @@ def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> lis
             problem = f"is {', '.join(named)}, without a calibration of {case.chip} in {compute}"
             raise RooflinesError("calibration", problem, "choose another, or leave it out")
         found.append(software)
-    if isinstance(case, TrainingCase):
-        return found
     kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
     joined = (case.choice.collective_software(kind) for kind in kinds)
     return list(dict.fromkeys([*found, *(name for name in joined if name)]))

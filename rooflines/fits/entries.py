@@ -187,6 +187,12 @@ class FittedStep(Fitted):
         return {name: exact(getattr(self, name)) for name in STEP_NUMBERS}
 
 
+class FittedTraining(Fitted):
+    """How much longer steps of training take than without overlap, fitted to measured steps."""
+
+    times: Positive = Field(description="times the time without overlap, t_upper_s [1]")
+
+
 class Calibrations(Entry):
     """A file of calibrations."""
 
@@ -204,10 +210,14 @@ class Calibrations(Entry):
         default_factory=dict, description="by engine, or `<chip>/<engine>`, then by phase"
     )
 
+    training: dict[Text, dict[Text, FittedTraining]] = Field(
+        default_factory=dict, description="by `<chip>/<software>`, then `train`"
+    )
+
     @cached_property
     def softwares(self) -> list[str]:
         """The names of software, sorted."""
-        keys = (*self.calibrations, *self.collectives)
+        keys = (*self.calibrations, *self.collectives, *self.training)
         return sorted({key.partition("/")[2] for key in keys})
 
     @cached_property
@@ -265,6 +275,10 @@ class Calibrations(Entry):
         found = self.steps.get(f"{chip}/{engine}") or self.steps.get(str(engine), {})
         return found.get("decode")
 
+    def training_of(self, chip: str, softwares: Sequence[str]) -> FittedTraining | None:
+        """The fit of steps of training, of the first software that has one."""
+        return _first_of(self.training, chip, softwares, "train")
+
     def used(self, keys: Collection[str], dtypes: Collection[str]) -> Calibrations:
         """The fits of some chips and software: matmuls in these compute dtypes, all collectives."""
         matmuls = {
@@ -280,8 +294,13 @@ class Calibrations(Entry):
         collectives = {key: self.collectives[key] for key in keys if key in self.collectives}
         engines = {key.partition("/")[2].partition("-")[0] for key in keys}
         steps = {key: each for key, each in self.steps.items() if key.rpartition("/")[2] in engines}
+        training = {key: self.training[key] for key in keys if key in self.training}
         return Calibrations(
-            calibrations=matmuls, attention=attention, collectives=collectives, steps=steps
+            calibrations=matmuls,
+            attention=attention,
+            collectives=collectives,
+            steps=steps,
+            training=training,
         )
 
 
@@ -347,6 +366,7 @@ def _check_keys(found: Calibrations) -> None:
         "calibrations": (found.calibrations, formats, "no dtype"),
         "attention": (found.attention, phases, "no phase of attention"),
         "collectives": (found.collectives, PASSES, "no collective"),
+        "training": (found.training, ("train",), "no phase of training"),
     }
     with Mistakes() as mistakes:
         for place, (by_key, known, what) in kinds.items():

@@ -15,6 +15,7 @@ from rooflines.model.step_columns import (
     LAYERS,
     PRICE,
     SEQUENCES,
+    STEP_BAND,
     STEP_KEYS,
     TIMES,
     twin,
@@ -33,6 +34,8 @@ PLAN = (
 MICRO_BATCHES = Column(
     "micro_batches", "1", "micro-batches of a replica in a step, B / (dp * micro_batch)"
 )
+
+NO_TRAINING = "no calibration of training of the chip and software"
 
 UNKNOWN = "the capacity is unknown"
 
@@ -65,6 +68,16 @@ STEP_TIMES = (
         "last micro-batch",
     ),
     replace(SHARED["t_upper_s"], meaning="as t_ops_s without any overlap"),
+    Column(
+        "t_estimate_s",
+        "s",
+        "t_upper_s times the number of the calibration that the sweep names",
+        null=NO_TRAINING,
+    ),
+    *(
+        replace(each, meaning=each.meaning.replace("times of a token", "times"), null=NO_TRAINING)
+        for each in STEP_BAND
+    ),
     BOUND,
     Column("bubble", "1", "share of a step in which a stage waits for others"),
 )

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, cast
 
+from rooflines.fits.choice import bands_of
 from rooflines.model.network import ALL_TO_ALL
 from rooflines.model.poly import WINDOWED, Poly, total
 from rooflines.model.resources import MATH
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rooflines.catalogue.entries import Chip, DtypeFile
-    from rooflines.fits.entries import Calibrations
+    from rooflines.fits.entries import Calibrations, FittedTraining
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
     from rooflines.model.resources import Count
@@ -92,6 +93,16 @@ class TrainingCase(StepCase):
     def kernel_estimates(self) -> tuple[Times | None, ...]:
         """None: no calibration is of kernels of training."""
         return (None,) * len(self.kernels)
+
+    @property
+    def fit(self) -> FittedTraining | None:
+        """How much longer steps take than without overlap; None without a calibration."""
+        return self.choice.calibrations.training_of(self.chip, self.choice.softwares)
+
+    @property
+    def band(self) -> tuple[float | None, float | None]:
+        """The p10 and p90 of measured over estimated time [1]; None without a calibration."""
+        return bands_of(self.fit)["step"] if self.fit else (None, None)
 
     @cached_property
     def held(self) -> tuple[StageMemory, ...]:

@@ -10,7 +10,14 @@ from rooflines.model.resources import ACTIVATIONS, RESOURCES
 from rooflines.model.step_columns import TWIN
 from rooflines.sweep.operation_rows import BOUND, resource_times
 from rooflines.sweep.sheet import Value, first_longest, quotient
-from rooflines.sweep.step_rows import OF_RESOURCES, StepSheet, cost_columns, kernel_times
+from rooflines.sweep.step_rows import (
+    BANDS,
+    OF_RESOURCES,
+    StepSheet,
+    band_columns,
+    cost_columns,
+    kernel_times,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -71,6 +78,7 @@ class TrainingSheet(StepSheet):
         waits = self._of_plans(lambda case: case.plan.pp - 1)
         runs = self._batches * self._of_plans(lambda case: case.plan.interleave)
         lower = pl.max_horizontal(*OF_RESOURCES.values())
+        ends = map(sheet.constant, zip(*(case.band for case in cases), strict=True))
         found = [
             works,
             {
@@ -83,11 +91,18 @@ class TrainingSheet(StepSheet):
             },
             *self._memory(),
             {
+                "t_estimate_s": pl.col("t_upper_s")
+                * self._of_plans(lambda case: case.fit.times if case.fit else None),
+                **dict(zip(BANDS.values(), ends, strict=True)),
                 "t_lower_s": lower,
                 "bound": first_longest(OF_RESOURCES, lower, BOUND),
                 "#tokens": pl.col("B").cast(pl.Float64) * pl.col("S").cast(pl.Float64),
             },
-            {**self._per_token("", "t_lower_s"), **self._per_token(TWIN, "t_ops_s")},
+            {
+                **band_columns(),
+                **self._per_token("", "t_lower_s"),
+                **self._per_token(TWIN, "t_ops_s"),
+            },
         ]
         if self._tokens is not None:
             whole = pl.col("t_ops_s") * quotient(pl.lit(self._tokens), pl.col("#tokens"))
