@@ -200,7 +200,7 @@ def columns() -> pl.DataFrame:
     """The column dictionary.
 
     Returns:
-        `file` (table, thresholds, models, layers, `models, train`, `layers, train`,
+        `file` (table, thresholds, models, layers, training, training-layers,
         model-thresholds, skipped, summary, model-shapes, measured, measured-summary,
         measured-skipped or kernels), `column`, `unit`, `meaning`,
         `null` (its meaning).
