@@ -35,13 +35,16 @@ const ROOFLINES = (() => {
 
   // ---------------------------------------------------------------- elements
 
-  /** An element with attributes and children; strings become text. */
+  /** An element with attributes and children, strings become text. `tag` may be an element.
+
+      The policy of the page allows a style as a property, not as an attribute. */
   function make(tag, attributes = {}, ...children) {
-    const element = document.createElement(tag);
+    const element = typeof tag === "string" ? document.createElement(tag) : tag;
     for (const [name, value] of Object.entries(attributes)) {
-      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-      else if (value === true) element.setAttribute(name, "");
-      else if (value !== false && value != null) element.setAttribute(name, value);
+      if (value === false || value == null) continue;
+      if (name === "style") element.style.cssText = value;
+      else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else element.setAttribute(name, value === true ? "" : value);
     }
     element.append(...children);
     return element;

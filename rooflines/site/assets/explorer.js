@@ -79,8 +79,8 @@ const EXPLORER = (() => {
     $("chosen").replaceChildren(...of.chips.map((chip) => {
       const onclick = () => { toggle(chip); $("add").focus(); };
       const [disabled, label] = [of.chips.length === 1, `Remove ${chip.short}`];
-      return PICTURES.coloured(make("li", {}, PICTURES.swatch(), chip.short,
-        make("button", { type: "button", "aria-label": label, disabled, onclick }, "×")), chip);
+      return make("li", { style: PICTURES.styleOf(chip) }, PICTURES.swatch(), chip.short,
+        make("button", { type: "button", "aria-label": label, disabled, onclick }, "×"));
     }));
   }
 
@@ -204,7 +204,8 @@ const EXPLORER = (() => {
         return found ? text(found) : "own sizes";
       });
     const addable = () => data.chips.filter((chip) => !now().chips.includes(chip));
-    const named = ({ id, name, vendor, usual }) => [id, `${name} · ${vendor}`, usual];
+    const named = ({ id, short, name, vendor, usual }) =>
+      [id, `${short} · ${vendor}`, usual, name];
     searched($("add"), () => addable().map(named),
       (id) => toggle(data.chips.find((chip) => chip.id === id)));
     const taken = ({ target }) => {

@@ -16,11 +16,8 @@ const PICTURES = (() => {
   ];
 
   const colourOf = ({ colours }) => `light-dark(${colours.join(", ")})`;
-  /** An element in which `--c` is the colour of a chip, and a dot of that colour. */
-  const coloured = (element, chip) => {
-    element.style.setProperty("--c", colourOf(chip));
-    return element;
-  };
+  /** The style of an element in which `--c` is the colour of a chip, and a dot of that colour. */
+  const styleOf = (chip) => `--c: ${colourOf(chip)}`;
   const swatch = () => make("span", { class: "swatch", "aria-hidden": "true" });
 
   /** Whole numbers between two, some for each factor of two. */
@@ -265,5 +262,5 @@ const PICTURES = (() => {
     }
   }
 
-  return { draw, octaves, coloured, swatch };
+  return { draw, octaves, styleOf, swatch };
 })();

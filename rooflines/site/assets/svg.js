@@ -13,16 +13,8 @@ const SVG = (() => {
   ]; // of a picture in a file
   let pictures = 0;
 
-  /** An element with attributes and children; `style` is set as the policy of the page allows. */
-  function make(tag, attributes, ...children) {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      if (name === "style" && value) element.style.cssText = value;
-      else if (value !== null && value !== undefined) element.setAttribute(name, value);
-    }
-    element.append(...children);
-    return element;
-  }
+  const make = (tag, ...more) =>
+    ROOFLINES.make(document.createElementNS("http://www.w3.org/2000/svg", tag), ...more);
 
   /** Round numbers on an axis, at most `most`. */
   function ticks({ from, to, log }, most) {

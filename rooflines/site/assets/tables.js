@@ -6,7 +6,7 @@ const TABLES = (() => {
   const { ALWAYS, NEVER } = ANSWERS;
   const { CALIBRATED, MATMUL, matmulOf, stepOf, rowOf, shareOf, tokensOf } = STATE;
   const { cannot, tends } = SENTENCES;
-  const { octaves, coloured, swatch } = PICTURES;
+  const { octaves, styleOf, swatch } = PICTURES;
   const { make, headed, sorted } = ROOFLINES;
   const DTYPES = [
     "bf16", "fp8-out-bf16", "int8", "mxfp4", "nvfp4", "w8a16", "w-fp8-x-bf16", "w4a16",
@@ -85,19 +85,19 @@ const TABLES = (() => {
     const body = shown.map((row) => {
       const { chip, fits } = row;
       const chosen = now.chips.includes(chip);
-      const name = make("th", { scope: "row", class: chosen ? "chosen" : null },
-        make("button", {
-          type: "button", class: "pick", "aria-label": `${chosen ? "Remove" : "Add"} ${chip.short}`,
-          disabled: chosen && now.chips.length === 1, onclick: () => toggle(chip),
-        }, chosen ? "×" : "+"), swatch(), chip.short);
+      const pick = make("button", {
+        type: "button", class: "pick", "aria-label": `${chosen ? "Remove" : "Add"} ${chip.short}`,
+        disabled: chosen && now.chips.length === 1, onclick: () => toggle(chip),
+      }, chosen ? "×" : "+");
+      const head = { scope: "row", class: chosen ? "chosen" : null, style: styleOf(chip) };
       const cell = ({ name: key, text }) => {
         const kind = { fits: fits === false ? "lack" : "", bound: `is-${row.bound}` }[key] ?? "";
         return make("td", { class: `number ${kind}`, "data-value": key }, text(row));
       };
       const cells = row.lack
         ? [make("td", { colspan: list.length, class: "lack" }, row.lack)] : list.map(cell);
-      const off = fits === false ? "off" : null;
-      return make("tr", { class: off, "data-chip": chip.id }, coloured(name, chip), ...cells);
+      return make("tr", { class: fits === false ? "off" : null, "data-chip": chip.id },
+        make("th", head, pick, swatch(), chip.short), ...cells);
     });
     into.replaceChildren(...headed(["chip", ...heads], body));
     const saved = list.flatMap((one) => (one.name !== "off" ? [[one.saved, one.value]]
@@ -113,11 +113,8 @@ const TABLES = (() => {
   /** A table of cells, of rows and columns as [name, value]; `cell` gives text, class, tip and how
       dark it is, from 0 to 1. */
   function cells(caption, corner, rows, columns, cell, note = null) {
-    const made = ([text, kind, tip, heat]) => {
-      const one = make("td", { class: kind, title: tip }, text);
-      if (heat !== undefined) one.style.setProperty("--heat", `${(100 * heat).toFixed(0)}%`);
-      return one;
-    };
+    const made = ([text, kind, title, heat = 0]) =>
+      make("td", { class: kind, title, style: `--heat: ${(100 * heat).toFixed(0)}%` }, text);
     const head = ([text]) => make("th", { scope: "col", class: "number" }, text);
     const body = rows.map(([name, row]) => make("tr", {}, make("th", { scope: "row" }, name),
       ...columns.map(([, column]) => made(cell(row, column)))));
