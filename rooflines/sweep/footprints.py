@@ -54,7 +54,7 @@ class Footprint(NamedTuple):
         return None if self.free is None else max(int(self.free // each), 0)
 
 
-@lru_cache(maxsize=2**12)
+@lru_cache(maxsize=2**10)
 def _on_chip(workload: StepKernels, split: Split) -> tuple[Fraction, CacheUnits]:
     """Weights [byte] and units of the cache on a chip, which is the same on all kinds of chips."""
     shape, sharing = workload.shape, workload.sharing
