@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from case_files import case
 from command_line import said
 from explained import EXAMPLE, FOLDER, MODEL
 from hf_configs import config_of
@@ -26,25 +27,28 @@ from rooflines.models.library import model_entries
 
 CASES = [asked for path in sorted(FOLDER.glob("*.txt")) for asked in asked_in(path)]
 
+WRONG = case("wrong-questions")
+"""What is changed of a valid question, by its kind."""
+
 MOST_LINES, MOST_MODEL_LINES, MOST_TERM_LINES = 30, 42, 13
 """Lines of a screen, of an operation, of a model, and of the terms of an estimate [1]."""
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.path.stem)
-def test_an_explanation_is_the_text_that_was_reviewed(case, capsys, monkeypatch, reviewed):
+@pytest.mark.parametrize("asked", CASES, ids=lambda asked: asked.path.stem)
+def test_an_explanation_is_the_text_that_was_reviewed(asked, capsys, monkeypatch, reviewed):
     monkeypatch.chdir(FOLDER)
-    text = said(capsys, *case.words)
-    reviewed(case, text)
+    text = said(capsys, *asked.words)
+    reviewed(asked, text)
     assert max(map(len, text.splitlines())) <= WIDTH
-    most = MOST_MODEL_LINES if case.path.stem.startswith("model-") else MOST_LINES
+    most = MOST_MODEL_LINES if asked.path.stem.startswith("model-") else MOST_LINES
     most += MOST_TERM_LINES if "What makes up the estimate:" in text else 0
     assert len(text.splitlines()) <= most
 
 
 def test_what_is_offered_makes_it_faster():
     """No lower peak, and no dtypes that are compute-bound because they compute more slowly."""
-    for case in CASES:
-        remedies = case.output.partition("all else equal:")[2]
+    for asked in CASES:
+        remedies = asked.output.partition("all else equal:")[2]
         assert " at most " not in remedies.partition("Numbers of")[0]
     found = rooflines.explain("h100-sxm", "256x8192x8192", "bf16-out-fp32")
     slower = [each for each in found.dtypes if each["t_lower_s"] >= found.row["t_lower_s"]]
@@ -118,44 +122,14 @@ def test_a_folder_with_the_name_of_a_chip_is_no_model(tmp_path, capsys, monkeypa
         assert said(capsys, "explain", *words.split()).startswith("h100-sxm · ")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"B": "x"},
-        {"S": None},
-        {"T": 9000},
-        {"dtypes": 16},
-        {"dtypes": {"weights": "fp8"}},
-        {"split": 8},
-        {"split": {"tp": 0}},
-        {"phase": "training"},
-        {"network": 3},
-        {"memory": "l9"},
-        {"model": None},
-        {"chip": None},
-    ],
-)
+@pytest.mark.parametrize("wrong", WRONG["model"])
 def test_a_wrong_question_about_a_model_is_a_rooflines_error(wrong):
     asked = {"chip": "h100-sxm", "model": "llama-3.1-70b", "B": 1, "S": 64, **wrong}
     with pytest.raises(rooflines.RooflinesError):
         rooflines.explain_model(**asked)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"sizes": 5},
-        {"sizes": None},
-        {"sizes": {"B": 1, "D": "x", "F": 2}},
-        {"sizes": "64,128x64x64"},
-        {"operation": 7},
-        {"network": 3},
-        {"sharding": ["batch"], "shards": 2},
-        {"shards": "2.5", "sharding": "batch"},
-        {"dtypes": 16},
-        {"chip": None},
-    ],
-)
+@pytest.mark.parametrize("wrong", WRONG["operation"])
 def test_a_wrong_question_is_a_rooflines_error(wrong):
     asked = {"chip": "h100-sxm", "sizes": "1x2x3", "dtypes": "bf16", **wrong}
     with pytest.raises(rooflines.RooflinesError):

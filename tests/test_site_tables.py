@@ -1,7 +1,8 @@
 """Thresholds, chips and models of the site in a browser: tables, links, hostile names."""
 
 import pytest
-from bundles import CHARTS, HOSTILE
+from bundles import HOSTILE
+from case_files import case
 from conftest import IN_BOTH
 from playwright.sync_api import expect
 
@@ -28,34 +29,7 @@ def test_the_table_is_sorted_filtered_and_found_in(visit):
     page.wait_for_selector("#empty:visible")
 
 
-@pytest.mark.parametrize(
-    ("address", "lost"),
-    [
-        ("charts.html#chart=none", f"chart none: unknown; shown is {CHARTS[0]}"),
-        ("charts.html#dtypes=bf61", "dtypes bf61: in no chart of this site"),
-        ("data.html#sort=price", "sort price: no column of this table"),
-        ("data.html#share=0.7", "share 0.7: not in this table; shown is all of it"),
-        ("index.html#chips=h100-sxm,h200", "chip h200: shown is h200-sxm"),
-        ("index.html#chips=h900", "chip h900: unknown"),
-        ("index.html#B=1.6", "B 1.6: no whole number from 1 to 16,777,216; shown is 2"),
-        ("index.html#F=-3", "F -3: no whole number from 1 to 16,777,216; shown is 1"),
-        ("index.html#D=3e9", "D 3e9: no whole number from 1 to 16,777,216; shown is 16,777,216"),
-        ("index.html#B=many", "B many: no whole number from 1 to 16,777,216; shown is 128"),
-        ("index.html#tab=kernels", "tab kernels: unknown; shown is sizes"),
-        ("index.html#of=l4", "of l4: unknown; shown is h100-sxm"),
-        ("index.html#rows=most", "rows most: unknown; shown is chosen"),
-        ("index.html#sort=length", "sort length: no column of this table"),
-        ("index.html#seller=Nobody", "seller Nobody: unknown; shown is AWS 2026-09"),
-        ("index.html#own=h100-sxm.peak:-1", "own number h100-sxm.peak:-1: of no chip, or no"),
-        ("index.html#sharding=constructor", "sharding constructor: unknown; shown is none"),
-        ("index.html#is=model&split=tp1-dp8-ep8&B=2", "B 2: no whole number from 8 to"),
-        ("data.html#shape=mine", "shape mine: no choice of this page"),
-        ("chips.html#shape=mine", "shape mine: no choice of this page"),
-        ("chips.html#sort=-length", "sort -length: no column of this table"),
-        ("chips.html#chip=b300", "chip b300: no chip of this site"),
-        ("chips.html#vendor=__proto__", "vendor __proto__: not in this table; shown is all"),
-    ],
-)
+@pytest.mark.parametrize(("address", "lost"), case("lost-addresses"))
 def test_a_link_to_what_is_not_there_says_so(visit, address, lost):
     one = visit()
     assert lost in one.open(address).locator("#unknown").inner_text()

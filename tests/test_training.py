@@ -412,24 +412,7 @@ def test_auto_is_the_best_of_all_plans():
     assert fitting["t_upper_s"].is_sorted()
 
 
-BAD = [
-    ({"B": 9, "split": {"dp": 8}}, "B is no multiple of 8, dp * micro_batch"),
-    ({"split": {"pp": 33}}, "pp is 33 runs"),
-    ({"split": {"pp": 3, "interleave": 2}}, "interleave is 2"),
-    ({"split": {"tp": 3}}, "tp is 3"),
-    ({"S": 1023, "split": {"cp": 2}}, "S is no multiple of 2, cp"),
-    ({"split": {"ep": 2, "dp": 8}}, "ep is 2, but the model has no experts"),
-    ({"split": {"dp": 16}, "network": ("nvlink",), "B": 16}, "8 chips at most on one nvlink"),
-    ({"split": {"dp": 2}, "shard": "zero"}, "shard is 'zero'"),
-    ({"split": {"dp": 2}, "recompute": "all"}, "recompute is 'all'"),
-    ({"split": "auto"}, "chips is not given"),
-    ({"split": {"dp": 2}, "dtypes": "fp7"}, "dtypes is 'fp7'"),
-    ({"chip": "h100"}, "chip is 'h100'"),
-    ({"model": "qwen3-next-80b-a3b"}, "model"),
-]
-
-
-@pytest.mark.parametrize(("change", "message"), BAD)
+@pytest.mark.parametrize(("change", "message"), case("wrong-questions")["training"])
 def test_what_cannot_be_trained_is_refused_with_a_reason(change, message):
     asked = {"model": SMALL, "chip": "h100-sxm", "B": 8, "S": 1024, **change}
     with pytest.raises(RooflinesError) as caught:

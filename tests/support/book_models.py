@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
+from case_files import case
+
 from rooflines.basics.numbers import exact
 from rooflines.models import Step, load, work
 from rooflines.models.groups import StepExtents
@@ -38,37 +40,7 @@ WIDE = written(
     "wide", layers=64, D=8192, V=1, attention={"N": 64, "K": 64, "H": 128}, mlp={"F": 32768}
 )
 
-FORMS: Mapping[str, Mapping[str, object]] = {
-    "invented": {
-        "layers": 64,
-        "D": 4096,
-        "V": 32128,
-        "tied": True,
-        "attention": {"N": 32, "K": 8, "H": 256},
-        "mlp": {"F": 16384},
-    },
-    "thirty": {  # 30e9 parameters and 100,000 cache elements a token are all that the book says
-        "layers": 50,
-        "D": 8192,
-        "V": 1,
-        "attention": {"N": 64, "K": 8, "H": 125},
-        "mlp": {"F": 18413},
-    },
-    "fewer-heads": {  # Llama 2 13B with a fifth of the key-value heads
-        "layers": 40,
-        "D": 5120,
-        "V": 32000,
-        "attention": {"N": 40, "K": 8, "H": 128},
-        "mlp": {"F": 13824},
-    },
-    "experts": {  # with next to nothing else
-        "layers": 1,
-        "D": 8192,
-        "V": 1,
-        "attention": {"N": 1, "K": 1, "H": 1},
-        "moe": {"E": 256, "k": 8, "Fe": 8192},
-    },
-}
+FORMS: Mapping[str, Mapping[str, object]] = case("book-forms")
 INVENTED = written("invented", **FORMS["invented"])
 LLAMA_2, LLAMA_3 = load("llama-2-13b"), load("llama-3.1-70b")
 
