@@ -19,9 +19,6 @@ charts: []
 """
 
 
-pytestmark = pytest.mark.slow
-
-
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -43,6 +40,7 @@ def run(*words):
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_run_of_another_config_needs_replace(here):
     first = run("-m", "rooflines", "run", "my.yaml", "--cores", "1", "--", "summary")
     assert first.returncode == 0, first.stderr
