@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from rooflines.sweep.steps import ModelSweep
 
 
+ESTIMATED = ("t_estimate_s", "estimate_bound", "collectives_estimate_s")
+"""What is said of the estimate of a kernel."""
+
+
 class Explanation(Answer):
     """An operation, or a step of a model, explained; `str()` is a screen, `to_dict()` all of it."""
 
@@ -385,7 +389,7 @@ def _estimated(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> di
     """What makes up the estimate of a step, and the fits that it is by; nothing without one."""
     if any(row["t_estimate_s"] is None for row in rows):
         return {}
-    names = ("group", "count", "t_estimate_s", "estimate_bound", "calibration")
+    names = ("group", "count", *ESTIMATED, "calibration")
     fits: dict[str, Fitted] = {}
     for kernel in case.kernels:
         fits |= case.choice.of_kernel(kernel)

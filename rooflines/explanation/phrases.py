@@ -391,6 +391,9 @@ def _terms(answer: Answer) -> Iterator[Line]:
         name, time_s = f"{each['group']}{layers}", each["count"] * each["t_estimate_s"]
         parts.append((name, time_s, f", {each['estimate_bound']}{of}"))
     yield from _longest(parts, total, sum(part[1] >= LEAST_TERM * total for part in parts))
+    if sent := sum(each["count"] * each["collectives_estimate_s"] for each in answer.terms):
+        text = f"alone take {seconds(sent)}, within the kernels that they follow"
+        yield Line("collectives", "", text)
     if answer.prompt_s is not None:
         size, time = f"{answer.sizes['S']:,}", seconds(answer.prompt_s)
         yield Line("prompts", "+", f"one of {size} tokens that is read between steps adds {time}")

@@ -117,7 +117,14 @@ LAYER_CALIBRATION = Column(
     "collective or steps",
     null="no calibration, or the chip's own",
 )
-KERNEL_METRICS = (*ESTIMATES[1:], LAYER_CALIBRATION)
+COLLECTIVES_ESTIMATE = Column(
+    "collectives_estimate_s",
+    "s",
+    "calibrated time of its collectives, one after another; it is part of t_estimate_s, overheads "
+    "aside, only where it is the largest piece",
+    null=NO_CALIBRATION,
+)
+KERNEL_METRICS = (*ESTIMATES[1:], COLLECTIVES_ESTIMATE, LAYER_CALIBRATION)
 """Metrics of kernels only; a sum over kernels has no band, nor has a kernel that is no matmul."""
 LAYER_ESTIMATE = Column(
     "t_estimate_s",

@@ -311,6 +311,14 @@ def kernel_stages(sheet: Sheet, cases: Sequence[KernelCase]) -> Stages:
             "t_activation_s": sheet.total(activation),
         },
         *estimate_stages(sheet, estimates),
+        {"collectives_estimate_s": _collectives_estimate(estimates)},
         {"t_ops_s": pl.max_horizontal(*parts.values()), "t_upper_s": reduce(add, parts.values())},
         {"bound": first_longest(parts, pl.col("t_ops_s"), BOUND)},
     ]
+
+
+def _collectives_estimate(estimates: Sequence[Times | None]) -> pl.Expr:
+    """The calibrated time of the collectives of a kernel, from the pieces of its estimate [s]."""
+    if any(each and NETWORK.bound in each.by for each in estimates):
+        return pl.col(f"#piece_{NETWORK.bound}")
+    return pl.when(pl.col("t_estimate_s").is_not_null()).then(0.0)

@@ -91,3 +91,12 @@ def fit_of(case, kernel):
 def estimate(case, kernel):
     """The calibrated time of a kernel, its band and its bound; None without a calibration."""
     return kernels.estimate(case, kernel, fit_of(case, kernel), case.fits.collectives)
+
+
+def sent_estimate(case, kernel):
+    """The calibrated time of the collectives of a kernel; None without a calibration."""
+    fit = fit_of(case, kernel)
+    if fit is None:
+        return None
+    found = kernels.pieces(case, kernel, fit.numbers, case.fits.collectives)
+    return max((time for bound, time in found if bound == "network"), default=Fraction(0))

@@ -11,11 +11,12 @@ from typing import Any
 import model_oracle
 from oracle import ESTIMATES, NEARLY_TIED, exact
 from oracle.kernels import collective_s, sent, together
-from serving_estimates import estimate
+from serving_estimates import estimate, sent_estimate
 from serving_kernels import entries_held, entry_elements, kernels
 
 Values = dict[str, Any]
 LABELS = {"t_math_s": "compute", "t_memory_s": "memory", "t_network_s": "network"}
+SENT = "collectives_estimate_s"
 TWINS = ("t_lower_s", ""), ("t_ops_s", "_ops")
 
 
@@ -42,6 +43,7 @@ def layer_values(case, kernel):
         "t_ops_s": max(math_s, memory_s + activation_s, network_s),
         "t_upper_s": math_s + memory_s + activation_s + network_s,
         **estimate(case, kernel),
+        SENT: sent_estimate(case, kernel),
     }
 
 
@@ -63,7 +65,7 @@ def times(case, step):
     levels = together(case.links, collectives, case.efficiency["network"])
     for kernel in parts:
         for name, value in layer_values(case, kernel).items():
-            if name in ESTIMATES[1:]:
+            if name in (*ESTIMATES[1:], SENT):
                 continue
             before = total.get(name, Fraction(0))
             total[name] = None if None in (before, value) else before + kernel.count * value
