@@ -19,6 +19,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.forms import checked
 from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.critical.training import solved_along
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.sweep.every_split import plans_of
 from rooflines.sweep.one_chip import sweep_on
@@ -42,7 +43,7 @@ def without_hops(chip):
 CHIPS = {name: without_hops(chip_entries()[name]) for name in ("h100-sxm", "b200", "gb200")}
 
 
-def sweep_of(model, chip, B, S, network=None, layers=None, **plan):  # noqa: N803, PLR0913, PLR0917, a question
+def sweep_of(model, chip, B, S, network=None, layers=None, dtypes="bf16", **plan):  # noqa: N803, PLR0913, PLR0917, a question
     """A sweep of one plan, without the time of hops."""
     form = model
     if layers:
@@ -51,7 +52,7 @@ def sweep_of(model, chip, B, S, network=None, layers=None, **plan):  # noqa: N80
         form = {"name": model, **fields}
     keys = {"phase": "train", "grid": {"B": B, "S": S}, "splits": [plan], "thresholds": []}
     keys |= {"network": network and [*network]}
-    return sweep_on(form, chip, "bf16", entries=CHIPS, **keys)
+    return sweep_on(form, chip, dtypes, entries=CHIPS, **keys)
 
 
 def step_of(*of, **plan):
@@ -142,6 +143,9 @@ def test_a_step_is_compute_bound_from_a_sequence_length_on():
     assert (
         along("S", SMALL, "h100-sxm", 1024, 8192, TWO, dp=1024, shard="weights")["critical"] == 3258
     )
+    short = {"dtypes": {"gradients": "bf16"}, "shard": "weights"}
+    assert along("S", SMALL, "h100-sxm", 8, 8192, dp=8, **short)["critical"] == 1947
+    assert along("S", SMALL, "h100-sxm", 1024, 8192, TWO, dp=1024, **short)["critical"] == 2462
     assert near["max_fit"] == 13_083
     assert along("S", SMALL, "h100-sxm", 8, 8192, **FSDP, recompute="full")["max_fit"] == 91_828
 
@@ -152,6 +156,52 @@ def test_recomputation_makes_room_for_larger_micro_batches(recompute, most):
     assert along("micro_batch", *of, **FSDP, recompute=recompute)["max_fit"] == most
     _, row = step_of(*of, **FSDP, recompute=recompute)
     assert row["max_micro_batch"] == most
+
+
+@pytest.mark.parametrize(("model", "most"), [(SMALL, 9), (LARGE, 16)])
+def test_tensor_parallelism_is_compute_bound_up_to_so_many_chips(model, most):
+    found = along("tp", model, "h100-sxm", 8, 8192, tp=8)
+    assert (found["critical"], found["limit"]) == (most, "network")
+    assert most <= found["critical_exact"] < most + 1
+
+
+@check(40)
+@given(
+    st.sampled_from([SMALL, "mixtral-8x7b", "gemma-3-27b", "gpt-oss-20b"]),
+    st.sampled_from([{"dp": 8}, {"tp": 4, "dp": 2}, {"pp": 2, "cp": 2, "dp": 2}, {"tp": 8}]),
+    st.sampled_from(["none", "optimizer", "gradients", "weights"]),
+    st.sampled_from([256, 2048, 8192]),
+    st.integers(1, 3),
+)
+def test_a_step_is_compute_bound_from_its_thresholds_on(model, plan, shard, context, m):
+    batch = m * plan.get("dp", 1)
+    sweep = sweep_of(model, "b200", batch, context, **plan, shard=shard)
+    (case,) = sweep.cases
+
+    def ahead(axis, size):
+        sizes = {"B": batch, "S": context, "micro_batch": 1, axis: size}
+        at = case.extents(case.step(sizes["B"], sizes["S"]))
+        at["micro_batch"] = sizes["micro_batch"]
+        math, *others = (time.at(at) for time in case.times.by.values())
+        return math - max(others)
+
+    units = {"B": case.plan.together, "S": case.plan.cp, "micro_batch": 1}
+    for axis, unit in units.items():
+        found = solved_along(case, axis, batch, context)
+        if (size := found["critical"]) is None:
+            assert ahead(axis, 2**40 * unit) < 0
+            continue
+        assert ahead(axis, size) >= 0
+        assert ahead(axis, 2 * size) >= 0
+        if size > unit:
+            assert ahead(axis, size - unit) < 0
+            assert size - unit <= found["critical_exact"] <= size
+        if axis == "S":
+            fits = {**sweep.chips["b200"].memory}["hbm"].capacity_bytes
+            held = [each.states + each.saved(m) * found["max_fit"] for each in case.held]
+            more = [each.states + each.saved(m) * (found["max_fit"] + unit) for each in case.held]
+            assert max(held) <= fits or found["max_fit"] == 0
+            assert max(more) > fits
 
 
 def test_micro_batches_hide_a_bubble():

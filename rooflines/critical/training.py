@@ -8,13 +8,15 @@ real one is where the parabola through three whole numbers is zero.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rooflines.basics.numbers import LARGEST_SIZE, first
-from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER
-from rooflines.model.resources import MATH, OTHERS
+from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER, UNKNOWN
+from rooflines.model.network import PAIR
+from rooflines.model.resources import MATH, NETWORK, OTHERS
 from rooflines.training.kernels import MICRO_BATCH
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class Margin(NamedTuple):
 
 def training_thresholds(
     sweep: TrainingSweep,
-) -> Iterator[tuple[TrainingCase, dict[str, object]]]:
+) -> Iterator[tuple[TrainingCase, dict[str, Any]]]:
     """The thresholds along every axis that a sweep asks for.
 
     Yields:
@@ -80,15 +82,19 @@ def training_thresholds(
         for block in sweep.blocks:
             sizes, points = block.after
             for case in cast("tuple[TrainingCase, ...]", block.cases):
-                for batch in [None] if axis == "B" else sizes.columns["B"]:
+                for batch in [None] if axis in ("B", "tp") else sizes.columns["B"]:
                     for context in [None] if axis == "S" else points.columns["S"]:
                         about = {"axis": axis, "B": batch, "S": context}
-                        yield case, {**about, **solved_along(case, axis, batch, context)}
+                        if axis == "tp":
+                            solved = largest_tp(case, context or 1)
+                        else:
+                            solved = solved_along(case, axis, batch, context)
+                        yield case, {**about, **solved}
 
 
 def solved_along(
     case: TrainingCase, axis: str, batch: int | None, context: int | None
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """The threshold of a case along an axis.
 
     Args:
@@ -120,7 +126,7 @@ def solved_along(
 
     margins = {each: margin(each.bound) for each in OTHERS}
     least = {each: of.least() for each, of in margins.items()}
-    found: dict[str, object] = {
+    found: dict[str, Any] = {
         f"critical_{each.name}": None if units is None else units * unit
         for each, units in least.items()
     }
@@ -139,7 +145,31 @@ def solved_along(
     return {**found, **_fitting(case, axis, batches, context)}
 
 
-def _fitting(case: TrainingCase, axis: str, batches: int, context: int | None) -> dict[str, object]:
+def largest_tp(case: TrainingCase, context: int) -> dict[str, Any]:
+    """The most chips of tensor parallelism whose gathers take no longer than their math.
+
+    Math takes M / tp and sends N (tp - 1) / tp, so that tp is at most 1 + M / N, over the network
+    inside of which tp is, without end.
+    """
+    links = case.place.links[:1]
+    if not links:
+        return {"outcome": UNKNOWN}
+    pair = case.plan.model_copy(update={"tp": PAIR, "pp": 1, "dp": 1, "cp": 1, "ep": 1})
+    sharing = replace(case.sharing, split=pair)
+    endless = tuple(replace(link, domain=None) for link in links)
+    place = replace(case.place, links=endless)
+    alone = replace(case, place=place, workload=replace(case.workload, sharing=sharing))
+    seconds = alone.times.at(alone.extents(alone.step(pair.together, context)))
+    real = 1 + seconds[MATH.bound] * PAIR / (seconds[NETWORK.bound] * PAIR / (PAIR - 1))
+    return {
+        "outcome": FOUND,
+        "critical_exact": float(real),
+        "critical": int(real),
+        "limit": NETWORK.bound,
+    }
+
+
+def _fitting(case: TrainingCase, axis: str, batches: int, context: int | None) -> dict[str, Any]:
     """What fits along an axis, and what hides a bubble."""
     plan, capacity = case.plan, case.machine.level.capacity_bytes
     if axis == "B":

@@ -12,8 +12,9 @@ from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import sweep_of
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.resources import MEMORY
-from rooflines.settings.model_sweeps import AXES
+from rooflines.settings.model_sweeps import SERVING_AXES
 from rooflines.sweep.operations import Sweep
+from rooflines.sweep.training import TrainingSweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,6 +51,7 @@ OF_MODELS = {
     "compute_bound_from": "compute-bound from",
     "fits": "fits",
     "max_B": "largest B",
+    "max_S": "longest S",
     "usd_per_mtok_ops": "$/Mtok",
 }
 """What is shown of every case, and the titles of the columns."""
@@ -89,7 +91,8 @@ def cases_of(sweep: Sweep | ModelSweep) -> Cases:
     Raises:
         RooflinesError: There are too many.
     """
-    return _cases({"": sweep}, None if isinstance(sweep, Sweep) else AXES[0])
+    axis = "S" if isinstance(sweep, TrainingSweep) else SERVING_AXES[0]
+    return _cases({"": sweep}, None if isinstance(sweep, Sweep) else axis)
 
 
 def layer_cases(asked: Question, known: Known, *, split: object, **options: object) -> Cases:
@@ -158,7 +161,9 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
         row["compute_bound_from"] = next(map(_critical, found), "-")
     columns = {name: name for name in [*(["part"] if len(parts) > 1 else []), *varied]}
     columns |= {
-        name: title for name, title in shown.items() if any(row[name] is not None for row in rows)
+        name: title
+        for name, title in shown.items()
+        if any(row.get(name) is not None for row in rows)
     }
     columns["compute_bound_from"] += f" {axis} ="
     reasons = (each for sweep in parts.values() for each in sweep.skipped)

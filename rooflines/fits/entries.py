@@ -190,6 +190,8 @@ class FittedStep(Fitted):
 class FittedTraining(Fitted):
     """How much longer steps of training take than without overlap, fitted to measured steps."""
 
+    KIND = "training"
+
     times: Positive = Field(description="times the time without overlap, t_upper_s [1]")
 
 

@@ -362,7 +362,8 @@ SOLUTION = (
         "1",
         "axis B: smallest batch that is compute-bound, from dp on; axis S: largest context at "
         "which some batch is; axis chips: fewest of 1, 2, 4, ... chips in tensor parallelism "
-        "whose memory holds weights and caches",
+        "whose memory holds weights and caches; in training, axes B, S and micro_batch: smallest "
+        "compute-bound size; axis tp: most chips that gather for no longer than they compute",
         null="see outcome: all but found and always",
     ),
     Column(
@@ -435,7 +436,7 @@ def step_threshold_columns(
     return (
         SWEEP,
         *(replace(key, null="axis is chips") if key.name in OF_SPLIT else key for key in STEP_KEYS),
-        Column("axis", "", "what is solved for: B, S or chips"),
+        Column("axis", "", "what is solved for: B, S, chips; in training B, S, micro_batch, tp"),
         replace(SEQUENCES, null="axis is B or S"),
         *((replace(NEW, null="axis is chips, or the grid has no T"),) if new_tokens else ()),
         replace(CONTEXT, null="axis is S"),

@@ -55,8 +55,8 @@ from rooflines.training.plan import Recompute, Shard, TrainingPlan
 AUTO = "auto"
 """The split that stands for every one."""
 
-SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch")
-AXES = (*SERVING_AXES, "micro_batch")
+SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch", "tp")
+AXES = (*SERVING_AXES, "micro_batch", "tp")
 """What thresholds of whole models can be solved for."""
 
 EVERY_METRIC = (*STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
@@ -326,7 +326,7 @@ class ModelSweepConfig(Entry):
     )
     targets: Targets | None = Field(None, description="latencies that the largest batch must keep")
     thresholds: Annotated[
-        list[Literal["B", "S", "chips", "micro_batch"]],
+        list[Literal["B", "S", "chips", "micro_batch", "tp"]],
         DISTINCT,
         WithJsonSchema({"type": "array", "items": {"enum": list(AXES)}, "uniqueItems": True}),
     ] = Field(
@@ -334,7 +334,7 @@ class ModelSweepConfig(Entry):
         description=(
             "what to solve for: B, the smallest compute-bound batch; S, the longest context with "
             "one; chips, the fewest that hold the model; [] for nothing. In training the least "
-            "compute-bound B, S or micro_batch"
+            "compute-bound B, S or micro_batch, and the largest tp"
         ),
     )
     on_unsupported: OnUnsupported = "skip"
@@ -377,9 +377,8 @@ class ModelSweepConfig(Entry):
                     problem = f"is given, but is {'not of' if trains else 'of'} training"
                     fix = "leave it out" if trains else "leave it out, or write phase: train"
                     mistakes.add(RooflinesError(key, problem, fix))
-            other = "chips" if trains else "micro_batch"
-            if other in self.thresholds:
-                problem = f"lists {other}, which is {'not of' if trains else 'of'} training"
+            for axis in set(self.thresholds) - {*(TRAINING_AXES if trains else SERVING_AXES)}:
+                problem = f"lists {axis}, which is {'not of' if trains else 'of'} training"
                 mistakes.add(RooflinesError("thresholds", problem, "leave it out"))
         return self
 
