@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 from damage import emptied, flipped, replaced, truncated, unfinished
 from run_folder import RunFolder
-from trials import CONFIG, SEED, TABLES, left_elsewhere, may_unshare, recovers, stats
+from trials import CONFIG, SEED, TABLES, may_unshare, recovers, stats
 
 from rooflines.run.stale import MOST_NAMED
 
@@ -44,11 +44,6 @@ def test_a_run_needs_no_network(clean):
     assert {*TABLES, "bundle/index.html"} <= clean.contents.keys()
     if not may_unshare():
         pytest.skip("the system does not let a process leave the network (unshare --net)")
-
-
-def test_a_run_writes_nothing_elsewhere(clean):
-    assert left_elsewhere(clean.around) == []
-    assert {path.name for path in clean.run.path.iterdir()} == {"my.yaml", "results", ".snakemake"}
 
 
 def test_the_next_run_completes_a_killed_one(clean, tmp_path, capsys):

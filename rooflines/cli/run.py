@@ -95,7 +95,7 @@ def run_snakemake(words: Sequence[str]) -> int:
     Returns:
         The exit status; 130 after Ctrl-C.
     """
-    arguments, environment = sys.argv, dict(os.environ)
+    arguments = sys.argv
     sys.argv = list(words)  # the profile reads them
     status: object = 0
     try:
@@ -107,8 +107,6 @@ def run_snakemake(words: Sequence[str]) -> int:
         print(MESSAGE, file=sys.stderr)
     finally:
         sys.argv = arguments
-        os.environ.clear()  # of the run's caches: a browser has its own
-        os.environ.update(environment)
     if noticed.is_set():
         return INTERRUPTED
     if isinstance(status, int):

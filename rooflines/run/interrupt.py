@@ -7,15 +7,12 @@ hides Snakemake's messages of their failure. After SIGTERM its jobs may end.
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 MESSAGE = "Interrupted; the same command resumes the run"
 
@@ -46,21 +43,6 @@ class Interruption(logging.Filter):
             noticed.set()
             threading.Thread(target=self._end_jobs, daemon=True).start()
         return True
-
-
-def quiet_interrupts() -> None:
-    """Let Ctrl-C end this process without a traceback; the default profile calls this."""
-    usual = sys.excepthook
-
-    def hook(
-        kind: type[BaseException], error: BaseException, trace: TracebackType | None, /
-    ) -> None:
-        if issubclass(kind, KeyboardInterrupt):
-            os.write(sys.stderr.fileno(), f"{MESSAGE}\n".encode())
-        else:
-            usual(kind, error, trace)
-
-    sys.excepthook = hook
 
 
 def handle_sigterm() -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-import os
 import sys
 import threading
 import warnings
@@ -63,18 +62,20 @@ def collect_garbage_rarely() -> None:
     gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
-def check_configfiles(arguments: Sequence[str]) -> None:
-    """End the run with one message if a file given with `--configfile` cannot be read.
+def check_command(arguments: Sequence[str]) -> None:
+    """End the run with one message if its folder cannot be written, or a config file not read.
 
-    Snakemake reads these files before the workflow: it shows a traceback for a missing one, and no
-    line number for a broken one. The default profile calls this before that.
+    Snakemake looks at both before the workflow: it shows a traceback, and no line number. The
+    default profile calls this before that.
 
     Args:
         arguments: The command line.
 
     Raises:
-        SystemExit: A file is missing, no YAML, or no mapping; the message is the error's.
+        SystemExit: The folder is not writable; or a file given with `--configfile` is missing, no
+            YAML, or no mapping. The message says what to do.
     """
+    require_writable(directory_of(arguments) / STATE)
     try:
         for file in _options(arguments).configfile:
             if not isinstance(read_yaml(file), dict):
@@ -95,21 +96,6 @@ def directory_of(arguments: Sequence[str]) -> Path:
     """The folder that Snakemake works in, by its command line."""
     folder: Path = _options(arguments).directory
     return folder
-
-
-def keep_caches(arguments: Sequence[str]) -> None:
-    """Keep caches of a run in `.snakemake` and not in the user's home, unless the user says where.
-
-    Args:
-        arguments: The command line.
-
-    Raises:
-        SystemExit: The folder that Snakemake works in cannot be written; the message says what to
-            do.
-    """
-    folder = directory_of(arguments)
-    require_writable(folder / STATE)
-    os.environ.setdefault("XDG_CACHE_HOME", str((folder / ".snakemake" / "cache").absolute()))
 
 
 def plan_or_exit(

@@ -53,12 +53,6 @@ def run_undisturbed(folder):
     (folder / "cpu_s").write_text(str(spent))
 
 
-def left_elsewhere(folder):
-    """What a sealed run left in its home and temporary folder."""
-    paths = (path for name in ("home", "tmp") for path in (folder / name).rglob("*"))
-    return sorted(str(path.relative_to(folder)) for path in paths)
-
-
 class Watcher:
     """A reader that polls the files of runs, and notes each that differs from a clean run's.
 
