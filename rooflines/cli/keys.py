@@ -72,7 +72,7 @@ def every_key() -> pl.DataFrame:
         for root, kind in ROOTS.items()
         for place, form in _mappings(root, kind)
         for key, field in form.model_fields.items()
-        if not field.exclude
+        if field.description or not field.exclude
     )
     return pl.DataFrame([*rows], schema=["place", "key", "default", "meaning"], orient="row")
 
