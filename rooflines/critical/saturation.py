@@ -24,7 +24,6 @@ from rooflines.critical.search import AT, first_in_rows
 from rooflines.critical.solving import ROUNDING
 from rooflines.model.poly import total
 from rooflines.model.times import Time
-from rooflines.sweep.calibrated import BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,14 +95,8 @@ def estimate_lines(
     ]
     summands = [(1, along.ask_time("common", [Time((((each,),),)) for each in common], of))]
     for index, kernel in enumerate(kernels):
-        by = [of_case[index].by for of_case in estimates]
-        bounds = [bound for bound in BOUNDS if any(bound in each for each in by)]
-        pieces = [
-            piece
-            for bound in bounds
-            for piece in along.ask_time(f"{index}:{bound}", [each.get(bound) for each in by], of)
-        ]
-        summands.append((kernel.count, pieces))
+        largest = [of_case[index].largest for of_case in estimates]
+        summands.append((kernel.count, along.ask_time(f"{index}", largest, of)))
     return summands
 
 

@@ -197,6 +197,11 @@ class Times:
     reach: FitReach | None = None
     sizes: Mapping[str, Poly] = field(default_factory=dict)
 
+    @property
+    def largest(self) -> Time:
+        """The largest of the times of all bounds [s]."""
+        return Time((tuple(piece for time in self.by.values() for piece in time.pieces),))
+
     def at(self, extents: Mapping[str, Fraction | int]) -> Seconds:
         """The exact times at these extents."""
         by = {bound: time.at(extents) for bound, time in self.by.items()}
