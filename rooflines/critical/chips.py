@@ -308,7 +308,7 @@ def most_within(math_name: str, name: str, *, quadratic: bool) -> dict[str, pl.E
         )
     else:
         root = need
-        found = pl.when(need > 0).then(quotient(room, need))
+        found = pl.when(need > 0).then(quotient(room, need)).when(square > 0).then(math.inf)
     real = found.when(room >= -TIED * size).then(math.inf).otherwise(-1.0)
     error = ROUNDING * (8.0 * real.abs() + quotient(size, root))
     raised = pl.when(root > 0).then(real + error.clip(0.0, MOST_SLACK)).otherwise(real)
