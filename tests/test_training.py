@@ -1,5 +1,6 @@
 """A step of training: worked values, laws, and the memory of measured runs."""
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from rooflines.critical.training import solved_along
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.sweep.every_split import plans_of
 from rooflines.sweep.one_chip import sweep_on
+from rooflines.sweep.recipes import recipe_of
+from rooflines.sweep.recipes import sweep_of as sweep_from
 from rooflines.sweep.rows import KernelTable, StepTable
 from rooflines.training.memory import saved_tensors
 from rooflines.training.plan import TrainingPlan
@@ -430,6 +433,32 @@ def test_a_sweep_lists_training_among_its_rows_with_a_reason_for_what_is_left_ou
     assert sum(each.rows for each in found.skipped) + found.rows == 4 * 4
     days = frame["days"] * 86_400 * frame["B"] * frame["S"]
     assert days.to_list() == pytest.approx([15e12 * time_s for time_s in frame["t_ops_s"]])
+
+
+def test_a_config_lists_every_split_and_jobs_read_it_back():
+    form = {
+        "models": ["mixtral-8x7b"],
+        "phase": "train",
+        "grid": {"B": 32, "S": 4096},
+        "dtypes": ["fp8", {"gradients": "bf16"}],
+        "chips": ["h100-sxm"],
+        "splits": "auto",
+        "chips_each": 8,
+        "recompute": "full",
+        "optimizer": 4,
+    }
+    config = rooflines.load_config({"model-sweeps": {"every": form}})
+    sweep = config.model_sweeps["every"]
+    shape = models.load("mixtral-8x7b").shape
+    fixed = checked(TrainingPlan, {"recompute": "full", "optimizer": 4})
+    assert {split.name for split in sweep.config.splits} == {
+        plan.name for plan in plans_of(shape, 8, fixed)
+    }
+    frame = StepTable(sweep).frame().collect()
+    again = sweep_from(json.loads(json.dumps(recipe_of(sweep))))
+    assert type(again) is type(sweep)
+    assert StepTable(again).frame().collect().equals(frame)
+    assert set(frame["recompute"]) == {"full"}
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ QUESTIONS = {
     "own-chip": "what a chip of your own changes",
     "sharding": "over how many chips a layer stays compute-bound",
     "model": "how quick a whole model is on chips, with which batch, and whether it fits",
+    "training": "how to split a step of training over chips, and what it waits for",
 }
 """The questions, each with a config in `examples`, and what the config answers."""
 

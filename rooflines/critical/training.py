@@ -29,6 +29,10 @@ HIDDEN = Fraction(1, 10)
 """The share of a step for which stages may wait, of `hides_bubble` [1]."""
 
 
+FAR = 2**20
+"""Units at which windows are full and all experts are touched, to guess from [1]."""
+
+
 class Margin(NamedTuple):
     """What t_math is ahead of another time along a size, in whole units.
 
@@ -47,8 +51,10 @@ class Margin(NamedTuple):
 
     def least(self) -> int | None:
         """The least units from which t_math is ahead [1]; None: never, or beyond the most."""
-        found = first(lambda units: self.ahead(units) >= 0, 1, self.most)
-        return found if self.ahead(found) >= 0 else None
+        if self.ahead(self.most) < 0:
+            return None
+        guess = ceil(self.real(FAR) / self.unit)
+        return first(lambda units: self.ahead(units) >= 0, 1, self.most, guess)
 
     def rises(self) -> bool:
         """Whether t_math comes closer at the end, so that some larger size is beyond it."""
@@ -58,7 +64,8 @@ class Margin(NamedTuple):
         """The real size at which t_math catches up [1].
 
         Args:
-            units: The least whole units at which it is ahead [1].
+            units: The least whole units at which it is ahead, or some near which the parabola is
+                the same [1].
         """
         here, then, last = (self.ahead(units + more) for more in range(3))
         half = (last - 2 * then + here) / 2
