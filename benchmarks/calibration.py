@@ -39,6 +39,7 @@ from rooflines.fits.steps import step_fits
 from rooflines.fits.timings import FIT_BY
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import joined
+from rooflines.measured.judgement import ordering, pairs_of
 from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
@@ -212,6 +213,7 @@ def main(arguments: Sequence[str]) -> int:
         found = found.model_copy(update={"steps": steps, "training": shipped.training})
         rows += [step_row(key, fit["decode"].held_out) for key, fit in steps.items()]
         rows.append(step_row("all", errors_of(tested)))
+        rows += [pair_row(each) for each in ordering(pairs_of(tested)).to_dicts()]
     names = ("chip and software", "of", "timings", "bound", "estimate", "p90")
     print("Median errors at held-out sites in percent", as_table(names, rows, None), sep="\n")
     if options.write:
@@ -230,6 +232,12 @@ def step_row(key: str, errors: Errors | None) -> tuple[str, ...]:
         return key, "steps", "0", "-", "-", "-"
     shown = (f"{100 * error:.1f}" for error in (errors.median, errors.p90))
     return key, "steps", f"{errors.n:,}", "-", *shown
+
+
+def pair_row(pairs: Mapping[str, Any]) -> tuple[str, ...]:
+    """A line of the table: pairs of such steps that are ordered wrongly, in percent."""
+    wrong = (f"{100 * (1 - pairs[name]):.1f}" for name in ("bound_right", "estimate_right"))
+    return f"wrong pairs of {pairs['of']}", "steps", f"{pairs['apart']:,}", *wrong, "-"
 
 
 def row(key: str, result: FitReport) -> tuple[str, ...]:
