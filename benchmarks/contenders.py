@@ -123,17 +123,6 @@ def constants(sweep: Sweep) -> dict[str, str | None]:
     return {**keys, "memory": block.place.memory, "network": block.place.network, "shape": None}
 
 
-def batches(sweep: Sweep) -> list[int]:
-    """Every B of the sweep."""
-    (slow,), _ = sweep.axes
-    return list(slow.columns["B"])
-
-
-def capacity(sweep: Sweep) -> float:
-    """Bytes of the memory of the chip [byte]."""
-    return float(sweep.cases[0].machine.level.capacity_bytes or math.inf)
-
-
 # ---------------------------------------------------------------- numpy
 
 
@@ -178,11 +167,12 @@ def blocks(sweep: Sweep) -> Iterator[Any]:
         texts = pa.array(names, pa.string())
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8)), texts)
 
-    fixed, room = panel(sweep), capacity(sweep)
+    fixed, (slow,) = panel(sweep), sweep.axes[0]
+    room = float(sweep.cases[0].machine.level.capacity_bytes or math.inf)
     buffers: Arrays = {name: np.empty(BLOCK) for name in FLOATS}
     buffers |= {name: np.empty(BLOCK, bool) for name in ("fits", "not_math", "network")}
     buffers["bound"] = np.empty(BLOCK, np.int8)
-    for b in batches(sweep):
+    for b in slow.columns["B"]:
         for start in range(0, len(fixed["D"]), BLOCK):
             p = {name: values[start : start + BLOCK] for name, values in fixed.items()}
             rows = len(p["D"])
