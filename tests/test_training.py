@@ -207,6 +207,16 @@ def test_a_step_is_compute_bound_from_its_thresholds_on(model, plan, shard, cont
             assert max(more) > fits
 
 
+@pytest.mark.parametrize(("shard", "chips"), [("weights", 4), ("optimizer", 32), ("none", None)])
+def test_replicas_that_share_states_hold_a_model_together(shard, chips):
+    plan = {"shard": shard, "recompute": "selective"}
+    found = along("chips", SMALL, "h100-sxm", 64, 8192, TWO, dp=8, **plan)
+    assert (found["critical"], found["limit"]) == (chips, None if chips else "memory")
+    for dp in (chips, chips // 2) if chips else (1024,):
+        _, row = step_of(SMALL, "h100-sxm", dp * 4, 8192, TWO, dp=dp, **plan)
+        assert row["fits"] == (dp == chips)
+
+
 def test_micro_batches_hide_a_bubble():
     found = along("B", SMALL, "h100-sxm", 16, 8192, TWO, pp=16, dp=2)
     assert found["hides_bubble"] == 135 * 2
@@ -367,13 +377,37 @@ def test_a_step_is_that_of_closed_formulas(plan, model, ep, m, b, length):  # no
     oracle = TrainingOracle(case.model.shape, case.plan, batch, length)
     assert work_of(case, "flops", batch, length) == oracle.flops
     assert work_of(case, "network_bytes", batch, length) == oracle.network_bytes
-    for column in ("flops", "network_bytes", "memory_bytes"):
-        assert row[column] == pytest.approx(float(getattr(oracle, column)), rel=1e-12)
+    machine = case.machine
+    (link,) = case.place.links
+    rates = {
+        "flops": ("t_math_s", machine.peaks["bf16"]),
+        "memory_bytes": ("t_memory_s", machine.level.bytes_per_s),
+        "network_bytes": ("t_network_s", link.bytes_per_s * link.links),
+    }
+    for column, (time, rate) in rates.items():
+        work = float(getattr(oracle, column))
+        assert row[column] == pytest.approx(work, rel=1e-12)
+        assert row[time] == pytest.approx(work / float(rate), rel=1e-12)
+    assert row["t_ops_s"] == pytest.approx(float(in_turn_of(case, batch, length)), rel=1e-12)
     held = [oracle.footprint(stage) for stage in range(case.plan.pp)]
     assert row["footprint_bytes"] == pytest.approx(float(max(map(sum, held))), rel=1e-12)
     for (stage, _), memory in zip(case.workload.stages, case.held, strict=True):
         states, saved = held[stage.index]
         assert (memory.states, memory.saved(m) * length) == (states, saved)
+
+
+def in_turn_of(case, batch, length):
+    """The longest stage of a step, kernel after kernel, in fractions."""
+    plan, at = case.plan, case.extents(case.step(batch, length))
+    m = Fraction(batch, plan.dp * plan.micro_batch)
+    waits = (m + Fraction(plan.pp - 1, plan.interleave)) / m
+    seconds = []
+    for stage, _ in case.workload.stages:
+        runs = [(run, run.times_on(stage) * run.runs.at(at)) for run in case.runs]
+        often = [count * (1 if run.only else waits) for run, count in runs]
+        pairs = zip(often, case.kernel_times, strict=True)
+        seconds.append(sum(count * times.at(at).ops for count, times in pairs))
+    return max(seconds)
 
 
 def test_a_linear_kernel_is_three_operations():
@@ -468,7 +502,7 @@ def test_a_config_lists_every_split_and_jobs_read_it_back():
         ({"routing": "same"}, "routing is given, but is not of training"),
         ({"phase": "decode", "recompute": "full"}, "recompute is given, but is of training"),
         ({"phase": "decode", "splits": [{"pp": 2}]}, "is of training alone"),
-        ({"thresholds": ["chips"]}, "lists chips, which is not of training"),
+        ({"phase": "decode", "thresholds": ["tp"]}, "lists tp, which is of training"),
         ({"splits": [{"tp": 1, "stages": 2}]}, "is no key here"),
     ],
 )

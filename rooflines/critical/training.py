@@ -14,13 +14,15 @@ from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rooflines.basics.numbers import LARGEST_SIZE, first
-from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER, UNKNOWN
+from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER
 from rooflines.model.network import PAIR
-from rooflines.model.resources import MATH, NETWORK, OTHERS
+from rooflines.model.resources import MATH, MEMORY, NETWORK, OTHERS
+from rooflines.model.step_columns import CAPACITY_UNKNOWN
 from rooflines.training.kernels import MICRO_BATCH
+from rooflines.training.memory import StageMemory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from rooflines.models.groups import StepExtents
     from rooflines.sweep.training import TrainingCase, TrainingSweep
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 HIDDEN = Fraction(1, 10)
 """The share of a step for which stages may wait, of `hides_bubble` [1]."""
 
+
+MOST_DOUBLINGS = 21
+"""Powers of two that are tried of replicas [1]."""
 
 FAR = 2**20
 """Units at which windows are full and all experts are touched, to guess from [1]."""
@@ -89,11 +94,11 @@ def training_thresholds(
         for block in sweep.blocks:
             sizes, points = block.after
             for case in cast("tuple[TrainingCase, ...]", block.cases):
-                for batch in [None] if axis in ("B", "tp") else sizes.columns["B"]:
+                for batch in [None] if axis in ("B", *OF_CHIPS) else sizes.columns["B"]:
                     for context in [None] if axis == "S" else points.columns["S"]:
                         about = {"axis": axis, "B": batch, "S": context}
-                        if axis == "tp":
-                            solved = largest_tp(case, context or 1)
+                        if axis in OF_CHIPS:
+                            solved = OF_CHIPS[axis](case, context or 1)
                         else:
                             solved = solved_along(case, axis, batch, context)
                         yield case, {**about, **solved}
@@ -160,7 +165,7 @@ def largest_tp(case: TrainingCase, context: int) -> dict[str, Any]:
     """
     links = case.place.links[:1]
     if not links:
-        return {"outcome": UNKNOWN}
+        return {"outcome": NEVER, "limit": NETWORK.bound}
     pair = case.plan.model_copy(update={"tp": PAIR, "pp": 1, "dp": 1, "cp": 1, "ep": 1})
     sharing = replace(case.sharing, split=pair)
     endless = tuple(replace(link, domain=None) for link in links)
@@ -174,6 +179,35 @@ def largest_tp(case: TrainingCase, context: int) -> dict[str, Any]:
         "critical": int(real),
         "limit": NETWORK.bound,
     }
+
+
+def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
+    """The fewest chips that hold a step, with 1, 2, 4, ... replicas and many micro-batches."""
+    capacity, of = case.machine.level.capacity_bytes, case.workload
+    if capacity is None:
+        return {"outcome": CAPACITY_UNKNOWN}
+    last = None
+    for exponent in range(MOST_DOUBLINGS):
+        plan = case.plan.model_copy(update={"dp": 2**exponent})
+        if plan.chips > 1 and case.place.not_joined(plan.groups):
+            return {"outcome": NEVER, "limit": NETWORK.bound}
+        if plan.ep > 1 and plan.stage_chips % plan.ep:
+            continue
+        stages = [StageMemory.of(of.shape, plan, stage, of.sizes) for stage, _ in of.stages]
+        held = max(each.states + each.saved(each.most) * context for each in stages)
+        if held <= capacity:
+            return {"outcome": FOUND, "critical": plan.chips}
+        if held == last:
+            break
+        last = held
+    return {"outcome": NEVER, "limit": MEMORY.bound}
+
+
+OF_CHIPS: Mapping[str, Callable[[TrainingCase, int], dict[str, Any]]] = {
+    "tp": largest_tp,
+    "chips": fewest_replicas,
+}
+"""What is solved for numbers of chips, by axis; B has no say in it."""
 
 
 def _fitting(case: TrainingCase, axis: str, batches: int, context: int | None) -> dict[str, Any]:

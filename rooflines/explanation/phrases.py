@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.text import count, seconds, si, significant
 from rooflines.critical.rates import LATENCY
+from rooflines.explanation import trained
 from rooflines.explanation.sentences import LEAST_FACTOR
 from rooflines.model.columns import ALWAYS, AXES, ENDLESS, FOUND, NEVER, UNKNOWN
 from rooflines.model.resources import MATH
@@ -65,6 +66,10 @@ LARGEST = {
         FOUND: ("≤ {critical}", "with a large batch; longer contexts are {limit}-bound"),
         ENDLESS: ("any", "every long context has a compute-bound batch"),
         NEVER: ("never", "no batch is compute-bound at any context"),
+    },
+    "tp": {
+        FOUND: ("≤ {critical}", "then its chips gather for longer than they compute"),
+        NEVER: ("never", "the chip has no {limit}"),
     },
 }
 """What is said of the largest number of chips, and the longest context, by outcome."""
@@ -171,7 +176,10 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
         yield "fits", _held(answer, f"{si(row['footprint_bytes'], 'B')} of operands and result")
         return
     if answer.trains:
-        yield from _trained(answer)
+        yield from trained.facts(answer)
+        yield "quicker", ", ".join(_quicker(answer))
+        yield "fits", _held(answer, trained.held(answer))
+        yield from trained.limits(answer)
         return
     yield "tokens/s", _tokens(row)
     yield "quicker", ", ".join(_quicker(answer))
@@ -186,26 +194,6 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
     )
     costs = ", ".join(_costs(row))
     yield "costs", f"at best {costs}" if costs and row["fits"] is not False else ""
-
-
-def _trained(answer: Answer) -> Iterator[tuple[str, str]]:
-    """What is said of a step of training, and of no other."""
-    row = answer.row
-    yield "tokens/s", f"{count(row['tokens_per_s_ops'])}, {count(row['tokens_per_s'])} at most"
-    shares = f"{row['mfu_ops']:.1%} mfu, {row['mfu_full_ops']:.1%} with all pairs of tokens"
-    repeats = f", {row['hfu_ops']:.1%} with what is computed again"
-    yield "peak", shares + (repeats if row["recompute"] == "full" else "")
-    runs = f"{row['micro_batches']:,} micro-batches"
-    yield "pipeline", f"waits {row['bubble']:.1%} of a step of {runs}" if row["pp"] > 1 else ""
-    yield "quicker", ", ".join(_quicker(answer))
-    states, saved = (si(row[f"{part}_bytes"], "B") for part in ("state", "saved"))
-    yield "fits", _held(answer, f"{states} of states, {saved} of saved tensors")
-    if row["max_S"]:
-        micro_batch = f"micro-batch up to {row['max_micro_batch']:,}"
-        yield "largest", f"S up to {row['max_S']:,}; or {micro_batch}"
-    if "days" in row:
-        usd = "" if row["usd"] is None else f", ${count(row['usd'])}"
-        yield "training", f"{row['days']:,.1f} days of such steps{usd}"
 
 
 def _product(product: Mapping[str, Any]) -> str:
@@ -299,8 +287,7 @@ def _experts(experts: Mapping[str, Any]) -> str:
 def _fewest(answer: Answer) -> str:
     """The fewest chips that hold weights and caches, in tensor parallelism; in training S."""
     if answer.trains:
-        longest = answer.row["max_S"]
-        return f"S = {longest:,} would" if longest else "the states alone do not"
+        return trained.holding(answer)
     (fewest,) = (each for each in answer.thresholds if each["axis"] == "chips")
     if fewest["outcome"] == FOUND:
         return f"tp={fewest['critical']} is enough"
@@ -340,7 +327,7 @@ def sections(answer: Answer) -> Iterator[Section]:
         context = ", and up to this context" if answer.row["phase"] == DECODE else ""
         title = f"Compute-bound from this batch on{context}:"
         if answer.trains:
-            title = "Compute-bound from this batch, context or micro-batch on:"
+            title = "Compute-bound from this size on, and up to this tp:"
     yield Section(title, list(_thresholds(answer)))
     if all(change.outcome == ALWAYS for change in answer.changes):
         yield Section("At these sizes it is compute-bound as it is.", [])
@@ -431,7 +418,8 @@ def _thresholds(answer: Answer) -> Iterator[Line]:
         whole, *less = rows
         if answer.of_a_model and axis == "chips":
             continue
-        is_upper = axis == ("S" if answer.of_a_model and not answer.trains else SHARDS)
+        largest = ("S",) if answer.of_a_model and not answer.trains else (SHARDS, "tp")
+        is_upper = axis in largest
         value, text = _upper(whole) if is_upper else _lower(answer, whole)
         estimate = ""
         if (size := whole["saturates_estimate"]) is not None:

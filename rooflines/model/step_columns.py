@@ -363,7 +363,8 @@ SOLUTION = (
         "axis B: smallest batch that is compute-bound, from dp on; axis S: largest context at "
         "which some batch is; axis chips: fewest of 1, 2, 4, ... chips in tensor parallelism "
         "whose memory holds weights and caches; in training, axes B, S and micro_batch: smallest "
-        "compute-bound size; axis tp: most chips that gather for no longer than they compute",
+        "compute-bound size; axis tp: most chips that gather for no longer than they compute; axis "
+        "chips: fewest with 1, 2, 4, ... replicas",
         null="see outcome: all but found and always",
     ),
     Column(
@@ -436,7 +437,7 @@ def step_threshold_columns(
     return (
         SWEEP,
         *(replace(key, null="axis is chips") if key.name in OF_SPLIT else key for key in STEP_KEYS),
-        Column("axis", "", "what is solved for: B, S, chips; in training B, S, micro_batch, tp"),
+        Column("axis", "", "what is solved for: B, S, chips; in training also micro_batch, tp"),
         replace(SEQUENCES, null="axis is B or S"),
         *((replace(NEW, null="axis is chips, or the grid has no T"),) if new_tokens else ()),
         replace(CONTEXT, null="axis is S"),

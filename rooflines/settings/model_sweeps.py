@@ -55,7 +55,7 @@ from rooflines.training.plan import Recompute, Shard, TrainingPlan
 AUTO = "auto"
 """The split that stands for every one."""
 
-SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch", "tp")
+SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch", "tp", "chips")
 AXES = (*SERVING_AXES, "micro_batch", "tp")
 """What thresholds of whole models can be solved for."""
 
@@ -334,7 +334,7 @@ class ModelSweepConfig(Entry):
         description=(
             "what to solve for: B, the smallest compute-bound batch; S, the longest context with "
             "one; chips, the fewest that hold the model; [] for nothing. In training the least "
-            "compute-bound B, S or micro_batch, and the largest tp"
+            "compute-bound B, S or micro_batch, the largest tp, the fewest replicas"
         ),
     )
     on_unsupported: OnUnsupported = "skip"
