@@ -176,7 +176,7 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
         yield "fits", _held(answer, f"{si(row['footprint_bytes'], 'B')} of operands and result")
         return
     if answer.trains:
-        yield from trained.facts(answer)
+        yield from trained.training_facts(answer)
         yield "quicker", ", ".join(_quicker(answer))
         yield "fits", _held(answer, trained.held(answer))
         yield from trained.limits(answer)

@@ -16,7 +16,7 @@ Fact = tuple[str, str]
 """A label and its text; an empty text is not said."""
 
 
-def facts(answer: Answer) -> Iterator[Fact]:
+def training_facts(answer: Answer) -> Iterator[Fact]:
     """How quick a step is."""
     row = answer.row
     yield "tokens/s", f"{count(row['tokens_per_s_ops'])}, {count(row['tokens_per_s'])} at most"
