@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rooflines.explanation.training import train as train
     from rooflines.results.provenance import Origin as Origin
     from rooflines.results.provenance import origin as origin
+    from rooflines.results.tables import metadata_of as metadata_of
     from rooflines.results.tables import scan as scan
 
 HOMES = {
@@ -67,7 +68,7 @@ HOMES = {
     "best_splits": "explanation.best_split",
     **dict.fromkeys(("explain", "explain_model"), "explanation.explain"),
     **dict.fromkeys(("Origin", "origin"), "results.provenance"),
-    "scan": "results.tables",
+    **dict.fromkeys(("metadata_of", "scan"), "results.tables"),
     "train": "explanation.training",
 }
 """The module of each public name."""

@@ -13,7 +13,7 @@ FLOORS = (
 )
 """Sub-packages and top modules; each imports only from itself and from those before it."""
 
-PUBLIC = {"__init__", "basics/lazy", "models/__init__", "tables"}
+PUBLIC = {"__init__", "basics/lazy", "models/__init__"}
 """Modules with an `__all__`: what users import, and modules that are imported when first used.
 
 The file of a chart lists what `charts` offers."""
@@ -29,7 +29,7 @@ EXCEPTIONS = {
 }
 """Longer modules (`charts/choice`) and functions (`charts/choice:choose`), each with the reason."""
 
-FACES = {"__init__", "__main__", "tables"}
+FACES = {"__init__", "__main__"}
 """Modules that only re-export names, or start a command."""
 
 

@@ -10,7 +10,7 @@ import rooflines
 from rooflines.cli import main as cli
 from rooflines.fits.nsight import read_launches
 from rooflines.model.measured_columns import KERNELS
-from rooflines.tables import metadata_of
+from rooflines.results.tables import metadata_of
 
 TIME, READ, WRITTEN = "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum"
 BF16 = "sm__ops_path_tensor_src_bf16_dst_fp32.sum"
