@@ -19,6 +19,8 @@ from rooflines import models
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.forms import checked
+from rooflines.charts.kinds import time
+from rooflines.charts.results import of_config
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.critical.training import solved_along
 from rooflines.fits.entries import shipped_calibrations
@@ -384,10 +386,10 @@ def test_a_step_is_that_of_closed_formulas(plan, model, ep, m, b, length):  # no
         "memory_bytes": ("t_memory_s", machine.level.bytes_per_s),
         "network_bytes": ("t_network_s", link.bytes_per_s * link.links),
     }
-    for column, (time, rate) in rates.items():
+    for column, (seconds, rate) in rates.items():
         work = float(getattr(oracle, column))
         assert row[column] == pytest.approx(work, rel=1e-12)
-        assert row[time] == pytest.approx(work / float(rate), rel=1e-12)
+        assert row[seconds] == pytest.approx(work / float(rate), rel=1e-12)
     assert row["t_ops_s"] == pytest.approx(float(in_turn_of(case, batch, length)), rel=1e-12)
     held = [oracle.footprint(stage) for stage in range(case.plan.pp)]
     assert row["footprint_bytes"] == pytest.approx(float(max(map(sum, held))), rel=1e-12)
@@ -493,6 +495,32 @@ def test_a_config_lists_every_split_and_jobs_read_it_back():
     assert type(again) is type(sweep)
     assert StepTable(again).frame().collect().equals(frame)
     assert set(frame["recompute"]) == {"full"}
+
+
+@pytest.mark.parametrize("by", ["kernel", "resource"])
+def test_a_chart_shows_where_the_time_of_a_step_goes(by):
+    form = {
+        "models": ["mixtral-8x7b"],
+        "phase": "train",
+        "grid": {"B": [64, 256], "S": 4096},
+        "dtypes": "bf16",
+        "chips": ["h100-sxm"],
+        "network": ["nvlink", "infiniband"],
+        "splits": {"dp": 64},
+        "shard": "weights",
+    }
+    config = rooflines.load_config({"model-sweeps": {"fsdp": form}})
+    (chart,) = config.charts
+    choice = {"by": by, "model": "mixtral-8x7b", "chip": "h100-sxm", "dtypes": "bf16"}
+    choice |= {"split": "dp64-fsdp", "phase": "train", "S": 4096, "B": 64}
+    found = time.KIND.view(of_config(config), "fsdp", ["h100-sxm"], choice)
+    assert chart.chart == "time"
+    assert "Training in bf16, dp64-fsdp, S = 4,096" in found.subtitle
+    if by == "kernel":
+        (row,) = StepTable(config.model_sweeps["fsdp"]).frame().filter(B=64).collect().to_dicts()
+        drawn = found.data["parts"].filter(B=64)
+        assert drawn["seconds"].sum() == pytest.approx(row["t_ops_s"])
+        assert "collectives, optimizer" in drawn["family"]
 
 
 @pytest.mark.parametrize(

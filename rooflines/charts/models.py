@@ -8,7 +8,6 @@ from rooflines.charts.frames import dtypes_by_chip
 from rooflines.charts.kit.text import chip_label
 from rooflines.charts.views import Need
 from rooflines.models.library import model_entries
-from rooflines.models.shape import TRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 
 STEP_NEEDS = (
-    Need("steps of serving, not of training", lambda s: TRAIN not in s.config.phase),
     Need("contexts S in its grid, not `requests`", lambda s: not s.config.requests),
     Need("no T in its grid: one new token a step", lambda s: s.new_tokens is None),
     Need("a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))),

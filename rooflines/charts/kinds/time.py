@@ -19,6 +19,7 @@ from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.resources import MEMORY, NETWORK, RESOURCES
+from rooflines.models.shape import TRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,12 @@ MARGINS, NAME_ROOM = Margins(left=8.6, right=7.0), 7.8
 KERNEL, RESOURCE = "kernel", "resource"
 
 PROJECTIONS, COLLECTIVES, ENGINE = "qkv, o", "collectives", "engine"
+OPTIMIZER = "optimizer"
+BESIDE = f"{COLLECTIVES}, {OPTIMIZER}"
+"""What training does besides the passes of its layers: one of the colours is for both."""
+
+PASSES = r"-(fwd|again|bwd|dgrad|wgrad|wgrad-add|[0-9]+)$"
+"""What follows the name of a kernel in training: its pass, or the kind of stage."""
 
 FAMILIES = {
     **dict.fromkeys(
@@ -41,6 +48,7 @@ FAMILIES = {
     **dict.fromkeys(("gate-up", "up", "down", "shared"), "up, down"),
     **dict.fromkeys(("experts", "router"), "experts"),
     **dict.fromkeys(("embed", "unembed"), "vocabulary"),
+    "optimizer": OPTIMIZER,
     **dict.fromkeys(("engine-layers", "engine-experts", "engine-sequences"), ENGINE),
 }
 """The kernels that are drawn as one; all others multiply by the weights of attention."""
@@ -49,7 +57,10 @@ SHOWN = ("attention", PROJECTIONS, "up, down", "experts", "vocabulary", COLLECTI
 """What is drawn, in its order; collectives have the time that they take beyond their kernel's.
 Calibrated kernels include them, and what an engine does besides has their place."""
 
-PLACES = {**{name: place for place, name in enumerate(SHOWN)}, ENGINE: len(SHOWN) - 1}
+PLACES = {
+    **{name: place for place, name in enumerate(SHOWN)},
+    **dict.fromkeys((ENGINE, BESIDE, OPTIMIZER), len(SHOWN) - 1),
+}
 
 MOST_ROWS, CROWDED = 11, 4
 """Rows of batches, and rows of kernels from which on only the bottleneck has its time [1]."""
@@ -64,7 +75,8 @@ def menus(sweep: ModelSweep, given: Mapping[str, Option]) -> list[Menu]:
     dtypes = known.get(str(given.get("chip", next(iter(known), ""))), set())
     batches = sweep.batches
     middle = [batches[len(batches) // 2], *batches]
-    calibrated = by == KERNEL and bool(sweep.config.calibration)
+    trains = TRAIN in sweep.config.phase
+    calibrated = by == KERNEL and bool(sweep.config.calibration) and not trains
     return [
         Menu("by", (KERNEL, RESOURCE)),
         Menu("model", tuple(sweep.models)),
@@ -117,6 +129,12 @@ def _rows(results: Results, sweep: str, model: str, of: Mapping[str, Option]) ->
     fitting = steps.filter(pl.col("fits").fill_null(value=True))["B"].to_list()
     found = results.kernels(sweep, model, str(of["chip"])).filter(**of)
     found = found.filter(pl.col("B").is_in(fitting))
+    if "runs" in found.columns:
+        found = found.with_columns(
+            pl.col("group").str.replace(PASSES, ""),
+            count=pl.col("count") * pl.col("runs") / pl.col("pp"),
+            **{BAND[0]: pl.lit(None, pl.Float64)},
+        )
     if found.is_empty():
         raise _too_large(model, of)
     keys = ("model", "chip", "dtypes", "split", "phase", "chips", "B", "S", "group", "count")
@@ -154,9 +172,11 @@ def _kernels(rows: pl.DataFrame, time: str) -> pl.DataFrame:
             seconds=pl.col("count") * (pl.col(time) - own),
         ),
     ]
+    both = pl.concat(parts)
+    if OPTIMIZER in both["family"]:
+        both = both.with_columns(pl.col("family").replace([COLLECTIVES, OPTIMIZER], BESIDE))
     return (
-        pl.concat(parts)
-        .group_by("B", "family", "place")
+        both.group_by("B", "family", "place")
         .agg(pl.col("seconds").sum())
         .filter(pl.col("seconds") > 0)
         .sort("B", "place")
@@ -175,7 +195,7 @@ def _resources(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _bars(parts: pl.DataFrame) -> tuple[dict[str, pl.DataFrame], dict[str, Any], list[Layer]]:
     """A bar for each family and resource, the bottleneck in full colour."""
-    families = [name for name in SHOWN if name in parts["family"]]
+    families = [name for name in (*SHOWN, OPTIMIZER) if name in parts["family"]]
     step = {name: (i - (len(TIMES) - 1) / 2) * THICK for i, name in enumerate(TIMES)}
     place = {name: float(i) for i, name in enumerate(families)}
     bars = parts.with_columns(
@@ -253,7 +273,7 @@ def _stacks(
         kit.tip("share", "share", ".1%"),
         kit.tip("seconds", "time, s", ".4~s"),
     ]
-    last = ENGINE if ENGINE in parts["family"] else COLLECTIVES
+    last = next((name for name in (ENGINE, BESIDE) if name in parts["family"]), COLLECTIVES)
     domain = [*SHOWN[:-1], last]
     known = [name for name in domain if name in parts["family"]]
     scale = {"domain": domain, "range": "ramp"}
@@ -279,7 +299,8 @@ def _stacks(
 
 def _subtitle(rows: pl.DataFrame, of: Mapping[str, Option], by: str, basis: str) -> str:
     """The setting, and what is drawn."""
-    setting = f"{str(of['phase']).capitalize()} in {of['dtypes']}, {of['split']}, S = {of['S']:,}"
+    phase = "Training" if of["phase"] == TRAIN else str(of["phase"]).capitalize()
+    setting = f"{phase} in {of['dtypes']}, {of['split']}, S = {of['S']:,}"
     least = float((rows["count"] * rows["t_ops_s"]).sum())
     if by == RESOURCE:
         return f"{setting}. Full colour: the longest; kernel after kernel {seconds(least)}."
