@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -48,7 +49,7 @@ from rooflines.settings.fields import (
     metrics_in,
     metrics_schema,
 )
-from rooflines.settings.lists import DISTINCT, Listed, one_or_many
+from rooflines.settings.lists import DISTINCT, Listed, one_or_many, unique
 from rooflines.settings.sizes import GridSizes  # noqa: TC001, pydantic reads it at run time
 from rooflines.training.plan import Recompute, Shard, TrainingPlan
 
@@ -150,6 +151,12 @@ def _split(value: object, info: ValidationInfo) -> Split:
         return checked(Split, value)
     shared = {key: info.data[key] for key in TrainingPlan.model_fields if key in info.data}
     return checked(TrainingPlan, {**shared, **value} if isinstance(value, Mapping) else value)
+
+
+def _distinct(splits: list[Split]) -> list[Split]:
+    """Splits of different names: `{tp: 2}` and `{tp: 2, dp: 1}` are one."""
+    unique([split.name for split in splits])
+    return splits
 
 
 def _model(value: object) -> object:
@@ -289,6 +296,7 @@ class ModelSweepConfig(Entry):
                 Split | TrainingPlan, PlainValidator(_split), PlainSerializer(Split.model_dump)
             ]
         ],
+        AfterValidator(_distinct),
         Listed(),
         WithJsonSchema(_splits_schema(Split, TrainingPlan)),
     ] = Field(
