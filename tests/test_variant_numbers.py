@@ -131,3 +131,13 @@ def test_a_mistake_in_a_catalogue_is_placed_in_that_file(tmp_path):
         rooflines.RooflinesError, match=r"dtypes\.yaml:3: formats\.bf16\.bits is 'many'"
     ):
         rooflines.load_config(PLAIN)
+
+
+def test_a_chip_with_other_fields_keeps_nothing_of_the_first():
+    """Its form and exact numbers are cached; a copy has its own."""
+    chip = catalogue.chip_entries()["h100-sxm"]
+    level = chip.memory["hbm"]
+    assert chip.plain["prices"]
+    assert "prices" not in chip.model_copy(update={"prices": None}).plain
+    assert level.exact.bytes_per_s != 1e12
+    assert level.model_copy(update={"bytes_per_s": 1e12}).exact.bytes_per_s == 1e12

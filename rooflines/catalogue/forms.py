@@ -15,6 +15,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    Self,
     TypeVar,
 )
 
@@ -61,6 +62,13 @@ class Entry(BaseModel):
 
     gone: ClassVar[Mapping[str, str]] = {}
     """What a message says of keys that earlier versions had."""
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other fields; values that are cached follow from its own fields."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
 
     @model_validator(mode="before")
     @classmethod
