@@ -198,17 +198,17 @@ def _foreign(results: Path, output: Path) -> Iterator[Path]:
 
 def not_ours(results: Path, files: Sequence[Path]) -> RooflinesError:
     """The error for the files that `foreign` returns: which they are, and what to do about them."""
-    more = f" and {len(files) - MOST_NAMED:,} more" if len(files) > MOST_NAMED else ""
-    problem = (
-        f"{'were' if len(files) > 1 else 'was'} not made by this program, "
-        "and a run would delete or overwrite what is there"
-    )
+    others = [str(file.relative_to(results)) for file in files[1:MOST_NAMED]]
+    if len(files) > MOST_NAMED:
+        others.append(f"{len(files) - MOST_NAMED:,} more")
+    were = f"and {', '.join(others)} were" if others else "was"
+    problem = f"{were} not made by this program, and a run would delete or overwrite what is there"
     fix = (
         f"move it out of {results}, or put results elsewhere "
         "(`pathvars: {results: FOLDER}` in the config); "
         f"delete it if it is a result whose record in {results / FOLDER} was lost"
     )
-    return RooflinesError("", problem, fix, file=", ".join(map(str, files[:MOST_NAMED])) + more)
+    return RooflinesError("", problem, fix, file=str(files[0]))
 
 
 def temporary_outputs(results: Path, names: Iterable[str]) -> list[Path]:
