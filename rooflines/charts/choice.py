@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
-from rooflines.charts.frames import check_shown, dtypes_by_chip
+from rooflines.charts.frames import check_shown, dtypes_by_chip, most_first
 from rooflines.charts.models import models_of, typical_layer
 from rooflines.charts.registry import REPLACED, kinds
 from rooflines.charts.views import Spec, check_menu
@@ -107,7 +107,7 @@ def _shown(
 
     offered = dtypes_by_chip(source)
     if kind.source == "measurements":
-        return tuple(offered), tuple(dict.fromkeys(n for of in offered.values() for n in of)), {}
+        return tuple(offered), tuple(dict.fromkeys(c.dtypes for c in most_first(source))), {}
     chips = sorted(offered, key=often)[: kind.most_chips]
     able = [name for name in source.combinations if any(name in offered[c] for c in chips)]
     given: dict[str, tuple[Option, ...]] = {}

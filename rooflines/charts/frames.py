@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.measured.sets import TimedCase
     from rooflines.sweep.operations import OperationCase, Sweep
 
 TIMES = {resource.bound: f"t_{resource.name}_s" for resource in RESOURCES}
@@ -159,6 +160,11 @@ def pair_of(sweep: Sweep) -> list[str]:
     return [dim for dim in others if len(others) == TWO or len(sizes_of(sweep, dim)) > 1]
 
 
+def most_first(timings: Any) -> list[TimedCase]:  # noqa: ANN401, of a config or joined
+    """The cases of a set of timings, those with most first."""
+    return sorted(timings.cases, key=lambda case: -case.timings)
+
+
 def dtypes_by_chip(source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any kind
     """The dtypes of each chip of a sweep or of a set of timings, those with most timings first.
 
@@ -172,8 +178,7 @@ def dtypes_by_chip(source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any 
         pairs = list(dict.fromkeys((case.chip, case.dtypes.label) for case in known))
         pairs.sort(key=lambda pair: source.config.chips.index(pair[0]))
     else:
-        ranked = sorted(source.cases, key=lambda case: -case.timings)
-        pairs = [(case.chip, case.dtypes) for case in ranked]
+        pairs = [(case.chip, case.dtypes) for case in most_first(source)]
     found: dict[str, set[str]] = {}
     for chip, dtypes in pairs:
         found.setdefault(chip, set()).add(dtypes)
