@@ -13,7 +13,7 @@ from documents import DOCS
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.kit.render import dumps, encoded, image
+from rooflines.charts.kit.render import dumps, encoded, rastered, svg
 from rooflines.charts.kit.themes import SIZES, themed
 
 if TYPE_CHECKING:
@@ -94,9 +94,11 @@ def draw(folder: Path) -> None:
     for old in folder.glob("*.png"):
         old.unlink()
     for name, (_, spec) in specs.items():
-        (folder / f"{name}.png").write_bytes(encoded(image(spec, SMALL_SIZE, scale=SCALE), COLOURS))
+        (folder / f"{name}.png").write_bytes(
+            encoded(rastered(svg(spec, SMALL_SIZE), SCALE), COLOURS)
+        )
     for theme in ("light", "dark"):
-        hero = image(specs[HERO][1], HERO_SIZE, dark=theme == "dark", scale=1)
+        hero = rastered(svg(specs[HERO][1], HERO_SIZE, dark=theme == "dark"), 1)
         (folder / f"hero-{theme}.png").write_bytes(encoded(hero, COLOURS * 2))
     (folder / DIGESTS).write_text(json.dumps(digests(specs), indent=1) + "\n", encoding="utf-8")
 

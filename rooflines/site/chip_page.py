@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.text import seconds, si
-from rooflines.catalogue.entries import MAIN_MEMORY, Sourced
+from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.parts import described, parts, records, source_of
 from rooflines.site.data_page import page_table
 
@@ -99,17 +99,18 @@ def chip_details(chips: Mapping[str, Chip], sources: Mapping[str, JSON]) -> JSON
         remarks; of a variant whose base is listed the numbers that differ. `sources`, by id the
         title, address, and date and kind of a document.
     """
+    details = {chip: _details(each, chips.get(each.base or "")) for chip, each in chips.items()}
+    named = {name for of in details.values() for number in of["numbers"] for name in number[3]}
     return {
-        "chips": {
-            chip: _details(entry, chips.get(entry.base or "")) for chip, entry in chips.items()
-        },
+        "chips": details,
         "sources": {
             name: [
                 str(document["title"]),
                 document.get("url"),
                 ", ".join(str(document[key]) for key in ("date", "kind") if document.get(key)),
             ]
-            for name, document in used_sources(chips, sources).items()
+            for name, document in sources.items()
+            if name in named
         },
     }
 
@@ -156,17 +157,6 @@ def _number(part: ChipPart, number: NumberRecord, chip: Chip) -> list[object]:
         chip.estimate or number["estimate"],
         "; ".join(notes),
     ]
-
-
-def used_sources(chips: Mapping[str, Chip], sources: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The documents that numbers of these chips name, in the order of the catalogue."""
-    named: set[str] = set()
-    for chip in chips.values():
-        for entry in (chip, *(part.entry for part in parts(chip))):
-            source = entry.source if isinstance(entry, Sourced) else None
-            for names in source.values() if isinstance(source, dict) else [source]:
-                named.update([names] if isinstance(names, str) else names or [])
-    return {name: document for name, document in sources.items() if name in named}
 
 
 def quantity(value: float, unit: str) -> str:

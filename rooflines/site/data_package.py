@@ -208,20 +208,16 @@ def _resource(resource: DataResource) -> dict[str, Any]:
         "licenses": [LICENCE],
         "schema": {
             "fields": [
-                _field(name, kind, resource.meanings.get(name, ("", "")))
+                {
+                    "name": name,
+                    "type": TYPES.get(kind.base_type(), "string"),
+                    **({"unit": unit} if unit else {}),
+                    "description": meaning,
+                }
                 for name, kind in schema.items()
+                for unit, meaning in [resource.meanings.get(name, ("", ""))]
             ]
         },
-    }
-
-
-def _field(name: str, kind: pl.DataType, about: Sequence[str]) -> dict[str, str]:
-    unit, meaning = about
-    return {
-        "name": name,
-        "type": TYPES.get(kind.base_type(), "string"),
-        **({"unit": unit} if unit else {}),
-        "description": meaning,
     }
 
 

@@ -7,6 +7,7 @@ of `critical.chips`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING
@@ -85,10 +86,8 @@ def _schemes() -> dict[str, Sharding]:
     """The named shardings that a matmul has."""
     schemes = {}
     for name in SHARDINGS:
-        try:
+        with suppress(RooflinesError):
             schemes[name] = sharding(name, MATMUL)
-        except RooflinesError:
-            continue
     return schemes
 
 

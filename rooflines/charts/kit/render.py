@@ -136,14 +136,7 @@ def png(
         dark: Whether the background is dark.
         scale: Pixels for each of the size [1].
     """
-    return encoded(image(spec, size, dark=dark, scale=scale))
-
-
-def image(
-    spec: Mapping[str, Any], size: str = "slide", *, dark: bool = False, scale: float = PNG_SCALE
-) -> Image.Image:
-    """A picture as pixels, in all its colours; arguments as of `png`."""
-    return rastered(svg(spec, size, dark=dark), scale)
+    return encoded(rastered(svg(spec, size, dark=dark), scale))
 
 
 def rastered(drawn: str, scale: float = PNG_SCALE) -> Image.Image:
