@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import check_known
+from rooflines.charts.frames import dtypes_by_chip
 from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import chart_of
 from rooflines.charts.options import ALL
 from rooflines.charts.registry import kinds
-from rooflines.charts.views import titled, view_of
+from rooflines.charts.views import titled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,8 +69,8 @@ def view(
     if found.name == "roofline" and chips and "chip" not in choices:
         choices["chip"] = ALL if len(chips) > 1 else chips[0]
     case = found.chosen(source, choices)
-    several = list(chips) or found.default_chips(source)
-    return titled(view_of(found, results, sweep, several, case), title)
+    compared = list(chips) or list(dtypes_by_chip(source))[: found.most_chips]
+    return titled(found.view(results, sweep, compared, case), title)
 
 
 def _drawing(kind: str) -> Callable[..., alt.LayerChart]:

@@ -20,7 +20,7 @@ from rooflines.charts.kit.render import (
 from rooflines.charts.kit.themes import SIZES, themed
 from rooflines.charts.options import TITLES, choices_of, label
 from rooflines.charts.registry import kinds
-from rooflines.charts.views import titled, view_of
+from rooflines.charts.views import titled
 from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.settings.charts import FORMATS
@@ -70,7 +70,7 @@ def views_of(
         if most is not None and len(made) == most:
             break
         try:
-            view = view_of(kind, held, spec.sweep, spec.chips, case)
+            view = kind.view(held, spec.sweep, spec.chips, case)
         except RooflinesError as error:  # a choice that has no rows is not offered
             lacks = lacks or error
         else:
@@ -152,20 +152,15 @@ def entry_of(
                 }
             )
     first = made[0][1].part()
-    timings = kind.source == "measurements"
     return {
         "id": chart.id,
-        "family": chart.chart,
         "chart": chart.chart,
         "heading": kind.heading,
-        "sweep": "" if timings else chart.sweep,
-        "measurements": chart.sweep if timings else None,
+        "sweep": chart.sweep,
         "title": first["title"],
         "subtitle": " ".join(first["subtitle"]),
         "caption": kind.caption,
-        "rows": made[0][1].rows.height,
-        "views": len(made),
-        "chips": list(chart.chips) if kind.compares else [],
+        "chips": chart.chips,
         "params": params,
     }
 

@@ -50,7 +50,10 @@ def names_of(key: str, values: Sequence[Any]) -> list[str]:
 
 def tips_of(names: Sequence[str]) -> list[Layer]:
     """Lines of the tooltip of a cell: texts as they are, sizes with all digits."""
-    return [kit.tip(name, name, "" if name in TEXTS else ",d") for name in names]
+    return [
+        kit.name(name) if name in TEXTS else kit.number(name, format=",d", title=name)
+        for name in names
+    ]
 
 
 def gridded(

@@ -89,12 +89,9 @@ def roof_layers(
     """
     x = kit.number("x", **kit.log_axis("x", across, kit.SHORT_LABEL))
     y = kit.number("y", **kit.log_axis("y", up))
-    tips = [
-        kit.tip("roof"),
-        kit.tip("flops_per_s", "peak FLOP/s", ".4~s"),
-        kit.tip("bytes_per_s", "byte/s", ".4~s"),
-        kit.tip("ridge", "ridge, FLOP/byte", ".4~s"),
-    ]
+    tips = kit.tips(
+        roof="roof", flops_per_s="peak FLOP/s", bytes_per_s="byte/s", ridge="ridge, FLOP/byte"
+    )
     line = {"x": x, "y": y, "detail": kit.name("roof"), "order": kit.number("x"), "tooltip": tips}
     at_end = {"x": {"value": kit.expr("width")}, "y": {**y, "field": "flops_per_s"}}
     if colour is None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, quote
 from rooflines.basics.lazy import pl
-from rooflines.charts.frames import dtypes_by_chip
 from rooflines.charts.kit.layers import SUBTITLE, expr
 from rooflines.charts.kit.themes import sizes_of
 from rooflines.charts.kit.titles import fitted_subtitle, fitted_title
@@ -155,7 +154,7 @@ class Kind:
         source: What it is of: `sweeps`, `model_sweeps` or `measurements`.
         menus: What can be chosen of a sweep, given what has been chosen.
         view: The picture of one choice, from the results, the sweep or set of timings, the chips
-            that are compared, and an option of each menu.
+            that are compared by kinds that compare some, and an option of each menu.
         needs: Conditions on the sweep; the first unmet one is reported.
         reads: Columns of the sweep's table that it reads; empty if thresholds are enough.
         preferred: Sort key of sweeps, best first, for `auto`.
@@ -193,10 +192,6 @@ class Kind:
                 "choose another sweep or chart, or give the sweep what it needs",
             )
 
-    def default_chips(self, source: Any) -> list[str]:  # noqa: ANN401, of any kind
-        """The chips compared where nobody names some: the first ones."""
-        return list(dtypes_by_chip(source))[: self.most_chips] if self.compares else []
-
     def chosen(self, sweep: Any, given: Mapping[str, Option]) -> dict[str, Option]:  # noqa: ANN401
         """A choice with the first option of every menu that nothing is chosen in.
 
@@ -225,26 +220,6 @@ def check_menu(kind: Kind, name: str, menus: Mapping[str, object]) -> None:
     if name not in menus:
         problem = f"is no choice of {quote(kind.name)}"
         raise RooflinesError("", problem, f"choose some of {', '.join(menus)}")
-
-
-def view_of(
-    kind: Kind,
-    results: Results,
-    sweep: str,
-    chips: Sequence[str],
-    choice: Mapping[str, Option],
-) -> View:
-    """The view of a complete choice.
-
-    Args:
-        kind: The kind.
-        results: Where numbers come from.
-        sweep: The sweep or the set of timings.
-        chips: The chips compared, by kinds that compare some.
-        choice: An option of each menu.
-    """
-    shown = list(chips) if kind.compares else [str(choice["chip"])] if "chip" in choice else []
-    return kind.view(results, sweep, shown, choice)
 
 
 def titled(view: View, title: str | None) -> View:

@@ -123,7 +123,7 @@ def _chosen(file: Path, chosen: Sequence[str]) -> dict[str, Any]:
     if entry is None:
         raise RooflinesError("", "is in no index of charts", "run again", file=str(file))
     results = charts.on_disk(file.parents[2])
-    source = entry["measurements"] or entry["sweep"]
+    source = entry["sweep"]
     kind, choices = entry["chart"], {param["name"]: param["value"] for param in entry["params"]}
     choices = {menu: option for menu, option in choices.items() if option is not None}
     asked = dict(text.partition("=")[::2] for text in chosen)

@@ -78,11 +78,11 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     return [*found, *basis_menus(sweep, given, dtypes)]
 
 
-def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
+def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, Any]) -> View:
     """The curves of one chip and dtype combination, of the shapes of a model if one is chosen."""
     chip, dtypes = choice["chip"], choice["dtypes"]
     calibrated = choice.get("basis") == CALIBRATED
-    of = results.of(sweep, chips or [chip], [dtypes])
+    of = results.of(sweep, [chip], [dtypes])
     lead = lead_of(of.sweep, curve=True)
     (case,) = of.cases()
     peak = float(math_rate(case.machine, case.combination.compute).per_s)
@@ -241,16 +241,11 @@ def _layers(series: Sequence[str], lead: str, *, calibrated: bool) -> list[Layer
     y = kit.number("flops_per_s", **kit.axis("y", "Attained FLOP/s"))
     ramp = {"legend": None, "scale": {"domain": list(series), "range": "ramp"}}
     color = kit.name("series", **ramp)
-    words = ("attained FLOP/s", "at p10 of the time", "at p90 of the time")
-    shown = 3 if calibrated else 1
-    tips = [
-        kit.tip("series"),
-        kit.tip("size", lead, ",.0f"),
-        *(kit.tip(n, w, ".4~s") for n, w in list(zip(RATES, words, strict=True))[:shown]),
-    ]
+    tips = kit.tips(series="series", size=lead, flops_per_s="attained FLOP/s")
+    if calibrated:
+        tips += kit.tips(fast="at p10 of the time", slow="at p90 of the time")
     at: Layer = {"x": x, "y": y, "color": color}
-    knee = [kit.tip("series"), kit.tip("size", f"critical {lead}", ",.0f"), kit.tip("limit")]
-    knee.insert(2, kit.tip("exact", "exactly", ",.4f"))
+    knee = kit.tips(series="series", size=f"critical {lead}", exact="exactly", limit="limit")
     band = {**at, "y": {**y, "field": "slow"}, "y2": {"field": "fast"}}
     hollow = {"x": x, "y": y, "stroke": color, "tooltip": knee}
     text = {"x": {**x, "field": "x"}, "y": {**y, "field": "y"}}

@@ -18,7 +18,7 @@ from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Ranking, Sentence, first_true
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
     from rooflines.charts.kit.layers import Layer
@@ -32,8 +32,6 @@ NAME_ROOM = 9.5
 MOST_ROWS, MOST_DETAILED = 16, 8
 """Bars that there is room for, and of those with a second line of text [1]."""
 
-TWO = 2
-
 WITHIN = 1.2
 """Factor within which chips are as good as the best: the least that ranks them [1]."""
 
@@ -44,37 +42,42 @@ class Quotient(NamedTuple):
     Attributes:
         column: The column of `ridge_frame`.
         axis: The name of the axis.
-        unit: The unit of numbers.
-        what: What the title calls it.
+        text: A number with its unit.
+        detail: What the number of a row follows from, as short as there is room for.
         caveat: What the subtitle says of it.
         key: The entry's key that it needs; "" for none beside the bandwidth.
     """
 
     column: str
     axis: str
-    unit: str
-    what: str
+    text: Callable[[float], str]
+    detail: Callable[[Mapping[str, Any]], str]
     caveat: str
     key: str
 
 
 BY = {
     "ridge": Quotient(
-        "ridge", "Ridge, FLOP per byte of main memory", "", "ridge", "over memory bandwidth", ""
+        "ridge",
+        "Ridge, FLOP per byte of main memory",
+        significant,
+        lambda row: si(row["bytes_per_s"], "B/s"),
+        "over memory bandwidth",
+        "",
     ),
     "dollar": Quotient(
         "flops_per_usd",
         "FLOP per US dollar at the listed price",
-        "FLOP",
-        "per dollar",
+        lambda value: si(value, "FLOP"),
+        lambda row: f"{row['usd_per_hour']:g} USD/h",
         "over the listed price",
         "prices",
     ),
     "watt": Quotient(
         "flops_per_joule",
         "FLOP/s per watt of listed power",
-        "FLOP/s",
-        "per watt",
+        lambda value: si(value, "FLOP/s"),
+        lambda row: f"{row['watts']:,.0f} W",
         "over the listed power, not what a kernel draws",
         "power",
     ),
@@ -124,14 +127,14 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     every = ridges.ridge_frame(results.of(sweep, known, [dtypes]), seller)
     every = every.drop_nulls(how.column).sort(how.column, "chip", descending=[True, False])
     compared = every.filter(pl.col("chip").is_in(list(chips)))
-    if seller is not None and compared.height < TWO:
+    if seller is not None and compared.height < frames.TWO:
         problem = f"has no two chips with {dtypes} and a price at {seller}"
         raise RooflinesError("chips", problem, "choose another seller or other dtypes")
     shown = _shown(compared, chips if list(chips) != known else ())
-    rows = _bars(shown, how, by)
+    rows = _bars(shown, how)
     top = frames.highest(rows, "value") * 1.02
     catalogued = _catalogued(results.sweep(sweep), dtypes, by, seller)
-    says = first_true(_sentences(compared, {*every["chip"], *catalogued}, dtypes, how, seller))
+    says = first_true(_sentences(compared, {*every["chip"], *catalogued}, dtypes, by, seller))
     about = f"{dtypes}: dense peak of the {results.sweep(sweep).unit} unit {how.caveat}"
     some = f" Shown: {shown.height} of {compared.height} chips, with the highest and the lowest."
     some = some if shown.height < compared.height else ""
@@ -150,14 +153,14 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     )
 
 
-def _bars(shown: pl.DataFrame, how: Quotient, by: str) -> pl.DataFrame:
+def _bars(shown: pl.DataFrame, how: Quotient) -> pl.DataFrame:
     """The bars from above, with their texts."""
     return shown.with_row_index("row").with_columns(
         low=pl.col("row") - 0.31,
         high=pl.col("row") + 0.31,
         value=how.column,
-        text=pl.Series([_text(value, how) for value in shown[how.column]], dtype=pl.String),
-        detail=pl.Series(_details(shown, by), dtype=pl.String),
+        text=pl.Series([how.text(value) for value in shown[how.column]], dtype=pl.String),
+        detail=pl.Series([how.detail(row) for row in shown.to_dicts()], dtype=pl.String),
     )
 
 
@@ -175,39 +178,17 @@ def _shown(compared: pl.DataFrame, chips: Sequence[str]) -> pl.DataFrame:
     return compared.filter(pl.col("chip").is_in(list(order)[:MOST_ROWS] if chips else even))
 
 
-def _text(value: float, how: Quotient) -> str:
-    return si(value, how.unit) if how.unit else significant(value)
-
-
-def _details(shown: pl.DataFrame, by: str) -> list[str]:
-    """What each number follows from, as short as there is room for."""
-    found = []
-    for row in shown.to_dicts():
-        if by == "dollar":
-            found.append(f"{row['usd_per_hour']:g} USD/h")
-        elif by == "watt":
-            found.append(f"{row['watts']:,.0f} W")
-        else:
-            found.append(si(row["bytes_per_s"], "B/s"))
-    return found
-
-
 def _layers(rows: pl.DataFrame, how: Quotient) -> list[Layer]:
     vendors = dict(rows.select("chip", pl.lit("").alias("vendor")).iter_rows())
     across, down = kit.bar_axes(None, kit.SI_LABEL)
     x, y = kit.number("value", **across), kit.number("row", **down)
-    tips = [
-        kit.tip("chip"),
-        kit.tip("value", how.axis, ".4~s"),
-        kit.tip("detail", "follows from"),
-    ]
     bar = {
         "x": x,
         "x2": {"datum": 0},
         "y": kit.number("low", **down),
         "y2": {"field": "high"},
         "color": kit.chip_colour(vendors),
-        "tooltip": tips,
+        "tooltip": kit.tips(chip="chip", value=how.axis, detail="follows from"),
     }
     at = {"x": x, "y": y, "fill": kit.chip_colour(vendors, letters=True)}
     text, detail = {**at, "text": kit.name("text")}, {"x": x, "y": y, "text": kit.name("detail")}
@@ -235,15 +216,14 @@ def _catalogued(sweep: Sweep, dtypes: str, by: str, seller: str | None) -> set[s
 
 
 def _sentences(
-    compared: pl.DataFrame, every: Collection[str], dtypes: str, how: Quotient, seller: str | None
+    compared: pl.DataFrame, every: Collection[str], dtypes: str, by: str, seller: str | None
 ) -> Iterator[Sentence]:
     """What may be said, the strongest first."""
-    rows = compared.to_dicts()
-    chips = tuple(every)
+    how, rows, chips = BY[by], compared.to_dicts(), tuple(every)
     about: dict[str, Any] = {"rows": rows, "every": chips}
     whole = f"all {len(chips)} chips" if len(chips) > 1 else "the chip"
     values = compared[how.column].to_list()
-    if how.column == "ridge" and rows:
+    if by == "ridge" and rows:
         low, high = significant(min(values)), significant(max(values))
         span = f"{low} to {high}" if low != high else low
         unit = rows[0]["unit"]
@@ -253,7 +233,7 @@ def _sentences(
         money = seller is not None
         at = f" at {str(seller).split(',')[0]}" if money else ""
         best = chip_label(rows[0]["chip"])
-        most = f"most {dtypes} peak {how.what}"
+        most = f"most {dtypes} peak per {by}"
         bound = "" if money else ", a bound"
         ranks = Ranking(values[0], values[1], money=money)
         yield Sentence(text=f"{best} has {most} of {whole}{at}{bound}", ranks=ranks, **about)

@@ -102,11 +102,11 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     cells = grid.gridded(rows, across, down, columns, ups)
     texts = ["never" if c is None else count(c) for c in cells["critical"]]
     below = [None if each is None else count(each) for each in cells["reached"]]
-    cells = _coloured(grid.with_texts(cells, margins, texts, below))
+    cells = grid.with_texts(cells, margins, texts, below)
     names_at = grid.names_of(across, columns), grid.names_of(down, ups)
     lead = _lead(own)
     says = first_true(_sentences(of, cells, by, lead, model))
-    shown = ("x", "y", "critical", "exact", "style", "text")
+    shown = ("x", "y", "critical", "exact", "text")
     tips = (across, down, "limit") if up else (down, across, "limit")
     room_for = ("below", "on", "on_narrow", "two", "two_narrow")
     return View(
@@ -192,23 +192,11 @@ def _lowest(cells: pl.DataFrame) -> float:
     return max(math.floor(least / power) * power, 1.0)
 
 
-def _coloured(cells: pl.DataFrame) -> pl.DataFrame:
-    """Cells with the `style` of their numbers."""
-    high = (pl.col("critical") / _lowest(cells)).log(SPREAD) > DARK_FROM
-    shade = pl.when(high).then(pl.lit("cell-high")).otherwise(pl.lit("cell-low"))
-    never = pl.col("critical").is_null()
-    return cells.with_columns(style=pl.when(never).then(pl.lit("cell-never")).otherwise(shade))
-
-
 def _layers(titles: tuple[str, str | None], lead: str, tips: Sequence[str]) -> list[Layer]:
     """Cells, never in grey, and their numbers."""
     x, y = grid.grid_axes(*titles)
-    about = [
-        *grid.tips_of(tips),
-        kit.tip("text", f"critical {lead}"),
-        kit.tip("exact", "exactly", ",.2f"),
-        kit.tip("below", "for less of the peak"),
-    ]
+    about = grid.tips_of(tips)
+    about += kit.tips(text=f"critical {lead}", exact="exactly", below="for less of the peak")
     steps = ", ".join(f"lowest * {2**i}" for i in range(int(math.log2(SPREAD)) + 1))
     many = f"(datum.value >= lowest * {SPREAD:g} ? '≥ ' : '') + format(datum.value, ',d')"
     legend = {
@@ -226,14 +214,13 @@ def _layers(titles: tuple[str, str | None], lead: str, tips: Sequence[str]) -> l
         "nice": False,
     }
     colour = {"color": kit.number("critical", scale=scale, legend=legend)}
+    never, known = "datum.critical == null", "datum.critical != null"
+    high = f"datum.critical > lowest * {SPREAD**DARK_FROM:.12g}"
+    styles = {"cell-low": f"{known} && !({high})", "cell-high": high, "cell-never": never}
     return [
-        grid.cell_layer(x, y, about, {}, where="datum.critical == null"),
-        grid.cell_layer(x, y, about, colour, where="datum.critical != null"),
-        *(
-            each
-            for style in ("cell-low", "cell-high", "cell-never")
-            for each in grid.text_layers(x, y, style, f"datum.style == '{style}'")
-        ),
+        grid.cell_layer(x, y, about, {}, where=never),
+        grid.cell_layer(x, y, about, colour, where=known),
+        *(each for name, at in styles.items() for each in grid.text_layers(x, y, name, at)),
         *([] if titles[1] else [kit.heading(f"Smallest compute-bound {lead}")]),
     ]
 

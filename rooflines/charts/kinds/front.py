@@ -191,15 +191,12 @@ def _layers(vendors: Mapping[str, str | None]) -> list[Layer]:
 
 def _points(at: Layer, colour: Layer) -> list[Layer]:
     """What does not fit, what does, and the fronts."""
-    tips = [
-        kit.tip("chip"),
-        kit.tip("split"),
-        kit.tip("chips", "chips", ",d"),
-        kit.tip("B", "B", ",d"),
-        kit.tip("user", "tokens/s a user", ",.5~g"),
-        kit.tip("rate", "tokens/s per chip", ",.5~g"),
-    ]
-    every = {**at, "tooltip": [*tips, kit.tip("max_B", "largest B that fits", ",d")]}
+    tips = kit.tips(
+        **{name: name for name in ("chip", "split", "chips", "B")},
+        user="tokens/s a user",
+        rate="tokens/s per chip",
+    )
+    every = {**at, "tooltip": [*tips, *kit.tips(max_B="largest B that fits")]}
     front = {**at, **colour, "tooltip": tips}
     small = kit.expr("em * em * 0.16")
     outside: Any = {"filled": False, "size": small, "opacity": 0.7, "clip": True}

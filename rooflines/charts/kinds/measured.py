@@ -74,22 +74,22 @@ def menus(source: MeasuredRows, given: Mapping[str, Option]) -> list[Menu]:
     return found
 
 
-def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
+def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, Any]) -> View:
     """The timings of one chip, software and dtypes."""
     by, chip, dtypes, software = (choice[each] for each in ("by", "chip", "dtypes", "software"))
     joined = results.joined(sweep)
-    timings = joined.of((chips or [chip])[0], software, dtypes)
+    timings = joined.of(chip, software, dtypes)
     machine = joined.entries[chip].machine(MATRIX, MAIN_MEMORY)
     says = first_true(_sentences(timings, by))
     about = f"{dtypes} on {chip_label(chip)}, {software}."
-    made = _under_roof(timings, machine) if by == ROOF else _ratios(timings)
-    layers, data, plane, words = made
+    under = by == ROOF
+    layers, data, plane, words = _under_roof(timings, machine) if under else _ratios(timings)
     return View(
         says,
         f"{about} {words}",
         layers,
         data,
-        OF_ROOF if by == ROOF else OF_RATIO,
+        OF_ROOF if under else OF_RATIO,
         timings.drop("flops", "fits_cache"),
         kit.plane_params(plane),
         (chip, software, dtypes),
@@ -105,13 +105,6 @@ def _dots_text(drawn: int, every: int) -> str:
     """What a subtitle says of the dots."""
     chosen = ", evenly chosen" if drawn < every else ""
     return f"Dots: {drawn:,} of {counted(every, 'timing')}{chosen}"
-
-
-def _tips() -> list[Layer]:
-    return [
-        *(kit.tip(size, size, ",d") for size in "BDF"),
-        kit.tip("seconds", "measured, s", ".4~s"),
-    ]
 
 
 def _under_roof(
@@ -133,7 +126,7 @@ def _under_roof(
     x, y, lines = roofs.roof_layers(
         None, "Arithmetic intensity (FLOP per byte of memory)", "Attained FLOP/s"
     )
-    tips = [*_tips(), kit.tip("flops_per_s", "FLOP/s", ".4~s")]
+    tips = kit.tips(B="B", D="D", F="F", seconds="measured, s", flops_per_s="FLOP/s")
     data = {**roofs.data_of(roof, plane, OF_ROOF), "dots": drawn}
     hollow = "; hollow: the operands fit the last-level cache" if drawn["hollow"].any() else ""
     words = f"{_dots_text(drawn.height, dots.height)}{hollow}."
@@ -172,8 +165,8 @@ def _ratios(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFrame]
     }
     x = kit.number("t_lower_s", **kit.log_axis("x", "Bound of the time", SECONDS_LABEL))
     y = kit.log_axis("y", "Measured over predicted time", RATIO_LABEL)
-    tips = [*_tips(), kit.tip("t_lower_s", "bound, s", ".4~s")]
-    tips += [kit.tip(name, f"measured over {over}", ".3~r") for name, over in OVER.items()]
+    tips = kit.tips(B="B", D="D", F="F", seconds="measured, s", t_lower_s="bound, s")
+    tips += kit.tips(**{name: f"measured over {over}" for name, over in OVER.items()})
     made = [kit.layer("one", "rule", "rule", {"y": kit.number("one", **y)})]
     for name, (dot, _, _) in STYLES.items():
         at = {"x": x, "y": kit.number(name, **y), "tooltip": tips}
@@ -307,16 +300,16 @@ def _kernel_layers() -> list[Layer]:
     """Roofs, a line from every dot to its roof, the dots, and the names."""
     across = "Arithmetic intensity (FLOP per byte of main memory)"
     x, y, lines = roofs.roof_layers(None, across, "Attained FLOP/s")
-    tips = [
-        kit.tip("kernel"),
-        kit.tip("launches", "launches", ",d"),
-        kit.tip("roof_share", "share of roof", ".1%"),
-        kit.tip("time_share", "share of time", ".1%"),
-        kit.tip("seconds", "measured, s", ".4~s"),
-        kit.tip("intensity", "FLOP/byte", ".4~s"),
-        kit.tip("flops_per_s", "FLOP/s", ".4~s"),
-        kit.tip("bound"),
-    ]
+    tips = kit.tips(
+        kernel="kernel",
+        launches="launches",
+        roof_share="share of roof",
+        time_share="share of time",
+        seconds="measured, s",
+        intensity="FLOP/byte",
+        flops_per_s="FLOP/s",
+        bound="bound",
+    )
     at = {"x": {**x, "field": "intensity"}, "y": {**y, "field": "flops_per_s"}}
     size: dict[str, Any] = {"opacity": 0.85, "size": kit.expr("em * em * datum.area")}
     return [

@@ -329,18 +329,9 @@ def _view_of_one(of: Selection, roof: Roof, basis: str) -> View:
         dots += " Pale: nominal; dark: calibrated, p10 to p90."
     rates = f"{si(roof.peak, 'FLOP/s')}, {level} at {si(main['bytes_per_s'], 'B/s')}"
     row = {"chip": chip, "dtypes": dtypes, "unit": unit, "ridge": main["ridge"]}
-    says = first_true(
-        [
-            Sentence(
-                text=f"{chip_label(chip)}, {dtypes} {unit} unit: {level} ridge {ridge} FLOP/byte",
-                rows=[row],
-                chosen=chip,
-                ridge=True,
-            )
-        ]
-    )
+    text = f"{chip_label(chip)}, {dtypes} {unit} unit: {level} ridge {ridge} FLOP/byte"
     return View(
-        says,
+        first_true([Sentence(text=text, rows=[row], chosen=chip, ridge=True)]),
         f"{dtypes} in the {unit} unit at {rates}.{dots}",
         _layers(calibrated=basis == CALIBRATED),
         roof.data(MARGINS),
@@ -360,12 +351,8 @@ def _layers(*, calibrated: bool) -> list[Layer]:
     colour = kit.name(
         "region", legend=None, scale={"domain": list(frames.TIMES), "range": "ordinal"}
     )
-    peak = [kit.tip("name"), kit.tip("peak", "peak FLOP/s", ".4~s")]
-    rate = [
-        kit.tip("name"),
-        kit.tip("bytes_per_s", "byte/s", ".3~s"),
-        kit.tip("ridge", "ridge, FLOP/byte", ".4~s"),
-    ]
+    peak = kit.tips(name="name", peak="peak FLOP/s")
+    rate = kit.tips(name="name", bytes_per_s="byte/s", ridge="ridge, FLOP/byte")
     each = {"detail": kit.name("name")}
     drawn = [
         kit.layer("region", "area", "region", {**to, "color": colour}),
@@ -385,16 +372,10 @@ def _layers(*, calibrated: bool) -> list[Layer]:
 
 def _point_layers(at: Layer, *, calibrated: bool) -> list[Layer]:
     """Operating points; calibrated ones with their bands, the nominal pale."""
-    tips = [
-        kit.tip("shape"),
-        kit.tip("size", "size", ",d"),
-        kit.tip("x", "FLOP/byte", ".4~s"),
-        kit.tip("y", "attained FLOP/s", ".4~s"),
-    ]
+    tips = kit.tips(shape="shape", size="size", x="FLOP/byte", y="attained FLOP/s")
     if not calibrated:
         return [kit.layer("point", "point", "ink-dot", {**at, "tooltip": tips})]
-    named = {"estimate": "calibrated FLOP/s", "slow": "at p90", "fast": "at p10"}
-    tips += [kit.tip(name, text, ".4~s") for name, text in named.items()]
+    tips += kit.tips(estimate="calibrated FLOP/s", slow="at p90", fast="at p10")
     known = "datum.estimate != null"
     band = {**at, "y": {**at["y"], "field": "slow"}, "y2": {"field": "fast"}, "tooltip": tips}
     dark = {**at, "y": {**at["y"], "field": "estimate"}, "tooltip": tips}

@@ -90,7 +90,7 @@ def menus(sweep: ModelSweep, given: Mapping[str, Option]) -> list[Menu]:
     ]
 
 
-def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
+def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, Any]) -> View:
     """The time of a step of a model: of its kernels over B, or of each resource at one B."""
     by, model, chip, dtypes = (choice[menu] for menu in ("by", "model", "chip", "dtypes"))
     basis = choice.get("basis", NOMINAL)
@@ -98,7 +98,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     own, rows = results.model_sweep(sweep), _rows(results, sweep, model, of)
     published = published_in(own, model, dtypes)
     named = named_model(own, model, dtypes) if published else chip_label(model)
-    on = f"{named} on {on_chips((chips or [chip])[0], [rows['chips'][0]])}"
+    on = f"{named} on {on_chips(chip, [rows['chips'][0]])}"
     if by == KERNEL:
         parts = _kernels(rows, BAND[0] if basis != NOMINAL else "t_ops_s")
         sizes = frames.apart(sorted(parts["B"].unique().to_list()), MOST_ROWS)
@@ -216,7 +216,7 @@ def _bars(parts: pl.DataFrame) -> tuple[dict[str, pl.DataFrame], dict[str, Any],
         "y2": {"field": "high"},
         "color": kit.name("resource", scale=scale, legend=_legend(list(TIMES))),
         "opacity": {"condition": {"test": "datum.binds", "value": 1}, "value": 0.38},
-        "tooltip": [kit.tip("family", "kernels"), kit.tip("resource"), kit.tip("text", "time")],
+        "tooltip": kit.tips(family="kernels", resource="resource", text="time"),
     }
     at = {"x": bar["x"], "y": kit.number("middle", **y), "text": kit.name("text")}
     marks = [
@@ -268,11 +268,6 @@ def _stacks(
     x, y = kit.bar_axes(
         "Share of the time of a step, which is at the right", "format(datum.value, '.0%')"
     )
-    tips = [
-        kit.tip("family", "kernels"),
-        kit.tip("share", "share", ".1%"),
-        kit.tip("seconds", "time, s", ".4~s"),
-    ]
     last = next((name for name in (ENGINE, BESIDE) if name in parts["family"]), COLLECTIVES)
     domain = [*SHOWN[:-1], last]
     known = [name for name in domain if name in parts["family"]]
@@ -283,7 +278,7 @@ def _stacks(
         "y": kit.number("low", **y),
         "y2": {"field": "high"},
         "color": kit.name("family", scale=scale, legend=_legend(known)),
-        "tooltip": tips,
+        "tooltip": kit.tips(family="kernels", share="share", seconds="time, s"),
     }
     text = {"x": kit.number("middle", **x), "y": kit.number("row", **y), "text": kit.name("text")}
     shown = "narrow ? datum.on_narrow : datum.on"

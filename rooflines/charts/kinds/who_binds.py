@@ -143,11 +143,7 @@ def _layers(by: str, lead: str, *, calibrated: bool) -> list[Layer]:
     titles = {SHARDS: "Chips that share the work", CHIP: None}
     across = "Batch size B (tokens)" if lead == "B" else lead
     x, y = grid.grid_axes(across, titles.get(by, by))
-    about = [
-        *grid.tips_of((lead, by)),
-        kit.tip("bound"),
-        kit.tip("utilization", "of the peak", ".1%"),
-    ]
+    about = [*grid.tips_of((lead, by)), *kit.tips(bound="bound", utilization="of the peak")]
     bounds = list(BOUNDS if calibrated else frames.TIMES)
     scale = {"domain": bounds, "range": "ordinal"}
     legend = {"title": "Bound by", "orient": "right"}

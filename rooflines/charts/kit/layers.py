@@ -55,10 +55,26 @@ def name(field: str, **more: Any) -> Layer:  # noqa: ANN401, handed on to Vega-L
     return {"field": field, "type": "nominal", **more}
 
 
-def tip(field: str, title: str = "", form: str = "") -> Layer:
-    """A line of a tooltip: of numbers with a format, else of names."""
-    shown = number(field, format=form) if form else name(field)
-    return shown | ({"title": title} if title else {})
+FORMATS = {
+    **dict.fromkeys(("B", "D", "F", "chips", "launches", "max_B", "size"), ",d"),
+    **dict.fromkeys(("share", "utilization", "roof_share", "time_share"), ".1%"),
+    **dict.fromkeys(("ratio_lower", "ratio_estimate"), ".3~r"),
+    **dict.fromkeys(("user", "rate"), ",.5~g"),
+    **dict.fromkeys(("flops_per_s", "peak", "estimate", "slow", "fast"), ".4~s"),
+    **dict.fromkeys(("bytes_per_s", "ridge", "intensity", "x", "y", "value"), ".4~s"),
+    **dict.fromkeys(("seconds", "t_lower_s"), ".4~s"),
+    "exact": ",.4f",
+}
+"""Columns of numbers as tooltips have them; all others are names."""
+
+
+def tips(**titles: str) -> list[Layer]:
+    """The lines of a tooltip: columns with their titles."""
+    return [
+        (number(field, format=FORMATS[field]) if field in FORMATS else name(field))
+        | {"title": title}
+        for field, title in titles.items()
+    ]
 
 
 def layer(
@@ -207,21 +223,15 @@ def bar_params(
     }
 
 
-def decades(low: float, high: float) -> list[float]:
-    """The powers of ten in a range."""
-    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    return [10.0**power for power in range(first, last + 1)]
-
-
 def ticks_between(low: float, high: float) -> list[float]:
     """Ticks of a logarithmic axis: powers of ten, or more per decade where those are too few."""
-    ticks = decades(low, high)
-    for digits in ((1, 2, 5), range(1, 10), [d / 4 for d in range(4, 40)]):
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks: list[float] = []
+    for digits in ((1,), (1, 2, 5), range(1, 10), [d / 4 for d in range(4, 40)]):
+        every = [digit * 10.0**power for power in powers for digit in digits]
+        ticks = [tick for tick in every if low <= tick * (1 + 1e-9) and tick <= high * (1 + 1e-9)]
         if len(ticks) > FEW_TICKS:
             break
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        every = [digit * 10.0**power for power in powers for digit in digits]
-        ticks = [tick for tick in every if low <= tick <= high]
     return ticks
 
 

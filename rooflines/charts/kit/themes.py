@@ -9,10 +9,11 @@ the parameters `em` and `narrow` from `usermeta.looks` of the specification, and
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
 
 from rooflines.charts.kit.chip_colours import in_letters, shades
 from rooflines.model.resources import RESOURCES
@@ -113,17 +114,8 @@ class Theme:
     steps: tuple[str, ...]
 
 
-def _theme(colours: dict[str, Any]) -> Theme:
-    """A theme from JSON, which has lists for tuples."""
-    fixed: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in colours.items()
-    }
-    return Theme(**fixed)
-
-
-THEMES: Mapping[str, Theme] = json.loads(
-    Path(__file__).with_suffix(".json").read_text(encoding="utf-8"),
-    object_hook=lambda of: of if "light" in of else _theme(of),
+THEMES = TypeAdapter(dict[str, Theme]).validate_json(
+    Path(__file__).with_suffix(".json").read_bytes()
 )
 """The themes, from `themes.json`."""
 
