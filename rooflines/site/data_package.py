@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from rooflines.basics.files import scan_parquet
 from rooflines.basics.version import __version__
 from rooflines.catalogue.measured import measured_quantiles
 from rooflines.model.dictionary import column_records
@@ -73,14 +72,12 @@ class DataResource(NamedTuple):
         name: Its name, which is that of the file without the suffix.
         title: What it has.
         content: The Parquet file.
-        table: The same as a frame.
         meanings: Units and meanings of its columns.
     """
 
     name: str
     title: str
     content: bytes
-    table: pl.LazyFrame
     meanings: Meanings
 
 
@@ -110,7 +107,7 @@ def package_files(
         _made("measured", "How far off timings are", measured_quantiles(), OWN["measured"]),
     ]
     stored = [
-        DataResource(name, title, path.read_bytes(), scan_parquet(path), _columns(name))
+        DataResource(name, title, path.read_bytes(), _columns(name))
         for name, title in THRESHOLDS.items()
         if (path := tables.get(name))
     ]
@@ -146,7 +143,7 @@ def _made(name: str, title: str, frame: pl.DataFrame, meanings: Meanings) -> Dat
     """A table that the site makes, as Parquet."""
     written = io.BytesIO()
     frame.write_parquet(written, compression="zstd", row_group_size=ROWS_OF_GROUP)
-    return DataResource(name, title, written.getvalue(), frame.lazy(), meanings)
+    return DataResource(name, title, written.getvalue(), meanings)
 
 
 def _layers() -> pl.DataFrame:
@@ -196,14 +193,13 @@ def _described(
 
 
 def _resource(resource: DataResource) -> dict[str, Any]:
-    schema = resource.table.collect_schema()
-    rows = int(resource.table.select(pl.len()).collect().item())
+    table = pl.scan_parquet(resource.content)
     return {
         "name": resource.name,
         "path": f"{resource.name}.parquet",
         "title": resource.title,
         "format": "parquet",
-        "rows": rows,
+        "rows": table.select(pl.len()).collect().item(),
         **_digest(resource.content),
         "licenses": [LICENCE],
         "schema": {
@@ -214,7 +210,7 @@ def _resource(resource: DataResource) -> dict[str, Any]:
                     **({"unit": unit} if unit else {}),
                     "description": meaning,
                 }
-                for name, kind in schema.items()
+                for name, kind in table.collect_schema().items()
                 for unit, meaning in [resource.meanings.get(name, ("", ""))]
             ]
         },

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 MOST_ROWS = 20_000
 """Limit of thresholds on the page [1]; the download has all."""
 
-FEW_CHIPS = len(FIRST_CHIPS)
-"""Chips whose thresholds the page has [1]."""
-
 DIGITS = 6
 """Significant digits of a real number in the page [1]; the download has all."""
 
@@ -107,7 +104,7 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
     sweep, axis = first
     own = thresholds.filter(pl.col("sweep") == sweep, pl.col("axis") == axis)
     names = own["chip"].unique(maintain_order=True).cast(pl.String).to_list()
-    chips = [chip for chip in FIRST_CHIPS if chip in names] or names[:FEW_CHIPS]
+    chips = [chip for chip in FIRST_CHIPS if chip in names] or names[: len(FIRST_CHIPS)]
     place = (
         pl.col("chip")
         .cast(pl.String)
@@ -170,9 +167,6 @@ FILES = dict(
     zip(MEASURED_SUMMARIES, ("Errors as CSV", "Timings left out, and why, as CSV"), strict=True)
 )
 """Downloads of errors, and their texts."""
-
-RATIOS = {"ratio_lower": "bound", "ratio_estimate": "estimate"}
-"""Ratios of the page: what the measured time is divided by."""
 
 KINDS = {"D": "matmul", "collective": "collective", "model": "served run"}
 """What the timings of a table are, by a column that only such tables have."""
@@ -239,7 +233,7 @@ def _foreign(frame: pl.DataFrame) -> int:
 def _set_view(name: str, frame: pl.DataFrame) -> SetView:
     """A set of timings joined with the model, in words."""
     kind = next(kind for column, kind in KINDS.items() if column in frame.columns)
-    spreads = [frame.select(**spread(ratio)).row(0) for ratio in RATIOS]
+    spreads = [frame.select(**spread(each)).row(0) for each in ("ratio_lower", "ratio_estimate")]
     texts = [None if None in ends else _times(*ends) for ends in spreads]
     below, unexplained = frame["reason"].count(), frame.filter(reason=UNEXPLAINED).height
     text = f"{below:,} below the bound, {unexplained:,} unexplained" if below else ""
