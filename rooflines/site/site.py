@@ -281,16 +281,14 @@ def _chart_files(chart: JSON, folder: Path) -> Iterator[tuple[str, bytes]]:
     """A chart's specification with its views as a script, its downloads, and its small pictures."""
     name = chart["id"]
     spec = json.loads((folder / f"{name}{SPEC}").read_text(encoding="utf-8"))
-    for key in ("config", "datasets", "layer"):  # the page has themes, and the views have the rest
-        spec.pop(key)
+    alone, rows = _apart(spec, name)
     views = json.loads((folder / f"{name}{VIEWS}").read_text(encoding="utf-8"))
-    yield chart["spec"], _script(f"chart/{name}", {"spec": spec, **views})
-    for ending in FILES.values():
+    # The page has themes, and the views have the rest.
+    page = {key: each for key, each in alone.items() if key not in ("config", "layer")}
+    yield chart["spec"], _script(f"chart/{name}", {"spec": page, **views})
+    for ending in (*FILES.values(), "-small.png"):
         path = folder / f"{name}{ending}"
         if path.exists() and ending != SPEC:
             yield f"charts/{path.name}", path.read_bytes()
-    alone, rows = _apart(json.loads((folder / f"{name}{SPEC}").read_text(encoding="utf-8")), name)
     yield f"charts/{name}{SPEC}", dumps(alone).encode()
     yield f"charts/{name}.json", dumps(rows).encode()
-    small = f"{name}-small.png"
-    yield f"charts/{small}", (folder / small).read_bytes()
