@@ -178,7 +178,7 @@ def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Poo
         "reached": plain(shares_of(entry.efficiency).get("network", Fraction(1))),
         "network": None if network is None else networks.index(_network(entry, network, schemes)),
         "link": None if network is None else part_name(network),
-        "prices": [[each.usd_per_hour, each.provider, each.date] for each in entry.prices or ()],
+        "prices": [[of.usd_per_hour, f"{of.provider} {of.date:.7}"] for of in entry.prices or ()],
     }
 
 

@@ -57,10 +57,12 @@ const ROOFLINES = (() => {
     if (focused) into.querySelector(`[data-${key}="${CSS.escape(focused)}"]`)?.focus();
   }
 
-  /** Give a menu its options, [value, text, disabled], which are made anew only if they differ. */
+  /** Give a menu its options, [value, text, disabled], which are made anew only if they differ.
+
+      Without options it keeps those of the page. */
   function fill(select, options, value) {
     const key = JSON.stringify(options);
-    if (select.dataset.key !== key) {
+    if (options && select.dataset.key !== key) {
       select.replaceChildren(...options.map(([option, text, disabled]) =>
         make("option", { value: option, disabled }, text)));
       select.dataset.key = key;
@@ -94,8 +96,8 @@ const ROOFLINES = (() => {
     const compared = (a, b) => NUMBERS.compare(by.value(a), by.value(b), sort !== name);
     const heads = columns.map((column) => {
       const order = column !== by ? null : sort === name ? "ascending" : "descending";
-      const next = { ascending: `-${name}`, descending: null }[order] ?? column.name;
-      const onclick = () => go({ sort: order === "descending" ? null : next });
+      const next = { null: column.name, ascending: `-${name}`, descending: null }[order];
+      const onclick = () => go({ sort: next });
       return make("th", { scope: "col", "aria-sort": order, class: column.kind }, make("button", {
         type: "button", "data-sort": column.name, title: column.meaning, onclick,
       }, column.head));
@@ -103,38 +105,25 @@ const ROOFLINES = (() => {
     return [by ? [...rows].sort(compared) : rows, heads];
   }
 
-  /** Call `take` with what was typed into or chosen for an input.
-
-      Firefox reports no change when Enter closes a list. */
-  function onEntered(input, take) {
-    const entered = () => take(input.value.trim());
-    input.addEventListener("change", entered);
-    input.addEventListener("keydown", ({ key }) => { if (key === "Enter") entered(); });
-    input.addEventListener("input", ({ inputType }) => {
-      if (inputType === "insertReplacementText") entered();
-    });
-  }
-
   // ---------------------------------------------------------------- the address
 
   /** What comes after # in the address, as [name, value]; of a very long one nothing. */
   const written = () =>
     (location.hash.length > LONGEST ? [] : [...new URLSearchParams(location.hash.slice(1))]);
-  /** Whether an entry of the address is the first one of its name that has a value. */
-  const isFirst = ([name], i, all) => all.findIndex((one) => one[0] === name && one[1]) === i;
-  /** The state in the address: the first value of each name, without empty ones. */
-  const state = () => new URLSearchParams(written().filter(isFirst));
+  /** The state in the address, of which the first value of a name counts, without empty ones. */
+  const state = () => new URLSearchParams(written().filter(([, value]) => value));
 
-  /** Change the state; `null` or no text removes a name. A step back from it is in the history. */
-  function go(changes, step = false) {
+  /** The address of a changed state; `null` or no text removes a name. */
+  function addressOf(changes) {
     const next = state();
-    for (const [name, value] of Object.entries(changes)) {
-      if (value === null || value === "") next.delete(name);
-      else next.set(name, value);
-    }
-    const text = next.toString().replace(/%(2C|3A|2F)/g, decodeURIComponent);
-    if (step) location.hash = text;
-    else location.replace(`#${text}`);
+    for (const [name, value] of Object.entries(changes)) next.set(name, value ?? "");
+    const text = new URLSearchParams([...next].filter(([, value]) => value)).toString();
+    return `#${text.replace(/%(2C|3A|2F)/g, decodeURIComponent)}`;
+  }
+
+  /** Change the state. A step back from it is in the history. */
+  function go(changes, step = false) {
+    location[step ? "assign" : "replace"](addressOf(changes));
   }
 
   let waiting = 0;
@@ -149,10 +138,12 @@ const ROOFLINES = (() => {
       value, what is shown]. */
   function tellUnknown(names, lost) {
     const { length } = location.hash;
-    const unused = written().flatMap(([name, value], ...place) => {
-      if (!names.includes(name)) return [[name, value, "no choice of this page"]];
-      if (!value) return [[name, value, "empty"]];
-      return isFirst([name], ...place) ? [] : [[name, value, "given twice; the first is used"]];
+    const used = new Set();
+    const unused = written().flatMap(([name, value]) => {
+      const said = !names.includes(name) ? "no choice of this page" : !value ? "empty"
+        : used.has(name) ? "given twice; the first is used" : null;
+      if (value) used.add(name);
+      return said ? [[name, value, said]] : [];
     });
     const long = `${length.toLocaleString("en-US")} characters`;
     if (length > LONGEST) unused.push([long, "", "too long; none of it is used"]);
@@ -199,17 +190,14 @@ const ROOFLINES = (() => {
     setTimeout(() => { button.textContent = before; }, SHORT_WAIT);
   }
 
-  document.addEventListener("DOMContentLoaded", () => {
-    document.documentElement.classList.add("scripted");
-    // The address after # is the state, so a skip link must not put its target there.
-    document.querySelector(".skip").addEventListener("click", (event) => {
-      event.preventDefault();
-      $("main").focus();
-    });
+  // The address after # is the state, so a skip link must not put its target there.
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    $("main").focus();
   });
 
   return {
-    $, put, load, make, refill, fill, menu, headed, sorted, onEntered, state, go, soon, tellUnknown,
+    $, put, load, make, refill, fill, menu, headed, sorted, state, go, soon, tellUnknown, addressOf,
     follow, save, csv, copy,
   };
 })();

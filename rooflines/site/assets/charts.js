@@ -3,7 +3,7 @@
 
 document.addEventListener("DOMContentLoaded", async () => {
   const { $, load, make, refill, menu, state, go, tellUnknown, follow } = ROOFLINES;
-  const { save, csv, copy } = ROOFLINES;
+  const { addressOf, save, csv, copy } = ROOFLINES;
   const { charts, themes, formula } = await load("charts", "assets/charts-data.js");
   const links = [...document.querySelectorAll("#charts a")];
   if (!charts.length) return;
@@ -80,7 +80,6 @@ document.addEventListener("DOMContentLoaded", async () => {
   function showText({ id, heading, caption, files }, title, setting) {
     const texts = { family: heading, caption, title, setting };
     for (const [name, text] of Object.entries(texts)) $(name).textContent = text;
-    for (const link of links) link.setAttribute("aria-current", String(link.dataset.chart === id));
     $("files").replaceChildren(...files.map(([text, file]) =>
       make("a", { href: file, download: true }, text)));
     document.title = `${title} – ${document.querySelector(".brand span").textContent}`;
@@ -92,9 +91,10 @@ document.addEventListener("DOMContentLoaded", async () => {
     const values = Object.fromEntries(spec.params.map(({ name, value }) => [name, value]));
     const params = Object.entries({ ...values, ...own }).map(([name, value]) => ({ name, value }));
     const { width, height, padding } = looks.web;
-    const description = `${title}. ${subtitle.join(" ")}`;
-    const more = { width, height, padding, usermeta: { looks }, layer: layers[layer], datasets };
-    return { ...spec, ...more, params, description };
+    return {
+      ...spec, width, height, padding, usermeta: { looks }, layer: layers[layer], datasets, params,
+      description: `${title}. ${subtitle.join(" ")}`,
+    };
   }
 
   /** Draw a specification in a layout; `titled`: with the title, which the page has itself. */
@@ -153,6 +153,10 @@ document.addEventListener("DOMContentLoaded", async () => {
       lost.unshift(["chart", asked("chart"), `unknown; shown is ${chart.id}`]);
     }
     tellUnknown(["chart", ...OPTIONS.keys()], lost);
+    for (const link of links) {
+      const { chart: id } = link.dataset;
+      make(link, { href: addressOf({ chart: id }), "aria-current": String(id === chart.id) });
+    }
     if (shown?.chart !== chart) showText(chart, chart.title, chart.subtitle);
     return draw(chart);
   }
@@ -185,13 +189,6 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   $("copy").addEventListener("click", ({ target }) => copy(location.href, target));
 
-  for (const link of links) {
-    link.addEventListener("click", (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-      event.preventDefault();
-      go({ chart: link.dataset.chart }, true); // the choice goes along
-    });
-  }
   new ResizeObserver(() => { if (shown && shown.layout !== layoutOf()) apply(); })
     .observe($("plot"));
   system.addEventListener("change", apply);

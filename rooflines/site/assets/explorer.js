@@ -7,19 +7,13 @@
 const EXPLORER = (() => {
   const { significant, count, several } = NUMBERS;
   const {
-    MATMUL, MODEL, CLEARS, NAMES, OWN, TABS, MOST_CHIPS, read, numberOf, sheetOf, altered,
-    answering, rowOf, commandOf,
+    MODEL, CLEARS, NAMES, OWN, MOST_CHIPS, read, numberOf, sheetOf, altered, answering, rowOf,
+    commandOf,
   } = STATE;
   const { $, make, fill, headed, state, go, follow, load, soon, tellUnknown } = ROOFLINES;
-  const { onEntered, save, csv, copy } = ROOFLINES;
+  const { save, csv, copy } = ROOFLINES;
   const PER_OCTAVE = 4; // steps of a slider in a factor of two
   const QUIET = 700; // after the last change until the answer is read out [ms]
-  const SPLITS = {
-    none: "none", "contracting/all-reduce": "rows of w, all-reduce",
-    "contracting/reduce-scatter": "rows of w, reduce-scatter", column: "columns of w",
-    "column/gather-x": "columns of w, gather x", batch: "tokens",
-    "batch/gather-w": "tokens, gather w (FSDP)",
-  };
   let [data, shownTable, told] = [null, [], 0];
   const now = () => read(state(), data);
 
@@ -31,34 +25,31 @@ const EXPLORER = (() => {
 
   // ---------------------------------------------------------------- controls
 
-  /** The options of menus, as of `fill`, and what is chosen. */
+  /** The options of menus that depend on the state, as of `fill`, and what is chosen. */
   function menus(of) {
-    const { steps, works } = data;
-    const same = (name) => [name, name];
+    const { steps } = data;
     const plain = (name) => !of.model.experts && steps.formats[name].includes("experts=");
     const able = ({ compute }) => of.chips.some((chip) => chip.peaks[compute]);
     return {
-      is: [[MATMUL, MODEL].map(same), of.subject],
       model: [steps.models.map(({ id, name }) => [id, name]), of.model.id],
-      phase: [steps.phases.map(same), of.phase],
       format: [Object.keys(steps.formats).map((name) => [
-        name, name === of.model.format ? `${name} (published)` : name, plain(name)]), of.format],
+        name, name === of.model.format ? `${name} (published)` : name, plain(name)])],
       split: [steps.splits.map(({ name, chips, dp }) => [
         name, `${name}, ${several(chips, "chip")}`, dp > 1 && !of.model.experts]), of.split.name],
       dtypes: [data.dtypes.map((one) => [one.name, one.name, !able(one)]), of.dtypes.name],
-      sharding: [Object.keys(works).map((name) => [name, SPLITS[name] ?? name]), of.sharding],
-      seller: [of.sellers.map(same), of.seller ?? ""],
+      seller: [of.sellers.map((name) => [name, name])],
       of: [of.chips.map(({ id, short }) => [id, short]), of.of.id],
     };
   }
 
   function showForm(of) {
-    for (const box of document.querySelectorAll("[data-of]")) {
-      box.hidden = box.dataset.of !== of.subject;
-    }
+    for (const box of document.querySelectorAll("[data-of]")) box.hidden = box.dataset.of !== of.is;
     const listed = menus(of);
-    for (const menu of document.querySelectorAll("select")) fill(menu, ...listed[menu.name]);
-    for (const input of document.querySelectorAll("#choices input[name]")) {
+    for (const menu of document.querySelectorAll("select")) {
+      const [options, value = of[menu.name]] = listed[menu.name] ?? [];
+      fill(menu, options, value);
+    }
+    for (const input of document.querySelectorAll("#main input[name]")) {
       const value = of[input.name];
       if (input.type === "radio") input.checked = input.value === value;
       else if (input !== document.activeElement) {
@@ -66,10 +57,13 @@ const EXPLORER = (() => {
       }
       if (input.type === "range") input.setAttribute("aria-valuetext", count(value));
     }
+    for (const [id, { text }] of Object.entries(SEARCHED)) {
+      if ($(id) !== document.activeElement) $(id).value = text();
+    }
     $("n").disabled = of.sharding === "none";
     $("seller").disabled = !of.sellers.length;
     const { model, dtypes, format, B, D, F, S, chips } = of; // in a line where room is little
-    const what = of.subject === MODEL
+    const what = of.is === MODEL
       ? `${model.name}, ${format}, B = ${count(B)}, S = ${count(S)}`
       : `matmul ${count(B)} x ${count(D)} x ${count(F)}, ${dtypes.name}`;
     $("asked").textContent = `${what}, ${several(chips.length, "chip")}`;
@@ -84,24 +78,38 @@ const EXPLORER = (() => {
     }));
   }
 
-  /** A field with a list that typing filters; `options` gives [value, text, short name].
-
-      What is entered chooses the option of that short name, else the first with all its words. */
-  function searched(input, options, take, text = () => "") {
-    input.addEventListener("focus", () => {
-      fill(input.list, options().map(([, name]) => [name, ""]), "");
-      input.value = "";
-    });
-    input.addEventListener("blur", () => { input.value = text(); });
-    onEntered(input, (typed) => {
-      const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-      const has = (one) => words.every((word) => one.join(" ").toLowerCase().includes(word));
-      const found = options().find(([, , short]) => short === words.join(" "))
-        ?? (words.length ? options().find(has) : null);
-      input.value = "";
-      if (found) take(found[0]);
-    });
-    return () => { if (document.activeElement !== input) input.value = text(); };
+  /** Fields with a list that typing filters: what they offer, do, and show without the focus. */
+  const SEARCHED = {
+    layer: {
+      options: () => data.layers.map(([, name, D, F]) => {
+        const text = `${name}  ${count(D)} x ${count(F)}`;
+        return { text, words: text, value: { D, F, shape: null } };
+      }),
+      take: (sizes) => go(sizes, true),
+      text: () => {
+        const { D, F } = now();
+        const same = ({ value }) => value.D === D && value.F === F;
+        return SEARCHED.layer.options().find(same)?.text ?? "own sizes";
+      },
+    },
+    add: {
+      options: () => data.chips.filter((chip) => !now().chips.includes(chip)).map((chip) => {
+        const { id, short, name, vendor, usual } = chip;
+        const text = `${short} · ${vendor}`;
+        return { text, words: [id, text, usual, name].join(" "), usual, value: chip };
+      }),
+      take: toggle, text: () => "",
+    },
+  };
+  /** Choose what is typed: the usual chip of that name, or the first option with all words. */
+  function choose(input) {
+    const { options, take } = SEARCHED[input.id];
+    const typed = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const has = ({ words }) => typed.every((word) => words.toLowerCase().includes(word));
+    const found = options().find(({ usual }) => usual === typed.join(" "))
+      ?? (typed.length ? options().find(has) : null);
+    input.value = "";
+    if (found) take(found.value);
   }
 
   // ---------------------------------------------------------------- own numbers
@@ -121,7 +129,7 @@ const EXPLORER = (() => {
     $("own-count").textContent = number ? ` · ${several(number, "own number")}` : "";
     $("own-said").hidden = !of.chips.some((chip) => altered(of, chip));
     if ($("own-table").contains(document.activeElement)) return; // it has what is typed there
-    const compute = of.subject === MODEL ? data.steps.compute[of.format] : of.dtypes.compute;
+    const compute = of.is === MODEL ? data.steps.compute[of.format] : of.dtypes.compute;
     const heads = Object.entries(OWN).map(([name, [label, , unit]]) => make("th", { scope: "col" },
       `${label}${name === "peak" ? `, ${compute}` : ""}`, make("small", {}, ` ${unit}`)));
     const rows = of.chips.map((chip) => {
@@ -142,20 +150,6 @@ const EXPLORER = (() => {
 
   // ---------------------------------------------------------------- all of it
 
-  function showTabs(of) {
-    const focused = document.activeElement?.getAttribute("role") === "tab";
-    $("tabs").replaceChildren(...TABS[of.subject].map(([name, text]) => make("button", {
-      type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "panel",
-      "aria-selected": String(name === of.tab), tabindex: name === of.tab ? 0 : -1,
-      onclick: () => go({ tab: name }, true),
-    }, text)));
-    if (focused) $(`tab-${of.tab}`).focus();
-    const [content, one] = TABLES.CONTENT[of.tab];
-    $("panel").setAttribute("aria-labelledby", `tab-${of.tab}`);
-    $("panel").replaceChildren(content(of));
-    $("of").hidden = of.chips.length < 2 || (!one && of.subject === MATMUL);
-  }
-
   function showVerdict(of, rows) {
     const { off, lead, lines } = SENTENCES.verdict(of, rows);
     const parts = { off, lead, rest: lines.join(" ") };
@@ -165,22 +159,21 @@ const EXPLORER = (() => {
     document.title = `${(lead || off).split(". ")[0]} – rooflines`;
   }
 
-  let layerBox = () => {};
+  /** The rows of the chosen chips. */
+  const answers = (of = now()) => of.chips.map((chip) => rowOf(of, chip));
+
   async function show() {
     const of = now();
-    if (of.subject === MODEL && !of.model.steps) {
+    if (of.is === MODEL && !of.model.steps) {
       const index = data.steps.models.indexOf(of.model);
       Object.assign(of.model, await load(`steps-${index}`, `data/steps-${index}.js`));
-      return show();
     }
-    const rows = of.chips.map((chip) => rowOf(of, chip));
+    const rows = answers(of);
     of.of ??= answering(rows).chip;
-    const others = of.all
-      ? data.chips.filter((chip) => !chip.variant && !of.chips.includes(chip)) : [];
-    const more = others.map((chip) => rowOf(of, chip)).filter(({ time }) => time);
+    const others = data.chips.filter((chip) => !chip.variant && !of.chips.includes(chip));
+    const more = of.all ? answers({ ...of, chips: others }).filter(({ time }) => time) : [];
     showForm(of);
     showChosen(of);
-    layerBox();
     showVerdict(of, rows);
     PICTURES.draw(of, rows, pick);
     shownTable = TABLES.showChips($("chips-table"), of, [...rows, ...more], toggle);
@@ -188,65 +181,52 @@ const EXPLORER = (() => {
     $("prices").textContent = of.seller ? `Prices: ${of.seller}, on demand.` : "";
     $("all").textContent = of.all ? "Chosen chips only" : "All chips";
     showOwn(of);
-    showTabs(of);
+    $("panel").replaceChildren(TABLES[of.tab](of));
+    $("of").hidden = of.chips.length < 2 || of.tab === "dtypes";
     $("command").textContent = commandOf(of, answering(rows).chip);
     document.body.dataset.drawn = location.hash;
-    return null;
   }
   const pick = (changes) => soon(() => go(changes));
 
-  function build() {
-    const text = ([, label, D, F]) => `${label}  ${count(D)} x ${count(F)}`;
-    layerBox = searched($("layer"), () => data.layers.map((one, i) => [i, text(one)]),
-      (i) => go({ D: data.layers[i][2], F: data.layers[i][3], shape: null }, true), () => {
-        const { D, F } = now();
-        const found = data.layers.find((one) => one[2] === D && one[3] === F);
-        return found ? text(found) : "own sizes";
-      });
-    const addable = () => data.chips.filter((chip) => !now().chips.includes(chip));
-    const named = ({ id, short, name, vendor, usual }) =>
-      [id, `${short} · ${vendor}`, usual, name];
-    searched($("add"), () => addable().map(named),
-      (id) => toggle(data.chips.find((chip) => chip.id === id)));
-    const taken = ({ target }) => {
-      const { name, type, value } = target;
-      if (target.dataset.own) setOwn(target);
-      else if (name && type !== "range") go({ [name]: value, ...CLEARS[name] }, type !== "number");
-    };
-    $("main").addEventListener("change", taken);
-    $("main").addEventListener("keydown", (event) => { if (event.key === "Enter") taken(event); });
-    $("main").addEventListener("input", ({ target: { name, type, value } }) => {
-      if (type === "range") pick({ [name]: Math.round(2 ** (value / PER_OCTAVE)) });
-    });
-    $("choices").addEventListener("submit", (event) => event.preventDefault());
-    $("tabs").addEventListener("keydown", ({ key }) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
-      const { subject, tab } = now();
-      const names = TABS[subject].map(([name]) => name);
-      if (step) go({ tab: names.at((names.indexOf(tab) + step) % names.length) });
-    });
-    const click = (id, act) => $(id).addEventListener("click", ({ target }) => act(target));
-    click("all", () => go({ rows: now().all ? null : "all" }, true));
-    click("other", () => {
-      const { dataset } = $("plots");
-      dataset.shown = dataset.shown === "left" ? "right" : "left";
-      show();
-    });
-    click("copy-link", (button) => copy(location.href, button));
-    click("copy-command", (button) => copy($("command").textContent, button));
-    click("save-csv", () => save("rooflines.csv", csv(shownTable, data.formula), "text/csv"));
-    for (const kind of ["png", "svg"]) {
-      click(`save-${kind}`, () => pictures().forEach((one, i) =>
-        SVG.file(one, kind, (...file) => save(`rooflines-${i + 1}.${kind}`, ...file))));
-    }
-  }
   const pictures = () => [...document.querySelectorAll(".plot svg")];
+
+  // ---------------------------------------------------------------- what people do
+
+  const taken = ({ target }) => {
+    const { name, type, value, list } = target;
+    if (list) choose(target);
+    else if (target.dataset.own) setOwn(target);
+    else if (name && type !== "range") go({ [name]: value, ...CLEARS[name] }, type !== "number");
+  };
+  const on = (event, act) => $("main").addEventListener(event, act);
+  on("change", taken);
+  on("keydown", (event) => { if (event.key === "Enter") taken(event); }); // not all report both
+  on("input", (event) => {
+    const { target: { name, type, value }, inputType } = event;
+    if (type === "range") pick({ [name]: Math.round(2 ** (value / PER_OCTAVE)) });
+    if (inputType === "insertReplacementText") taken(event);
+  });
+  on("focusin", ({ target }) => {
+    if (!target.list) return;
+    fill(target.list, SEARCHED[target.id].options().map(({ text }) => [text, ""]), "");
+    target.value = "";
+  });
+  on("focusout", ({ target }) => { if (target.list) target.value = SEARCHED[target.id].text(); });
+  $("choices").addEventListener("submit", (event) => event.preventDefault());
+  const click = (id, act) => $(id).addEventListener("click", ({ target }) => act(target));
+  click("all", () => go({ rows: now().all ? null : "all" }, true));
+  click("copy-link", (button) => copy(location.href, button));
+  click("copy-command", (button) => copy($("command").textContent, button));
+  click("save-csv", () => save("rooflines.csv", csv(shownTable, data.formula), "text/csv"));
+  for (const kind of ["png", "svg"]) {
+    click(`save-${kind}`, () => pictures().forEach((one, i) =>
+      SVG.file(one, kind, (...file) => save(`rooflines-${i + 1}.${kind}`, ...file))));
+  }
 
   document.addEventListener("DOMContentLoaded", async () => {
     const [plain, steps] = await Promise.all(
       ["explorer", "steps"].map((name) => load(name, `data/${name}.js`)));
     data = { ...plain, steps };
-    build();
     const narrow = matchMedia("(max-width: 700px)"); // then the form is closed to one line
     const closed = () => { $("ask").open = !narrow.matches; };
     narrow.addEventListener("change", closed);
@@ -254,7 +234,8 @@ const EXPLORER = (() => {
     follow(show);
     const stale = ({ viewBox, parentElement: { clientWidth } }) =>
       clientWidth > SVG.WIDE && Math.abs(viewBox.baseVal.width - clientWidth) > 2;
-    new ResizeObserver(() => { if (pictures().some(stale)) show(); }).observe($("plots"));
+    const observer = new ResizeObserver(() => { if (pictures().some(stale)) show(); });
+    document.querySelectorAll(".plot").forEach((plot) => observer.observe(plot));
     for (const name of ["beforeprint", "afterprint"]) {
       window.addEventListener(name, () => {
         document.documentElement.classList.toggle("printed", name === "beforeprint");
@@ -263,10 +244,5 @@ const EXPLORER = (() => {
     }
   });
 
-  /** The numbers of the present state, as tests compare them: rows of chips. */
-  const answers = () => {
-    const of = now();
-    return of.chips.map((chip) => rowOf(of, chip));
-  };
   return { answers, now };
 })();

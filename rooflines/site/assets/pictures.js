@@ -5,15 +5,11 @@ const PICTURES = (() => {
   const { significant, si, seconds, count, percent, short, several, listed, sum } = NUMBERS;
   const { FOUND, NEVER, PLATEAU } = ANSWERS;
   const { BOUND, CALIBRATED, MODEL, offOf, timeOf, tokensOf } = STATE;
-  const { cannot, tends } = SENTENCES;
+  const { cannot, range, threshold } = SENTENCES;
   const { $, make } = ROOFLINES;
   const KERNELS = 6; // named in the picture of times, the largest; the rest is one
   const MOST_BATCH = 4096; // of pictures of steps
-  const SHADES = [
-    "light-dark(#2f6fb5, #6fa8e8)", "light-dark(#c2740b, #f0a94d)", "light-dark(#3c8a4e, #74c488)",
-    "light-dark(#8a4fa3, #c394dc)", "light-dark(#b1475a, #ec8b9c)", "light-dark(#5f6b7a, #9daaba)",
-    "light-dark(#a8a29a, #6e6a64)",
-  ];
+  const SHARES = [0, 0.2, 0.4, 0.6, 0.8, 1];
 
   const colourOf = ({ colours }) => `light-dark(${colours.join(", ")})`;
   /** The style of an element in which `--c` is the colour of a chip, and a dot of that colour. */
@@ -31,20 +27,20 @@ const PICTURES = (() => {
   function figure(id, title, note) {
     const [head, plot, below] = $(id).children;
     [head.textContent, below.textContent] = [title, note];
+    plot.onpointerdown = plot.onpointermove = null;
     return plot;
   }
   /** In place of a picture: why there is nothing to draw. */
   function instead(id, title, ...sentences) {
-    const plot = figure(id, title, "");
-    plot.onpointerdown = null;
-    plot.replaceChildren(make("div", { class: "instead" },
+    figure(id, title, "").replaceChildren(make("div", { class: "instead" },
       ...sentences.map((text) => make("p", {}, text))));
   }
   /** A mark of `SVG.draw` in the colour of a chip. */
   const mark = (kind, chip, points, more = {}) =>
     ({ kind, points, colour: colourOf(chip), ...more });
+  const toB = (go) => (B) => go({ B: Math.round(B) }, true);
   const ring = (above, below) => [...above, ...below.toReversed()];
-  const axis = (from, to, title) => ({ from, to, log: true, title, text: short });
+  const axis = (from, to, title) => ({ from, to, title, text: short });
 
   // ---------------------------------------------------------------- a matmul
 
@@ -60,8 +56,7 @@ const PICTURES = (() => {
     if (!found) return [];
     const { n, low, high } = found;
     const edge = (ratio) => ends(of).map((one) => [one, roof(of, one) / ratio]);
-    const range = `${significant(low)} to ${significant(high)} times the bound`;
-    const tip = `${chip.short}: ${several(n, "timing")}, ${range}`;
+    const tip = `${chip.short}: ${several(n, "timing")}, ${range(found)} the bound`;
     return [mark("area", chip, ring(edge(low), edge(high)), { faint: true, tip })];
   }
 
@@ -81,10 +76,10 @@ const PICTURES = (() => {
     const said = now.n > 1 ? "A dot below its roof is bound by the network." : "Dots: this matmul.";
     const timed = bands.length ? " Bands: timed kernels, p10 to p90." : "";
     const names = listed(able.map(({ chip }) => chip.short));
-    const label = `Rooflines of ${names}; the numbers are in the table`;
-    const y = up(Math.min(...[...roofs, ...dots].map(({ points }) => points[0][1])));
-    const marks = [...bands, ...roofs, ...dots];
-    SVG.draw(figure("left", "Roofline", said + timed), { label, x, y, marks });
+    SVG.draw(figure("left", "Roofline", said + timed), {
+      label: `Rooflines of ${names}; the numbers are in the table`,
+      x, y: up([...roofs, ...dots]), marks: [...bands, ...roofs, ...dots],
+    });
   }
 
   /** The attained rate of a chip over B: bound, or estimate with its band. */
@@ -114,39 +109,34 @@ const PICTURES = (() => {
   function drawAttained(now, able, up, [from, to], go) {
     const title = "Attained over B";
     const calibrated = now.basis === CALIBRATED;
-    const never = able.filter(({ all }) => all.outcome === NEVER);
-    if (!calibrated && never.length === able.length) {
-      const limits = listed([...new Set(never.map(({ all }) => all.limit))]);
-      const split = now.n > 1 ? `, split over ${now.n} chips` : "";
-      const which = able.length > 1 ? "any of these" : able[0].chip.short;
-      return instead("right", title,
-        `No B makes ${which} compute-bound with D = ${count(now.D)} and F = ${count(now.F)}`
-          + `${split}: every token adds more ${limits} time than compute.`,
-        ...able.map((row) => `${row.chip.short}: at most ${tends(row)} of peak.`));
+    if (!calibrated && able.every(({ all }) => all.outcome === NEVER)) {
+      return instead("right", title, ...able.map((row) => `${row.chip.short}: ${threshold(row)}`));
     }
     const plot = figure("right", title, calibrated
       ? "Bands: p10 to p90 of the calibration; faint lines: bounds; circles: 90% of the plateau."
       : "Circles: from here on compute-bound. Drag the rule to change B.");
     const samples = octaves(from, to, 4);
     const marks = able.flatMap((row) => curves(now, row, samples));
-    const y = up(Math.min(...marks.map(({ points }) => points[0][1])));
-    marks.push({ kind: "rule", points: [[now.B, 1]], text: `B = ${count(now.B)}` });
-    const label = "FLOP/s attained over B; from which B on is in the table";
-    const onPick = (B) => go({ B: Math.round(B) }, true);
-    return SVG.draw(plot, { label, x: axis(from, to, "B, tokens"), y, marks, onPick });
+    const rule = { kind: "rule", points: [[now.B, 1]], text: `B = ${count(now.B)}` };
+    return SVG.draw(plot, {
+      label: "FLOP/s attained over B; from which B on is in the table",
+      x: axis(from, to, "B, tokens"), y: up(marks), marks: [...marks, rule], onPick: toB(go),
+    });
   }
 
   function drawMatmul(now, able, go) {
     const found = able.map(({ saturates, all }) => (saturates ? saturates.size : all.size) ?? 1);
     const decade = (round, value) => 10 ** round(Math.log10(value)); // they stay in a drag
-    const range = [
+    const span = [
       Math.max(1, decade(Math.floor, Math.min(now.B, ...found.map((one) => one / 32)))),
       decade(Math.ceil, Math.max(now.B, 100, ...found.map((one) => one * 4))),
     ];
     const highest = Math.max(...able.map(({ of }) => of.rates.peak)) * 1.7;
     const title = now.n > 1 ? "FLOP/s of a chip" : "FLOP/s";
-    drawRoofline(now, able, (lowest) => axis(lowest / 1.6, highest, title));
-    drawAttained(now, able, (lowest) => axis(lowest / 1.6, highest, title), range, go);
+    const up = (marks) =>
+      axis(Math.min(...marks.map(({ points }) => points[0][1])) / 1.6, highest, title);
+    drawRoofline(now, able, up);
+    drawAttained(now, able, up, span, go);
   }
 
   // ---------------------------------------------------------------- a step of a model
@@ -159,25 +149,18 @@ const PICTURES = (() => {
       const time = timeOf(now, row.of, B);
       return [tokensOf(now, 1) / time, tokensOf(now, B) / time / chips];
     });
-    let best = 0;
-    return points.filter(([, rate]) => {
-      const better = rate > best;
-      best = Math.max(best, rate);
-      return better;
-    });
+    return points.filter(([, rate], i) => points.slice(0, i).every((before) => rate > before[1]));
   }
 
   function drawFronts(now, rows) {
     const calibrated = now.basis === CALIBRATED;
     const title = "Throughput of a chip against speed for a user";
-    const able = rows.filter(({ fits, footprint, time }) =>
-      fits !== false && footprint.most !== 0 && time !== null);
+    const able = rows.filter(({ fits, time }) => fits !== false && time !== null);
     if (!able.length) {
       const what = calibrated ? "has calibrated steps here" : "holds this step";
       return instead("left", title, `None of these chips ${what}.`);
     }
-    const fronts = able.map((row) => front(now, row));
-    const lines = able.map(({ chip }, i) => mark("line", chip, fronts[i].toReversed()));
+    const lines = able.map((row) => mark("line", row.chip, front(now, row).toReversed()));
     const dots = able.map(({ chip, user, rate }) => mark("dot", chip, [[user, rate]], {
       text: chip.short,
       tip: `${chip.short}: ${short(rate)} tokens/s a chip, ${significant(user)} for a user`,
@@ -222,7 +205,7 @@ const PICTURES = (() => {
     const totals = answers.map(sum);
     let base = samples.map((B) => [B, 0]);
     const marks = grouped(of.kernels, answers).flatMap(([name, list], place) => {
-      const [colour, low] = [SHADES[place], base];
+      const [colour, low] = [`var(--kernel-${place})`, base];
       base = low.map(([B, sofar], k) =>
         [B, sofar + sum(list.map((i) => answers[k][i])) / totals[k]]);
       const middle = [[most, (low.at(-1)[1] + base.at(-1)[1]) / 2]];
@@ -244,15 +227,15 @@ const PICTURES = (() => {
     return SVG.draw(plot, {
       label: "Shares of kernels over B; the numbers are in the tab of kernels", marks,
       x: axis(dp, most, "B, sequences"),
-      y: { from: 0, to: 1.06, log: false, title: "share of the time of a step", text: percent },
-      onPick: (B) => go({ B: Math.round(B) }, true),
+      y: { from: 0, to: 1.06, linear: SHARES, title: "share of the time of a step", text: percent },
+      onPick: toB(go),
     });
   }
 
   /** Draw both pictures of a state. */
   function draw(now, rows, go) {
     const able = rows.filter((row) => !row.lack);
-    if (now.subject === MODEL) {
+    if (now.is === MODEL) {
       drawFronts(now, able);
       drawTimes(now, rows.find(({ chip }) => chip === now.of), go);
     } else if (able.length) drawMatmul(now, able, go);

@@ -45,7 +45,7 @@ const SENTENCES = (() => {
   const tends = ({ of, all: { adds: [math, most] } }) => percent((math / most) * of.reach);
 
   /** From which B on the row that is spoken of is compute-bound. */
-  function compute({ of, all, most, footprint }) {
+  function threshold({ of, all, most, footprint }) {
     const noun = most ? "token" : "sequence";
     if (all.outcome === ALWAYS) return "Compute-bound from any B.";
     if (all.outcome === NEVER) {
@@ -72,7 +72,7 @@ const SENTENCES = (() => {
       const share = shareOf(row, lower);
       const part = share >= 1 - SLACK ? "up to all" : `at most ${percent(share)}`;
       return `On ${on} ${part} of peak at ${at}: ${bound}-bound, at least ${seconds(lower)}.`
-        + ` ${compute(row)}`;
+        + ` ${threshold(row)}`;
     }
     const { time, band } = estimate;
     const within = band ? ` (${band.map(seconds).join(" to ")})` : "";
@@ -167,7 +167,7 @@ const SENTENCES = (() => {
 
   /** What cannot run, the lead, which is of one chip, and further lines. */
   function verdict(now, rows) {
-    const matmul = now.subject === MATMUL;
+    const matmul = now.is === MATMUL;
     const able = rows.filter((row) => !row.lack);
     const full = able.filter(({ fits }) => fits === false);
     const off = [...cannot(rows), ...full.map((row) => tooLarge(now, row))].join(" ");
@@ -176,7 +176,7 @@ const SENTENCES = (() => {
     const bare = able.filter(({ time }) => time === null);
     const lines = [
       ...(matmul ? [sentLine(first), measuredLine(now, first), expertLine(now)]
-        : [now.basis === BOUND ? compute(first) : null, ...modelLines(now),
+        : [now.basis === BOUND ? threshold(first) : null, ...modelLines(now),
           servedLine(now, first)]),
       bare.length ? `Without a calibration: ${namesOf(bare)}.` : null,
       leader(now, able),
@@ -185,5 +185,5 @@ const SENTENCES = (() => {
     return { off, lead, lines: lines.filter(Boolean) };
   }
 
-  return { cannot, tends, verdict };
+  return { cannot, range, tends, threshold, verdict };
 })();

@@ -18,8 +18,7 @@ const STATE = (() => {
     capacity: ["Capacity", 1e9, "GB"], link: ["A link", 1e9, "GB/s"], price: ["Price", 1, "$/h"],
   };
   const TABS = {
-    matmul: [["sizes", "D x F"], ["dtypes", "Chip x dtypes"], ["binds", "Who binds"]],
-    model: [["context", "Context x batch"], ["kernels", "Kernels"], ["splits", "Splits"]],
+    matmul: ["sizes", "dtypes", "binds"], model: ["context", "kernels", "splits"],
   };
   const NAMES = [
     "is", "chips", "B", "D", "F", "S", "dtypes", "sharding", "n", "model", "format", "split",
@@ -31,11 +30,9 @@ const STATE = (() => {
   const numberOf = (text) =>
     /^\d{1,20}(\.\d{1,20})?(e[+-]?\d{1,2})?$/i.test(text) && Number(text) > 0 ? Number(text) : null;
 
-  /** Prices of one seller in one month, as they are compared. */
-  const sellerOf = ([, provider, date]) => `${provider} ${date.slice(0, 7)}`;
   /** The sellers of chips; first those with prices of most of them, then the latest. */
   function sellersOf(chips) {
-    const all = chips.flatMap((chip) => chip.prices.map(sellerOf));
+    const all = chips.flatMap((chip) => chip.prices.map(([, seller]) => seller));
     const often = (name) => all.filter((one) => one === name).length;
     return [...new Set(all)].sort((a, b) =>
       often(b) - often(a) || b.slice(-7).localeCompare(a.slice(-7)));
@@ -87,7 +84,7 @@ const STATE = (() => {
       return nearest;
     };
     const ids = asked.get("chips")?.split(",") ?? data.first;
-    const [subject, chips] = [one("is", [MATMUL, MODEL]), chipsOf(ids, data, lost)];
+    const [is, chips] = [one("is", [MATMUL, MODEL]), chipsOf(ids, data, lost)];
     const model = one("model", steps.models, steps.models[0], byId);
     const first = steps.splits.find(({ name }) => name === FIRST.split);
     const [split, sharding] = [one("split", steps.splits, first, named), one(
@@ -98,17 +95,17 @@ const STATE = (() => {
     const [, , D, F] = layer ?? [, , FIRST.D, FIRST.F];
     const sellers = sellersOf(chips);
     return {
-      subject, chips, model, split, sharding, sellers,
+      is, chips, model, split, sharding, sellers,
       seller: sellers.length ? one("seller", sellers) : null,
       own: ownNumbers(asked.get("own") ?? "", data.chips, lost),
       n: sharding === "none" ? 1 : size("n", 8, 1, MOST_N),
       dtypes: one("dtypes", dtypes, dtypes[0], named),
       format: one("format", Object.keys(steps.formats), model.format),
       phase: one("phase", steps.phases),
-      B: size("B", FIRST.B[subject], subject === MODEL ? split.dp : 1),
+      B: size("B", FIRST.B[is], is === MODEL ? split.dp : 1),
       D: size("D", D), F: size("F", F), S: size("S", FIRST.S),
       basis: one("basis", [BOUND, CALIBRATED]),
-      tab: one("tab", TABS[subject].map(([name]) => name)),
+      tab: one("tab", TABS[is]),
       of: asked.has("of") ? one("of", chips, chips[0], byId) : null,
       sort: asked.get("sort") ?? "", all: one("rows", ["chosen", "all"]) === "all", lost, data,
     };
@@ -117,6 +114,9 @@ const STATE = (() => {
   // ---------------------------------------------------------------- what a chip has
 
   const ownOf = ({ own }, chip) => (name) => own[`${chip.id}.${name}`] ?? null;
+  /** An own number over that of the data sheet; 1 where either lacks. */
+  const ratioOf = (own, sheet) => (name) =>
+    (own(name) && sheet[name] ? own(name) / sheet[name] : 1);
   /** Whether a rate of a chip is not that of its data sheet: then no timing is of this chip. */
   const altered = (now, chip) => ["peak", "memory", "link"].some(ownOf(now, chip));
 
@@ -124,7 +124,7 @@ const STATE = (() => {
   const sheetOf = ({ data, seller }, { peaks, memory, network, prices }, compute) => ({
     peak: peaks[compute]?.nominal ?? null, memory: memory.nominal, capacity: memory.capacity,
     link: data.networks[network]?.link ?? null,
-    price: prices.find((price) => sellerOf(price) === seller)?.[0] ?? null,
+    price: prices.find((price) => price[1] === seller)?.[0] ?? null,
   });
 
   /** A matmul on a chip as `ANSWERS` takes it, or the reason why there is none as `lack`.
@@ -145,15 +145,15 @@ const STATE = (() => {
     const line = (work, rate = 1) =>
       ANSWERS.along(works[work], at, "B").map((one) => one / rate);
 
+    const ratio = ratioOf(own, sheet);
     const nominal = {
       peak: own("peak") ?? sheet.peak, memory: (own("memory") ?? sheet.memory) * more,
     };
     const reach = peak ? peak.rate / peak.nominal : 1;
-    const memory = (nominal.memory * chip.memory.rate) / chip.memory.nominal;
+    const memory = chip.memory.rate * ratio("memory") * more;
     const rates = { peak: nominal.peak * reach, memory };
-    const slower = own("link") ? sheet.link / own("link") : 1;
     const levels = (n > 1 && piece.collectives[collective] || []).map((level) =>
-      [value(level.seconds) * slower, value(level.latency), value(level.typical)]);
+      [value(level.seconds) / ratio("link"), value(level.latency), value(level.typical)]);
     const kernel = ANSWERS.kernelOf({
       name: "matmul", count: 1, sends: [["", works.network_bytes]],
       works: { math: works.flops, memory: works.memory_bytes },
@@ -213,7 +213,7 @@ const STATE = (() => {
     }
     const [machine, compute] = [steps.machines[place], steps.compute[format]];
     const [own, sheet] = [ownOf(now, chip), sheetOf(now, chip, compute)];
-    const ratio = (name) => (own(name) && sheet[name] ? own(name) / sheet[name] : 1);
+    const ratio = ratioOf(own, sheet);
     const scale = { [compute]: ratio("peak"), memory: ratio("memory") * more };
     const [all] = Object.values(model.extents[phase]);
     const extents = Object.fromEntries(Object.entries(all).map(([name, pieces]) =>
@@ -248,7 +248,7 @@ const STATE = (() => {
   }
 
   const tokensOf = (now, B) =>
-    B * (now.subject === MODEL && now.phase === "prefill" ? now.S : 1);
+    B * (now.is === MODEL && now.phase === "prefill" ? now.S : 1);
   /** The time that is asked for: of a bound kernel after kernel; null without a calibration. */
   const timeOf = (now, of, B) => (now.basis === CALIBRATED
     ? ANSWERS.estimate(of, B)?.time ?? null : ANSWERS.times(of, B).ops);
@@ -256,14 +256,13 @@ const STATE = (() => {
 
   /** Everything that is shown of a chip. */
   function rowOf(now, chip) {
-    const [matmul, { B, split }] = [now.subject === MATMUL, now];
+    const [matmul, { B, split }] = [now.is === MATMUL, now];
     const loaded = matmul ? matmulOf : stepOf;
     const of = loaded(now, chip);
     if (of.lack) return of;
-    const answer = ANSWERS.times(of, B);
+    const [answer, footprint] = [ANSWERS.times(of, B), of.footprint(B)];
     const estimate = now.basis === CALIBRATED ? ANSWERS.estimate(of, B) : null;
-    const time = now.basis === CALIBRATED ? estimate?.time ?? null : answer.ops;
-    const footprint = of.footprint(B);
+    const time = timeOf(now, of, B);
     const row = {
       chip, of, split, answer, estimate, time, footprint, fits: footprint.fits,
       bound: matmul && now.basis === CALIBRATED ? estimate?.bound ?? null : answer.bound,
@@ -290,7 +289,7 @@ const STATE = (() => {
   function offOf(now, { chip, answer, estimate }, bound = now.basis === BOUND) {
     if (altered(now, chip)) return null;
     const over = !bound && estimate ? "estimate" : "bound";
-    if (now.subject === MODEL) return measuredOf(now, "step", chip.id, now.format, "", over);
+    if (now.is === MODEL) return measuredOf(now, "step", chip.id, now.format, "", over);
     const length = answer.lower < now.data.measured.long ? "short" : "long";
     return now.n > 1 ? null : measuredOf(now, MATMUL, chip.id, now.dtypes.name, length, over);
   }
@@ -302,7 +301,7 @@ const STATE = (() => {
   /** The command that prints the same for a chip. */
   function commandOf(now, chip) {
     const { data: { fits, steps }, model, dtypes, n, split, phase, sharding } = now;
-    const isModel = now.subject === MODEL;
+    const isModel = now.is === MODEL;
     const fit = isModel ? stepOf(now, chip).estimates : fits[chip.id]?.[dtypes.compute];
     const software = isModel ? steps.calibration : [fit?.software, ...(n > 1 ? ["nccl"] : [])];
     const said = fit && now.basis === CALIBRATED && software[0] !== "own";
@@ -317,7 +316,7 @@ const STATE = (() => {
   }
 
   return {
-    MATMUL, MODEL, BOUND, CALIBRATED, CLEARS, OWN, TABS, NAMES, MOST_CHIPS, read, numberOf, sheetOf,
+    MATMUL, MODEL, BOUND, CALIBRATED, CLEARS, OWN, NAMES, MOST_CHIPS, read, numberOf, sheetOf,
     altered, matmulOf, stepOf, rowOf, timeOf, tokensOf, shareOf, offOf, measuredOf, answering,
     commandOf,
   };

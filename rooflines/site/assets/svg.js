@@ -17,23 +17,17 @@ const SVG = (() => {
     ROOFLINES.make(document.createElementNS("http://www.w3.org/2000/svg", tag), ...more);
 
   /** Round numbers on an axis, at most `most`. */
-  function ticks({ from, to, log }, most) {
-    if (!log) {
-      const rough = (to - from) / most;
-      const power = 10 ** Math.floor(Math.log10(rough));
-      const step = [1, 2, 5, 10].find((one) => one * power >= rough) * power;
-      return Array.from({ length: Math.floor(to / step) + 1 }, (_, i) => i * step);
-    }
+  function ticks({ from, to, linear }, most) {
+    if (linear) return linear;
     const first = Math.floor(Math.log10(from));
     const length = Math.ceil(Math.log10(to)) - first + 1;
     const decades = Array.from({ length }, (_, i) => 10 ** (first + i));
     const within = (list) => list.filter((value) => value >= from * 0.999 && value <= to * 1.001);
-    for (const steps of [[1, 2, 5], [1, 3]]) {
-      const found = within(decades.flatMap((decade) => steps.map((one) => one * decade)));
-      if (found.length <= most) return found;
-    }
-    const coarse = within(decades);
-    return coarse.filter((_, i) => i % Math.ceil(coarse.length / most) === 0);
+    const lists = [[1, 2, 5], [1, 3], [1]].map((steps) =>
+      within(decades.flatMap((decade) => steps.map((one) => one * decade))));
+    const coarse = lists.at(-1);
+    return lists.find((list) => list.length <= most)
+      ?? coarse.filter((_, i) => i % Math.ceil(coarse.length / most) === 0);
   }
 
   /** Labels at the right end, moved apart: down from the top, then up from the bottom. */
@@ -52,13 +46,14 @@ const SVG = (() => {
     return sorted;
   }
 
-  function scale({ from, to, log }, low, high) {
+  const isInside = ({ kind }) => kind === "area" || kind === "line";
+  function scale({ from, to, linear }, low, high) {
     const share = (value) =>
-      (log ? Math.log(value / from) / Math.log(to / from) : (value - from) / (to - from));
+      (linear ? (value - from) / (to - from) : Math.log(value / from) / Math.log(to / from));
     return (value) => low + (high - low) * share(value);
   }
 
-  /** What a mark is drawn as, inside the axes, and over them. */
+  /** The elements of a mark. */
   function shapes(mark, { across, up, right, bottom }) {
     const { kind, points, colour, tip, text, faint, solid } = mark;
     const style = colour ? `--c: ${colour}` : null;
@@ -66,28 +61,26 @@ const SVG = (() => {
     const [x, y] = [across(points[0][0]), up(points[0][1])];
     const title = tip ? [make("title", {}, tip)] : [];
     const name = `${kind}${solid ? " solid" : faint ? " faint" : ""}`;
-    if (kind === "area" || kind === "line") {
-      const tag = kind === "area" ? "polygon" : "polyline";
+    if (isInside(mark)) {
       const path = { class: name, style, points: points.map(at).join(" ") };
-      return [[make(tag, path, ...title)], []];
+      return [make(kind === "area" ? "polygon" : "polyline", path, ...title)];
     }
     if (kind === "rule") {
       const left = x > (LEFT + right) / 2;
       const place = { x: x + (left ? -5 : 5), y: TOP - 2, "text-anchor": left ? "end" : "start" };
-      return [[], [
-        make("line", { class: "rule", x1: x, x2: x, y1: TOP, y2: bottom }),
-        make("text", { class: "rule-text", ...place }, text),
-      ]];
+      return [make("line", { class: "rule", x1: x, x2: x, y1: TOP, y2: bottom }),
+        make("text", { class: "rule-text", ...place }, text)];
     }
     const placed = { cx: x.toFixed(1), cy: y.toFixed(1), r: kind === "dot" ? 5.5 : 4 };
     const dot = make("circle", { class: name, style, ...placed }, ...title);
     const label = text ? [make("text", { class: "name", style, x: x + 9, y: y - 7 }, text)] : [];
-    return [[], [...label, dot]];
+    return [...label, dot];
   }
 
   /** Draw into an element, as wide as it is.
 
-      `x` and `y` are axes with `from`, `to`, `log`, `title` and `text`. Marks are drawn in order:
+      `x` and `y` are axes with `from`, `to`, `title`, `text`, and `linear`, the ticks of an axis
+      that is not logarithmic. Marks are drawn in order, areas and lines within the axes first:
       `kind` area, line, dot, knee or rule, with `points` as [x, y] and a CSS `colour`; `label`
       stands at the right end. `onPick` is called with x where the picture is pressed or dragged. */
   function draw(into, { label, x, y, marks, onPick }) {
@@ -120,9 +113,9 @@ const SVG = (() => {
       make("text", { class: "axis", ...middle }, x.title),
       make("text", { class: "axis", x: 0, y: 12 }, y.title),
     );
-    const drawn = marks.map((mark) => shapes(mark, { across, up, right, bottom }));
-    const inside = make("g", { "clip-path": `url(#${id})` }, ...drawn.flatMap(([below]) => below));
-    picture.append(inside, ...drawn.flatMap(([, above]) => above));
+    const drawn = (list) => list.flatMap((mark) => shapes(mark, { across, up, right, bottom }));
+    picture.append(make("g", { "clip-path": `url(#${id})` }, ...drawn(marks.filter(isInside))),
+      ...drawn(marks.filter((mark) => !isInside(mark))));
     const ends = named.map((mark) => ({ ...mark, y: up(mark.points.at(-1)[1]) }));
     for (const mark of apart(ends, TOP, bottom)) {
       const place = { x: right + 7, y: mark.y + 4, style: `--c: ${mark.colour}` };
@@ -134,21 +127,17 @@ const SVG = (() => {
 
   /** Call `onPick` with the value of the axis where the picture is pressed or dragged. */
   function picked(into, picture, { from, to }, [left, right], onPick) {
-    into.onpointerdown = into.onpointermove = null;
     if (!onPick) return;
     picture.classList.add("pickable");
-    const pick = (event) => {
+    into.onpointermove = ({ buttons, clientX }) => {
       const box = into.firstElementChild.getBoundingClientRect();
-      const share = ((event.clientX - box.left) / box.width - left) / (right - left);
-      onPick(from * (to / from) ** Math.min(1, Math.max(0, share)));
+      const share = ((clientX - box.left) / box.width - left) / (right - left);
+      if (buttons) onPick(from * (to / from) ** Math.min(1, Math.max(0, share)));
     };
     into.onpointerdown = (event) => {
       into.setPointerCapture(event.pointerId);
-      into.held = true;
-      pick(event);
+      into.onpointermove(event);
     };
-    into.onpointermove = (event) => { if (into.held) pick(event); };
-    into.onpointerup = into.onpointercancel = () => { into.held = false; };
   }
 
   /** Hand over a picture as a file, svg or png: its content, and its type if it is text. */
@@ -158,15 +147,15 @@ const SVG = (() => {
     const [from, to] = [picture, copy].map((one) => [one, ...one.querySelectorAll("*")]);
     from.forEach((element, i) => {
       const style = getComputedStyle(element);
-      for (const name of STYLES) to[i].setAttribute(name, style.getPropertyValue(name));
+      ROOFLINES.make(to[i], Object.fromEntries(
+        STYLES.map((name) => [name, style.getPropertyValue(name)])));
       to[i].removeAttribute("style");
     });
-    const size = { xmlns: "http://www.w3.org/2000/svg", width, height };
-    for (const [name, value] of Object.entries(size)) copy.setAttribute(name, value);
+    ROOFLINES.make(copy, { xmlns: "http://www.w3.org/2000/svg", width, height });
     const text = new XMLSerializer().serializeToString(copy);
     if (kind === "svg") return take(text, "image/svg+xml");
-    const [image, canvas] = [new Image(), document.createElement("canvas")];
-    Object.assign(canvas, { width: 2 * width, height: 2 * height });
+    const canvas = ROOFLINES.make("canvas", { width: 2 * width, height: 2 * height });
+    const image = new Image();
     image.onload = () => {
       const context = canvas.getContext("2d");
       context.fillStyle = getComputedStyle(document.body).backgroundColor;

@@ -17,7 +17,7 @@ const TABLES = (() => {
   const CHIPS = octaves(1, 256, 1);
   const LARGEST_BATCH = 1024; // of the table of contexts
   const NONE = "–";
-  const BINDS = { compute: "C", memory: "M", network: "N" };
+  const bindsCell = (bound, tip) => [bound[0].toUpperCase(), `is-${bound}`, tip];
   const LETTERS = "C compute-bound, M memory-bound, N network-bound";
 
   // ---------------------------------------------------------------- of chips
@@ -26,21 +26,20 @@ const TABLES = (() => {
   const size = ({ outcome, size: of }) =>
     ({ [ALWAYS]: "any", [NEVER]: "never" })[outcome] ?? count(of);
   const rank = ({ outcome, size: of }) => (outcome === NEVER ? Infinity : of);
-  const known = (text) => (value) => (value === null || value === undefined ? NONE : text(value));
+  const known = (text) => (value) => (value == null ? NONE : text(value));
+  const spread = ({ low, high }) => `${significant(low)}–${significant(high)} ×`;
   const faster = (value) =>
     (Math.abs(value) < 5e-4 ? "none" : `−${significant(-100 * value, 2)}%`);
 
-  /** The columns: name, head, name in CSV, meaning, the value of a row, and its text. */
+  /** The columns: name, head, name in CSV, meaning, the value of a row for orders, and its text. */
   function columns(now) {
-    const [calibrated, matmul] = [now.basis === CALIBRATED, now.subject === MATMUL];
-    const column = (name, head, saved, meaning, text, value = (row) => row[name]) => ({
-      name, head, saved, meaning, kind: "number", text: (row) => known(text)(value(row)),
-      value: (row) => (row.lack ? null : value(row) ?? null),
+    const [calibrated, matmul] = [now.basis === CALIBRATED, now.is === MATMUL];
+    const column = (name, head, saved, meaning, text, of = (row) => row[name], order = null) => ({
+      name, head, saved, meaning, kind: "number", text: (row) => known(text)(of(row)),
+      value: (row) => (row.lack ? null : (order ? order(of(row)) : of(row)) ?? null),
     });
-    const threshold = (name, head, saved, meaning) => ({
-      ...column(name, head, saved, meaning, String, (row) => rank(row[name])),
-      text: (row) => size(row[name]),
-    });
+    const threshold = (name, head, saved, meaning) =>
+      column(name, head, saved, meaning, size, (row) => row[name], rank);
     const base = matmul || calibrated ? "this time" : "the bound with full overlap";
     const all = threshold("all", calibrated ? "compute-bound from (bound)" : "compute-bound from",
       "compute_bound_from", `${matmul ? "tokens" : "sequences"} from which compute takes longest`);
@@ -51,11 +50,8 @@ const TABLES = (() => {
     return [
       column("time", "time", "time_s",
         calibrated ? "calibrated" : "at least; kernel after kernel", seconds),
-      {
-        ...column("off", "timed", "", `timings over ${base}, p10 to p90`, String,
-          (row) => row.off?.middle),
-        text: ({ off }) => (off ? `${significant(off.low)}–${significant(off.high)} ×` : NONE),
-      },
+      column("off", "timed", "", `timings over ${base}, p10 to p90`, spread, ({ off }) => off,
+        (off) => off?.middle),
       column("bound", "bound", "bound", "what takes longest", String),
       column("share", "% peak", "share_of_peak", "of the published peak", percent),
       ...(matmul && calibrated ? [column("saturates", "90% of plateau from", "near_plateau_from",
@@ -110,14 +106,19 @@ const TABLES = (() => {
 
   // ---------------------------------------------------------------- of tabs
 
-  /** A table of cells, of rows and columns as [name, value]; `cell` gives text, class, tip and how
-      dark it is, from 0 to 1. */
+  /** A table of cells, of rows and columns as [name, value]; `cell` gives text, class, tip and a
+      number by which it is shaded among the others. */
   function cells(caption, corner, rows, columns, cell, note = null) {
-    const made = ([text, kind, title, heat = 0]) =>
-      make("td", { class: kind, title, style: `--heat: ${(100 * heat).toFixed(0)}%` }, text);
+    const found = rows.map(([, row]) => columns.map(([, column]) => cell(row, column)));
+    const heats = found.flat().flatMap(([, , , heat]) => heat ?? []);
+    const [low, high] = [Math.min(...heats), Math.max(...heats)];
+    const shade = (heat) => 100 * (high > low ? (heat - low) / (high - low) : 0.3);
+    const made = ([text, kind, title, heat = null]) => make("td", {
+      class: kind, title, style: heat === null ? null : `--heat: ${shade(heat).toFixed(0)}%`,
+    }, text);
     const head = ([text]) => make("th", { scope: "col", class: "number" }, text);
-    const body = rows.map(([name, row]) => make("tr", {}, make("th", { scope: "row" }, name),
-      ...columns.map(([, column]) => made(cell(row, column)))));
+    const body = rows.map(([name], i) =>
+      make("tr", {}, make("th", { scope: "row" }, name), ...found[i].map(made)));
     const region = { class: "scroll", tabindex: "0", role: "region", "aria-label": caption };
     return make("div", region, make("table", { class: "cells" }, make("caption", {}, caption),
       ...headed([corner, ...columns.map(head)], body)),
@@ -129,18 +130,11 @@ const TABLES = (() => {
 
   /** A table of the B from which on matmuls are compute-bound, shaded by its logarithm. */
   function critical(now, what, corner, rows, columns, loaded) {
-    const found = new Map(rows.map(([, row]) => [row, new Map(columns.map(([, column]) => {
-      const of = loaded(row, column);
-      return [column, { of, all: of.lack ? null : ANSWERS.critical(of) }];
-    }))]));
-    const sizes = [...found.values()].flatMap((row) => [...row.values()])
-      .flatMap(({ all }) => (all?.size ? Math.log(all.size) : []));
-    const [low, high] = [Math.min(...sizes), Math.max(...sizes)];
     const cell = (row, column) => {
-      const { of, all } = found.get(row).get(column);
-      if (!all) return [NONE, "none", of.lack];
-      const heat = high > low ? (Math.log(all.size) - low) / (high - low) : 0.3;
-      if (all.outcome !== NEVER) return [size(all), "heat", null, heat];
+      const of = loaded(row, column);
+      if (of.lack) return [NONE, "none", of.lack];
+      const all = ANSWERS.critical(of);
+      if (all.outcome !== NEVER) return [size(all), "heat", null, Math.log(all.size)];
       const tip = `each token adds more ${all.limit} time: below ${tends({ of, all })} of peak`;
       return ["never", "never", tip];
     };
@@ -171,9 +165,8 @@ const TABLES = (() => {
     const cell = (of, B) => {
       if (of.lack) return [NONE, "none", of.lack];
       const answer = ANSWERS.times(of, B);
-      const { bound, lower } = answer;
-      const share = percent(shareOf({ of, answer }, lower));
-      return [BINDS[bound], `is-${bound}`, `${seconds(lower)}, ${share} of peak`];
+      const share = percent(shareOf({ of, answer }, answer.lower));
+      return bindsCell(answer.bound, `${seconds(answer.lower)}, ${share} of peak`);
     };
     const split = sharding !== "none";
     const rows = split
@@ -194,7 +187,7 @@ const TABLES = (() => {
       if (of.footprint(B).fits === false) return ["full", "never", "does not fit"];
       const { bound, ops } = ANSWERS.times(of, B);
       const rate = short(tokensOf({ ...now, S }, B) / ops / chips);
-      return [BINDS[bound], `is-${bound}`, `${seconds(ops)}, ${rate} tokens/s a chip`];
+      return bindsCell(bound, `${seconds(ops)}, ${rate} tokens/s a chip`);
     };
     const on = `${name} of ${now.of.short}`;
     const caption = `${now.model.name} in ${now.format} on ${on}: context x batch`;
@@ -240,11 +233,5 @@ const TABLES = (() => {
     return cells(caption, "chip", named(now.chips), columns, cell);
   }
 
-  /** What a tab has, and whether it is of one chip. */
-  const CONTENT = {
-    sizes: [sizes, true], dtypes: [dtypes, false], binds: [binds, true],
-    context: [context, true], kernels: [kernels, true], splits: [splits, false],
-  };
-
-  return { showChips, CONTENT };
+  return { showChips, sizes, dtypes, binds, context, kernels, splits };
 })();
