@@ -125,7 +125,7 @@ class Results:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection:
     """Some chips and dtype combinations of a sweep, made by `Results.of`."""
 
@@ -133,6 +133,12 @@ class Selection:
     sweep: Sweep
     chips: tuple[str, ...]
     dtypes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """What it selects."""
+        return (
+            f"<Selection of {self.sweep.name}: {', '.join(self.chips)}; {', '.join(self.dtypes)}>"
+        )
 
     @property
     def dims(self) -> tuple[str, ...]:

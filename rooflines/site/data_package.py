@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+from rooflines.basics.files import read_parquet
 from rooflines.basics.version import __version__
 from rooflines.catalogue.measured import measured_quantiles
 from rooflines.model.dictionary import column_records
@@ -193,13 +194,13 @@ def _described(
 
 
 def _resource(resource: DataResource) -> dict[str, Any]:
-    table = pl.scan_parquet(resource.content)
+    table = read_parquet(resource.content)
     return {
         "name": resource.name,
         "path": f"{resource.name}.parquet",
         "title": resource.title,
         "format": "parquet",
-        "rows": table.select(pl.len()).collect().item(),
+        "rows": table.height,
         **_digest(resource.content),
         "licenses": [LICENCE],
         "schema": {
@@ -210,7 +211,7 @@ def _resource(resource: DataResource) -> dict[str, Any]:
                     **({"unit": unit} if unit else {}),
                     "description": meaning,
                 }
-                for name, kind in table.collect_schema().items()
+                for name, kind in table.schema.items()
                 for unit, meaning in [resource.meanings.get(name, ("", ""))]
             ]
         },
