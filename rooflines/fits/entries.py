@@ -90,7 +90,7 @@ class Fitted(Entry):
     elsewhere: tuple[Positive, Positive] | None = Field(
         None,
         description="p10 and p90 of the timings of other engines over this estimate: the band "
-        "where it stands in for another engine",
+        "where it is the fallback for another engine",
     )
     contents: Text | None = Field(
         None, description="what the timings include besides the operation; shown with an estimate"

@@ -16,7 +16,7 @@ from rooflines.basics.errors import RooflinesError, quote
 from rooflines.catalogue.forms import Entry
 from rooflines.models import hybrids, layer_rules
 from rooflines.models.hybrids import FULL, Stack
-from rooflines.models.keys import RECURRENT, SPARSE, tables
+from rooflines.models.keys import OTHER_KIND, RECURRENT, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -184,7 +184,7 @@ def _windowed(keys: Keys, family: Family) -> list[bool]:
     types = keys.items("layer_types")
     for index, kind in enumerate(types):
         if kind not in family.types:
-            reason = RECURRENT if "linear" in str(kind) else SPARSE
+            reason = RECURRENT if "linear" in str(kind) else OTHER_KIND
             fix = f"use a model whose layers are {', '.join(family.types)}"
             raise RooflinesError(f"layer_types[{index}]", f"is {quote(kind)}: {reason}", fix)
     keys.kinds("layer_types", family.types)

@@ -15,9 +15,7 @@ from rooflines.models.shape import LARGEST
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SPARSE = (
-    "its attention is sparse or compressed, so that cache and work do not follow from the sizes"
-)
+OTHER_KIND = "layers of this kind are not modelled, so that cache and work do not follow"
 RECURRENT = "it has state-space or linear-attention layers, which are not modelled"
 VISION = "it has an encoder of images or sound, which is not modelled"
 ENCODER = "it is an encoder, or an encoder with a decoder; decoder-only models are known"

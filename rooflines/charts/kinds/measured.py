@@ -97,7 +97,7 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
 
 
 def sampled(part: pl.DataFrame, x: str, y: str, most: int = MOST_DOTS) -> pl.DataFrame:
-    """At most so many timings, evenly chosen in the order of two columns."""
+    """At most `most` timings, thinned evenly in the order of two columns."""
     return part.sort(x, y).gather_every(max(1, math.ceil(part.height / most)))
 
 
