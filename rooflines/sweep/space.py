@@ -51,7 +51,10 @@ def length(columns: AxisColumns) -> int:
 
 def has_one_value(values: pl.Series) -> bool:
     """Whether all values of a column are equal."""
-    return bool(values[0] == values[-1]) and values.n_unique() == 1
+    first, nulls = values[0], values.null_count()
+    if first != values[-1] or 0 < nulls < len(values):
+        return False
+    return bool(values.min() == values.max())  # a hundredth of the time of `n_unique`
 
 
 def decode(axes: Sequence[AxisColumns], start: int, stop: int) -> pl.LazyFrame:
