@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 DECAY = "#decay"
 """Of experts that an element more leaves unused, the share that it uses, as a rate [1]."""
 
+USED = "#used"
+"""The share of the experts that a size uses [1]."""
+
 Pieces = list[list[str]]
 """Names of lines: of each piece the least counts, of these the largest."""
 
@@ -80,7 +83,7 @@ class Along:
     Attributes:
         rows: Cases times points of the other sizes [1].
         spans: The extents that count whole spans of the size, by name.
-        extents: Other extents that depend on the size; `at` expects their columns.
+        windows: Extents that follow from how far a token attends.
     """
 
     def __init__(
@@ -92,7 +95,7 @@ class Along:
     ) -> None:
         block = Block((), tuple(cases), tuple(axes))
         self.rows, self.spans, self._size = block.rows, dict[str, Spans](), size
-        self.extents: set[str] = set()
+        self.windows: set[str] = set()
         self._sheet = Sheet([block], inner=len(block.after))
         self._of_case = spans or [1] * len(cases)
         self._lines: dict[tuple[int, int], tuple[Poly, SizeLine]] = {}
@@ -128,7 +131,7 @@ class Along:
                 columns[column] = self._sheet.total(self._sheet.poly(each))
                 known[column] = each
             self.spans |= {extent: self._counted(extent) for extent in parts if "/" in extent}
-            self.extents |= {extent for extent in parts if ":" in extent}
+            self.windows |= {extent for extent in parts if ":" in extent}
             columns |= self._experts(name, lines)
         self._stages.append(columns)
         for column, polys in known.items():
@@ -169,10 +172,15 @@ class Along:
         """Whether a line has a part: `slope`, `constant`, `expert`, or an extent."""
         return part in self._parts[name]
 
+    @property
+    def has_experts(self) -> bool:
+        """Whether any line has experts."""
+        return any(self._decays)
+
     def frames(self) -> Iterator[pl.DataFrame]:
         """All that was asked for, in slices."""
         stages = [*self._stages]
-        if any(self._decays):
+        if self.has_experts:
             decay = pl.col("T").cast(pl.Float64) * self._sheet.constant(self._decays)
             stages.append({DECAY: decay})
         return self._sheet.slices(stages, self.rows)
@@ -197,27 +205,34 @@ class Along:
 
     # ------------------------------------------------------------ values at a size
 
-    def at(self, size: pl.Expr, summands: Sequence[Summand], *, whole: bool = True) -> pl.Expr:
-        """A sum of maxima of minima of lines at a size [s].
+    def extents_at(self, size: pl.Expr, *, whole: bool = True) -> dict[str, pl.Expr]:
+        """The extents that follow from a size, as columns that `at` expects, but for windows.
+
+        Args:
+            size: The size [1].
+            whole: Whether spans are whole; else all are full.
+        """
+        spans = {
+            extent: each.whole(size) if whole else each.full(size)
+            for extent, each in self.spans.items()
+        }
+        return {**spans, USED: used_share(pl.col(DECAY) * -size)} if self.has_experts else spans
+
+    def at(self, size: pl.Expr, summands: Sequence[Summand]) -> pl.Expr:
+        """A sum of maxima of minima of lines at a size, by the columns of its extents [s].
 
         Args:
             size: The size [1].
             summands: How often, and which pieces.
-            whole: Whether spans are whole; else all are full.
         """
-        spans = {
-            f"#{extent}:": each.whole(size) if whole else each.full(size)
-            for extent, each in self.spans.items()
-        }
-        used = used_share(pl.col(DECAY) * -size)
-        extents = {f"#{extent}:": pl.col(extent) for extent in self.extents}
-        factors = {"#slope:": size, "#expert:": used, **spans, **extents}
+        extents = {extent: pl.col(extent) for extent in (*self.spans, *self.windows)}
+        factors = {"slope": size, "expert": pl.col(USED), **extents}
 
         def value(name: str) -> pl.Expr:
             parts = [
-                pl.col(f"{prefix}{name}") * factor
-                for prefix, factor in factors.items()
-                if self.has(prefix[1:-1], name)
+                pl.col(f"#{part}:{name}") * factor
+                for part, factor in factors.items()
+                if self.has(part, name)
             ]
             return reduce(add, [pl.col(f"#constant:{name}"), *parts])
 

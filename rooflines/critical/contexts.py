@@ -189,15 +189,16 @@ def saturated_contexts(cases: Sequence[StepCase], new_tokens: Sequence[int]) -> 
     plateau, reaches = pl.col(PLATEAU), cases[0].model.shape.reaches
     ahead = plateau * pl.col(AT) * ((1.0 + ERROR) / ATTAINED) - along.at(pl.col(AT), summands)
 
-    def at_contexts(rows: pl.DataFrame) -> pl.DataFrame:
+    def at_contexts(lazy: pl.LazyFrame) -> pl.LazyFrame:
         """The rows with the extents of their contexts."""
+        rows = lazy.collect()
         sizes = list(zip(map(int, rows[AT]), map(int, rows["T"]), strict=True))
         columns = {}
         for reach in reaches:
             most = [list(AttentionReach(reach.tokens).extents(s, t).values()) for s, t in sizes]
             for name, values in zip(reach.names, zip(*most, strict=True), strict=True):
                 columns[name] = pl.Series(map(float, values), dtype=pl.Float64)
-        return rows.with_columns(**columns)
+        return rows.lazy().with_columns(**columns)
 
     high = pl.when(plateau > 0).then(MOST).otherwise(pl.col("T"))
     found = first_in_rows(frame, ahead, pl.col("T"), high, at_contexts)

@@ -26,7 +26,7 @@ from rooflines.model.poly import total
 from rooflines.model.times import Time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.critical.along import Summand
     from rooflines.model.poly import Poly
@@ -102,21 +102,24 @@ def estimate_lines(
 
 def _solved(frame: pl.DataFrame, along: Along, summands: Sequence[Summand]) -> pl.Series:
     """The sizes of rows with an estimate; `LARGEST_COUNT` or more where it is none below."""
-    at, full, least = pl.col(AT), pl.col(FULL), pl.col("#least")
-    most = pl.col(PLATEAU) * at * ((1.0 + ERROR) / ATTAINED)
-    attains_full = most - along.at(at, summands, whole=False)
+    at, full = pl.col(AT), pl.col(FULL)
+    attains = pl.col(PLATEAU) * at * ((1.0 + ERROR) / ATTAINED) - along.at(at, summands)
+    in_full, in_whole = (along.extents_at(at, whole=whole) for whole in (False, True))
+
+    def first(low: pl.Expr, high: pl.Expr, extents: Mapping[str, pl.Expr]) -> pl.Series:
+        """The first size that attains the share."""
+        return first_in_rows(frame, attains, low, high, lambda rows: rows.with_columns(**extents))
+
     frame = frame.with_columns(along.growth(summands).alias(PLATEAU))
-    frame = frame.with_columns(first_in_rows(frame, attains_full, least, pl.lit(MOST)).alias(FULL))
+    frame = frame.with_columns(first(pl.col("#least"), pl.lit(MOST), in_full).alias(FULL))
     if not along.spans:
         return frame[FULL]
-    attains = most - along.at(at, summands)
     last = pl.min_horizontal(each.last(full) for each in along.spans.values())
     while True:  # ends with the first size of full spans
-        ends = frame.with_columns(last.alias(AT)).select(
-            pl.col(AT).alias(LAST), missed=(attains <= 0) & (full < MOST)
-        )
+        ends = frame.with_columns(last.alias(AT)).with_columns(**in_whole)
+        ends = ends.select(pl.col(AT).alias(LAST), missed=(attains <= 0) & (full < MOST))
         frame = frame.with_columns(ends[LAST])
         if not ends["missed"].any():
-            return first_in_rows(frame, attains, full, pl.col(LAST))
+            return first(full, pl.col(LAST), in_whole)
         later = pl.when(ends["missed"]).then(pl.col(LAST) + 1.0).otherwise(full)
         frame = frame.with_columns(later.alias(FULL))

@@ -211,7 +211,10 @@ def largest_within(frame: pl.DataFrame, along: Along, summands: Sequence[Summand
         `max_B_latency`: 0 if no batch is as fast; null if the batch is `LARGEST_COUNT` or more.
     """
     over = along.at(pl.col(AT), summands) - pl.col("target_s") * (1.0 + ROUNDING)
-    slow = first_in_rows(frame, over, pl.col("#least"), pl.lit(MOST))
+    extents = along.extents_at(pl.col(AT))
+    slow = first_in_rows(
+        frame, over, pl.col("#least"), pl.lit(MOST), lambda rows: rows.with_columns(**extents)
+    )
     before = pl.when(slow > pl.col("#least")).then(slow - 1.0).otherwise(0.0)
     return frame.select(
         pl.when(slow < MOST).then(before).cast(pl.Int64).alias("max_B_latency")
