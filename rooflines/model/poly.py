@@ -51,7 +51,7 @@ class SizeLine(NamedTuple):
         return SizeLine(slope, constant, expert, counted)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Poly:
     """A sum of products of extents.
 
