@@ -104,6 +104,7 @@ class StepKernels:
         sharing: How chips share it; checked by `Split.check`.
         scores_all: Whether the unembedding is of every token, as of drafts; else of the last one.
         engine: Whether to add what an engine does in decode besides these kernels.
+        like: The same in another phase: groups that are equal in both share their kernels.
     """
 
     shape: Shape
@@ -111,22 +112,33 @@ class StepKernels:
     sharing: Sharing
     scores_all: bool = False
     engine: bool = False
+    like: StepKernels | None = None
 
     @cached_property
     def prefill(self) -> StepKernels:
         """The kernels of a prefill with the same dtypes and split."""
-        return replace(self, phase=PREFILL)
+        return replace(self, phase=PREFILL, like=self)
 
     @cached_property
-    def _alone(self) -> tuple[tuple[Group, Kernel], ...]:
+    def alone(self) -> tuple[tuple[Group, Kernel], ...]:
         """The groups, each with its kernel where nothing is sent."""
         groups = groups_of(self.shape, self.phase, scores_all=self.scores_all)
-        return tuple((group, _kernel(group, self.sharing)) for group in groups)
+        known = list(self.like.alone) if self.like else []
+        return tuple(
+            next((each for each in known if each[0] == group), None)
+            or (group, _kernel(group, self.sharing))
+            for group in groups
+        )
+
+    @cached_property
+    def _over(self) -> dict[tuple[Link, ...], tuple[Kernel, ...]]:
+        """The kernels of a chip by its interconnects."""
+        return {}
 
     @cached_property
     def works(self) -> Mapping[str, Poly]:
         """The works of all kernels and layers where nothing is sent [FLOP or byte]."""
-        kernels = [kernel for _, kernel in self._alone]
+        kernels = [kernel for _, kernel in self.alone]
         return {
             column: total(kernel.work(column) * kernel.count for kernel in kernels)
             for column in kernels[0].works
@@ -138,16 +150,26 @@ class StepKernels:
         Args:
             links: The interconnects, inner first; none where nothing is sent.
         """
-        split = self.sharing.split
+        if links not in self._over:
+            self._over[links] = tuple(self._sending(links))
+        return self._over[links]
+
+    def _sending(self, links: tuple[Link, ...]) -> Iterator[Kernel]:
+        """The kernels, each with what it sends over interconnects."""
+        split, known = self.sharing.split, dict[Kernel, Kernel]()
+        if self.like:
+            alone = (kernel for _, kernel in self.like.alone)
+            known = dict(zip(alone, self.like.over(links), strict=False))
         routes = Route(links, split.axes), Route(links, split.experts_axes)
-        found = []
-        for group, kernel in self._alone:
+        for group, kernel in self.alone:
+            if kernel in known:
+                yield known[kernel]
+                continue
             sent = tuple(_transfers(self.shape, group, self.sharing, *routes))
             works = {**kernel.works, NETWORK_BYTES: sent_bytes(sent)}
-            found.append(replace(kernel, works=works, transfers=sent) if sent else kernel)
+            yield replace(kernel, works=works, transfers=sent) if sent else kernel
         if self.engine and self.phase == DECODE:
-            found += _of_engine(self.shape, self.sharing)
-        return tuple(found)
+            yield from _of_engine(self.shape, self.sharing)
 
 
 def _kernel(group: Group, sharing: Sharing) -> Kernel:

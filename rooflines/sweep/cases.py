@@ -96,6 +96,26 @@ class ChipPlace:
             self.networks,
         )
 
+    def times(self, kernel: Kernel) -> Times:
+        """The nominal times of one layer of a kernel; its collectives follow one another."""
+        if kernel not in self._times:
+            self._times[kernel] = in_turn(kernel, self.machine)
+        return self._times[kernel]
+
+    def estimate(self, kernel: Kernel) -> Times | None:
+        """The calibrated times of one layer of a kernel; None without a calibration."""
+        if kernel not in self._estimates:
+            self._estimates[kernel] = calibrated(kernel, self.machine, self.choice)
+        return self._estimates[kernel]
+
+    @cached_property
+    def _times(self) -> dict[Kernel, Times]:
+        return {}
+
+    @cached_property
+    def _estimates(self) -> dict[Kernel, Times | None]:
+        return {}
+
     def no_peak(self, dtypes: str) -> str | None:
         """Why the unit cannot compute in a dtype combination; None where it can."""
         found = (
@@ -195,12 +215,12 @@ class Case:
     @cached_property
     def kernel_times(self) -> tuple[Times, ...]:
         """The nominal times of each kernel in one layer; its collectives follow one another."""
-        return tuple(in_turn(kernel, self.machine) for kernel in self.kernels)
+        return tuple(map(self.place.times, self.kernels))
 
     @cached_property
     def kernel_estimates(self) -> tuple[Times | None, ...]:
         """The calibrated times of each kernel in one layer; None without a calibration."""
-        return tuple(calibrated(kernel, self.machine, self.choice) for kernel in self.kernels)
+        return tuple(map(self.place.estimate, self.kernels))
 
     @cached_property
     def estimate(self) -> Times | None:

@@ -233,14 +233,24 @@ class ModelSweep(BaseSweep[StepCase]):
         """Bits per element of each class of tensors, by the name of dtypes [bit]."""
         return {name: each.bits(self.dtypes.formats) for name, each in self.combinations.items()}
 
+    @cached_property
+    def _workloads(self) -> dict[tuple[str, str, str], StepKernels]:
+        return {}
+
     def workload(self, name: str, phase: Phase, split: Split, label: str) -> StepKernels:
-        """The kernels of a model with these dtypes."""
+        """The kernels of a model with these dtypes; those that phases share are made once."""
+        key = name, split.name, label
+        if key not in self._workloads:
+            self._workloads[key] = self._decode(name, split, label)
+        return self._workloads[key] if phase == DECODE else self._workloads[key].prefill
+
+    def _decode(self, name: str, split: Split, label: str) -> StepKernels:
         config, computed = self.config, self.combinations[label].computed
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
         drafts, named = config.draft is not None, config.calibration or ()
         engine = self.calibrations.engines.intersection(each.partition("-")[0] for each in named)
         shape = self.models[name].shape
-        return StepKernels(shape, phase, sharing, scores_all=drafts, engine=bool(engine))
+        return StepKernels(shape, DECODE, sharing, scores_all=drafts, engine=bool(engine))
 
     def sizes_of(self, model: Model, phase: Phase) -> Axis:
         """Contexts and new tokens of a step, or requests, with the extents that follow."""
