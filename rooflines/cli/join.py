@@ -21,7 +21,7 @@ from rooflines.cli.output import (
     out_options,
     prints_frame,
 )
-from rooflines.fits.entries import joined_calibrations, read_calibrations
+from rooflines.fits.entries import joined_calibrations, read_calibrations, shipped_calibrations
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import NO_CALIBRATION
 from rooflines.measured.sets import checked_set
@@ -119,7 +119,9 @@ def joined_table(
             fix = "write --where chip=h100-sxm"
             raise RooflinesError("--where", f"is {word!r}, which names no value", fix)
     known = known_of(config)
-    fits = joined_calibrations([known.calibrations, *map(read_calibrations, calibrations)])
+    fits = joined_calibrations(
+        [known.calibrations or shipped_calibrations(), *map(read_calibrations, calibrations)]
+    )
     catalogues = Catalogues(known.chips, dtype_entries(), fits)
     path, given = Path(table), MeasurementConfig.model_validate({"file": table, "where": chosen})
     one = checked_set(path.stem, given, path, catalogues)

@@ -16,7 +16,6 @@ from rooflines.explanation.cases import Cases
 from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import Known, sweep_of
 from rooflines.explanation.words import Question
-from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.resources import RESOURCES
 from rooflines.settings.model_sweeps import AUTO, Targets
 from rooflines.settings.sizes import Sizes
@@ -92,7 +91,7 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid, or no split is possible.
     """
-    known = known or Known(chip_entries(), shipped_calibrations())
+    known = known or Known(chip_entries())
     asked = Question([chip], model=model, dtypes=[*dtypes], sizes=dict(sizes))
     return _ranked(asked, known, chips=chips, within=within, network=network, **options)
 

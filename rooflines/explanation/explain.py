@@ -12,7 +12,6 @@ from rooflines.explanation.best_split import split_cases
 from rooflines.explanation.cases import cases_of, layer_cases
 from rooflines.explanation.question import Known, sweep_of
 from rooflines.explanation.words import Question
-from rooflines.fits.entries import shipped_calibrations
 from rooflines.settings.model_sweeps import AUTO
 
 if TYPE_CHECKING:
@@ -170,10 +169,7 @@ def _single(
     **options: object,
 ) -> Explanation:
     """The explanation of a question of one case."""
-    known = Known(
-        chip_entries() if chips is None else chips,
-        shipped_calibrations() if calibrations is None else calibrations,
-    )
+    known = Known(chip_entries() if chips is None else chips, calibrations)
     sweep = sweep_of(asked, known, **options)
     if sweep.rows != 1:
         fix = "explain one at a time, or compute `rooflines.rows` of a config"

@@ -11,6 +11,7 @@ from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import fewer_or, need_of, route_for
 from rooflines.explanation.sizes import HOW_MODEL, sizes_of_model, sizes_of_operation
 from rooflines.explanation.words import WRITTEN_OUT
+from rooflines.fits.entries import Calibrations, shipped_calibrations
 from rooflines.model.network import parse_axes
 from rooflines.model.operation import MATRIX, operation
 from rooflines.model.sharding import NAMED as SHARDINGS
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
     from rooflines.explanation.words import Question
-    from rooflines.fits.entries import Calibrations
     from rooflines.sweep.steps import ModelSweep
 
 NAME = "explain"
@@ -79,11 +79,12 @@ class Known(NamedTuple):
 
     Attributes:
         chips: By id.
-        calibrations: By chip and software.
+        calibrations: By chip and software; None: those of the package, which are read where a
+            question names software.
     """
 
     chips: Mapping[str, Chip]
-    calibrations: Calibrations
+    calibrations: Calibrations | None = None
 
 
 def sweep_of(asked: Question, known: Known, **options: object) -> Sweep | ModelSweep:
@@ -215,11 +216,14 @@ def _checked(
     Raises:
         RooflinesError: It is invalid; places are words of the question.
     """
-    catalogues = known.chips, dtype_entries(), known.calibrations
     try:
         config: Any = checked(SweepConfig if model is None else ModelSweepConfig, keys)
+        named, fits = config.calibration or (), known.calibrations
+        if fits is None:
+            fits = shipped_calibrations() if named else Calibrations()
         with placed("calibration"):
-            known.calibrations.check_softwares(config.calibration or ())
+            fits.check_softwares(named)
+        catalogues = known.chips, dtype_entries(), fits
         if model is None:
             return checked_sweep(Sweep(NAME, config, *catalogues))
         return checked_sweep(sweep_of_models(NAME, config, *catalogues, {model.name: model}))

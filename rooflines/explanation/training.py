@@ -9,7 +9,6 @@ from rooflines.catalogue.chips import chip_entries
 from rooflines.explanation.best_split import best_splits
 from rooflines.explanation.question import Known, sweep_of
 from rooflines.explanation.words import Question
-from rooflines.fits.entries import shipped_calibrations
 from rooflines.models.shape import TRAIN
 from rooflines.settings.model_sweeps import AUTO
 from rooflines.sweep.rows import table_of
@@ -58,7 +57,7 @@ def train(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid, or no plan is possible.
     """
-    known = Known(dict(chip_entries()), shipped_calibrations())
+    known = Known(dict(chip_entries()))
     if not isinstance(chip, str):
         known.chips[OWN], chip = chip, OWN  # type: ignore[index]  # the mapping made above
     if split == AUTO:
