@@ -63,6 +63,25 @@ def test_sizes_are_lists_and_ranges(written, values, capsys):
     assert [row["B"] for row in rows] == values
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("h100", "GEMM", "128x8192x8192", "fp8"),
+        ("h100 128 x 8192 x 8192 fp8",),
+        ("H100SXM", "128x", "8kx8k", "float8"),
+        ("linear", "M=128 K=8k", "N = 8k", "h100_sxm", "FP8"),
+    ],
+)
+def test_a_question_is_understood_as_other_tools_write_it(words, capsys):
+    text = said(capsys, "explain", *words)
+    assert text.splitlines()[0] == "h100-sxm · matmul B=128 D=8192 F=8192 · fp8"
+
+
+def test_a_model_is_found_without_its_hyphens(capsys):
+    text = said(capsys, "explain", *["h100", "Llama3.1_70B", "B=1", "S=1k"])
+    assert text.startswith("h100-sxm · llama-3.1-70b decode B=1 S=1024 · bf16")
+
+
 def test_what_a_chip_cannot_do_is_left_out_and_said(capsys):
     text = said(capsys, "explain", "a100", "h100", "128x8192x8192", "fp8")
     assert "Left out: a100-sxm-80gb: no fp8 peak of its matrix unit." in text

@@ -34,6 +34,11 @@ many languages."""
 BEGINS = re.compile(FORMULA)
 
 
+def squeezed(text: str) -> str:
+    """A name without case, spaces, underscores and hyphens: how names are compared."""
+    return re.sub(r"[\s_-]+", "", text.lower())
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun, in the plural unless it is one: "1 part", "12 parts"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

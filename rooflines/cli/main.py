@@ -57,6 +57,25 @@ GROUPS = {
 SHORT = ("chips", "models", "dtypes", "measure", "calibrate", "kernels")
 """Commands of groups that also work without the name of their group, as they once did."""
 
+INSTEAD = {
+    "write --split tp=8, or tp=4,dp=2": (
+        "--tp",
+        "--dp",
+        "--ep",
+        "--pp",
+        "--gpus",
+        "--tensor-parallel",
+    ),
+    "type them as a word, such as fp8": ("--dtype", "--dtypes", "--quant", "--precision"),
+    "type sizes as words, such as B=64 S=8192": ("--batch", "--batch-size", "--context", "--seq"),
+    "type it as a word, such as h100": ("--chip", "--gpu", "--device"),
+    "type it as a word, such as llama-3.1-70b": ("--model",),
+}
+"""What to do instead of options that questions do not have."""
+
+ASKING = ("explain", "train")
+"""Commands whose words are a question."""
+
 NAME = "rooflines"
 
 COMPLETE = "_ROOFLINES_COMPLETE"
@@ -147,10 +166,14 @@ def mistake(error: click.ClickException, arguments: Sequence[str]) -> RooflinesE
                 for option in parameter.opts
                 if option.startswith("--")
             ]
-            if error.option_name[1:2].isdigit():
+            option, close = error.option_name, close_to(error.option_name, options)
+            if option[1:2].isdigit():
                 fix = "write sizes above zero, such as 128x8192x8192"
-            problem = f"has no option {quote(error.option_name)}"
-            return RooflinesError(path, problem, fix, close=close_to(error.option_name, options))
+            elif context and context.info_name in ASKING:
+                typed = (each for each, others in INSTEAD.items() if option in others)
+                fix = next(typed, fix)
+                close = [] if fix in INSTEAD else close
+            return RooflinesError(path, f"has no option {quote(option)}", fix, close=close)
         case click.MissingParameter() if error.param and context:
             return RooflinesError(path, f"needs {error.param.make_metavar(context)}", fix)
         case _:

@@ -11,7 +11,7 @@ import yaml
 
 from rooflines import api
 from rooflines.basics.text import si
-from rooflines.cli.output import as_table, cells, examples, prints_frame
+from rooflines.cli.output import as_table, cells, examples, one_model, prints_frame
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import model_named
 from rooflines.models.shape import Shape
@@ -56,7 +56,7 @@ def command(model: str | None) -> Printed:
     if model is None:
         frame = api.model_shapes()
         return frame, _list(frame)
-    one = model_named(model)
+    one = model_named(one_model(model))
     rows = [(one.name, line.path, line.value, line.unit) for line in model_numbers(one)]
     schema = {"model": pl.String, "path": pl.String, "value": pl.Float64, "unit": pl.String}
     frame = pl.DataFrame(rows, schema=schema, orient="row")

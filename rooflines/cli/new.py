@@ -11,7 +11,7 @@ import click
 
 from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.catalogue.chips import chip_entries
-from rooflines.cli.output import examples
+from rooflines.cli.output import examples, one_model
 from rooflines.explanation.question import as_published
 from rooflines.models.resolve import is_path, model_named
 
@@ -50,7 +50,7 @@ def command(question: str | None, output: str | None, model: str | None) -> None
         one_of(question, QUESTIONS, "no question")
     text = (resources.files("rooflines.cli") / "examples" / f"{question}.yaml").read_text("utf-8")
     if model is not None:
-        text = _of_model(text, model, question)
+        text = _of_model(text, one_model(model), question)
     path = Path(output or f"{question}.yaml")
     try:
         with path.open("x", encoding="utf-8") as file:

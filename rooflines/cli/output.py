@@ -14,11 +14,11 @@ import click
 from rooflines.basics.errors import RooflinesError, one_of, placed, printable
 from rooflines.basics.text import count, seconds, si, significant
 from rooflines.catalogue.chips import chip_entries
-from rooflines.config import load_config
-from rooflines.explanation.names import chip_named
+from rooflines.explanation.names import chip_named, chip_near, model_near
 from rooflines.explanation.phrases import percent
 from rooflines.explanation.question import Known
-from rooflines.fits.entries import shipped_calibrations
+from rooflines.models.library import is_named
+from rooflines.models.resolve import is_path
 from rooflines.results.tables import csv_text
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.explanation.names import Found
 
     Printed = tuple[pl.DataFrame, str, *tuple[object, ...]]
     """A frame, the same as text, and perhaps more than the frame has, for JSON."""
@@ -142,7 +143,9 @@ def known_of(config: str | None) -> Known:
         config: Its path; it needs no sweeps.
     """
     if config is None:
-        return Known(chip_entries(), shipped_calibrations())
+        return Known(chip_entries())
+    from rooflines.config import load_config  # noqa: PLC0415 - most questions have no config
+
     own = load_config(config, needs_sweeps=False)
     return Known(own.chips, own.calibrations)
 
@@ -159,14 +162,27 @@ def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> 
         RooflinesError: It is no chip, or could be several.
     """
     known = chip_entries() if chips is None else chips
-    found = chip_named(word, known)
+    found = chip_named(word, known) or chip_near(word, known)
     if found is None:
         with placed(place):
             one_of(word, known, "no chip", USE_CHIP)
-        return word
-    if found.note:
+    return _said(found, word)
+
+
+def one_model(word: str) -> str:
+    """The id of the model that a word stands for, or the word where it is known or a path.
+
+    Raises:
+        RooflinesError: Several models have the word in their ids.
+    """
+    return _said(None if is_named(word) or is_path(word) else model_near(word), word)
+
+
+def _said(found: Found | None, word: str) -> str:
+    """The name that was found for a word; what was taken for what is said on stderr."""
+    if found is not None and found.note:
         click.echo(found.note, err=True)
-    return found.name
+    return word if found is None else found.name
 
 
 config_option = click.option(

@@ -48,7 +48,7 @@ def with_own_numbers(
         asked.chips = [*chips]
     if price is not None:
         with placed("--price"):
-            source = "typed with --price"
+            price, source = number(price), "typed with --price"
             chips = {name: with_price(chip, price, source) for name, chip in chips.items()}
     return known._replace(chips={**known.chips, **chips})
 

@@ -6,7 +6,9 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.text import squeezed
 from rooflines.catalogue.chips import dtype_entries
+from rooflines.model.operation import NAMED
 from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 SHORTEST = 3
 """Letters of the shortest part of a name that stands for it [1]."""
+
+CALLED = {"gemm": "matmul", "mm": "matmul", "linear": "matmul"}
+"""What other libraries call operations."""
 
 
 class Found(NamedTuple):
@@ -30,40 +35,36 @@ class Found(NamedTuple):
     note: str = ""
 
 
-def squeezed(text: str) -> str:
-    """A name without case, spaces, underscores and hyphens."""
-    return re.sub(r"[\s_-]+", "", text.lower())
-
-
-def folded(text: str) -> str:
-    """A name without case; spaces and underscores are hyphens."""
-    return re.sub(r"[\s_]+", "-", text.strip().lower())
-
-
 def chip_named(word: str, chips: Mapping[str, Chip]) -> Found | None:
-    """The chip that a word stands for; None: no chip.
-
-    An id or another name in any case, a family name for its usual chip, or a part of one id.
+    """The chip of an id, of another name, or of a family for its usual chip; None: no chip.
 
     Args:
         word: As typed.
         chips: Entries by id.
-
-    Raises:
-        RooflinesError: Several chips have the word in their ids, and none is the usual one.
     """
-    asked = folded(word)
-    ids = {folded(name): name for name in chips}
-    ids |= {folded(alias): name for name, chip in chips.items() for alias in chip.aliases or ()}
-    if asked in ids:
-        return Found(ids[asked])
-    whole = [name for name, chip in chips.items() if chip.base is None]
-    for name in whole:
-        if chips[name].usual == asked:
-            others = [other for other in whole if other.startswith(f"{asked}-") and other != name]
+    if word in chips:
+        return Found(word)
+    asked = squeezed(word)
+    for name, chip in chips.items():
+        if asked in map(squeezed, (name, *(chip.aliases or ()))):
+            return Found(name)
+    for name, chip in chips.items():
+        if chip.base is None and squeezed(chip.usual or "") == asked:
+            alike = [other for other in chips if other.startswith(f"{chip.usual}-")]
+            others = [other for other in alike if chips[other].base is None and other != name]
             rest = f"; others: {', '.join(others)}" if others else ""
             return Found(name, f"{word} is taken as {name}, the usual one{rest}")
-    own = [name for name, chip in chips.items() if chip.base and name.startswith(asked)]
+    return None
+
+
+def chip_near(word: str, chips: Mapping[str, Chip]) -> Found | None:
+    """The chip whose id alone has a word in it; variants if no other has it; None: no chip.
+
+    Raises:
+        RooflinesError: Several chips have it.
+    """
+    whole = [name for name, chip in chips.items() if chip.base is None]
+    own = [name for name in chips if name not in whole and name.startswith(word.lower())]
     return _part_of("chip", word, whole) or _part_of("chip", word, own)
 
 
@@ -79,8 +80,14 @@ def model_near(word: str) -> Found | None:
 def dtypes_named(word: str) -> str | None:
     """The dtype combination, or format, of a name in any case, bfloat16 and float16 too."""
     entries = dtype_entries()
-    names = {folded(name): name for name in (*entries.combinations, *entries.formats)}
-    return names.get(folded(word).replace("bfloat", "bf").replace("float", "fp"))
+    names = {squeezed(name): name for name in (*entries.combinations, *entries.formats)}
+    return names.get(squeezed(word).replace("bfloat", "bf").replace("float", "fp"))
+
+
+def operation_named(word: str) -> str | None:
+    """The operation of a name in any case, also of a name in other libraries, or an einsum."""
+    name = word.lower()
+    return word if "->" in word else CALLED.get(name, name if name in NAMED else None)
 
 
 def _part_of(kind: str, word: str, names: Iterable[str]) -> Found | None:
@@ -89,11 +96,10 @@ def _part_of(kind: str, word: str, names: Iterable[str]) -> Found | None:
     Raises:
         RooflinesError: Several names have it.
     """
-    asked = folded(word)
+    asked, parts = squeezed(word), re.split(r"[\s_-]+", word.lower())
     if len(asked) < SHORTEST:
         return None
-    parts = asked.split("-")
-    alike = [name for name in names if squeezed(word) in squeezed(name)] or [
+    alike = [name for name in names if asked in squeezed(name)] or [
         name for name in names if all(part in name.split("-") for part in parts)
     ]
     if len(alike) > 1:

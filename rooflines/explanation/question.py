@@ -274,7 +274,9 @@ def _fix(cause: Skipped, keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> 
 
 def _other_peak(chip: Chip, keys: Mapping[str, Any]) -> str:
     if "models" in keys:
-        return f"choose a format that its matrix unit computes: {', '.join(formats_on(chip))}"
+        formats = ", ".join(formats_on(chip))
+        narrower = "weights alone can be narrower: w4a16"
+        return f"choose a format that its matrix unit computes: {formats}; {narrower}"
     if has := dtypes_on(chip, keys["unit"]):
         return f"choose dtypes that its {keys['unit']} unit computes: {', '.join(has)}"
     return f"choose another chip, or one of its units: {', '.join(chip.units)}"

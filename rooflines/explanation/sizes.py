@@ -111,7 +111,9 @@ def _values(sizes: Mapping[str, object], mistakes: Mistakes) -> dict[str, list[i
 def _by_letter(sizes: object, op: Operation) -> dict[str, object]:
     """Sizes by letter, of a text, or of numbers in the order of the letters."""
     if not sizes:
-        raise RooflinesError("sizes", "are missing", HOW)
+        raise RooflinesError(
+            "sizes", "are missing", f"{HOW}; or name a model, such as llama-3.1-8b"
+        )
     if isinstance(sizes, str) and "=" in sizes:
         found: dict[str, object] = {}
         for part in sizes.replace(",", " ").split():

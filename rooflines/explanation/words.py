@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
 from rooflines.catalogue.chips import dtype_entries
-from rooflines.explanation.names import chip_named, dtypes_named, model_near
+from rooflines.explanation.names import (
+    chip_named,
+    chip_near,
+    dtypes_named,
+    model_near,
+    operation_named,
+)
 from rooflines.explanation.sizes import SIZE, TIMES, check_once
 from rooflines.model.operation import NAMED
+from rooflines.models.dtypes import StepDtypes
 from rooflines.models.library import close_models, is_named, model_entries
 from rooflines.models.resolve import is_path
 
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rooflines.catalogue.entries import Chip
+    from rooflines.explanation.names import Found
     from rooflines.models.model import Model
 
 PRODUCT = re.compile(r"[xX×*._,]*\d[\dxX×*._,kKmM]*")
@@ -25,6 +33,14 @@ PRODUCT = re.compile(r"[xX×*._,]*\d[\dxX×*._,kKmM]*")
 
 WRITTEN_OUT = re.compile(r"([\w-]+),([\w-]+)->([\w-]+)@([\w-]+)")
 """A dtype combination that has no name: x,w->out@compute."""
+
+SIGNS = "xX×*"
+"""What can end one word of sizes, or begin the next."""
+
+CHIPS = re.compile(r"\d+ ?[xX×*] ?([A-Za-z].*)")
+"""A number of chips, which is no part of a question's words."""
+
+BY_LETTER = "write sizes by their letters, such as B=64 S=8192; dtypes by name, such as fp8"
 
 FIX = "leave it out, or correct it; write sizes as 128x8192x8192, those of a model as B=64 S=8192"
 
@@ -68,6 +84,11 @@ class Question:
         if word not in there:
             there.append(word)
 
+    def find(self, kind: str, found: Found) -> None:
+        """Keep a name that a word stands for, and say so."""
+        self.add(kind, found.name)
+        self.notes += [found.note] if found.note else []
+
 
 def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
     """Words in any order: chips, a model or an operation, sizes, dtypes.
@@ -81,7 +102,7 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
         RooflinesError: A word is nothing known, or something is given twice.
     """
     known = Question()
-    each = [part for word in words for part in _listed(word, chips)]
+    each = [part for word in words for one in _words(word) for part in _listed(one, chips)]
     unknown = [word for word in each if not (TIMES.fullmatch(word) or _placed(known, word, chips))]
     for word in unknown:
         near = None if known.model or known.operation or known.product else model_near(word)
@@ -99,35 +120,49 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
     return known
 
 
+def _words(word: str) -> list[str]:
+    """The words in quotes; einsums, sizes with spaces around `=` and paths are one each."""
+    whole = SIZE.fullmatch(word) and word.count("=") == 1
+    return [word] if whole or "->" in word or is_path(word) else word.split()
+
+
 def _listed(word: str, chips: Mapping[str, Chip]) -> list[str]:
     """The chips or dtypes of a list such as `h100,b200`; else the word itself."""
     parts = word.split(",")
-    listed = all(dtypes_named(part) or chip_named(part, chips) for part in parts)
+    listed = all(
+        dtypes_named(part) or chip_named(part, chips) or chip_near(part, chips) for part in parts
+    )
     return parts if len(parts) > 1 and listed else [word]
 
 
 def _placed(known: Question, word: str, chips: Mapping[str, Chip]) -> bool:
     """Take a word as what it is; False: it is nothing known."""
-    if word in chips:
-        known.add("chips", word)
-    elif dtypes := dtypes_named(word):
+    if found := chip_named(word, chips):
+        known.find("chips", found)
+    elif dtypes := word if WRITTEN_OUT.fullmatch(word) else dtypes_named(word):
         known.add("dtypes", dtypes)
-    elif WRITTEN_OUT.fullmatch(word):
-        known.add("dtypes", word)
-    elif word.lower() in NAMED or "->" in word:
-        known.take("operation", word if "->" in word else word.lower())
-    elif is_named(word) or is_path(word):
+    elif operation := operation_named(word):
+        known.take("operation", operation)
+    elif is_path(word):
         known.take("model", word)
     elif match := SIZE.fullmatch(word):
         check_once(match[1], match[2], known.sizes)
         known.sizes[match[1]] = match[2]
     elif "=" in word:
+        if word.partition("=")[0] not in StepDtypes.model_fields:
+            problem = f"has {quote(word)}, which is neither a size nor dtypes"
+            raise RooflinesError("the question", problem, BY_LETTER)
         known.add("dtypes", word)
-    elif word[:1] in "+-." or word[:1].isdigit() or PRODUCT.fullmatch(word):
-        known.product = word if known.product is None else f"{known.product}x{word}"
-    elif found := chip_named(word, chips):
-        known.add("chips", found.name)
-        known.notes += [found.note] if found.note else []
+    elif (match := CHIPS.fullmatch(word)) and chip_named(match[1], chips):
+        problem = f"is {quote(word)}, but how many chips share a model is its split"
+        raise RooflinesError("chip", problem, f"write {match[1]}, and --split tp=8")
+    elif PRODUCT.fullmatch(word) or word[:1] in "+-." or word[:1].isdigit():
+        before = "" if known.product is None else f"{known.product.rstrip(SIGNS)}x"
+        known.product = f"{before}{word.lstrip(SIGNS) if before else word}"
+    elif is_named(word):
+        known.take("model", word)
+    elif found := chip_near(word, chips):
+        known.find("chips", found)
     else:
         return False
     return True

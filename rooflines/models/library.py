@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, quote
+from rooflines.basics.text import squeezed
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.chips import CONFIG_DIR
 from rooflines.catalogue.forms import Entry, Text, checked
@@ -103,7 +104,7 @@ def load(name: str) -> Model:
 
     Args:
         name: Its id, such as `llama-3.1-70b`, or a name that it is published under, such as
-            `meta-llama/Llama-3.1-70B`; upper or lower case.
+            `meta-llama/Llama-3.1-70B`; in any case, hyphens or none.
 
     Raises:
         RooflinesError: The catalogue has no such model; the message lists close names.
@@ -119,7 +120,7 @@ def found(name: str, otherwise: str) -> Model:
         name: As of `load`.
         otherwise: What else to do where there is none of that name.
     """
-    if known := _ids().get(str(name).lower()):
+    if known := _ids().get(squeezed(str(name))):
         return model_entries()[known].model(known)
     raise RooflinesError(
         "",
@@ -131,9 +132,9 @@ def found(name: str, otherwise: str) -> Model:
 
 @cache
 def _ids() -> dict[str, str]:
-    """The id of every model, by its lower-case names."""
+    """The id of every model, by its names, squeezed."""
     return {
-        name.lower(): known
+        squeezed(name): known
         for known, entry in model_entries().items()
         for name in (known, *entry.aliases)
     }
@@ -141,7 +142,7 @@ def _ids() -> dict[str, str]:
 
 def is_named(text: str) -> bool:
     """Whether a text is the name of a model of the catalogue."""
-    return text.lower() in _ids()
+    return squeezed(text) in _ids()
 
 
 def close_models(name: object) -> list[str]:
@@ -149,5 +150,5 @@ def close_models(name: object) -> list[str]:
     text = str(name)
     by_alias = {alias.rpartition("/")[2]: known for alias, known in _ids().items()}
     close = close_to(text, model_entries())
-    close += [by_alias[alias] for alias in close_to(text.rpartition("/")[2], by_alias)]
+    close += [by_alias[alias] for alias in close_to(squeezed(text).rpartition("/")[2], by_alias)]
     return list(dict.fromkeys(close))[:4]

@@ -87,7 +87,7 @@ class Split(Entry):
             raise RooflinesError(
                 "ep",
                 f"is {self.ep}, neither 1 nor tp * dp, {self.chips}",
-                "share the experts as the rest, or over all chips",
+                f"leave it out, or let tp * dp be as many, such as tp: {self.ep}, ep: {self.ep}",
             )
         return self
 
