@@ -13,7 +13,7 @@ from rooflines.critical.thresholds import all_thresholds, sweep_thresholds
 from rooflines.fits.nsight import read_launches
 from rooflines.measured.kernels import kernel_frame
 from rooflines.measured.summary import measured_frame, summaries
-from rooflines.model.dictionary import column_records
+from rooflines.model.columns import column_records
 from rooflines.models.sheet import shape_rows
 from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
 from rooflines.sweep.recipes import skipped_records

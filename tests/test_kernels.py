@@ -9,7 +9,7 @@ import pytest
 import rooflines
 from rooflines.cli import main as cli
 from rooflines.fits.nsight import read_launches
-from rooflines.model.measured_columns import KERNELS
+from rooflines.model.columns import KERNELS
 from rooflines.results.tables import metadata_of
 
 TIME, READ, WRITTEN = "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum"

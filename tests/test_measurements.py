@@ -13,7 +13,7 @@ from run_folder import RunFolder
 import rooflines
 from rooflines.cli import main as cli
 from rooflines.fits.entries import Calibrations, shipped_calibrations, text_of
-from rooflines.model.measured_columns import MEASURED, MEASURED_SKIPPED, measured_columns
+from rooflines.model.columns import MEASURED, MEASURED_SKIPPED, measured_columns
 from rooflines.settings.measurements import AboutTimings
 from rooflines.settings.schema import SiteConfig
 

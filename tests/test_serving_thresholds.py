@@ -21,7 +21,7 @@ from serving_values import bound_of, times
 import rooflines
 from rooflines.basics.numbers import exact
 from rooflines.critical.thresholds import all_thresholds, sweep_thresholds
-from rooflines.model.step_columns import step_threshold_columns
+from rooflines.model.columns import step_threshold_columns
 
 KEYS = ("model", "phase", "chip", "memory", "network", "dtypes", "split")
 """Keys that name a case."""

@@ -14,8 +14,7 @@ from rooflines.cli.output import examples
 from rooflines.config import load_config
 from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
 from rooflines.measured.summary import timings_lacking
-from rooflines.model.columns import METRICS
-from rooflines.model.step_columns import STEP_METRICS
+from rooflines.model.columns import METRICS, STEP_METRICS
 from rooflines.results.folders import MODELS, TABLES
 from rooflines.run.ending import skipped_reasons
 from rooflines.run.plan import plan

@@ -26,7 +26,7 @@ from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import NO_CALIBRATION
 from rooflines.measured.sets import checked_set
 from rooflines.measured.summary import measured_frame
-from rooflines.model.measured_columns import measured_columns
+from rooflines.model.columns import measured_columns
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.run.jobs import about
 from rooflines.settings.measurements import MeasurementConfig

@@ -25,7 +25,7 @@ from rooflines.cli.output import (
     prints_frame,
 )
 from rooflines.config import load_config
-from rooflines.model.measured_columns import KERNELS
+from rooflines.model.columns import KERNELS
 from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_parquet
 from rooflines.run.jobs import about

@@ -10,10 +10,9 @@ from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import not_joined
 from rooflines.critical.contexts import Solution
-from rooflines.model.columns import FOUND, NEVER, UNKNOWN
+from rooflines.model.columns import CAPACITY_UNKNOWN, FOUND, HEADS, NEVER, UNKNOWN
 from rooflines.model.network import most_chips
 from rooflines.model.resources import NETWORK
-from rooflines.model.step_columns import CAPACITY_UNKNOWN, HEADS
 from rooflines.models.cache import cache_elements
 from rooflines.models.split import Split
 from rooflines.sweep.footprints import Footprint

@@ -14,15 +14,16 @@ from rooflines.critical.rates import rate_thresholds
 from rooflines.critical.saturation import COLUMN
 from rooflines.critical.sizes import batch_thresholds, dimension_thresholds
 from rooflines.critical.training import training_thresholds
-from rooflines.model.columns import OUTCOMES, threshold_columns
-from rooflines.model.resources import OTHERS, RATES
-from rooflines.model.sharding import SHARDS
-from rooflines.model.step_columns import (
+from rooflines.model.columns import (
     OF_SPLIT,
+    OUTCOMES,
     STEP_LIMITS,
     STEP_OUTCOMES,
     step_threshold_columns,
+    threshold_columns,
 )
+from rooflines.model.resources import OTHERS, RATES
+from rooflines.model.sharding import SHARDS
 from rooflines.models.shape import DECODE
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.sheet import key_columns

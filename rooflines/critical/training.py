@@ -14,10 +14,9 @@ from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rooflines.basics.numbers import LARGEST_SIZE, first
-from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER
+from rooflines.model.columns import ALWAYS, BEYOND, CAPACITY_UNKNOWN, FOUND, NEVER
 from rooflines.model.network import PAIR
 from rooflines.model.resources import MATH, MEMORY, NETWORK, OTHERS
-from rooflines.model.step_columns import CAPACITY_UNKNOWN
 from rooflines.training.kernels import MICRO_BATCH
 from rooflines.training.memory import StageMemory
 

@@ -21,10 +21,9 @@ from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.question import OPERATION, as_published, dtypes_on, formats_on
 from rooflines.explanation.text import as_text
 from rooflines.explanation.values import Answer, Change, Use
-from rooflines.model.columns import ALWAYS, FOUND, NEVER
+from rooflines.model.columns import ALWAYS, FOUND, HEADS, NEVER
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import MATH, RATES, RESOURCES
-from rooflines.model.step_columns import HEADS
 from rooflines.models.dtypes import step_dtypes, training_dtypes
 from rooflines.models.groups import StepExtents, touched_experts
 from rooflines.models.kernels import token_share

@@ -10,10 +10,9 @@ from rooflines.basics.text import count, seconds, si, significant
 from rooflines.critical.rates import LATENCY
 from rooflines.explanation import trained
 from rooflines.explanation.sentences import LEAST_FACTOR
-from rooflines.model.columns import ALWAYS, AXES, ENDLESS, FOUND, NEVER, UNKNOWN
+from rooflines.model.columns import ALWAYS, AXES, ENDLESS, FOUND, HEADS, NEVER, UNKNOWN
 from rooflines.model.resources import MATH
 from rooflines.model.sharding import SHARDS
-from rooflines.model.step_columns import HEADS
 from rooflines.models.cache import BY_BATCH
 from rooflines.models.shape import DECODE, PREFILL
 

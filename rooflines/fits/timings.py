@@ -14,7 +14,7 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, close_to, placed, quote
 from rooflines.basics.text import MOST_SHOWN, counted
-from rooflines.model.measured_columns import MEASURED, RECORDED
+from rooflines.model.columns import MEASURED, RECORDED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

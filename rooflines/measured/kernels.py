@@ -11,7 +11,7 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError, one_of, placed
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.unsupported import missing_level_reason, missing_peak_reason
-from rooflines.model.measured_columns import KERNELS
+from rooflines.model.columns import KERNELS
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import MATH, MEMORY
 

@@ -9,7 +9,7 @@ import polars as pl
 from rooflines.fits.folds import QUARTER, held_out, with_folds
 from rooflines.fits.judge import BAND, REGIONS, with_errors
 from rooflines.measured.join import IN_CACHE, PARTLY
-from rooflines.model.measured_columns import MEASURED_SKIPPED, MEASURED_SUMMARY, measured_columns
+from rooflines.model.columns import MEASURED_SKIPPED, MEASURED_SUMMARY, measured_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

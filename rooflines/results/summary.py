@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from rooflines.basics.files import scan_parquet
-from rooflines.model.columns import NEVER, SUMMARY
+from rooflines.model.columns import NEVER, OF_SPLIT, SUMMARY
 from rooflines.model.resources import MATH, RESOURCES
-from rooflines.model.step_columns import OF_SPLIT
 from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.records import recorded
 from rooflines.results.tables import NO_TEXT, write_csv

@@ -12,8 +12,7 @@ from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
 from rooflines.catalogue.entries import Chip, DtypeFile
 from rooflines.fits.entries import Calibrations
-from rooflines.model.columns import TEXTS, Column
-from rooflines.model.step_columns import LAYER_TEXTS, STEP_TEXTS
+from rooflines.model.columns import LAYER_TEXTS, STEP_TEXTS, TEXTS, Column
 from rooflines.models.shape import Shape
 from rooflines.results.folders import LAYERS, MODELS, TABLES
 from rooflines.results.records import recorded

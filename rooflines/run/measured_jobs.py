@@ -14,7 +14,7 @@ from rooflines.measured.summary import (
     summaries,
     timings_lacking,
 )
-from rooflines.model.measured_columns import measured_columns
+from rooflines.model.columns import measured_columns
 from rooflines.results.records import recorded, recording
 from rooflines.results.tables import metadata_of, write_csv, write_parquet
 from rooflines.run.jobs import about

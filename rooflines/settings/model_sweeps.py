@@ -28,8 +28,7 @@ from rooflines.catalogue.forms import (
     Text,
     checked,
 )
-from rooflines.model.step_columns import KERNEL_METRICS, STEP_CORE, STEP_METRICS
-from rooflines.model.training_columns import TRAINING_METRICS
+from rooflines.model.columns import KERNEL_METRICS, STEP_CORE, STEP_METRICS, TRAINING_METRICS
 from rooflines.models.cache import CACHE_SPLITS
 from rooflines.models.dtypes import StepDtypes, step_dtypes, training_dtypes
 from rooflines.models.groups import ROUTINGS

@@ -18,7 +18,7 @@ import polars as pl
 from rooflines.basics.files import read_parquet
 from rooflines.basics.version import __version__
 from rooflines.catalogue.measured import measured_quantiles
-from rooflines.model.dictionary import column_records
+from rooflines.model.columns import column_records
 from rooflines.models.layers import layers_of
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import model_named

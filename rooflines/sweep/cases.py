@@ -17,13 +17,11 @@ from rooflines.catalogue.unsupported import (
     not_joined,
 )
 from rooflines.fits.choice import CalibrationChoice
-from rooflines.model.columns import METRICS
+from rooflines.model.columns import KERNEL_METRICS, METRICS, STEP_METRICS, TRAINING_METRICS
 from rooflines.model.network import BETWEEN, Link
 from rooflines.model.poly import Poly, total
 from rooflines.model.resources import RESOURCES, in_turn, nominal
-from rooflines.model.step_columns import KERNEL_METRICS, STEP_METRICS
 from rooflines.model.times import Times
-from rooflines.model.training_columns import TRAINING_METRICS
 from rooflines.settings.fields import ALL
 from rooflines.sweep.calibrated import calibrated
 

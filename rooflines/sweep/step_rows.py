@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.model.columns import TWIN
 from rooflines.model.poly import ONE
 from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY, NETWORK, RESOURCES
-from rooflines.model.step_columns import TWIN
 from rooflines.sweep.cases import Block, Case
 from rooflines.sweep.footprints import footprint_columns, footprint_stages
 from rooflines.sweep.operation_rows import BOUND, estimate_stages, resource_times

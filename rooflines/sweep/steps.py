@@ -13,10 +13,10 @@ from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
 from rooflines.basics.text import counted
 from rooflines.catalogue.unsupported import Reason
 from rooflines.fits.choice import bands_of
+from rooflines.model.columns import layer_columns, step_columns
 from rooflines.model.kernel import NETWORK_BYTES
 from rooflines.model.operation import MATRIX
 from rooflines.model.poly import ONE
-from rooflines.model.step_columns import layer_columns, step_columns
 from rooflines.models.cache import cache_elements
 from rooflines.models.groups import Step, StepExtents
 from rooflines.models.kernels import Sharing, StepKernels

@@ -10,10 +10,10 @@ from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, cast
 
 from rooflines.fits.choice import bands_of
+from rooflines.model.columns import training_columns, training_layer_columns
 from rooflines.model.network import ALL_TO_ALL
 from rooflines.model.poly import WINDOWED, Poly, total
 from rooflines.model.resources import MATH
-from rooflines.model.training_columns import training_columns, training_layer_columns
 from rooflines.models.groups import StepExtents
 from rooflines.models.kernels import Sharing
 from rooflines.models.shape import PREFILL, TRAIN

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.model.columns import TWIN
 from rooflines.model.resources import ACTIVATIONS, RESOURCES
-from rooflines.model.step_columns import TWIN
 from rooflines.sweep.operation_rows import BOUND, resource_times
 from rooflines.sweep.sheet import Value, first_longest, quotient
 from rooflines.sweep.step_rows import (

@@ -18,7 +18,7 @@ from polars import selectors as cs
 
 from rooflines.basics.files import scan_parquet
 from rooflines.basics.version import __version__
-from rooflines.model.dictionary import column_records
+from rooflines.model.columns import column_records
 from rooflines.results.atomic import atomic_file
 from rooflines.results.records import recording
 from rooflines.results.tables import metadata_of
