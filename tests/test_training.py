@@ -1,6 +1,7 @@
 """A step of training: worked values, laws, and the memory of measured runs."""
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -584,3 +585,9 @@ def test_the_answer_names_what_its_times_leave_out(capsys):
     assert "839 ms without" in text or "840 ms without" in text
     assert "critical" not in text
     assert "compute-bound" in text
+
+
+def test_no_line_ends_between_a_time_and_its_unit(capsys):
+    text = said(capsys, *ASKED, "--split", "dp=8", "--shard", "weights")
+    assert "62.3 ms, by input" in text
+    assert not re.search(r"\d\n\s+[mµn]?s\b", text)

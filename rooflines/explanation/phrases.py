@@ -27,9 +27,6 @@ DIGITS = 4
 SLACK = 1e-12
 """Share by which a number may exceed a rounded one: it has a few roundings itself [1]."""
 
-NO_BREAK = "\xa0"
-"""A space that no line is broken at."""
-
 MOST_GROUPS = 4
 """Groups of kernels named [1]."""
 
@@ -271,7 +268,7 @@ def _quicker(answer: Answer) -> Iterator[str]:
     """The formats in which a step is quickest, if one is quicker than those of the question."""
     for other in _faster(answer)[:MOST_DTYPES]:
         fits = "; fits" if other["fits"] and not answer.row["fits"] else ""
-        time = unbroken(other["t_lower_s"])
+        time = seconds(other["t_lower_s"])
         yield f"all {other['dtypes']}: {time} ({other['bound']}-bound{fits})"
 
 
@@ -527,9 +524,9 @@ def _dtypes(answer: Answer) -> Line:
             which, verb = f"none of the {len(others)} others", "is"
         quicker = f"compute-bound and quicker by a factor of {LEAST_FACTOR}"
         return Line("dtypes", "no", f"{which} that the unit computes {verb} {quicker}")
-    more = f", {len(bound) - MOST_DTYPES}{NO_BREAK}more" if len(bound) > MOST_DTYPES else ""
+    more = f", {len(bound) - MOST_DTYPES} more" if len(bound) > MOST_DTYPES else ""
     shown = (
-        f"{other['dtypes']} (bound {unbroken(other['t_lower_s'])})" for other in bound[:MOST_DTYPES]
+        f"{other['dtypes']} (bound {seconds(other['t_lower_s'])})" for other in bound[:MOST_DTYPES]
     )
     return Line("dtypes", "", f"{', '.join(shown)}{more}")
 
@@ -569,8 +566,3 @@ def rounded(value: float, digits: int, *, up: bool) -> float:
     return (math.ceil if up else math.floor)(
         value * scale * (1 + (-SLACK if up else SLACK))
     ) / scale
-
-
-def unbroken(time_s: float) -> str:
-    """A time that no line is broken in."""
-    return seconds(time_s).replace(" ", NO_BREAK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from textwrap import wrap
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.text import seconds, si
 from rooflines.explanation import phrases
-from rooflines.explanation.phrases import NO_BREAK
 
 if TYPE_CHECKING:
     from rooflines.catalogue.parts import NumberRecord
@@ -27,6 +27,11 @@ BAR = 26
 
 TIME = 8
 """Columns of a time, if none is longer [1]."""
+
+NO_BREAK = "\xa0"
+
+BEFORE_UNIT = re.compile(r"(?<=\d) (?=[kMGTPEµmnp]?(?:s|B|FLOP)\b)")
+"""The space between a number and its unit, where no line is broken."""
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 """Blocks of no to eight eighths of a column."""
@@ -91,9 +96,9 @@ def as_ascii(text: str) -> str:
 
 def _head(answer: Answer, paint: Paint) -> Iterator[str]:
     question = phrases.asked(answer.row, answer.sizes, answer.cache_split)
-    for line in wrap(question, WIDTH, break_on_hyphens=False):
+    for line in _labelled("", question):
         yield paint(line, BOLD)
-    for line in wrap(phrases.finding(answer), WIDTH, break_on_hyphens=False):
+    for line in _labelled("", phrases.finding(answer)):
         yield paint(line, COLOURS.get(answer.row["bound"], BOLD))
 
 
@@ -136,7 +141,7 @@ def _sections(answer: Answer, paint: Paint) -> Iterator[str]:
 def _labelled(head: str, text: str) -> list[str]:
     """Text after a label, wrapped under its beginning."""
     return wrap(
-        text,
+        BEFORE_UNIT.sub(NO_BREAK, text),
         WIDTH,
         initial_indent=head,
         subsequent_indent=" " * len(head),
