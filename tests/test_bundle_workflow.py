@@ -25,13 +25,11 @@ def charts(site):
 
 
 def choices(page):
-    """Parameter and value of the enabled options of menus; every twentieth of long ones."""
+    """Parameter and value of the enabled options of menus."""
     options: list[tuple[str, str]] = page.evaluate(
-        "[...document.querySelectorAll('[data-param] :is(select, datalist)')].flatMap((menu) =>"
-        " [...menu.querySelectorAll('option:enabled')]"
-        ".filter((_, place) => menu.matches('select') || place % 20 === 0)"
-        ".map((option) => [menu.closest('[data-param]').dataset.param,"
-        " option.dataset.value ?? option.value]))"
+        "[...document.querySelectorAll('select[data-key]')].flatMap((menu) =>"
+        " [...menu.querySelectorAll('option:enabled')].map((option) => [menu.dataset.key,"
+        " option.value]))"
     )
     return options
 

@@ -271,6 +271,10 @@ def test_the_keyboard_is_enough(visit):
     page.get_by_label("Remove B200").first.focus()
     page.keyboard.press("Enter")
     expect(page.locator("#chosen")).not_to_contain_text("B200")
+    for name in ("% peak", "Remove TPU v6e", "% peak", "Remove MI300X"):
+        page.locator("#chips-table").get_by_role("button", name=name).focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#chips-table button:focus")).to_have_count(1)
     page.locator("#size-B").fill("4096")
     page.keyboard.press("Enter")
     expect(page.locator("#lead")).to_contain_text("compute-bound")

@@ -55,10 +55,10 @@ def test_no_label_of_a_view_reaches_beyond_its_picture(visit):
 
 def test_what_a_chip_lacks_cannot_be_chosen(visit):
     page = visit().open(f"charts.html#chart={CHARTS[0]}&chip=h100-sxm&dtypes=fp8")
-    assert page.locator("[data-param=dtypes] option[disabled]").count() == 0
+    assert page.locator("[data-key=dtypes] option[disabled]").count() == 0
     page.get_by_label("Chip").select_option("tpu-v5e")
     expect(page.locator("#title")).to_have_text(re.compile("^TPU v5e, bf16"))
-    assert page.locator("[data-param=dtypes] option[disabled]").all_inner_texts() == ["fp8"]
+    assert page.locator("[data-key=dtypes] option[disabled]").all_inner_texts() == ["fp8"]
     assert "fp8 is not in this chart" in page.locator("#note").inner_text()
 
 
@@ -69,7 +69,7 @@ def test_the_choice_goes_along_to_the_next_chart(visit):
     assert page.locator("#title").inner_text().startswith("H100 SXM needs")
     page.locator(f"#charts a[data-chart={CHARTS[2]}]").click()
     drawn(page, CHARTS[2])
-    assert page.locator("[data-param=chip]").count() == 0
+    assert page.locator("[data-key=chip]").count() == 0
     assert "chip=h100-sxm" in page.url
 
 

@@ -88,7 +88,7 @@ def test_chips_are_found_sorted_and_opened(visit):
     page.get_by_role("button", name="h100-sxm", exact=True).click()
     opened = page.locator("[data-chip=h100-sxm]")
     expect(opened).to_contain_text("989 TFLOP/s")
-    assert page.evaluate("document.activeElement.dataset.opens") == "h100-sxm"
+    assert page.evaluate("document.activeElement.dataset.key") == "h100-sxm"
     assert (opened.locator("a").first.get_attribute("href") or "").startswith("https://")
     page.get_by_role("link", name="Open it in the explorer").click()
     page.wait_for_selector("body[data-drawn]")

@@ -33,8 +33,6 @@ const ROOFLINES = (() => {
     return loading[name];
   }
 
-  // ---------------------------------------------------------------- elements
-
   /** An element with attributes and children, strings become text. `tag` may be an element.
 
       The policy of the page allows a style as a property, not as an attribute. */
@@ -50,22 +48,25 @@ const ROOFLINES = (() => {
     return element;
   }
 
-  /** Put children into an element; what had the focus there has it again, found by its `key`. */
-  function refill(into, key, ...children) {
-    const focused = into.contains(document.activeElement) && document.activeElement.dataset[key];
+  /** Put children into an element; what had the focus there has it again, by its `data-key`.
+
+      If that has gone, the first that has a key takes it. */
+  function refill(into, ...children) {
+    const focused = into.contains(document.activeElement) && document.activeElement.dataset.key;
     into.replaceChildren(...children);
-    if (focused) into.querySelector(`[data-${key}="${CSS.escape(focused)}"]`)?.focus();
+    const again = focused && into.querySelector(`[data-key="${CSS.escape(focused)}"]`);
+    if (focused) (again ?? into.querySelector("[data-key]"))?.focus();
   }
 
   /** Give a menu its options, [value, text, disabled], which are made anew only if they differ.
 
       Without options it keeps those of the page. */
   function fill(select, options, value) {
-    const key = JSON.stringify(options);
-    if (options && select.dataset.key !== key) {
+    const given = JSON.stringify(options);
+    if (options && select.dataset.options !== given) {
       select.replaceChildren(...options.map(([option, text, disabled]) =>
         make("option", { value: option, disabled }, text)));
-      select.dataset.key = key;
+      select.dataset.options = given;
     }
     select.value = value;
   }
@@ -73,7 +74,7 @@ const ROOFLINES = (() => {
   /** A labelled menu that sets `name` of the state, with options as of `fill`. */
   function menu(name, label, options, value) {
     const onchange = () => go({ [name]: select.value });
-    const select = make("select", { "data-param": name, onchange });
+    const select = make("select", { "data-key": name, onchange });
     fill(select, options, value);
     return make("label", { class: "control" }, make("span", {}, label), select);
   }
@@ -99,13 +100,11 @@ const ROOFLINES = (() => {
       const next = { null: column.name, ascending: `-${name}`, descending: null }[order];
       const onclick = () => go({ sort: next });
       return make("th", { scope: "col", "aria-sort": order, class: column.kind }, make("button", {
-        type: "button", "data-sort": column.name, title: column.meaning, onclick,
+        type: "button", "data-key": column.name, title: column.meaning, onclick,
       }, column.head));
     });
     return [by ? [...rows].sort(compared) : rows, heads];
   }
-
-  // ---------------------------------------------------------------- the address
 
   /** What comes after # in the address, as [name, value]; of a very long one nothing. */
   const written = () =>
@@ -162,8 +161,6 @@ const ROOFLINES = (() => {
     addEventListener("hashchange", apply);
     apply();
   }
-
-  // ---------------------------------------------------------------- taking along
 
   /** Save text, or what an address has, as a file. */
   function save(name, content, type = null) {

@@ -58,7 +58,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const onclick = () => go(Object.fromEntries(params.map(({ name }) => [name, null])));
     const hidden = params.every(({ name }) => asked(name) === null);
     const reset = make("button", { type: "button", class: "quiet", hidden, onclick }, "Reset");
-    refill($("controls"), "param", ...menus, reset);
+    refill($("controls"), ...menus, reset);
     $("note").textContent = own.map(({ name }) => [asked(name), String(values.get(name))])
       .filter(([wanted, has]) => wanted !== null && wanted !== has)
       .map(([wanted, has]) => `${wanted} is not in this chart; it shows ${has}.`).join(" ");
@@ -160,8 +160,6 @@ document.addEventListener("DOMContentLoaded", async () => {
     if (shown?.chart !== chart) showText(chart, chart.title, chart.subtitle);
     return draw(chart);
   }
-
-  // ---------------------------------------------------------------- saving the view
 
   /** The rows of the marks of a view, its longest list, as a table. */
   function tableOf({ datasets }) {

@@ -37,8 +37,8 @@ document.addEventListener("DOMContentLoaded", async () => {
       found.filter((row) => opens && row[place["variant of"]] !== null === is));
     const apart = make("tr", { class: "apart" }, make("th", { colspan: columns.length },
       "Variants: chips of this site with some numbers of another"));
-    refill($("head"), "sort", ...heads);
-    refill($("body"), "opens", ...(opens
+    refill($("head"), ...heads);
+    refill($("body"), ...(opens
       ? [...own.map(line), ...(variants.length ? [apart] : []), ...variants.map(line)]
       : found.slice(0, length).map(line)));
     $("empty").hidden = found.length > 0;
@@ -46,14 +46,12 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("count").textContent = `${count(found.length)} of ${count(rows.length)} rows.${first}`;
   }
 
-  // ---------------------------------------------------------------- a chip
-
   /** The first cell of a chip, which opens and closes its numbers. */
   function opener(chip) {
     const open = asked("chip") === chip;
     const onclick = () => go({ chip: open ? null : chip }, true);
     return make("th", { scope: "row" }, make("button", {
-      type: "button", class: "open", "data-opens": chip, "aria-expanded": String(open), onclick,
+      type: "button", class: "open", "data-key": chip, "aria-expanded": String(open), onclick,
     }, chip));
   }
 
@@ -66,9 +64,9 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   /** Below the row of the open chip: what there is to say of it, and its numbers. */
   async function showChip() {
-    const button = $("body").querySelector("[data-opens][aria-expanded=true]");
+    const button = $("body").querySelector("[aria-expanded=true]");
     if (!button) return;
-    const chip = button.dataset.opens;
+    const chip = button.dataset.key;
     const { chips, sources } = await load("chip-numbers", "data/chip-numbers.js");
     if (!button.isConnected) return;
     const body = chips[chip].numbers.map(([label, shown, exact, ids, kind, estimate, note]) => {
@@ -89,7 +87,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
 
   follow(async () => {
-    refill($("controls"), "param", ...Object.entries(facets).map(([name, options]) =>
+    refill($("controls"), ...Object.entries(facets).map(([name, options]) =>
       menu(name, name, [["", "all"], ...options.map((one) => [String(one), String(one ?? "none")])],
         has(name) ? asked(name) : "")));
     if (document.activeElement !== $("find")) $("find").value = asked("find") ?? "";

@@ -23,8 +23,6 @@ const EXPLORER = (() => {
     go({ chips: next.slice(-MOST_CHIPS).map(({ id }) => id).join(), of: null }, true);
   };
 
-  // ---------------------------------------------------------------- controls
-
   /** The options of menus that depend on the state, as of `fill`, and what is chosen. */
   function menus(of) {
     const { steps } = data;
@@ -112,8 +110,6 @@ const EXPLORER = (() => {
     if (found) take(found.value);
   }
 
-  // ---------------------------------------------------------------- own numbers
-
   /** Take what is typed into a field of `own` numbers; what is no number is the data sheet's. */
   function setOwn(input) {
     const { own, unit } = input.dataset;
@@ -147,8 +143,6 @@ const EXPLORER = (() => {
     });
     $("own-table").replaceChildren(...headed(["chip", ...heads], rows));
   }
-
-  // ---------------------------------------------------------------- all of it
 
   function showVerdict(of, rows) {
     const { off, lead, lines } = SENTENCES.verdict(of, rows);
@@ -189,8 +183,6 @@ const EXPLORER = (() => {
   const pick = (changes) => soon(() => go(changes));
 
   const pictures = () => [...document.querySelectorAll(".plot svg")];
-
-  // ---------------------------------------------------------------- what people do
 
   const taken = ({ target }) => {
     const { name, type, value, list } = target;

@@ -42,8 +42,6 @@ const PICTURES = (() => {
   const ring = (above, below) => [...above, ...below.toReversed()];
   const axis = (from, to, title) => ({ from, to, title, text: short });
 
-  // ---------------------------------------------------------------- a matmul
-
   const roof = ({ rates: { peak, memory } }, intensity) => Math.min(peak, intensity * memory);
   const ridgeOf = ({ rates: { peak, memory } }) => peak / memory;
   const intensityOf = ({ flops, moved }, B) =>
@@ -138,8 +136,6 @@ const PICTURES = (() => {
     drawRoofline(now, able, up);
     drawAttained(now, able, up, span, go);
   }
-
-  // ---------------------------------------------------------------- a step of a model
 
   /** Batches of which none is better both for the chip and for the user. */
   function front(now, row) {

@@ -7,7 +7,7 @@ const TABLES = (() => {
   const { CALIBRATED, MATMUL, matmulOf, stepOf, rowOf, shareOf, tokensOf } = STATE;
   const { cannot, tends } = SENTENCES;
   const { octaves, styleOf, swatch } = PICTURES;
-  const { make, headed, sorted } = ROOFLINES;
+  const { make, refill, headed, sorted } = ROOFLINES;
   const DTYPES = [
     "bf16", "fp8-out-bf16", "int8", "mxfp4", "nvfp4", "w8a16", "w-fp8-x-bf16", "w4a16",
   ];
@@ -19,8 +19,6 @@ const TABLES = (() => {
   const NONE = "–";
   const bindsCell = (bound, tip) => [bound[0].toUpperCase(), `is-${bound}`, tip];
   const LETTERS = "C compute-bound, M memory-bound, N network-bound";
-
-  // ---------------------------------------------------------------- of chips
 
   const yes = (value) => (value === null ? "not known" : value ? "yes" : "no");
   const size = ({ outcome, size: of }) =>
@@ -82,7 +80,8 @@ const TABLES = (() => {
       const { chip, fits } = row;
       const chosen = now.chips.includes(chip);
       const pick = make("button", {
-        type: "button", class: "pick", "aria-label": `${chosen ? "Remove" : "Add"} ${chip.short}`,
+        type: "button", class: "pick", "data-key": `pick ${chip.id}`,
+        "aria-label": `${chosen ? "Remove" : "Add"} ${chip.short}`,
         disabled: chosen && now.chips.length === 1, onclick: () => toggle(chip),
       }, chosen ? "×" : "+");
       const head = { scope: "row", class: chosen ? "chosen" : null, style: styleOf(chip) };
@@ -95,7 +94,7 @@ const TABLES = (() => {
       return make("tr", { class: fits === false ? "off" : null, "data-chip": chip.id },
         make("th", head, pick, swatch(), chip.short), ...cells);
     });
-    into.replaceChildren(...headed(["chip", ...heads], body));
+    refill(into, ...headed(["chip", ...heads], body));
     const saved = list.flatMap((one) => (one.name !== "off" ? [[one.saved, one.value]]
       : ["low", "high"].map((end) => [`timed_${end}`, (row) => row.off?.[end]])));
     const number = (value) => (value === Infinity ? "never" : value);
@@ -103,8 +102,6 @@ const TABLES = (() => {
       row.chip.id, ...(row.lack ? [row.lack] : saved.map(([, value]) => number(value(row)))),
     ])];
   }
-
-  // ---------------------------------------------------------------- of tabs
 
   /** A table of cells, of rows and columns as [name, value]; `cell` gives text, class, tip and a
       number by which it is shaded among the others. */
