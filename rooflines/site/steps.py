@@ -1,4 +1,4 @@
-"""Whole models as data of a page: works of kernels, rates of chips, footprints and estimates.
+"""Whole models as data of a page: works of kernels, collectives, footprints and estimates.
 
 No formula is written here, nor in the page: works are those of `models.kernels`, rates those of
 `model.resources`, estimates those of `sweep.calibrated`, all as sums of products of extents.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.critical.chips import interpolated
 from rooflines.model.network import axes_text
 from rooflines.model.poly import TOUCHED, constant, touching
-from rooflines.model.resources import levels_of, math_rate, memory_rate
+from rooflines.model.resources import levels_of
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
 from rooflines.models.shape import PREFILL
@@ -149,7 +149,8 @@ def _model(
         if case.chip in earlier.chips:
             machines.setdefault(place, earlier.machines[case.chip])
         else:
-            _add_rates(machines.setdefault(place, _machine(case)), case)
+            new: dict[str, Any] = {"chip": case.chip, "sends": {}, "bands": {}}
+            _add_sends(machines.setdefault(place, new), case)
         index = list(machines).index(place)
         steps[key]["on"][index] = estimates.of(case, steps[key]["kernels"])
     shape = cases[0].model.shape
@@ -298,37 +299,21 @@ def _pieces(of: Callable[[int], Fraction], turns: Iterable[int], end: int | None
     return found
 
 
-def _machine(case: Case) -> dict[str, Any]:
-    """A chip; rates are added for each case."""
-    capacity = case.machine.level.capacity_bytes
-    return {
-        "chip": case.chip,
-        "capacity": None if capacity is None else plain(capacity),
-        "rates": {},
-        "sends": {},
-    }
-
-
-def _add_rates(machine: dict[str, Any], case: Case) -> None:
-    """Add the rates that a case needs: of math by compute dtype, of memory, and of collectives.
+def _add_sends(machine: dict[str, Any], case: Case) -> None:
+    """Add what a case needs to a chip: the times of collectives, and the band of its phase.
 
     A collective has, on every network, seconds per byte of its payload, and the least time of its
-    hops [s].
+    hops [s]. A band is the p10 and p90 of measured over estimated time of a step.
     """
-    for kernel in case.kernels:
-        compute = kernel.compute
-        if compute not in machine["rates"]:
-            per_s = [rate(case.machine, compute).per_s for rate in (math_rate, memory_rate)]
-            machine["rates"] |= {compute: plain(per_s[0]), "memory": plain(per_s[1])}
-        for sent in kernel.transfers:
-            if _kind(sent) not in machine["sends"]:
-                of_a_byte = replace(sent, payload=constant(1))
-                machine["sends"][_kind(sent)] = [
-                    [plain(sending.at({})), plain(latency_s)]
-                    for sending, latency_s in levels_of(
-                        of_a_byte, case.machine.efficiency["network"]
-                    )
-                ]
+    if case.engine:
+        machine["bands"][case.phase] = case.band
+    for sent in (sent for kernel in case.kernels for sent in kernel.transfers):
+        if _kind(sent) not in machine["sends"]:
+            of_a_byte = replace(sent, payload=constant(1))
+            machine["sends"][_kind(sent)] = [
+                [plain(sending.at({})), plain(latency_s)]
+                for sending, latency_s in levels_of(of_a_byte, case.machine.efficiency["network"])
+            ]
 
 
 class Estimates:

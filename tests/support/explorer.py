@@ -222,4 +222,7 @@ def _step(state):
         "lower": row["t_lower_s"],
         "footprint": row["footprint_bytes"],
         "rate": None if time is None else tokens / time / row["chips"],
+        "band": None
+        if not calibrated or estimate is None or row["t_estimate_p10_s"] is None
+        else [row["t_estimate_p10_s"], row["t_estimate_p90_s"]],
     }

@@ -14,8 +14,6 @@ const ANSWERS = (() => {
   const MANY = 2 ** 30; // tiles from which on an estimate is a line
   const LONGEST = 2 ** 26; // context that is looked at
 
-  // ---------------------------------------------------------------- sums of products
-
   /** A sum of products of extents, apart by the first of `axes` that a product has; last the rest.
 
       `at` gives the other extents. */
@@ -40,8 +38,6 @@ const ANSWERS = (() => {
     const [, coefficients] = pieces.findLast(([least]) => least <= at);
     return coefficients.reduceRight((all, one) => all * at + one, 0) + turns * gain;
   }
-
-  // ---------------------------------------------------------------- times
 
   /** A kernel in lines, from works as sums of products, rates [1/s], and levels of networks. */
   function kernelOf({ name, count: layers, compute, works, sends }, at, rate, levelsOf) {
@@ -119,8 +115,6 @@ const ANSWERS = (() => {
     return { outcome: size === of.least ? ALWAYS : FOUND, size };
   }
 
-  // ---------------------------------------------------------------- calibrations
-
   /** The calibrated time, of each kernel and of all; null without a calibration.
 
       Of each kernel it is what is common, and the largest piece: the least of some sums. */
@@ -135,7 +129,7 @@ const ANSWERS = (() => {
     });
     const [{ bound }] = kernels;
     const time = sum(kernels.map((one) => one.time));
-    const band = of.bands?.[bound]?.map((share) => share * time) ?? null;
+    const band = of.bandOf(bound)?.map((share) => share * time) ?? null;
     return { time, bound, band, times: kernels.map((one) => one.time) };
   }
 
@@ -150,8 +144,6 @@ const ANSWERS = (() => {
     const size = tile && firstWhole((tile - 1) * span + 1, tile * span, holds);
     return { size, plateau: of.flops[0] / each };
   }
-
-  // ---------------------------------------------------------------- memory
 
   /** Bytes on a chip, the largest batch, and the longest context of this batch. */
   function footprint({ weights, cache, dp, capacity }, S, B) {

@@ -15,6 +15,9 @@ const SENTENCES = (() => {
   const range = ({ low, high }) => `${significant(low)} to ${significant(high)} times`;
   const namesOf = (rows) => listed(rows.map(({ chip }) => chip.short));
 
+  /** The p10 and p90 of an estimate. */
+  const within = ({ band }) => (band ? ` (${band.map(seconds).join(" to ")}, p10 to p90)` : "");
+
   /** Why rows have no numbers; chips with one reason in one sentence. */
   function cannot(rows) {
     const reasons = [...new Set(rows.map(({ lack }) => lack))].filter(Boolean);
@@ -63,8 +66,6 @@ const SENTENCES = (() => {
     return `${from}${beyond ? `, more than the ${count(footprint.most)} that fit` : ""}.`;
   }
 
-  // ---------------------------------------------------------------- a matmul
-
   function matmulLead(now, row) {
     const { answer: { bound, lower }, estimate, saturates } = row;
     const [on, at] = [times(now.n, row.chip), `B = ${count(now.B)}`];
@@ -74,11 +75,10 @@ const SENTENCES = (() => {
       return `On ${on} ${part} of peak at ${at}: ${bound}-bound, at least ${seconds(lower)}.`
         + ` ${threshold(row)}`;
     }
-    const { time, band } = estimate;
-    const within = band ? ` (${band.map(seconds).join(" to ")})` : "";
+    const time = `${seconds(estimate.time)}${within(estimate)}`;
     const size = saturates.size ? ` 90% of its plateau of ${si(saturates.plateau, "FLOP/s")}`
       + ` from ${several(saturates.size, "token")}.` : "";
-    return `On ${on} about ${percent(row.share)} of peak at ${at}: ${seconds(time)}${within},`
+    return `On ${on} about ${percent(row.share)} of peak at ${at}: ${time},`
       + ` ${estimate.bound}-bound.${size}`;
   }
 
@@ -114,8 +114,6 @@ const SENTENCES = (() => {
       ? `The layer is one expert's (${layer}): B counts its tokens alone.` : null;
   }
 
-  // ---------------------------------------------------------------- a step of a model
-
   /** How far served runs are from what is shown: of this chip, or of all. */
   function servedLine(now, { chip, off, answer, time }) {
     const over = now.basis === BOUND || time === null ? "bound" : "estimate";
@@ -131,14 +129,14 @@ const SENTENCES = (() => {
       : `Served runs take ${range(found)} such estimates ${which} ${overlapped}.`;
   }
 
-  function modelLead(now, { chip, answer, time, split }) {
+  function modelLead(now, { chip, answer, estimate, time, split }) {
     const noun = now.phase === "prefill" ? "a step" : "a token";
     const on = `On ${times(split.chips, chip)} ${noun} of ${now.model.name} in ${now.format}`;
     const known = time ?? answer.ops;
     const rate = short(tokensOf(now, now.B) / known / split.chips);
     const user = `${significant(tokensOf(now, 1) / known)} tokens/s for each of`
       + ` ${several(now.B, "sequence")}, ${rate} a chip.`;
-    if (now.basis !== BOUND && time !== null) return `${on} takes about ${seconds(known)}: ${user}`;
+    if (estimate) return `${on} takes about ${seconds(known)}${within(estimate)}: ${user}`;
     return `${on} takes at least ${seconds(known)}, kernel after kernel: ${answer.bound}-bound.`
       + ` That is at most ${user}`;
   }
@@ -149,8 +147,6 @@ const SENTENCES = (() => {
       + ` tokens that ${model.name} is made for.` : null,
     format !== model.format ? `${model.name} is published in ${model.format}.` : null,
   ];
-
-  // ---------------------------------------------------------------- both
 
   /** What does not fit a chip, and the split that does. */
   function tooLarge(now, { chip, split, most, footprint }) {

@@ -111,12 +111,7 @@ const STATE = (() => {
     };
   }
 
-  // ---------------------------------------------------------------- what a chip has
-
   const ownOf = ({ own }, chip) => (name) => own[`${chip.id}.${name}`] ?? null;
-  /** An own number over that of the data sheet; 1 where either lacks. */
-  const ratioOf = (own, sheet) => (name) =>
-    (own(name) && sheet[name] ? own(name) / sheet[name] : 1);
   /** Whether a rate of a chip is not that of its data sheet: then no timing is of this chip. */
   const altered = (now, chip) => ["peak", "memory", "link"].some(ownOf(now, chip));
 
@@ -127,38 +122,45 @@ const STATE = (() => {
     price: prices.find((price) => price[1] === seller)?.[0] ?? null,
   });
 
-  /** A matmul on a chip as `ANSWERS` takes it, or the reason why there is none as `lack`.
+  /** A chip with own numbers in place of its data sheet's.
 
-      `more` is a factor on the bandwidth of the memory. */
+      The rates are nominal, and as reached; `slower` is a factor on the seconds of a link. `more`
+      is a factor on the bandwidth of the memory. */
+  function machineOf(now, chip, compute, more) {
+    const [own, sheet] = [ownOf(now, chip), sheetOf(now, chip, compute)];
+    const has = (name) => own(name) ?? sheet[name];
+    const reached = ({ rate, nominal } = { rate: 1, nominal: 1 }) => rate / nominal;
+    const [peak, memory, reach] = [has("peak"), has("memory") * more, reached(chip.peaks[compute])];
+    const rates = { [compute]: peak * reach, memory: memory * reached(chip.memory) };
+    return {
+      nominal: { peak, memory }, rates: { peak: rates[compute], memory: rates.memory }, reach,
+      rate: (name) => rates[name] ?? chip.peaks[name].rate,
+      capacity: has("capacity"), slower: sheet.link ? sheet.link / has("link") : 1,
+    };
+  }
+
+  /** A matmul on a chip as `ANSWERS` takes it, or the reason why there is none as `lack`. */
   function matmulOf(now, chip, more = 1) {
     const { data: { networks, works: schemes, bounds }, sharding, dtypes, n, D, F } = now;
-    const [own, sheet] = [ownOf(now, chip), sheetOf(now, chip, dtypes.compute)];
-    const [peak, network] = [chip.peaks[dtypes.compute], networks[chip.network]];
+    const { compute } = dtypes;
+    const { nominal, rates, reach, rate, capacity, slower } = machineOf(now, chip, compute, more);
+    const network = networks[chip.network];
     const piece = network?.pieces.find(
       (one) => n >= one.least && n <= one.most && n % one.step === one.offset);
-    if (!peak && !own("peak")) return { chip, lack: `no published ${dtypes.compute} peak` };
+    if (!nominal.peak) return { chip, lack: `no published ${compute} peak` };
     if (n > 1 && !piece) return { chip, lack: network?.limit ?? "no interconnect" };
     const { collective, rows, works } = schemes[n > 1 ? sharding : "none"];
     const extents = { N: n, "1/N": 1 / n, D, F, ...dtypes.bytes };
     const at = (name) => extents[name];
     const value = (terms) => ANSWERS.value(terms, at);
-    const line = (work, rate = 1) =>
-      ANSWERS.along(works[work], at, "B").map((one) => one / rate);
-
-    const ratio = ratioOf(own, sheet);
-    const nominal = {
-      peak: own("peak") ?? sheet.peak, memory: (own("memory") ?? sheet.memory) * more,
-    };
-    const reach = peak ? peak.rate / peak.nominal : 1;
-    const memory = chip.memory.rate * ratio("memory") * more;
-    const rates = { peak: nominal.peak * reach, memory };
+    const line = (work, per = 1) => ANSWERS.along(works[work], at, "B").map((one) => one / per);
     const levels = (n > 1 && piece.collectives[collective] || []).map((level) =>
-      [value(level.seconds) / ratio("link"), value(level.latency), value(level.typical)]);
+      [value(level.seconds) * slower, value(level.latency), value(level.typical)]);
     const kernel = ANSWERS.kernelOf({
-      name: "matmul", count: 1, sends: [["", works.network_bytes]],
+      name: "matmul", count: 1, compute, sends: [["", works.network_bytes]],
       works: { math: works.flops, memory: works.memory_bytes },
-    }, at, (name) => rates[name] ?? rates.peak, () => levels);
-    const [capacity, held] = [own("capacity") ?? sheet.capacity, line("footprint_bytes")];
+    }, at, rate, () => levels);
+    const held = line("footprint_bytes");
     const of = ANSWERS.loaded([kernel], {
       chip, collective, rates, bounds, reach, least: 1, flops: line("flops"),
       moved: line("memory_bytes"),
@@ -168,7 +170,7 @@ const STATE = (() => {
       },
     });
 
-    const fit = now.data.fits[chip.id]?.[dtypes.compute];
+    const fit = now.data.fits[chip.id]?.[compute];
     if (!fit) return of;
     const span = fit.tile > 1 ? fit.tile * value(rows) : 1;
     const slowest = Math.max(0, ...levels.map(([seconds]) => seconds)) * chip.reached;
@@ -188,15 +190,16 @@ const STATE = (() => {
       ANSWERS.lineAt(lines[name], name === "math" ? upward(B / span) * span : B);
     const estimates = [{ layers: 1, common: fit.common, pieces }];
     const sizes = { D: ANSWERS.lineAt(lines.depth, 1), F: ANSWERS.lineAt(line("columns"), 1) };
-    return { ...of, estimates, bands: bandsOf(fit, fitted ?? fit, sizes), span, extentsAt };
+    return { ...of, estimates, bandOf: bandOf(fit, fitted ?? fit, sizes), span, extentsAt };
   }
 
-  /** The bands of a fit, wider for a D or F of a chip beyond those of its timings. */
-  function bandsOf({ reach }, { bands }, sizes) {
+  /** The band of a fit by bound, wider for a D or F of a chip beyond those of its timings. */
+  function bandOf({ reach }, { bands }, sizes) {
     const beyond = reach?.outside && Object.entries(sizes).some(([name, size]) =>
       reach[name] && (size < reach[name][0] || size > reach[name][1]));
-    return beyond ? Object.fromEntries(Object.entries(bands).map(([bound, [low, high]]) =>
-      [bound, [Math.min(low, reach.outside[0]), Math.max(high, reach.outside[1])]])) : bands;
+    const [lower, higher] = beyond ? reach.outside : [Infinity, 0];
+    return (bound) => bands[bound]
+      && [Math.min(bands[bound][0], lower), Math.max(bands[bound][1], higher)];
   }
 
   /** A step of a model on a chip as `ANSWERS` takes it, or the reason why there is none. */
@@ -211,24 +214,18 @@ const STATE = (() => {
         wanted.every((value, i) => !row[i] || row[i] === value));
       return { chip, lack: skipped?.[4] ?? (place < 0 ? "no steps on this page" : "no such step") };
     }
-    const [machine, compute] = [steps.machines[place], steps.compute[format]];
-    const [own, sheet] = [ownOf(now, chip), sheetOf(now, chip, compute)];
-    const ratio = ratioOf(own, sheet);
-    const scale = { [compute]: ratio("peak"), memory: ratio("memory") * more };
+    const { sends, bands } = steps.machines[place];
+    const { rate, capacity, slower } = machineOf(now, chip, steps.compute[format], more);
     const [all] = Object.values(model.extents[phase]);
     const extents = Object.fromEntries(Object.entries(all).map(([name, pieces]) =>
       [name, ANSWERS.pieceAt(pieces, S)]));
     const at = (name) => extents[name] ?? 1;
     const chosen = step.kernels.map((index) => model.kernels[index]);
-    const kernels = chosen.map((kernel) => ANSWERS.kernelOf(kernel, at,
-      (name) => machine.rates[name] * (scale[name] ?? 1),
-      (kind) => machine.sends[kind].map(([perByte, latency]) =>
-        [perByte / ratio("link"), latency])));
+    const levelsOf = (kind) =>
+      sends[kind].map(([perByte, latency]) => [perByte * slower, latency]);
+    const kernels = chosen.map((kernel) => ANSWERS.kernelOf(kernel, at, rate, levelsOf));
     const touched = chosen.map((kernel) => kernel.touched).find(Boolean);
-    const held = {
-      weights: step.weights, cache: step.cache, dp: split.dp,
-      capacity: own("capacity") ?? machine.capacity,
-    };
+    const held = { weights: step.weights, cache: step.cache, dp: split.dp, capacity };
     const of = ANSWERS.loaded(kernels, {
       chip, bounds, touched, tokens: extents.T, least: split.dp, reach: 1,
       footprint: (B) => ANSWERS.footprint(held, S, B),
@@ -244,7 +241,7 @@ const STATE = (() => {
     };
     const estimates = chosen.map((kernel, i) =>
       ({ layers: kernel.count, ...model.estimates[fitted[i]] }));
-    return { ...of, estimates, extentsAt };
+    return { ...of, estimates, extentsAt, bandOf: () => bands[phase] };
   }
 
   const tokensOf = (now, B) =>
@@ -279,8 +276,6 @@ const STATE = (() => {
     row.cost = price && ((price * chips * time) / 3600 / tokens) * MILLION;
     return { ...row, share: shareOf(row, time) };
   }
-
-  // ---------------------------------------------------------------- beside it
 
   /** Quantiles of measured over predicted time by what, chip, dtypes, length and over; or null. */
   const measuredOf = ({ data }, ...key) => data.measured.by[key.join("/")] ?? null;
