@@ -357,12 +357,19 @@ def _groups(answer: Answer) -> Iterator[Line]:
     """The groups that take longest, each with its own critical batch."""
     parts = []
     for group in answer.groups:
-        batch = f"compute-bound from B = {group['critical_B']}"
-        if group["outcome"] == NEVER:
-            batch = f"never compute-bound ({group['limit']})"
         name, time_s = f"{group['group']} × {group['count']}", group["count"] * group["t_ops_s"]
-        parts.append((name, time_s, f", {group['bound']}-bound; {batch}"))
+        parts.append((name, time_s, f", {group['bound']}-bound{_from_batch(group)}"))
     return _longest(parts, answer.row["t_ops_s"])
+
+
+def _from_batch(group: Mapping[str, Any]) -> str:
+    """From which batch on a group is compute-bound; what limits it, where another does now."""
+    outcome, limit = group["outcome"], group["limit"]
+    if outcome == ALWAYS:
+        return " at every batch"
+    if outcome == NEVER:
+        return "; never compute-bound" + ("" if limit == group["bound"] else f" ({limit})")
+    return f"; compute-bound from B = {group['critical_B']}"
 
 
 def _terms(answer: Answer) -> Iterator[Line]:
