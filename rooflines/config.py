@@ -357,7 +357,7 @@ def _measurements(
         return sets
     # Imported here: only a config with timings reads tables before a job starts.
     from rooflines.measured.catalogues import Catalogues  # noqa: PLC0415
-    from rooflines.measured.sets import check_new, checked_set  # noqa: PLC0415
+    from rooflines.measured.sets import check_distinct, checked_set  # noqa: PLC0415
 
     catalogues = Catalogues(chips, dtype_entries(), fitted)
     for name, config in top.measurements.items():
@@ -365,7 +365,7 @@ def _measurements(
             with placed("file"):
                 path = named_file(folder, config.file)
             found = checked_set(name, config, path, catalogues)
-            check_new(found, sets.values())
+            check_distinct(found, sets.values())
             sets[name] = found
     return sets
 

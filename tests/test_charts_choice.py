@@ -11,7 +11,7 @@ from documents import config_schema
 import rooflines
 from rooflines import RooflinesError
 from rooflines.charts.files import write_chart
-from rooflines.charts.models import layers_run, models_of
+from rooflines.charts.models import layers_by_model, layers_run
 from rooflines.charts.registry import REPLACED, kinds
 from rooflines.charts.results import of_config
 from rooflines.run.plan import plan
@@ -128,7 +128,7 @@ def test_shapes_are_the_layers_of_the_models_that_they_state():
         NamedShape.model_validate({"name": "two-q", "model": "two"}),
         NamedShape.model_validate({"name": "three-q"}),
     ]
-    assert models_of(shapes) == {
+    assert layers_by_model(shapes) == {
         "": {"three-q": "three-q"},
         "first": {"query": "one-q"},
         "two": {"q": "two-q"},

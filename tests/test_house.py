@@ -117,11 +117,9 @@ def test_modules_and_functions_are_short(repository):
     assert sorted(long) == sorted(EXCEPTIONS)
 
 
-EVERYWHERE = {"cli:command"}
-"""Functions that every module of a sub-package has."""
-
-FUNCTIONS: set[str] = {"charts:menus", "charts:sizes_of", "charts:view"}
-"""Public functions of a sub-package that still share a name; the list only gets shorter."""
+SHARED = {"command", "kernels", "menus", "view"}
+"""Public functions of several modules: of each command, of `rooflines` and `rooflines.charts`, and
+of each kind of chart."""
 
 
 def named(path, kinds):
@@ -133,30 +131,20 @@ def named(path, kinds):
                 yield name
 
 
-def shared(root):
-    """The modules of every class name, and of every function `<sub-package>:<name>`, of several."""
-    classes, functions = defaultdict(list), defaultdict(list)
+def shared(root, *kinds):
+    """The modules of every public name that several modules give a class or a function."""
+    found = defaultdict(list)
     for path in sorted(root.rglob("*.py")):
-        module = path.relative_to(root)
-        for name in named(path, (ast.ClassDef,)):
-            classes[name].append(module.as_posix())
-        for name in named(path, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            functions[f"{module.parts[0]}:{name}"].append(module.as_posix())
-    several = (
-        {name: modules for name, modules in found.items() if len(modules) > 1}
-        for found in (classes, functions)
-    )
-    first, second = several
-    return first, second
+        for name in named(path, kinds):
+            found[name].append(path.relative_to(root).as_posix())
+    return {name: modules for name, modules in found.items() if len(modules) > 1}
 
 
 def test_no_two_classes_share_a_name(repository):
-    classes, _ = shared(repository / "rooflines")
-    assert classes == {}
+    assert shared(repository / "rooflines", ast.ClassDef) == {}
 
 
-def test_no_two_public_functions_of_a_sub_package_share_a_name(repository):
-    _, functions = shared(repository / "rooflines")
-    known = FUNCTIONS | EVERYWHERE
-    assert {name: modules for name, modules in functions.items() if name not in known} == {}
-    assert FUNCTIONS - functions.keys() == set(), "take these off the list"
+def test_no_two_public_functions_share_a_name(repository):
+    functions = shared(repository / "rooflines", ast.FunctionDef, ast.AsyncFunctionDef)
+    assert {name: modules for name, modules in functions.items() if name not in SHARED} == {}
+    assert SHARED - functions.keys() == set(), "take these off the list"

@@ -20,7 +20,7 @@ from rooflines.results.tables import NO_TEXT, csv_text, write_parquet
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.site import pages
-from rooflines.site.chip_page import quantity
+from rooflines.site.chip_page import with_unit
 from rooflines.site.data_page import (
     MOST_CSV_ROWS,
     MOST_ROWS,
@@ -278,7 +278,7 @@ def test_a_table_that_is_too_long_for_the_page_is_cut():
 
 def test_numbers_are_written_with_prefix_and_unit():
     shown = {(1.979e15, "FLOP/s"): "1.979 PFLOP/s", (3e-6, "s"): "3 µs", (16.0, ""): "16"}
-    assert {key: quantity(*key) for key in shown} == shown
+    assert {key: with_unit(*key) for key in shown} == shown
 
 
 def test_no_file_loads_from_another_site(site, shown):

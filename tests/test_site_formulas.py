@@ -14,7 +14,7 @@ from rooflines.model.operation import OPERANDS
 from rooflines.model.poly import Poly
 from rooflines.model.resources import collective_rate
 from rooflines.model.sharding import sharding
-from rooflines.site.fits import OWN, SOFTWARE, fits
+from rooflines.site.fits import OWN, SOFTWARE, first_fits
 from rooflines.site.matmuls import MATMUL, WORKS, matmul_data
 
 BITS = {"x": Fraction(16), "w": Fraction(9, 2), "out": Fraction(32)}
@@ -127,7 +127,7 @@ def test_rates_and_dtypes_are_those_of_the_catalogue(data):
 def test_calibrations_are_those_of_the_chip_and_of_software():
     own = {"bf16": {"math": 0.8, "memory": 0.5, "overhead_s": 2e-6}}
     odd = Chip.model_validate({**ODD, "calibration": own, "source": "a test", "estimate": True})
-    found = fits({"odd": odd, "h100-sxm": chip_entries()["h100-sxm"]}, shipped_calibrations())
+    found = first_fits({"odd": odd, "h100-sxm": chip_entries()["h100-sxm"]}, shipped_calibrations())
     assert set(found) == {"odd", "h100-sxm"}
     assert found["odd"]["bf16"] == {
         "software": OWN,

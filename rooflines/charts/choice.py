@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
 from rooflines.charts.frames import check_shown, dtypes_by_chip, most_first
-from rooflines.charts.models import models_of, typical_layer
+from rooflines.charts.models import layers_by_model, typical_layer
 from rooflines.charts.registry import REPLACED, kinds
 from rooflines.charts.views import Spec, check_menu
 
@@ -91,7 +91,7 @@ def _named(sweeps: Mapping[str, Sweep]) -> Counter[str]:
     for sweep in sweeps.values():
         chips = sweep.config.chips
         counts.update(chips if len(chips) <= BY_NAME else ())
-        counts.update([*sweep.combinations, *models_of(sweep.config.shapes or ())])
+        counts.update([*sweep.combinations, *layers_by_model(sweep.config.shapes or ())])
     return counts
 
 
@@ -113,7 +113,7 @@ def _shown(
     given: dict[str, tuple[Option, ...]] = {}
     if kind.source == "model_sweeps":
         given["model"] = tuple(sorted(source.models, key=often)[:MOST_MODELS])
-    elif models := models_of(source.config.shapes or ()):
+    elif models := layers_by_model(source.config.shapes or ()):
         order = sorted(models, key=lambda name: (not name, often(name)))[:MOST_MODELS]
         shapes = tuple(typical_layer(models[name]) for name in order)
         given = {"model": tuple(order), "shape": shapes}
@@ -126,7 +126,7 @@ def _fitting(sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]) -> 
         fitting = [
             source
             for source in sources[kind.source].values()
-            if not kind.lacking(source, auto=True) and not absent(kind, source)
+            if not kind.unmet_need(source, auto=True) and not absent(kind, source)
         ]
         if fitting:
             source = min(fitting, key=kind.preferred)

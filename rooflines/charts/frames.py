@@ -71,7 +71,7 @@ def has_bandwidth(entry: Chip) -> bool:
     return MAIN_MEMORY in entry.memory and bool(entry.memory[MAIN_MEMORY].bytes_per_s)
 
 
-def chips_of(sweep: Sweep) -> list[str]:
+def chips_with_rows(sweep: Sweep) -> list[str]:
     """The chips of a sweep that have rows."""
     return list(sweep.rows_by_chip())
 
@@ -120,7 +120,7 @@ def per_expert(layers: pl.Series) -> str:
     return " per expert" if layers.cast(pl.String).str.contains("expert").any() else ""
 
 
-def apart(values: Sequence[int], most: int) -> list[int]:
+def few_sizes(values: Sequence[int], most: int) -> list[int]:
     """Sizes of a table with few columns: powers of two first, then an even selection."""
     powers = [value for value in values if value & (value - 1) == 0]
     kept = powers if len(powers) > 1 else list(values)
@@ -130,7 +130,7 @@ def apart(values: Sequence[int], most: int) -> list[int]:
     return sorted(kept[::-1][::step])
 
 
-def sizes_of(sweep: Sweep, dim: str) -> list[int]:
+def dimension_sizes(sweep: Sweep, dim: str) -> list[int]:
     """The sizes that a dimension takes."""
     return sorted({value for axis in sweep.size_axes for value in axis.columns.get(dim, ())})
 
@@ -148,7 +148,7 @@ def lead_of(sweep: Sweep, *, curve: bool = False) -> str:
     """
 
     def suits(dim: str) -> tuple[bool, ...]:
-        long, solved = len(sizes_of(sweep, dim)) >= LONG_AXIS, dim in sweep.solved
+        long, solved = len(dimension_sizes(sweep, dim)) >= LONG_AXIS, dim in sweep.solved
         return has_axis(sweep, dim), *((solved, long) if curve else (long, solved))
 
     return max(sweep.op.dims, key=suits)
@@ -157,7 +157,7 @@ def lead_of(sweep: Sweep, *, curve: bool = False) -> str:
 def pair_of(sweep: Sweep) -> list[str]:
     """The dimensions beside the first that have several sizes; all where these are two."""
     others = sweep.op.dims[1:]
-    return [dim for dim in others if len(others) == TWO or len(sizes_of(sweep, dim)) > 1]
+    return [dim for dim in others if len(others) == TWO or len(dimension_sizes(sweep, dim)) > 1]
 
 
 def most_first(timings: Any) -> list[TimedCase]:  # noqa: ANN401, of a config or joined

@@ -51,7 +51,7 @@ def names_of(key: str, values: Sequence[Any]) -> list[str]:
 def tips_of(names: Sequence[str]) -> list[Layer]:
     """Lines of the tooltip of a cell: texts as they are, sizes with all digits."""
     return [
-        kit.name(name) if name in TEXTS else kit.number(name, format=",d", title=name)
+        kit.name(name) if name in TEXTS else kit.quantity(name, format=",d", title=name)
         for name in names
     ]
 
@@ -120,7 +120,7 @@ def grid_axes(across: str, up: str | None) -> tuple[Layer, Layer]:
     y = kit.axis("y", up, "rows[datum.value] || ''", **bare)
     x["axis"]["values"] = kit.expr(f"{names}.across")
     y["axis"]["values"] = kit.expr(f"{names}.up")
-    return kit.number("x", **x), kit.number("y", **y)
+    return kit.quantity("x", **x), kit.quantity("y", **y)
 
 
 def with_texts(

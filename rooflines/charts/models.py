@@ -28,7 +28,7 @@ FUSED = {"qkv": ("q", "k"), "gate-up": ("up",), "expert-gate-up": ("expert-up",)
 """The layers that another one contains, of those of `models.layers`."""
 
 
-def models_of(shapes: Sequence[NamedShape]) -> dict[str, dict[str, str]]:
+def layers_by_model(shapes: Sequence[NamedShape]) -> dict[str, dict[str, str]]:
     """The name of each layer's shape, by model and layer; shapes without a model are of "".
 
     A shape's `layer` is by default the rest of its name after the model.
@@ -50,9 +50,9 @@ def layers_run(sweep: Sweep, model: str) -> dict[str, str]:
 
     Args:
         sweep: Its shapes set every size but that of the first dimension.
-        model: One of its models, as of `models_of`.
+        model: One of its models, as of `layers_by_model`.
     """
-    layers = models_of(sweep.config.shapes or ())[model]
+    layers = layers_by_model(sweep.config.shapes or ())[model]
     parts = {part for layer in layers for part in FUSED.get(layer, ())}
     return {layer: shape for layer, shape in layers.items() if layer not in parts}
 

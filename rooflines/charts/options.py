@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.charts.frames import bases_of, chips_of
+from rooflines.charts.frames import bases_of, chips_with_rows
 from rooflines.charts.kit.text import chip_label
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def split_menus(sweep: Sweep, chip: str) -> list[Menu]:
 
 def basis_menus(sweep: Sweep, given: Mapping[str, Option], dtypes: Sequence[str]) -> list[Menu]:
     """What the numbers of the chosen chip and dtypes can be by, if that is more than one thing."""
-    chip = chosen(given, "chip", chips_of(sweep))
+    chip = chosen(given, "chip", chips_with_rows(sweep))
     bases = bases_of(sweep, chip, chosen(given, "dtypes", dtypes))
     return [Menu("basis", bases)] if len(bases) > 1 else []
 

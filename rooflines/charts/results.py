@@ -222,7 +222,7 @@ class Selection:
 def _kernels(results: Results, sweep: str, model: str, chip: str) -> pl.DataFrame:
     own = results.model_sweep(sweep)
     config = own.config.model_copy(update={"chips": [chip]})
-    return plain(
+    return joinable(
         KernelTable(replace(own, config=config, models={model: own.models[model]})).frame()
     ).collect()
 
@@ -246,8 +246,8 @@ def on_disk(results: str | Path) -> Results:
         return sweep_of(recipe(sweep))
 
     return Results(
-        rows=lambda sweep: plain(scan(results, sweep)),
-        thresholds=lambda sweep: plain(scan_parquet(path).filter(pl.col("sweep") == sweep)),
+        rows=lambda sweep: joinable(scan(results, sweep)),
+        thresholds=lambda sweep: joinable(scan_parquet(path).filter(pl.col("sweep") == sweep)),
         sweep=sweep_on_disk,
         model_sweep=sweep_on_disk,
         joined=lambda name: joined_on_disk(results, name),
@@ -271,12 +271,12 @@ def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above
         return MeasuredRows(name, measured_frame(one.joined()).lazy(), one.catalogues.chips)
 
     return Results(
-        rows=lambda sweep: plain(
+        rows=lambda sweep: joinable(
             StepTable(config.model_sweep(sweep)).stored_frame()
             if sweep in config.model_sweeps
             else OperationTable(config.sweep(sweep)).stored_frame()
         ),
-        thresholds=lambda sweep: plain(sweep_thresholds(config.sweep(sweep)).lazy()),
+        thresholds=lambda sweep: joinable(sweep_thresholds(config.sweep(sweep)).lazy()),
         sweep=config.sweep,
         model_sweep=config.model_sweep,
         joined=joined,
@@ -285,7 +285,7 @@ def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above
     )
 
 
-def plain(frame: pl.LazyFrame) -> pl.LazyFrame:
+def joinable(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Names as text and floats as Float64, so that frames of several files can be joined."""
     kinds = pl.selectors
     return frame.with_columns(

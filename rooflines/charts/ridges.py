@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.charts.frames import chips_of, has_bandwidth
+from rooflines.charts.frames import chips_with_rows, has_bandwidth
 from rooflines.model.resources import math_rate, memory_rate
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MONTH = re.compile(r"\d{4}(-\d{2})?")
 
 def preferred(sweep: Sweep) -> tuple[int, ...]:
     """The sort key of sweeps for charts of the catalogue's rates: matrix units, most chips."""
-    return sweep.unit != "matrix", -len(chips_of(sweep)), not sweep.config.shapes
+    return sweep.unit != "matrix", -len(chips_with_rows(sweep)), not sweep.config.shapes
 
 
 def price_of(entry: Chip, seller: str | None = None) -> Price | None:

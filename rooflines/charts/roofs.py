@@ -71,7 +71,7 @@ def data_of(roofs: pl.DataFrame, plane: Plane, margins: Margins) -> dict[str, pl
     corners = roofs.with_columns(
         x=pl.Series([[x for x, _ in path] for path in paths], dtype=pl.List(pl.Float64)),
         y=pl.Series([[y for _, y in path] for path in paths], dtype=pl.List(pl.Float64)),
-        beneath=pl.Series(place.beneath(paths, plane), dtype=pl.Int64),
+        beneath=pl.Series(place.overlaps(paths, plane), dtype=pl.Int64),
     )
     ends = place.at_ends(margins, plane, roofs["flops_per_s"].to_list())
     return {"roofs": corners.explode("x", "y"), "names": roofs.hstack(ends)}
@@ -87,12 +87,12 @@ def roof_layers(
         across: The title of the x axis.
         up: The title of the y axis.
     """
-    x = kit.number("x", **kit.log_axis("x", across, kit.SHORT_LABEL))
-    y = kit.number("y", **kit.log_axis("y", up))
+    x = kit.quantity("x", **kit.log_axis("x", across, kit.SHORT_LABEL))
+    y = kit.quantity("y", **kit.log_axis("y", up))
     tips = kit.tips(
         roof="roof", flops_per_s="peak FLOP/s", bytes_per_s="byte/s", ridge="ridge, FLOP/byte"
     )
-    line = {"x": x, "y": y, "detail": kit.name("roof"), "order": kit.number("x"), "tooltip": tips}
+    line = {"x": x, "y": y, "detail": kit.name("roof"), "order": kit.quantity("x"), "tooltip": tips}
     at_end = {"x": {"value": kit.expr("width")}, "y": {**y, "field": "flops_per_s"}}
     if colour is None:
         drawn, style = kit.layer("roofs", "line", "roof", line), "strong"

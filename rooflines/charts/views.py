@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, quote
 from rooflines.basics.lazy import pl
 from rooflines.charts.kit.layers import SUBTITLE, expr
-from rooflines.charts.kit.themes import sizes_of
+from rooflines.charts.kit.themes import plot_sizes
 from rooflines.charts.kit.titles import fitted_subtitle, fitted_title
 from rooflines.charts.options import Option  # noqa: TC001, pydantic reads the types of `Spec`
 from rooflines.explanation.sentences import Sentence
@@ -59,7 +59,7 @@ class View:
 
     def spec(self) -> Layer:
         """Its Vega-Lite specification, without a theme: dimensions in every size are `looks`."""
-        sizes = sizes_of(self.margins)
+        sizes = plot_sizes(self.margins)
         web = sizes["web"]
         values = {"em": web["em"], "narrow": False, **self._lines(), **self.params}
         says = (self.title, self.subtitle)
@@ -83,7 +83,7 @@ class View:
             "subtitle": lines["subline"],
             "datasets": self.datasets(),
             "params": {**lines, **self.params},
-            "looks": sizes_of(self.margins),
+            "looks": plot_sizes(self.margins),
         }
 
     def _lines(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class Kind:
     compares: bool = False
     most_chips: int = 6
 
-    def lacking(self, sweep: Any, *, auto: bool = False) -> str | None:  # noqa: ANN401, of any kind
+    def unmet_need(self, sweep: Any, *, auto: bool = False) -> str | None:  # noqa: ANN401, of any kind
         """What a sweep lacks for this kind, as a message names it after "needs"; None: nothing."""
         unmet = (each for each in self.needs if not each.met(sweep) and (auto or not each.auto))
         return next((each.what for each in unmet), None)
@@ -185,7 +185,7 @@ class Kind:
         Raises:
             RooflinesError: It lacks something.
         """
-        if what := self.lacking(sweep):
+        if what := self.unmet_need(sweep):
             raise RooflinesError(
                 key,
                 f"is {self.name}, which needs {what}; {sweep.name} lacks that",

@@ -93,10 +93,10 @@ def command(  # noqa: PLR0913, the options
         read_calibrations(prior) if prior else None,
         contents,
     )
-    fit(request, key, path, dtype)
+    fit_and_write(request, key, path, dtype)
 
 
-def fit(request: FitRequest, key: str, path: Path, dtype: str | None = None) -> None:
+def fit_and_write(request: FitRequest, key: str, path: Path, dtype: str | None = None) -> None:
     """Fit timings, show the numbers with their errors, and write the fits.
 
     Args:

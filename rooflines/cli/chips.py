@@ -9,7 +9,14 @@ import polars as pl
 
 from rooflines import api
 from rooflines.catalogue.chips import chip_sources
-from rooflines.cli.output import as_table, config_option, examples, number, one_chip, prints_frame
+from rooflines.cli.output import (
+    as_table,
+    chip_number,
+    config_option,
+    examples,
+    one_chip,
+    prints_frame,
+)
 from rooflines.config import load_config
 
 if TYPE_CHECKING:
@@ -54,8 +61,8 @@ def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
     rows = [
         (
             chip,
-            number("FLOP/s", numbers.get((chip, PEAK))),
-            number("B/s", numbers.get((chip, BANDWIDTH))),
+            chip_number("FLOP/s", numbers.get((chip, PEAK))),
+            chip_number("B/s", numbers.get((chip, BANDWIDTH))),
             vendor,
             name if base is None else f"{name} (variant of {base})",
         )
@@ -76,7 +83,7 @@ def _one(frame: pl.DataFrame) -> str:
     rows = [
         (
             row["path"],
-            number(row["unit"], row["value"]) + (" (estimate)" if row["estimate"] else ""),
+            chip_number(row["unit"], row["value"]) + (" (estimate)" if row["estimate"] else ""),
             row["confidence"] or "",
             row["source"] or "",
         )

@@ -13,15 +13,15 @@ from rooflines.catalogue.chips import dtype_entries
 from rooflines.cli.chips import BANDWIDTH, PEAK
 from rooflines.cli.output import (
     as_table,
+    chip_number,
     config_option,
     examples,
     known_of,
-    number,
     one_chip,
     prints_frame,
 )
 from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.explanation.question import sweep_of
+from rooflines.explanation.question import question_sweep
 from rooflines.explanation.words import Question
 from rooflines.results.catalogue_frames import chip_numbers
 
@@ -72,7 +72,11 @@ def command(one: str, other: str, config: str | None) -> Printed:
     frame = _side_by_side(pl.concat([numbers, _critical(one, other, known)]), one, other)
     differ = frame.filter(pl.col("one").ne_missing(pl.col("other")))
     cells = [
-        (row["what"], *(number(row["unit"], row[side]) for side in ("one", "other")), _ratio(row))
+        (
+            row["what"],
+            *(chip_number(row["unit"], row[side]) for side in ("one", "other")),
+            _ratio(row),
+        )
         for row in differ.to_dicts()
     ]
     table = as_table(("what", one, other, "ratio"), cells)
@@ -83,7 +87,7 @@ def _critical(one: str, other: str, known: Known) -> pl.DataFrame:
     """Critical batches by chip and dtypes, of the combinations that both chips compute."""
     asked = Question([one, other], dtypes=[*dtype_entries().combinations])
     asked.sizes = {"B": 1, "D": SIZE, "F": SIZE}
-    found = sweep_thresholds(sweep_of(asked, known)).filter(pl.col("axis") == "B", share=1)
+    found = sweep_thresholds(question_sweep(asked, known)).filter(pl.col("axis") == "B", share=1)
     return found.filter(pl.len().over("dtypes") > 1).select(
         pl.col("chip").cast(pl.String),
         value=pl.col("critical").cast(pl.Float64),

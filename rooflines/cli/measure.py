@@ -18,7 +18,7 @@ from rooflines.basics.errors import INTERRUPTED, check_known, placed
 from rooflines.basics.text import si
 from rooflines.basics.version import __version__
 from rooflines.cli.calibrate import FOLDER as FITS
-from rooflines.cli.calibrate import fit
+from rooflines.cli.calibrate import fit_and_write
 from rooflines.cli.output import examples, format_of
 from rooflines.fits.calibrate import FitRequest
 from rooflines.fits.entries import key_of
@@ -163,4 +163,4 @@ def _calibrate(session: Session) -> None:
         session.about["date"],
     )
     click.echo()
-    fit(request, key_of(chip, software), Path(FITS) / f"{chip}-{software}.yaml")
+    fit_and_write(request, key_of(chip, software), Path(FITS) / f"{chip}-{software}.yaml")

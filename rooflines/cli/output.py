@@ -111,7 +111,7 @@ def _text(column: str, value: str | float | None) -> str:
     return next((form for ends, form in CELLS if column.endswith(ends)), other)(value)
 
 
-def number(unit: str, value: float | None) -> str:
+def chip_number(unit: str, value: float | None) -> str:
     """A number of a chip for a reader, `-` for a null.
 
     Args:

@@ -25,7 +25,7 @@ from rooflines.model.columns import ALWAYS, FOUND, NEVER, UNKNOWN
 from rooflines.model.columns import ENDLESS as WITHOUT_END
 from rooflines.model.network import PAIR, most_chips
 from rooflines.model.poly import ZERO, Poly, constant
-from rooflines.model.resources import MATH, NETWORK, OTHERS, RESOURCES, levels_of
+from rooflines.model.resources import MATH, NETWORK, OTHERS, RESOURCES, level_times
 from rooflines.sweep.cases import Block
 from rooflines.sweep.operations import OperationCase, Variant
 from rooflines.sweep.sheet import Sheet, quotient
@@ -160,7 +160,7 @@ Lines = dict[str, Poly]
 """By the name of a line and a power of N, its coefficient."""
 
 
-def on_chips(case: OperationCase, shards: int) -> OperationCase:
+def with_shards(case: OperationCase, shards: int) -> OperationCase:
     """The same case on another number of chips."""
     return replace(case, variant=replace(case.variant, axes=(shards,)))
 
@@ -171,14 +171,14 @@ def times_of(case: OperationCase, resource: Resource) -> list[Poly]:
         return [poly for least in case.times.by[resource.bound].pieces for poly in least]
     (kernel,) = case.kernels
     share = case.machine.efficiency[resource.name]
-    levels = [each for sent in kernel.transfers for each in levels_of(sent, share)]
+    levels = [each for sent in kernel.transfers for each in level_times(sent, share)]
     waits = [constant(latency_s) for _, latency_s in levels if latency_s]
     return [*(sending for sending, _ in levels), *waits]
 
 
 def lines_on(case: OperationCase, segment: Segment) -> Lines:
     """N times every time on a segment, by `<resource>:<number>@<segment>:<power>`."""
-    cases = [on_chips(case, shards) for shards in segment.samples]
+    cases = [with_shards(case, shards) for shards in segment.samples]
     found: Lines = {}
     for each in RESOURCES:
         for number, polys in enumerate(zip(*(times_of(one, each) for one in cases), strict=True)):
@@ -221,7 +221,7 @@ class SplitLines:
                 _powers(
                     each.work,
                     last.samples,
-                    [on_chips(case, n).work(each.work) for n in last.samples],
+                    [with_shards(case, n).work(each.work) for n in last.samples],
                 )
                 for each in RESOURCES
             ]

@@ -14,7 +14,7 @@ from rooflines.catalogue.unsupported import interconnects, route_for
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.cases import Cases
 from rooflines.explanation.phrases import asked as words_of
-from rooflines.explanation.question import Known, sweep_of
+from rooflines.explanation.question import Known, question_sweep
 from rooflines.explanation.words import Question
 from rooflines.model.resources import RESOURCES
 from rooflines.settings.model_sweeps import AUTO, Targets
@@ -80,7 +80,7 @@ def best_splits(  # noqa: PLR0913, the parts of a question
         network: Interconnects, inner first; None: the chip's first, with the one around it where
             the first does not join all chips.
         dtypes: A format, or dtypes by class of tensors; none: as the model is published.
-        **options: As of `sweep_of`.
+        **options: As of `question_sweep`.
 
     Returns:
         A row for each split: `KEYS`, sizes and `VALUES`. Those that fit come first, of these the
@@ -113,7 +113,7 @@ def _ranked(
             problem = "is given, but with a time the batch is what is searched"
             raise RooflinesError("B", problem, "leave out B, or the time")
         asked = replace(asked, sizes={**asked.sizes, "B": number_of_chips})
-    one = sweep_of(asked, known, **options)
+    one = question_sweep(asked, known, **options)
     if one.rows > 1 or not isinstance(one, ModelSweep):
         raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
     keys = _shared(one, asked.chips[0], number_of_chips, network)

@@ -9,7 +9,7 @@ from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.text import seconds
 from rooflines.explanation.answer import letters_of, rows_of, thresholds_of
 from rooflines.explanation.phrases import asked as words_of
-from rooflines.explanation.question import sweep_of
+from rooflines.explanation.question import question_sweep
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.resources import MEMORY
 from rooflines.settings.model_sweeps import SERVING_AXES
@@ -115,12 +115,12 @@ def layer_cases(asked: Question, known: Known, *, split: object, **options: obje
             problem = f"stands beside --{key}, which says how a single operation is split"
             raise RooflinesError("split", problem, "leave one of them out")
     shared = [{"shards": tp, "sharding": each} if tp != "1" else {} for each in UP_AND_DOWN]
-    up = sweep_of(asked, known, **options, **shared[0])
+    up = question_sweep(asked, known, **options, **shared[0])
     _check(up)
     rows = rows_of(up)
     sizes = {dim: [row[turned] for row in rows] for dim, turned in TURNED.items()}
     turned = replace(asked, product=None, sizes=sizes)
-    cases = _cases({"up": up, "down": sweep_of(turned, known, **options, **shared[1])}, "B")
+    cases = _cases({"up": up, "down": question_sweep(turned, known, **options, **shared[1])}, "B")
     varied = [key for key in (*KEYS, "B") if len({row[key] for row in cases.rows}) > 1]
     times: dict[str, float] = {}
     for row in cases.rows:

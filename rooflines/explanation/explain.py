@@ -10,7 +10,7 @@ from rooflines.catalogue.chips import chip_entries
 from rooflines.explanation.answer import explained
 from rooflines.explanation.best_split import split_cases
 from rooflines.explanation.cases import cases_of, layer_cases
-from rooflines.explanation.question import Known, sweep_of
+from rooflines.explanation.question import Known, question_sweep
 from rooflines.explanation.words import Question
 from rooflines.settings.model_sweeps import AUTO
 
@@ -148,8 +148,8 @@ def answered(asked: Question, known: Known, **options: object) -> Explanation | 
     Args:
         asked: What it names.
         known: What can be named.
-        **options: As of `sweep_of`. `split` of an operation asks for a layer of two matmuls; of a
-            model `auto` asks for every split of `chips`, see `best_splits`.
+        **options: As of `question_sweep`. `split` of an operation asks for a layer of two
+            matmuls; of a model `auto` asks for every split of `chips`, see `best_splits`.
 
     Raises:
         RooflinesError: Something is invalid, the chips cannot do it, or there are too many cases.
@@ -158,7 +158,7 @@ def answered(asked: Question, known: Known, **options: object) -> Explanation | 
         return layer_cases(asked, known, **options)
     if options.get("split") == AUTO or options.keys() & {"chips", "within"}:
         return split_cases(asked, known, **options)
-    sweep = sweep_of(asked, known, **options)
+    sweep = question_sweep(asked, known, **options)
     return explained(sweep) if sweep.rows == 1 and not sweep.skipped else cases_of(sweep)
 
 
@@ -170,7 +170,7 @@ def _single(
 ) -> Explanation:
     """The explanation of a question of one case."""
     known = Known(chip_entries() if chips is None else chips, calibrations)
-    sweep = sweep_of(asked, known, **options)
+    sweep = question_sweep(asked, known, **options)
     if sweep.rows != 1:
         fix = "explain one at a time, or compute `rooflines.rows` of a config"
         raise RooflinesError("the question", f"has {sweep.rows} cases", fix)

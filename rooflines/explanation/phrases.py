@@ -166,7 +166,7 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
     if not of_model:
         for used in answer.uses:
             if used.intensity is not None and used.needed_intensity is not None:
-                have, need = apart(used.intensity, used.needed_intensity)
+                have, need = distinguishable(used.intensity, used.needed_intensity)
                 text = f"{have} FLOP/B of {used.bound} traffic; compute-bound from {need}"
                 yield "intensity", text
         yield "fits", _held(answer, f"{si(row['footprint_bytes'], 'B')} of operands and result")
@@ -174,7 +174,7 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
     if answer.trains:
         yield from trained.training_facts(answer)
         yield "quicker", ", ".join(_quicker(answer))
-        yield "fits", _held(answer, trained.held(answer))
+        yield "fits", _held(answer, trained.held_memory(answer))
         yield from trained.limits(answer)
         return
     yield "tokens/s", _tokens(row)
@@ -466,7 +466,7 @@ def _never(answer: Answer, threshold: Mapping[str, Any]) -> str:
         return f"{limit}-bound at every size"
     if share == 1:
         return f"{limit} intensity tends to {significant(needed, DIGITS)} FLOP/B, but stays below"
-    have, need = apart(threshold["limit_intensity"], needed)
+    have, need = distinguishable(threshold["limit_intensity"], needed)
     reached = f"{percent(share)} of {_peak(answer)}"
     return f"{limit} intensity tends to {have} of {need} FLOP/B: {reached}"
 
@@ -514,8 +514,8 @@ def _rates(answer: Answer) -> Iterator[Line]:
             if change.resource != MATH.name:
                 yield Line(label, "no", text)
         elif factor > 1:
-            needed = si(rounded(change.needed_per_s, DIGITS, up=True), "B/s", DIGITS)
-            times = significant(rounded(factor, DIGITS, up=True), DIGITS)
+            needed = si(rounded_bound(change.needed_per_s, DIGITS, up=True), "B/s", DIGITS)
+            times = significant(rounded_bound(factor, DIGITS, up=True), DIGITS)
             yield Line(label, f"× {times}", f"at least {needed}")
 
 
@@ -545,11 +545,11 @@ def percent(share: float) -> str:
     """A share in percent; less than all is never 100%."""
     text = significant(100 * share)
     if text == "100":
-        text = significant(rounded(100 * share, DIGITS + 1, up=False), DIGITS + 1)
+        text = significant(rounded_bound(100 * share, DIGITS + 1, up=False), DIGITS + 1)
     return f"{text}%"
 
 
-def apart(one: float, other: float) -> tuple[str, str]:
+def distinguishable(one: float, other: float) -> tuple[str, str]:
     """Two numbers with as many digits as tell them apart."""
     for digits in range(DIGITS, 17):
         first, second = significant(one, digits), significant(other, digits)
@@ -567,7 +567,7 @@ def crossover(size: float) -> str:
     return text.rstrip("0").rstrip(".")
 
 
-def rounded(value: float, digits: int, *, up: bool) -> float:
+def rounded_bound(value: float, digits: int, *, up: bool) -> float:
     """A number above zero to a few digits, never on the other side of what it bounds."""
     scale = 10.0 ** (digits - 1 - math.floor(math.log10(value)))
     return (math.ceil if up else math.floor)(

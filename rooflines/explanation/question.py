@@ -87,7 +87,7 @@ class Known(NamedTuple):
     calibrations: Calibrations | None = None
 
 
-def sweep_of(asked: Question, known: Known, **options: object) -> Sweep | ModelSweep:
+def question_sweep(asked: Question, known: Known, **options: object) -> Sweep | ModelSweep:
     """The sweep that answers a question, solved along every size and number of chips.
 
     Args:

@@ -27,7 +27,7 @@ def training_facts(answer: Answer) -> Iterator[Fact]:
     yield "pipeline", f"waits {row['bubble']:.1%} of a step of {runs}" if row["pp"] > 1 else ""
 
 
-def held(answer: Answer) -> str:
+def held_memory(answer: Answer) -> str:
     """What the fullest chip holds."""
     states, saved = (si(answer.row[f"{part}_bytes"], "B") for part in ("state", "saved"))
     return f"{states} of states, {saved} of saved tensors"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.explanation.best_split import best_splits
-from rooflines.explanation.question import Known, sweep_of
+from rooflines.explanation.question import Known, question_sweep
 from rooflines.explanation.words import Question
 from rooflines.models.shape import TRAIN
 from rooflines.settings.model_sweeps import AUTO
@@ -75,7 +75,7 @@ def train(  # noqa: PLR0913, the parts of a question
             **options,
         )
     asked = Question([chip], model=model, dtypes=[dtypes], sizes={"B": B, "S": S})
-    sweep = sweep_of(asked, known, split=split, network=network, phase=TRAIN, **options)
+    sweep = question_sweep(asked, known, split=split, network=network, phase=TRAIN, **options)
     return table_of(sweep).stored_frame().collect()
 
 

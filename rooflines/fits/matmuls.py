@@ -201,14 +201,14 @@ def _check_regimes(frame: pl.DataFrame) -> None:
 # ---------------------------------------------------------------- the fit
 
 
-def columns(tile: int) -> dict[str, str]:
+def quantity_columns(tile: int) -> dict[str, str]:
     """The columns of the quantities, with rows in whole tiles."""
     return {"math": math_column(tile), **{name: name for name in QUANTITIES}}
 
 
 def estimated(frame: pl.DataFrame, numbers: Numbers) -> pl.Series:
     """The calibrated times of joined timings [s]."""
-    quantities = {name: pl.col(column) for name, column in columns(numbers.tile).items()}
+    quantities = {name: pl.col(column) for name, column in quantity_columns(numbers.tile).items()}
     times = estimate(numbers.floats, quantities, pl.max_horizontal)
     return frame.select(times.alias("t_estimate_s")).to_series()
 
@@ -278,7 +278,7 @@ def _extended(
 
 def _problem(frame: pl.DataFrame, prior: Numbers, tile: int) -> Problem:
     """Timings and the form, with rows in whole tiles."""
-    quantities = {name: frame[column].to_numpy() for name, column in columns(tile).items()}
+    quantities = {name: frame[column].to_numpy() for name, column in quantity_columns(tile).items()}
     base = replace(NONE.floats, tile=tile)
 
     def times(numbers: Mapping[str, float]) -> Array:
@@ -296,7 +296,7 @@ def judged(frame: pl.DataFrame, numbers: Numbers) -> pl.DataFrame:
         Also `t_estimate_s`, `estimate_bound`, `ratio` (measured over estimated) and the errors
         `bare` and `error`, |time / measured - 1| of the bound and of the estimate [1].
     """
-    quantities = {name: pl.col(column) for name, column in columns(numbers.tile).items()}
+    quantities = {name: pl.col(column) for name, column in quantity_columns(numbers.tile).items()}
     return with_errors(
         frame.with_columns(
             estimated(frame, numbers).alias("t_estimate_s"),

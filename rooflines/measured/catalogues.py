@@ -82,7 +82,7 @@ class CatalogueColumn(NamedTuple):
             )
 
 
-def listed(timings: Timings, catalogues: Catalogues) -> list[CatalogueColumn]:
+def catalogue_columns(timings: Timings, catalogues: Catalogues) -> list[CatalogueColumn]:
     """The columns of timings whose values are in catalogues."""
     describe = "choose rows of other chips, or describe the chip in a config under `chips:`"
     columns = [CatalogueColumn("chip", catalogues.chips, "is no chip", describe)]
@@ -107,7 +107,7 @@ def check_listed(timings: Timings, catalogues: Catalogues) -> None:
         RooflinesError: There are such values.
     """
     with Mistakes() as mistakes:
-        for column in listed(timings, catalogues):
+        for column in catalogue_columns(timings, catalogues):
             with mistakes.at():
                 column.check(timings.frame)
 
@@ -119,7 +119,7 @@ def in_catalogues(timings: Timings, catalogues: Catalogues) -> Timings:
         RooflinesError: None is.
     """
     kept, left_out = timings.frame, dict(timings.left_out)
-    for column in listed(timings, catalogues):
+    for column in catalogue_columns(timings, catalogues):
         for name in column.unknown(kept):
             rest = kept.filter(pl.col(column.column).ne_missing(name))
             close = "".join(f"; close to it: {near}" for near in close_to(name, column.known)[:1])

@@ -146,10 +146,12 @@ def _caches() -> Iterator[tuple[int, str, int]]:
 def _entry(about: Mapping[str, Any]) -> dict[str, Any]:
     """The entry of a machine as YAML data, of the metadata of its timings."""
     machine = about["machine"]
-    peaks = {dtype: {"flops_per_s": rounded(rate)} for dtype, rate in about["flops_per_s"].items()}
+    peaks = {
+        dtype: {"flops_per_s": rounded_rate(rate)} for dtype, rate in about["flops_per_s"].items()
+    }
     memory: dict[str, dict[str, Any]] = {
         MAIN_MEMORY: {
-            "bytes_per_s": rounded(about["bytes_per_s"]),
+            "bytes_per_s": rounded_rate(about["bytes_per_s"]),
             "capacity_bytes": machine["memory_bytes"],
         }
     }
@@ -164,7 +166,7 @@ def _entry(about: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def rounded(rate: float) -> float:
+def rounded_rate(rate: float) -> float:
     """A measured rate to a few significant digits."""
     return float(f"{rate:.{DIGITS}g}")
 

@@ -94,7 +94,7 @@ def with_splits(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def sweep_of(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
+def system_sweep(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
     """The sweep with the requests of the runs of one system, and others.
 
     Args:
@@ -151,7 +151,7 @@ def _softwares(known: Sequence[str], engine: str | None, linear: str | None) -> 
 def _estimated(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
     """Runs of one system with the columns of an estimate."""
     (lacks,) = part[LACKS].unique()
-    sweep = None if lacks else sweep_of(part, catalogues)
+    sweep = None if lacks else system_sweep(part, catalogues)
     if sweep is not None:
         lacks = _lacking(sweep)
     if sweep is None or lacks:

@@ -168,7 +168,7 @@ def checked_set(
     return MeasuredSet(name, config, path, digest_of(path), about, timings, catalogues)
 
 
-def check_new(found: MeasuredSet, others: Iterable[MeasuredSet]) -> None:
+def check_distinct(found: MeasuredSet, others: Iterable[MeasuredSet]) -> None:
     """Refuse a set that may have timings of another: of the same content, and of no other rows.
 
     Raises:
@@ -219,7 +219,7 @@ def _used(found: MeasuredSet) -> Calibrations:
     return given.fits.used(keys, compute)
 
 
-def fits_of(recipe: JSON) -> Calibrations:
+def stored_calibrations(recipe: JSON) -> Calibrations:
     """The calibrations of the set that a recipe describes."""
     return Calibrations.model_validate(
         {key: recipe[key] for key in Calibrations.model_fields if key in recipe}
@@ -234,7 +234,7 @@ def measured_set_of(recipe: JSON) -> MeasuredSet:
     """
     config = MeasurementConfig.model_validate(recipe["config"])
     dtypes = DtypeFile.model_validate(recipe["dtypes"])
-    catalogues = Catalogues(chips_of(recipe), dtypes, fits_of(recipe))
+    catalogues = Catalogues(chips_of(recipe), dtypes, stored_calibrations(recipe))
     found = checked_set(recipe["measurement"], config, Path(recipe["path"]), catalogues)
     if found.sha256 != recipe["sha256"]:
         problem = "has changed since the run began"

@@ -154,7 +154,7 @@ def timings_lacking(what: Lacks, rows: Iterable[JSON]) -> int:
     return sum(row["timings"] for row in rows if row["lacks"] == what)
 
 
-def skipped_frame(rows: Sequence[JSON]) -> pl.DataFrame:
+def skipped_timings(rows: Sequence[JSON]) -> pl.DataFrame:
     """Timings without a row or an estimate, counted, with the columns of `MEASURED_SKIPPED`."""
     schema = {column.name: pl.Int64 if column.unit else pl.String for column in MEASURED_SKIPPED}
     return pl.DataFrame(

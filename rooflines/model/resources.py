@@ -239,14 +239,14 @@ def overlapped(parts: Iterable[tuple[Count, Kernel]], machine: Machine) -> Time:
     for count, kernel in parts:
         for transfer in kernel.transfers:
             for level, (sending, latency_s) in enumerate(
-                levels_of(transfer, machine.efficiency["network"])
+                level_times(transfer, machine.efficiency["network"])
             ):
                 sends.setdefault(level, []).append(sending * count)
                 hops.setdefault(level, []).append(constant(latency_s) * count)
     return Time.of(*map(total, sends.values()), *map(total, hops.values()))
 
 
-def levels_of(
+def level_times(
     transfer: Transfer, efficiency: Fraction, *, typical: bool = False
 ) -> list[tuple[Poly, Fraction]]:
     """What a collective takes on every network, inner first: of what is sent, and of hops [s].
@@ -270,6 +270,6 @@ def exchange(
     transfer: Transfer, efficiency: Fraction, *, typical: bool = False
 ) -> tuple[Poly, Poly]:
     """The time of a collective: of what it sends over its slowest network, and of its hops [s]."""
-    levels = levels_of(transfer, efficiency, typical=typical)
+    levels = level_times(transfer, efficiency, typical=typical)
     sending = max((each for each, _ in levels), key=lambda each: each.scale if each else 0)
     return sending, constant(max(latency_s for _, latency_s in levels))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.files import read_parquet
 from rooflines.measured.join import WITHOUT_ROW
-from rooflines.measured.sets import fits_of, measured_set_of
+from rooflines.measured.sets import measured_set_of, stored_calibrations
 from rooflines.measured.summary import (
     measured_frame,
-    skipped_frame,
+    skipped_timings,
     summaries,
     timings_lacking,
 )
@@ -59,10 +59,15 @@ def write_measured_summary(
     """
     recipes = json.loads(spec)["measurements"]
     frames = [
-        (one["measurement"], read_parquet(table), one["config"]["held_out"], fits_of(one))
+        (
+            one["measurement"],
+            read_parquet(table),
+            one["config"]["held_out"],
+            stored_calibrations(one),
+        )
         for one, table in zip(recipes, tables, strict=True)
     ]
     rows = [row for table in tables for row in metadata_of(table)["skipped"]]
     with recording(inputs=tables):
         write_csv(summaries(frames), path)
-        write_csv(skipped_frame(rows), skipped)
+        write_csv(skipped_timings(rows), skipped)

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from rooflines.basics.errors import RooflinesError, check_known, quote
 from rooflines.catalogue.forms import Count, Entry, Name, Text
-from rooflines.settings.lists import listed, one_or_many
+from rooflines.settings.lists import as_list, one_or_many
 
 FORMATS = {"png": "slide", "svg": "slide", "pdf": "paper", "html": "web"}
 """The formats of pictures, and the size of each in a run."""
@@ -89,7 +89,7 @@ Charts = Annotated[
 
 
 def _formats(value: object) -> object:
-    formats = listed(value)
+    formats = as_list(value)
     if isinstance(formats, list):
         fix = f"use some of {', '.join(FORMATS)}"
         check_known(formats, FORMATS, "no format of a picture", fix)

@@ -15,7 +15,7 @@ from rooflines.settings.lists import (
     COUNT_SCHEMA,
     NETWORK_SCHEMA,
     Listed,
-    listed,
+    as_list,
     names,
     networks,
     one_or_many,
@@ -72,7 +72,7 @@ def metrics_schema(known: Sequence[str]) -> dict[str, Any]:
 
 
 def _chips(value: object) -> object:
-    return base_chips() if value == "all" else names(listed(value))
+    return base_chips() if value == "all" else names(as_list(value))
 
 
 Chips = Annotated[

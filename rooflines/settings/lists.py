@@ -47,7 +47,7 @@ SHARDS_SCHEMA = one_or_many(AXES_SCHEMA)
 
 @dataclass(frozen=True)
 class Listed:
-    """Annotates a list that may be written as its only value; see `listed`.
+    """Annotates a list that may be written as its only value; see `as_list`.
 
     The JSON Schema follows from the type of the items. Null stays null where the type has it.
     """
@@ -59,7 +59,7 @@ class Listed:
         inner = handler(source)
         optional = inner["type"] == "nullable"
         return no_info_before_validator_function(
-            lambda value: None if optional and value is None else listed(value), inner
+            lambda value: None if optional and value is None else as_list(value), inner
         )
 
     def __get_pydantic_json_schema__(
@@ -71,7 +71,7 @@ class Listed:
         return {"anyOf": [*one_or_many(array["items"])["anyOf"], *null]}
 
 
-def listed(value: object) -> object:
+def as_list(value: object) -> object:
     """A single value as a list; a list must be non-empty and without duplicates."""
     values = value if isinstance(value, list) else [value]
     if not values:
@@ -140,7 +140,7 @@ def numbers_of_chips(value: object) -> object:
         for index, count in enumerate(value if isinstance(value, list) else [value]):
             with mistakes.at(f"[{index}]" if isinstance(value, list) else ""):
                 counts.append(chips_along_axes(count))
-    return listed(counts)
+    return as_list(counts)
 
 
 def networks(value: object) -> object:

@@ -12,7 +12,7 @@ from rooflines.basics.text import is_formula
 from rooflines.catalogue.forms import Entry, Text, checked
 from rooflines.models.layers import LAYERS, layers_of
 from rooflines.models.library import found
-from rooflines.settings.lists import Listed, listed, one_or_many
+from rooflines.settings.lists import Listed, as_list, one_or_many
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ class NamedShape(Entry):
 
 
 def _layers(value: object) -> object:
-    layers = value if value == ALL else listed(value)
+    layers = value if value == ALL else as_list(value)
     if isinstance(layers, list):
         check_known(layers, LAYERS, "no layer of a model", f"use all, or {', '.join(LAYERS)}")
     return layers
@@ -119,7 +119,7 @@ def _shapes(value: object) -> object:
     if value is None:
         return None
     shapes: dict[str, NamedShape] = {}
-    forms = listed(value)
+    forms = as_list(value)
     with Mistakes() as mistakes:
         for index, form in enumerate(forms if isinstance(forms, list) else ()):
             place = f"[{index}]" if isinstance(value, list) else ""

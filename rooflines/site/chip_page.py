@@ -138,7 +138,7 @@ def _details(entry: Chip, base: Chip | None) -> JSON:
 def _text(number: NumberRecord) -> str:
     """A number with its unit."""
     key, value, unit = number["path"].rpartition(".")[2], number["value"], number["unit"]
-    return f"{value:,.10g} {unit}" if key in WITHOUT_PREFIX else quantity(value, unit)
+    return f"{value:,.10g} {unit}" if key in WITHOUT_PREFIX else with_unit(value, unit)
 
 
 def _number(part: ChipPart, number: NumberRecord, chip: Chip) -> list[object]:
@@ -147,7 +147,7 @@ def _number(part: ChipPart, number: NumberRecord, chip: Chip) -> list[object]:
     notes = [number["note"]] if number["note"] else []
     if sparse := number["printed_with_sparsity"]:
         half = ", of which this is half" if number["halved"] else ""
-        notes.append(f"printed with sparsity: {quantity(sparse, number['unit'])}{half}")
+        notes.append(f"printed with sparsity: {with_unit(sparse, number['unit'])}{half}")
     return [
         f"{number['part']}: {number['meaning']}",
         _text(number),
@@ -159,7 +159,7 @@ def _number(part: ChipPart, number: NumberRecord, chip: Chip) -> list[object]:
     ]
 
 
-def quantity(value: float, unit: str) -> str:
+def with_unit(value: float, unit: str) -> str:
     """A number with a prefix and a unit, such as 989 TFLOP/s.
 
     Args:

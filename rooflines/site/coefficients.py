@@ -24,7 +24,7 @@ PER_CHIP, CHIPS = "1/N", "N"
 """The extents of a number of chips N [1]: one chip's share, and the number itself."""
 
 
-def plain(value: Fraction) -> int | str:
+def json_number(value: Fraction) -> int | str:
     """A rational as JSON: an integer that JavaScript holds exactly, or text such as `1/8`."""
     return value.numerator if value.denominator == 1 and abs(value) <= LARGEST_SIZE else str(value)
 
@@ -34,7 +34,7 @@ def coefficients(values: Sequence[Fraction]) -> list[int | str]:
     listed = list(values)
     while len(listed) > 1 and not listed[-1]:
         listed.pop()
-    return [plain(coefficient) for coefficient in listed]
+    return [json_number(coefficient) for coefficient in listed]
 
 
 def over_chips(polynomial: Sequence[Fraction], of: Sequence[str] = ()) -> Terms:
@@ -46,7 +46,7 @@ def over_chips(polynomial: Sequence[Fraction], of: Sequence[str] = ()) -> Terms:
     """
     powers = (PER_CHIP, *(" ".join([CHIPS] * power) for power in range(len(polynomial))))
     return {
-        " ".join([*of, *power.split()]): plain(coefficient)
+        " ".join([*of, *power.split()]): json_number(coefficient)
         for power, coefficient in zip(powers, polynomial, strict=False)
         if coefficient
     }

@@ -22,7 +22,7 @@ from rooflines.models.layers import layers_of
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import model_named
 from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.site.fits import SOFTWARE, fits
+from rooflines.site.fits import SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
 from rooflines.site.steps import NOTHING, EarlierSteps, step_data
 from rooflines.sweep.checks import checked_sweep
@@ -138,7 +138,7 @@ def _matmuls(
     """A matmul on chips, layers of models, and quantiles of timings."""
     plain = matmul_data(chips, dtype_entries())
     own = {each["id"]: chips[each["id"]] for each in plain["chips"]}
-    found = {**plain, "fits": fits(own, calibrations)}
+    found = {**plain, "fits": first_fits(own, calibrations)}
     return {
         **found,
         "first": FIRST_CHIPS,

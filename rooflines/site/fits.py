@@ -17,7 +17,7 @@ from rooflines.fits.collective_form import protocols, ring_steps
 from rooflines.fits.form import common, pieces
 from rooflines.model.network import PAIR, PASSES, Route
 from rooflines.model.operation import MATRIX
-from rooflines.site.coefficients import Terms, over_chips, plain
+from rooflines.site.coefficients import Terms, json_number, over_chips
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ CHIPS = (PAIR, PAIR + 1, PAIR + 2)
 """Numbers of chips that determine the steps of a collective [1]."""
 
 
-def fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
+def first_fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
     """The first calibration of chips in each compute dtype: their own, then that of `SOFTWARE`.
 
     Software that the package has no name for counts last; its variants of an engine do not.
@@ -108,7 +108,7 @@ def _fit(choice: CalibrationChoice, compute: str) -> JSON:
 def _affine(affine: Affine) -> Terms:
     """The factors of quantities, and the constant without a name [s]."""
     factors = {**affine.per, "": affine.constant_s}
-    return {name: plain(Fraction(factor)) for name, factor in factors.items() if factor}
+    return {name: json_number(Fraction(factor)) for name, factor in factors.items() if factor}
 
 
 def _waits(entry: Chip, numbers: CollectiveNumbers, kind: str) -> Terms:

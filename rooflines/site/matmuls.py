@@ -27,7 +27,7 @@ from rooflines.model.operation import MATRIX, NAMED, OPERANDS
 from rooflines.model.resources import NETWORK, RESOURCES, collective_rates, math_rate, memory_rate
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import Sharding, sharding
-from rooflines.site.coefficients import Pool, Terms, over_chips, plain
+from rooflines.site.coefficients import Pool, Terms, json_number, over_chips
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -145,7 +145,7 @@ def _dtypes(combination: StoredDtypes) -> JSON:
     return {
         "name": combination.name,
         "compute": combination.compute,
-        "bytes": {operand: plain(bits[operand] / BITS_PER_BYTE) for operand in OPERANDS},
+        "bytes": {operand: json_number(bits[operand] / BITS_PER_BYTE) for operand in OPERANDS},
     }
 
 
@@ -167,15 +167,18 @@ def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Poo
         "variant": entry.base is not None,
         "colours": colours,
         "peaks": {
-            dtype: {"nominal": plain(peak), "rate": plain(math_rate(machine, dtype).per_s)}
+            dtype: {
+                "nominal": json_number(peak),
+                "rate": json_number(math_rate(machine, dtype).per_s),
+            }
             for dtype, peak in machine.peaks.items()
         },
         "memory": {
-            "nominal": plain(machine.level.bytes_per_s),
-            "rate": plain(memory_rate(machine, MATRIX).per_s),
-            "capacity": None if capacity is None else plain(capacity),
+            "nominal": json_number(machine.level.bytes_per_s),
+            "rate": json_number(memory_rate(machine, MATRIX).per_s),
+            "capacity": None if capacity is None else json_number(capacity),
         },
-        "reached": plain(shares_of(entry.efficiency).get("network", Fraction(1))),
+        "reached": json_number(shares_of(entry.efficiency).get("network", Fraction(1))),
         "network": None if network is None else networks.index(_network(entry, network, schemes)),
         "link": None if network is None else part_name(network),
         "prices": [[of.usd_per_hour, f"{of.provider} {of.date:.7}"] for of in entry.prices or ()],
@@ -188,7 +191,7 @@ def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:
     numbers = numbers_of((link,))
     sending = {_collective(scheme): scheme for scheme in schemes.values() if scheme.transfers}
     return {
-        "link": plain(link.bytes_per_s),
+        "link": json_number(link.bytes_per_s),
         "most": numbers.most,
         "group": numbers.group,
         "published": numbers.published,

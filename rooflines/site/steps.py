@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from rooflines.critical.chips import interpolated
 from rooflines.model.network import axes_text
 from rooflines.model.poly import TOUCHED, constant, touching
-from rooflines.model.resources import levels_of
+from rooflines.model.resources import level_times
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
 from rooflines.models.shape import PREFILL
-from rooflines.site.coefficients import Pool, Terms, coefficients, plain
+from rooflines.site.coefficients import Pool, Terms, coefficients, json_number
 from rooflines.sweep.calibrated import calibrated
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _terms(poly: Poly) -> Terms:
     for product, coefficient in poly.coefficients.items():
         names = [_extent_name(name) for name in product]
         spans = math.prod(int(name.partition("/")[2]) for name in product if _is_spans(name))
-        found[" ".join(names)] = plain(coefficient / spans)
+        found[" ".join(names)] = json_number(coefficient / spans)
     return found
 
 
@@ -239,7 +239,7 @@ def _touched(kernel: Kernel) -> list[int | str] | None:
     first, second = (after - before for before, after in pairwise(values))
     ratio = second / first if first else Fraction(0)
     scale = first / (ratio - 1)
-    return [plain(value) for value in (values[0] - scale, scale, ratio)]
+    return [json_number(value) for value in (values[0] - scale, scale, ratio)]
 
 
 def _footprint(case: Case) -> JSON:
@@ -250,7 +250,7 @@ def _footprint(case: Case) -> JSON:
         return cache_on_chip(shape, context, sharing.bits, sharing.split, sharing.cache_split)
 
     return {
-        "weights": plain(weights_on_chip(shape, sharing.bits, sharing.split)),
+        "weights": json_number(weights_on_chip(shape, sharing.bits, sharing.split)),
         "cache": {"pieces": _pieces(cache, [1, *(reach.tokens or 1 for reach in shape.reaches)])},
     }
 
@@ -278,7 +278,9 @@ def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
 
             end = least + size if reach.chunked else None
             pieces = {"pieces": _pieces(of, [turn for turn in turns if turn >= least], end)}
-            period = {} if end is None else {"period": size, "gain": plain(of(end) - of(least))}
+            period = (
+                {} if end is None else {"period": size, "gain": json_number(of(end) - of(least))}
+            )
             found[name] = {**pieces, **period}
     return found
 
@@ -311,8 +313,8 @@ def _add_sends(machine: dict[str, Any], case: Case) -> None:
         if _kind(sent) not in machine["sends"]:
             of_a_byte = replace(sent, payload=constant(1))
             machine["sends"][_kind(sent)] = [
-                [plain(sending.at({})), plain(latency_s)]
-                for sending, latency_s in levels_of(of_a_byte, case.machine.efficiency["network"])
+                [json_number(sending.at({})), json_number(latency_s)]
+                for sending, latency_s in level_times(of_a_byte, case.machine.efficiency["network"])
             ]
 
 

@@ -114,7 +114,7 @@ class ChipPlace:
     def _estimates(self) -> dict[Kernel, Times | None]:
         return {}
 
-    def no_peak(self, dtypes: str) -> str | None:
+    def missing_peak(self, dtypes: str) -> str | None:
         """Why the unit cannot compute in a dtype combination; None where it can."""
         found = (
             missing_peak_reason(self.entry, self.sweep.unit, compute)
@@ -415,7 +415,7 @@ class BaseSweep(ABC, Generic[CaseT_co]):
                 if reason := missing_level_reason(place.entry, memory):
                     skipped[replace(here, reason=reason)] = len(dtypes) * len(asked)
                     dtypes = []
-                for name, why in ((name, place.no_peak(name)) for name in [*dtypes]):
+                for name, why in ((name, place.missing_peak(name)) for name in [*dtypes]):
                     if why is not None:
                         skipped[replace(here, reason=why, dtypes=name)] = len(asked)
                         dtypes.remove(name)

@@ -14,16 +14,16 @@ from rooflines.charts.frames import (
     CALIBRATED,
     LONG_AXIS,
     SHORT_AXIS,
+    dimension_sizes,
     has_axis,
     lead_of,
-    sizes_of,
 )
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.place import Label, Place, Plane, labelled
 from rooflines.charts.kit.text import chip_label, named_sizes, shorten, sizes_text
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.kit.titles import fits
-from rooflines.charts.models import models_of
+from rooflines.charts.kit.titles import title_fits
+from rooflines.charts.models import layers_by_model
 from rooflines.charts.options import Menu, basis_menus, chosen
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
@@ -58,8 +58,8 @@ Point = tuple[float, ...]
 """A size, and what it attains in each of some times; null where a time is unknown [FLOP/s]."""
 
 MOST_POINTS, FEW_POINTS, STEPS = 33, 9, 6
-"""Sizes that a curve is drawn through, where `between` is exact fewer, and straight parts between
-two of them [1]."""
+"""Sizes that a curve is drawn through, where `attained_between` is exact fewer, and straight parts
+between two of them [1]."""
 
 MOST_SERIES, DIGITS = 6, 5
 """Curves, and significant digits of their points [1]."""
@@ -70,9 +70,9 @@ RATES = ("flops_per_s", "fast", "slow")
 
 def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     """The chip, the dtypes, the model of shapes, and what numbers are by."""
-    chips = tuple(frames.chips_of(sweep))
+    chips = tuple(frames.chips_with_rows(sweep))
     dtypes = frames.dtypes_of(sweep, [chosen(given, "chip", chips)])
-    models = tuple(models_of(sweep.config.shapes or ()))
+    models = tuple(layers_by_model(sweep.config.shapes or ()))
     of_models = [Menu("model", models)] if len(models) > 1 else []
     found = [Menu("chip", chips), Menu("dtypes", dtypes), *of_models]
     return [*found, *basis_menus(sweep, given, dtypes)]
@@ -126,7 +126,7 @@ def _rows(of: Selection, lead: str, model: str | None) -> tuple[pl.DataFrame, pl
     table = frames.with_missing(of.rows(), *BAND).filter(of.over())
     source = thresholds if lead in of.sweep.solved else table
     if model is not None:
-        shapes = list(models_of(of.sweep.config.shapes or ())[model].values())
+        shapes = list(layers_by_model(of.sweep.config.shapes or ())[model].values())
         source = source.filter(pl.col("shape").is_in(shapes))
     series = series_of(source, others, MOST_SERIES)
     keys = ["shape", *others]
@@ -237,8 +237,8 @@ def _layers(series: Sequence[str], lead: str, *, calibrated: bool) -> list[Layer
     title = "Batch size B (tokens)" if lead == "B" else f"Size of {lead}"
     across = kit.log_axis("x", title, kit.COUNT_LABEL, grid=False)
     across["scale"]["base"] = 2
-    x = kit.number("size", **across)
-    y = kit.number("flops_per_s", **kit.axis("y", "Attained FLOP/s"))
+    x = kit.quantity("size", **across)
+    y = kit.quantity("flops_per_s", **kit.axis("y", "Attained FLOP/s"))
     ramp = {"legend": None, "scale": {"domain": list(series), "range": "ramp"}}
     color = kit.name("series", **ramp)
     tips = kit.tips(series="series", size=lead, flops_per_s="attained FLOP/s")
@@ -330,7 +330,7 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
         )
         said = [first, never[-1] if never else last]
         for text in texts:
-            if fits(text, MARGINS) or text is texts[-1]:
+            if title_fits(text, MARGINS) or text is texts[-1]:
                 yield Sentence(text=text, rows=said, **start)
     yield Sentence(text=f"{unfused}{dtypes} over {lead} on {chip_label(chip)}", **about)
 
@@ -342,8 +342,8 @@ def _solved(sweep: Sweep) -> bool:
 
 def _preferred(sweep: Sweep) -> tuple[int, ...]:
     tiled = bool(sweep.tile)
-    long = len(sizes_of(sweep, lead_of(sweep, curve=True))) >= LONG_AXIS
-    return sweep.unit != "matrix", tiled, not long, -len(frames.chips_of(sweep))
+    long = len(dimension_sizes(sweep, lead_of(sweep, curve=True))) >= LONG_AXIS
+    return sweep.unit != "matrix", tiled, not long, -len(frames.chips_with_rows(sweep))
 
 
 # ------------------------------------------------------------ points of curves
@@ -387,21 +387,21 @@ def thinned(table: pl.DataFrame, column: str, points: int = MOST_POINTS) -> pl.D
 
 
 def smooth(points: Sequence[Point], steps: int = STEPS) -> list[Point]:
-    """Points of a curve with further ones between two that differ, by `between`."""
+    """Points of a curve with further ones between two that differ, by `attained_between`."""
     found: list[Point] = []
     for one, other in pairwise(points):
         found.append(one)
         for step in range(1, steps) if one[1:] != other[1:] else ():
             at = one[0] * (other[0] / one[0]) ** (step / steps)
             known = [
-                between((one[0], a), (other[0], b), at) if a and b else a
+                attained_between((one[0], a), (other[0], b), at) if a and b else a
                 for a, b in zip(one[1:], other[1:], strict=True)
             ]
             found.append((at, *known))
     return [*found, *points[-1:]]
 
 
-def between(low: Point, high: Point, size: float) -> float:
+def attained_between(low: Point, high: Point, size: float) -> float:
     """What a size between two points of a curve attains, with one bottleneck between them [FLOP/s].
 
     The work is proportional to the size, so the size over what it attains is to the time, which is
@@ -433,7 +433,7 @@ KIND = Kind(
         ),
         Need(
             f"{SHORT_AXIS} sizes of that dimension",
-            lambda s: len(sizes_of(s, lead_of(s, curve=True))) >= SHORT_AXIS,
+            lambda s: len(dimension_sizes(s, lead_of(s, curve=True))) >= SHORT_AXIS,
             auto=True,
         ),
         Need("no shapes", lambda s: not s.config.shapes, auto=True),

@@ -91,7 +91,7 @@ def _has(entry: Chip, by: str) -> bool:
 
 def _sellers(sweep: Sweep) -> tuple[str, ...]:
     """Those whose prices of two chips or more can be compared, with most chips first."""
-    entries = [sweep.chips[chip] for chip in frames.chips_of(sweep)]
+    entries = [sweep.chips[chip] for chip in frames.chips_with_rows(sweep)]
     sellers = [{ridges.seller_of(price) for price in entry.prices or ()} for entry in entries]
     counts = Counter(name for names in sellers for name in sorted(names))
     return tuple(name for name, count in counts.most_common() if count > 1)
@@ -99,7 +99,7 @@ def _sellers(sweep: Sweep) -> tuple[str, ...]:
 
 def _able(sweep: Sweep) -> list[str]:
     """What the chips of a sweep can be compared by."""
-    entries = [sweep.chips[chip] for chip in frames.chips_of(sweep)]
+    entries = [sweep.chips[chip] for chip in frames.chips_with_rows(sweep)]
     able = [by for by in BY if sum(_has(entry, by) for entry in entries) > 1]
     return [by for by in able if by != "dollar" or _sellers(sweep)]
 
@@ -123,7 +123,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     """A bar for each chip, the largest on top."""
     by, dtypes, seller = choice["by"], choice["dtypes"], choice.get("seller")
     how = BY[by]
-    known = frames.chips_of(results.sweep(sweep))
+    known = frames.chips_with_rows(results.sweep(sweep))
     every = ridges.ridge_frame(results.of(sweep, known, [dtypes]), seller)
     every = every.drop_nulls(how.column).sort(how.column, "chip", descending=[True, False])
     compared = every.filter(pl.col("chip").is_in(list(chips)))
@@ -181,11 +181,11 @@ def _shown(compared: pl.DataFrame, chips: Sequence[str]) -> pl.DataFrame:
 def _layers(rows: pl.DataFrame, how: Quotient) -> list[Layer]:
     vendors = dict(rows.select("chip", pl.lit("").alias("vendor")).iter_rows())
     across, down = kit.bar_axes(None, kit.SI_LABEL)
-    x, y = kit.number("value", **across), kit.number("row", **down)
+    x, y = kit.quantity("value", **across), kit.quantity("row", **down)
     bar = {
         "x": x,
         "x2": {"datum": 0},
-        "y": kit.number("low", **down),
+        "y": kit.quantity("low", **down),
         "y2": {"field": "high"},
         "color": kit.chip_colour(vendors),
         "tooltip": kit.tips(chip="chip", value=how.axis, detail="follows from"),

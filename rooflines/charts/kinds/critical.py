@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, counted
 from rooflines.charts import frames, grid
-from rooflines.charts.frames import SHORT_AXIS, TWO, has_axis, pair_of, sizes_of
+from rooflines.charts.frames import SHORT_AXIS, TWO, dimension_sizes, has_axis, pair_of
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, on_chips, sizes_text
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.kit.titles import fits
-from rooflines.charts.models import layers_run, models_of
+from rooflines.charts.kit.titles import title_fits
+from rooflines.charts.models import layers_by_model, layers_run
 from rooflines.charts.options import Menu, chosen, shape_menus, split_menus
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
@@ -57,13 +57,13 @@ def _free(sweep: Sweep) -> bool:
     """Whether two other dimensions have several sizes, each an axis of its own."""
     pair = pair_of(sweep)
     return len(pair) == TWO and all(
-        has_axis(sweep, dim) and len(sizes_of(sweep, dim)) >= SHORT_AXIS for dim in pair
+        has_axis(sweep, dim) and len(dimension_sizes(sweep, dim)) >= SHORT_AXIS for dim in pair
     )
 
 
 def _able(sweep: Sweep) -> list[str]:
     """The tables that a sweep has."""
-    several = len(frames.chips_of(sweep)) > 1
+    several = len(frames.chips_with_rows(sweep)) > 1
     found = [" x ".join(pair_of(sweep))] if _free(sweep) else []
     found += [CHIPS] if _shaped(sweep) and several else []
     found += [DTYPES] if several and len(frames.dtypes_of(sweep)) > 1 else []
@@ -75,12 +75,12 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     able = tuple(_able(sweep))
     by = chosen(given, "by", able)
     tables = [Menu("by", able)]
-    models = [Menu("model", tuple(models_of(sweep.config.shapes or ())))]
+    models = [Menu("model", tuple(layers_by_model(sweep.config.shapes or ())))]
     if by == DTYPES:
         return [*tables, *shape_menus(sweep)]
     if by == CHIPS:
         return [*tables, *models, Menu("dtypes", frames.dtypes_of(sweep))]
-    chips = tuple(frames.chips_of(sweep))
+    chips = tuple(frames.chips_with_rows(sweep))
     chip = chosen(given, "chip", chips)
     found = [*tables, Menu("chip", chips), Menu("dtypes", frames.dtypes_of(sweep, [chip]))]
     return [*found, *models, *split_menus(sweep, chip)] if by == SPLITS else found
@@ -91,7 +91,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     by, split = choice["by"], choice.get("split")
     chip, dtypes, model, shape = map(choice.get, ("chip", "dtypes", "model", "shape"))
     own = results.sweep(sweep)
-    names = [chip] if chip else list(chips) or frames.chips_of(own)[:MOST_ROWS]
+    names = [chip] if chip else list(chips) or frames.chips_with_rows(own)[:MOST_ROWS]
     able = frames.dtypes_of(own)
     named = [dtypes] if dtypes else [name for name in able if frames.able_chips(own, names, name)]
     of = results.of(sweep, names, named[:MOST_DTYPES])
@@ -181,7 +181,7 @@ def _values(of: Selection, rows: pl.DataFrame, key: str) -> list[Any]:
         places = {shape.name: place for place, shape in enumerate(of.sweep.config.shapes or ())}
         shapes = dict(rows.select("layer", "shape").iter_rows())
         return sorted(known, key=lambda layer: places[shapes[layer]])[:MOST_COLUMNS]
-    sizes = frames.apart(sorted(known), MOST_COLUMNS)
+    sizes = frames.few_sizes(sorted(known), MOST_COLUMNS)
     return sizes if key == "shards" or key == pair_of(of.sweep)[0] else sizes[::-1]
 
 
@@ -213,7 +213,7 @@ def _layers(titles: tuple[str, str | None], lead: str, tips: Sequence[str]) -> l
         "range": "heatmap",
         "nice": False,
     }
-    colour = {"color": kit.number("critical", scale=scale, legend=legend)}
+    colour = {"color": kit.quantity("critical", scale=scale, legend=legend)}
     never, known = "datum.critical == null", "datum.critical != null"
     high = f"datum.critical > lowest * {SPREAD**DARK_FROM:.12g}"
     styles = {"cell-low": f"{known} && !({high})", "cell-high": high, "cell-never": never}
@@ -259,7 +259,7 @@ def _sentences(
     if chosen is not None:
         on, never = chip_label(chosen), [row for row in rows if row["critical"] is None]
         needed = [row for row in rows if row["critical"] is not None]
-        starts = int(sizes_of(of.sweep, lead)[0]) if sizes_of(of.sweep, lead) else 1
+        starts = int(dimension_sizes(of.sweep, lead)[0]) if dimension_sizes(of.sweep, lead) else 1
         reason = {row["limit"] for row in never}
         blames = str(next(iter(reason))) if len(reason) == 1 else None
         why = f": {blames} limits" if blames else ""
@@ -275,7 +275,7 @@ def _sentences(
             some = f"{len(never):,} of {len(rows):,} {cases} shown"
             of_expert = f", {lead}{per}," if per else ""
             text = f"{some}{of_expert} are never compute-bound on {on}"
-            whole = f"{text}{why}" if fits(f"{text}{why}", OF_SIZES) else text
+            whole = f"{text}{why}" if title_fits(f"{text}{why}", OF_SIZES) else text
             yield Sentence(text=whole, rows=never, chosen=chosen, blames=blames)
         else:
             span = sizes_text(lead, [row["critical"] for row in needed])
@@ -291,7 +291,7 @@ def _sentences(
 
 
 def _preferred(sweep: Sweep) -> tuple[int, ...]:
-    return sweep.unit != "matrix", not _free(sweep), -len(frames.chips_of(sweep))
+    return sweep.unit != "matrix", not _free(sweep), -len(frames.chips_with_rows(sweep))
 
 
 KIND = Kind(

@@ -138,7 +138,7 @@ def _fronts(found: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     fronts = found.filter(state=FRONT).sort("chip", "user")
     paths = fronts.group_by("chip", maintain_order=True).agg("user", "rate")
     points = [list(zip(*row, strict=True)) for row in paths.select("user", "rate").iter_rows()]
-    counts = paths.select("chip", beneath=pl.Series(place.beneath(points, plane), dtype=pl.Int64))
+    counts = paths.select("chip", beneath=pl.Series(place.overlaps(points, plane), dtype=pl.Int64))
     columns = ("chip", "split", "chips", "B", "user", "rate")
     return fronts.select(columns).join(counts, on="chip", maintain_order="left")
 
@@ -165,10 +165,10 @@ def _names(found: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) ->
 
 def _layers(vendors: Mapping[str, str | None]) -> list[Layer]:
     """Points, fronts, the target, and names at the right edge."""
-    x = kit.number(
+    x = kit.quantity(
         "user", **kit.log_axis("x", "Tokens per second and user", "format(datum.value, ',~g')")
     )
-    y = kit.number("rate", **kit.log_axis("y", "Tokens per second and chip", kit.SHORT_LABEL))
+    y = kit.quantity("rate", **kit.log_axis("y", "Tokens per second and chip", kit.SHORT_LABEL))
     note: Layer = {
         "align": kit.expr("late ? 'right' : 'left'"),
         "dx": kit.expr("em * (late ? -0.5 : 0.5)"),
@@ -202,7 +202,7 @@ def _points(at: Layer, colour: Layer) -> list[Layer]:
     outside: Any = {"filled": False, "size": small, "opacity": 0.7, "clip": True}
     inside: Any = {"size": small, "strokeWidth": 0}
     large = kit.expr("pow(em * (0.62 + 0.3 * datum.beneath), 2)")
-    line = {**front, "order": kit.number("user")}
+    line = {**front, "order": kit.quantity("user")}
     return [
         kit.layer("points", "point", "context", every, where="datum.state == 0", **outside),
         kit.layer(

@@ -163,19 +163,19 @@ def _ratios(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFrame]
         "one": pl.DataFrame({"one": [1.0]}),
         "names": ends_of.hstack(at_ends(OF_RATIO, plane, ends_of["ratio"].to_list())),
     }
-    x = kit.number("t_lower_s", **kit.log_axis("x", "Bound of the time", SECONDS_LABEL))
+    x = kit.quantity("t_lower_s", **kit.log_axis("x", "Bound of the time", SECONDS_LABEL))
     y = kit.log_axis("y", "Measured over predicted time", RATIO_LABEL)
     tips = kit.tips(B="B", D="D", F="F", seconds="measured, s", t_lower_s="bound, s")
     tips += kit.tips(**{name: f"measured over {over}" for name, over in OVER.items()})
-    made = [kit.layer("one", "rule", "rule", {"y": kit.number("one", **y)})]
+    made = [kit.layer("one", "rule", "rule", {"y": kit.quantity("one", **y)})]
     for name, (dot, _, _) in STYLES.items():
-        at = {"x": x, "y": kit.number(name, **y), "tooltip": tips}
+        at = {"x": x, "y": kit.quantity(name, **y), "tooltip": tips}
         made.append(kit.layer("dots", "point", dot, at, where=f"datum.{name} != null"))
     for name, (_, line, _) in STYLES.items():
-        at = {"x": x, "y": kit.number(name, **y)}
+        at = {"x": x, "y": kit.quantity(name, **y)}
         made.append(kit.layer("medians", "line", line, at, where=f"datum.{name} != null"))
     for _, _, style in STYLES.values():
-        at = {"x": {"value": kit.expr("width")}, "y": kit.number("ratio", **y)}
+        at = {"x": {"value": kit.expr("width")}, "y": kit.quantity("ratio", **y)}
         where = f"datum.style == '{style}'"
         made += kit.labels("names", style, at, halo=False, clip=False, where=where)
     words = f"{_dots_text(drawn.height, timings.height)}. Lines: medians of all, by bound."

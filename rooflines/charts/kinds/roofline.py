@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, counted, si, significant
 from rooflines.charts import frames, ridges, roofs
-from rooflines.charts.frames import BAND, CALIBRATED, NOMINAL, sizes_of
+from rooflines.charts.frames import BAND, CALIBRATED, NOMINAL, dimension_sizes
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.place import DOT, Label, Place, Plane, labelled
 from rooflines.charts.kit.text import chip_label, part_name, with_value
@@ -75,7 +75,9 @@ COLUMNS = {
 
 def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     """A chip or all together, dtypes, and of one chip a shape and what points are by."""
-    chips = [chip for chip in frames.chips_of(sweep) if frames.has_bandwidth(sweep.chips[chip])]
+    chips = [
+        chip for chip in frames.chips_with_rows(sweep) if frames.has_bandwidth(sweep.chips[chip])
+    ]
     together = (ALL,) if len(chips) > 1 else ()
     chip = chosen(given, "chip", chips)
     one = [chip] if chip in chips else []
@@ -101,7 +103,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
 def _able(results: Results, sweep: str, chips: Sequence[str], dtypes: str) -> list[str]:
     """The chips compared that can do the dtypes; all of the sweep's if none of them can."""
     own = results.sweep(sweep)
-    every = frames.able_chips(own, frames.chips_of(own), dtypes)
+    every = frames.able_chips(own, frames.chips_with_rows(own), dtypes)
     return [chip for chip in chips if chip in every] or every[: KIND.most_chips]
 
 
@@ -204,7 +206,7 @@ def _of_split(cases: Sequence[OperationCase]) -> dict[str, float]:
 
 def _points(of: Selection, shape: str | None) -> pl.DataFrame:
     """Rows on one chip as points, at powers of eight of the first dimension of several sizes."""
-    several = (dim for dim in of.dims if len(sizes_of(of.sweep, dim)) > 1)
+    several = (dim for dim in of.dims if len(dimension_sizes(of.sweep, dim)) > 1)
     lead = next(several, of.dims[0])
     others = [dim for dim in of.dims if dim != lead]
     rows = frames.with_missing(of.rows(), *BAND, "t_lower_s").filter(shards=1)
@@ -344,8 +346,8 @@ def _view_of_one(of: Selection, roof: Roof, basis: str) -> View:
 
 def _layers(*, calibrated: bool) -> list[Layer]:
     """Regions, then lines, then points and labels."""
-    x = kit.number("x", **kit.log_axis("x", ACROSS, kit.SHORT_LABEL))
-    y = kit.number("y", **kit.log_axis("y", "Attainable FLOP/s"))
+    x = kit.quantity("x", **kit.log_axis("x", ACROSS, kit.SHORT_LABEL))
+    y = kit.quantity("y", **kit.log_axis("y", "Attainable FLOP/s"))
     at: Layer = {"x": x, "y": y}
     to = {**at, "y2": {"field": "y2"}}
     colour = kit.name(
@@ -399,7 +401,9 @@ KIND = Kind(
     needs=(
         Need(
             "a chip with a known bandwidth of the main memory",
-            lambda s: any(frames.has_bandwidth(s.chips[chip]) for chip in frames.chips_of(s)),
+            lambda s: any(
+                frames.has_bandwidth(s.chips[chip]) for chip in frames.chips_with_rows(s)
+            ),
         ),
         Need(
             "the vector unit for an operation of one dimension",

@@ -101,7 +101,7 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
     on = f"{named} on {on_chips(chip, [rows['chips'][0]])}"
     if by == KERNEL:
         parts = _kernels(rows, BAND[0] if basis != NOMINAL else "t_ops_s")
-        sizes = frames.apart(sorted(parts["B"].unique().to_list()), MOST_ROWS)
+        sizes = frames.few_sizes(sorted(parts["B"].unique().to_list()), MOST_ROWS)
         rows = rows.filter(pl.col("B").is_in(sizes))
         drawn, params, marks = _stacks(parts.filter(pl.col("B").is_in(sizes)), sizes)
         says = _kernel_sentences(parts, on, [{"chip": chip}])
@@ -210,15 +210,15 @@ def _bars(parts: pl.DataFrame) -> tuple[dict[str, pl.DataFrame], dict[str, Any],
     x, y = kit.bar_axes("Time of each resource, if it were alone", kit.TIME_LABEL)
     scale = {"domain": list(TIMES), "range": "ordinal"}
     bar = {
-        "x": kit.number("seconds", **x),
+        "x": kit.quantity("seconds", **x),
         "x2": {"datum": 0},
-        "y": kit.number("low", **y),
+        "y": kit.quantity("low", **y),
         "y2": {"field": "high"},
         "color": kit.name("resource", scale=scale, legend=_legend(list(TIMES))),
         "opacity": {"condition": {"test": "datum.binds", "value": 1}, "value": 0.38},
         "tooltip": kit.tips(family="kernels", resource="resource", text="time"),
     }
-    at = {"x": bar["x"], "y": kit.number("middle", **y), "text": kit.name("text")}
+    at = {"x": bar["x"], "y": kit.quantity("middle", **y), "text": kit.name("text")}
     marks = [
         kit.layer("bars", "rect", "bar", bar),
         kit.layer("bars", "text", "strong", at, where="datum.binds", **kit.BESIDE),
@@ -273,19 +273,25 @@ def _stacks(
     known = [name for name in domain if name in parts["family"]]
     scale = {"domain": domain, "range": "ramp"}
     part = {
-        "x": kit.number("left", **x),
+        "x": kit.quantity("left", **x),
         "x2": {"field": "right"},
-        "y": kit.number("low", **y),
+        "y": kit.quantity("low", **y),
         "y2": {"field": "high"},
         "color": kit.name("family", scale=scale, legend=_legend(known)),
         "tooltip": kit.tips(family="kernels", share="share", seconds="time, s"),
     }
-    text = {"x": kit.number("middle", **x), "y": kit.number("row", **y), "text": kit.name("text")}
+    text = {
+        "x": kit.quantity("middle", **x),
+        "y": kit.quantity("row", **y),
+        "text": kit.name("text"),
+    }
     shown = "narrow ? datum.on_narrow : datum.on"
     marks = [
         kit.layer("parts", "rect", "cell", part),
         kit.layer("parts", "text", "on-resource", text, where=shown),
-        kit.layer("totals", "text", "strong", {**text, "x": kit.number("end", **x)}, **kit.BESIDE),
+        kit.layer(
+            "totals", "text", "strong", {**text, "x": kit.quantity("end", **x)}, **kit.BESIDE
+        ),
     ]
     names = [f"B = {grid.size_name(size)}" for size in sizes]
     params = kit.bar_params(names, NAME_ROOM, 1.0, [0, 0.25, 0.5, 0.75, 1])

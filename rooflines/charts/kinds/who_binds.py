@@ -12,9 +12,9 @@ from rooflines.charts.frames import (
     LONG_AXIS,
     SHORT_AXIS,
     able_chips,
+    dimension_sizes,
     has_axis,
     lead_of,
-    sizes_of,
 )
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, listed, on_chips, over_text
@@ -47,13 +47,15 @@ def _able(sweep: Sweep) -> list[str]:
     """What the rows of the table can be."""
     lead = lead_of(sweep)
     several = [SHARDS] if len(sweep.counts) > 1 else []
-    chips = [CHIP] if len(frames.chips_of(sweep)) > 1 else []
+    chips = [CHIP] if len(frames.chips_with_rows(sweep)) > 1 else []
     return [
         *several,
         *(
             dim
             for dim in sweep.op.dims
-            if dim != lead and has_axis(sweep, dim) and len(sizes_of(sweep, dim)) >= SHORT_AXIS
+            if dim != lead
+            and has_axis(sweep, dim)
+            and len(dimension_sizes(sweep, dim)) >= SHORT_AXIS
         ),
         *chips,
     ]
@@ -61,7 +63,7 @@ def _able(sweep: Sweep) -> list[str]:
 
 def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     """What goes up, the chip, the dtypes, the split and the shape, and what numbers are by."""
-    able, chips = tuple(_able(sweep)), tuple(frames.chips_of(sweep))
+    able, chips = tuple(_able(sweep)), tuple(frames.chips_with_rows(sweep))
     by, chip = chosen(given, "by", able), chosen(given, "chip", chips)
     dtypes = frames.dtypes_of(sweep, [] if by == CHIP else [chip])
     of_chip = [] if by == CHIP else [Menu("chip", chips)]
@@ -77,13 +79,13 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     chip, shape = choice.get("chip"), choice.get("shape")
     calibrated = choice.get("basis") == CALIBRATED
     own, lead = results.sweep(sweep), lead_of(results.sweep(sweep))
-    names = [chip] if chip else able_chips(own, chips or frames.chips_of(own), dtypes)
+    names = [chip] if chip else able_chips(own, chips or frames.chips_with_rows(own), dtypes)
     of = results.of(sweep, names[:MOST_ROWS], [dtypes])
     rows = _rows(of, by, (choice.get("split"), shape), calibrated=calibrated)
-    columns = frames.apart(sorted(rows[lead].unique().to_list()), MOST_COLUMNS)
+    columns = frames.few_sizes(sorted(rows[lead].unique().to_list()), MOST_COLUMNS)
     ups: list[Any] = list(of.chips)
     if by != CHIP:
-        ups = frames.apart(sorted(rows[by].unique().to_list()), MOST_ROWS)[::-1]
+        ups = frames.few_sizes(sorted(rows[by].unique().to_list()), MOST_ROWS)[::-1]
     cells = grid.gridded(rows, lead, by, columns, ups)
     margins, room = (OF_CHIPS, NAME_ROOM) if by == CHIP else (MARGINS, 3.4)
     cells = grid.with_texts(cells, margins, [_percent(value) for value in cells["utilization"]])
@@ -224,7 +226,7 @@ def _of_thresholds(
 
 
 def _preferred(sweep: Sweep) -> tuple[int, ...]:
-    return -len(sweep.counts), -len(frames.chips_of(sweep)), not sweep.config.shapes
+    return -len(sweep.counts), -len(frames.chips_with_rows(sweep)), not sweep.config.shapes
 
 
 KIND = Kind(
@@ -244,7 +246,7 @@ KIND = Kind(
         ),
         Need(
             f"{LONG_AXIS} sizes of a dimension",
-            lambda s: len(sizes_of(s, lead_of(s))) >= LONG_AXIS,
+            lambda s: len(dimension_sizes(s, lead_of(s))) >= LONG_AXIS,
             auto=True,
         ),
     ),

@@ -45,7 +45,7 @@ WIDER: dict[str, Any] = {"strokeWidth": expr("em * (0.19 + 0.2 * datum.beneath)"
 """A line is wider where others, `beneath` of them, are drawn over it."""
 
 
-def number(field: str, **more: Any) -> Layer:  # noqa: ANN401, handed on to Vega-Lite
+def quantity(field: str, **more: Any) -> Layer:  # noqa: ANN401, handed on to Vega-Lite
     """A channel of numbers."""
     return {"field": field, "type": "quantitative", **more}
 
@@ -71,7 +71,7 @@ FORMATS = {
 def tips(**titles: str) -> list[Layer]:
     """The lines of a tooltip: columns with their titles."""
     return [
-        (number(field, format=FORMATS[field]) if field in FORMATS else name(field))
+        (quantity(field, format=FORMATS[field]) if field in FORMATS else name(field))
         | {"title": title}
         for field, title in titles.items()
     ]

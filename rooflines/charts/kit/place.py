@@ -411,7 +411,7 @@ def dodge(wanted: Sequence[float], gap: float, low: float, high: float) -> list[
     return [found[index] for index in range(len(wanted))]
 
 
-def beneath(paths: Sequence[Sequence[Point]], plane: Plane) -> list[int]:
+def overlaps(paths: Sequence[Sequence[Point]], plane: Plane) -> list[int]:
     """How many of the later lines run along each for a quarter of its way, so that it is wider.
 
     Args:

@@ -75,7 +75,7 @@ def plot_size(size: Size, margins: Margins) -> tuple[float, float]:
     )
 
 
-def sizes_of(margins: Margins) -> dict[str, dict[str, Any]]:
+def plot_sizes(margins: Margins) -> dict[str, dict[str, Any]]:
     """The plot's dimensions in every size, as `usermeta.looks` of a specification has them."""
     sizes = {}
     for name, size in SIZES.items():

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from rooflines.charts.kit.text import chip_label, shorten, width_em, wrapped
-from rooflines.charts.kit.themes import sizes_of
+from rooflines.charts.kit.themes import plot_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ def title_room(margins: Margins) -> float:
     return min(LONGEST_TITLE, _width(margins) / TITLE_SIZE)
 
 
-def fits(title: str, margins: Margins) -> bool:
+def title_fits(title: str, margins: Margins) -> bool:
     """Whether a title is whole."""
     return width_em(title, bold=True) <= title_room(margins)
 
@@ -62,7 +62,7 @@ def fitted_title(title: str, margins: Margins, names: Sequence[str] = ()) -> str
 
 def _width(margins: Margins) -> float:
     """Room for text above the plot of a slide [em]."""
-    slide = sizes_of(margins)["slide"]
+    slide = plot_sizes(margins)["slide"]
     across: float = (slide["width"] + slide["padding"]["right"]) / slide["em"]
     return across - RIGHT
 
