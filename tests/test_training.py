@@ -2,7 +2,9 @@
 
 import json
 import re
+from contextlib import suppress
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -278,6 +280,10 @@ def test_memory_is_that_of_the_paper(row):
     saved = tokens * (whole + Fraction(shared - whole + scores, tp))
     selective = tokens * shared / tp
     assert [states / GIB, saved / GIB, selective / GIB] == row["gib"]
+    full = 2 * sum(each.elements("full") for name, each in tensors.items() if "embed" not in name)
+    shares = [shared + scores, tp * whole + shared - whole, shared, tp * full]
+    charted = [float(100 * tokens * each / tp / saved) for each in shares]
+    assert charted == pytest.approx(row["percent"], abs=0.15)
 
 
 @pytest.mark.parametrize(
@@ -391,26 +397,15 @@ def test_a_step_is_that_of_closed_formulas(plan, model, ep, m, b, length):  # no
         work = float(getattr(oracle, column))
         assert row[column] == pytest.approx(work, rel=1e-12)
         assert row[seconds] == pytest.approx(work / float(rate), rel=1e-12)
-    assert row["t_ops_s"] == pytest.approx(float(in_turn_of(case, batch, length)), rel=1e-12)
+    per_s = [rate for _, rate in rates.values()]
+    stages = [oracle.in_turn(stage, per_s) for stage in range(case.plan.pp)]
+    for seconds, each in zip(("t_ops_s", "t_upper_s"), zip(*stages, strict=True), strict=True):
+        assert row[seconds] == pytest.approx(float(max(each)), rel=1e-12)
     held = [oracle.footprint(stage) for stage in range(case.plan.pp)]
     assert row["footprint_bytes"] == pytest.approx(float(max(map(sum, held))), rel=1e-12)
     for (stage, _), memory in zip(case.workload.stages, case.held, strict=True):
         states, saved = held[stage.index]
         assert (memory.states, memory.saved(m) * length) == (states, saved)
-
-
-def in_turn_of(case, batch, length):
-    """The longest stage of a step, kernel after kernel, in fractions."""
-    plan, at = case.plan, case.extents(case.step(batch, length))
-    m = Fraction(batch, plan.dp * plan.micro_batch)
-    waits = (m + Fraction(plan.pp - 1, plan.interleave)) / m
-    seconds = []
-    for stage, _ in case.workload.stages:
-        runs = [(run, run.times_on(stage) * run.runs.at(at)) for run in case.runs]
-        often = [count * (1 if run.only else waits) for run, count in runs]
-        pairs = zip(often, case.kernel_times, strict=True)
-        seconds.append(sum(count * times.at(at).ops for count, times in pairs))
-    return max(seconds)
 
 
 def test_a_linear_kernel_is_three_operations():
@@ -541,17 +536,50 @@ def test_keys_of_another_phase_are_refused(keys, message):
         model_sweep({**form, "chips": ["h100-sxm"], **keys})
 
 
-def test_auto_is_the_best_of_all_plans():
-    shape = models.load("mixtral-8x7b").shape
-    found = {
-        plan.name
-        for plan in plans_of(shape, 8, checked(TrainingPlan, {}))
-        if 8 % plan.together == 0 and 4096 % plan.cp == 0
-    }
-    frame = rooflines.train("mixtral-8x7b", "h100-sxm", B=8, S=4096, split="auto", chips=8)
-    assert found == set(frame["split"])
-    fitting = frame.filter("fits")
-    assert fitting["t_upper_s"].is_sorted()
+def every_plan(chips, experts):
+    """All plans over a number of chips, whether possible or not."""
+    sizes = [each for each in range(1, chips + 1) if chips % each == 0]
+    for tp, pp, dp, cp in product(sizes, repeat=4):
+        for ep in sizes if experts else [1]:
+            if tp * pp * dp * cp == chips:
+                yield {"tp": tp, "pp": pp, "dp": dp, "cp": cp, "ep": ep}
+
+
+@check(100)
+@given(
+    place=st.sampled_from(
+        [("h100-sxm", ["nvlink", "infiniband"]), ("b200", ["nvlink"]), ("mi300x", None)]
+    ),
+    model=st.sampled_from([SMALL, "qwen3-0.6b", "mixtral-8x7b"]),
+    chips=st.sampled_from([1, 2, 4, 6, 8]),
+    sizes=st.fixed_dictionaries(
+        {"B": st.integers(1, 96), "S": st.sampled_from([12, 510, 4096, 65_536])}
+    ),
+    options=st.fixed_dictionaries(
+        {
+            "shard": st.sampled_from(SHARDS),
+            "recompute": st.sampled_from(["none", "selective", "full"]),
+            "micro_batch": st.sampled_from([1, 2]),
+        }
+    ),
+)
+def test_auto_ranks_plans_as_one_question_for_each(place, model, chips, sizes, options):
+    chip, network = place
+    asked = {**sizes, **options, "network": network if chips > 1 else None}
+    found = []
+    for plan in every_plan(chips, experts=model == "mixtral-8x7b"):
+        with suppress(RooflinesError):
+            (row,) = rooflines.train(model, chip, split=plan, **asked).to_dicts()
+            fits = row["fits"] is False
+            found.append((fits, row["t_upper_s"], row["footprint_bytes"], row["split"]))
+    try:
+        rows = rooflines.train(model, chip, split="auto", chips=chips, **asked)
+    except RooflinesError:
+        assert not found
+        return
+    misfits = rows["fits"].eq_missing(other=False)
+    ranked = zip(misfits, rows["t_upper_s"], rows["footprint_bytes"], rows["split"], strict=True)
+    assert [*ranked] == sorted(found)
 
 
 @pytest.mark.parametrize(("change", "message"), case("wrong-questions")["training"])

@@ -1,6 +1,7 @@
 """A step of training by closed formulas in fractions, for layers of one kind on one switch.
 
-Nothing of `rooflines.training` is used: the formulas count a layer as a whole, not its kernels.
+Nothing of `rooflines.training` is used: works and footprints count a layer as a whole, not its
+kernels; times in turn have kernels of their own.
 Hops are left out.
 """
 
@@ -9,6 +10,9 @@ from math import comb
 
 WEIGHT, ACTIVATION, GRADIENT, STATES = 2, 2, 4, 12
 """Bytes of an element of weights, activations, gradients, and of a parameter in the optimizer."""
+
+SHARDS = ("none", "optimizer", "gradients", "weights")
+"""From what replicas share nothing of, to all."""
 
 
 class TrainingOracle:
@@ -149,28 +153,168 @@ class TrainingOracle:
             sent += Fraction(replicas - 1, replicas) * of
         return sent
 
+    def parameters_on(self, stage):
+        """Parameters of a chip of a stage, layers dealt evenly, and chips with equal ones."""
+        shape, plan = self.shape, self.plan
+        dense, table, _, norms, *experts = self.parameters
+        ends = (stage == 0) + (stage == plan.pp - 1)
+        own = shape.D * (Fraction(2 * shape.layers, plan.pp) + (stage == plan.pp - 1))
+        numbers = [dense[0], Fraction(self.table * ends, plan.tp), own / plan.tp]
+        numbers += [number for number, *_ in experts]
+        return [*zip(numbers, (each[1] for each in (dense, table, norms, *experts)), strict=True)]
+
     def footprint(self, stage):
         """Bytes of states and of saved tensors on a chip of a stage, layers dealt evenly."""
         shape, plan = self.shape, self.plan
-        ends = (stage == 0) + (stage == plan.pp - 1)
-        shared = ["none", "optimizer", "gradients", "weights"].index(plan.shard)
-        states = Fraction(0)
-        for index, (number, replicas, _) in enumerate(self.parameters):
-            here = number
-            if index == 1:
-                here = Fraction(self.table * ends, plan.tp)
-            if index == 2:
-                continue
-            if index == 3:
-                norms = shape.D * (Fraction(2 * shape.layers, plan.pp) + (stage == plan.pp - 1))
-                here = norms / plan.tp
-            sizes = ((STATES, 1), (GRADIENT, 2), (WEIGHT, 3))
-            states += sum(
-                here * size / (replicas if shared >= least else 1) for size, least in sizes
-            )
+        shared = SHARDS.index(plan.shard)
+        sizes = ((STATES, 1), (GRADIENT, 2), (WEIGHT, 3))
+        states = sum(
+            number * size / (replicas if shared >= least else 1)
+            for number, replicas in self.parameters_on(stage)
+            for size, least in sizes
+        )
         elements = self.saved(Fraction(shape.layers, plan.pp)) * min(plan.pp - stage, self.m)
         if stage == plan.pp - 1:
             elements += shape.V + shape.D + shape.D * (plan.recompute != "selective")
         if plan.recompute == "full":
             elements += self.saved_of_layer[0]
         return states, elements * ACTIVATION * self.x
+
+    def in_turn(self, stage, per_s):
+        """Times of a stage, kernel after kernel: with overlap in each, and without.
+
+        Args:
+            stage: From 0; layers are dealt evenly.
+            per_s: FLOP/s, and bytes/s of memory and of the network.
+        """
+        bubble = Fraction(self.m + self.plan.pp - 1, self.m)
+        runs = [(number * bubble, *works) for number, *works in self._every(stage)]
+        times = [
+            (number, [Fraction(work) / rate for work, rate in zip(works, per_s, strict=True)])
+            for number, *works in [*runs, *self._once(stage)]
+        ]
+        return tuple(sum(number * of(each) for number, each in times) for of in (max, sum))
+
+    def _once(self, stage):
+        """The optimizer and the collectives of a step: runs, FLOP, bytes of memory and network."""
+        shared = SHARDS.index(self.plan.shard)
+        per, moved, sent = GRADIENT + 2 * STATES + WEIGHT, 0, 0
+        for number, replicas in self.parameters_on(stage):
+            moved += per * number / (replicas if shared else 1)
+            of = (2 * GRADIENT, GRADIENT + WEIGHT, WEIGHT, 0)[shared]
+            sent += Fraction(replicas - 1, replicas) * of * number
+        return [(1, 0, moved, 0), (1, 0, 0, sent)]
+
+    def _every(self, stage):
+        """The kernels of micro-batches on a stage, as of `_once`."""
+        shape, plan, a, moe = self.shape, self.plan, self.shape.attention, self.shape.moe
+        layers, first, last = Fraction(shape.layers, plan.pp), stage == 0, stage == plan.pp - 1
+        D, NH, KH = shape.D, a.N * a.H, a.K * a.H  # noqa: N806, the letters of the docs
+        yield from self._linear(layers, D * (NH + 2 * KH), D, NH + 2 * KH, dropped=D, wgrad=1)
+        yield from self._attention(layers)
+        yield from self._linear(layers, NH * D, NH, D, kept=D)
+        if moe is None:
+            F = shape.mlp.F  # noqa: N806
+            yield from self._linear(layers, 2 * D * F, D, 2 * F, kept=2 * F, dropped=D, wgrad=1)
+            yield from self._linear(layers, F * D, F, D, first=D, dropped=F, again=0)
+        else:
+            one = {"sent": 0} if plan.ep > 1 else {"wgrad": 1}
+            yield from self._linear(layers, D * moe.E, D, moe.E, kept=2 * moe.E, dropped=D, **one)
+            yield from self._experts(layers)
+        table = self.table
+        yield from self._linear(
+            last, table, D, shape.V, kept=shape.V, dropped=D, wgrad=1, of_layer=False
+        )
+        unit = self._unit
+        yield first * self.m, 0, ACTIVATION * self.x * (6 + 2) * D, 2 * unit
+        gather, scatter = self._shared(Fraction(table, plan.tp), plan.dp * plan.cp)
+        yield first * self.m, 0, 0, gather + scatter
+        between = 2 * Fraction(plan.pp - 1, plan.pp) * self.x * D * ACTIVATION
+        yield self.m, 0, 0, between
+
+    @property
+    def _unit(self):
+        """A gather of all tokens between the chips of tp."""
+        return Fraction(self.plan.tp - 1, self.plan.tp) * self.X * self.shape.D * ACTIVATION
+
+    def _shared(self, number, replicas):
+        """What gathers weights for a pass, and sums their gradients, in every micro-batch."""
+        shared, part = SHARDS.index(self.plan.shard), Fraction(replicas - 1, replicas)
+        return WEIGHT * number * part * (shared == 3), GRADIENT * number * part * (shared >= 2)
+
+    def _linear(  # noqa: PLR0913, a kernel
+        self, layers, weights, into, out, *, kept=0, dropped=0, first=0, sent=1, again=1, wgrad=0,
+        of_layer=True,
+    ):  # fmt: skip
+        """A kernel of weights: forward, perhaps again, by input and by weights."""
+        number = Fraction(weights, self.plan.tp)
+        replicas = self.plan.dp * self.plan.cp
+        whole = self.plan.save == "gathered" and self.plan.recompute != "selective"
+        units = (sent, again * sent, sent, 0 if whole else wgrad)
+        yield from self._passes(
+            layers, 2 * self.x * weights, number, number, replicas, into + out,
+            (kept, dropped, first), [each * self._unit for each in units], of_layer=of_layer,
+        )  # fmt: skip
+
+    def _experts(self, layers):
+        """The experts of a layer, as `_linear`."""
+        shape, plan, moe = self.shape, self.plan, self.shape.moe
+        D, hidden = shape.D, moe.k * moe.Fe  # noqa: N806
+        read = self.touched * Fraction(self.expert, self.shards)
+        number = moe.E * Fraction(self.expert, self.shards)
+        replicas = plan.dp * plan.cp
+        units = [self._unit, 0, self._unit, 0]
+        if plan.ep > 1:
+            replicas = plan.tp * replicas // plan.ep
+            share = moe.E // plan.ep
+            one = 1 - Fraction(comb(moe.E - share, moe.k), comb(moe.E, moe.k))
+            copies = (plan.ep - 1) * one * self.x * D * ACTIVATION
+            units = [2 * copies, copies, 2 * copies, 0]
+        kept = moe.k * D + 2 * hidden
+        flops = 2 * self.x * moe.k * self.expert
+        yield from self._passes(
+            layers, flops, read, number, replicas, 2 * moe.k * D + 3 * hidden,
+            (kept, hidden, D), units, of_layer=True,
+        )  # fmt: skip
+
+    def _stays(self, kept, dropped, first, *, of_layer):
+        """Elements of a token that a kernel saves."""
+        if self.plan.recompute == "full" and of_layer:
+            return first
+        return kept + first + dropped * (self.plan.recompute != "selective")
+
+    def _passes(  # noqa: PLR0913, PLR0917, a kernel
+        self, layers, flops, read, number, replicas, moved, tensors, sent, *, of_layer
+    ):
+        """The passes of a kernel that reads weights and has a number of gradients."""
+        token, m = ACTIVATION * self.x, self.m
+        saved = token * self._stays(*tensors, of_layer=of_layer)
+        handed = token * moved - 2 * saved / 3
+        gather, scatter = self._shared(number, replicas)
+        forward, again, backward, inputs = sent
+        yield layers * m, flops, WEIGHT * read + saved + handed, forward + gather
+        if self.plan.recompute == "full" and of_layer:
+            yield layers * m, flops, WEIGHT * read + token * moved, again
+        yield layers * m, flops, WEIGHT * read + handed, backward + gather
+        for runs, times in ((1, 1), (m - 1, 2)):
+            sums = times * GRADIENT * number + saved + handed
+            yield layers * runs, flops, sums, inputs + scatter
+
+    def _attention(self, layers):
+        """Attention: forward, perhaps again, and backward."""
+        plan, a, m = self.plan, self.shape.attention, self.m
+        NH, KH = a.N * a.H, a.K * a.H  # noqa: N806
+        pairs = Fraction(plan.micro_batch * self.S * (self.S + 1), 2 * plan.tp * plan.cp)
+        kept, moved = 2 * (NH + KH) + Fraction(a.N * 4, ACTIVATION), 2 * (NH + KH)
+        saved = ACTIVATION * self.x * self._stays(kept, 0, 0, of_layer=True)
+        handed = ACTIVATION * self.x * moved - 2 * saved / 3
+        sent, back = Fraction(plan.cp - 1, plan.cp) * self.X * ACTIVATION, 1
+        if plan.context == "ring":
+            sent, back = sent * plan.cp * Fraction(2 * KH, min(plan.tp, a.K)), 2
+        else:
+            sent *= Fraction(2 * (NH + KH), plan.tp)
+        flops = 4 * NH * pairs
+        yield layers * m, flops, saved + handed, sent
+        if plan.recompute == "full":
+            yield layers * m, flops, ACTIVATION * self.x * moved, sent
+        yield layers * m, 2 * flops, saved + 2 * handed, back * sent
