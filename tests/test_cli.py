@@ -18,7 +18,7 @@ from rooflines.cli.main import COMMANDS
 from rooflines.cli.new import QUESTIONS
 from rooflines.cli.output import as_table
 from rooflines.explanation.sentences import Sentence
-from rooflines.run.ending import ending, findings, skipped_reasons
+from rooflines.run.run_summary import final_lines, findings, skipped_reasons
 from rooflines.run.plan import plan
 
 CHIPS = """\
@@ -264,7 +264,7 @@ def test_a_run_without_operations_names_what_it_has(here):
         "h100-sxm,trtllm,bf16,bf16,bf16,bf16,1024,8192,8192,2e-4\n"
     )
     made = plan(rooflines.load_config({"measurements": {"one": {"file": "timed.csv"}}}))
-    first, last = ending(made, here).splitlines()
+    first, last = final_lines(made, here).splitlines()
     assert first == f"In {here}: measured.csv, 0 charts"
     assert last == f"Open {here}/bundle/index.html; in numbers: {here}/measured.csv"
 
@@ -272,10 +272,10 @@ def test_a_run_without_operations_names_what_it_has(here):
 def test_a_finding_that_breaks_a_rule_is_not_said(here, monkeypatch):
     made = plan(rooflines.load_config("my.yaml"))
     (here / "summary.csv").write_text("rows,compute_bound,bottleneck\n5,0.0,memory\n")
-    assert "most often the bottleneck: memory" in ending(made, here)
+    assert "most often the bottleneck: memory" in final_lines(made, here)
     wrong = Sentence("memory binds", rows=[{"bound": "network"}], blames="memory")
-    monkeypatch.setattr("rooflines.run.ending.findings", lambda _: [wrong])
-    assert "memory binds" not in ending(made, here)
+    monkeypatch.setattr("rooflines.run.run_summary.findings", lambda _: [wrong])
+    assert "memory binds" not in final_lines(made, here)
 
 
 def test_findings_count_rows_and_not_lines():

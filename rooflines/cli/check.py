@@ -16,7 +16,7 @@ from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
 from rooflines.measured.summary import timings_lacking
 from rooflines.model.columns import METRICS, STEP_METRICS
 from rooflines.results.folders import MODELS, TABLES
-from rooflines.run.ending import skipped_reasons
+from rooflines.run.run_summary import skipped_reasons
 from rooflines.run.plan import plan
 
 if TYPE_CHECKING:

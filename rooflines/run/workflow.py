@@ -14,7 +14,7 @@ from rooflines.basics.errors import PlausibilityWarning, RooflinesError
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.config import DEFAULT_CONFIG, load_config
 from rooflines.run import Workflow
-from rooflines.run.ending import ending
+from rooflines.run.run_summary import final_lines
 from rooflines.run.guard import Guard, require_writable
 from rooflines.run.interrupt import Interruption
 from rooflines.run.lock import STATE
@@ -183,7 +183,7 @@ def say_ending(plan: Plan, workflow: Workflow) -> None:
     }
     quiet = Quietness.ALL in (workflow.output_settings.quiet or ())
     if everything and not quiet and not workflow.storage_settings.default_storage_provider:
-        print(ending(plan, workflow.pathvars.apply("<results>")), file=sys.stderr)
+        print(final_lines(plan, workflow.pathvars.apply("<results>")), file=sys.stderr)
 
 
 def without_download(paths: Iterable[str], workflow: Workflow) -> list[str]:

@@ -30,7 +30,7 @@ MOST_REASONS = 3
 """At most this many reasons are named; skipped.csv has all [1]."""
 
 
-def ending(plan: Plan, results: str | Path) -> str:
+def final_lines(plan: Plan, results: str | Path) -> str:
     """What a run made, what it skipped, what it found, and what to open, in a few lines.
 
     Args:
