@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.errors import one_of, placed
+from rooflines.basics.errors import at_path, one_of
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
 from rooflines.critical.thresholds import all_thresholds, sweep_thresholds
@@ -142,7 +142,7 @@ def kernels(
         RooflinesError: The file lacks counters, or the chip the dtype, or there is no such chip.
     """
     chips = chip_entries() if config is None else config.chips
-    with placed("chip"):
+    with at_path("chip"):
         one_of(chip, chips, "no chip", "see `rooflines list chips`, or give its config")
     return kernel_frame(read_launches(path), chips[chip], dtype)
 

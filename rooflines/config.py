@@ -14,9 +14,9 @@ from rooflines.basics.errors import (
     Mistakes,
     PlausibilityWarning,
     RooflinesError,
+    at_path,
     close_to,
     one_of,
-    placed,
     quote,
 )
 from rooflines.basics.files import named_file
@@ -180,7 +180,7 @@ def load_config(
     """
     line_of = None
     if isinstance(source, Mapping):
-        with placed(file="config"):
+        with at_path(file="config"):
             config, unlikely = _checked("config", source, Path(), needs_sweeps=needs_sweeps)
     else:
         path = DEFAULT_CONFIG if source is None else Path(source)
@@ -362,7 +362,7 @@ def _measurements(
     catalogues = Catalogues(chips, dtype_entries(), fitted)
     for name, config in top.measurements.items():
         with mistakes.at(name):
-            with placed("file"):
+            with at_path("file"):
                 path = named_file(folder, config.file)
             found = checked_set(name, config, path, catalogues)
             check_distinct(found, sets.values())

@@ -18,8 +18,8 @@ from rooflines.cli.main import COMMANDS
 from rooflines.cli.new import QUESTIONS
 from rooflines.cli.output import as_table
 from rooflines.explanation.sentences import Sentence
-from rooflines.run.run_summary import final_lines, findings, skipped_reasons
 from rooflines.run.plan import plan
+from rooflines.run.run_summary import final_lines, findings, skipped_reasons
 
 CHIPS = """\
 chips:

@@ -197,7 +197,7 @@ def printable(text: object) -> str:
 
 
 @contextmanager
-def placed(place: str = "", *, file: str = "") -> Iterator[None]:
+def at_path(place: str = "", *, file: str = "") -> Iterator[None]:
     """Adds to the errors raised inside: `place` before their key path, `file` as their file."""
     try:
         yield

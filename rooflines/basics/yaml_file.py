@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
 
-from rooflines.basics.errors import RooflinesError, placed, quote
+from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.files import bounded_text
 from rooflines.basics.numbers import DECIMAL
 
@@ -98,7 +98,7 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, any YAML value
     Raises:
         RooflinesError: The file is missing, too large, no YAML, or no plain data.
     """
-    with placed(file=str(path)):
+    with at_path(file=str(path)):
         text = bounded_text(Path(path), LARGEST_FILE, f"keep it to {LARGEST_FILE:,} bytes")
         try:
             return _plain_data(text)

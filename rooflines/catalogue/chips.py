@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import (
     Mistakes,
     RooflinesError,
+    at_path,
     circle,
     close_to,
     one_of,
-    placed,
     quote,
 )
 from rooflines.basics.numbers import number
@@ -165,14 +165,14 @@ def _resolve(
     if isinstance(entry, Mapping) and "base" in entry:
         base = entry["base"]
         fix = "name a chip of the catalogue or of `chips:`"
-        with placed(f"{chip}.base"):
+        with at_path(f"{chip}.base"):
             one_of(base, {**entries, **known}, "no chip", fix)
         over = (
             known[base]
             if base not in entries
             else _resolve(base, entries, known, done, (*trail, chip))
         )
-    with placed(str(chip)), Mistakes() as mistakes:
+    with at_path(str(chip)), Mistakes() as mistakes:
         with mistakes.at():
             checked_name(chip)
         spelt_out = entry if over is None else _override(over, entry, mistakes)
@@ -247,7 +247,7 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
         return
     if not steps or last not in {*NUMBERS, PRINTED}:
         raise _no_number(path, last, NUMBERS if len(steps) > 1 else part, variant)
-    with placed(path):
+    with at_path(path):
         part[last] = value if last == "domain" else number(value)
     if last == "flops_per_s":
         for about_sparsity in (PRINTED, "halved"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, cast
 
-from rooflines.basics.errors import Mistakes, RooflinesError, check_known, placed
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_known
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.parts import described
 
@@ -76,7 +76,7 @@ def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofli
     checked = _checked(entry)
     plausible = written.get("plausible") or []
     fix = "name a number of the chip by its dotted path, such as memory.hbm.bytes_per_s"
-    with placed("plausible"):
+    with at_path("plausible"):
         check_known(plausible, checked, "no number of this chip that is checked", fix)
     base = written.get("base")
     before = _checked(known[base]) if base else {}

@@ -8,7 +8,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import RooflinesError, check_known, close_to, placed, quote
+from rooflines.basics.errors import RooflinesError, at_path, check_known, close_to, quote
 from rooflines.basics.files import scan_parquet
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import abridged, counted
@@ -237,7 +237,7 @@ def on_disk(results: str | Path) -> Results:
     recipes = recipes_on_disk(results)
 
     def recipe(sweep: str) -> JSON:
-        with placed(file=str(results)):
+        with at_path(file=str(results)):
             check_known(sweep, recipes, "no sweep of these results")
         return recipes[sweep]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflines.basics.errors import one_of, placed
+from rooflines.basics.errors import at_path, one_of
 from rooflines.cli.output import as_table, check_new, config_option, examples, known_of, out_options
 from rooflines.fits.calibrate import FitRequest, calibrate
 from rooflines.fits.entries import Calibrations, Fitted, key_of, read_calibrations, text_of
@@ -80,7 +80,7 @@ def command(  # noqa: PLR0913, the options
     path = Path(out or f"{FOLDER}/{key.replace('/', '-')}.yaml")
     check_new(path, force=force)
     chips = known_of(config).chips
-    with placed("chip"):
+    with at_path("chip"):
         one_of(chip, chips, "no chip", "see `rooflines list chips`, or give its --config")
     timings = read_timings(file, {"chip": chip}).of(chip, software)
     request = FitRequest(

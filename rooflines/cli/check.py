@@ -16,8 +16,8 @@ from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
 from rooflines.measured.summary import timings_lacking
 from rooflines.model.columns import METRICS, STEP_METRICS
 from rooflines.results.folders import MODELS, TABLES
-from rooflines.run.run_summary import skipped_reasons
 from rooflines.run.plan import plan
+from rooflines.run.run_summary import skipped_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

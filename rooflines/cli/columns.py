@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines import api
-from rooflines.basics.errors import one_of, placed
+from rooflines.basics.errors import at_path, one_of
 from rooflines.cli.output import as_table, examples, prints_frame
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def command(file: str | None) -> Printed:
     """
     frame = api.columns()
     if file is not None:
-        with placed("table"):
+        with at_path("table"):
             one_of(file, frame["file"].unique(maintain_order=True).to_list(), "no kind of table")
         frame = frame.filter(file=file)
     shown = frame.drop("file") if file else frame

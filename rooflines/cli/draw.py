@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflines import charts
-from rooflines.basics.errors import Mistakes, RooflinesError, check_known, one_of, placed
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_known, one_of
 from rooflines.charts.files import SPEC
 from rooflines.charts.kit.render import PNG_SCALE, picture
 from rooflines.charts.kit.themes import SIZES
@@ -127,7 +127,7 @@ def _chosen(file: Path, chosen: Sequence[str]) -> dict[str, Any]:
     kind, choices = entry["chart"], {param["name"]: param["value"] for param in entry["params"]}
     choices = {menu: option for menu, option in choices.items() if option is not None}
     asked = dict(text.partition("=")[::2] for text in chosen)
-    with placed("--set"):
+    with at_path("--set"):
         choices = {menu: option for menu, option in choices.items() if menu not in asked}
         for menu, text in asked.items():
             known = charts.menus(kind, results, source, **choices)

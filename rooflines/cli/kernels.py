@@ -8,7 +8,7 @@ import click
 import polars as pl
 
 from rooflines import api
-from rooflines.basics.errors import RooflinesError, one_of, placed, printable
+from rooflines.basics.errors import RooflinesError, at_path, one_of, printable
 from rooflines.basics.text import counted, seconds
 from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import limited, picture
@@ -86,7 +86,7 @@ def command(  # noqa: PLR0913, the options
     if out is not None and form == TABLE:
         write_parquet(frame.lazy(), out, about([], KERNELS, chip=chip))
     elif out is not None:
-        with placed(file=file):
+        with at_path(file=file):
             drawn = kernels_view(frame, chip, loaded.chips if loaded else None)
         spec = limited(drawn.spec(), "kernels")
         write_bytes(out, picture(spec, form, size or FORMATS[form], dark=dark))
@@ -105,7 +105,7 @@ def _form(out: str | None, size: str | None, *, dark: bool) -> str:
             fix = "leave it out, or write --out kernels.png"
             raise RooflinesError(option, "is given without a picture", fix)
     if size is not None:
-        with placed("--size"):
+        with at_path("--size"):
             one_of(size, SIZES, "no size")
     return form
 

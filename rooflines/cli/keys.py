@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args, get_origin
 import click
 import polars as pl
 
-from rooflines.basics.errors import one_of, placed
+from rooflines.basics.errors import at_path, one_of
 from rooflines.catalogue.entries import Chip, DtypeFile
 from rooflines.catalogue.forms import Entry
 from rooflines.cli.output import as_table, examples, prints_frame
@@ -55,7 +55,7 @@ def command(place: str | None) -> Printed:
     """
     frame = every_key()
     if place is not None:
-        with placed("place"):
+        with at_path("place"):
             known = frame["place"].unique(maintain_order=True).to_list()
             main = ", ".join(name for name in known if "." not in name)
             fix = f"use one of {main}, or one below, such as chips.networks"

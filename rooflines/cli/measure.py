@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import polars as pl
 
-from rooflines.basics.errors import INTERRUPTED, check_known, placed
+from rooflines.basics.errors import INTERRUPTED, at_path, check_known
 from rooflines.basics.text import si
 from rooflines.basics.version import __version__
 from rooflines.cli.calibrate import FOLDER as FITS
@@ -70,7 +70,7 @@ def command(budget: int, shapes: str | None, dtypes: str, out: str | None) -> in
     """
     require_numpy()
     chosen = [known for known in DTYPES if known in dtypes.split(",")]
-    with placed("--dtypes"):
+    with at_path("--dtypes"):
         check_known(dtypes.split(","), DTYPES, "no dtype that numpy multiplies with BLAS")
     machine = this_machine()
     path = Path(out or f"{FOLDER}/{machine.id}.parquet")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rooflines.basics.errors import RooflinesError, one_of, placed
+from rooflines.basics.errors import RooflinesError, at_path, one_of
 from rooflines.catalogue.chips import chip_entries
 from rooflines.cli.output import examples, one_model
 from rooflines.explanation.question import as_published
@@ -43,7 +43,7 @@ EXAMPLES = examples(
 def command(question: str | None, output: str | None, model: str | None) -> None:
     """Write a commented config of a few lines; an existing file is not overwritten."""
     question = question or ("model" if model else None)
-    with placed("question"):
+    with at_path("question"):
         if question is None:
             fix = f"type one of them: {', '.join(QUESTIONS)}"
             raise RooflinesError("", "is missing", fix)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflines.basics.errors import RooflinesError, one_of, placed, printable
+from rooflines.basics.errors import RooflinesError, at_path, one_of, printable
 from rooflines.basics.text import count, seconds, si, significant
 from rooflines.catalogue.chips import chip_entries
 from rooflines.explanation.names import chip_named, chip_near, model_near
@@ -164,7 +164,7 @@ def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> 
     known = chip_entries() if chips is None else chips
     found = chip_named(word, known) or chip_near(word, known)
     if found is None:
-        with placed(place):
+        with at_path(place):
             one_of(word, known, "no chip", USE_CHIP)
     return _said(found, word)
 
@@ -248,6 +248,6 @@ def format_of(path: str | Path, formats: Sequence[str]) -> str:
     form = Path(path).suffix.removeprefix(".")
     *others, last = (f".{name}" for name in formats)
     known = f"{', '.join(others)} or {last}" if others else last
-    with placed("--out"):
+    with at_path("--out"):
         one_of(form, formats, "no format", f"end the name in {known}")
     return form

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.basics.errors import RooflinesError, placed
+from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import number, whole
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.unsupported import interconnects, route_for
@@ -106,7 +106,7 @@ def _ranked(
     **options: object,
 ) -> pl.DataFrame:
     """The splits of `best_splits`."""
-    with placed("chips"):
+    with at_path("chips"):
         number_of_chips = whole(chips, largest=MOST_CHIPS)
     if within is not None:
         if "B" in asked.sizes:
@@ -120,7 +120,7 @@ def _ranked(
     if within is None:
         rows = StepTable(_changed(one, keys)).frame().collect()
         return _in_order(rows, by_throughput=False)
-    with placed("within"):
+    with at_path("within"):
         target = Targets.model_validate({"t_step_s": [number(within)], "time": "t_ops_s"})
     return _within(one, keys, target)
 

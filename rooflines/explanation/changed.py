@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.numbers import number
 from rooflines.catalogue.chips import resolve_chips, with_price
 from rooflines.catalogue.plausibility import doubts
@@ -47,7 +47,7 @@ def with_own_numbers(
         asked.notes += [*slips, *(f"{name}: {' '.join(settings)}" for name in chips)]
         asked.chips = [*chips]
     if price is not None:
-        with placed("--price"):
+        with at_path("--price"):
             price, source = number(price), "typed with --price"
             chips = {name: with_price(chip, price, source) for name, chip in chips.items()}
     return known._replace(chips={**known.chips, **chips})

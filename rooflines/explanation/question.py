@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import fewer_or, need_of, route_for
@@ -123,7 +123,7 @@ def _of_operation(
         with mistakes.at():
             options = _on_chips(asked, known.chips, options)
         with mistakes.at():
-            with placed("operation"):
+            with at_path("operation"):
                 op = operation(str(asked.operation or OPERATION))
             grid = sizes_of_operation(asked.sizes or asked.product, op)
         with mistakes.at("dtypes"):
@@ -221,7 +221,7 @@ def _checked(
         named, fits = config.calibration or (), known.calibrations
         if fits is None:
             fits = shipped_calibrations() if named else Calibrations()
-        with placed("calibration"):
+        with at_path("calibration"):
             fits.check_softwares(named)
         catalogues = known.chips, dtype_entries(), fits
         if model is None:
@@ -290,7 +290,7 @@ def _on_chips(
     Raises:
         RooflinesError: A chip is missing or unknown, or the only one lacks a network.
     """
-    with placed("chip"):
+    with at_path("chip"):
         for name in asked.chips or [""]:
             if name == "":
                 raise RooflinesError("", "is missing", LIST_CHIPS)
@@ -305,7 +305,7 @@ def _on_chips(
         if len(asked.chips) == 1:
             (name,) = asked.chips
             for level in levels:
-                with placed("network"):
+                with at_path("network"):
                     one_of(level, chips[name].networks, f"no interconnect of {name}")
         given["network"] = levels[0] if len(levels) == 1 else list(levels)
     return given

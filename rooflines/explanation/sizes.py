@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.numbers import LARGEST_SIZE, whole
 from rooflines.basics.text import counted
 from rooflines.model.operation import NAMED, Operation
@@ -157,7 +157,7 @@ def values_of(size: object, letter: str) -> list[int]:
     """
     if isinstance(size, list | tuple):
         return list(dict.fromkeys(value for each in size for value in values_of(each, letter)))
-    with placed(f"size {letter}"):
+    with at_path(f"size {letter}"):
         if not isinstance(size, str):
             return [whole(size)]
         values: dict[int, None] = {}

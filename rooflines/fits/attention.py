@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.errors import one_of, placed
+from rooflines.basics.errors import at_path, one_of
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import stored_bits
 from rooflines.catalogue.entries import MAIN_MEMORY
@@ -64,7 +64,7 @@ def with_attention_times(
     chosen.enough()
     peaks, formats = entry.units.get(MATRIX, {}), dtype_entries().formats
     for column, known in (("compute", peaks), ("cache", formats)):
-        with placed(column):
+        with at_path(column):
             for dtype in chosen.frame[column].unique().sort():
                 one_of(dtype, known, f"no dtype that {chip} has a peak for")
     level = entry.memory[MAIN_MEMORY].exact

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.errors import Mistakes, RooflinesError, placed
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.basics.text import counted
 from rooflines.catalogue.forms import MOST_REACHED
 from rooflines.fits.attention import PRIOR, with_attention_times
@@ -112,7 +112,7 @@ def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
     results: list[FitReport] = []
     with Mistakes() as mistakes:
         for name in names:
-            with mistakes.at(), placed(name, file=timings.file):
+            with mistakes.at(), at_path(name, file=timings.file):
                 results.append(fit_one(request, name))
     return results
 

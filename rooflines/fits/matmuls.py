@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
 from rooflines.basics.text import counted
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
@@ -98,7 +98,7 @@ def with_nominal_times(
             time is off, or there are too few timings or kinds of them.
     """
     peaks = entry.units.get(MATMUL.unit, {})
-    with placed("compute"):
+    with at_path("compute"):
         one_of(compute, dtype_entries().formats, "no dtype")
         one_of(compute, peaks, f"no dtype that {chip} has a peak for")
     chosen = medians(timings.where("compute", compute), (*DTYPES, *SIZES))

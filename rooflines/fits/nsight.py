@@ -14,7 +14,7 @@ from itertools import dropwhile, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.basics.errors import RooflinesError, placed, quote
+from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.numbers import exact
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def read_launches(path: str | Path) -> Iterator[Launch]:
         GPUs, section III; counters of tensor cores as NVIDIA defines them.
     """
     devices = set()
-    with placed(file=str(path)):
+    with at_path(file=str(path)):
         rows = _rows(Path(path))
         names = next(rows)
         found = _long(names, rows) if "Metric Name" in names else _wide(names, rows)
@@ -206,7 +206,7 @@ def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: st
         problem = f"has {name} in {quote(cell.unit)}, which is no unit of {kind}"
         known = ", ".join(unit for unit in UNITS[kind] if unit)
         raise RooflinesError(where, problem, f"print one of {known}: ncu --print-units base")
-    with placed(where):
+    with at_path(where):
         return exact(cell.value.replace(",", "")) * UNITS[kind][cell.unit]
 
 

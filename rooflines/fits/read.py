@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, one_of, quote
 from rooflines.basics.files import bounded_content, read_csv, read_parquet
 from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.basics.text import counted
@@ -67,7 +67,7 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
         RooflinesError: It cannot be read, lacks columns, or has values that are none.
     """
     wanted = dict(where or {})
-    with placed(file=str(path)):
+    with at_path(file=str(path)):
         frame = _read(Path(path)).drop(ROW, strict=False).with_row_index(ROW, offset=1)
         frame, left_out = tidy(frame)
         added = {name: value for name, value in wanted.items() if name not in frame.columns}
@@ -85,14 +85,14 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
             frame = frame.with_columns(attention=fit_names())
     timings = Timings(str(path), frame, _notes(left_out), left_out)
     for column, value in wanted.items():
-        with placed("where"):
+        with at_path("where"):
             one_of(column, (*schema, *optional), "no column of timings")
         if column not in added:
             chosen = timings.where(column, value)
             others = timings.frame.height - chosen.frame.height
             note = f"{counted(others, 'timing')} with another {column} left out"
             timings = replace(chosen, notes=chosen.notes + ((note,) if others else ()))
-    with placed(file=str(path)):
+    with at_path(file=str(path)):
         _check_values(timings.frame, schema, optional)
     return replace(timings, frame=timings.frame.select(pl.exclude(f"^{ROW}.+$")))
 

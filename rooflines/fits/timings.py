@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from rooflines.basics.errors import RooflinesError, close_to, placed, quote
+from rooflines.basics.errors import RooflinesError, at_path, close_to, quote
 from rooflines.basics.text import MOST_SHOWN, counted
 from rooflines.model.columns import MEASURED, RECORDED
 
@@ -151,7 +151,7 @@ class Timings:
             RooflinesError: There are none.
         """
         known = self.frame[column].drop_nulls().unique().sort().cast(pl.String).to_list()
-        with placed(column, file=self.file):
+        with at_path(column, file=self.file):
             if wanted not in known:
                 problem = f"has no {quote(wanted)}"
                 more = f" and {len(known) - MOST_SHOWN:,} more" if len(known) > MOST_SHOWN else ""

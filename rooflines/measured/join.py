@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from rooflines.basics.errors import Mistakes, RooflinesError, placed
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.fits.judge import BIN
 from rooflines.fits.timings import OPTIONAL, ROW
 from rooflines.fits.units import check_first_tokens, check_units
@@ -93,7 +93,7 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
     if timings.kind == "attention":
         problem, fix = "has timings of attention, which are not joined", "fit them with calibrate"
         raise RooflinesError("", problem, fix, file=timings.file)
-    with placed(file=timings.file):
+    with at_path(file=timings.file):
         check_listed(timings, catalogues)
         of_kind = {"matmul": _matmuls, "collective": _collectives, "served": _served}
         rows, skipped = of_kind[timings.kind](frame, catalogues)

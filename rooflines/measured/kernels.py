@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.errors import RooflinesError, one_of, placed
+from rooflines.basics.errors import RooflinesError, at_path, one_of
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.unsupported import missing_level_reason, missing_peak_reason
 from rooflines.model.columns import KERNELS
@@ -41,11 +41,11 @@ def kernel_frame(launches: Iterable[Launch], chip: Chip, dtype: str | None = Non
     Raises:
         RooflinesError: The chip lacks the dtype, or the bandwidth of its main memory.
     """
-    with placed("chip"):
+    with at_path("chip"):
         if reason := missing_level_reason(chip, MAIN_MEMORY):
             raise RooflinesError("", f"has {reason}", "use a chip whose bandwidth is published")
     if dtype is not None:
-        with placed("dtype"):
+        with at_path("dtype"):
             one_of(dtype, chip.units.get(MATRIX, {}), f"no dtype of its {MATRIX} unit")
     sums: dict[str, _Sums] = {}
     for launch in launches:

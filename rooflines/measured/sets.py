@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from rooflines.basics.errors import RooflinesError, placed
+from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.text import counted
 from rooflines.basics.yaml_file import JSON, in_file, read_yaml
 from rooflines.catalogue.entries import DtypeFile
@@ -162,7 +162,7 @@ def checked_set(
         RooflinesError: The table cannot be read, or its values are wrong or in no catalogue.
     """
     timings = read_timings(path, config.where)
-    with placed(file=timings.file):
+    with at_path(file=timings.file):
         timings = in_catalogues(timings, catalogues)
     about = _about(path).model_dump(exclude_none=True)
     return MeasuredSet(name, config, path, digest_of(path), about, timings, catalogues)

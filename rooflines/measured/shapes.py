@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.basics.errors import Mistakes, RooflinesError, placed
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.basics.files import bounded_content, read_csv
 from rooflines.basics.numbers import whole
 from rooflines.catalogue.chips import dtype_entries
@@ -93,7 +93,7 @@ def read_shapes(path: Path) -> tuple[list[MatmulSizes], list[tuple[int, int]]]:
     Raises:
         RooflinesError: It cannot be read, lacks D or F, or has sizes that are none.
     """
-    with placed(file=str(path)):
+    with at_path(file=str(path)):
         try:
             frame = read_csv(bounded_content(path), infer_schema_length=None)
         except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError, one_of, placed, quote
+from rooflines.basics.errors import RooflinesError, at_path, one_of, quote
 from rooflines.model.network import ALL_TO_ALL
 
 if TYPE_CHECKING:
@@ -91,20 +91,20 @@ def _role(op: Operation, role: str) -> str:
 def _long_form(op: Operation, form: Mapping[str, object]) -> Sharding:
     """A sharding written out, each of its values one that exists."""
     split, first, then = form.get("split"), form.get("first"), form.get("then")
-    with placed("split"):
+    with at_path("split"):
         one_of(split, op.dims, f"no dimension of {op.name}")
     transfers = []
     name = [str(split)]
     if first is not None:
         fix = f"use one of {', '.join(FIRST)}, or leave it out"
-        with placed("first"):
+        with at_path("first"):
             one_of(first, FIRST, "no collective of an operand", fix)
         operand, collective = FIRST[str(first)]
         transfers.append((operand, collective))
         name.append(f"{collective.replace('all-gather', 'gather')}-{operand}")
     if then is not None:
         fix = f"use one of {', '.join(THEN)}, or leave it out"
-        with placed("then"):
+        with at_path("then"):
             one_of(then, THEN, "no collective of the result", fix)
         transfers.append(("out", str(then)))
         name.append(str(then))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.basics.errors import RooflinesError, one_of, placed
+from rooflines.basics.errors import RooflinesError, at_path, one_of
 from rooflines.basics.numbers import whole
 from rooflines.models.reach import AttentionReach
 
@@ -73,7 +73,7 @@ def cache_elements(shape: Shape, context: int, *, near: bool | None = None) -> i
     Raises:
         RooflinesError: S is no whole number above zero.
     """
-    with placed("S"):
+    with at_path("S"):
         tokens = whole(context)
     return sum(
         store.held(tokens)
@@ -99,9 +99,9 @@ def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
     Raises:
         RooflinesError: tp does not divide the heads evenly, or is no number of chips.
     """
-    with placed("cache_split"):
+    with at_path("cache_split"):
         one_of(cache_split, CACHE_SPLITS, "no split of the cache")
-    with placed("tp"):
+    with at_path("tp"):
         chips = whole(tp)
     states = () if shape.state is None else (("heads of states", shape.state.heads),)
     queries = [("query heads", each.attention.N) for each in shape.attentions]

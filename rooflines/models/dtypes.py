@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from rooflines.basics.errors import Mistakes, RooflinesError, one_of, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import stored_bits
 from rooflines.catalogue.forms import Count, Entry, Name, Text, checked
@@ -245,7 +245,7 @@ def model_dtypes(form: object) -> ModelDtypes:
     elif not isinstance(form, Mapping):
         fix = "name a format such as bf16, or write {weights: , experts: , head: , cache: }"
         raise RooflinesError("dtypes", f"is {quote(form)}", fix)
-    with placed("dtypes"):
+    with at_path("dtypes"):
         dtypes = checked(ModelDtypes, form)
         check_dtypes(dtypes)
     return dtypes

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError, one_of, placed
+from rooflines.basics.errors import RooflinesError, at_path, one_of
 from rooflines.basics.numbers import whole
 from rooflines.model.poly import TOUCHED, WINDOWED, Poly, touching
 from rooflines.models.reach import TO_ALL, AttentionReach
@@ -81,12 +81,12 @@ class Step:
     def __post_init__(self) -> None:
         """Refuse invalid sizes."""
         for name in ("B", "S", "T"):
-            with placed(name):
+            with at_path(name):
                 whole(getattr(self, name))
         if self.T > self.S:
             problem = f"is {self.T}, more than the {self.S} tokens after the step"
             raise RooflinesError("T", problem, "give at most S new tokens; S counts them too")
-        with placed("routing"):
+        with at_path("routing"):
             one_of(self.routing, ROUTINGS, "no routing")
 
     @classmethod
@@ -236,7 +236,7 @@ def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[
     Raises:
         RooflinesError: There is no such phase.
     """
-    with placed("phase"):
+    with at_path("phase"):
         check_phase(phase)
     width = shape.D
     head, scored = Fraction(shape.table), TOKENS if scores_all else SEQUENCES
@@ -269,7 +269,7 @@ def work(groups: Iterable[Group], cost: str, step: Step) -> Fraction:
     Raises:
         RooflinesError: There is no such cost.
     """
-    with placed("cost"):
+    with at_path("cost"):
         one_of(cost, COSTS, "no cost of a group")
     return sum((group.count * group.of(cost, step) for group in groups), Fraction(0))
 

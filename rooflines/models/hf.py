@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rooflines.basics.errors import RooflinesError, close_to, placed, printable, quote
+from rooflines.basics.errors import RooflinesError, at_path, close_to, printable, quote
 from rooflines.basics.files import bounded_text
 from rooflines.catalogue.forms import checked
 from rooflines.models.dtypes import ModelDtypes, model_dtypes
@@ -71,7 +71,7 @@ def from_hf(source: str | Path | Mapping[str, Any], dtypes: object = None) -> Mo
             CONFIG_JSON, f"cannot be at {quote(source)}", "give the path of a file"
         ) from None
     beside = None if dtypes is not None else _beside(path)
-    with placed(file=printable(path)):
+    with at_path(file=printable(path)):
         return _model(_content(path), str(path), beside, dtypes)
 
 
@@ -83,7 +83,7 @@ def _beside(path: Path) -> Mapping[str, Any] | None:
             return None
     except (OSError, ValueError):  # no path can be like that
         return None
-    with placed(file=printable(beside)):
+    with at_path(file=printable(beside)):
         return _content(beside)
 
 

@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import RooflinesError, close_to, placed, quote
+from rooflines.basics.errors import RooflinesError, at_path, close_to, quote
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.models.dtypes import ModelDtypes
@@ -98,10 +98,10 @@ def published_dtypes(
     notes = [] if base else [ASSUMED_NOTE]
     found = None
     if stated is not None:
-        with placed("quantization_config"):
+        with at_path("quantization_config"):
             found = _read(stated)
     if beside is not None:
-        with placed("hf_quant_config.json"):
+        with at_path("hf_quant_config.json"):
             other = _read(beside.get("quantization", beside))
         if found is not None and dict(found.formats) != dict(other.formats):
             problem = f"says {_shown(found)}, and hf_quant_config.json {_shown(other)}"
@@ -204,7 +204,7 @@ def _by_scheme(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if not isinstance(groups, Mapping) or not groups:
         raise RooflinesError("config_groups", f"is {quote(groups)}", FIX)
     for name, form in groups.items():
-        with placed(f"config_groups.{name}"):
+        with at_path(f"config_groups.{name}"):
             weights = form.get("weights") if isinstance(form, Mapping) else None
             if not isinstance(weights, Mapping):
                 raise RooflinesError("weights", f"is {quote(weights)}, which is no object", FIX)
@@ -236,7 +236,7 @@ def _cache(stated: Mapping[str, Any]) -> str | None:
         value = stated.get(key)
         if value is None:
             continue
-        with placed(key):
+        with at_path(key):
             return _scheme(value) if isinstance(value, Mapping) else _algorithm(value, None)
     return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.basics.errors import RooflinesError, placed, quote
+from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.models.keys import Keys
 from rooflines.models.layer_rules import layer_pattern
 
@@ -57,7 +57,7 @@ def _part(keys: Keys, name: str) -> Iterator[Keys]:
         raise RooflinesError(name, f"is {quote(value)}, which is no object", fix)
     part = Keys({"num_hidden_layers": keys.layers(), **value}, keys.family)
     part.ignore("num_hidden_layers")
-    with placed(name):
+    with at_path(name):
         yield part
         part.check()
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.models.shape import LARGEST
@@ -82,7 +82,7 @@ class Keys:
             unread = [key for key in map(str, self.config) if key not in self.read]
             fix = f"add {name}: the file may be incomplete"
             raise RooflinesError("", f"lacks {name}", fix, close=close_to(name, unread))
-        with placed(name):
+        with at_path(name):
             if isinstance(value, list | Mapping):
                 raise RooflinesError(
                     "",
@@ -112,7 +112,7 @@ class Keys:
             RooflinesError: It is no list of them.
         """
         values, layers = self.items(name), self.layers()
-        with placed(name):
+        with at_path(name):
             found = [whole(value, least=0, largest=layers - 1) for value in values]
             if len(set(found)) < len(found):
                 raise RooflinesError("", f"is {quote(values)}, with a layer twice", "name it once")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.text import squeezed
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.chips import CONFIG_DIR
@@ -109,7 +109,7 @@ def load(name: str) -> Model:
     Raises:
         RooflinesError: The catalogue has no such model; the message lists close names.
     """
-    with placed("model"):
+    with at_path("model"):
         return found(name, "read its config.json with rooflines.models.from_hf")
 
 

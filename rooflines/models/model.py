@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import RooflinesError, placed, quote
+from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.numbers import exact, whole
 from rooflines.basics.text import count
 from rooflines.catalogue.forms import checked
@@ -63,9 +63,9 @@ class Model:
         Raises:
             RooflinesError: S or the dtype is invalid.
         """
-        with placed("S"):
+        with at_path("S"):
             tokens = whole(S)
-        with placed("dtype"):
+        with at_path("dtype"):
             bits = bits_of(dtype)
         stored = (each.held(tokens) * (each.bits or bits) for each in cache.stores_of(self.shape))
         return in_bytes(1, Fraction(sum(stored)))
@@ -110,7 +110,7 @@ class Model:
         Raises:
             RooflinesError: An argument is invalid, or the dtypes have none for the cache.
         """
-        with placed("capacity"):
+        with at_path("capacity"):
             memory = capacity if isinstance(capacity, Fraction) else exact(capacity)
             if memory <= 0:
                 problem = f"is {quote(capacity)}, which is not above zero"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.files import named_file
 from rooflines.catalogue.forms import checked
 from rooflines.models.hf import CONFIG_JSON, NOT_READ, from_hf
@@ -31,7 +31,7 @@ def model_named(text: str, dtypes: object = None) -> Model:
     """
     if is_path(text):
         return from_hf(text, None if dtypes is None else NOT_READ)
-    with placed("model"):
+    with at_path("model"):
         return found(text, "give the path of its config.json")
 
 
@@ -70,12 +70,12 @@ def _model(form: object, folder: Path) -> Model:
     if not isinstance(form, Mapping):
         return found(str(form), "name its config.json: {name: , hf: }")
     name = form.get("name")
-    with placed("name"):
+    with at_path("name"):
         checked_model_name(name)
     parts = {key: value for key, value in form.items() if key != "name"}
     if "hf" not in parts:
         return Model(str(name), checked(Shape, parts))
-    with placed("hf"):
+    with at_path("hf"):
         if others := sorted(set(parts) - {"hf"}):
             problem = f"stands beside {', '.join(others)}"
             raise RooflinesError("", problem, "give a config.json, or the sizes")

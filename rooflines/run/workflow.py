@@ -14,7 +14,6 @@ from rooflines.basics.errors import PlausibilityWarning, RooflinesError
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.config import DEFAULT_CONFIG, load_config
 from rooflines.run import Workflow
-from rooflines.run.run_summary import final_lines
 from rooflines.run.guard import Guard, require_writable
 from rooflines.run.interrupt import Interruption
 from rooflines.run.lock import STATE
@@ -22,6 +21,7 @@ from rooflines.run.log import WithoutSteps
 from rooflines.run.outputs import Plan
 from rooflines.run.plan import plan
 from rooflines.run.progress import Progress
+from rooflines.run.run_summary import final_lines
 from rooflines.run.start import end_jobs
 
 GARBAGE_THRESHOLDS = (50_000, 20, 20)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BeforeValidator
 from pydantic_core.core_schema import no_info_before_validator_function
 
-from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.catalogue.forms import NAME_SCHEMA, checked_name
 from rooflines.model.network import BETWEEN
 from rooflines.models.split import AXES_SCHEMA, chips_along_axes
@@ -155,7 +155,7 @@ def networks(value: object) -> object:
             with mistakes.at(f"[{index}]" if nested else ""):
                 _check_route(names)
                 for position, name in enumerate(names):
-                    with placed(f"[{position}]" if len(names) > 1 else ""):
+                    with at_path(f"[{position}]" if len(names) > 1 else ""):
                         _check_network(name)
     return unique(named)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.numbers import LARGEST_SIZE, exact, number, whole
 from rooflines.settings.lists import COUNT_SCHEMA
 
@@ -143,7 +143,7 @@ def _range(written: Mapping[str, object]) -> tuple[int, Spelt]:
         return count, partial(_stepped, start, bounds["step"], count)
     ratio = _decimal(stop / start)
     if "count" in bounds:
-        with placed("count"):
+        with at_path("count"):
             count = whole(written["count"])
         if count == 1 and start != stop:
             problem = f"is 1, but the range runs from {written['from']} to {written['to']}"

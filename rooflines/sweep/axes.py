@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import (
     Mistakes,
     RooflinesError,
+    at_path,
     circle,
     close_to,
     one_of,
-    placed,
 )
 from rooflines.basics.numbers import whole
 from rooflines.settings.sizes import LONGEST_AXIS
@@ -171,7 +171,7 @@ def _root(dim: str, grid: Mapping[str, Sizes], op: Operation) -> str:
     """The dimension whose sizes a dimension finally repeats: itself, if it has sizes."""
     seen = [dim]
     while seen[-1] in grid and (same := grid[seen[-1]].same_as):
-        with placed(seen[-1]):
+        with at_path(seen[-1]):
             one_of(same, op.dims, f"no dimension of {op.name}")
         if same in seen:
             names = circle(seen[seen.index(same) :], op.dims)
@@ -189,7 +189,7 @@ def _shape_columns(shapes: Sequence[NamedShape], op: Operation) -> dict[str, tup
     if not shapes:
         return {}
     dims = [dim for dim in op.dims if dim in shapes[0].sizes]
-    with placed("shapes"), Mistakes() as mistakes:
+    with at_path("shapes"), Mistakes() as mistakes:
         for index, shape in enumerate(shapes):
             with mistakes.at(f"[{index}]" if shape.place is None else shape.place):
                 _check_shape(shape, dims, op)

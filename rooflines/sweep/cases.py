@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from rooflines.basics.errors import check_known, placed
+from rooflines.basics.errors import at_path, check_known
 from rooflines.catalogue.unsupported import (
     interconnects,
     missing_level_reason,
@@ -151,7 +151,7 @@ def stored_columns(columns: Iterable[Column], names: Collection[str]) -> list[Co
 def check_chips(names: Sequence[str], chips: Mapping[str, Chip]) -> None:
     """Refuse chips that are in no catalogue."""
     fix = "use one of these, or describe the chip under `chips:` with a source"
-    with placed("chips"):
+    with at_path("chips"):
         check_known(names, chips, "no chip in the catalogue", fix)
 
 

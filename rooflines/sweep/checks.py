@@ -6,7 +6,7 @@ import math
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rooflines.basics.errors import Mistakes, RooflinesError, close_to, one_of, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, one_of, quote
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.model.columns import OF_LEVELS
 from rooflines.model.network import ALL_TO_ALL, axes_text
@@ -43,7 +43,7 @@ NEED_A_SPLIT = (
 def check_tile(sweep: Sweep) -> None:
     """Refuse tiles of other dimensions than the operation's."""
     op = sweep.op
-    with placed("tile"), Mistakes() as mistakes:
+    with at_path("tile"), Mistakes() as mistakes:
         for dim in sweep.config.tile or {}:
             with mistakes.at(dim):
                 if dim not in op.dims:
@@ -67,7 +67,7 @@ def check_thresholds(sweep: Sweep) -> None:
                 if axis == SHARDS:
                     _check_solved_shards(sweep, where)
                 fix = f"solve for one of {', '.join(known)}, or for nothing with []"
-                with placed(where):
+                with at_path(where):
                     one_of(axis, known, f"no dimension of {sweep.op.name}", fix)
 
 
@@ -190,7 +190,7 @@ def check_exact_flops(sweep: Sweep) -> None:
 
 def check_step_dtypes(sweep: ModelSweep) -> None:
     """Refuse unknown dtypes, and those that are listed twice."""
-    with placed("dtypes"), Mistakes() as mistakes:
+    with at_path("dtypes"), Mistakes() as mistakes:
         seen = set()
         for index, dtypes in enumerate(sweep.config.dtypes):
             with mistakes.at(f"[{index}]"):
@@ -233,7 +233,7 @@ def _check_pool(sweep: ModelSweep) -> None:
     pool = sweep.prefill_pool
     if pool is None:
         return
-    with placed("pools.prefill.chip"):
+    with at_path("pools.prefill.chip"):
         one_of(pool.config.chips[0], sweep.chips, "no chip in the catalogue", "use one of these")
     if not pool.cases:
         reason = pool.skipped[0].problem

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.numbers import exact, whole
 from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
@@ -163,13 +163,13 @@ class Sweep(BaseSweep[OperationCase]):
     @cached_property
     def op(self) -> Operation:
         """Its operation."""
-        with placed("operation"):
+        with at_path("operation"):
             return operation(self.config.operation)
 
     @cached_property
     def combinations(self) -> dict[str, StoredDtypes]:
         """Its dtype combinations by name."""
-        with placed("dtypes"):
+        with at_path("dtypes"):
             return combinations_of(self.config.dtypes, self.dtypes)
 
     @cached_property
@@ -181,7 +181,7 @@ class Sweep(BaseSweep[OperationCase]):
     def tile(self) -> dict[str, int]:
         """Elements per tile of the tiled dimensions."""
         tile = {}
-        with placed("tile"), Mistakes() as mistakes:
+        with at_path("tile"), Mistakes() as mistakes:
             for dim, value in (self.config.tile or {}).items():
                 with mistakes.at(dim):
                     tile[dim] = whole(value)

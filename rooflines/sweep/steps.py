@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import Mistakes, RooflinesError, placed, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.text import counted
 from rooflines.catalogue.unsupported import Reason
 from rooflines.fits.choice import bands_of
@@ -184,7 +184,7 @@ class ModelSweep(BaseSweep[StepCase]):
         Requests have B only.
         """
         needed = ("B",) if self.config.requests else ("B", "S")
-        with placed("grid"), Mistakes() as mistakes:
+        with at_path("grid"), Mistakes() as mistakes:
             grid = self.config.grid
             for letter, size in grid.items():
                 if self.config.requests and letter != "B":
