@@ -34,7 +34,7 @@ def workflow(*parts, dryrun=False):
 def progress_of(made, stream, rows):
     """The progress of a workflow whose parts have these rows."""
     by_path = {f"tables/{name}.parquet": count for name, count in rows.items()}
-    return Progress(made, by_path, stream)
+    return Progress(made, by_path, stream=stream)
 
 
 def test_rows_are_counted_of_the_parts_that_this_run_makes():
@@ -51,6 +51,15 @@ def test_rows_are_counted_of_the_parts_that_this_run_makes():
     ):
         progress.emit(event)
     assert stream.getvalue() == "40 rows to make in 2 parts\n", "nothing of what takes no time"
+
+
+def test_rows_of_an_earlier_run_are_not_counted():
+    stream = io.StringIO()
+    rows = {"tables/a/part-00000.parquet": 10, "tables/a/part-00001.parquet": 30}
+    kept = {"tables/a/part-00000.parquet": 8, "tables/a/part-00001.parquet": 0}
+    progress = Progress(workflow("a/part-00000", "a/part-00001"), rows, kept.__getitem__, stream)
+    progress.emit(record("run_info"))
+    assert stream.getvalue() == "32 rows to make in 2 parts\n"
 
 
 def test_a_dry_run_has_no_progress():

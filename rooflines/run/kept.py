@@ -6,6 +6,7 @@ A copy of the file stays in the state of runs; its metadata have the recipes tha
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from contextlib import suppress
@@ -17,13 +18,14 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import read_parquet
 from rooflines.model.columns import Column
-from rooflines.results.records import digest_of
+from rooflines.results.records import digest_of, record_of
 from rooflines.results.tables import metadata_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
+    from rooflines.run.outputs import Output
 
 
 class Kept(NamedTuple):
@@ -66,14 +68,37 @@ class Kept(NamedTuple):
     def of(self, recipe: JSON) -> tuple[list[str], pl.DataFrame]:
         """The chips of a sweep whose rows have to be made, and the rows of the others."""
         chips, old = list(recipe["config"]["chips"]), self.recipes.get(recipe["sweep"])
-        if old is None or _without_chips(recipe) != _without_chips(old):
+        if old is None or (new := _changed_chips(recipe, old)) is None:
             return chips, pl.DataFrame()
-        new = [chip for chip in chips if recipe["chips"][chip] != old["chips"].get(chip)]
         rows = self.frames.get(recipe["sweep"], pl.DataFrame())
         if new or len(chips) < len(old["chips"]):
             same = [chip for chip in chips if chip not in new]
             rows = rows.filter(pl.col("chip").cast(pl.String).is_in(same)) if rows.height else rows
         return new, rows
+
+
+def rows_kept(part: Output, results: Path, state: Path) -> int:
+    """The rows of a part that its job will take from the copy of the run before [1].
+
+    Args:
+        part: The part of a table.
+        results: The folder of results.
+        state: The folder for the state of runs.
+    """
+    path, recipe = results / part.path, json.loads(part.spec)
+    record = record_of(results, path)
+    if not (record and record.spec["code"] == recipe["code"] and _copy_of(path, state).is_file()):
+        return 0
+    new = _changed_chips(recipe, record.spec)
+    return sum(rows for chip, rows in part.rows_by_chip.items() if new and chip not in new)
+
+
+def _changed_chips(recipe: JSON, old: JSON) -> list[str] | None:
+    """The chips of a recipe that an earlier one lacks or had otherwise; None: more has changed."""
+    if _without_chips(recipe) != _without_chips(old):
+        return None
+    chips: list[str] = recipe["config"]["chips"]
+    return [chip for chip in chips if recipe["chips"][chip] != old["chips"].get(chip)]
 
 
 def _by_sweep(frame: pl.DataFrame, recipes: Mapping[str, JSON]) -> dict[str, pl.DataFrame]:

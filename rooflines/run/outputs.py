@@ -30,7 +30,7 @@ class Output:
         path: Its path below the results.
         spec: Everything it depends on besides its inputs, as JSON.
         inputs: The outputs that its job reads, by their name in its rule.
-        rows: Its rows, of a part of a table [1].
+        rows_by_chip: The rows of a part of a table, by chip [1].
         sweep, number: The sweep and the number of a part.
         recorded_inputs: Whether its record has its inputs: then it is made again when their content
             has changed.
@@ -39,7 +39,7 @@ class Output:
     path: str
     spec: str
     inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    rows: int = 0
+    rows_by_chip: Mapping[str, int] = field(default_factory=dict)
     sweep: str = ""
     number: int = 0
     recorded_inputs: bool = False
@@ -55,6 +55,11 @@ class Output:
             fields: The other attributes.
         """
         return cls(path, as_param({"code": code_digest(job), **content}), **fields)
+
+    @property
+    def rows(self) -> int:
+        """The rows of a part of a table; 0 of other outputs [1]."""
+        return sum(self.rows_by_chip.values())
 
     @property
     def folder(self) -> str:

@@ -44,13 +44,14 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
         first = sum(unit.rows for unit in earlier)
         recipe = recipe_of(sweep, models=models, chips=chips)
         offset = sum(u.rows for u in earlier if u.model in models and u.chip in chips) - first
-        rows = _rows_within(own, start - first, stop - first)
+        by_chip = _rows_within(own, start - first, stop - first)
+        rows = sum(by_chip.values())
         place = {"start": start + offset, "stop": stop + offset, "row": row, "rows": rows}
         yield Output.of(
             f"{folder}/{sweep.name}/part-{number:05d}.parquet",
             "run.jobs.write_part",
             {"folder": folder, **recipe, **place},
-            rows=rows,
+            rows_by_chip=by_chip,
             sweep=sweep.name,
             number=number,
         )
@@ -85,11 +86,12 @@ def _units(sweep: AnySweep, folder: str) -> list[Unit]:
     return units
 
 
-def _rows_within(units: Iterable[Unit], start: int, stop: int) -> int:
-    """Rows of the table for rows `start` to `stop` of units [1]."""
-    rows = 0
+def _rows_within(units: Iterable[Unit], start: int, stop: int) -> dict[str, int]:
+    """Rows of the table for rows `start` to `stop` of units, by chip [1]."""
+    rows: dict[str, int] = {}
     for unit in units:
-        rows += unit.each * (min(stop, unit.rows) - max(start, 0))
+        within = unit.each * (min(stop, unit.rows) - max(start, 0))
+        rows[unit.chip] = rows.get(unit.chip, 0) + within
         start, stop = start - unit.rows, stop - unit.rows
     return rows
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from rooflines.basics.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from rooflines.run import Workflow
 
@@ -35,14 +35,19 @@ class Progress(logging.Handler):
     Args:
         workflow: Snakemake's workflow object; its graph has the parts that this run makes.
         rows: Rows of each output, by its path below the results; 0 of all but parts [1].
+        kept: The rows of an output that its job takes from an earlier run [1].
         stream: Where the lines go; standard error by default.
     """
 
     def __init__(
-        self, workflow: Workflow, rows: Mapping[str, int], stream: TextIO | None = None
+        self,
+        workflow: Workflow,
+        rows: Mapping[str, int],
+        kept: Callable[[str], int] = lambda _: 0,
+        stream: TextIO | None = None,
     ) -> None:
         super().__init__()
-        self._workflow, self._rows = workflow, rows
+        self._workflow, self._rows, self._kept = workflow, rows, kept
         self._stream = stream or sys.stderr
         self._waiting: dict[int, int] = {}  # rows by job
         self._jobs = self._total = self._done = 0
@@ -66,7 +71,8 @@ class Progress(logging.Handler):
         for job in self._workflow.dag.needrun_jobs():
             named = [name for path in job.output if (name := output_at(path, self._rows))]
             if named:
-                self._waiting[job.jobid] = self._rows[named[0]]
+                rows = self._rows[named[0]]
+                self._waiting[job.jobid] = rows and rows - self._kept(named[0])
         self._jobs, self._total = len(self._waiting), sum(self._waiting.values())
         self._started_s = self._reported_s = time.monotonic()
         if self._total:

@@ -16,6 +16,7 @@ from rooflines.config import DEFAULT_CONFIG, load_config
 from rooflines.run import Workflow
 from rooflines.run.guard import Guard, require_writable
 from rooflines.run.interrupt import Interruption
+from rooflines.run.kept import rows_kept
 from rooflines.run.lock import STATE
 from rooflines.run.log import WithoutSteps
 from rooflines.run.outputs import Plan
@@ -165,7 +166,12 @@ def show_progress(plan: Plan, workflow: Workflow) -> None:
                     handler.addFilter(WithoutSteps(workflow))
                     handler.addFilter(Interruption(end_jobs))
         rows = {output.path: output.rows for output in plan.outputs}
-        logger.addHandler(Progress(workflow, rows))
+        results = Path(workflow.pathvars.apply("<results>"))
+
+        def kept(path: str) -> int:
+            return rows_kept(plan.by_path[path], results, STATE)
+
+        logger.addHandler(Progress(workflow, rows, kept))
 
 
 def say_ending(plan: Plan, workflow: Workflow) -> None:
