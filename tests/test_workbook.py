@@ -85,12 +85,17 @@ def test_the_summary_has_the_numbers_of_thresholds(book):
 def test_the_summary_has_at_most_thirty_columns(tmp_path):
     wide = {**CONFIG["sweeps"]["layers"], "grid": {"B": 1, "D": [*range(1, 41)], "F": [64]}}
     del wide["shapes"]
-    config = {**CONFIG, "sweeps": {"wide": wide, "split": CONFIG["sweeps"]["split"]}}
+    config = {**CONFIG, "sweeps": {"split": CONFIG["sweeps"]["split"], "wide": wide}}
     cells = read_workbook(written(tmp_path / "results", config))["Summary"]
     lines = lines_of(cells)
     assert len(lines) <= MOST_CASES < 30
+    assert [key[0] for key in lines] == sorted((key[0] for key in lines), reverse=True)
     assert {key[0] for key in lines} == {"wide", "split"}
-    assert cells["A1"].value == "wide: the first 14 of 80 cases"
+    assert cells["A1"].value == "wide: 15 of 80 cases"
+    solved = rooflines.thresholds(rooflines.load_config(config), "wide").filter(axis="B")
+    found = [sum(isinstance(value, int) for value in row.values()) for row in lines.values()]
+    most = solved.group_by("D", "F", "dtypes").agg(pl.col("critical").count())["critical"]
+    assert found[:15] == most.sort(descending=True)[:15].to_list()
 
 
 def test_what_if_has_a_chart_of_its_shares(path):

@@ -40,8 +40,9 @@ def summary_sheet(
 ) -> None:
     """Write a few critical sizes of all sweeps, of operations and of whole models.
 
-    A cell has the critical size, or the reason why there is none; the head of its column says what
-    it is about, and a note what is left out.
+    Sweeps with most chips come first, each with the cases that have a size on most of them. A cell
+    has the critical size, or the reason why there is none; the head of its column says what it is
+    about, and a note what is left out.
 
     Args:
         book: The workbook.
@@ -50,17 +51,22 @@ def summary_sheet(
     """
     heads, notes = list[str](), list[str]()
     rows: dict[str, dict[str, int | str]] = {}
-    for index, (recipe, frame) in enumerate(solved):
-        room = (MOST_CASES - len(heads)) // (len(solved) - index)
+    ordered = sorted(solved, key=lambda each: -len(each[0]["config"]["chips"]))
+    for index, (recipe, frame) in enumerate(ordered):
+        room = -((len(heads) - MOST_CASES) // (len(solved) - index))
         found = _cases(recipe, frame)
         if isinstance(found, str):
             notes.append(found)
             continue
         cases = found["case"].unique(maintain_order=True).to_list()
         if len(cases) > room:
-            notes.append(f"{recipe['sweep']}: the first {room} of {len(cases):,} cases")
-        heads += cases[:room]
-        shown = found.filter(pl.col("case").is_in(cases[:room]))
+            notes.append(f"{recipe['sweep']}: {room} of {len(cases):,} cases")
+            sizes = found.group_by("case").agg(pl.col("critical").count())
+            most = dict(sizes.iter_rows())
+            kept = sorted(cases, key=most.__getitem__, reverse=True)[:room]
+            cases = [case for case in cases if case in kept]
+        heads += cases
+        shown = found.filter(pl.col("case").is_in(cases))
         for case, chip, outcome, critical in shown.iter_rows():
             rows.setdefault(chip, {})[case] = outcome if critical is None else critical
     sheet.write_string(0, 0, "; ".join(notes))

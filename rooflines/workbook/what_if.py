@@ -156,6 +156,7 @@ def _head(book: Workbook, sheet: Worksheet, sweep: Sweep, names: Sequence[str]) 
         sizes[dim] = xl_rowcol_to_cell(SIZES_ROW + 1, column, row_abs=True, col_abs=True)
     units = {column.name: column.unit for column in (*METRICS, *SOLUTION)}
     units |= {name: each for name, (each, _) in INPUTS.items()}
+    units |= dict.fromkeys(("critical", "critical_exact"), f"from {sweep.solved[0]} =")
     for column, name in enumerate(names):
         text = name in TEXTS
         of = units.get(name, "").removeprefix("1")
@@ -196,7 +197,7 @@ def _draw_bars(
     chart.add_series(series)
     chart.set_title({"name": title})
     chart.set_legend({"none": True})
-    chart.set_y_axis({"reverse": True})
+    chart.set_y_axis({"reverse": True, "interval_unit": 1})
     chart.set_x_axis({"min": 0, "max": 1, "num_format": "0%"})
     chart.set_size({"width": 640, "height": 100 + 22 * (last - FIRST_ROW + 1)})
     sheet.insert_chart(FIRST_ROW, names.index(""), chart)
