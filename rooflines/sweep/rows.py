@@ -13,6 +13,7 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.model.columns import SKIPPED, TEXTS
+from rooflines.sweep.cases import Block
 from rooflines.sweep.operation_rows import operation_stages
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.pools import with_pool
@@ -21,10 +22,10 @@ from rooflines.sweep.sheet import CASE, Sheet, key_columns
 from rooflines.sweep.space import axis_columns
 from rooflines.sweep.step_rows import (
     INNER_AXES,
+    KernelCase,
     StepSheet,
     band_columns,
     cost_columns,
-    kernel_block,
     kernel_stages,
 )
 from rooflines.sweep.steps import REQUEST, ModelSweep
@@ -33,7 +34,7 @@ from rooflines.sweep.training_rows import TrainingSheet
 
 if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
-    from rooflines.sweep.cases import BaseSweep, Block
+    from rooflines.sweep.cases import BaseSweep
     from rooflines.sweep.operations import OperationCase
     from rooflines.sweep.steps import StepCase
 
@@ -259,11 +260,23 @@ class KernelTable(SweepTable[ModelSweep]):
                 f"model-sweeps.{sweep.name}", problem, "use a sweep with S in its grid"
             )
         self.columns, self.stored = sweep.layer_columns, sweep.stored_layers
+        self._kernels: dict[Block[StepCase], Block[KernelCase]] = {}
+
+    def kernels_of(self, block: Block[StepCase]) -> Block[KernelCase]:
+        """The kernels of the cases of a block, as cases of their own."""
+        if block not in self._kernels:
+            cases = [
+                KernelCase(case.place, case, index)
+                for case in block.cases
+                for index in range(len(case.kernels))
+            ]
+            self._kernels[block] = Block(block.before, tuple(cases), block.after)
+        return self._kernels[block]
 
     def frame_of(self, group: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
         """The kernels of some rows of a block."""
         (block,) = group
-        kernels = kernel_block(block)
+        kernels = self.kernels_of(block)
         sheet = Sheet([kernels], texts, INNER_AXES)
         stages = kernel_stages(sheet, kernels.cases)
         return pl.concat(
@@ -272,7 +285,7 @@ class KernelTable(SweepTable[ModelSweep]):
 
     def texts_of(self, blocks: Sequence[Block[StepCase]]) -> TextTypes:
         """The Enum of every text column."""
-        return enums_of(key_columns(kernel_block(block).cases) for block in blocks)
+        return enums_of(key_columns(self.kernels_of(block).cases) for block in blocks)
 
 
 def table_of(sweep: Sweep | ModelSweep) -> SweepTable[Any]:

@@ -12,7 +12,7 @@ import polars as pl
 from rooflines.model.columns import TWIN
 from rooflines.model.poly import ONE
 from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY, NETWORK, RESOURCES
-from rooflines.sweep.cases import Block, Case
+from rooflines.sweep.cases import Case
 from rooflines.sweep.footprints import footprint_columns, footprint_stages
 from rooflines.sweep.operation_rows import BOUND, estimate_stages, resource_times
 from rooflines.sweep.sheet import Sheet, Value, first_longest, quotient
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rooflines.model.poly import Poly
     from rooflines.model.times import Times
     from rooflines.settings.model_sweeps import Prices
+    from rooflines.sweep.cases import Block
     from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.steps import StepCase
 
@@ -250,7 +251,7 @@ class KernelCase(Case):
     step: StepCase
     index: int
 
-    @property
+    @cached_property
     def keys(self) -> Mapping[str, str | int | None]:
         """Its values in the key columns of tables."""
         kernel = self.step.kernels[self.index]
@@ -277,16 +278,6 @@ class KernelCase(Case):
     def times(self) -> Times:
         """Its nominal times; its collectives follow one another."""
         return self.step.kernel_times[self.index]
-
-
-def kernel_block(block: Block[StepCase]) -> Block[KernelCase]:
-    """The kernels of the cases of a block, as cases of their own."""
-    cases = [
-        KernelCase(case.place, case, index)
-        for case in block.cases
-        for index in range(len(case.kernels))
-    ]
-    return Block(block.before, tuple(cases), block.after)
 
 
 def kernel_stages(sheet: Sheet, cases: Sequence[KernelCase]) -> Stages:
