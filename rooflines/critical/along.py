@@ -18,12 +18,12 @@ import polars as pl
 
 from rooflines.model.poly import ZERO, Poly, SizeLine, touching
 from rooflines.model.times import NO_TIME, side_by_side
-from rooflines.models.reach import TO_ALL
+from rooflines.models.reach import TO_ALL, AttentionReach
 from rooflines.sweep.cases import Block, Case
 from rooflines.sweep.sheet import Sheet, used_share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.model.times import Time
     from rooflines.sweep.axes import Axis
@@ -205,18 +205,26 @@ class Along:
 
     # ------------------------------------------------------------ values at a size
 
-    def extents_at(self, size: pl.Expr, *, whole: bool = True) -> dict[str, pl.Expr]:
-        """The extents that follow from a size, as columns that `at` expects, but for windows.
+    def with_extents(
+        self, rows: pl.LazyFrame, size: pl.Expr, *, whole: bool = True
+    ) -> pl.LazyFrame:
+        """Rows with the extents that follow from a size, as columns that `at` expects.
 
         Args:
+            rows: The rows.
             size: The size [1].
             whole: Whether spans are whole; else all are full.
         """
-        spans = {
+        extents = {
             extent: each.whole(size) if whole else each.full(size)
             for extent, each in self.spans.items()
         }
-        return {**spans, USED: used_share(pl.col(DECAY) * -size)} if self.has_experts else spans
+        if self.has_experts:
+            extents[USED] = used_share(pl.col(DECAY) * -size)
+        if self.windows:
+            contexts = rows.select(size.cast(pl.Int64), "T").collect().rows()
+            rows = rows.with_columns(**_windowed(self.windows, contexts))
+        return rows.with_columns(**extents)
 
     def at(self, size: pl.Expr, summands: Sequence[Summand]) -> pl.Expr:
         """A sum of maxima of minima of lines at a size, by the columns of its extents [s].
@@ -254,6 +262,19 @@ class Along:
             return reduce(add, [pl.col(f"#slope:{name}"), *grown])
 
         return summed(summands, value)
+
+
+def _windowed(names: Iterable[str], sizes: Sequence[tuple[int, int]]) -> dict[str, pl.Series]:
+    """Extents by how far a token attends, at contexts and new tokens; chunks count as windows."""
+    found = {}
+    for name in names:
+        kind, _, of = name.partition(":")
+        reach = AttentionReach(AttentionReach.named(of).tokens)
+        extent = f"{kind}:{reach.name}"
+        found[name] = pl.Series(
+            [float(reach.extents(s, t)[extent]) for s, t in sizes], dtype=pl.Float64
+        )
+    return found
 
 
 def summed(summands: Sequence[Summand], value: Callable[[str], pl.Expr]) -> pl.Expr:

@@ -1,4 +1,4 @@
-"""Contexts of decode: the largest with a compute-bound batch, and where estimates saturate."""
+"""The largest context of decode with a compute-bound batch."""
 
 from __future__ import annotations
 
@@ -7,31 +7,17 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-import polars as pl
-
 from rooflines.basics.numbers import LARGEST_COUNT, first
-from rooflines.critical.along import Along
 from rooflines.critical.chunks import last_context
-from rooflines.critical.saturation import (
-    ATTAINED,
-    COLUMN,
-    ERROR,
-    MOST,
-    PLATEAU,
-    estimate_lines,
-)
-from rooflines.critical.search import AT, first_in_rows
 from rooflines.model.columns import BEYOND, ENDLESS, FOUND, NEVER
-from rooflines.model.poly import Poly, total
 from rooflines.model.resources import MATH, OTHERS, RESOURCES
 from rooflines.models.groups import StepExtents
-from rooflines.models.reach import AttentionReach
-from rooflines.sweep.axes import Axis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rooflines.critical.chunks import Margin
+    from rooflines.model.poly import Poly
     from rooflines.model.resources import Resource
     from rooflines.sweep.steps import StepCase
 
@@ -166,54 +152,3 @@ def _ceiling_in_chunks(
         fall = min(now[bound] / (now[bound] - then[bound]) for bound in then if then[bound] <= 0)
     found = Solution(FOUND, float(last + fall), last, limit)
     return found if last < LARGEST_COUNT else Solution(BEYOND, found.exact, limit=limit)
-
-
-# ------------------------------------------------------------ where an estimate saturates
-
-
-def saturated_contexts(cases: Sequence[StepCase], new_tokens: Sequence[int]) -> pl.Series:
-    """The smallest contexts at which a large batch attains 90 % of the plateau along S.
-
-    Args:
-        cases: Of decode, of one model, each with an estimate.
-        new_tokens: T: no context is smaller [1].
-
-    Returns:
-        A number for every case and T, the latter fastest; null where what a sequence adds does not
-        grow with its context, or from 2^62 on. With attention in chunks, that of windows of their
-        size: from it on all contexts attain it, as may some less than a chunk before.
-    """
-    along = Along(cases, [Axis({"T": new_tokens})], "S")
-    summands = estimate_lines(along, cases, per_sequence)
-    frame = pl.concat(along.frames()).with_columns(along.growth(summands).alias(PLATEAU))
-    plateau, reaches = pl.col(PLATEAU), cases[0].model.shape.reaches
-    ahead = plateau * pl.col(AT) * ((1.0 + ERROR) / ATTAINED) - along.at(pl.col(AT), summands)
-
-    def at_contexts(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        """The rows with the extents of their contexts."""
-        rows = lazy.collect()
-        sizes = list(zip(map(int, rows[AT]), map(int, rows["T"]), strict=True))
-        columns = {}
-        for reach in reaches:
-            most = [list(AttentionReach(reach.tokens).extents(s, t).values()) for s, t in sizes]
-            for name, values in zip(reach.names, zip(*most, strict=True), strict=True):
-                columns[name] = pl.Series(map(float, values), dtype=pl.Float64)
-        return rows.lazy().with_columns(**columns)
-
-    high = pl.when(plateau > 0).then(MOST).otherwise(pl.col("T"))
-    found = first_in_rows(frame, ahead, pl.col("T"), high, at_contexts)
-    grows = (plateau > 0) & (pl.col(AT) < MOST)
-    solved = frame.with_columns(found.alias(AT)).select(pl.when(grows).then(AT).cast(pl.Int64))
-    return solved.to_series().alias(COLUMN)
-
-
-def per_sequence(poly: Poly) -> Poly:
-    """What a sequence adds to a large batch, where all spans are full."""
-    line = poly.along("B")
-    full = [line.slope]
-    for extent, each in line.counted.items():
-        sizes, _, span = extent.partition("/")
-        others = [size for size in sizes.split("*") if size != "B"]
-        terms = {(*product, *others): value for product, value in each.terms.items()}
-        full.append(Poly(terms, each.scale / int(span)))
-    return total(full)

@@ -8,6 +8,10 @@ size over the time never falls, and one number is the first to attain the share.
 Where rows are computed in whole spans, the last row of a span attains most. So a size is found for
 full spans first: no smaller one attains as much. Then comes the first span of which the last row
 attains the share, and then the row in it.
+
+Along the context S of decode the time is what a sequence adds to a large batch. With attention in
+chunks it is that of windows of their size: from the size found on all contexts attain the share, as
+may some less than a chunk before.
 """
 
 from __future__ import annotations
@@ -22,14 +26,13 @@ from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.critical.along import Along, itself
 from rooflines.critical.search import AT, first_in_rows
 from rooflines.critical.solving import ROUNDING
-from rooflines.model.poly import total
+from rooflines.model.poly import Poly, total
 from rooflines.model.times import Time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from rooflines.critical.along import Summand
-    from rooflines.model.poly import Poly
     from rooflines.sweep.axes import Axis
     from rooflines.sweep.cases import Case
 
@@ -49,7 +52,11 @@ MOST = float(LARGEST_COUNT)
 
 
 def saturated(
-    cases: Sequence[Case], axes: Sequence[Axis], size: str, least: Sequence[int]
+    cases: Sequence[Case],
+    axes: Sequence[Axis],
+    size: str,
+    least: Sequence[int],
+    of: Callable[[Poly], Poly] = itself,
 ) -> pl.Series:
     """The sizes of cases at all other sizes; null without a calibration, or from 2^62 on.
 
@@ -57,7 +64,8 @@ def saturated(
         cases: The cases.
         axes: The other sizes, slowest first; cases are slower than all.
         size: The size.
-        least: The smallest size of every case [1].
+        least: The smallest size of every case; along S never below T [1].
+        of: What counts of every polynomial.
     """
     known = [None not in case.kernel_estimates for case in cases]
     points = math.prod(axis.count for axis in axes)
@@ -67,7 +75,7 @@ def saturated(
         return sizes
     along = Along(list(compress(cases, known)), axes, size)
     along.put("#least", pl.Series(list(compress(least, known)), dtype=pl.Float64))
-    summands = estimate_lines(along, list(compress(cases, known)))
+    summands = estimate_lines(along, list(compress(cases, known)), of)
     found = pl.concat([_solved(frame, along, summands) for frame in along.frames()])
     whole = pl.when(pl.col(FULL) < MOST).then(FULL).cast(pl.Int64)
     found = found.alias(FULL).to_frame().select(whole).to_series()
@@ -104,22 +112,39 @@ def _solved(frame: pl.DataFrame, along: Along, summands: Sequence[Summand]) -> p
     """The sizes of rows with an estimate; `LARGEST_COUNT` or more where it is none below."""
     at, full = pl.col(AT), pl.col(FULL)
     attains = pl.col(PLATEAU) * at * ((1.0 + ERROR) / ATTAINED) - along.at(at, summands)
-    in_full, in_whole = (along.extents_at(at, whole=whole) for whole in (False, True))
 
-    def first(low: pl.Expr, high: pl.Expr, extents: Mapping[str, pl.Expr]) -> pl.Series:
+    def first(low: pl.Expr, high: pl.Expr, *, whole: bool) -> pl.Series:
         """The first size that attains the share."""
-        return first_in_rows(frame, attains, low, high, lambda rows: rows.with_columns(**extents))
 
+        def extents(rows: pl.LazyFrame) -> pl.LazyFrame:
+            return along.with_extents(rows, at, whole=whole)
+
+        return first_in_rows(frame, attains, low, high, extents)
+
+    least = pl.max_horizontal("#least", "T") if along.windows else pl.col("#least")
     frame = frame.with_columns(along.growth(summands).alias(PLATEAU))
-    frame = frame.with_columns(first(pl.col("#least"), pl.lit(MOST), in_full).alias(FULL))
+    frame = frame.with_columns(first(least, pl.lit(MOST), whole=False).alias(FULL))
     if not along.spans:
         return frame[FULL]
     last = pl.min_horizontal(each.last(full) for each in along.spans.values())
     while True:  # ends with the first size of full spans
-        ends = frame.with_columns(last.alias(AT)).with_columns(**in_whole)
-        ends = ends.select(pl.col(AT).alias(LAST), missed=(attains <= 0) & (full < MOST))
+        tried = along.with_extents(frame.lazy().with_columns(last.alias(AT)), at)
+        missed = (attains <= 0) & (full < MOST)
+        ends = tried.select(pl.col(AT).alias(LAST), missed=missed).collect()
         frame = frame.with_columns(ends[LAST])
         if not ends["missed"].any():
-            return first(full, pl.col(LAST), in_whole)
+            return first(full, pl.col(LAST), whole=True)
         later = pl.when(ends["missed"]).then(pl.col(LAST) + 1.0).otherwise(full)
         frame = frame.with_columns(later.alias(FULL))
+
+
+def per_sequence(poly: Poly) -> Poly:
+    """What a sequence adds to a large batch, where all spans are full."""
+    line = poly.along("B")
+    full = [line.slope]
+    for extent, each in line.counted.items():
+        sizes, _, span = extent.partition("/")
+        others = [size for size in sizes.split("*") if size != "B"]
+        terms = {(*product, *others): value for product, value in each.terms.items()}
+        full.append(Poly(terms, each.scale / int(span)))
+    return total(full)

@@ -211,9 +211,12 @@ def largest_within(frame: pl.DataFrame, along: Along, summands: Sequence[Summand
         `max_B_latency`: 0 if no batch is as fast; null if the batch is `LARGEST_COUNT` or more.
     """
     over = along.at(pl.col(AT), summands) - pl.col("target_s") * (1.0 + ROUNDING)
-    extents = along.extents_at(pl.col(AT))
     slow = first_in_rows(
-        frame, over, pl.col("#least"), pl.lit(MOST), lambda rows: rows.with_columns(**extents)
+        frame,
+        over,
+        pl.col("#least"),
+        pl.lit(MOST),
+        lambda rows: along.with_extents(rows, pl.col(AT)),
     )
     before = pl.when(slow > pl.col("#least")).then(slow - 1.0).otherwise(0.0)
     return frame.select(

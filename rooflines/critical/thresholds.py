@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.critical.chips import chips_thresholds
-from rooflines.critical.contexts import context_ceiling, saturated_contexts
+from rooflines.critical.contexts import context_ceiling
 from rooflines.critical.fewest import fewest_chips, stored
 from rooflines.critical.rates import rate_thresholds
-from rooflines.critical.saturation import COLUMN
+from rooflines.critical.saturation import COLUMN, per_sequence, saturated
 from rooflines.critical.sizes import batch_thresholds, dimension_thresholds
 from rooflines.critical.training import training_thresholds
 from rooflines.model.columns import (
@@ -25,6 +25,7 @@ from rooflines.model.columns import (
 from rooflines.model.resources import OTHERS, RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.models.shape import DECODE
+from rooflines.sweep.axes import Axis
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.sheet import key_columns
 from rooflines.sweep.steps import ModelSweep, step_axis
@@ -176,12 +177,10 @@ def _context_rows(sweep: ModelSweep, cases: Sequence[StepCase]) -> Iterator[Row]
     if cases[0].phase != DECODE:
         return
     new_tokens = sweep.new_tokens or (1,)
-    known = [case for case in cases if None not in case.kernel_estimates]
-    sizes = saturated_contexts(known, new_tokens).to_list() if known else []
-    saturates = dict(zip(product(known, new_tokens), sizes, strict=True))
-    for case, new in product(cases, new_tokens):
+    sizes = saturated(cases, [Axis({"T": new_tokens})], "S", [1] * len(cases), per_sequence)
+    for (case, new), size in zip(product(cases, new_tokens), sizes, strict=True):
         solution = _solved_as(context_ceiling(case, new))
-        yield case, {"axis": "S", "T": new, **solution, COLUMN: saturates.get((case, new))}
+        yield case, {"axis": "S", "T": new, **solution, COLUMN: size}
 
 
 def _solved_as(solution: Solution) -> dict[str, object]:
