@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 class Solution(NamedTuple):
-    """A threshold.
+    """A threshold, by the names of its columns.
 
     Attributes:
         outcome: What it is.
-        exact: The real size [1]; None without.
-        whole: The whole size [1]; None without.
+        critical_exact: The real size [1]; None without.
+        critical: The whole size [1]; None without.
         limit: What binds beyond it, or always.
     """
 
     outcome: str
-    exact: float | None = None
-    whole: int | None = None
+    critical_exact: float | None = None
+    critical: int | None = None
     limit: str | None = None
 
 
@@ -84,13 +84,13 @@ def context_ceiling(case: StepCase, new: int) -> Solution:
             return Solution(NEVER, limit=each.bound)
         if found is not None and (real is None or found < real):
             real, last = found, Solution(FOUND, float(found), math.ceil(found) - 1, each.bound)
-    longest = far if last.whole is None else last.whole
-    rises = last.whole is None and grows(MATH.name, far + 1) > grows(MATH.name, far)
+    longest = far if last.critical is None else last.critical
+    rises = last.critical is None and grows(MATH.name, far + 1) > grows(MATH.name, far)
     most = max(fixed, key=fixed.__getitem__, default=None)
     if most is not None and grows(MATH.name, longest) < fixed[most] and not rises:
         return Solution(NEVER, limit=most)
-    if last.whole is not None and last.whole >= LARGEST_COUNT:
-        return Solution(BEYOND, last.exact, limit=last.limit)
+    if last.critical is not None and last.critical >= LARGEST_COUNT:
+        return Solution(BEYOND, last.critical_exact, limit=last.limit)
     return last
 
 
@@ -151,4 +151,4 @@ def _ceiling_in_chunks(
     if (last + 1 - new) % chunk:  # else a chunk ends with it
         fall = min(now[bound] / (now[bound] - then[bound]) for bound in then if then[bound] <= 0)
     found = Solution(FOUND, float(last + fall), last, limit)
-    return found if last < LARGEST_COUNT else Solution(BEYOND, found.exact, limit=limit)
+    return found if last < LARGEST_COUNT else Solution(BEYOND, found.critical_exact, limit=limit)

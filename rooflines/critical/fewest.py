@@ -61,7 +61,7 @@ def _fewest(batch: int, fits: Sequence[tuple[int, int | None]], beyond: Solution
         if sequences is None:
             return Solution(CAPACITY_UNKNOWN), None
         if sequences >= batch:
-            return Solution(FOUND, whole=number), sequences
+            return Solution(FOUND, critical=number), sequences
     return beyond, None
 
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from fractions import Fraction
 
-    from rooflines.critical.contexts import Solution
     from rooflines.model.columns import Column
     from rooflines.sweep.cases import Block
     from rooflines.sweep.checks import AnySweep
@@ -161,7 +160,7 @@ def _of_steps(sweep: ModelSweep) -> Iterator[pl.DataFrame]:
         found = fewest_chips(sweep.cases, sweep.batches, sweep.contexts)
         yield _frame_of(
             [
-                (case, {"axis": "chips", **sizes, **_solved_as(each), "max_B_fit": stored(fit)})
+                (case, {"axis": "chips", **sizes, **each._asdict(), "max_B_fit": stored(fit)})
                 for case, sizes, (each, fit) in found
             ]
         ).drop(OF_SPLIT, strict=False)
@@ -179,18 +178,8 @@ def _context_rows(sweep: ModelSweep, cases: Sequence[StepCase]) -> Iterator[Row]
     new_tokens = sweep.new_tokens or (1,)
     sizes = saturated(cases, [Axis({"T": new_tokens})], "S", [1] * len(cases), per_sequence)
     for (case, new), size in zip(product(cases, new_tokens), sizes, strict=True):
-        solution = _solved_as(context_ceiling(case, new))
+        solution = context_ceiling(case, new)._asdict()
         yield case, {"axis": "S", "T": new, **solution, COLUMN: size}
-
-
-def _solved_as(solution: Solution) -> dict[str, object]:
-    """A solution by column."""
-    return {
-        "outcome": solution.outcome,
-        "critical_exact": solution.exact,
-        "critical": solution.whole,
-        "limit": solution.limit,
-    }
 
 
 def _frame_of(rows: Sequence[Row]) -> pl.DataFrame:
