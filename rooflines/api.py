@@ -18,6 +18,7 @@ from rooflines.models.sheet import shape_rows
 from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
 from rooflines.sweep.recipes import skipped_records
 from rooflines.sweep.rows import KernelTable, skipped_frame, table_of
+from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,7 @@ def rows(config: Config, sweep: str) -> pl.LazyFrame:
     Raises:
         RooflinesError: There is no such sweep.
     """
-    return table_of(config.any_sweep(sweep)).stored_frame()
+    return table_of(config.sweep(sweep)).stored_frame()
 
 
 def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
@@ -61,7 +62,7 @@ def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
         RooflinesError: There is no such sweep.
     """
     if sweep is not None:
-        return sweep_thresholds(config.any_sweep(sweep))
+        return sweep_thresholds(config.sweep(sweep))
     models = not config.sweeps
     return all_thresholds([*(config.every if models else config.sweeps).values()], models=models)
 
@@ -80,7 +81,7 @@ def model_layers(config: Config, sweep: str) -> pl.LazyFrame:
     Raises:
         RooflinesError: There is no such sweep.
     """
-    return KernelTable(config.model_sweep(sweep)).stored_frame()
+    return KernelTable(config.sweep(sweep, ModelSweep)).stored_frame()
 
 
 def skipped(config: Config) -> pl.DataFrame:

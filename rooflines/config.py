@@ -39,6 +39,7 @@ from rooflines.fits.entries import (
 )
 from rooflines.models.resolve import models_of
 from rooflines.settings.schema import ConfigFile, SweepConfig
+from rooflines.sweep.cases import BaseSweep
 from rooflines.sweep.checks import AnySweep, checked_sweep, too_long
 from rooflines.sweep.every_split import with_every_split
 from rooflines.sweep.operations import Sweep
@@ -111,29 +112,19 @@ class Config:
         """The sweeps of whole models by name."""
         return _of_kind(ModelSweep, self.every)
 
-    def any_sweep(self, name: str) -> AnySweep:
-        """One of the sweeps of either kind.
+    def sweep(self, name: str, kind: type[Any] = BaseSweep) -> Any:  # noqa: ANN401, of this kind
+        """One of the sweeps.
+
+        Args:
+            name: Its name.
+            kind: `Sweep` or `ModelSweep`, to refuse those of the other kind.
 
         Raises:
             RooflinesError: There is none of that name.
         """
-        return self._one("sweeps", self.every, name)
-
-    def sweep(self, name: str) -> Sweep:
-        """One of the sweeps of operations.
-
-        Raises:
-            RooflinesError: There is none of that name.
-        """
-        return self._one("sweeps", self.sweeps, name)
-
-    def model_sweep(self, name: str) -> ModelSweep:
-        """One of the sweeps of whole models.
-
-        Raises:
-            RooflinesError: There is none of that name.
-        """
-        return self._one("model-sweeps", self.model_sweeps, name)
+        key = "model-sweeps" if kind is ModelSweep else "sweeps"
+        named = {name: sweep for name, sweep in self.every.items() if isinstance(sweep, kind)}
+        return self._one(key, named, name)
 
     def measurement(self, name: str) -> MeasuredSet:
         """One of the sets of timings.

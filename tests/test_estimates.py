@@ -84,7 +84,7 @@ STEPS: dict[str, Any] = {
 
 def test_a_job_of_a_model_depends_on_the_numbers_that_it_uses(file):
     form = {"model-sweeps": {"steps": STEPS}, "calibrations": [file], "charts": []}
-    sweep = rooflines.load_config(form).model_sweep("steps")
+    sweep = rooflines.load_config(form).sweep("steps")
     recipe = recipe_of(sweep, chips=["h100-sxm"])
     fits = recipe["calibrations"]["calibrations"]
     own = {"h100-sxm/mine": ["bf16"], "h100-sxm/trtllm": ["bf16"]}

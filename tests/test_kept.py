@@ -164,7 +164,7 @@ def test_the_page_has_the_steps_of_a_run_from_nothing(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["models", "layers", "thresholds"])
 def test_rows_of_a_chip_have_the_same_last_digit_with_other_chips_beside_it(name):
-    serving = rooflines.load_config().model_sweep("serving")
+    serving = rooflines.load_config().sweep("serving")
 
     def rows(chips):
         recipe = recipe_of(serving, models=["llama-3.1-70b", "deepseek-v3.2"], chips=chips)

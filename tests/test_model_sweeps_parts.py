@@ -48,7 +48,7 @@ def test_parts_together_are_the_tables(rows_per_part):
     assert [frame.height for frame in steps] == [part.rows for part in planned.parts_in("models")]
     assert max(frame.height for frame in steps) <= rows_per_part
     whole = rooflines.rows(given, "serve").collect()
-    assert whole.height == given.model_sweep("serve").rows == 2 * 2 * 2 * (4 + 4 + 2)
+    assert whole.height == given.sweep("serve").rows == 2 * 2 * 2 * (4 + 4 + 2)
     assert [row for frame in steps for row in frame.rows()] == whole.rows()
     kernels = [of_recipe(part, KernelTable) for part in planned.parts_in("layers")]
     assert [frame.height for frame in kernels] == [part.rows for part in planned.parts_in("layers")]

@@ -117,7 +117,7 @@ def test_contexts_beyond_the_trained_one_are_computed_with_a_warning(sizes, plac
     loaded, messages = warnings_of({"model-sweeps": {"s": {**sweep, **sizes}}})
     said = f"config: model-sweeps.s.{place} tokens, and olmo-2-7b is trained for 4,096."
     assert [message.split("\n")[0] for message in messages] == ([said] if place else [])
-    assert loaded.model_sweep("s").rows
+    assert loaded.sweep("s").rows
 
 
 def test_a_run_prints_the_warning_once_with_its_line(tmp_path, capsys):

@@ -172,7 +172,7 @@ def test_saturated_batches_of_the_default_config_are_those_found_by_trying():
     formats, fits = plain_file("dtypes.yaml")["formats"], plain_file("calibrations.yaml")
     found = serving_oracle.cases(sweep, *catalogues, formats, fits)
     cases = {tuple(keys[key] for key in KEYS): case for keys, case, _ in found}
-    rows = sweep_thresholds(rooflines.load_config().model_sweep("serving")).filter(axis="B")
+    rows = sweep_thresholds(rooflines.load_config().sweep("serving")).filter(axis="B")
     estimated = rows.drop_nulls("saturates_estimate")
     for row in estimated.sample(12, seed=0).to_dicts():
         engine = engine_of(row["chip"], sweep["calibration"], fits)

@@ -69,7 +69,7 @@ def test_steps_of_every_model_of_the_catalogue_are_the_exact_ones(name):
 
 
 def test_shipped_calibrations_beat_no_bound():
-    sweep = rooflines.load_config().model_sweep("serving")
+    sweep = rooflines.load_config().sweep("serving")
     estimated = StepTable(sweep).frame().filter(pl.col("t_estimate_s").is_not_null())
     rows = estimated.select("chip", "t_ops_s", "t_estimate_s").collect()
     assert rows["chip"].unique().sort().to_list() == ["b200", "h100-sxm", "h200-sxm"]

@@ -23,7 +23,7 @@ from rooflines.results.folders import MEASURED, MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
 from rooflines.sweep.operations import Variant
 from rooflines.sweep.recipes import chips_of, sweep_of
-from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
+from rooflines.sweep.rows import KernelTable, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -271,14 +271,10 @@ def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above
         return MeasuredRows(name, measured_frame(one.joined()).lazy(), one.catalogues.chips)
 
     return Results(
-        rows=lambda sweep: joinable(
-            StepTable(config.model_sweep(sweep)).stored_frame()
-            if sweep in config.model_sweeps
-            else OperationTable(config.sweep(sweep)).stored_frame()
-        ),
+        rows=lambda sweep: joinable(table_of(config.sweep(sweep)).stored_frame()),
         thresholds=lambda sweep: joinable(sweep_thresholds(config.sweep(sweep)).lazy()),
         sweep=config.sweep,
-        model_sweep=config.model_sweep,
+        model_sweep=config.sweep,
         joined=joined,
         place=config.file,
         names=(*config.sweeps, *config.model_sweeps),
