@@ -24,7 +24,7 @@ BAND = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
 """The columns of a calibrated time and of its band."""
 
 NOMINAL, CALIBRATED = BASES = ("nominal", "calibrated")
-"""What numbers of a chart are by: the data sheet, or a calibration."""
+"""Source of a chart's numbers: nominal rates or a calibration."""
 
 CASE = ("chip", "software", "dtypes")
 """What timings in one picture have in common."""

@@ -166,7 +166,7 @@ def with_shards(case: OperationCase, shards: int) -> OperationCase:
 
 
 def times_of(case: OperationCase, resource: Resource) -> list[Poly]:
-    """Of which the largest is the time of a resource [s]; those over networks one by one."""
+    """Candidates for the time of a resource, the largest of them [s]; one for each network."""
     if resource is not NETWORK:
         return [poly for least in case.times.by[resource.bound].pieces for poly in least]
     (kernel,) = case.kernels

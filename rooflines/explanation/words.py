@@ -1,4 +1,4 @@
-"""The words of a question by what they are: chips, a model or an operation, sizes, dtypes."""
+"""Parsed command-line words of a question: chips, a model or an operation, sizes, dtypes."""
 
 from __future__ import annotations
 

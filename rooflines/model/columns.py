@@ -206,11 +206,11 @@ STEP_TEXTS = (*KEY_TEXTS, *PLAN_TEXTS, "price_provider", "price_date")
 LAYER_TEXTS = (*KEY_TEXTS, *PLAN_TEXTS, "group", "calibration")
 """Columns with text values, of steps and of kernels: Categorical in every table."""
 
-TWIN = "_ops"
+OPS_SUFFIX = "_ops"
 """Follows the name of what is computed from t_ops_s instead of t_lower_s."""
 
 
-def _with_twins(section: str) -> Iterator[Column]:
+def _from_both_times(section: str) -> Iterator[Column]:
     """Columns that are computed from t_lower_s, then each as it is computed from t_ops_s."""
     columns = _columns(section)
     yield from columns
@@ -218,12 +218,12 @@ def _with_twins(section: str) -> Iterator[Column]:
         meaning = column.meaning.replace("t_lower_s", "t_ops_s")
         if meaning == column.meaning:
             meaning = f"{meaning} from t_ops_s"
-        yield replace(column, name=f"{column.name}{TWIN}", meaning=meaning)
+        yield replace(column, name=f"{column.name}{OPS_SUFFIX}", meaning=meaning)
 
 
 STEP_METRICS = (
     *_columns("step-works", "step-footprint", "step-times", "step-totals"),
-    *_with_twins("step-rates"),
+    *_from_both_times("step-rates"),
     *_columns("prices"),
 )
 """Columns besides the keys; `columns:` of a model sweep selects from these."""
@@ -317,7 +317,7 @@ def step_threshold_columns(
 
 TRAINING_METRICS = (
     *_columns("training-works", "training-footprint", "training-times"),
-    *_with_twins("training-rates"),
+    *_from_both_times("training-rates"),
     *_columns("prices", "training-whole"),
 )
 """Columns besides keys and sizes."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.columns import TWIN
+from rooflines.model.columns import OPS_SUFFIX
 from rooflines.model.poly import ONE
 from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY, NETWORK, RESOURCES
 from rooflines.sweep.cases import Case
@@ -117,7 +117,7 @@ class StepSheet:
             {
                 "bound": first_longest(OF_RESOURCES, longest, BOUND),
                 **self._per_token("", "t_lower_s"),
-                **self._per_token(TWIN, "t_ops_s"),
+                **self._per_token(OPS_SUFFIX, "t_ops_s"),
             },
         ]
 
@@ -154,7 +154,7 @@ class StepSheet:
             for bound in bounds
         )
 
-    def _per_token(self, twin: str, seconds: str) -> dict[str, pl.Expr]:
+    def _per_token(self, suffix: str, seconds: str) -> dict[str, pl.Expr]:
         """Metrics per token and shares of peaks at a time of a step."""
         sheet, cases = self.sheet, self.cases
         over, tokens = pl.col(seconds), pl.col("#tokens")
@@ -172,7 +172,7 @@ class StepSheet:
             "usd_per_mtok": fitting.then(pl.col("#usd_per_s") * 1e6 * per_token),
             "j_per_token": pl.col("#watts") * per_token,
         }
-        return {f"{name}{twin}": each for name, each in found.items()}
+        return {f"{name}{suffix}": each for name, each in found.items()}
 
 
 OF_RESOURCES = {each.bound: pl.col(f"t_{each.name}_s") for each in RESOURCES}

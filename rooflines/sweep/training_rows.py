@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.columns import TWIN
+from rooflines.model.columns import OPS_SUFFIX
 from rooflines.model.resources import ACTIVATIONS, RESOURCES
 from rooflines.sweep.operation_rows import BOUND, resource_times
 from rooflines.sweep.sheet import Value, first_longest, quotient
@@ -101,7 +101,7 @@ class TrainingSheet(StepSheet):
             {
                 **band_columns(),
                 **self._per_token("", "t_lower_s"),
-                **self._per_token(TWIN, "t_ops_s"),
+                **self._per_token(OPS_SUFFIX, "t_ops_s"),
             },
         ]
         if self._tokens is not None:
@@ -199,14 +199,14 @@ class TrainingSheet(StepSheet):
             {"fits": pl.col("footprint_bytes") <= capacity},
         ]
 
-    def _per_token(self, twin: str, seconds: str) -> dict[str, pl.Expr]:
+    def _per_token(self, suffix: str, seconds: str) -> dict[str, pl.Expr]:
         """Metrics per token and shares of peaks at a time of a step."""
         over = pl.col(seconds)
         return {
-            **super()._per_token(twin, seconds),
-            f"hfu{twin}": super()._per_token(twin, seconds)[f"mfu{twin}"],
-            f"mfu{twin}": quotient(pl.col("#model_s"), over),
-            f"mfu_full{twin}": quotient(pl.col("#model_full_s"), over),
+            **super()._per_token(suffix, seconds),
+            f"hfu{suffix}": super()._per_token(suffix, seconds)[f"mfu{suffix}"],
+            f"mfu{suffix}": quotient(pl.col("#model_s"), over),
+            f"mfu_full{suffix}": quotient(pl.col("#model_full_s"), over),
         }
 
 

@@ -134,7 +134,7 @@ def _plane(found: pl.DataFrame) -> Plane:
 
 
 def _fronts(found: pl.DataFrame, plane: Plane) -> pl.DataFrame:
-    """The points of the fronts, and how many fronts drawn later run along each."""
+    """The points of the fronts, each with its overlap count."""
     fronts = found.filter(state=FRONT).sort("chip", "user")
     paths = fronts.group_by("chip", maintain_order=True).agg("user", "rate")
     points = [list(zip(*row, strict=True)) for row in paths.select("user", "rate").iter_rows()]

@@ -74,7 +74,7 @@ COLUMNS = {
 
 
 def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
-    """A chip or all together, dtypes, and of one chip a shape and what points are by."""
+    """A chip or all together, dtypes; of one chip also a shape, and the source of its points."""
     chips = [
         chip for chip in frames.chips_with_rows(sweep) if frames.has_bandwidth(sweep.chips[chip])
     ]

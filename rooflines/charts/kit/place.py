@@ -412,7 +412,7 @@ def dodge(wanted: Sequence[float], gap: float, low: float, high: float) -> list[
 
 
 def overlaps(paths: Sequence[Sequence[Point]], plane: Plane) -> list[int]:
-    """How many of the later lines run along each for a quarter of its way, so that it is wider.
+    """Overlap counts: later lines that cover a quarter of each line, which is then drawn wider.
 
     Args:
         paths: Points of each line, by rising x.
