@@ -1,4 +1,4 @@
-"""The rules of a sentence: fifteen that were false or misled are refused, mended ones are said."""
+"""The rules of a sentence: those that were false or misled are refused, mended ones are said."""
 
 import pytest
 from case_files import case

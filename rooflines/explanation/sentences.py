@@ -7,16 +7,13 @@ both. A sentence that breaks one is not said: `first_true` takes the next.
 2. A resource that it blames binds, and a network that it names moves bytes.
 3. A difference is larger than the model's own error; a ranking of money is of one provider, kind
    and month; one of bounds says so.
-4. What is attained is useful work: the padding of tiles is none.
-5. A value is named with its unit of hardware and of counting.
-
-A remedy makes something faster, and the end of a grid is no finding.
+4. A value is named with its unit of hardware and of counting.
+5. The end of a grid is no finding.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,9 +21,6 @@ if TYPE_CHECKING:
 
 LEAST_FACTOR = 1.2
 """Quotient of two bounds from which on one chip is ranked before another [1]."""
-
-ROUNDING = 1e-9
-"""Difference of numbers that are equal but for rounding [1]."""
 
 OF_ONE_SELLER = ("provider", "sku_kind", "month")
 """What prices have in common that are compared."""
@@ -63,12 +57,9 @@ class Sentence:
         blames: The resource that it gives as the reason.
         moves: The resource whose part it names, such as a network.
         ranks: The ranking that it states.
-        attains: Whether it states what work is attained.
         ridge: Whether it states a ridge.
         writes: Whether the operation writes an output that a fused kernel would not.
-        factor: The change of a rate that it offers as a remedy [1].
         starts: The smallest size of the grid, where it states a smallest size [1].
-        counts: The number of rows, or of anything, that it states, and the true one.
         published: The format that a model is published in, where the first answer is in another.
     """
 
@@ -79,12 +70,9 @@ class Sentence:
     blames: str | None = None
     moves: str | None = None
     ranks: Ranking | None = None
-    attains: bool = False
     ridge: bool = False
     writes: bool = False
-    factor: float | None = None
     starts: int | None = None
-    counts: tuple[float, float] | None = None
     published: str | None = None
 
 
@@ -150,20 +138,8 @@ def beyond_error(sentence: Sentence) -> str | None:
     return None
 
 
-def useful_work(sentence: Sentence) -> str | None:
-    """Rule 4: no more is attained than the useful operations in the time of the row."""
-    if not sentence.attains:
-        return None
-    for row in sentence.rows:
-        sizes = [v for k, v in row.items() if len(k) == 1 and k.isupper() and v is not None]
-        useful = 2 * prod(sizes)
-        if row["attained_flops_per_s"] * row["t_lower_s"] > useful * (1 + ROUNDING):
-            return "counts the padding of tiles as work"
-    return None
-
-
 def named_unit(sentence: Sentence) -> str | None:
-    """Rule 5: the unit of hardware of a ridge, what is counted, and what is computed."""
+    """Rule 4: the unit of hardware of a ridge, what is counted, and what is computed."""
     text = sentence.text.lower()
     if sentence.ridge:
         units = {row["unit"] for row in sentence.rows}
@@ -180,20 +156,14 @@ def named_unit(sentence: Sentence) -> str | None:
 
 
 def no_artefact(sentence: Sentence) -> str | None:
-    """A remedy is faster, an end of the grid is no finding, and a stated number is the true one."""
-    if sentence.factor is not None and sentence.factor <= 1:
-        return "offers a slower chip as a remedy"
+    """Rule 5: the smallest size of a grid is no finding."""
     if sentence.starts is not None and all(
         row.get("critical") is not None and row["critical"] <= sentence.starts
         for row in sentence.rows
     ):
         return "states the smallest size that there is as a finding"
-    if sentence.counts is not None:
-        stated, true = sentence.counts
-        if stated != true:
-            return f"states {stated:,}, which are {true:,}"
     return None
 
 
-RULES = (one_chip_or_all, resource_binds, beyond_error, useful_work, named_unit, no_artefact)
-"""The rules in their order; the last one has what no other covers."""
+RULES = (one_chip_or_all, resource_binds, beyond_error, named_unit, no_artefact)
+"""The rules in their order."""
