@@ -27,7 +27,7 @@ def some(chart):
     """The first view of each option of its first menu, and some more at random."""
     every = charted.views(chart)
     first = {str(case.get("by", "")): (case, view) for case, view in reversed(every)}
-    more = random.Random(f"{SEED} {chart.id}").sample(every, min(DRAWN, len(every)))  # noqa: S311
+    more = random.Random(f"{SEED} {chart.id}").sample(every, min(DRAWN, len(every)))
     return [*first.values(), *more]
 
 

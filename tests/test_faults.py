@@ -51,7 +51,7 @@ def test_the_next_run_completes_a_killed_one(clean, tmp_path, capsys):
 
     Of all but the site, which `make verify` has too: it takes a third of the whole run.
     """
-    chance = random.Random(f"{SEED} killed")  # noqa: S311 - no secret
+    chance = random.Random(f"{SEED} killed")
     work_s = float((clean.around / "cpu_s").read_text())
     moment_s = chance.uniform(0.2, 0.5) * work_s
     with capsys.disabled():

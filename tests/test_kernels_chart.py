@@ -36,7 +36,7 @@ def drawn(kernels, chip="h100-sxm"):
 
 def profile(number, seed):
     """Random kernels of both units, a few of them with a long or hostile name."""
-    drawn = random.Random(seed)  # noqa: S311, not for secrets
+    drawn = random.Random(seed)
     names = [HOSTILE, "void at::native::vectorized_elementwise_kernel<4, at::Functor<float>>"]
     launches = []
     for index in range(number):

@@ -80,7 +80,7 @@ def test_a_time_below_the_bound_has_a_reason(chip, sizes, seconds, bound, reason
 
 
 def test_rows_are_those_of_explain():
-    draw = random.Random(9)  # noqa: S311, no secret
+    draw = random.Random(9)
     chips = ("h100-sxm", "tpu-v5e", "a100-sxm-80gb", "mi300x")
     drawn = [
         (draw.choice(chips), tuple(draw.randint(1, 2**14) for _ in range(3))) for _ in range(25)

@@ -4,12 +4,10 @@ import html
 import json
 import re
 
-import polars as pl
 import pytest
 from bundles import CHARTS, HOSTILE
 from conftest import IN_BOTH
 from playwright.sync_api import expect
-from polars.testing import assert_frame_equal
 from visits import PHONE, drawn, line, point_at
 
 
@@ -143,7 +141,7 @@ def test_the_explorer_opens_with_what_a_chart_shows(visit):
 
 
 @IN_BOTH
-def test_the_view_can_be_saved_as_it_is(visit, site, tmp_path):
+def test_the_view_can_be_saved_as_it_is(visit, tmp_path):
     page = visit().open("charts.html#chip=h100-sxm")
     saved = {}
     for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg"), ("csv", b""), ("json", b'{"')):
@@ -156,11 +154,6 @@ def test_the_view_can_be_saved_as_it_is(visit, site, tmp_path):
     assert json.loads(saved["json"])["description"].startswith("H100 SXM, bf16")
     drawn_text = html.unescape(saved["svg"].decode())
     assert page.locator("#title").inner_text() in drawn_text
-    views = json.loads((site.parent / f"charts/roofline/{CHARTS[0]}-views.json").read_text())
-    (view,) = (each for each in views["views"] if each["values"][:2] == ["h100-sxm", "bf16"])
-    rows = pl.DataFrame(max(view["datasets"].values(), key=len))
-    frame = pl.read_csv(saved["csv"])
-    assert_frame_equal(frame, rows.select(frame.columns), check_dtypes=False)
 
 
 def test_the_theme_is_that_of_the_system(visit):

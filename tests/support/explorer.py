@@ -1,9 +1,10 @@
-"""Random states of the first page, the same from Python, and the numbers that the page has."""
+"""Random states of the first page, the same from Python, and what of it the page has otherwise."""
 
+import math
+import random
 from typing import Any
-from urllib.parse import urlencode
 
-from playwright.sync_api import expect
+from shown import rounds_to
 
 from rooflines import RooflinesError, explain, explain_model
 from rooflines.catalogue.chips import chip_entries, dtype_entries
@@ -41,63 +42,55 @@ CELLS = """() => [...document.querySelectorAll("#chips-table tbody tr")].map((ro
 """What the table of chips shows."""
 
 
-def show(page, state):
-    """Show a state, by its address."""
-    address = page.evaluate(
-        "(text) => { location.hash = text; return location.hash; }", urlencode(state)
-    )
-    expect(page.locator("body")).to_have_attribute("data-drawn", address)
-
-
-def random_size(drawn, most):
+def random_size(most):
     """A power of two or any number."""
-    power: int = 2 ** drawn.randrange(most)
-    return drawn.choice([power, drawn.randint(1, 2**most // 4)])
+    power: int = 2 ** random.randrange(most)
+    return random.choice([power, random.randint(1, 2**most // 4)])
 
 
-def random_own(drawn, chip):
+def random_own(chip):
     """Now and then own numbers of a chip."""
     has_network = bool(chip_entries()[chip].networks)
-    names = [name for name in OWN if drawn.random() < 0.1 and (name != "link" or has_network)]
-    return {name: OWN[name] * drawn.choice([1, 1.5, 2]) for name in names}
+    names = [name for name in OWN if random.random() < 0.1 and (name != "link" or has_network)]
+    return {name: OWN[name] * random.choice([1, 1.5, 2]) for name in names}
 
 
-def random_matmul(drawn):
+def random_matmul():
     """A matmul on a chip, often one with a calibration; now and then of what the chip lacks."""
     fitted = sorted({key.partition("/")[0] for key in shipped_calibrations().calibrations})
     every = [chip for chip, entry in chip_entries().items() if entry.base is None]
-    chip = drawn.choice(fitted if drawn.random() < 0.4 else every)
+    chip = random.choice(fitted if random.random() < 0.4 else every)
     peaks = chip_entries()[chip].units.get(MATRIX, {})
     able = [name for name, of in dtype_entries().combinations.items() if of.compute in peaks]
-    split = drawn.random() < 0.5
+    split = random.random() < 0.5
     return {
         "is": "matmul",
         "chips": chip,
-        "dtypes": drawn.choice(able or ["bf16"]),
-        **{dim: random_size(drawn, 16) for dim in "BDF"},
-        "sharding": drawn.choice(SHARDINGS) if split else "none",
-        "n": drawn.choice([1, 2, 3, 4, 6, 8, 16, 64]) if split else 1,
-        "basis": drawn.choice(["bound", "calibrated"]),
-        "own": random_own(drawn, chip),
+        "dtypes": random.choice(able or ["bf16"]),
+        **{dim: random_size(16) for dim in "BDF"},
+        "sharding": random.choice(SHARDINGS) if split else "none",
+        "n": random.choice([1, 2, 3, 4, 6, 8, 16, 64]) if split else 1,
+        "basis": random.choice(["bound", "calibrated"]),
+        "own": random_own(chip),
     }
 
 
-def random_step(drawn):
+def random_step():
     """A step of a model on a chip."""
-    model, chip = drawn.choice(MODELS), drawn.choice(SERVING)
-    split = drawn.choice(SPLITS)
+    model, chip = random.choice(MODELS), random.choice(SERVING)
+    split = random.choice(SPLITS)
     dp = split.get("dp", 1)
     return {
         "is": "model",
         "chips": chip,
         "model": model,
-        "format": drawn.choice(list(FORMATS)),
+        "format": random.choice(list(FORMATS)),
         "split": "tp1-dp8-ep8" if dp > 1 else f"tp{split['tp']}",
-        "phase": drawn.choice(["decode", "prefill"]),
-        "B": max(dp, random_size(drawn, 12)),
-        "S": random_size(drawn, 16),
-        "basis": drawn.choice(["bound", "calibrated"]),
-        "own": random_own(drawn, chip),
+        "phase": random.choice(["decode", "prefill"]),
+        "B": max(dp, random_size(12)),
+        "S": random_size(16),
+        "basis": random.choice(["bound", "calibrated"]),
+        "own": random_own(chip),
     }
 
 
@@ -226,3 +219,56 @@ def _step(state):
         if not calibrated or estimate is None or row["t_estimate_p10_s"] is None
         else [row["t_estimate_p10_s"], row["t_estimate_p90_s"]],
     }
+
+
+CLOSE = 1e-6
+"""Largest relative difference: coefficients of estimates have seven digits [1]."""
+
+FORMS = {"time": "s", "share": "%"}
+
+
+def close(seen, value):
+    """Whether a number of the page is that of Python; whole numbers and texts are the same."""
+    if isinstance(value, list) and isinstance(seen, list):
+        return all(close(a, b) for a, b in zip(seen, value, strict=True))
+    if isinstance(value, float) and isinstance(seen, int | float):
+        return math.isclose(seen, value, rel_tol=CLOSE)
+    return seen == value
+
+
+def wrong_numbers(seen, value):
+    """The numbers that differ."""
+    return {
+        name: (seen[name], each)
+        for name, each in value.items()
+        if name != "outcome" and not close(seen[name], each)
+    }
+
+
+def whole(value):
+    """All of a peak, where Float64 misses it by a last digit."""
+    return 1.0 if math.isclose(value, 1, rel_tol=1e-12) else value
+
+
+def wrong_cells(cells, value):
+    """The texts of the table that are not these numbers."""
+    wrong = {
+        name: (cells[name], value[name])
+        for name in FORMS
+        if value[name] is not None and not rounds_to(cells[name], whole(value[name]))
+    }
+    if "all" in cells:
+        said = {"always": "any", "never": "never"}
+        text = said.get(value["outcome"]) or f"{value['all']:,}"
+        if cells["all"] != text:
+            wrong["all"] = (cells["all"], text)
+    return wrong
+
+
+def wrong_answer(page, value):
+    """What the page has otherwise, of numbers and of the table that it shows."""
+    (seen,) = page.evaluate(NUMBERS)
+    if value is None or "lack" in seen:
+        return None if value is None and seen.get("lack") else seen
+    (cells,) = page.evaluate(CELLS)
+    return wrong_numbers(seen, value) | wrong_cells(cells, value)

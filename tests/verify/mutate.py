@@ -195,7 +195,7 @@ def main():
     parser.add_argument("--changed", metavar="REVISION")
     parser.add_argument("--tests", nargs="*")
     options = parser.parse_args()
-    chance = random.Random(options.seed)  # noqa: S311, no secret
+    chance = random.Random(options.seed)
     modules = [ROOT / path for path in options.files]
     if options.changed:
         command = f"git diff --name-only --diff-filter=d {options.changed} rooflines/*.py".split()

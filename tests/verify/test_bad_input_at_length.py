@@ -56,7 +56,7 @@ def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(batch, capsys)
 
 @pytest.mark.parametrize("number", range(RUNS))
 def test_any_valid_texts_pass_through_snakemake(number, tmp_path):
-    config = fuzzing.config_of_texts(random.Random(SEED + number))  # noqa: S311, no secret
+    config = fuzzing.config_of_texts(random.Random(SEED + number))
     done = RunFolder(tmp_path, config).run()
     assert done.returncode == 0, f"ROOFLINES_SEED={SEED} repeats this\n{done.stdout}"
     found = pl.read_parquet(tmp_path / "results/thresholds.parquet")["shape"]

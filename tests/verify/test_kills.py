@@ -46,7 +46,7 @@ def tally(request):
 @pytest.mark.parametrize("kind", SIGNALS)
 def test_the_next_run_completes_a_killed_one(kind, number, cleans, tally, tmp_path):
     clean = cleans[number % 5 == 0]
-    chance = random.Random(f"{SEED} {kind} {number}")  # noqa: S311 - no secret
+    chance = random.Random(f"{SEED} {kind} {number}")
     work_s = clean.work.jobs_s if SIGNALS[kind][0] == "job" else clean.work.all_s
     moment_s = chance.uniform(0.0, 0.9) * work_s
     print(f"ROOFLINES_SEED={SEED}: {kind} after {moment_s:.2f} of {work_s:.2f} CPU s")

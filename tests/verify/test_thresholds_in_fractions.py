@@ -45,7 +45,7 @@ def made_up(dice):
 
 def solved(seed, rows, **more):
     """Thresholds of a matmul on made-up chips, each with its sizes and the oracle's setting."""
-    dice = random.Random(seed)  # noqa: S311, examples
+    dice = random.Random(seed)
     sweep = {
         "operation": "matmul",
         "grid": {dim: sorted({dice.randint(100, 20_000) for _ in range(12)}) for dim in "BDF"},
@@ -149,7 +149,7 @@ def wrong_estimates(seed):
 
 def wrong_steps(seed):
     """The critical batches and contexts of steps that are not the exact ones."""
-    dice = random.Random(seed)  # noqa: S311, examples
+    dice = random.Random(seed)
     sweep = {
         "models": ["llama-3.1-8b", "llama-3.1-70b", "gemma-3-27b", "gpt-oss-120b", "deepseek-v3"],
         "phase": ["decode", "prefill"],
