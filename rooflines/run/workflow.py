@@ -14,6 +14,7 @@ from rooflines.basics.errors import PlausibilityWarning, RooflinesError
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.config import DEFAULT_CONFIG, load_config
 from rooflines.run import Workflow
+from rooflines.run.fork_server import GARBAGE_THRESHOLDS
 from rooflines.run.guard import Guard, require_writable
 from rooflines.run.interrupt import Interruption
 from rooflines.run.kept import rows_kept
@@ -24,9 +25,6 @@ from rooflines.run.plan import plan
 from rooflines.run.progress import Progress
 from rooflines.run.run_summary import final_lines
 from rooflines.run.start import end_jobs
-
-GARBAGE_THRESHOLDS = (50_000, 20, 20)
-"""Thresholds of the garbage collector; Python's own are 700, 10 and 10."""
 
 
 def config_source(
