@@ -8,6 +8,9 @@ from polars.testing import assert_frame_equal
 import rooflines
 from rooflines import RooflinesError, charts
 
+UNITS = {
+    *("", "1", "%", "s", "d", "1/s", "MHz", "byte", "FLOP", "FLOP/s", "FLOP/byte", "USD", "J"),
+}
 SHORT = 1_500
 """The most characters of a `repr` [1]."""
 
@@ -109,4 +112,10 @@ def test_rows_and_thresholds_take_a_sweep_of_either_kind():
 def test_columns_say_what_a_null_means():
     rows = rooflines.columns().filter(file="table", column="memory_intensity").to_dicts()
     assert [row["null"] for row in rows] == ["no memory traffic"]
-    assert [row["null"] for row in rows] != [row["meaning"] for row in rows]
+
+
+def test_a_column_is_in_its_file_once_with_a_meaning_and_a_unit_without_prefix():
+    found = rooflines.columns()
+    assert found.filter(meaning="").is_empty()
+    assert not found.select("file", "column").is_duplicated().any()
+    assert set(found["unit"]) == UNITS
