@@ -229,7 +229,7 @@ def _moe(keys: Keys, experts: ExpertKeys) -> Form:
     if shared is None:
         shared = keys.size(str(experts.shared), 0, least=0)
     if experts.shared_width is not None:
-        shared = _whole_experts(keys, experts.shared_width, width)
+        shared = keys.multiple(experts.shared_width, width, 0)
     bias = experts.router_bias
     form = {
         "E": keys.size(experts.E),
@@ -244,13 +244,3 @@ def _moe(keys: Keys, experts: ExpertKeys) -> Form:
     }
     found = {key: value for key, value in form.items() if value not in (False, None)}
     return {**found, "shared": shared, **({} if experts.gated else {"gated": False})}
-
-
-def _whole_experts(keys: Keys, name: str, width: int) -> int:
-    """Shared experts of the routed ones' width that are as wide as stated together [1]."""
-    together = keys.size(name, 0, least=0)
-    if together % width:
-        problem = f"is {together}, no multiple of the {width} of an expert"
-        fix = "write the model out as docs/own-model.md says"
-        raise RooflinesError(name, problem, fix)
-    return together // width

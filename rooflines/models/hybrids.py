@@ -202,17 +202,14 @@ def two_attentions_of_gemma(keys: Keys, form: Form, stack: Stack) -> None:
     if not keys.flag("enable_moe_block"):
         keys.ignore("moe_intermediate_size", "num_experts", "top_k_experts")
         return
-    width, dense = keys.size("moe_intermediate_size"), keys.size("intermediate_size")
-    if dense % width:
-        problem = f"is {dense}, no multiple of the {width} of an expert"
-        raise RooflinesError("intermediate_size", problem, "write the model out")
+    width = keys.size("moe_intermediate_size")
     form.pop("mlp")
     form["norms_per_layer"] += 3 + 1  # of the experts, and a scale of the router
     form["moe"] = {
         "E": keys.size("num_experts"),
         "k": keys.size("top_k_experts"),
         "Fe": width,
-        "shared": dense // width,
+        "shared": keys.multiple("intermediate_size", width),
         "router_bias": True,  # a scale of each expert
     }
     stack.mlps[:] = ["moe"] * keys.layers()

@@ -91,6 +91,23 @@ class Keys:
                 )
             return whole(value, least=least, largest=LARGEST)
 
+    def multiple(self, name: str, width: int, default: int | None = None) -> int:
+        """Shared experts that are as wide together as a key states [1].
+
+        Args:
+            name: The key.
+            width: Width of a routed expert, which each of them has [1].
+            default: The width together where the key is absent [1].
+
+        Raises:
+            RooflinesError: As of `size`, or it is no multiple.
+        """
+        together = self.size(name, default, least=1 if default is None else 0)
+        if together % width:
+            problem = f"is {together}, no multiple of the {width} of an expert"
+            raise RooflinesError(name, problem, "write the model out as docs/own-model.md says")
+        return together // width
+
     def layers(self) -> int:
         """The number of layers.
 
