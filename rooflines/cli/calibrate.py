@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines.basics.errors import at_path, one_of
-from rooflines.cli.output import as_table, check_new, config_option, examples, known_of, out_options
+from rooflines.cli.output import check_new, config_option, examples, known_of, out_options, table
 from rooflines.fits.calibrate import FitRequest, calibrate
 from rooflines.fits.entries import Calibrations, Fitted, key_of, read_calibrations, text_of
 from rooflines.fits.form import FORMS
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 
 FOLDER = "calibrations"
 """Where a file is written by default."""
+
+REGIONS = {
+    "split": "  split",
+    "region": "region",
+    "n": "n",
+    "bare_median": "bound: median",
+    "median": "estimate: median",
+    "mean": "mean",
+    "p90": "p90",
+}
+"""What is shown of the errors of a fit in a region, and the titles of the columns."""
 
 
 @click.command(
@@ -137,14 +148,5 @@ def _shown(key: str, result: FitReport) -> Iterator[str]:
         held = ", ".join(result.entry.held)
         yield f"  kept at the prior, not identifiable from the timings: {held}"
     yield from (f"  {note}" for note in result.notes)
-    rows = [
-        (
-            f"  {row['split']}",
-            row["region"],
-            f"{row['n']:,}",
-            *(f"{row[name]:.1%}" for name in ("bare_median", "median", "mean", "p90")),
-        )
-        for row in result.regions.to_dicts()
-    ]
-    names = ("  split", "region", "n", "bound: median", "estimate: median", "mean", "p90")
-    yield as_table(names, rows)
+    rows = ({**row, "split": f"  {row['split']}"} for row in result.regions.to_dicts())
+    yield table(REGIONS, rows)

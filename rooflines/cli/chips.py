@@ -10,12 +10,12 @@ import polars as pl
 from rooflines import api
 from rooflines.catalogue.chips import chip_sources
 from rooflines.cli.output import (
-    as_table,
     chip_number,
     config_option,
     examples,
     one_chip,
     prints_frame,
+    table,
 )
 from rooflines.config import load_config
 
@@ -58,39 +58,36 @@ def command(chip: str | None, config: str | None, *, every: bool) -> Printed:
 def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
     """A line for each chip: its id, name, bf16 peak and main memory."""
     numbers = {(row["chip"], row["path"]): row["value"] for row in frame.to_dicts()}
+    variant = pl.format("{} (variant of {})", "name", "base")
+    named = frame.select("chip", "vendor", name=pl.coalesce(variant, "name"))
     rows = [
-        (
-            chip,
-            chip_number("FLOP/s", numbers.get((chip, PEAK))),
-            chip_number("B/s", numbers.get((chip, BANDWIDTH))),
-            vendor,
-            name if base is None else f"{name} (variant of {base})",
-        )
-        for chip, vendor, name, base in frame.select("chip", "vendor", "name", "base")
-        .unique(maintain_order=True)
-        .iter_rows()
+        {
+            **row,
+            "bf16 peak": chip_number("FLOP/s", numbers.get((row["chip"], PEAK))),
+            "memory": chip_number("B/s", numbers.get((row["chip"], BANDWIDTH))),
+        }
+        for row in named.unique(maintain_order=True).to_dicts()
     ]
-    table = as_table(("chip", "bf16 peak", "memory", "vendor", "name"), rows)
     more = whole["chip"].n_unique() - len(rows)
     rest = f"; {more} variants with --all" if more else ""
     hint = "all of one: `rooflines list chips ID`"
-    return f"{table}\n\n{len(rows)} chips{rest}; {hint}"
+    shown = table(("chip", "bf16 peak", "memory", "vendor", "name"), rows)
+    return f"{shown}\n\n{len(rows)} chips{rest}; {hint}"
 
 
 def _one(frame: pl.DataFrame) -> str:
     """Every number of a chip, its source, and the sources' titles."""
     first = frame.row(0, named=True)
     rows = [
-        (
-            row["path"],
-            chip_number(row["unit"], row["value"]) + (" (estimate)" if row["estimate"] else ""),
-            row["confidence"] or "",
-            row["source"] or "",
-        )
+        {
+            "number": row["path"],
+            "value": chip_number(row["unit"], row["value"]) + " (estimate)" * row["estimate"],
+            "confidence": row["confidence"] or "",
+            "source": row["source"] or "",
+        }
         for row in frame.to_dicts()
     ]
-    table = as_table(("number", "value", "confidence", "source"), rows)
-    named = {name for *_, source in rows for name in source.split(", ")}
+    named = {name for row in rows for name in row["source"].split(", ")}
     titles = [
         "\n  ".join([f"{name}: {about['title']}", *([about["url"]] if "url" in about else [])])
         for name, about in chip_sources().items()
@@ -98,4 +95,5 @@ def _one(frame: pl.DataFrame) -> str:
     ]
     head = f"{first['chip']}: {first['name']}, {first['vendor']}"
     head += f", a variant of {first['base']}" if first["base"] else ""
-    return "\n".join([head, "", table, *(["", "Sources:"] if titles else []), *titles])
+    shown = table(("number", "value", "confidence", "source"), rows)
+    return "\n".join([head, "", shown, *(["", "Sources:"] if titles else []), *titles])

@@ -8,7 +8,7 @@ import click
 
 from rooflines import api
 from rooflines.basics.errors import at_path, one_of
-from rooflines.cli.output import as_table, examples, prints_frame
+from rooflines.cli.output import examples, prints_frame, table
 
 if TYPE_CHECKING:
     from rooflines.cli.output import Printed
@@ -36,5 +36,4 @@ def command(file: str | None) -> Printed:
             one_of(file, frame["file"].unique(maintain_order=True).to_list(), "no kind of table")
         frame = frame.filter(file=file)
     shown = frame.drop("file") if file else frame
-    rows = [[cell or "" for cell in row] for row in shown.iter_rows()]
-    return frame, as_table(shown.columns, rows)
+    return frame, table(shown.columns, shown.fill_null("").to_dicts())

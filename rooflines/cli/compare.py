@@ -12,13 +12,13 @@ from rooflines.basics.text import counted, significant
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.cli.chips import BANDWIDTH, PEAK
 from rooflines.cli.output import (
-    as_table,
     chip_number,
     config_option,
     examples,
     known_of,
     one_chip,
     prints_frame,
+    table,
 )
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.question import question_sweep
@@ -71,16 +71,12 @@ def command(one: str, other: str, config: str | None) -> Printed:
     numbers = numbers.select("chip", "value", "unit", what="path")
     frame = _side_by_side(pl.concat([numbers, _critical(one, other, known)]), one, other)
     differ = frame.filter(pl.col("one").ne_missing(pl.col("other")))
-    cells = [
-        (
-            row["what"],
-            *(chip_number(row["unit"], row[side]) for side in ("one", "other")),
-            _ratio(row),
-        )
+    rows = [
+        row | {side: chip_number(row["unit"], row[side]) for side in ("one", "other")}
         for row in differ.to_dicts()
     ]
-    table = as_table(("what", one, other, "ratio"), cells)
-    return differ, "\n".join([*_summary(frame, both), "", table])
+    shown = table({"what": "what", "one": one, "other": other, "ratio": "ratio"}, rows)
+    return differ, "\n".join([*_summary(frame, both), "", shown])
 
 
 def _critical(one: str, other: str, known: Known) -> pl.DataFrame:

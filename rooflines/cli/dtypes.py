@@ -10,10 +10,21 @@ import polars as pl
 from rooflines import api
 from rooflines.basics.text import significant
 from rooflines.catalogue.chips import dtype_entries
-from rooflines.cli.output import as_table, examples, prints_frame
+from rooflines.cli.output import examples, prints_frame, table
+from rooflines.model.operation import OPERANDS
 
 if TYPE_CHECKING:
     from rooflines.cli.output import Printed
+
+TITLES = {
+    "dtypes": "dtypes",
+    "x": "x (bits)",
+    "w": "w",
+    "out": "out",
+    "compute": "compute",
+    "note": "who uses it",
+}
+"""What is shown of a combination, and the titles of the columns."""
 
 
 @click.command(
@@ -32,17 +43,13 @@ def command() -> Printed:
     frame, formats = api.dtypes(), dtype_entries().formats
     sources = {name: str(entry.source) for name, entry in formats.items()}
     rows = [
-        (
-            row["dtypes"],
-            *(f"{row[name]} ({significant(row[f'{name}_bits'], 4)})" for name in ("x", "w", "out")),
-            row["compute"],
-            row["note"] or "",
-        )
+        row
+        | {name: f"{row[name]} ({significant(row[f'{name}_bits'], 4)})" for name in OPERANDS}
+        | {"note": row["note"] or ""}
         for row in frame.to_dicts()
     ]
     full = frame.with_columns(
         pl.col(name).replace_strict(sources, return_dtype=pl.String).alias(f"{name}_source")
-        for name in ("x", "w", "out", "compute")
+        for name in (*OPERANDS, "compute")
     )
-    table = as_table(("dtypes", "x (bits)", "w", "out", "compute", "who uses it"), rows)
-    return full, table
+    return full, table(TITLES, rows)

@@ -13,7 +13,7 @@ import yaml
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries, dtype_entries
-from rooflines.cli.output import as_table, cells, config_option, examples, known_of, prints_frame
+from rooflines.cli.output import config_option, examples, known_of, prints_frame, table
 from rooflines.explanation.cases import Cases
 from rooflines.explanation.changed import with_own_numbers
 from rooflines.explanation.explain import answered
@@ -231,6 +231,5 @@ def _screen(answer: Explanation | Cases) -> str:
     if not isinstance(answer, Cases):
         return as_text(answer, colour=sys.stdout.isatty() and not plain, ascii_only=not utf8)
     notes = ["", *answer.notes] if answer.notes else []
-    rows = [cells(row, answer.columns) for row in answer.rows]
-    text = "\n".join([answer.asked, "", as_table([*answer.columns.values()], rows), *notes])
+    text = "\n".join([answer.asked, "", table(answer.columns, answer.rows), *notes])
     return text if utf8 else as_ascii(text)

@@ -11,8 +11,6 @@ from rooflines.basics.errors import RooflinesError, close_to
 from rooflines.basics.text import counted
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.cli.output import (
-    as_table,
-    cells,
     check_new,
     config_option,
     examples,
@@ -20,6 +18,7 @@ from rooflines.cli.output import (
     known_of,
     out_options,
     prints_frame,
+    table,
 )
 from rooflines.fits.entries import joined_calibrations, read_calibrations, shipped_calibrations
 from rooflines.measured.catalogues import Catalogues
@@ -44,9 +43,17 @@ MOST_ROWS = 20
 MOST_REASONS = 10
 """Groups of timings without a row or an estimate that are shown, the largest ones [1]."""
 
-NAMES = ("chip", "software", "what", "measured", "bound", "over bound", "estimate", "over estimate")
-COLUMNS = ("seconds", "t_lower_s", "ratio_lower", "t_estimate_s", "ratio_estimate")
-"""What is shown of a timing; the columns of its numbers."""
+SHOWN = {
+    "chip": "chip",
+    "software": "software",
+    "what": "what",
+    "seconds": "measured",
+    "t_lower_s": "bound",
+    "ratio_lower": "over bound",
+    "t_estimate_s": "estimate",
+    "ratio_estimate": "over estimate",
+}
+"""What is shown of a timing, and the titles of the columns."""
 
 
 def timings_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -156,12 +163,9 @@ def counts(one: MeasuredSet, found: JoinedTimings) -> list[str]:
 def _text(one: MeasuredSet, found: JoinedTimings) -> str:
     """The counts, then the first timings."""
     frame = found.frame.head(MOST_ROWS)
-    rows = [
-        [*cells(row, ("chip", "software")), _what(row), *cells(row, COLUMNS)]
-        for row in frame.iter_rows(named=True)
-    ]
+    rows = [{**row, "what": _what(row)} for row in frame.to_dicts()]
     more = found.frame.height - frame.height
-    lines = [*counts(one, found), "", as_table(NAMES, rows)]
+    lines = [*counts(one, found), "", table(SHOWN, rows)]
     return "\n".join([*lines, *([f"... {more:,} more: --csv or -o FILE"] if more else [])])
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines.basics.text import significant
 from rooflines.cli.join import counts, joined_table, timings_options
-from rooflines.cli.output import as_table, cells, examples, prints_frame
+from rooflines.cli.output import examples, prints_frame, table
 from rooflines.measured.judgement import judged_set
 
 if TYPE_CHECKING:
@@ -20,6 +20,31 @@ if TYPE_CHECKING:
 
 MOST_WRONG = 20
 """Pairs that are shown [1]; CSV has all."""
+
+ERRORS = {
+    "of": "of",
+    "split": "split",
+    "n": "timings",
+    "bare_median": "bound: median",
+    "estimate_median": "estimate: median",
+    "estimate_p90": "p90",
+    "band_coverage": "in band",
+}
+PAIRS = {
+    "of": "pairs of",
+    "pairs": "all",
+    "apart": "25 % apart",
+    "bound_right": "right by bound",
+    "estimate_right": "by estimate",
+    "bound_tau": "tau of bound",
+    "estimate_tau": "of estimate",
+}
+WRONG = {
+    "of": "pairs of",
+    **{name: name for name in ("one", "other", "measured", "bound", "estimate")},
+    "same": "the same",
+}
+"""What is shown of errors, of the order of pairs, and of a pair, and the titles of the columns."""
 
 
 @click.command(
@@ -60,19 +85,12 @@ def command(
 
 def _text(judgement: Judgement) -> list[str]:
     """The errors by chip and software, those of all timings, and the order of pairs."""
-    every = judgement.errors.filter(pl.col("region") == "all", pl.col("shards").is_null())
-    columns = ("split", "n", "bare_median", "estimate_median", "estimate_p90", "band_coverage")
-    rows = [
-        [_what(row), *cells(row, columns)]
-        for row in (*every.to_dicts(), {**judgement.whole, "split": None})
-    ]
-    names = ("of", "split", "timings", "bound: median", "estimate: median", "p90", "in band")
-    lines = [as_table(names, rows), "", *_ratios(judgement.whole)]
-    order = ("of", "pairs", "apart", "bound_right", "estimate_right", "bound_tau", "estimate_tau")
-    pairs = [cells(row, order) for row in judgement.pairs.to_dicts()]
-    if pairs:
-        head = ("pairs of", "all", "25 % apart", "right by bound", "by estimate")
-        lines += ["", as_table((*head, "tau of bound", "of estimate"), pairs)]
+    whole = judgement.errors.filter(pl.col("region") == "all", pl.col("shards").is_null())
+    every = [*whole.to_dicts(), {**judgement.whole, "split": None}]
+    errors = table(ERRORS, ({**row, "of": _what(row)} for row in every))
+    lines = [errors, "", *_ratios(judgement.whole)]
+    if not judgement.pairs.is_empty():
+        lines += ["", table(PAIRS, judgement.pairs.to_dicts())]
     return lines
 
 
@@ -96,14 +114,10 @@ def _what(row: dict[str, object]) -> str:
 
 def _wrong(pairs: pl.DataFrame) -> list[str]:
     """The pairs that are ordered wrongly, farthest apart first."""
-    names = ("pairs of", "one", "other", "measured", "bound", "estimate", "the same")
-    keys = [name for name in pairs.columns[3:] if name not in ("measured", "bound", "estimate")]
+    keys = [name for name in pairs.columns if name not in WRONG]
     rows = [
-        [
-            *cells(row, ("of", *names[1:-1])),
-            " ".join(f"{name}={row[name]}" for name in keys if row[name] is not None),
-        ]
+        row | {"same": " ".join(f"{key}={row[key]}" for key in keys if row[key] is not None)}
         for row in pairs.head(MOST_WRONG).to_dicts()
     ]
     more = [f"... {len(pairs) - MOST_WRONG:,} more: --csv"] if len(pairs) > MOST_WRONG else []
-    return [as_table(names, rows), *more] if rows else ["no pair is ordered wrongly"]
+    return [table(WRONG, rows), *more] if rows else ["no pair is ordered wrongly"]

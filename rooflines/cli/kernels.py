@@ -14,8 +14,6 @@ from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import limited, picture
 from rooflines.charts.kit.themes import SIZES
 from rooflines.cli.output import (
-    as_table,
-    cells,
     check_new,
     config_option,
     examples,
@@ -23,6 +21,7 @@ from rooflines.cli.output import (
     out_options,
     picture_options,
     prints_frame,
+    table,
 )
 from rooflines.config import load_config
 from rooflines.model.columns import KERNELS
@@ -36,12 +35,19 @@ if TYPE_CHECKING:
 
 TABLE = "parquet"
 
-NAMES = ("kernel", "launches", "time", "FLOP", "bytes", "FLOP/B", "FLOP/s", "peak of", "bound")
-COLUMNS = (
-    *("launches", "seconds", "flops", "memory_bytes", "memory_intensity"),
-    *("flops_per_s", "peak_of", "bound", "roof_share"),
-)
-"""What is shown of a kernel; columns beside its name."""
+SHOWN = {
+    "kernel": "kernel",
+    "launches": "launches",
+    "seconds": "time",
+    "flops": "FLOP",
+    "memory_bytes": "bytes",
+    "memory_intensity": "FLOP/B",
+    "flops_per_s": "FLOP/s",
+    "peak_of": "peak of",
+    "bound": "bound",
+    "roof_share": "share of roof",
+}
+"""What is shown of a kernel, and the titles of the columns."""
 
 
 @click.command(
@@ -113,8 +119,7 @@ def _form(out: str | None, size: str | None, *, dark: bool) -> str:
 def _text(frame: pl.DataFrame, chip: str) -> str:
     """A line for each kernel, then the share of all of them."""
     shown = frame.with_columns(peak_of=pl.format("{}, {}", "compute", "unit"))
-    rows = [[printable(row["kernel"]), *cells(row, COLUMNS)] for row in shown.to_dicts()]
-    table = as_table((*NAMES, "share of roof"), rows)
+    rows = ({**row, "kernel": printable(row["kernel"])} for row in shown.to_dicts())
     total, least = float(frame["seconds"].sum()), float(frame["t_lower_s"].sum())
     kernels = counted(frame.height, "kernel")
     bound = f"at least {seconds(least)} on {chip}, {least / total:.1%} of it"
@@ -125,4 +130,4 @@ def _text(frame: pl.DataFrame, chip: str) -> str:
             f"{counted(above, 'kernel')} above the roof: another chip or dtype, operands in cache, "
             "or a clock above that of the peak"
         )
-    return "\n".join([table, "", *lines])
+    return "\n".join([table(SHOWN, rows), "", *lines])

@@ -11,7 +11,7 @@ import polars as pl
 from rooflines.basics.errors import at_path, one_of
 from rooflines.catalogue.entries import Chip, DtypeFile
 from rooflines.catalogue.forms import Entry
-from rooflines.cli.output import as_table, examples, prints_frame
+from rooflines.cli.output import examples, prints_frame, table
 from rooflines.fits.entries import Calibrations
 from rooflines.models.library import ModelEntry
 from rooflines.settings.schema import ConfigFile
@@ -62,7 +62,7 @@ def command(place: str | None) -> Printed:
             one_of(place, known, "no place of keys", fix)
         frame = frame.filter(place=place)
     shown = frame.drop("place") if place else frame
-    return frame, as_table(shown.columns, shown.rows())
+    return frame, table(shown.columns, shown.to_dicts())
 
 
 def every_key() -> pl.DataFrame:

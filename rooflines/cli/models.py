@@ -11,7 +11,7 @@ import yaml
 
 from rooflines import api
 from rooflines.basics.text import si
-from rooflines.cli.output import as_table, cells, examples, one_model, prints_frame
+from rooflines.cli.output import examples, one_model, prints_frame, table
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import model_named
 from rooflines.models.shape import Shape
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
     from rooflines.cli.output import Printed
     from rooflines.models.model import Model
+
+SHOWN = {
+    **{name: name for name in ("model", "parameters", "active", "layers")},
+    "cache_bytes_per_token_bf16": "cache/token bf16",
+    "match": "count",
+    "name": "name",
+}
+"""What is shown of a model, and the titles of the columns."""
 
 
 def known_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -66,10 +74,7 @@ def command(model: str | None) -> Printed:
 def _list(frame: pl.DataFrame) -> str:
     """A line for each model: its id, parameters, active ones, layers and cache."""
     hint = "`rooflines list models ID` shows what follows from a shape"
-    names = ("model", "parameters", "active", "layers", "cache/token bf16", "count", "name")
-    columns = (*names[:4], "cache_bytes_per_token_bf16", "match", "name")
-    rows = [cells(row, columns) for row in frame.to_dicts()]
-    return f"{as_table(names, rows)}\n\n{len(rows)} models; {hint}"
+    return f"{table(SHOWN, frame.to_dicts())}\n\n{frame.height} models; {hint}"
 
 
 def _sheet(model: Model, numbers: pl.DataFrame) -> Iterator[str]:
@@ -88,7 +93,8 @@ def _sheet(model: Model, numbers: pl.DataFrame) -> Iterator[str]:
         if not path.startswith("max_batch.")
     ]
     width = max(len(text) for _, text in texts)
-    yield as_table(("number", "value"), [(path, f"{text:>{width}}") for path, text in texts])
+    rows = ({"number": path, "value": f"{text:>{width}}"} for path, text in texts)
+    yield table(("number", "value"), rows)
     yield ""
     yield _chips(model)
 
@@ -102,12 +108,12 @@ def _chips(model: Model) -> str:
     if not by_capacity:
         return "No single chip of the catalogue holds it in fp8, with a cache of 8k tokens."
     rows = [
-        (
-            si(key[0], "B"),
-            *(f"{int(batch):,}" if batch else "-" for batch in key[1:]),
-            ", ".join(chips),
-        )
-        for key, chips in sorted(by_capacity.items(), reverse=True)
+        {"memory": si(capacity, "B"), "chips": ", ".join(chips)}
+        | {
+            dtype: f"{int(batch):,}" if batch else "-"
+            for dtype, batch in zip(CACHE_DTYPES, most, strict=True)
+        }
+        for (capacity, *most), chips in sorted(by_capacity.items(), reverse=True)
     ]
     head = f"One chip holds it with this many caches of {BATCH_CONTEXT // 1024}k tokens:"
-    return f"{head}\n{as_table(('memory', *CACHE_DTYPES, 'chips'), rows)}"
+    return f"{head}\n{table(('memory', *CACHE_DTYPES, 'chips'), rows)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Mapping
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from rooflines.models.resolve import is_path
 from rooflines.results.tables import csv_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import polars as pl
 
@@ -84,7 +85,7 @@ def _cell(text: str, size: int) -> str:
 
 
 CELLS: Sequence[tuple[tuple[str, ...], Callable[[float], str]]] = (
-    (("_share", "_right", "_median", "_p90", "_coverage"), "{:.1%}".format),
+    (("_share", "_right", "median", "mean", "p90", "_coverage"), "{:.1%}".format),
     (("utilization", "mfu_ops", "bubble"), percent),
     (("per_chip", "per_chip_ops"), count),
     (("_tau",), "{:.2f}".format),
@@ -95,14 +96,20 @@ CELLS: Sequence[tuple[tuple[str, ...], Callable[[float], str]]] = (
 """The text of a number by the end of its column's name, which says its unit."""
 
 
-def cells(row: Mapping[str, Any], columns: Iterable[str]) -> list[str]:
-    """Values of a row as texts: numbers by the name of their column, `-` for a null."""
-    return [_text(column, row[column]) for column in columns]
+def table(columns: Mapping[str, str] | Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows as a table: numbers as the name of their column says, `-` for a null.
+
+    Args:
+        columns: The columns that are shown, with their titles where these are others.
+        rows: By column.
+    """
+    titles = columns.values() if isinstance(columns, Mapping) else columns
+    return as_table([*titles], [[_text(column, row[column]) for column in columns] for row in rows])
 
 
 def _text(column: str, value: str | float | None) -> str:
     if value is None or isinstance(value, str):
-        return value or "-"
+        return "-" if value is None else value
     if isinstance(value, bool):
         return "yes" if value else "no"
     if len(column) == 1:
