@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -297,6 +298,7 @@ def _sweeps(
         solutions = 0
         for name, config in configs.items():
             with mistakes.at(f"{key}.{name}") as own:
+                _check_chip_parts(config, chips)
                 fits = _calibrated(config, calibrations, own)
                 entries = chips, dtype_entries(), fits
                 sweep: AnySweep
@@ -311,6 +313,19 @@ def _sweeps(
                 own.check()
                 found[name], solutions = sweep, solved
     return found
+
+
+def _check_chip_parts(config: SweepConfig | ModelSweepConfig, chips: Mapping[str, Chip]) -> None:
+    """Refuse memory levels and networks that no chip has: a slip would only skip rows."""
+    levels = dict.fromkeys(level for chip in chips.values() for level in chip.memory)
+    networks = dict.fromkeys(network for chip in chips.values() for network in chip.networks)
+    with Mistakes() as mistakes:
+        for level in config.memory:
+            with mistakes.at("memory"):
+                one_of(level, levels, "no memory level of any chip")
+        for network in chain(*(config.network or ())):
+            with mistakes.at("network"):
+                one_of(network, networks, "no interconnect of any chip")
 
 
 def _models(

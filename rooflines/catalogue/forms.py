@@ -212,7 +212,11 @@ def _misspelt(errors: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:
 
 
 def _mistake(error: ErrorDetails) -> RooflinesError:
-    place = path_of(tuple(step for step in error["loc"] if step != "[key]"))
+    *steps, last = error["loc"] or ("",)
+    if last == "[key]":
+        *steps, last = steps
+        last = str(last)  # a number as a key is no place in a list
+    place = path_of((*steps, last))
     ours = (
         error["input"] if error["type"] == "extra_forbidden" else error.get("ctx", {}).get("error")
     )

@@ -127,10 +127,18 @@ DISTINCT = BeforeValidator(lambda value: unique(names(value)))
 
 
 def text_or(form: type[Entry]) -> BeforeValidator:
-    """Annotates text, or the entry that a mapping describes."""
-    return BeforeValidator(
-        lambda value: value if isinstance(value, str) else form.model_validate(value)
-    )
+    """Annotates a name, or the entry that a mapping describes."""
+    keys = [key for key, field in form.model_fields.items() if not field.exclude]
+
+    def named(value: object) -> object:
+        if isinstance(value, str):
+            return value
+        if not isinstance(value, Mapping | form):
+            fix = f"write a name, in quotes, or {{{', '.join(f'{key}: ' for key in keys)}}}"
+            raise RooflinesError("", f"is {quote(value)}, which is no name", fix)
+        return form.model_validate(value)
+
+    return BeforeValidator(named)
 
 
 def numbers_of_chips(value: object) -> object:

@@ -209,6 +209,14 @@ WITH_SWEEPS: Any = {
 """A config has a sweep of either kind, or timings."""
 
 
+class PathVars(Entry):
+    """Folders that Snakemake puts files in."""
+
+    results: Annotated[str, AfterValidator(_no_wildcard)] = Field(
+        "results", description="the folder of what is made"
+    )
+
+
 class ConfigFile(Entry):
     """A config: sweeps, charts, and the user's own chips."""
 
@@ -243,8 +251,9 @@ class ConfigFile(Entry):
         None,
         description="title, author, address, date and address of the tables that the site shows",
     )
-    pathvars: dict[str, Annotated[str, AfterValidator(_no_wildcard)]] = Field(
-        {}, description="where Snakemake puts files: `results` is the folder of what is made"
+    pathvars: PathVars = Field(
+        default_factory=lambda: PathVars.model_validate({}),
+        description="where Snakemake puts files",
     )
     chips: dict[Any, Any] = Field(
         {},
