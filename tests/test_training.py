@@ -222,6 +222,44 @@ def test_replicas_that_share_states_hold_a_model_together(shard, chips):
         assert row["fits"] == (dp == chips)
 
 
+@pytest.mark.parametrize(
+    ("model", "batch", "m", "shard"),
+    [
+        (SMALL, 64, 1, "weights"),
+        (SMALL, 512, 1, "weights"),
+        (SMALL, 64, 4, "gradients"),
+        (LARGE, 16, 1, "weights"),
+        ("mixtral-8x7b", 128, 2, "optimizer"),
+    ],
+)
+def test_replicas_of_the_best_mix_are_those_of_closed_formulas(model, batch, m, shard):
+    """As the book's X_opt, sqrt(B / F * N) on one network, but for whole sizes and all tensors."""
+    chips, length = 32, 2048
+    of = {"shard": shard, "tp": 2, "dp": chips // 2, "micro_batch": 2 * batch // (chips * m)}
+    found = along("dp", model, "gb200", batch, length, **of)
+    case, _ = step_of(model, "gb200", batch, length, **of)
+    (link,) = case.place.links
+    per_s = case.machine.peaks["bf16"], link.bytes_per_s * link.links
+
+    def step(dp, micro_batch):
+        keys = {**of, "tp": chips // dp, "dp": dp, "micro_batch": micro_batch}
+        plan = checked(TrainingPlan, keys)
+        return TrainingOracle(models.load(model).shape, plan, micro_batch * dp * m, length)
+
+    def ahead(dp, micro_batch):
+        oracle = step(dp, micro_batch)
+        return oracle.flops / per_s[0] - oracle.network_bytes / per_s[1]
+
+    mixes = [2**power for power in range(6)]
+    sends = {dp: step(dp, batch // dp // m).network_bytes for dp in mixes if batch % (dp * m) == 0}
+    assert found["critical"] == min(sends, key=lambda dp: sends[dp])
+    least = [
+        next((dp * m * units for units in range(1, 2**10) if ahead(dp, units) >= 0), None)
+        for dp in mixes
+    ]
+    assert found["critical_network"] == min(each for each in least if each)
+
+
 def test_micro_batches_hide_a_bubble():
     found = along("B", SMALL, "h100-sxm", 16, 8192, TWO, pp=16, dp=2)
     assert found["hides_bubble"] == 135 * 2

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import groupby
+from math import sqrt
 from statistics import mean, median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import polars as pl
 import yaml
 from answers import threshold
 from blocks import table, with_block, with_values
@@ -14,9 +16,14 @@ from documents import DOCS
 
 import rooflines
 from rooflines import models
+from rooflines.basics.text import significant
+from rooflines.catalogue.chips import chip_entries
 from rooflines.fits.entries import Errors, FittedTraining
+from rooflines.models.counts import parameters_of
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
+from rooflines.sweep.one_chip import sweep_on
+from rooflines.sweep.rows import KernelTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -180,6 +187,68 @@ def published_runs() -> Iterator[PublishedRun]:
             yield PublishedRun(row, text, least / seconds, most / seconds)
 
 
+LAYERS: Mapping[str, tuple[str, Mapping[str, int | str]]] = {
+    "DP": ("8DF", {"dp": 4, "shard": "none"}),
+    "FSDP": ("4DF + 8DF", {"dp": 4, "shard": "weights"}),
+    "TP": ("4BD + 4BD", {"tp": 2}),
+    "TP, `save: gathered`": ("4BD + 4BD", {"tp": 2, "save": "gathered"}),
+    "FSDP and TP": (
+        "4BD/X + 4DF/Y + 8BD/X + 8DF/Y",
+        {"dp": 4, "tp": 2, "shard": "weights"},
+    ),
+}
+"""What the book has of a layer of two matmuls in bf16, forward + backward, and the same split."""
+
+
+def sent_of_layer(plan: Mapping[str, int | str]) -> str:
+    """Bytes that a chip sends of a layer of two matmuls, forward + backward, in the book's letters.
+
+    A collective over n chips counts as a whole, not (n - 1) / n.
+    """
+    dp, tp = (int(plan.get(key, 1)) for key in ("dp", "tp"))
+    shape = gpt(RUNS["memory"][0]).shape
+    form = shape.model_dump(include={*Shape.model_fields}, exclude_none=True)
+    lengths = [1024, 2048]
+    sweep = sweep_on(
+        {"name": "gpt", **form},
+        "gb200",
+        {"weights": "bf16", "activations": "bf16", "gradients": "bf16"},
+        phase="train",
+        splits=[plan],
+        grid={"B": dp, "S": lengths},
+        thresholds=[],
+    )
+    kernels = KernelTable(sweep).frame().collect().cast({"group": pl.String})
+    width, both = shape.D, 8 * shape.D**2  # D and 2DF
+    replicated = kernels.filter(S=lengths[0], group="replicas")["network_bytes"].sum()
+    found = []
+    for passes in ("fwd", "(dgrad|wgrad)"):
+        of = kernels.filter(pl.col("group").str.contains(f"^(gate-up|down)-{passes}$"))
+        short, long = (float(of.filter(S=length)["network_bytes"].sum()) for length in lengths)
+        token = (long - short) / (lengths[1] - lengths[0]) / width * tp / max(tp - 1, 1)
+        weights = (2 * short - long) * tp / both
+        if passes != "fwd" and plan.get("shard") == "none":
+            weights += float(replicated) / float(parameters_of(shape).total)
+        layer = 2 * weights * dp / max(dp - 1, 1)
+        found += [f"{token:.0f}BD{'/X' * (dp > 1)}"] * (token > 0)
+        found += [f"{layer:.0f}DF{'/Y' * (tp > 1)}"] * (layer > 0)
+    return " + ".join(found)
+
+
+MIXES = {"64": (48_000, 32_768, 64), "4096": (3e6, 13_824, 4096), "8960": (4.19e6, 28_672, 8960)}
+"""Tokens, F and chips of the book's mixes of FSDP along two axes and TP along one."""
+
+
+def mixes() -> dict[str, str]:
+    """The book's best replicas of a mix, and its least tokens of a chip by the numbers of v5p."""
+    v5p = chip_entries()["tpu-v5p"].plain
+    peak, link = v5p["units"]["matrix"]["bf16"]["flops_per_s"], v5p["networks"]["ici"]
+    alpha = float(peak) / (2 * float(link["bytes_per_s"]))
+    best = {f"mix{name}": sqrt(2 * B / F * N) for name, (B, F, N) in MIXES.items()}
+    least = {f"tokens{F}": alpha**2 / (2 * F) for F in (32_768, 30_000, 13_824)}
+    return {name: significant(each, 3) for name, each in (best | least).items()}
+
+
 FSDP: Mapping[str, tuple[str, int | str, Sequence[str]]] = {
     "16": ("tpu-v5p", 16, ("ici",)),
     "4096": ("tpu-v5p", "16x16x16", ("ici",)),
@@ -215,8 +284,11 @@ def with_runs(page: str) -> str:
         "judged": f"{judged_on(steps, DENSE[0], DENSE[1]):.1%}",
         "reverse": f"{judged_on(steps, DENSE[1], DENSE[0]):.1%}",
         "heldout": f"{left_out.median:.1%}",
+        **mixes(),
         **{f"fsdp{name}": gathered_from(*case) for name, case in FSDP.items()},
     }
+    rows = ((name, book, sent_of_layer(plan)) for name, (book, plan) in LAYERS.items())
+    page = with_block(page, "layers", table(("", "book", "here"), rows))
     head = ("model", "split", "ms", "no overlap", "states and saved")
     page = with_block(page, "measured", table(head, longest_steps(steps)))
     head = ("model", "chips", "published", "mfu", "mfu, all pairs")

@@ -8,11 +8,13 @@ real one is where the parabola through three whole numbers is zero.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import LARGEST_SIZE, first
 from rooflines.model.columns import ALWAYS, BEYOND, CAPACITY_UNKNOWN, FOUND, NEVER
 from rooflines.model.network import PAIR
@@ -23,12 +25,15 @@ from rooflines.training.memory import StageMemory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from rooflines.model.resources import Resource
     from rooflines.models.groups import StepExtents
     from rooflines.sweep.training import TrainingCase, TrainingSweep
 
 HIDDEN = Fraction(1, 10)
 """The share of a step for which stages may wait, of `hides_bubble` [1]."""
 
+MIX = "dp"
+"""The axis of replicas, of as many chips of tp and dp."""
 
 MOST_DOUBLINGS = 21
 """Powers of two that are tried of replicas [1]."""
@@ -98,6 +103,8 @@ def training_thresholds(
                         about = {"axis": axis, "B": batch, "S": context}
                         if axis in OF_CHIPS:
                             solved = OF_CHIPS[axis](case, context or 1)
+                        elif axis == MIX:
+                            solved = best_mix(case, batch or 1, context or 1)
                         else:
                             solved = solved_along(case, axis, batch, context)
                         yield case, {**about, **solved}
@@ -116,26 +123,8 @@ def solved_along(
     """
     plan = case.plan
     batches = 1 if batch is None else batch // plan.together
-    unit = {"B": plan.together, "S": plan.cp}.get(axis, 1)
-
-    def at(units: int) -> StepExtents:
-        sequences = units * unit if axis == "B" else batches * plan.together
-        size = units * unit if axis == "S" else context or 1
-        found = case.extents(case.step(sequences, size))
-        if axis == MICRO_BATCH:  # with as many micro-batches
-            found[MICRO_BATCH] = units
-        return found
-
-    def margin(bound: str) -> Margin:
-        math, other = case.times.by[MATH.bound], case.times.by[bound]
-
-        def ahead(units: int) -> Fraction:
-            extents = at(units)
-            return math.at(extents) - other.at(extents)
-
-        return Margin(unit, ahead)
-
-    margins = {each: margin(each.bound) for each in OTHERS}
+    margins = _margins(case, axis, batches, context)
+    unit = margins[OTHERS[0]].unit
     least = {each: of.least() for each, of in margins.items()}
     found: dict[str, Any] = {
         f"critical_{each.name}": None if units is None else units * unit
@@ -154,6 +143,38 @@ def solved_along(
         "limit": None if outcome == ALWAYS else last.bound,
     }
     return {**found, **_fitting(case, axis, batches, context)}
+
+
+def _margins(
+    case: TrainingCase, axis: str, batches: int, context: int | None
+) -> dict[Resource, Margin]:
+    """What t_math of a case is ahead of the other times along an axis.
+
+    Args:
+        case: The case.
+        axis: `B`, `S` or `micro_batch`.
+        batches: Micro-batches, along another axis than B [1].
+        context: S, along another axis [1].
+    """
+    plan, by = case.plan, case.times.by
+    unit = {"B": plan.together, "S": plan.cp}.get(axis, 1)
+
+    def at(units: int) -> StepExtents:
+        sequences = units * unit if axis == "B" else batches * plan.together
+        size = units * unit if axis == "S" else context or 1
+        found = case.extents(case.step(sequences, size))
+        if axis == MICRO_BATCH:  # with as many micro-batches
+            found[MICRO_BATCH] = units
+        return found
+
+    def margin(bound: str) -> Margin:
+        def ahead(units: int) -> Fraction:
+            extents = at(units)
+            return by[MATH.bound].at(extents) - by[bound].at(extents)
+
+        return Margin(unit, ahead)
+
+    return {each: margin(each.bound) for each in OTHERS}
 
 
 def largest_tp(case: TrainingCase, context: int) -> dict[str, Any]:
@@ -200,6 +221,41 @@ def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
             break
         last = held
     return {"outcome": NEVER, "limit": MEMORY.bound}
+
+
+def best_mix(case: TrainingCase, batch: int, context: int) -> dict[str, Any]:
+    """The replicas of a mix of dp and tp that send for the least time, of as many chips.
+
+    With more replicas each has fewer tokens for tp to gather, but gathers larger parts of the
+    weights. All mixes have as many micro-batches, larger or smaller ones.
+
+    Returns:
+        The best dp, and as `critical_network` the least batch with which math takes as long as
+        what some mix sends.
+    """
+    plan, chips = case.plan, case.plan.tp * case.plan.dp
+    if chips == 1 or not case.place.links:
+        return {"outcome": NEVER, "limit": NETWORK.bound}
+    batches = batch // plan.together
+    sends, least = dict[int, Fraction](), []
+    for dp in (each for each in range(1, chips + 1) if chips % each == 0):
+        mix = plan.model_copy(update={"dp": dp, "tp": chips // dp})
+        with suppress(RooflinesError):
+            mix.check(case.model.shape)
+            sharing = replace(case.sharing, split=mix)
+            mixed = replace(case, workload=replace(case.workload, sharing=sharing))
+            micro_batch, rest = divmod(batch, batches * dp)
+            if not rest:
+                at = mixed.extents(mixed.step(batches * mix.together, context))
+                at[MICRO_BATCH] = micro_batch
+                sends[dp] = mixed.times.by[NETWORK.bound].at(at)
+            margin = _margins(mixed, MICRO_BATCH, batches, context)[NETWORK]
+            least += [units * batches * dp for units in [margin.least()] if units is not None]
+    return {
+        "outcome": FOUND,
+        "critical": min(sends, key=sends.__getitem__),
+        f"critical_{NETWORK.name}": min(least, default=None),
+    }
 
 
 OF_CHIPS: Mapping[str, Callable[[TrainingCase, int], dict[str, Any]]] = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.text import count, seconds, si, significant
 from rooflines.critical.rates import LATENCY
+from rooflines.critical.training import MIX
 from rooflines.explanation import trained
 from rooflines.explanation.sentences import LEAST_FACTOR
 from rooflines.model.columns import ALWAYS, AXES, ENDLESS, FOUND, HEADS, NEVER, UNKNOWN
@@ -419,7 +420,8 @@ def _thresholds(answer: Answer) -> Iterator[Line]:
     """From which size on it is compute-bound, along every axis, the others as they are."""
     for axis, rows in groupby(answer.thresholds, key=lambda row: str(row["axis"])):
         whole, *less = rows
-        if answer.of_a_model and axis == "chips":
+        unsaid = axis == MIX and whole["critical"] is None  # of one chip
+        if unsaid or (answer.of_a_model and axis == "chips"):
             continue
         largest = ("S",) if answer.of_a_model and not answer.trains else (SHARDS, "tp")
         is_upper = axis in largest
@@ -434,6 +436,8 @@ def _thresholds(answer: Answer) -> Iterator[Line]:
 def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
     """The smallest size that is compute-bound."""
     outcome, exact = threshold["outcome"], threshold["critical_exact"]
+    if threshold["axis"] == MIX:
+        return _mixed(answer, threshold)
     if outcome == FOUND:
         text, critical = f"crossover {crossover(exact)}", threshold["critical"]
         if rule := threshold.get("critical_rule"):
@@ -448,6 +452,13 @@ def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
     if outcome == NEVER:
         return "never", _never(answer, threshold)
     return _beyond(threshold)
+
+
+def _mixed(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
+    """The dp that sends for the least time, and from which batch on math takes as long."""
+    dp, least = threshold["critical"], threshold["critical_network"]
+    of = f"sends for the least time, with tp={answer.row['tp'] * answer.row['dp'] // dp}"
+    return f"{dp}", of if least is None else f"{of}; a mix is compute-bound from B = {least:,}"
 
 
 def _beyond(threshold: Mapping[str, Any]) -> tuple[str, str]:

@@ -55,8 +55,8 @@ from rooflines.training.plan import Recompute, Shard, TrainingPlan
 AUTO = "auto"
 """The split that stands for every one."""
 
-SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch", "tp", "chips")
-AXES = (*SERVING_AXES, "micro_batch", "tp")
+SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch", "tp", "dp", "chips")
+AXES = (*SERVING_AXES, "micro_batch", "tp", "dp")
 """What thresholds of whole models can be solved for."""
 
 EVERY_METRIC = (*STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
@@ -333,7 +333,7 @@ class ModelSweepConfig(Entry):
     )
     targets: Targets | None = Field(None, description="latencies that the largest batch must keep")
     thresholds: Annotated[
-        list[Literal["B", "S", "chips", "micro_batch", "tp"]],
+        list[Literal["B", "S", "chips", "micro_batch", "tp", "dp"]],
         DISTINCT,
         WithJsonSchema({"type": "array", "items": {"enum": list(AXES)}, "uniqueItems": True}),
     ] = Field(
@@ -341,7 +341,8 @@ class ModelSweepConfig(Entry):
         description=(
             "what to solve for: B, the smallest compute-bound batch; S, the longest context with "
             "one; chips, the fewest that hold the model; [] for nothing. In training the least "
-            "compute-bound B, S or micro_batch, the largest tp, the fewest replicas"
+            "compute-bound B, S or micro_batch, the largest tp, the dp that sends for the least "
+            "time, the fewest replicas"
         ),
     )
     on_unsupported: OnUnsupported = "skip"
