@@ -77,7 +77,7 @@ A step of `{MODEL}` on {SPLIT} `{CHIP}` with {BATCH} sequences of {CONTEXT:,} to
 compute-bound."""
     return "\n\n".join(
         [
-            _said(of_layer, one.row, attains=True),
+            _said(of_layer, one.row),
             table(("chip", *(f"`{dtypes}`" for dtypes in DTYPES)), rows),
             _said(of_step, row, moves="network"),
         ]
