@@ -3,9 +3,11 @@
 import charted
 import polars as pl
 import pytest
+from scenes import texts
 
 import rooflines
 from rooflines import charts
+from rooflines.charts.kit.text import chip_label
 
 CHARTS = {chart.chart: chart for chart in charted.loaded().charts}
 SWEEP = {"operation": "matmul", "grid": {"B": [1, 64], "D": 64, "F": 64}, "dtypes": ["bf16"]}
@@ -30,6 +32,16 @@ def test_a_ridge_is_that_of_the_main_memory_wherever_it_is_listed():
     config = rooflines.load_config({"sweeps": {"s": {**SWEEP, "chips": [*own]}}, "chips": own})
     rows = charts.view("chips", charts.of_config(config), "s", by="ridge").rows
     assert rows["ridge"].to_list() == [300, 300]
+
+
+def test_the_longest_bar_is_the_first_from_above():
+    (view,) = pictures("chips", by="ridge", dtypes="bf16")
+    names = [chip_label(chip) for chip in view.rows["chip"]]
+    assert view.rows["ridge"].is_sorted(descending=True)
+    shown = {text.text: text.corners[0].imag for text in texts(view.spec(), "slide")}
+    heights = [shown[name] for name in names if name in shown]
+    assert len(heights) > 1
+    assert heights == sorted(heights)
 
 
 def hiding():

@@ -104,6 +104,7 @@ def test_a_changed_file_is_reported(results, capsys):
     table.write_text(table.read_text().replace("tpu", "TPU", 1))
     assert run(["origin", str(table), "--check"]) == 1
     assert capsys.readouterr().out == f"{table} has other content than was written\n"
+    assert run(["origin", str(table), str(results / "skipped.csv"), "--check"]) == 1
     assert rooflines.origin(table).sweeps.keys() == {"small", "other"}
 
 
