@@ -10,6 +10,7 @@ from rooflines.critical.chunks import last_context
 from rooflines.model.columns import ENDLESS
 
 SOME = st.integers(-6, 6)
+FALLING = st.integers(-4, 1)
 SETTLED = 250
 """Chunks from which on the sign of a margin no longer changes at one place in a chunk [1]."""
 
@@ -17,12 +18,8 @@ SETTLED = 250
 @st.composite
 def margins(draw, new, chunk):
     """Draw a margin that is affine in whole chunks and, with a bend, in the rest of the context."""
-    start, per_chunk, per_place, bend = (
-        draw(st.integers(-60, 60)),
-        draw(SOME),
-        draw(SOME),
-        draw(SOME),
-    )
+    start, per_chunk = draw(st.integers(-9, 60)), draw(FALLING)
+    per_place, bend = draw(SOME), draw(SOME)
     turn = chunk - new % chunk
 
     def margin(context):
@@ -37,8 +34,8 @@ def margins(draw, new, chunk):
 @given(data=st.data())
 def test_the_last_context_is_that_of_a_search(data):
     new, chunk = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 7))
-    above = data.draw(st.lists(margins(new, chunk), max_size=2))
-    least = data.draw(st.lists(margins(new, chunk), min_size=1, max_size=2))
+    above = data.draw(st.lists(margins(new, chunk), min_size=1, max_size=2))
+    least = data.draw(st.lists(margins(new, chunk), max_size=1))
     good = [
         context
         for context in range(new, new + (SETTLED + 1) * chunk)
