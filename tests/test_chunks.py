@@ -42,6 +42,5 @@ def test_the_last_context_is_that_of_a_search(data):
         if all(one(context) > 0 for one in above) and all(one(context) >= 0 for one in least)
     ]
     last = max(good, default=None)
-    if last is not None and last >= new + SETTLED * chunk:
-        last = ENDLESS
-    assert last_context(above, least, new, chunk) == last
+    endless = last is not None and last >= new + SETTLED * chunk
+    assert last_context(above, least, new, chunk) == (ENDLESS if endless else last)
