@@ -84,9 +84,9 @@ compute-bound."""
     )
 
 
-def _said(text: str, row: Mapping[str, Any], **claims: Any) -> str:  # noqa: ANN401, of a sentence
+def _said(text: str, row: Mapping[str, Any], moves: str | None = None) -> str:
     """A sentence about a row of the chip that names its bottleneck, if it keeps the rules."""
-    sentence = Sentence(text, rows=[row], chosen=CHIP, blames=row["bound"], **claims)
+    sentence = Sentence(text, rows=[row], chosen=CHIP, blames=row["bound"], moves=moves)
     return first_true([sentence]).text
 
 
