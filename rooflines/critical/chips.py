@@ -176,14 +176,22 @@ def times_of(case: OperationCase, resource: Resource) -> list[Poly]:
     return [*(sending for sending, _ in levels), *waits]
 
 
-def lines_on(case: OperationCase, segment: Segment) -> Lines:
-    """N times every time on a segment, by `<resource>:<number>@<segment>:<power>`."""
-    cases = [with_shards(case, shards) for shards in segment.samples]
+def lines_of(case: OperationCase, segments: Iterable[Segment]) -> Lines:
+    """N times every time on every segment, by `<resource>:<number>@<segment>:<power>`.
+
+    Works are those of the last segment, by `<work>:<power>`.
+    """
     found: Lines = {}
+    samples: tuple[int, ...] = ()
+    cases: list[OperationCase] = []
+    for segment in segments:
+        samples, cases = segment.samples, [with_shards(case, shards) for shards in segment.samples]
+        for each in RESOURCES:
+            times = zip(*(times_of(one, each) for one in cases), strict=True)
+            for number, polys in enumerate(times):
+                found |= _powers(f"{each.name}:{number}@{segment.name}", samples, polys)
     for each in RESOURCES:
-        for number, polys in enumerate(zip(*(times_of(one, each) for one in cases), strict=True)):
-            name = f"{each.name}:{number}@{segment.name}"
-            found |= _powers(name, segment.samples, polys)
+        found |= _powers(each.work, samples, [one.work(each.work) for one in cases])
     return found
 
 
@@ -213,19 +221,8 @@ class SplitLines:
         self.rows, self._sheet = block.rows, Sheet([block], inner=len(block.after))
         numbers = [numbers_of(case.place.links) for case in cases]
         segments = [{each.name: each for each in one.segments} for one in numbers]
-        found: list[Lines] = []
-        for case, own in zip(cases, segments, strict=True):
-            *_, last = own.values()
-            alone = [lines_on(case, segment) for segment in own.values()]
-            works = [
-                _powers(
-                    each.work,
-                    last.samples,
-                    [with_shards(case, n).work(each.work) for n in last.samples],
-                )
-                for each in RESOURCES
-            ]
-            found.append({name: poly for lines in (*alone, *works) for name, poly in lines.items()})
+        pairs = zip(cases, segments, strict=True)
+        found = [lines_of(case, own.values()) for case, own in pairs]
         names = dict.fromkeys(name for lines in found for name in lines)
         self._columns = {
             f"#{name}": self._sheet.total(self._sheet.poly([one.get(name, ZERO) for one in found]))
