@@ -40,6 +40,14 @@ def test_a_config_and_its_results_are_shown_in_a_few_lines(config, split):
         assert "\n" not in repr(single)
 
 
+def test_a_sweep_is_had_by_name_and_one_of_the_other_kind_is_refused(config):
+    assert config.sweep("serving") is config.model_sweeps["serving"]
+    with pytest.raises(RooflinesError, match=r"model-sweeps has no 'book-matmul'"):
+        rooflines.model_layers(config, "book-matmul")
+    with pytest.raises(RooflinesError, match=r": sweeps has no 'serving'"):
+        charts.of_config(config).of("serving", ["h100-sxm"], ["bf16"])
+
+
 SELECTIONS: dict[str, tuple[tuple[str, list[str], list[str]], str]] = {
     "a sweep": (("sharded-model", ["h100-sxm"], ["bf16"]), "sharded-models"),
     "a chip of the catalogue that the sweep lacks": (

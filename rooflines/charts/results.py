@@ -21,9 +21,10 @@ from rooflines.model.columns import AXES
 from rooflines.model.network import axes_text
 from rooflines.results.folders import MEASURED, MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
-from rooflines.sweep.operations import Variant
+from rooflines.sweep.operations import Sweep, Variant
 from rooflines.sweep.recipes import chips_of, sweep_of
 from rooflines.sweep.rows import KernelTable, table_of
+from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
     from rooflines.sweep.cases import Block
-    from rooflines.sweep.operations import OperationCase, Sweep
-    from rooflines.sweep.steps import ModelSweep
+    from rooflines.sweep.operations import OperationCase
 
 
 READ = (
@@ -273,8 +273,8 @@ def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above
     return Results(
         rows=lambda sweep: joinable(table_of(config.sweep(sweep)).stored_frame()),
         thresholds=lambda sweep: joinable(sweep_thresholds(config.sweep(sweep)).lazy()),
-        sweep=config.sweep,
-        model_sweep=config.sweep,
+        sweep=lambda name: config.sweep(name, Sweep),
+        model_sweep=lambda name: config.sweep(name, ModelSweep),
         joined=joined,
         place=config.file,
         names=(*config.sweeps, *config.model_sweeps),
