@@ -2,7 +2,7 @@
 /* Pictures as plain SVG: axes, lines, areas, dots and labels. */
 
 const SVG = (() => {
-  const [TOP, BOTTOM, LEFT] = [26, 42, 58];
+  const [TOP, BOTTOM, LEFT] = [34, 42, 58];
   const LETTER = 8.4; // width of a letter of a label [px]
   const APART = 14; // of labels one below another [px]
   const [LEAST, MOST, WIDE, SHAPE] = [250, 360, 280, 0.56]; // heights, width and their ratio [px]
@@ -53,8 +53,12 @@ const SVG = (() => {
     return (value) => low + (high - low) * share(value);
   }
 
-  /** The elements of a mark. */
-  function shapes(mark, { across, up, right, bottom }) {
+  /** Whether two dots are so near that the label of the first would cover the second. */
+  const isNear = ([x, y], [otherX, otherY]) =>
+    otherX > x && otherX < x + 80 && Math.abs(otherY - y + 10) < 20;
+
+  /** The elements of a mark; `dots` are the places of all dots. */
+  function shapes(mark, { across, up, right, bottom, dots }) {
     const { kind, points, colour, tip, text, faint, solid } = mark;
     const style = colour ? `--c: ${colour}` : null;
     const at = ([a, b]) => `${across(a).toFixed(1)},${up(b).toFixed(1)}`;
@@ -73,8 +77,9 @@ const SVG = (() => {
     }
     const placed = { cx: x.toFixed(1), cy: y.toFixed(1), r: kind === "dot" ? 5.5 : 4 };
     const dot = make("circle", { class: name, style, ...placed }, ...title);
-    const label = text ? [make("text", { class: "name", style, x: x + 9, y: y - 7 }, text)] : [];
-    return [...label, dot];
+    const place = dots.some((other) => isNear([x, y], other))
+      ? { x: x - 9, y: y + 16, "text-anchor": "end" } : { x: x + 9, y: y - 7 };
+    return text ? [dot, make("text", { class: "name", style, ...place }, text)] : [dot];
   }
 
   /** Draw into an element, as wide as it is.
@@ -113,7 +118,10 @@ const SVG = (() => {
       make("text", { class: "axis", ...middle }, x.title),
       make("text", { class: "axis", x: 0, y: 12 }, y.title),
     );
-    const drawn = (list) => list.flatMap((mark) => shapes(mark, { across, up, right, bottom }));
+    const dots = marks.filter(({ kind }) => kind === "dot")
+      .map(({ points: [[a, b]] }) => [across(a), up(b)]);
+    const space = { across, up, right, bottom, dots };
+    const drawn = (list) => list.flatMap((mark) => shapes(mark, space));
     picture.append(make("g", { "clip-path": `url(#${id})` }, ...drawn(marks.filter(isInside))),
       ...drawn(marks.filter((mark) => !isInside(mark))));
     const ends = named.map((mark) => ({ ...mark, y: up(mark.points.at(-1)[1]) }));
