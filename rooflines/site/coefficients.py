@@ -23,18 +23,32 @@ Terms = dict[str, int | str]
 PER_CHIP, CHIPS = "1/N", "N"
 """The extents of a number of chips N [1]: one chip's share, and the number itself."""
 
+MOST_DIGITS = 17
+"""Significant digits of a double [1]."""
+
 
 def json_number(value: Fraction) -> int | str:
     """A rational as JSON: an integer that JavaScript holds exactly, or text such as `1/8`."""
     return value.numerator if value.denominator == 1 and abs(value) <= LARGEST_SIZE else str(value)
 
 
-def coefficients(values: Sequence[Fraction]) -> list[int | str]:
+def double(value: Fraction, digits: int = MOST_DIGITS) -> float:
+    """A rational as JavaScript evaluates it: an integer that it holds exactly, or a decimal.
+
+    Args:
+        value: The rational.
+        digits: Significant digits of a decimal [1].
+    """
+    exact = json_number(value)
+    return float(f"{float(value):.{digits}g}") if isinstance(exact, str) else exact
+
+
+def coefficients(values: Sequence[Fraction]) -> list[float]:
     """Coefficients of a polynomial, without zeros at the end."""
     listed = list(values)
     while len(listed) > 1 and not listed[-1]:
         listed.pop()
-    return [json_number(coefficient) for coefficient in listed]
+    return [double(coefficient) for coefficient in listed]
 
 
 def over_chips(polynomial: Sequence[Fraction], of: Sequence[str] = ()) -> Terms:
@@ -57,12 +71,12 @@ class Pool:
 
     def __init__(self) -> None:
         self._indices: dict[str, int] = {}
+        self.values: list[JSON] = []
+        """The values, in the order of their indices."""
 
     def index(self, value: JSON) -> int:
         """The index of a value."""
-        return self._indices.setdefault(json.dumps(value), len(self._indices))
-
-    @property
-    def values(self) -> list[JSON]:
-        """The values, in the order of their indices."""
-        return [json.loads(text) for text in self._indices]
+        index = self._indices.setdefault(json.dumps(value), len(self.values))
+        if index == len(self.values):
+            self.values.append(value)
+        return index

@@ -92,9 +92,6 @@ MATCHED = ("trtllm", "nccl")
 MOST_OWN = 8
 """Models of a config that the page has besides its own, and chips [1]."""
 
-DIGITS, MOST_DIGITS = 7, 17
-"""Significant digits of a coefficient of an estimate, and of a double [1]."""
-
 RATIONAL = re.compile(r"-?\d+/\d+")
 
 
@@ -241,7 +238,7 @@ def _as_page(of: JSON) -> JSON:
 
 
 def _model(of: JSON) -> JSON:
-    """A model with its name and format; coefficients of its estimates are rounded."""
+    """A model with its name and format."""
     model = of["name"]
     entry = model_entries().get(model)
     stored = None if entry is None or entry.dtypes is None else entry.dtypes.of("experts")
@@ -250,21 +247,15 @@ def _model(of: JSON) -> JSON:
         "id": model,
         "name": model if entry is None else entry.name,
         "format": PUBLISHED.get(stored or PLAIN, PLAIN),
-        "estimates": doubles(of["estimates"], DIGITS),
     }
 
 
-def doubles(value: Any, digits: int = MOST_DIGITS) -> Any:  # noqa: ANN401, any JSON
-    """JSON with decimals in place of rationals such as `1/8`; other text stays as it is.
-
-    Args:
-        value: The JSON.
-        digits: Significant digits of a decimal [1].
-    """
+def doubles(value: Any) -> Any:  # noqa: ANN401, any JSON
+    """JSON with decimals in place of rationals such as `1/8`; other text stays as it is."""
     if isinstance(value, dict):
-        return {key: doubles(each, digits) for key, each in value.items()}
+        return {key: doubles(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [doubles(each, digits) for each in value]
+        return [doubles(each) for each in value]
     if isinstance(value, str) and RATIONAL.fullmatch(value):
-        return float(f"{float(Fraction(value)):.{digits}g}")
+        return float(Fraction(value))
     return value

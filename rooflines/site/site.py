@@ -170,8 +170,10 @@ class _Writer:
         chips = {**chip_entries(), **used}
         named = {"thresholds": self.thresholds} | {path.stem: path for path in self.models}
         for name, data in explorer_files(chips, self.recipes, kept):
-            yield f"data/{name}.js", _script(name, doubles(data))
-            if name == MATMULS:
+            if name != MATMULS:
+                yield f"data/{name}.js", _script(name, data)
+            else:  # it is exact for other tools
+                yield f"data/{name}.js", _script(name, doubles(data))
                 yield from package_files(chips, data, named, self.site)
         yield "data/chips.js", _script("chips", chip_table(used))
         yield "data/chip-numbers.js", _script("chip-numbers", chip_details(used, chip_sources()))

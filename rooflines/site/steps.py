@@ -22,7 +22,7 @@ from rooflines.model.resources import level_times
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
 from rooflines.models.shape import PREFILL
-from rooflines.site.coefficients import Pool, Terms, coefficients, json_number
+from rooflines.site.coefficients import MOST_DIGITS, Pool, coefficients, double
 from rooflines.sweep.calibrated import calibrated
 
 if TYPE_CHECKING:
@@ -41,13 +41,16 @@ if TYPE_CHECKING:
 SAMPLES = 3
 """Values that determine a polynomial of degree 2 [1]."""
 
+DIGITS = 7
+"""Significant digits of a coefficient of an estimate [1]."""
+
 SKIPPED = ("chip", "model", "split", "dtypes", "reason")
 """What the page has of a skipped row."""
 
 Machines = dict[tuple[str, str, str | None], dict[str, Any]]
 """Machines by chip, memory level and network."""
 
-Pieces = list[tuple[int, list[int | str]]]
+Pieces = list[tuple[int, list[float]]]
 """The first number of every piece, and the coefficients of its polynomial."""
 
 
@@ -79,12 +82,16 @@ class EarlierSteps:
         of = self._models[case.name]["kernels"]
         return {**found, "kernels": [of[index] for index in found["kernels"]]}
 
-    def estimates(self, case: Case) -> list[JSON] | None:
-        """The estimates of the kernels of a case on one of `chips`; None if one has none."""
+    def estimates(self, case: Case) -> list[int] | None:
+        """The places of the estimates of a case on one of `chips`; None if a kernel has none."""
         key = case.name, case.phase, case.split.name, case.dtypes.label
-        indices = self._steps[key]["on"][self._places[case.chip]]
-        of = self._models[case.name]["estimates"]
-        return None if indices is None else [of[index] for index in indices]
+        places: list[int] | None = self._steps[key]["on"][self._places[case.chip]]
+        return places
+
+    def estimate(self, model: str, place: int) -> JSON:
+        """The estimate of a kernel of a model, by its place."""
+        found: JSON = self._models[model]["estimates"][place]
+        return found
 
 
 NOTHING = EarlierSteps({"machines": [], "models": []}, ())
@@ -200,13 +207,18 @@ def _kernel(kernel: Kernel) -> JSON:
     }
 
 
-def _terms(poly: Poly) -> Terms:
-    """Coefficients by product of extents; rows in spans count as rows."""
+def _terms(poly: Poly, digits: int = MOST_DIGITS) -> dict[str, float]:
+    """Coefficients by product of extents; rows in spans count as rows.
+
+    Args:
+        poly: The sum of products.
+        digits: Significant digits of a coefficient [1].
+    """
     found = {}
     for product, coefficient in poly.coefficients.items():
         names = [_extent_name(name) for name in product]
         spans = math.prod(int(name.partition("/")[2]) for name in product if _is_spans(name))
-        found[" ".join(names)] = json_number(coefficient / spans)
+        found[" ".join(names)] = double(coefficient / spans, digits)
     return found
 
 
@@ -228,7 +240,7 @@ def _kind(sent: Transfer) -> str:
     return " ".join([sent.kind, axes_text(sent.route.axes), *map(str, sent.choice or ())])
 
 
-def _touched(kernel: Kernel) -> list[int | str] | None:
+def _touched(kernel: Kernel) -> list[float] | None:
     """Experts that n tokens of a step touch, as a + b c^n: a, b and c; None if it is a constant."""
     names = (name for product in kernel.work("weight_bytes").terms for name in product)
     touched = next((name for name in names if name.startswith(TOUCHED)), None)
@@ -239,7 +251,7 @@ def _touched(kernel: Kernel) -> list[int | str] | None:
     first, second = (after - before for before, after in pairwise(values))
     ratio = second / first if first else Fraction(0)
     scale = first / (ratio - 1)
-    return [json_number(value) for value in (values[0] - scale, scale, ratio)]
+    return [double(value) for value in (values[0] - scale, scale, ratio)]
 
 
 def _footprint(case: Case) -> JSON:
@@ -250,7 +262,7 @@ def _footprint(case: Case) -> JSON:
         return cache_on_chip(shape, context, sharing.bits, sharing.split, sharing.cache_split)
 
     return {
-        "weights": json_number(weights_on_chip(shape, sharing.bits, sharing.split)),
+        "weights": double(weights_on_chip(shape, sharing.bits, sharing.split)),
         "cache": {"pieces": _pieces(cache, [1, *(reach.tokens or 1 for reach in shape.reaches)])},
     }
 
@@ -278,9 +290,7 @@ def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
 
             end = least + size if reach.chunked else None
             pieces = {"pieces": _pieces(of, [turn for turn in turns if turn >= least], end)}
-            period = (
-                {} if end is None else {"period": size, "gain": json_number(of(end) - of(least))}
-            )
+            period = {} if end is None else {"period": size, "gain": double(of(end) - of(least))}
             found[name] = {**pieces, **period}
     return found
 
@@ -313,7 +323,7 @@ def _add_sends(machine: dict[str, Any], case: Case) -> None:
         if _kind(sent) not in machine["sends"]:
             of_a_byte = replace(sent, payload=constant(1))
             machine["sends"][_kind(sent)] = [
-                [json_number(sending.at({})), json_number(latency_s)]
+                [double(sending.at({})), double(latency_s)]
                 for sending, latency_s in level_times(of_a_byte, case.machine.efficiency["network"])
             ]
 
@@ -328,6 +338,7 @@ class Estimates:
     def __init__(self, earlier: EarlierSteps) -> None:
         self.pool, self._earlier = Pool(), earlier
         self._indices: dict[tuple[str, str, str | None, int, str | None], int | None] = {}
+        self._moved: dict[int, int] = {}
 
     def of(self, case: Case, kernels: Sequence[int]) -> list[int] | None:
         """The indices of the estimates of all kernels of a case; None if one has none.
@@ -338,7 +349,7 @@ class Estimates:
         """
         if case.chip in self._earlier.chips:
             known = self._earlier.estimates(case)
-            return None if known is None else [self.pool.index(each) for each in known]
+            return None if known is None else [self._index(case.name, place) for place in known]
         found = []
         for index, kernel in zip(kernels, case.kernels, strict=True):
             own = case.split.name if kernel.engine else kernel.attends  # what the page has not
@@ -354,6 +365,12 @@ class Estimates:
             found.append(place)
         return found
 
+    def _index(self, model: str, place: int) -> int:
+        """The index of an estimate of the earlier run."""
+        if place not in self._moved:
+            self._moved[place] = self.pool.index(self._earlier.estimate(model, place))
+        return self._moved[place]
+
 
 def _estimate(estimate: Times) -> JSON:
     """A calibrated time: what is common, and the pieces of which the largest counts.
@@ -361,9 +378,9 @@ def _estimate(estimate: Times) -> JSON:
     A piece is its bound, and sums of which the least counts, by extents.
     """
     return {
-        "common": _terms(estimate.common),
+        "common": _terms(estimate.common, DIGITS),
         "pieces": [
-            [bound, [_terms(poly) for poly in least]]
+            [bound, [_terms(poly, DIGITS) for poly in least]]
             for bound, time in estimate.by.items()
             for least in time.pieces
         ],
