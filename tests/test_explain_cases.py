@@ -77,6 +77,13 @@ def test_a_question_is_understood_as_other_tools_write_it(words, capsys):
     assert text.splitlines()[0] == "h100-sxm · matmul B=128 D=8192 F=8192 · fp8"
 
 
+def test_python_takes_the_names_that_are_typed():
+    typed = rooflines.explain("H100", (128, 8192, 8192))
+    assert typed.row == rooflines.explain("h100-sxm", (128, 8192, 8192), "bf16").row
+    model = rooflines.explain_model("b200", "Llama 3.1 8B", B=8, S=8192, dtypes="FP8")
+    assert (model.row["model"], model.row["dtypes"]) == ("llama-3.1-8b", "fp8")
+
+
 def test_a_model_is_found_without_its_hyphens(capsys):
     text = said(capsys, "explain", *["h100", "Llama3.1_70B", "B=1", "S=1k"])
     assert text.startswith("h100-sxm · llama-3.1-70b decode B=1 S=1024 · bf16")

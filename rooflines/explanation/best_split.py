@@ -108,11 +108,15 @@ def _ranked(
     """The splits of `best_splits`."""
     with at_path("chips"):
         number_of_chips = whole(chips, largest=MOST_CHIPS)
+    batch_given = "B" in {letter.upper() for letter in asked.sizes}
     if within is not None:
-        if "B" in asked.sizes:
+        if batch_given:
             problem = "is given, but with a time the batch is what is searched"
             raise RooflinesError("B", problem, "leave out B, or the time")
         asked = replace(asked, sizes={**asked.sizes, "B": number_of_chips})
+    elif not batch_given:
+        fix = "write B=64, or the longest time of a step, as --within 0.02"
+        raise RooflinesError("sizes", "lack B", fix)
     one = question_sweep(asked, known, **options)
     if one.rows > 1 or not isinstance(one, ModelSweep):
         raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")

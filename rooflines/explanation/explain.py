@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def explain(  # noqa: PLR0913, the parts of a question
     chip: str,
     sizes: str | Mapping[str, int] | Mapping[str, str] | Sequence[int],
-    dtypes: str | Mapping[str, str],
+    dtypes: str | Mapping[str, str] | None = None,
     *,
     operation: str | None = None,
     shards: int | str = 1,
@@ -43,9 +43,9 @@ def explain(  # noqa: PLR0913, the parts of a question
     """Explain one operation on one chip: what binds it, and what would make it compute-bound.
 
     Args:
-        chip: Its id, such as `h100-sxm`.
+        chip: Its id, such as `h100-sxm`, or a name that the command line takes, such as `H100`.
         sizes: `128x8192x8192`, `B=128 D=8192 F=8192`, or the sizes by letter or in order [1].
-        dtypes: A name of the dtype catalogue, `x,w->out@compute`, or a mapping.
+        dtypes: A name of the dtype catalogue, `x,w->out@compute`, or a mapping; None: bf16.
         operation: A name or an einsum; None: matmul.
         shards: Number of chips that share it [1].
         sharding: How they split it: a name or the long form; None: not at all.
@@ -61,7 +61,7 @@ def explain(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid, several sizes are given, or the chip cannot do it.
     """
-    asked = Question([chip], operation, dtypes=[dtypes])
+    asked = Question([chip], operation, dtypes=[] if dtypes is None else [dtypes])
     if isinstance(sizes, Mapping):
         asked.sizes = {**sizes}
     else:
@@ -102,7 +102,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     """Explain a step of a whole model on chips: its time, what binds it, and whether it fits.
 
     Args:
-        chip: Its id, such as `h100-sxm`.
+        chip: As of `explain`.
         model: Its id, such as `llama-3.1-70b`, a name that it is published under, the path of a
             config.json, or a model of `rooflines.models`.
         B: Sequences, of all replicas together [1].

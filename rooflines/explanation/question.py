@@ -9,6 +9,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, q
 from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import fewer_or, need_of, route_for
+from rooflines.explanation.names import chip_named, chip_near, dtypes_named
 from rooflines.explanation.sizes import HOW_MODEL, sizes_of_model, sizes_of_operation
 from rooflines.explanation.words import WRITTEN_OUT
 from rooflines.fits.entries import Calibrations, shipped_calibrations
@@ -290,11 +291,16 @@ def _on_chips(
     Raises:
         RooflinesError: A chip is missing or unknown, or the only one lacks a network.
     """
-    with at_path("chip"):
-        for name in asked.chips or [""]:
-            if name == "":
-                raise RooflinesError("", "is missing", LIST_CHIPS)
-            one_of(name, chips, "no chip", LIST_CHIPS)
+    if not asked.chips or "" in asked.chips:
+        raise RooflinesError("chip", "is missing", LIST_CHIPS)
+    for name in [*asked.chips]:
+        found = chip_named(str(name), chips) or chip_near(str(name), chips)
+        if found is None:
+            with at_path("chip"):
+                one_of(name, chips, "no chip", LIST_CHIPS)
+        elif found.name != name:
+            asked.chips = [found.name if each == name else each for each in asked.chips]
+            asked.notes += [found.note] if found.note else []
     given = dict(options)
     if given.get("memory") == ALL:
         every = [level for name in asked.chips for level in levels_of(chips[name])]
@@ -320,6 +326,7 @@ def _combination(form: object) -> object:
         return form
     if match := WRITTEN_OUT.fullmatch(form):
         return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
+    form = dtypes_named(form) or form
     one_of(form, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
     return form
 
@@ -330,7 +337,7 @@ def _format(form: object) -> object:
         return form
     if "=" in form:
         return by_key(form, LIST_FORMATS)
-    known = dtype_entries()
+    known, form = dtype_entries(), dtypes_named(form) or form
     one_of(form, {**known.formats, **known.combinations}, "no format or combination", LIST_FORMATS)
     return form
 
