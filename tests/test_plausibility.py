@@ -70,7 +70,7 @@ def test_a_slip_brings_one_warning_with_its_cause_unless_it_is_meant(row):
     loaded, (message,) = warnings_of(config_of(chip))
     assert message.startswith(f"config: chips.mine.{path} is ")
     assert row["cause"] in message
-    fix = f"correct it; if it is meant, write `plausible: [{path}]` beside it."
+    fix = f"{row.get('fix', 'correct it')}; if it is meant, write `plausible: [{path}]` beside it."
     assert message.endswith(f"\n  fix: {fix}")
     meant, silent = warnings_of(config_of({**chip, "plausible": [path]}))
     assert silent == []

@@ -87,8 +87,11 @@ def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofli
         ):
             continue
         old = before.get(path)
-        if base and (error := _beyond(number, base, old)):
-            mistakes.add(error)
+        if beyond := _beyond(number, base, old):
+            if base:
+                mistakes.add(beyond)
+            else:
+                slips.append(beyond)
             continue
         cause = (
             _slip(number, base, known[base], old)
@@ -117,8 +120,10 @@ def _kind(path: str) -> tuple[str, str]:
     return tree, key
 
 
-def _beyond(number: NumberRecord, base: str, before: NumberRecord | None) -> RooflinesError | None:
-    """The mistake if a variant's number is out of range, or far from that of its base."""
+def _beyond(
+    number: NumberRecord, base: str | None, before: NumberRecord | None
+) -> RooflinesError | None:
+    """The slip if a number is out of range, or far from that of the chip's base."""
     path, value, old = number["path"], number["value"], before["value"] if before else None
     least, most = SPANS[_kind(path)]
     ratio = value / old if old and least else 1.0
@@ -167,10 +172,6 @@ def _outlier(number: NumberRecord, entry: Chip, known: Mapping[str, Chip]) -> st
     """The slip that would explain a number unlike those of the catalogue."""
     path, value = number["path"], number["value"]
     kind = _kind(path)
-    least, most = SPANS[kind]
-    if not least <= value <= most:
-        beyond = "less" if value < least else "more"
-        return f"{beyond} than any chip has, as a figure with a prefix would be"
     if kind == ("units", "flops_per_s"):
         if value == number["printed_with_sparsity"]:
             return "its own figure with sparsity"
