@@ -8,18 +8,13 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from rooflines.basics.errors import RooflinesError, check_known, quote
 from rooflines.catalogue.forms import Count, Entry, Name, Text
-from rooflines.settings.lists import as_list, one_or_many
+from rooflines.settings.lists import Listed, as_list, one_or_many
 
 FORMATS = {"png": "slide", "svg": "slide", "pdf": "paper", "html": "web"}
 """The formats of pictures, and the size of each in a run."""
 
 
-def _names(value: object) -> object:
-    return value if isinstance(value, list) or value is None else [value]
-
-
-Names = Annotated[list[str] | None, BeforeValidator(_names)]
-
+Names = Annotated[list[str] | None, Listed()]
 
 ChartName = Annotated[str, PlainValidator(lambda value: value), WithJsonSchema({"type": "string"})]
 """The name of a chart, as it is written: `charts.choice` checks it against the charts there are."""
@@ -27,8 +22,7 @@ ChartName = Annotated[str, PlainValidator(lambda value: value), WithJsonSchema({
 
 Options = Annotated[
     list[Text | Count],
-    BeforeValidator(_names),
-    Field(min_length=1),
+    BeforeValidator(as_list),
     WithJsonSchema(one_or_many({"type": ["string", "integer"]})),
 ]
 """Options of a menu, the first one shown first."""
