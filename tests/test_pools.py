@@ -30,7 +30,9 @@ def test_servers_of_prefill_are_those_of_the_worked_example():
     assert (rows["tpot_ops_s"] * 1e3).round(3).to_list() == [8.561, 11.934, 18.878]
     assert rows["prefill_servers"].round(3).to_list() == [1.361, 1.953, 2.469]
     assert rows["tokens_per_s_per_chip_pools"].round(1).to_list() == [197.9, 227.0, 244.3]
-    assert set(rows["handover_bytes"]) == {80 * 2 * 8 * 128 * 2 * 8192.0}
+    caches = 80 * 2 * 8 * 128 * 2 * 8192.0  # of 8,192 tokens in bf16, of layers, keys and values
+    assert set(rows["handover_bytes"]) == {caches}
+    assert rows["handover_s"].to_list() == pytest.approx([caches / (8 * 5e10)] * 3, rel=1e-12)
 
 
 def test_prompts_and_answers_of_both_pools_balance():

@@ -629,6 +629,20 @@ def test_what_cannot_be_trained_is_refused_with_a_reason(change, message):
     assert "fix:" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "fix"),
+    [
+        ({"B": 9, "split": {"dp": 8}}, "ask for a multiple of it"),
+        ({"model": "deepseek-v3.2"}, "ask for another model"),
+        ({"split": {"tp": 3}}, "ask for another split"),
+    ],
+)
+def test_the_fix_is_of_what_cannot_be_trained(change, fix):
+    asked = {"model": SMALL, "chip": "h100-sxm", "B": 8, "S": 1024, **change}
+    with pytest.raises(RooflinesError, match=f"fix: {fix}"):
+        rooflines.train(asked.pop("model"), asked.pop("chip"), **asked)
+
+
 ASKED = ["train", "h100-sxm", SMALL, "B=8", "S=8k"]
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rooflines.model.operation import Unit
 
 
-Need = Literal["peak", "memory", "network", "sequences"]
-"""What is missing: a peak of the unit, a memory level, a network that joins the chips, or sequences
-for every replica."""
+Need = Literal["peak", "memory", "network", "sequences", "multiple", "model"]
+"""What is missing: a peak of the unit, a memory level, a network that joins the chips, sequences
+for every replica, a size that chips share evenly, or a model whose step is known."""
 
 
 class Reason(str):

@@ -458,7 +458,8 @@ def _mixed(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
     """The dp that sends for the least time, and from which batch on math takes as long."""
     dp, least = threshold["critical"], threshold["critical_network"]
     of = f"sends for the least time, with tp={answer.row['tp'] * answer.row['dp'] // dp}"
-    return f"{dp}", of if least is None else f"{of}; a mix is compute-bound from B = {least:,}"
+    from_least = f"; with as many micro-batches a mix is compute-bound from B = {least} on"
+    return f"{dp}", of + (from_least if least else "")
 
 
 def _beyond(threshold: Mapping[str, Any]) -> tuple[str, str]:

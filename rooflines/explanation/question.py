@@ -261,16 +261,21 @@ def _fix(cause: Skipped, keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> 
     chip, need = chips[cause.chip or keys["chips"][0]], need_of(cause.reason)
     if need == "memory":
         return f"choose one of its memory levels with a bandwidth: {', '.join(levels_of(chip))}"
-    if need == "sequences":
-        return "ask for more sequences, such as B=64, or fewer replicas"
     if need == "network":
         if "models" not in keys:
             return fewer_or(chip, "other numbers of chips", parse_axes(str(keys["shards"][0])))
         kind = TrainingPlan if keys.get("phase") == TRAIN else Split
         return fewer_or(chip, "fewer chips", *checked(kind, keys["splits"][0]).groups)
-    if need is None:
-        return "ask for another split, such as --split tp=8, or for none"
-    return _other_peak(chip, keys)
+    return FIXES.get(need) or _other_peak(chip, keys)
+
+
+FIXES = {
+    None: "ask for another split, such as --split tp=8, or for none",
+    "sequences": "ask for more sequences, such as B=64, or fewer replicas",
+    "multiple": "ask for a multiple of it, or for another split",
+    "model": "ask for another model, or for --phase decode",
+}
+"""What to do where something of no chip is missing, by what it is."""
 
 
 def _other_peak(chip: Chip, keys: Mapping[str, Any]) -> str:

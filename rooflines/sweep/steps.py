@@ -363,7 +363,10 @@ def not_split(sweep: ModelSweep, name: str, split: Split) -> Skipped | None:
     try:
         split.check(sweep.models[name].shape, sweep.config.cache_split)
     except RooflinesError as error:
-        return Skipped(f"{error.where} {error.problem}", model=name, split=split.name)
+        reason = f"{error.where} {error.problem}"
+        if error.where == "model":
+            reason = Reason("model", reason)
+        return Skipped(reason, model=name, split=split.name)
     return None
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, cast
 
+from rooflines.catalogue.unsupported import Reason
 from rooflines.fits.choice import bands_of
 from rooflines.model.columns import training_columns, training_layer_columns
 from rooflines.model.network import ALL_TO_ALL
@@ -187,9 +188,9 @@ class TrainingSweep(ModelSweep):
             batches = tuple(each for each in self.batches if each % plan.together == 0)
             contexts = tuple(each for each in self.contexts if each % plan.cp == 0)
             of = Skipped("", model=name, split=plan.name)
-            why = f"B is no multiple of {plan.together}, dp * micro_batch"
+            why = Reason("multiple", f"B is no multiple of {plan.together}, dp * micro_batch")
             if len(contexts) < len(self.contexts):
-                why = f"S is no multiple of {plan.cp}, cp"
+                why = Reason("multiple", f"S is no multiple of {plan.cp}, cp")
             workloads = {
                 label: self.workload(name, TRAIN, plan, label) for label in self.combinations
             }
