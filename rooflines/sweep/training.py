@@ -84,7 +84,7 @@ class TrainingCase(StepCase):
         """How often a layer runs a kernel in a step, by its position [1]."""
         return self.runs[index].runs
 
-    @property
+    @cached_property
     def parts(self) -> list[tuple[Count, Kernel]]:
         """The kernels, each with how often a stage runs it in a step, in the mean of all stages."""
         stages = self.plan.pp
