@@ -196,7 +196,8 @@ def test_every_number_of_a_model_is_one_of_the_tables(name):
     assert groups == kernels.filter(~engine).select(names).to_dicts()
     terms = sum(each["count"] * each["t_estimate_s"] for each in found["terms"])
     assert terms == pytest.approx(row["t_estimate_s"] or 0, rel=1e-12)
-    fits = {name for each in found["terms"] for name in (each["calibration"] or "").split(" + ")}
+    texts = [(each["calibration"] or "").removeprefix("untimed, by ") for each in found["terms"]]
+    fits = {name for text in texts for name in text.split(" + ")}
     assert fits - {""} == found["fits"].keys()
     assert sum(each["time_s"] for each in found["products"]) == pytest.approx(row["t_math_s"])
     assert sum(each["flops"] for each in found["products"]) == pytest.approx(row["flops"])
@@ -279,6 +280,20 @@ def test_the_page_has_the_thresholds_by_estimate():
     batch, context, _ = answer.thresholds
     assert f"a batch of {batch['saturates_estimate']:,}" in said
     assert f"along the context from {context['saturates_estimate']:,} tokens on" in said
+
+
+def test_an_estimate_says_which_kernels_have_no_timings():
+    asked: dict[str, Any] = {"B": 64, "S": 1024, "split": "tp=2", "calibration": ["trtllm"]}
+    for phase in ("decode", "prefill"):
+        question = {**asked, "dtypes": "fp8", "phase": phase}
+        mixture = rooflines.explain_model("h100-sxm", "mixtral-8x7b", **question)
+        by = {each["group"]: each["calibration"] for each in mixture.to_dict()["terms"]}
+        assert by["experts"].startswith("untimed, by trtllm fp8 + trtllm bf16")
+        assert {by[name].split()[0] for name in ("qkv", "attention")} == {"trtllm"}
+        assert "% is of kernels without timings" in " ".join(str(mixture).split())
+    assert "without timings" not in str(
+        rooflines.explain_model("h100-sxm", "llama-3.1-8b", **asked)
+    )
 
 
 def test_an_estimate_of_a_model_names_its_software():

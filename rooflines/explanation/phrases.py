@@ -11,7 +11,7 @@ from rooflines.critical.rates import LATENCY
 from rooflines.critical.training import MIX
 from rooflines.explanation import trained
 from rooflines.explanation.sentences import LEAST_FACTOR
-from rooflines.model.columns import ALWAYS, AXES, ENDLESS, FOUND, HEADS, NEVER, UNKNOWN
+from rooflines.model.columns import ALWAYS, AXES, ENDLESS, FOUND, HEADS, NEVER, UNKNOWN, UNTIMED
 from rooflines.model.resources import MATH
 from rooflines.model.sharding import SHARDS
 from rooflines.models.cache import BY_BATCH
@@ -382,6 +382,11 @@ def _terms(answer: Answer) -> Iterator[Line]:
         name, time_s = f"{each['group']}{layers}", each["count"] * each["t_estimate_s"]
         parts.append((name, time_s, f", {each['estimate_bound']}{of}"))
     yield from _longest(parts, total, sum(part[1] >= LEAST_TERM * total for part in parts))
+    untimed = [each for each in answer.terms if str(each["calibration"]).startswith(UNTIMED)]
+    share = sum(each["count"] * each["t_estimate_s"] for each in untimed) / total
+    if share >= LEAST_TERM:
+        text = f"{percent(share)} is of kernels without timings, at the shares that matmuls reach"
+        yield Line(UNTIMED, "", text)
     if sent := sum(each["count"] * each["collectives_estimate_s"] for each in answer.terms):
         text = f"alone take {seconds(sent)}, within the kernels that they follow"
         yield Line("collectives", "", text)

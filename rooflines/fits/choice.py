@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rooflines.basics.numbers import exact
 from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
+from rooflines.fits.entries import UNSCALED
 from rooflines.fits.form import Numbers
 from rooflines.model.operation import MATRIX
 from rooflines.model.times import FitReach
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Calibration, Chip
     from rooflines.fits.collective_form import CollectiveNumbers
-    from rooflines.fits.entries import Calibrations, Fitted, FittedCollective, FittedStep
+    from rooflines.fits.entries import (
+        Calibrations,
+        Fitted,
+        FittedCollective,
+        FittedMatmul,
+        FittedStep,
+    )
     from rooflines.model.kernel import Kernel
     from rooflines.model.operation import Unit
     from rooflines.model.times import Band
@@ -77,7 +84,7 @@ class CalibrationChoice:
         if not self.softwares:
             own = (self.entry.calibration or {}).get(compute)
             return CalibrationFit(_numbers(own)) if own else None
-        matmul = self.calibrations.matmul(self.chip, self.softwares, compute)
+        matmul = self._matmul(compute)
         if matmul is None or (self.unit, self.memory) != (MATRIX, MAIN_MEMORY):
             return None
         sent = None if collective is None else self.collective(collective)
@@ -85,6 +92,25 @@ class CalibrationChoice:
         foreign = self.calibrations.matmul(self.chip, self.softwares[:1], compute) is None
         reach = FitReach(matmul.sizes, matmul.outside, matmul.elsewhere, foreign=foreign)
         return CalibrationFit(matmul.numbers, sent.numbers if sent else None, bands, reach)
+
+    def _matmul(self, compute: str) -> FittedMatmul | None:
+        return self.calibrations.matmul(self.chip, self.softwares, compute)
+
+    def untimed(self, numbers: Numbers) -> Numbers:
+        """The numbers of kernels that no timings are of, such as experts; of form `max`.
+
+        Args:
+            numbers: Those of matmuls in the compute dtype, whose share of the peak counts.
+
+        Returns:
+            With the overhead and the share of the memory rate of matmuls in `UNSCALED`, where the
+            software has them: those of a narrow dtype include scales and the quantization of x.
+        """
+        wide = self._matmul(UNSCALED)
+        if wide is None:
+            return numbers.plain
+        kept = {name: getattr(wide.numbers, name) for name in ("memory", "overhead_s")}
+        return numbers.plain.replaced(kept)
 
     def attention(self, phase: str, compute: str) -> CalibrationFit | None:
         """The calibration of grouped-query attention; None without.
@@ -119,19 +145,28 @@ class CalibrationChoice:
         if kernel.engine:
             found.append(("steps", self._first(CalibrationChoice._step)))
         else:
-            of = kernel.compute
-            fit = self._first(lambda one: one.calibrations.matmul(one.chip, one.softwares, of))
-            if phase := kernel.attends:
-                attention = self._first(
-                    lambda one: one.calibrations.attention_of(one.chip, one.softwares, phase, of)
-                )
-                of, fit = ("attention", attention) if attention else (of, fit)
-            found.append((of, fit))
+            of, phase = kernel.compute, kernel.attends
+            attention = phase and self._first(
+                lambda one: one.calibrations.attention_of(one.chip, one.softwares, phase, of)
+            )
+            if attention:
+                found.append(("attention", attention))
+            else:
+                dtypes = dict.fromkeys([of] if kernel.is_matmul else [of, UNSCALED])
+                matmuls = {
+                    each: partial(CalibrationChoice._matmul, compute=each) for each in dtypes
+                }
+                found += [(each, self._first(find)) for each, find in matmuls.items()]
         kinds = dict.fromkeys(each.kind for each in kernel.transfers)
         found += [
             (kind, self._first(partial(CalibrationChoice.collective, kind=kind))) for kind in kinds
         ]
         return {f"{named[0]} {of}": named[1] for of, named in found if named}
+
+    def is_timed(self, kernel: Kernel) -> bool:
+        """Whether a fit is of timings of such kernels, not only of matmuls: see `untimed`."""
+        own = kernel.attends and self.attention(kernel.attends, kernel.compute)
+        return kernel.engine or kernel.is_matmul or bool(own)
 
     def _first(self, find: Callable[[CalibrationChoice], Fit | None]) -> tuple[str, Fit] | None:
         """The first software that has a fit, and the fit."""
@@ -146,7 +181,7 @@ class CalibrationChoice:
 
     def contents(self, computed: Iterable[str]) -> list[str]:
         """Contents of the timings besides the matmul, of the fits in these compute dtypes."""
-        fits = (self.calibrations.matmul(self.chip, self.softwares, each) for each in computed)
+        fits = map(self._matmul, computed)
         return list(dict.fromkeys(fit.contents for fit in fits if fit and fit.contents))
 
     def collective_software(self, kind: str) -> str | None:

@@ -41,6 +41,10 @@ Bound = Literal["compute", "memory", "network", "mixed", "step"]
 SAME_NUMBERS = {"fp16": "bf16"}
 """Compute dtypes that take the fit of another of the same width and peak where they have none."""
 
+UNSCALED = "bf16"
+"""The compute dtype whose matmuls neither read scales nor quantize: they show best what share of
+the memory rate other kernels reach."""
+
 WIDTH = 110
 """Characters of a line of a written file [1]."""
 
@@ -282,12 +286,12 @@ class Calibrations(Entry):
         return _first_of(self.training, chip, softwares, "train")
 
     def used(self, keys: Collection[str], dtypes: Collection[str]) -> Calibrations:
-        """The fits of some chips and software: matmuls in these compute dtypes, all collectives."""
+        """The fits of some chips and software: matmuls in these compute dtypes and `UNSCALED`."""
         matmuls = {
             key: {
                 dtype: entry
                 for dtype, entry in self.calibrations[key].items()
-                if dtype in dtypes or dtype in map(SAME_NUMBERS.get, dtypes)
+                if dtype in {UNSCALED, *dtypes, *map(SAME_NUMBERS.get, dtypes)}
             }
             for key in keys
             if key in self.calibrations

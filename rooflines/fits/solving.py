@@ -7,7 +7,7 @@ and numpy are imported only here, when a fit is made: they come as an extra.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import exp
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -68,14 +68,14 @@ class Problem:
         estimate: The times that numbers give [s]; a name that is left out has its default.
         prior: Where a fit starts, exact; it pulls weakly.
         starts: Factors of the prior: one start alone can end in a poor minimum.
-        pull: The residual of a number a factor of e from its prior [1].
+        pulls: The residual of a number a factor of e from its prior, by name; else `SCALE` [1].
     """
 
     measured: Array
     estimate: Callable[[Named], Array]
     prior: Mapping[str, Fraction]
     starts: Sequence[Named]
-    pull: float = SCALE
+    pulls: Named = field(default_factory=dict)
 
     def fit(self, names: Sequence[str]) -> tuple[dict[str, Fraction], tuple[str, ...]]:
         """The best numbers as exact decimals, and the names of those kept at the prior.
@@ -117,13 +117,14 @@ class Problem:
 
         start = np.log([float(self.prior[name]) for name in names])
         measured = np.log(self.measured)
+        pulls = np.array([self.pulls.get(name, SCALE) for name in names])
 
         def numbers(logs: Array) -> dict[str, float]:
             return {**dict(zip(names, np.exp(logs).tolist(), strict=True)), **(held or {})}
 
         def residuals(logs: Array) -> Array:
             times = np.log(self.estimate(numbers(logs)))
-            return np.concatenate([times - measured, self.pull * (logs - start)])
+            return np.concatenate([times - measured, pulls * (logs - start)])
 
         tried = [
             least_squares(

@@ -8,7 +8,6 @@ apart.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,9 +29,9 @@ PRIOR = dict(
 )
 """Where the fit to all engines starts."""
 
-PULL = 3.0
+PULLS = {**dict.fromkeys(STEP_NUMBERS, 3.0), "experts_layer_s": 5.0}
 """Residual of a number a factor of e from that of the engine, or of all engines [1]: of 0.03 to 10
-what estimates models best that a fit has not seen."""
+what estimates models best that a fit has not seen. One or two models of an engine have experts."""
 
 AMOUNTS = ("prompts_s", "layers", "expert_layers", "sequences")
 """What each of `STEP_NUMBERS` is a factor of: a column of runs."""
@@ -59,7 +58,7 @@ class StepFits:
             for (key,), part in runs.group_by(name, maintain_order=True):
                 if part.height >= ENOUGH:
                     prior = self.of(str(key)).numbers
-                    self.by[str(key)] = _fit(part, prior, PULL)
+                    self.by[str(key)] = _fit(part, prior, PULLS)
 
     def of(self, key: str) -> StepFit:
         """The fit of a chip and engine, else of the engine, else of all."""
@@ -109,15 +108,16 @@ def step_seconds(numbers: Mapping[str, Number]) -> pl.Expr:
     return pl.sum_horizontal("kernels_s", *terms)
 
 
-def _fit(runs: pl.DataFrame, prior: Mapping[str, Fraction], pull: float | None = None) -> StepFit:
+def _fit(
+    runs: pl.DataFrame, prior: Mapping[str, Fraction], pulls: Mapping[str, float] | None = None
+) -> StepFit:
     """The fit to runs, from a prior."""
 
     def times(numbers: Mapping[str, float]) -> Array:
         found: Array = runs.select(step_seconds(numbers)).to_series().to_numpy()
         return found
 
-    problem = Problem(runs["seconds"].to_numpy(), times, prior, ({},))
-    problem = problem if pull is None else replace(problem, pull=pull)
+    problem = Problem(runs["seconds"].to_numpy(), times, prior, ({},), pulls or {})
     return StepFit(*problem.fit(STEP_NUMBERS))
 
 

@@ -203,6 +203,9 @@ OF_SPLIT = ("split", "chips", "tp", "dp", "ep")
 KEY_TEXTS = tuple(column.name for column in STEP_KEYS if not column.unit)
 PLAN_TEXTS = ("shard", "recompute")
 STEP_TEXTS = (*KEY_TEXTS, *PLAN_TEXTS, "price_provider", "price_date")
+UNTIMED = "untimed"
+"""Before the fits of matmuls that the estimate of a kernel takes, as no timings are of it."""
+
 LAYER_TEXTS = (*KEY_TEXTS, *PLAN_TEXTS, "group", "calibration")
 """Columns with text values, of steps and of kernels: Categorical in every table."""
 

@@ -32,7 +32,8 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
     """The estimate of one layer of a kernel; None without a calibration of its compute dtype.
 
     A matmul with weights has all pieces and bands of its calibration, grouped-query attention those
-    of its own where it is fitted, other kernels the shares and the overhead of matmuls only.
+    of its own where it is fitted, other kernels shares and an overhead only, as of
+    `CalibrationChoice.untimed`.
     Collectives run one after another, each with its own fit. What an engine does besides takes the
     times of its fit of steps; none without.
 
@@ -51,7 +52,8 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
     if own:
         numbers, bands = own.numbers, own.bands
     else:
-        numbers, bands = (fit.numbers, fit.bands) if kernel.is_matmul else (fit.numbers.plain, {})
+        timed = kernel.is_matmul
+        numbers, bands = (fit.numbers, fit.bands) if timed else (choice.untimed(fit.numbers), {})
     quantities = nominal_quantities(kernel, machine, numbers.tile)
     by: dict[str, list[tuple[Poly, ...]]] = {}
     network = Time()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.model.columns import OPS_SUFFIX
+from rooflines.model.columns import OPS_SUFFIX, UNTIMED
 from rooflines.model.poly import ONE
 from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY, NETWORK, RESOURCES
 from rooflines.sweep.cases import Case
@@ -256,12 +256,15 @@ class KernelCase(Case):
         """Its values in the key columns of tables."""
         kernel = self.step.kernels[self.index]
         known = self.step.kernel_estimates[self.index] is not None
-        fits = self.step.choice.of_kernel(kernel) if known else {}
+        choice = self.step.choice
+        fits = " + ".join(choice.of_kernel(kernel)) if known else ""
+        if fits and not choice.is_timed(kernel):
+            fits = f"{UNTIMED}, by {fits}"
         return {
             **self.step.keys,
             "group": kernel.name,
             "count": kernel.count,
-            "calibration": " + ".join(fits) or None,
+            "calibration": fits or None,
         }
 
     @property

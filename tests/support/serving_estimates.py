@@ -1,9 +1,9 @@
 """Calibrated times of the kernels of whole models, exact: which fit a kernel has; an oracle.
 
 - A kernel with a weight matrix and nothing else is a matmul: it has every number of the fit. Others
-  have the shares of the resources and the overhead of their compute dtype's fit, and no band;
-  grouped-query attention has a fit of its own, of decode or of a dtype in prefill. A group without
-  FLOP has the fit of `compute`.
+  have the shares of the resources and the overhead of their compute dtype's fit, those of memory
+  and the overhead of that of bf16 if there is one, and no band; grouped-query attention has a fit
+  of its own, of decode or of a dtype in prefill. A group without FLOP has the fit of `compute`.
 - Software is of the main memory. A chip's own calibration has shares and an overhead.
 """
 
@@ -18,11 +18,12 @@ SHARES = ("math", "memory", "network", "overhead_s")
 
 
 class Fits(NamedTuple):
-    """The fits of a case: of kernels by unit, None without, of collectives, and of attention."""
+    """The fits of a case: of kernels by unit, None without, collectives, attention, and bf16."""
 
     kernels: Mapping[str, Fit | None]
     collectives: Mapping[str, Fit]
     attention: Mapping[str, Fit]
+    wide: Fit | None = None
 
 
 def fits_of(asked, chip, softwares, files):
@@ -68,6 +69,7 @@ def fits_of(asked, chip, softwares, files):
         {unit: matmuls.get(dtype) for unit, dtype in units.items()},
         collectives,
         {phase: attention[name] for phase, name in by_phase.items() if name in attention},
+        matmuls.get("bf16"),
     )
 
 
@@ -85,7 +87,10 @@ def fit_of(case, kernel):
     fit = attention_fit(case, kernel) or case.fits.kernels[kernel.unit]
     if fit is None or kernel.matmul is not None or attention_fit(case, kernel):
         return fit
-    return Fit({name: fit.numbers[name] for name in fit.numbers.keys() & {*SHARES}}, {})
+    numbers = {name: fit.numbers[name] for name in fit.numbers.keys() & {*SHARES}}
+    if wide := case.fits.wide:
+        numbers |= {name: wide.numbers[name] for name in ("memory", "overhead_s")}
+    return Fit(numbers, {})
 
 
 def estimate(case, kernel):
