@@ -51,6 +51,11 @@ def reviewed(request):
     return check
 
 
+def pytest_configure(config):
+    """Seed Hypothesis too, before its plugin reads its option."""
+    config.option.hypothesis_seed = config.option.hypothesis_seed or SEED
+
+
 def pytest_runtest_setup(item):
     """Seed the random choices of a test, whatever ran before it."""
     random.seed(f"{SEED} {item.nodeid}")
