@@ -2,7 +2,6 @@
 
 import re
 import tempfile
-import time
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -127,11 +126,9 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_refused_before_it_goes_off(name, tmp_path):
-    """One message within 5 s and 256 MiB."""
-    start = time.process_time()
-    with fuzzing.little_memory(2**28):
+    """One message, within 256 MiB."""
+    with fuzzing.little_memory(2**28), fuzzing.within(fuzzing.SECONDS):
         message = message_of(BOMBS[name], tmp_path)
-    assert time.process_time() - start < 5
     assert_form(message, FILE, mistakes=None)
     assert len(message) < 5000
 

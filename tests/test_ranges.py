@@ -3,7 +3,6 @@
 import oracle
 import pytest
 
-import rooflines
 from rooflines.settings.sizes import Sizes
 
 
@@ -33,23 +32,6 @@ def test_a_range_by_count_rounds_a_half_up_and_keeps_a_size_once():
 def test_a_long_range_has_the_sizes_of_exact_arithmetic(factor, last):
     spec = {"from": 1, "to": min(factor**last, 2.0**53), "factor": factor}
     assert list(Sizes(spec).values()) == oracle.sizes_of(spec)
-
-
-def test_a_config_s_sizes_are_parsed_once(monkeypatch):
-    parsed: list[object] = []
-    init = Sizes.__init__
-
-    def counted(self, written):
-        parsed.append(written)
-        init(self, written)
-
-    monkeypatch.setattr(Sizes, "__init__", counted)
-    grid = {"B": {"from": 1, "to": 8, "factor": 2}, "D": [64, 128], "F": "D"}
-    sweep = {"operation": "matmul", "grid": grid, "dtypes": "bf16", "chips": "h100-sxm"}
-    config = rooflines.load_config({"sweeps": {"one": sweep}})
-    assert config.sweep("one").rows == 8
-    assert parsed == list(grid.values())
-    assert config.sweep("one").config_json["grid"] == grid
 
 
 def test_a_stepped_range_has_its_end_if_a_step_meets_it():

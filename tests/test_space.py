@@ -1,7 +1,7 @@
 """A table is an index space: slices are computed independently and add up to the whole."""
 
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -15,7 +15,6 @@ from random_sweeps import check
 import rooflines
 from rooflines.model.columns import TEXTS
 from rooflines.sweep import blocked
-from rooflines.sweep.blocked import _pieces
 from rooflines.sweep.rows import OperationTable, block_groups
 from rooflines.sweep.space import decode
 
@@ -116,17 +115,3 @@ def test_blocked_evaluation_does_not_depend_on_the_block(whole, monkeypatch):
         assert_frame_equal(
             other.with_columns(pl.col(texts).cast(pl.Categorical)), whole[5:-7], rel_tol=1e-14
         )
-
-
-def test_a_slice_is_at_most_three_products():
-    for rows, start in product(range(1, 6), range(12)):
-        for stop in range(start + 1, 13):
-            pieces = list(_pieces(start, stop, rows))
-            assert [
-                point * rows + row
-                for first, last, low, high in pieces
-                for point in range(first, last)
-                for row in range(low, high)
-            ] == [*range(start, stop)]
-            assert len(pieces) <= 3
-            assert all(first < last and low < high for first, last, low, high in pieces)
