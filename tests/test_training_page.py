@@ -1,0 +1,109 @@
+"""The numbers of docs/training.md: measured and published steps, and those of a book."""
+
+from fractions import Fraction
+
+import pytest
+import training_page
+
+import rooflines
+from rooflines.fits.entries import shipped_calibrations
+from rooflines.training.memory import saved_tensors
+from rooflines.training.plan import TrainingPlan
+
+GIB = 2**30
+LARGE, XL = training_page.DENSE
+
+
+def test_measured_steps_are_above_the_bound_and_peaks_above_the_footprint():
+    found = list(training_page.measured_steps())
+    assert len(found) == 43
+    for each in found:
+        assert each.measured_s > each.row["t_lower_s"]
+        assert 0.91 <= each.peak_share <= 0.98
+
+
+def test_one_number_estimates_a_model_left_out():
+    steps = list(training_page.measured_steps())
+    shipped = shipped_calibrations().training["b200/megatron"]["train"]
+    assert training_page.training_fit(steps) == shipped
+    errors = [training_page.judged_on(steps, *of) for of in ((LARGE, XL), (XL, LARGE))]
+    assert errors == pytest.approx([0.023, 0.040], abs=5e-4)
+    frame = rooflines.train(LARGE, "b200", B=16, S=4096, split={"tp": 8}, calibration=["megatron"])
+    (row,) = frame.to_dicts()
+    assert row["t_estimate_s"] == pytest.approx(shipped.times * row["t_upper_s"])
+    assert row["t_estimate_p10_s"] < row["t_estimate_s"] < row["t_estimate_p90_s"]
+
+
+def test_published_flops_are_those_counted():
+    for row, own in training_page.published_tflops():
+        assert own == pytest.approx(row["tflops"], rel=1.5e-3)
+
+
+@pytest.mark.parametrize("row", training_page.RUNS["memory"], ids=lambda row: row["name"])
+def test_memory_is_that_of_the_paper(row):
+    """Layers keep scores, 5/2 N S^2, and two masks of D bytes; a parameter, 18 bytes of states."""
+    shape, width, length, tp = training_page.gpt(row).shape, row["D"], 2048, 8
+    tensors = saved_tensors(shape, TrainingPlan.model_validate({}), Fraction(2))
+    kept = sum(each.elements("none") for name, each in tensors.items() if "embed" not in name)
+    shared = 2 * (kept - 2 * row["heads"] + width)  # bytes of a token, with the masks
+    whole = 10 * width  # of these not shared without sequence parallelism
+    stages, runs = row["stages"], row["runs"]
+    ahead = 1 + Fraction(stages - 1, stages * runs) if runs > 1 else Fraction(1)
+    tokens = length * row["micro_batch"] * row["layers"] * ahead
+    scores = 5 * row["heads"] * length
+    states = Fraction(18 * 12 * row["layers"] * width**2, tp * stages)
+    saved = tokens * (whole + Fraction(shared - whole + scores, tp))
+    selective = tokens * shared / tp
+    assert [states / GIB, saved / GIB, selective / GIB] == row["gib"]
+    full = 2 * sum(each.elements("full") for name, each in tensors.items() if "embed" not in name)
+    shares = [shared + scores, tp * whole + shared - whole, shared, tp * full]
+    charted = [float(100 * tokens * each / tp / saved) for each in shares]
+    assert charted == pytest.approx(row["percent"], abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "mfu", "mfu_full"),
+    [
+        ("22B", "1.42 s", 0.446 / 1.42, 0.323),
+        ("22B", "1.1 s", 0.446 / 1.10, 0.417),
+        ("175B", "18.13 s", 6.97 / 18.13, 0.390),
+        ("175B", "13.75 s", 6.97 / 13.75, 0.514),
+        ("530B", "37.83 s", 21.0 / 37.83, 0.560),
+        ("1T", "71.49 s", 40.0 / 71.49, 0.563),
+        ("530B", "60.1 s", 18.0 / 60.1, 125.7 / 312 * 3 / 4),
+        ("llama-3.1-405b", "30.84M hours", 10.63 / 30.84, None),
+        ("llama-3.1-8b", "5,762 tokens/s", None, 0.337),
+        ("llama-3.1-8b", "6,667 tokens/s", None, 0.390),
+    ],
+)
+def test_published_times_are_the_shares_of_the_peak_that_were_printed(name, text, mfu, mfu_full):
+    """Of what was printed for 60.1 s, a quarter is forward passes again: no FLOP of the model."""
+    (found,) = (
+        each
+        for each in training_page.published_runs()
+        if (each.row["name"], each.text) == (name, text)
+    )
+    assert found.mfu < found.mfu_full < 1
+    for own, printed in ((found.mfu, mfu), (found.mfu_full, mfu_full)):
+        assert printed is None or own == pytest.approx(printed, rel=3e-3)
+
+
+def test_shared_weights_are_gathered_in_time_from_the_books_batches():
+    found = {name: training_page.gathered_from(*case) for name, case in training_page.FSDP.items()}
+    assert found == {"16": "38,250", "4096": "3,480,750", "1024": "2,514,600"}
+
+
+def test_a_layer_sends_what_the_book_counts_but_for_saved_inputs_of_tp():
+    """Its mix sends 8BD/X backward, but gathers twice and scatters once: 6BD/X."""
+    own = {
+        name: (book, training_page.sent_of_layer(plan))
+        for name, (book, plan) in training_page.LAYERS.items()
+    }
+    apart = {name: sent for name, (book, sent) in own.items() if book != sent}
+    assert apart == {"TP": "4BD + 6BD", "FSDP and TP": "4BD/X + 4DF/Y + 6BD/X + 8DF/Y"}
+
+
+def test_mixes_of_the_book_are_those_that_its_formulas_give():
+    best = {"mix64": "13.7", "mix4096": "1,333", "mix8960": "1,618"}
+    least = {"tokens32768": "99.2", "tokens30000": "108", "tokens13824": "235"}
+    assert training_page.mixes() == best | least
