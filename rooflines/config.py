@@ -39,6 +39,7 @@ from rooflines.fits.entries import (
     shipped_calibrations,
 )
 from rooflines.models.resolve import models_of
+from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import ConfigFile, SweepConfig
 from rooflines.sweep.cases import BaseSweep
 from rooflines.sweep.checks import AnySweep, checked_sweep, too_long
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from rooflines.fits.entries import Calibrations
     from rooflines.measured.sets import MeasuredSet
     from rooflines.models.model import Model
-    from rooflines.settings.model_sweeps import ModelSweepConfig
 
 DEFAULT_CONFIG = CONFIG_DIR / "config.yaml"
 
@@ -316,16 +316,29 @@ def _sweeps(
 
 
 def _check_chip_parts(config: SweepConfig | ModelSweepConfig, chips: Mapping[str, Chip]) -> None:
-    """Refuse memory levels and networks that no chip has: a slip would only skip rows."""
+    """Refuse levels, networks and providers that no chip has.
+
+    A slip would only leave out rows, or their prices.
+    """
     levels = dict.fromkeys(level for chip in chips.values() for level in chip.memory)
     networks = dict.fromkeys(network for chip in chips.values() for network in chip.networks)
+    joining = {"network": [*chain(*(config.network or ()))]}
+    if isinstance(config, ModelSweepConfig) and config.pools is not None:
+        for name, pool in config.pools:
+            joining[f"pools.{name}.network"] = (pool and pool.network) or []
     with Mistakes() as mistakes:
         for level in config.memory:
             with mistakes.at("memory"):
                 one_of(level, levels, "no memory level of any chip")
-        for network in chain(*(config.network or ())):
-            with mistakes.at("network"):
-                one_of(network, networks, "no interconnect of any chip")
+        for place, named in joining.items():
+            for network in named:
+                with mistakes.at(place):
+                    one_of(network, networks, "no interconnect of any chip")
+        if isinstance(config, ModelSweepConfig) and config.prices.provider is not None:
+            prices = chain(*(chip.prices or () for chip in chips.values()))
+            sellers = dict.fromkeys(price.provider for price in prices)
+            with mistakes.at("prices.provider"):
+                one_of(config.prices.provider, sellers, "no provider of any chip's prices")
 
 
 def _models(

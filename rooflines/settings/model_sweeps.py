@@ -86,7 +86,7 @@ class ServerPool(Entry):
         default_factory=lambda: Split.model_validate({}),
         description="how chips share the model: {tp: , dp: , ep: }",
     )
-    network: list[Name] | None = Field(
+    network: Annotated[list[Name] | None, Listed()] = Field(
         None, description="the interconnect, or two: [inner, outer]; null: the chip's first"
     )
 
