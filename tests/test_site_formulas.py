@@ -124,6 +124,13 @@ def test_rates_and_dtypes_are_those_of_the_catalogue(data):
     assert forms["w4a16-g128"]["bytes"]["w"] == "33/64"
 
 
+def test_a_fitted_chip_without_a_network_sends_nothing():
+    lone = chip_entries()["h100-sxm"].model_copy(update={"networks": {}})
+    fit = first_fits({"h100-sxm": lone}, shipped_calibrations())["h100-sxm"]["bf16"]
+    assert fit["software"] == "trtllm"
+    assert fit["sent"] == {}
+
+
 def test_calibrations_are_those_of_the_chip_and_of_software():
     own = {"bf16": {"math": 0.8, "memory": 0.5, "overhead_s": 2e-6}}
     odd = Chip.model_validate({**ODD, "calibration": own, "source": "a test", "estimate": True})

@@ -175,7 +175,7 @@ class CalibrationChoice:
 
     def collective(self, kind: str) -> FittedCollective | None:
         """The fit of a collective over the interconnects; None without."""
-        if self.networks != tuple(self.entry.networks)[:1]:
+        if not self.networks or self.networks != tuple(self.entry.networks)[:1]:
             return None
         return self.calibrations.collective(self.chip, self.softwares, kind)
 
