@@ -91,7 +91,8 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
     frame = frame if ROW in frame.columns else frame.with_row_index(ROW, offset=1)
     chips = catalogues.chips
     if timings.kind == "attention":
-        problem, fix = "has timings of attention, which are not joined", "fit them with calibrate"
+        problem = "has timings of attention, which are not joined with rows of a table"
+        fix = "fit them: `rooflines measured calibrate` prints the errors of the bound and the fit"
         raise RooflinesError("", problem, fix, file=timings.file)
     with at_path(file=timings.file):
         check_listed(timings, catalogues)
