@@ -30,6 +30,19 @@ DTYPES: dict[str, Any] = {
 }
 NAMED_COMBINATIONS = ("bf16", "int8", "w8a16")
 
+SPARE: dict[str, Any] = {
+    "spare": {
+        "source": "made up",
+        "units": {"matrix": {"bf16": {"flops_per_s": 1e14}}},
+        "memory": {level: {"bytes_per_s": 1e12} for level in ("hbm", "l2")},
+        "networks": {
+            name: {"bytes_per_s": 1e10, "topology": "switch", "domain": 8}
+            for name in ("fabric", "second")
+        },
+    }
+}
+"""A chip that no sweep asks for: some chip has to have what sweeps name."""
+
 
 def check(examples):
     """Return the settings of a property: its number of examples, and a blob to repeat a failure."""
@@ -318,7 +331,7 @@ def configs(draw):
     assume(any(row.setting is not None for row in requested))
     if oracle.exactly(sweep) and operation.contracted:
         assume(all(fewest_elements(row) >= row.keys["shards"] for row in requested))
-    return {"sweeps": {"random": sweep}, "chips": own, "charts": []}
+    return {"sweeps": {"random": sweep}, "chips": own | SPARE, "charts": []}
 
 
 def has_shards_form(sweep, own, split):
