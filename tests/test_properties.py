@@ -6,6 +6,7 @@ from typing import Any
 
 import oracle
 import predicates
+import pytest
 from cases import config_of, made_up
 from comparison import (
     EXACT_INTEGER,
@@ -35,7 +36,7 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config):
 
 def test_a_route_that_a_chip_lacks_takes_no_rows_of_one_that_it_has():
     link = {"bytes_per_s": 1e9, "topology": "switch"}
-    routes = {"network": [["other", "fabric"], "fabric"], "sharding": "batch", "shards": [1, 2]}
+    routes = {"network": [["nvlink", "fabric"], "fabric"], "sharding": "batch", "shards": [1, 2]}
     sweep = {"operation": "matmul", "grid": {"B": 8, "D": 8, "F": 8}, "dtypes": ["bf16"], **routes}
     config = config_of({**sweep, "chips": ["one"]}, {"one": made_up(1e12, 1e12, link)})
     assert row_differences(config) == []
@@ -50,6 +51,19 @@ def test_every_threshold_of_a_random_sweep_is_the_exact_one(config):
     assert threshold_differences(config) == []
     loaded = rooflines.load_config(config)
     predicates.check_thresholds(rooflines.thresholds(loaded), loaded.sweep("random"))
+
+
+def test_the_sum_that_a_dot_product_sends_is_work_although_it_has_no_size():
+    link = {"bytes_per_s": 1e9, "topology": "switch"}
+    split = {"sharding": "contracting/all-reduce", "shards": 8, "thresholds": ["network_rate"]}
+    about = {"operation": "dot", "unit": "matrix", "dtypes": ["bf16"]}
+    sweep = {**about, "grid": {"D": 4096}, **split}
+    config = config_of({**sweep, "chips": ["one"]}, {"one": made_up(1e12, 1e14, link)})
+    assert threshold_differences(config) == []
+    (row,) = rooflines.thresholds(rooflines.load_config(config)).to_dicts()
+    needed = (2 * 2 * 7 / 8 / 1e9) / (2 * 4096 / 8 / 1e12)
+    assert row["outcome"] == "found"
+    assert row["critical_exact"] == pytest.approx(needed, rel=1e-3)
 
 
 @check(60)

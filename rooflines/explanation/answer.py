@@ -130,15 +130,16 @@ def _working(
     """The time of a resource's work at its rate, latencies aside [s]; in training with hops."""
     if isinstance(case, TrainingCase):
         return case.times.by[resource.bound].at(extents)
-    pieces = (poly for least in case.times.by[resource.bound].pieces for poly in least)
-    return max(poly.at(extents) for poly in pieces if poly.terms.keys() != {()})
+    pieces = [poly for least in case.times.by[resource.bound].pieces for poly in least]
+    sized = [poly for poly in pieces if poly.terms.keys() != {()}]  # others are hops
+    return max(poly.at(extents) for poly in sized or pieces)  # a sum that is sent has no size
 
 
 def _latency(case: OperationCase | StepCase, resource: Resource) -> Fraction:
     """The least time of any amount of work [s]; in training 0, since sends depend on no size."""
     if isinstance(case, TrainingCase):
         return Fraction(0)
-    return latency_of(case.times.by[resource.bound])
+    return latency_of(case, resource)
 
 
 def _uses(
