@@ -1,7 +1,6 @@
 """Thresholds, chips and models of the site in a browser: tables, links, hostile names."""
 
 import pytest
-from bundles import HOSTILE
 from case_files import case
 from conftest import IN_BOTH
 from playwright.sync_api import expect
@@ -56,12 +55,6 @@ def test_what_no_page_uses_is_reported_by_every_page(visit, address, name):
     page = one.open(f"{address}#chip={10**5 * '1'}")
     long = "100,006 characters: too long; none of it is used"
     assert page.locator("#unknown li").all_inner_texts() == [long]
-
-
-def test_never_is_said_and_names_are_text(visit):
-    page = visit().open("data.html#share=1.0&sort=-critical")
-    assert page.locator("#body .answer").all_inner_texts()[-1] == "never"
-    assert HOSTILE in page.locator("#body").inner_text()
 
 
 @IN_BOTH
