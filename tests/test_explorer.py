@@ -221,6 +221,10 @@ def test_the_keyboard_is_enough(visit):
     page.keyboard.press("Enter")
     expect(page.locator("#own-said")).to_be_visible()
     assert "own=h100-sxm.memory:4800000000000" in page.url
+    page.get_by_label("Memory of H100 SXM, GB/s").fill("-4,800")
+    page.keyboard.press("Enter")
+    expect(page.locator("#unknown")).to_contain_text("h100-sxm.memory:-4800: of no chip, or no num")
+    expect(page.locator("#own-said")).to_be_hidden()
 
 
 def test_back_undoes_a_choice_and_keeps_what_a_slider_did(visit):

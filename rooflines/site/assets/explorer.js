@@ -110,13 +110,13 @@ const EXPLORER = (() => {
     if (found) take(found.value);
   }
 
-  /** Take what is typed into a field of `own` numbers; what is no number is the data sheet's. */
+  /** Take what is typed into a field of `own` numbers; what is no number is reported as such. */
   function setOwn(input) {
     const { own, unit } = input.dataset;
-    const [value, next] = [numberOf(input.value.trim()), { ...now().own }];
-    if (value === null) delete next[own];
-    else next[own] = Number((value * unit).toPrecision(12));
-    input.value = value === null ? "" : input.value;
+    const [typed, next] = [input.value.replaceAll(",", "").trim(), { ...now().own }];
+    const value = numberOf(typed);
+    if (!typed) delete next[own];
+    else next[own] = value === null ? typed : Number((value * unit).toPrecision(12));
     go({ own: Object.entries(next).map((one) => one.join(":")).join() }, true);
   }
 
