@@ -235,7 +235,7 @@ def _legend(names: Sequence[str]) -> Layer:
         "orient": "none",
         "direction": "horizontal",
         "legendX": 0,
-        "legendY": kit.expr("em * -1.9"),
+        "legendY": kit.expr("em * -1.6"),
         "values": list(names),
         "columns": len(names),
         "columnPadding": kit.expr("em * 0.8"),
@@ -307,7 +307,7 @@ def _subtitle(rows: pl.DataFrame, of: Mapping[str, Option], by: str, basis: str)
         return f"{setting}. Full colour: the longest; kernel after kernel {seconds(least)}."
     if basis != NOMINAL:
         return f"{setting}. Calibrated, kernels with their collectives."
-    exposed = "; collectives: what they take beyond their kernels"
+    exposed = "; collectives: exposed time"
     sent = bool(float(rows["t_network_s"].sum()))
     return f"{setting}. Least times, kernel after kernel{exposed * sent}."
 
