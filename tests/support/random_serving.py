@@ -211,6 +211,10 @@ def parts(draw):
         ),
     }
     sweep |= {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
+    drawn.leave_out_unknown(sweep, own)
+    sellers = {price["provider"] for chip in own.values() for price in chip.get("prices", [])}
+    if sweep.get("prices", {}).get("provider") not in sellers:
+        sweep.get("prices", {}).pop("provider", None)
     return {"model-sweeps": {"random": sweep}, "chips": own, "charts": []}
 
 

@@ -319,6 +319,7 @@ def configs(draw):
         "efficiency": st.dictionaries(st.sampled_from(oracle.RESOURCES), fractions_of_one),
     }
     sweep |= {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
+    leave_out_unknown(sweep, own)
     splits_of = {
         oracle.sharding_of(operation, spec).split
         for spec in oracle.as_list(sweep.get("sharding", "none"))
@@ -332,6 +333,13 @@ def configs(draw):
     if oracle.exactly(sweep) and operation.contracted:
         assume(all(fewest_elements(row) >= row.keys["shards"] for row in requested))
     return {"sweeps": {"random": sweep}, "chips": own | SPARE, "charts": []}
+
+
+def leave_out_unknown(sweep, own):
+    """Leave out a network that no chip has: a config that names one is refused."""
+    known = {name for chip in own.values() for name in chip.get("networks", {})}
+    if any(name in str(sweep.get("network")) for name in {"fabric", "second"} - known):
+        del sweep["network"]
 
 
 def has_shards_form(sweep, own, split):
