@@ -48,8 +48,10 @@ MOST_CHIPS = 500
 
 
 def chip_table(chips: Mapping[str, Chip]) -> JSON:
-    """The table of chips, each number in one unit; variants come last."""
-    ordered = sorted(chips, key=lambda chip: chips[chip].base is not None)
+    """The table of chips, newest first, each number in one unit; variants come last."""
+    ordered = sorted(
+        chips, key=lambda chip: (chips[chip].base is not None, -(chips[chip].year or 0))
+    )
     rows = [[chip, *_summary(chip, chips[chip])] for chip in ordered]
     scaled = [
         [

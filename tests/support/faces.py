@@ -148,7 +148,7 @@ CHIPS = ("tpu-v5e", "h100-sxm", "h200-sxm", "b200", "mine")
 
 
 def chips(site, state):
-    """The numbers of the catalogue and of the config, in SI units; variants come last."""
+    """The numbers of the catalogue and of the config, in SI units; newest first, variants last."""
     rows = []
     for chip in CHIPS:
         plain = config_of(site).chips[chip].plain
@@ -167,6 +167,7 @@ def chips(site, state):
             "variant of": "tpu-v5e" if chip == "mine" else None,
         }
         rows.append(summary)
+    rows.sort(key=lambda row: row["year"], reverse=True)
     found = as_asked(rows, state)
     return sorted(found, key=lambda row: row["variant of"] is not None)
 
