@@ -143,10 +143,12 @@ def test_a_killed_job_is_not_waited_for_until_its_own_processes_end(tmp_path):
         "os.kill(os.getpid(), signal.SIGKILL if child else signal.SIGSTOP)\n"
     )
     request = {"module": "builtins", "name": "exec", "log": f"{tmp_path}/log", "arguments": [code]}
+    own = Server(1)
     with ThreadPoolExecutor() as pool:
-        status = pool.submit(Server(1).run, json.dumps(request).encode())
+        status = pool.submit(own.run, json.dumps(request).encode())
         until((tmp_path / "child").exists)
         try:
             assert status.result(20)[0] == -signal.SIGKILL
         finally:
             os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
+            own.close()
