@@ -175,7 +175,9 @@ def mistake(error: click.ClickException, arguments: Sequence[str]) -> RooflinesE
                 close = [] if fix in INSTEAD else close
             return RooflinesError(path, f"has no option {quote(option)}", fix, close=close)
         case click.MissingParameter() if error.param and context:
-            return RooflinesError(path, f"needs {error.param.make_metavar(context)}", fix)
+            value = error.param.make_metavar(context)
+            named = [each for each in error.param.opts if each.startswith("--")]
+            return RooflinesError(path, f"needs {' '.join([*named, value])}", fix)
         case _:
             text = error.format_message().rstrip(".")
             return RooflinesError(path, f"is used wrongly: {text[:1].lower()}{text[1:]}", fix)
