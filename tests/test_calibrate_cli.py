@@ -55,6 +55,15 @@ def test_it_prints_errors_and_writes_a_file(capsys):
     assert f"  for {reach}" in printed
 
 
+def test_timings_of_a_weight_only_format_say_that_they_convert_weights(capsys):
+    GOOD.with_columns(dtype_w=pl.lit("int8")).write_csv("timings.csv")
+    assert calibrate() == 0
+    assert "  timings include the conversion of int8 weights\n" in capsys.readouterr().out
+    found = read_calibrations("calibrations/h100-sxm-mine.yaml")
+    entry = found.calibrations["h100-sxm/mine"]["bf16"]
+    assert entry.contents == "the conversion of int8 weights"
+
+
 def test_a_file_is_not_overwritten_unasked(capsys):
     GOOD.write_csv("timings.csv")
     Path("calibrations").mkdir()

@@ -144,6 +144,8 @@ def _shown(key: str, result: FitReport) -> Iterator[str]:
         else ""
     )
     yield f"  for {', '.join(reach)}{beyond}"
+    if result.entry.contents:
+        yield f"  timings include {result.entry.contents}"
     if result.entry.held:
         held = ", ".join(result.entry.held)
         yield f"  kept at the prior, not identifiable from the timings: {held}"

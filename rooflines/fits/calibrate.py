@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.basics.text import counted
+from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.forms import MOST_REACHED
 from rooflines.fits.attention import PRIOR, with_attention_times
 from rooflines.fits.collectives import (
@@ -61,7 +62,8 @@ class FitRequest:
         date: When the fit is made.
         form: `max` or `pieces`, of matmuls.
         prior: Another fit to start from; None: typical numbers.
-        contents: What the timings include besides the operation; None: nothing that is stated.
+        contents: What the timings include besides the operation; None: the conversion of
+            the weights of a weight-only format, else nothing that is stated.
     """
 
     timings: Timings
@@ -120,8 +122,18 @@ def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
 def _matmul(request: FitRequest, compute: str) -> FitReport:
     """The fit of a compute dtype."""
     frame, timings = with_nominal_times(request.timings, request.chip, request.entry, compute)
+    if request.contents is None:
+        request = replace(request, contents=_converted(timings, compute))
     prior = prior_of(compute, request.prior)
     return _fitted(request, compute, frame, timings, (prior, request.form, FittedMatmul))
+
+
+def _converted(timings: Timings, compute: str) -> str | None:
+    """What timings of weight-only formats include besides the matmul; None: they are of none."""
+    formats = dtype_entries().formats
+    weights = timings.frame["dtype_w"].unique().sort()
+    narrow = [each for each in weights if formats[each].bits < formats[compute].bits]
+    return f"the conversion of {' and '.join(narrow)} weights" if narrow else None
 
 
 def _attention(request: FitRequest, name: str) -> FitReport:
