@@ -21,13 +21,14 @@ from rooflines.fits.entries import joined_calibrations, shipped_calibrations
 from rooflines.models.layers import layers_of
 from rooflines.models.library import model_entries
 from rooflines.models.resolve import model_named
+from rooflines.models.shape import TRAIN
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.site.fits import SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
 from rooflines.site.steps import NOTHING, EarlierSteps, step_data
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.recipes import fits_of, shape_recipe, sweep_of
-from rooflines.sweep.steps import ModelSweep
+from rooflines.sweep.training import sweep_of_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -83,7 +84,17 @@ PUBLISHED = {"fp8": "fp8", "mxfp4": "mxfp4-experts"}
 
 SPLITS = ({"tp": 1}, {"tp": 2}, {"tp": 4}, {"tp": 8}, {"dp": 8, "ep": 8})
 
-OF_ONE = ("steps", "kernels", "estimates", "extents")
+PLANS = (
+    *({"dp": 8, "shard": "weights"}, {"tp": 2, "dp": 4, "shard": "weights"}),
+    *({"tp": 4, "dp": 2, "shard": "weights"}, {"dp": 8}, {"tp": 2, "dp": 4}, {"tp": 4, "dp": 2}),
+    *({"tp": 8}, {"tp": 1}),
+)
+"""Splits of a step of training, with the states that replicas share; the first is shown first."""
+
+TRAINED = (PLAIN, "fp8")
+"""Formats of `FORMATS` that steps of training have."""
+
+OF_ONE = ("steps", "kernels", "estimates", "extents", "training")
 """What is loaded of a model when it is shown."""
 
 MATCHED = ("trtllm", "nccl")
@@ -171,6 +182,32 @@ def _measured(found: JSON) -> JSON:
     return {"long": SHORTEST_LONG, "by": by}
 
 
+def _configs(models: Iterable[str], where: Sequence[str]) -> list[ModelSweepConfig]:
+    """The configs of steps that serve models, and that train them."""
+    forms = {
+        name: each if isinstance(each, str) else {"name": name, **each}
+        for name, each in FORMATS.items()
+    }
+    plain = {
+        "models": list(models),
+        "grid": {"B": [8], "S": [1024]},
+        "chips": list(where),
+        "thresholds": [],
+    }
+    serves = {
+        "phase": ["decode", "prefill"],
+        "dtypes": list(forms.values()),
+        "splits": list(SPLITS),
+        "calibration": list(MATCHED),
+    }
+    trains = {
+        "phase": [TRAIN],
+        "dtypes": [forms[name] for name in TRAINED],
+        "splits": list(PLANS),
+    }
+    return [ModelSweepConfig.model_validate(plain | own) for own in (serves, trains)]
+
+
 def _steps(
     models: Mapping[str, Model],
     where: Sequence[str],
@@ -179,31 +216,20 @@ def _steps(
     kept: Path | None,
 ) -> JSON:
     """Kernels, footprints, rates and estimates of steps of models."""
-    config = ModelSweepConfig.model_validate(
-        {
-            "models": list(models),
-            "phase": ["decode", "prefill"],
-            "grid": {"B": [8], "S": [1024]},
-            "dtypes": [
-                each if isinstance(each, str) else {"name": name, **each}
-                for name, each in FORMATS.items()
-            ],
-            "chips": list(where),
-            "splits": list(SPLITS),
-            "calibration": list(MATCHED),
-            "thresholds": [],
-        }
+    configs = _configs(models, where)
+    catalogues = chips, dtype_entries(), calibrations, models
+    sweep, training = (
+        checked_sweep(sweep_of_models("steps", config, *catalogues)) for config in configs
     )
-    sweep = checked_sweep(ModelSweep("steps", config, chips, dtype_entries(), calibrations, models))
     inputs = [
-        config.model_dump(),
+        *(config.model_dump() for config in configs),
         {name: shape_recipe(model.shape, "") for name, model in models.items()},
         dtype_entries().model_dump(),
         calibrations.model_dump(mode="json"),
     ]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
     numbers = {chip: chips[chip].plain for chip in where}
-    earlier = NOTHING
+    earlier = earlier_training = NOTHING
     with suppress(OSError, ValueError, KeyError, TypeError):
         before = json.loads(kept.read_bytes()) if kept else {}
         if before["key"] == key:
@@ -211,7 +237,11 @@ def _steps(
             if len(same) == len(where):
                 return _as_page(before["steps"])
             earlier = EarlierSteps(before["steps"], same)
-    found = step_data(sweep, earlier)
+            earlier_training = EarlierSteps(before["steps"]["training"], same)
+    found = {
+        **step_data(sweep, earlier),
+        "training": step_data(training, earlier_training),
+    }
     with suppress(OSError):
         if kept:
             kept.parent.mkdir(parents=True, exist_ok=True)
@@ -222,8 +252,16 @@ def _steps(
 
 def _as_page(of: JSON) -> JSON:
     """Steps in the form of the page."""
+    training = of["training"]
+    own = {
+        each["name"]: {key: each[key] for key in ("steps", "kernels", "extents")}
+        for each in training["models"]
+    }
+    common = ("splits", "machines", "skipped")
     return {
-        **{key: of[key] for key in ("phases", "splits", "machines", "skipped")},
+        **{key: of[key] for key in common},
+        "phases": [*of["phases"], *training["phases"]],
+        "training": {**{key: training[key] for key in common}, "formats": TRAINED},
         "formats": {
             name: each if isinstance(each, str) else ",".join(f"{a}={b}" for a, b in each.items())
             for name, each in FORMATS.items()
@@ -233,7 +271,10 @@ def _as_page(of: JSON) -> JSON:
             for name, each in FORMATS.items()
         },
         "calibration": list(MATCHED),
-        "models": [_model(each) for each in of["models"]],
+        "models": [
+            {**_model(each), "training": own.get(each["name"], {"steps": []})}
+            for each in of["models"]
+        ],
     }
 
 

@@ -4,7 +4,8 @@ No formula is written here, nor in the page: works are those of `models.kernels`
 `model.resources`, estimates those of `sweep.calibrated`, all as sums of products of extents.
 Extents and caches are polynomials in S, on the pieces between windows, through values of
 `models.reach`; with attention in chunks the pieces of one chunk come again. Experts touched are an
-exponential in the tokens, through values of `models.groups`.
+exponential in the tokens, through values of `models.groups`. In training works are those of one
+micro-batch, and how often a kernel runs is a sum of products as well.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from typing import TYPE_CHECKING, Any
 from rooflines.critical.chips import interpolated
 from rooflines.model.network import axes_text
 from rooflines.model.poly import TOUCHED, constant, touching
-from rooflines.model.resources import level_times
+from rooflines.model.resources import MEMORY, level_times
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
-from rooflines.models.shape import PREFILL
+from rooflines.models.shape import PREFILL, TRAIN
 from rooflines.site.coefficients import MOST_DIGITS, Pool, coefficients, double
 from rooflines.sweep.calibrated import calibrated
+from rooflines.sweep.training import TrainingCase
+from rooflines.training.kernels import MICRO_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -43,6 +46,12 @@ SAMPLES = 3
 
 DIGITS = 7
 """Significant digits of a coefficient of an estimate [1]."""
+
+A_MICRO_BATCH = "B per_micro_batch"
+"""The extents of the micro-batches of a step, of all replicas."""
+
+EXPERTS = "experts"
+"""The extent of the experts that a micro-batch touches."""
 
 SKIPPED = ("chip", "model", "split", "dtypes", "reason")
 """What the page has of a skipped row."""
@@ -178,22 +187,36 @@ def _step(case: Case) -> JSON:
         "phase": case.phase,
         "split": case.split.name,
         "dtypes": case.dtypes.label,
-        "kernels": [_kernel(kernel) for kernel in case.kernels],
+        "kernels": [
+            {**_kernel(kernel), **_runs(case, index)} for index, kernel in enumerate(case.kernels)
+        ],
         "on": {},
         **_footprint(case),
     }
 
 
+def _runs(case: Case, index: int) -> JSON:
+    """How often a layer runs a kernel of a step of training; nothing where that is once.
+
+    The works of the kernel are those of one micro-batch, whose sequences the page chooses: the plan
+    has micro-batches of one.
+    """
+    if not isinstance(case, TrainingCase):
+        return {}
+    runs = case.runs_of(index)
+    return {"runs": _terms(runs.renamed(lambda extent: A_MICRO_BATCH if extent == "B" else extent))}
+
+
 def _new_tokens(sweep: ModelSweep, phase: str) -> Sequence[int | None]:
     """The numbers of new tokens of a phase; None: all."""
-    return [None] if phase == PREFILL else sweep.new_tokens or (1,)
+    return [None] if phase in {PREFILL, TRAIN} else sweep.new_tokens or (1,)
 
 
 def _kernel(kernel: Kernel) -> JSON:
     """The works of one layer of a kernel on one chip, by extents."""
     works = {
         "math": kernel.work("flops"),
-        "memory": kernel.work("weight_bytes") + kernel.work("cache_bytes"),
+        "memory": MEMORY.of(kernel),
         "activation": kernel.work("activation_bytes"),
     }
     sends = [[_kind(sent), _terms(sent.payload)] for sent in kernel.transfers]
@@ -232,7 +255,9 @@ def _extent_name(name: str) -> str:
     if _is_spans(name):
         sizes, _, span = name.partition("/")
         return f"{'tokens' if sizes == 'B*T' else 'sequences'}:{span}"
-    return TOUCHED if name.startswith(TOUCHED) else name
+    if name.startswith(TOUCHED):
+        return EXPERTS if MICRO_BATCH in name else TOUCHED
+    return name
 
 
 def _kind(sent: Transfer) -> str:
@@ -255,7 +280,14 @@ def _touched(kernel: Kernel) -> list[float] | None:
 
 
 def _footprint(case: Case) -> JSON:
-    """Bytes of the weights on a chip, and of the cache of a sequence of its replica by S."""
+    """Bytes of the weights on a chip, and of the cache of a sequence of its replica by S.
+
+    Of training, of all states, and of the saved tensors of a sequence of a micro-batch.
+    """
+    if isinstance(case, TrainingCase):
+        (held,) = case.held  # of one stage
+        saved = coefficients([Fraction(0), held.saved(1)])
+        return {"weights": double(held.states), "cache": {"pieces": [(1, saved)]}}
     shape, sharing = case.model.shape, case.sharing
 
     def cache(context: int) -> Fraction:
@@ -347,6 +379,8 @@ class Estimates:
             case: The case.
             kernels: The indices of its kernels.
         """
+        if isinstance(case, TrainingCase):
+            return None
         if case.chip in self._earlier.chips:
             known = self._earlier.estimates(case)
             return None if known is None else [self._index(case.name, place) for place in known]

@@ -6,12 +6,13 @@ from typing import Any
 
 from shown import rounds_to
 
-from rooflines import RooflinesError, explain, explain_model
+from rooflines import RooflinesError, explain, explain_model, train
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.entries import MAIN_MEMORY, Chip
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.operation import MATRIX
-from rooflines.site.explorer import FORMATS, MATCHED, MODELS, SERVING, SPLITS
+from rooflines.site.explorer import FORMATS, MATCHED, MODELS, PLANS, SERVING, SPLITS, TRAINED
+from rooflines.training.plan import TrainingPlan
 
 State = dict[str, Any]
 
@@ -33,6 +34,7 @@ NUMBERS = """() => EXPLORER.answers().map((row) => row.lack ? { lack: row.lack }
   sent: row.answer.parts[2],
   label: row.chip.short, off: row.off, limit: row.all.outcome === "never" ? row.all.limit : null,
   binds: row.bound ?? row.answer.bound,
+  states: row.footprint.weights, saved: row.footprint.caches, longest: row.footprint.longest,
 })"""
 """What the page has of each chip."""
 
@@ -94,6 +96,29 @@ def random_step():
     }
 
 
+TRAINABLE = ("gpt-oss-120b", "llama-3.1-70b", "llama-3.1-8b", "gemma-3-27b")
+"""Models whose training is modelled."""
+
+
+def random_training():
+    """A step of training of a model on a chip."""
+    split: State = dict(random.choice(PLANS))
+    micro_batch = random.choice([1, 1, 2, 3, 8])
+    chip = random.choice(SERVING)
+    return {
+        "is": "model",
+        "chips": chip,
+        "model": random.choice(MODELS if random.random() < 0.1 else TRAINABLE),
+        "format": random.choice(TRAINED),
+        "phase": "train",
+        "plan": TrainingPlan.model_validate(split).name,
+        "micro_batch": micro_batch,
+        "B": split.get("dp", 1) * micro_batch * random_size(8),
+        "S": random_size(16),
+        "own": random_own(chip),
+    }
+
+
 def address_of(state):
     """The state as the address has it."""
     chip = state["chips"]
@@ -125,7 +150,9 @@ def _compute(state):
 def explained(state):
     """The numbers of a state from Python; None if the chip cannot do it."""
     try:
-        return _matmul(state) if state["is"] == "matmul" else _step(state)
+        if state["is"] == "matmul":
+            return _matmul(state)
+        return _training(state) if state["phase"] == "train" else _step(state)
     except RooflinesError:
         return None
 
@@ -218,6 +245,36 @@ def _step(state):
         "band": None
         if not calibrated or estimate is None or row["t_estimate_p10_s"] is None
         else [row["t_estimate_p10_s"], row["t_estimate_p90_s"]],
+    }
+
+
+def _training(state):
+    plans = {TrainingPlan.model_validate(each).name: each for each in PLANS}
+    chip = chip_of(state)[state["chips"]]
+    (row,) = train(
+        state["model"],
+        chip,
+        B=state["B"],
+        S=state["S"],
+        split=plans[state["plan"]],
+        dtypes=FORMATS[state["format"]],
+        micro_batch=state["micro_batch"],
+        network=[*chip.networks][:1] or None,
+    ).iter_rows(named=True)
+    most = row["max_micro_batch"]
+    return {
+        "time": row["t_ops_s"],
+        "bound": row["bound"],
+        "share": row["mfu_ops"],
+        "fits": row["fits"],
+        "most": None if most is None else most * row["dp"],
+        "longest": row["max_S"],
+        "lower": row["t_lower_s"],
+        "footprint": row["footprint_bytes"],
+        "states": row["state_bytes"],
+        "saved": row["saved_bytes"],
+        "rate": row["tokens_per_s_ops"] / row["chips"],
+        "band": None,
     }
 
 

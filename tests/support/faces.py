@@ -14,7 +14,14 @@ from urllib.parse import urlencode
 
 import polars as pl
 from bundles import CHARTS
-from explorer import address_of, explained, random_matmul, random_step, wrong_answer
+from explorer import (
+    address_of,
+    explained,
+    random_matmul,
+    random_step,
+    random_training,
+    wrong_answer,
+)
 from playwright.sync_api import expect
 from shown import rounds_to
 
@@ -237,6 +244,13 @@ FACES = {
     "step": Face(
         "index.html",
         lambda _: random_step(),
+        lambda _, state: explained(state),
+        wrong_answer,
+        address_of,
+    ),
+    "training": Face(
+        "index.html",
+        lambda _: random_training(),
         lambda _, state: explained(state),
         wrong_answer,
         address_of,

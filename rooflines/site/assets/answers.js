@@ -3,8 +3,8 @@
 
    No formula of the model is here: works, rates and calibrations are sums of products of the data,
    evaluated in doubles. A time is a line in B: its slope, and what it is at B = 0. A kernel has
-   `math` and `memory` as lines [s], seconds for each `expert` that is touched, what `activation`
-   adds, and what it `sends`: by collective and level a line and the least time of its hops. */
+   `math`, `memory` and `activation` as lines [s], seconds for each `expert` that is touched, and
+   what it `sends`: by collective and level two lines, of bytes and of the least time of hops. */
 
 const ANSWERS = (() => {
   const { SLACK, upward, downward, sum, firstWhole } = NUMBERS;
@@ -39,17 +39,21 @@ const ANSWERS = (() => {
     return coefficients.reduceRight((all, one) => all * at + one, 0) + turns * gain;
   }
 
-  /** A kernel in lines, from works as sums of products, rates [1/s], and levels of networks. */
-  function kernelOf({ name, count: layers, compute, works, sends }, at, rate, levelsOf) {
-    const times = (terms, seconds, ...axes) =>
-      along(terms, at, ...axes, "B").map((one) => layers * one * seconds);
+  /** A kernel in lines, from works as sums of products, rates [1/s], and levels of networks.
+
+      Works that grow with B are of kernels that run once; others run as often as `runs` says. */
+  function kernelOf({ name, count: layers, compute, works, sends, runs }, at, rate, levelsOf) {
+    const [more, once] = runs ? along(runs, at, "B") : [0, 1];
+    const often = ([slope, start], seconds) =>
+      [slope * once + start * more, start * once].map((one) => layers * one * seconds);
+    const times = (terms, seconds) => often(along(terms, at, "B"), seconds);
     const memory = 1 / rate("memory");
-    const [expert, ...moved] = times(works.memory, memory, "touched");
+    const [expert, ...moved] = along(works.memory, at, "touched", "B");
     return {
-      name, layers, expert, memory: moved, math: times(works.math, 1 / rate(compute)),
-      activation: times(works.activation, memory)[0],
+      name, layers, expert: layers * expert * memory, memory: often(moved, memory),
+      math: times(works.math, 1 / rate(compute)), activation: times(works.activation, memory),
       sends: sends.map(([kind, payload]) => levelsOf(kind).map(([perByte, latency]) =>
-        [...times(payload, perByte), layers * latency])),
+        [...times(payload, perByte), ...often([0, latency], 1)])),
     };
   }
 
@@ -59,7 +63,7 @@ const ANSWERS = (() => {
     const sends = kernels.flatMap((one) => one.sends);
     const length = Math.max(0, ...sends.map((one) => one.length));
     const levels = Array.from({ length }, (_, i) =>
-      [0, 1, 2].map((k) => sum(sends.map((one) => one[i]?.[k] ?? 0))));
+      [0, 1, 2, 3].map((k) => sum(sends.map((one) => one[i]?.[k] ?? 0))));
     const expert = sum(kernels.map((one) => one.expert));
     const total = { math: both("math"), memory: both("memory"), expert, levels };
     return { ...more, kernels, total };
@@ -68,7 +72,8 @@ const ANSWERS = (() => {
   const expertsOf = ({ touched, tokens }, B) =>
     touched ? touched[0] + touched[1] * touched[2] ** (B * tokens) : 0;
   const sentAt = (levels, B) =>
-    Math.max(0, ...levels.map(([slope, start, least]) => Math.max(slope * B + start, least)));
+    Math.max(0, ...levels.flatMap(([slope, start, ...hops]) =>
+      [lineAt([slope, start], B), lineAt(hops, B)]));
   const partsAt = ({ math, memory, expert }, B, experts, sent) =>
     [lineAt(math, B), lineAt(memory, B) + expert * experts, sent];
 
@@ -78,7 +83,7 @@ const ANSWERS = (() => {
     const kernels = of.kernels.map((kernel) => {
       const sent = sum(kernel.sends.map((levels) => sentAt(levels, B)));
       const parts = partsAt(kernel, B, experts, sent);
-      parts[1] += kernel.activation * B;
+      parts[1] += lineAt(kernel.activation, B);
       const time = Math.max(...parts);
       return { ...kernel, parts, time, bound: of.bounds[parts.indexOf(time)] };
     });
@@ -95,8 +100,8 @@ const ANSWERS = (() => {
     const { math, memory, expert, levels } = of.total;
     const [gain, start] = math.map((one) => one / share);
     const [, MEMORY, NETWORK] = of.bounds;
-    const others = [[MEMORY, ...memory], ...levels.flatMap(([slope, at, least]) =>
-      [[NETWORK, slope, at], [NETWORK, 0, least]])];
+    const others = [[MEMORY, ...memory], ...levels.flatMap(([slope, at, ...hops]) =>
+      [[NETWORK, slope, at], [NETWORK, ...hops]])];
     const ahead = others.filter(([, a, b]) =>
       gain < a * (1 + SLACK) && (gain < a * (1 - SLACK) || start < b * (1 - SLACK)));
     if (ahead.length) {

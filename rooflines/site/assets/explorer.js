@@ -26,7 +26,8 @@ const EXPLORER = (() => {
   /** The options of menus that depend on the state, as of `fill`, and what is chosen. */
   function menus(of) {
     const { steps } = data;
-    const plain = (name) => !of.model.experts && steps.formats[name].includes("experts=");
+    const plain = (name) => !of.formats.includes(name)
+      || (!of.model.experts && steps.formats[name].includes("experts="));
     const able = ({ compute }) => of.chips.some((chip) => chip.peaks[compute]);
     return {
       model: [steps.models.map(({ id, name }) => [id, name]), of.model.id],
@@ -34,6 +35,8 @@ const EXPLORER = (() => {
         name, name === of.model.format ? `${name} (published)` : name, plain(name)])],
       split: [steps.splits.map(({ name, chips, dp }) => [
         name, `${name}, ${several(chips, "chip")}`, dp > 1 && !of.model.experts]), of.split.name],
+      plan: [steps.training.splits.map(({ name, chips }) => [
+        name, `${name}, ${several(chips, "chip")}`]), of.split.name],
       dtypes: [data.dtypes.map((one) => [one.name, one.name, !able(one)]), of.dtypes.name],
       seller: [of.sellers.map((name) => [name, name])],
       of: [of.chips.map(({ id, short }) => [id, short]), of.of.id],
@@ -41,7 +44,10 @@ const EXPLORER = (() => {
   }
 
   function showForm(of) {
-    for (const box of document.querySelectorAll("[data-of]")) box.hidden = box.dataset.of !== of.is;
+    const kinds = [of.is, of.trains ? "train" : "serve"];
+    for (const box of document.querySelectorAll("[data-of]")) {
+      box.hidden = !box.dataset.of.split(" ").every((one) => kinds.includes(one));
+    }
     const listed = menus(of);
     for (const menu of document.querySelectorAll("select")) {
       const [options, value = of[menu.name]] = listed[menu.name] ?? [];
@@ -180,6 +186,12 @@ const EXPLORER = (() => {
     $("command").textContent = commandOf(of, answering(rows).chip);
     document.body.dataset.drawn = location.hash;
   }
+  /** A size that a slider may choose: of training whole micro-batches of all replicas. */
+  function near(name, size) {
+    const { trains, split, micro_batch } = now();
+    const step = trains && name === "B" ? split.dp * micro_batch : 1;
+    return Math.max(1, Math.round(size / step)) * step;
+  }
   const pick = (changes) => soon(() => go(changes));
 
   const pictures = () => [...document.querySelectorAll(".plot svg")];
@@ -195,7 +207,7 @@ const EXPLORER = (() => {
   on("keydown", (event) => { if (event.key === "Enter") taken(event); }); // not all report both
   on("input", (event) => {
     const { target: { name, type, value }, inputType } = event;
-    if (type === "range") pick({ [name]: Math.round(2 ** (value / PER_OCTAVE)) });
+    if (type === "range") pick({ [name]: near(name, 2 ** (value / PER_OCTAVE)) });
     if (inputType === "insertReplacementText") taken(event);
   });
   on("focusin", ({ target }) => {

@@ -4,11 +4,12 @@
 const PICTURES = (() => {
   const { significant, si, seconds, count, percent, short, several, listed, sum } = NUMBERS;
   const { FOUND, NEVER, PLATEAU } = ANSWERS;
-  const { BOUND, CALIBRATED, MODEL, offOf, timeOf, tokensOf } = STATE;
+  const { BOUND, CALIBRATED, MODEL, offOf, stepOf, timeOf, tokensOf } = STATE;
   const { cannot, range, threshold } = SENTENCES;
   const { $, make } = ROOFLINES;
   const KERNELS = 6; // named in the picture of times, the largest; the rest is one
   const MOST_BATCH = 4096; // of pictures of steps
+  const [LEAST_CONTEXT, MOST_CONTEXT] = [1024, 131072]; // of pictures of training
   const SHARES = [0, 0.2, 0.4, 0.6, 0.8, 1];
 
   const colourOf = ({ colours }) => `light-dark(${colours.join(", ")})`;
@@ -38,7 +39,7 @@ const PICTURES = (() => {
   /** A mark of `SVG.draw` in the colour of a chip. */
   const mark = (kind, chip, points, more = {}) =>
     ({ kind, points, colour: colourOf(chip), ...more });
-  const toB = (go) => (B) => go({ B: Math.round(B) }, true);
+  const toSize = (go, name = "B") => (size) => go({ [name]: Math.round(size) }, true);
   const ring = (above, below) => [...above, ...below.toReversed()];
   const axis = (from, to, title) => ({ from, to, title, text: short });
 
@@ -118,7 +119,7 @@ const PICTURES = (() => {
     const rule = { kind: "rule", points: [[now.B, 1]], text: `B = ${count(now.B)}` };
     return SVG.draw(plot, {
       label: "FLOP/s attained over B; from which B on is in the table",
-      x: axis(from, to, "B, tokens"), y: up(marks), marks: [...marks, rule], onPick: toB(go),
+      x: axis(from, to, "B, tokens"), y: up(marks), marks: [...marks, rule], onPick: toSize(go),
     });
   }
 
@@ -185,19 +186,26 @@ const PICTURES = (() => {
   }
 
   function drawTimes(now, row, go) {
-    const title = `Where the time of a step goes over B on ${now.of.short}`;
+    const { trains } = now;
+    const along = trains ? "S" : "B";
+    const title = `Where the time of a step goes over ${along} on ${now.of.short}`;
     if (row.lack) return instead("right", title, cannot([row])[0]);
     const { of, footprint, all } = row;
-    if (footprint.most === 0) {
-      return instead("right", title, `The weights alone do not fit ${now.of.short}.`);
+    const held = (trains ? footprint.longest : footprint.most) ?? MOST_BATCH;
+    if (held === 0) {
+      const what = trains ? "states" : "weights";
+      return instead("right", title, `The ${what} alone do not fit ${now.of.short}.`);
     }
     const { dp } = now.split;
     const calibrated = now.basis === CALIBRATED && row.time !== null;
-    const held = footprint.most ?? MOST_BATCH;
-    const most = Math.max(dp * 2, now.B, Math.min(held, MOST_BATCH));
-    const samples = octaves(dp, most, 3);
-    const answers = samples.map((B) => (calibrated ? ANSWERS.estimate(of, B).times
-      : ANSWERS.times(of, B).kernels.map(({ time }) => time)));
+    const least = trains ? LEAST_CONTEXT : dp;
+    const most = trains ? Math.max(least * 2, now.S, Math.min(held, MOST_CONTEXT))
+      : Math.max(dp * 2, now.B, Math.min(held, MOST_BATCH));
+    const samples = octaves(Math.min(least, now[along]), most, 3);
+    const boundAt = (size) => (trains
+      ? ANSWERS.times(stepOf({ ...now, S: size }, now.of), now.B) : ANSWERS.times(of, size));
+    const answers = samples.map((size) => (calibrated ? ANSWERS.estimate(of, size).times
+      : boundAt(size).kernels.map(({ time }) => time)));
     const totals = answers.map(sum);
     let base = samples.map((B) => [B, 0]);
     const marks = grouped(of.kernels, answers).flatMap(([name, list], place) => {
@@ -210,21 +218,44 @@ const PICTURES = (() => {
         { kind: "line", points: middle, colour, label: name },
       ];
     });
-    const seen = now.basis === BOUND && all.outcome === FOUND && all.size <= most;
+    const seen = !trains && now.basis === BOUND && all.outcome === FOUND && all.size <= most;
     if (seen && all.size !== now.B) {
       const text = `compute-bound from ${count(all.size)}`;
       marks.push({ kind: "rule", points: [[all.size, 0]], text });
     }
-    const here = `B = ${count(now.B)}: ${seconds(row.time ?? row.answer.ops)}`;
-    marks.push({ kind: "rule", points: [[now.B, 0]], text: here, above: true });
-    const plot = figure("right", title, now.B > held
-      ? `More than ${several(held, "sequence")} do not fit.`
-      : `${calibrated ? "Calibrated. " : ""}Drag the rule to change B.`);
+    const here = `${along} = ${count(now[along])}: ${seconds(row.time ?? row.answer.ops)}`;
+    marks.push({ kind: "rule", points: [[now[along], 0]], text: here, above: true });
+    const plot = figure("right", title, now[along] > held
+      ? `More than ${several(held, trains ? "token" : "sequence")} do not fit.`
+      : `${calibrated ? "Calibrated. " : ""}Drag the rule to change ${along}.`);
     return SVG.draw(plot, {
-      label: "Shares of kernels over B; the numbers are in the tab of kernels", marks,
-      x: axis(dp, most, "B, sequences"),
+      label: `Shares of kernels over ${along}; the numbers are in the tab of kernels`, marks,
+      x: axis(samples[0], most, trains ? "S, tokens of a sequence" : "B, sequences"),
       y: { from: 0, to: 1.06, linear: SHARES, title: "share of the time of a step", text: percent },
-      onPick: toB(go),
+      onPick: toSize(go, along),
+    });
+  }
+
+  /** Tokens/s of a chip in training over S, to the longest that fits. */
+  function drawRates(now, rows) {
+    const title = "Tokens/s of a chip in training over S";
+    const able = rows.filter(({ fits }) => fits !== false);
+    if (!able.length) return instead("left", title, "None of these chips holds this step.");
+    const rate = ({ chip }, S) =>
+      (now.B * S) / ANSWERS.times(stepOf({ ...now, S }, chip), now.B).ops / now.split.chips;
+    const marks = able.map((row) => {
+      const most = Math.max(now.S, Math.min(row.footprint.longest ?? MOST_CONTEXT, MOST_CONTEXT));
+      return mark("line", row.chip, octaves(Math.min(LEAST_CONTEXT, now.S), most, 2).map((S) =>
+        [S, rate(row, S)]), { label: row.chip.short });
+    });
+    const all = (place) => marks.flatMap(({ points }) => points.map((one) => one[place]));
+    const span = (place, what, more = 1) =>
+      axis(Math.min(...all(place)) / more, Math.max(...all(place)) * more, what);
+    const rule = { kind: "rule", points: [[now.S, 1]], text: `S = ${count(now.S)}` };
+    return SVG.draw(figure("left", title, "A line ends at the longest context that fits."), {
+      label: "Tokens/s of a chip over S; those of this S are in the table",
+      x: span(0, "S, tokens of a sequence"), y: span(1, "tokens/s of a chip", 1.3),
+      marks: [...marks, rule],
     });
   }
 
@@ -232,7 +263,7 @@ const PICTURES = (() => {
   function draw(now, rows, go) {
     const able = rows.filter((row) => !row.lack);
     if (now.is === MODEL) {
-      drawFronts(now, able);
+      (now.trains ? drawRates : drawFronts)(now, able);
       drawTimes(now, rows.find(({ chip }) => chip === now.of), go);
     } else if (able.length) drawMatmul(now, able, go);
     else {

@@ -6,7 +6,7 @@
 
 const SENTENCES = (() => {
   const { SLACK, significant, si, seconds, count, percent, short, bytes, several } = NUMBERS;
-  const { listed } = NUMBERS;
+  const { listed, sum } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
   const { BOUND, MATMUL, altered, answering, measuredOf, rowOf, shareOf, tokensOf } = STATE;
   const CLEAR = 1.2; // a lead of bounds below this is none, where there are no timings
@@ -129,6 +129,15 @@ const SENTENCES = (() => {
       : `Served runs take ${range(found)} such estimates ${which} ${overlapped}.`;
   }
 
+  function trainingLead(now, { chip, answer, share, rate, split }) {
+    const sequences = `${several(now.B, "sequence")} of ${count(now.S)} tokens`;
+    return `On ${times(split.chips, chip)} a step of training of ${now.model.name} in ${now.format}`
+      + ` over ${sequences} takes at least ${seconds(answer.ops)}, kernel after kernel:`
+      + ` ${answer.bound}-bound. That is at most ${short(rate)} tokens/s a chip, ${percent(share)}`
+      + ` MFU. With full overlap ${seconds(answer.lower)}, without any`
+      + ` ${seconds(sum(answer.kernels.flatMap(({ parts }) => parts)))}.`;
+  }
+
   function modelLead(now, { chip, answer, estimate, time, split }) {
     const noun = now.phase === "prefill" ? "a step" : "a token";
     const on = `On ${times(split.chips, chip)} ${noun} of ${now.model.name} in ${now.format}`;
@@ -142,23 +151,27 @@ const SENTENCES = (() => {
   }
 
   /** What a model is not made for, or not published in. */
-  const modelLines = ({ model, S, format }) => [
+  const modelLines = ({ model, S, format, trains }) => [
     model.trained && S > model.trained ? `S = ${count(S)} is beyond the ${count(model.trained)}`
       + ` tokens that ${model.name} is made for.` : null,
-    format !== model.format ? `${model.name} is published in ${model.format}.` : null,
+    format !== model.format && !trains ? `${model.name} is published in ${model.format}.` : null,
   ];
 
   /** What does not fit a chip, and the split that does. */
   function tooLarge(now, { chip, split, most, footprint }) {
-    const { weights, caches, bytes: all, capacity } = footprint;
+    const { weights, caches, bytes: all, capacity, longest } = footprint;
     const on = ` not fit ${times(most ? now.n : split.chips, chip)}:`;
     const each = split?.chips > 1 ? " on each" : "";
     const room = `, ${bytes(capacity)} of memory`;
     if (most) return `The operands do${on} ${bytes(all)} on a chip${room}.`;
-    const enough = now.data.steps.splits.find((other) =>
-      other.dp === 1 && rowOf({ ...now, split: other }, chip).fits);
-    return `${now.model.name} in ${now.format} does${on} ${bytes(weights)} of weights and`
-      + ` ${bytes(caches)} of caches${each}${room}${enough ? `; ${enough.name} is enough` : ""}.`;
+    const { splits } = now.trains ? now.data.steps.training : now.data.steps;
+    const enough = splits.find((other) =>
+      (now.trains || other.dp === 1) && rowOf({ ...now, split: other }, chip).fits);
+    const shorter = now.trains && longest ? `; up to S = ${count(longest)} it does` : "";
+    const [held, more] = now.trains ? ["states", "saved tensors"] : ["weights", "caches"];
+    return `${now.model.name} in ${now.format} does${on} ${bytes(weights)} of ${held} and`
+      + ` ${bytes(caches)} of ${more}${each}${room}`
+      + `${enough ? `; ${enough.name} is enough` : shorter}.`;
   }
 
   /** What cannot run, the lead, which is of one chip, and further lines. */
@@ -172,12 +185,12 @@ const SENTENCES = (() => {
     const bare = able.filter(({ time }) => time === null);
     const lines = [
       ...(matmul ? [sentLine(first), measuredLine(now, first), expertLine(now)]
-        : [now.basis === BOUND ? threshold(first) : null, ...modelLines(now),
-          servedLine(now, first)]),
+        : [now.basis === BOUND && !now.trains ? threshold(first) : null, ...modelLines(now),
+          now.trains ? null : servedLine(now, first)]),
       bare.length ? `Without a calibration: ${namesOf(bare)}.` : null,
       leader(now, able),
     ];
-    const lead = (matmul ? matmulLead : modelLead)(now, first);
+    const lead = (matmul ? matmulLead : now.trains ? trainingLead : modelLead)(now, first);
     return { off, lead, lines: lines.filter(Boolean) };
   }
 

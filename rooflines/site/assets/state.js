@@ -6,7 +6,7 @@
 const STATE = (() => {
   const { upward, count } = NUMBERS;
   const { PLATEAU } = ANSWERS;
-  const [MATMUL, MODEL] = ["matmul", "model"];
+  const [MATMUL, MODEL, TRAIN] = ["matmul", "model", "train"];
   const [BOUND, CALIBRATED] = ["bound", "calibrated"];
   const FIRST = { B: { matmul: 128, model: 64 }, D: 28672, F: 8192, S: 8192, split: "tp8" };
   const [MOST_CHIPS, MOST_SIZE, MOST_N] = [8, 2 ** 24, 4096];
@@ -19,10 +19,11 @@ const STATE = (() => {
   };
   const TABS = {
     matmul: ["sizes", "dtypes", "binds"], model: ["context", "kernels", "splits"],
+    train: ["kernels", "splits"],
   };
   const NAMES = [
     "is", "chips", "B", "D", "F", "S", "dtypes", "sharding", "n", "model", "format", "split",
-    "phase", "basis", "tab", "of", "sort", "rows", "seller", "own", "shape",
+    "phase", "plan", "micro_batch", "basis", "tab", "of", "sort", "rows", "seller", "own", "shape",
   ];
   /** What a choice takes back, since the next one may not have it. */
   const CLEARS = { is: { B: null, tab: null, sort: null }, model: { format: null } };
@@ -76,10 +77,12 @@ const STATE = (() => {
       return found ?? first;
     };
     const [named, byId] = [({ name }) => name, ({ id }) => id];
-    const size = (name, first, least = 1, most = MOST_SIZE) => {
-      const text = asked.get(name) ?? String(Math.max(first, least));
-      const nearest = Math.min(most, Math.max(least, Math.round(Number(text)) || first));
-      const range = `no whole number from ${least} to ${count(most)}`;
+    const size = (name, first, least = 1, most = MOST_SIZE, step = 1) => {
+      const text = asked.get(name) ?? String(Math.ceil(Math.max(first, least) / step) * step);
+      const whole = Math.round((Number(text) || first) / step) * step;
+      const nearest = Math.min(most - (most % step), Math.max(least, whole));
+      const what = step > 1 ? `multiple of ${step}` : "whole number";
+      const range = `no ${what} from ${least} to ${count(most)}`;
       if (text !== String(nearest)) lost.push([name, text, `${range}; shown is ${count(nearest)}`]);
       return nearest;
     };
@@ -87,8 +90,13 @@ const STATE = (() => {
     const [is, chips] = [one("is", [MATMUL, MODEL]), chipsOf(ids, data, lost)];
     const model = one("model", steps.models, steps.models[0], byId);
     const first = steps.splits.find(({ name }) => name === FIRST.split);
-    const [split, sharding] = [one("split", steps.splits, first, named), one(
-      "sharding", Object.keys(works), "none")];
+    const phase = one("phase", steps.phases);
+    const trains = is === MODEL && phase === TRAIN;
+    const split = trains ? one("plan", steps.training.splits, steps.training.splits[0], named)
+      : one("split", steps.splits, first, named);
+    const micro = trains ? size("micro_batch", 1, 1, MOST_N) : 1;
+    const formats = trains ? steps.training.formats : Object.keys(steps.formats);
+    const sharding = one("sharding", Object.keys(works), "none");
     const shape = asked.get("shape"); // a layer, as charts name it
     const layer = data.layers.find(([id]) => id === shape);
     if (shape && !layer) lost.push(["shape", shape, "no layer of this page"]);
@@ -100,12 +108,13 @@ const STATE = (() => {
       own: ownNumbers(asked.get("own") ?? "", data.chips, lost),
       n: sharding === "none" ? 1 : size("n", 8, 1, MOST_N),
       dtypes: one("dtypes", dtypes, dtypes[0], named),
-      format: one("format", Object.keys(steps.formats), model.format),
-      phase: one("phase", steps.phases),
-      B: size("B", FIRST.B[is], is === MODEL ? split.dp : 1),
+      format: one("format", formats, formats.find((name) => name === model.format)),
+      phase, trains, formats, micro_batch: micro,
+      B: size("B", FIRST.B[is], is === MODEL ? split.dp * micro : 1, MOST_SIZE,
+        trains ? split.dp * micro : 1),
       D: size("D", D), F: size("F", F), S: size("S", FIRST.S),
-      basis: one("basis", [BOUND, CALIBRATED]),
-      tab: one("tab", TABS[is]),
+      basis: one("basis", trains ? [BOUND] : [BOUND, CALIBRATED]),
+      tab: one("tab", TABS[trains ? TRAIN : is]),
       of: asked.has("of") ? one("of", chips, chips[0], byId) : null,
       sort: asked.get("sort") ?? "", all: one("rows", ["chosen", "all"]) === "all", lost, data,
     };
@@ -204,38 +213,45 @@ const STATE = (() => {
 
   /** A step of a model on a chip as `ANSWERS` takes it, or the reason why there is none. */
   function stepOf(now, chip, more = 1) {
-    const { data: { bounds, steps }, model, phase, format, split, S } = now;
-    const place = steps.machines.findIndex((machine) => machine.chip === chip.id);
+    const { data: { bounds, steps }, phase, format, split, S, trains, micro_batch } = now;
+    const { machines, skipped } = trains ? steps.training : steps;
+    const model = trains ? { ...now.model.training, id: now.model.id } : now.model;
+    const place = machines.findIndex((machine) => machine.chip === chip.id);
     const step = model.steps.find((one) =>
       one.phase === phase && one.split === split.name && one.dtypes === format);
     if (!step || !(place in step.on)) {
       const wanted = [chip.id, model.id, split.name, format];
-      const skipped = steps.skipped.find((row) =>
+      const why = skipped.find((row) =>
         wanted.every((value, i) => !row[i] || row[i] === value));
-      return { chip, lack: skipped?.[4] ?? (place < 0 ? "no steps on this page" : "no such step") };
+      return { chip, lack: why?.[4] ?? (place < 0 ? "no steps on this page" : "no such step") };
     }
-    const { sends, bands } = steps.machines[place];
+    const { sends, bands } = machines[place];
     const { rate, capacity, slower } = machineOf(now, chip, steps.compute[format], more);
     const [all] = Object.values(model.extents[phase]);
     const extents = Object.fromEntries(Object.entries(all).map(([name, pieces]) =>
       [name, ANSWERS.pieceAt(pieces, S)]));
-    const at = (name) => extents[name] ?? 1;
     const chosen = step.kernels.map((index) => model.kernels[index]);
+    const touched = chosen.map((kernel) => kernel.touched).find(Boolean);
+    const { T: tokens } = extents;
+    if (trains) {
+      const experts = ANSWERS.expertsOf({ touched, tokens }, micro_batch);
+      Object.assign(extents, { micro_batch, per_micro_batch: 1 / micro_batch, experts });
+    }
+    const at = (name) => extents[name] ?? 1;
     const levelsOf = (kind) =>
       sends[kind].map(([perByte, latency]) => [perByte * slower, latency]);
     const kernels = chosen.map((kernel) => ANSWERS.kernelOf(kernel, at, rate, levelsOf));
-    const touched = chosen.map((kernel) => kernel.touched).find(Boolean);
     const held = { weights: step.weights, cache: step.cache, dp: split.dp, capacity };
     const of = ANSWERS.loaded(kernels, {
-      chip, bounds, touched, tokens: extents.T, least: split.dp, reach: 1,
-      footprint: (B) => ANSWERS.footprint(held, S, B),
+      chip, bounds, touched, tokens, least: split.dp, reach: 1,
+      footprint: (B) => ANSWERS.footprint(held, S, trains ? split.dp * micro_batch : B),
     });
     const fitted = step.on[place];
     if (!fitted || altered(now, chip)) return of;
     /** An extent at a batch; `tokens:128` are the tokens in whole spans of 128. */
     const extentsAt = (B) => (name) => {
       const [kind, span] = name.split(":");
-      const rows = { tokens: B * extents.T, sequences: B }[kind];
+      const rows = { tokens: B * tokens, sequences: B }[kind];
       if (rows && span) return upward(rows / span) * span;
       return { B, touched: ANSWERS.expertsOf(of, B) }[name] ?? at(name);
     };
@@ -245,7 +261,7 @@ const STATE = (() => {
   }
 
   const tokensOf = (now, B) =>
-    B * (now.is === MODEL && now.phase === "prefill" ? now.S : 1);
+    B * (now.is === MODEL && now.phase !== "decode" ? now.S : 1);
   /** The time that is asked for: of a bound kernel after kernel; null without a calibration. */
   const timeOf = (now, of, B) => (now.basis === CALIBRATED
     ? ANSWERS.estimate(of, B)?.time ?? null : ANSWERS.times(of, B).ops);
@@ -282,7 +298,7 @@ const STATE = (() => {
 
   /** How far timings of the chip of a row are from its time: of what is not timed null. */
   function offOf(now, { chip, answer, estimate }, bound = now.basis === BOUND) {
-    if (altered(now, chip)) return null;
+    if (altered(now, chip) || now.trains) return null; // no timings of kernels of training
     const over = !bound && estimate ? "estimate" : "bound";
     if (now.is === MODEL) return measuredOf(now, "step", chip.id, now.format, "", over);
     const length = answer.lower < now.data.measured.long ? "short" : "long";
@@ -305,6 +321,7 @@ const STATE = (() => {
         ? [model.id, `B=${now.B}`, `S=${now.S}`, steps.formats[now.format], "--split", split.option]
         : [`${now.B}x${now.D}x${now.F}`, dtypes.name]),
       ...(isModel && phase !== "decode" ? ["--phase", phase] : []),
+      ...(now.micro_batch > 1 ? ["--micro-batch", now.micro_batch] : []),
       ...(n > 1 && !isModel ? ["--shards", n, "--sharding", sharding] : []),
       ...(said ? ["--calibration", software.join()] : []),
     ].join(" ");

@@ -17,6 +17,7 @@ const TABLES = (() => {
   const CHIPS = octaves(1, 256, 1);
   const LARGEST_BATCH = 1024; // of the table of contexts
   const NONE = "–";
+  const [SERVED, TRAINED] = [["off", "all", "batch", "user"], ["states", "saved"]]; // columns
   const bindsCell = (bound, tip) => [bound[0].toUpperCase(), `is-${bound}`, tip];
   const LETTERS = "C compute-bound, M memory-bound, N network-bound";
 
@@ -31,7 +32,7 @@ const TABLES = (() => {
 
   /** The columns: name, head, name in CSV, meaning, the value of a row for orders, and its text. */
   function columns(now) {
-    const [calibrated, matmul] = [now.basis === CALIBRATED, now.is === MATMUL];
+    const [calibrated, matmul, { trains }] = [now.basis === CALIBRATED, now.is === MATMUL, now];
     const column = (name, head, saved, meaning, text, of = (row) => row[name], order = null) => ({
       name, head, saved, meaning, kind: "number", text: (row) => known(text)(of(row)),
       value: (row) => (row.lack ? null : (order ? order(of(row)) : of(row)) ?? null),
@@ -51,7 +52,8 @@ const TABLES = (() => {
       column("off", "timed", "", `timings over ${base}, p10 to p90`, spread, ({ off }) => off,
         (off) => off?.middle),
       column("bound", "bound", "bound", "what takes longest", String),
-      column("share", "% peak", "share_of_peak", "of the published peak", percent),
+      column("share", trains ? "MFU" : "% peak", "share_of_peak", "of the published peak",
+        percent),
       ...(matmul && calibrated ? [column("saturates", "90% of plateau from", "near_plateau_from",
         "tokens from which on 90% of what large B attain is attained", count,
         (row) => row.saturates?.size)] : [all]),
@@ -61,6 +63,10 @@ const TABLES = (() => {
         "change of the time with a tenth more memory bandwidth", faster),
       { ...column("fits", "fits", "fits", "in memory", yes), text: ({ fits }) => yes(fits) },
       ...(matmul ? [] : [
+        column("states", "states", "state_bytes", "weights, gradients and the optimizer's, of a"
+          + " chip", bytes, (row) => row.footprint.weights),
+        column("saved", "saved", "saved_bytes", "tensors until the backward pass, of a chip", bytes,
+          (row) => row.footprint.caches),
         column("batch", "largest B", "largest_batch", "sequences that fit", count,
           (row) => row.footprint.most),
         column("longest", "longest S", "longest_context", "context at which this batch fits",
@@ -69,7 +75,7 @@ const TABLES = (() => {
         column("rate", "tok/s chip", "tokens_per_s_chip", "tokens/s of a chip", short)]),
       column("cost", "$/Mtok", "usd_per_million_tokens", `dollars for a million tokens${through},`
         + ` at prices of ${now.seller ?? "no known seller"} or one's own`, money),
-    ];
+    ].filter(({ name }) => !(trains ? SERVED : TRAINED).includes(name));
   }
 
   /** Show rows of chips; returns the same in SI units and all digits, for CSV. */
@@ -216,17 +222,22 @@ const TABLES = (() => {
   }
 
   function splits(now) {
+    const { trains, data } = now;
     const cell = (chip, split) => {
-      const row = rowOf({ ...now, split, B: Math.max(now.B, split.dp) }, chip);
+      const step = trains ? split.dp * now.micro_batch : 1;
+      const B = Math.ceil(Math.max(now.B, split.dp) / step) * step;
+      const row = rowOf({ ...now, split, B }, chip);
       if (row.lack) return [NONE, "none", row.lack];
       const tip = `${seconds(row.answer.ops)} a step, ${row.bound}-bound,`
-        + ` ${bytes(row.footprint.weights)} of weights on a chip`;
-      const most = known(count)(row.footprint.most);
+        + ` ${bytes(row.footprint.weights)} of ${trains ? "states" : "weights"} on a chip`;
+      const most = trains ? bytes(row.footprint.bytes) : known(count)(row.footprint.most);
       if (row.fits === false) return [`${most} · full`, "never", tip];
       return [`${most} · ${known(short)(row.rate)}`, split === now.split ? "here" : null, tip];
     };
-    const caption = `Largest batch · tokens/s of a chip at B = ${count(now.B)}`;
-    const columns = now.data.steps.splits.map((split) => [split.name, split]);
+    const first = trains ? "Memory of a chip" : "Largest batch";
+    const caption = `${first} · tokens/s of a chip at B = ${count(now.B)}`;
+    const listed = (trains ? data.steps.training : data.steps).splits;
+    const columns = listed.map((split) => [split.name, split]);
     return cells(caption, "chip", named(now.chips), columns, cell);
   }
 
