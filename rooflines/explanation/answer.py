@@ -74,7 +74,7 @@ def explained(sweep: Sweep | ModelSweep) -> Explanation:
     extents: Mapping[str, int | Fraction] = sizes
     own: dict[str, Any] = {}
     if isinstance(case, StepCase) and not isinstance(sweep, Sweep):
-        step = case.step(sizes["B"], sizes["S"], sizes.get("T", 1))
+        step = case.step(sizes["B"], sizes["S"], row.get("T") or 1)  # a draft sets T
         of = _of_training if isinstance(case, TrainingCase) else _of_model
         extents, own = case.extents(step), of(sweep, case, step, thresholds)
     rates = {
