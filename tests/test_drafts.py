@@ -1,9 +1,15 @@
-"""Speculative decoding: worked values, laws, and what a draft cannot be beside."""
+"""Speculative decoding: worked values, modules that draft, and what a draft cannot be beside."""
 
 import pytest
 
 import rooflines
+from rooflines import models
 from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue.forms import checked
+from rooflines.models.counts import parameters_of
+from rooflines.models.drafter import drafting, merge_elements
+from rooflines.models.groups import Step, groups_of, work
+from rooflines.models.shape import PREFILL, Shape
 
 LLAMA = ("h100-sxm", "llama-3.1-70b")
 THREE = {"tokens": 3, "accepted": 1.8}
@@ -68,3 +74,110 @@ def test_a_draft_that_cannot_be_is_refused(draft, options, message):
     with pytest.raises(RooflinesError, match="fix:") as caught:
         step(draft, **options)
     assert message in str(caught.value)
+
+
+# ------------------------------------------------------------ modules of their own
+
+CARDS = {"deepseek-v3": 684_489_845_504, "glm-4.5": 358_337_791_296}
+"""Parameters of checkpoints, which have the token tables of the module as well."""
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_module_has_the_parameters_that_checkpoints_have_besides(name):
+    shape = models.load(name).shape
+    grown = parameters_of(drafting(shape)).total + merge_elements(shape)
+    assert grown + 2 * shape.table == CARDS[name]
+
+
+def module(name="deepseek-v3", tokens=1, B=1, **options):  # noqa: N803, the letter of the docs
+    draft = {"tokens": tokens, "accepted": 0.85}
+    return rooflines.explain_model("b200", name, B=B, S=8192, dtypes="bf16", draft=draft, **options)
+
+
+def of_drafts(answer, cost):
+    """A cost of all runs of the module."""
+    own = [each for each in answer.groups if each["group"].startswith("draft-")]
+    return sum(each["count"] * each[cost] for each in own)
+
+
+@pytest.mark.parametrize(("tokens", "entries"), [(1, 8191), (3, 8189 + 8190 + 8191)])
+def test_the_module_of_deepseek_v3(tokens, entries):
+    # Attention 7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168
+    # = 187,105,280; router 7168 * 256 = 1,835,008; a token's 8 experts and the shared one
+    # 9 * 3 * 7168 * 2048 = 396,361,728; 2 * 7168^2 = 102,760,448; the head 129,280 * 7168
+    # = 926,679,040. An entry has 576 elements; a pair 2 * 128 * (576 + 512) FLOP.
+    used, answer = 1_614_741_504, module(tokens=tokens)
+    assert of_drafts(answer, "weight_bytes") == tokens * 2 * used
+    assert of_drafts(answer, "cache_bytes") == 2 * 576 * entries
+    assert of_drafts(answer, "flops") == tokens * 2 * used + 278_528 * entries
+
+
+def test_chips_hold_the_module_and_its_cache():
+    # 187,105,280 + 256 * 44,040,192 + 44,040,192 + 1,835,008 + 102,760,448; norms 1536 + 512 and
+    # 5 * 7168, 256 biases of the router. A 62nd layer of 576 elements is cached.
+    plain = rooflines.explain_model(
+        "b200", "deepseek-v3", B=1, S=8192, dtypes="bf16", split="tp=8,ep=8"
+    ).row
+    drafted = module(split="tp=8,ep=8").row
+    more = {
+        part: drafted[f"{part}_footprint_bytes"] - plain[f"{part}_footprint_bytes"]
+        for part in ("weights", "cache")
+    }
+    assert more == {"weights": 2 * 11_610_068_224 / 8, "cache": 2 * 576 * 8192}
+
+
+def test_answers_say_whether_the_draft_is_in_their_time():
+    known, unknown = (" ".join(str(each).split()) for each in (module(), step(THREE)))
+    assert "to draft" in known
+    assert "time left out" not in known
+    assert "the draft's time left out" in unknown
+
+
+@pytest.mark.parametrize("name", ["deepseek-v3", "deepseek-v3.2", "glm-4.5", "qwen3.5-27b"])
+def test_a_module_takes_time(name):
+    answer = module(name, B=64)
+    with_module, others = of_drafts(answer, "t_ops_s"), answer.row["t_ops_s"]
+    assert 0 < with_module < others
+    plain = rooflines.explain_model("b200", name, B=64, S=8192, dtypes="bf16", T=2)
+    assert answer.row["t_ops_s"] > plain.row["t_ops_s"]
+
+
+def test_groups_of_a_draft_are_critical_for_all_tokens_of_a_step():
+    # 2 FLOP of a weight of 2 bytes and token, 2 tokens: half the batch of a step of one token.
+    critical = {
+        each["group"]: each["critical_B"] for each in module(B=64, split="tp=8,ep=8").groups
+    }
+    assert critical["experts"] == -(-critical["draft-experts"] // 2)
+
+
+@pytest.mark.parametrize(("modules", "teraflops"), [(0, 536), (1, 558)])
+def test_training_with_a_module_agrees_with_the_published_rate(modules, teraflops):
+    # Megatron-Bridge 25.11: 2,139 tokens/s a B200 at S 4,096 are 557 TFLOP/s; thrice the forward.
+    shape, length = models.load("deepseek-v3").shape, 4096
+    own = [shape] + [drafting(shape, alone=True)] * modules
+    groups = [each for of in own for each in groups_of(of, PREFILL, scores_all=True)]
+    forward = work(groups, "flops", Step.prefill(1, length)) / length
+    merges = modules * 2 * 2 * shape.D**2
+    assert float(3 * (forward + merges) * 2139 / 10**12) == pytest.approx(teraflops, abs=0.6)
+
+
+@pytest.mark.parametrize(
+    "beside", [{"window": {"tokens": 128, "layers": 1}}, {"single": True, "layers": 4}]
+)
+def test_a_module_whose_layer_is_unknown_is_refused(beside):
+    shape = {"layers": 2, "D": 64, "V": 100, "mtp": True, "mlp": {"F": 128, "layers": 2}}
+    shape |= {"attention": {"N": 4, "K": 2, "H": 16}} | beside
+    with pytest.raises(RooflinesError, match="mtp is true, but which layer it is like"):
+        checked(Shape, shape)
+
+
+def test_a_config_with_windows_has_no_module_that_is_known():
+    config = {"model_type": "mimo", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100}
+    config |= {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128}
+    config |= {"num_nextn_predict_layers": 1, "sliding_window": 16, "max_window_layers": 1}
+    found = [
+        models.from_hf({**config, "use_sliding_window": switched}, "bf16").shape
+        for switched in (False, True)
+    ]
+    assert [each.mtp for each in found] == [True, False]
+    assert [each.window is None for each in found] == [True, False]

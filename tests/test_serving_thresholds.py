@@ -56,7 +56,8 @@ def test_thresholds_of_random_sweeps(config, target, share):
     cases = cases_of(config)
     some = [*cases.values()][target % len(cases)]
     context = sweep["grid"]["S"][0]
-    new = context if some.phase == "prefill" else sweep["grid"].get("T", [1])[0]
+    new = sweep["draft"]["tokens"] + 1 if "draft" in sweep else sweep["grid"].get("T", [1])[0]
+    new = context if some.phase == "prefill" else new
     seconds = times(some, Step(some.dp * target, new, context))["t_ops_s"]
     time = ["t_lower_s", "t_ops_s"][target % 2]
     sweep["targets"] = {"t_step_s": float(seconds * (1 + share)), "time": time}

@@ -34,6 +34,9 @@ DECAY = "#decay"
 USED = "#used"
 """The share of the experts that a size uses [1]."""
 
+ALL_TOKENS, DRAFTING = EXPERTS = ("expert", "drafting")
+"""The parts of lines with experts: those that all tokens use, or one token of each sequence."""
+
 Pieces = list[list[str]]
 """Names of lines: of each piece the least counts, of these the largest."""
 
@@ -181,8 +184,9 @@ class Along:
         """All that was asked for, in slices."""
         stages = [*self._stages]
         if self.has_experts:
-            decay = pl.col("T").cast(pl.Float64) * self._sheet.constant(self._decays)
-            stages.append({DECAY: decay})
+            each = self._sheet.constant(self._decays)
+            decays = pl.col("T").cast(pl.Float64) * each, each
+            stages.append({f"{DECAY}:{part}": by for part, by in zip(EXPERTS, decays, strict=True)})
         return self._sheet.slices(stages, self.rows)
 
     def _counted(self, extent: str) -> Spans:
@@ -191,17 +195,19 @@ class Along:
         return Spans(reduce(mul, others, pl.lit(1.0)), float(span))
 
     def _experts(self, name: str, lines: Sequence[SizeLine]) -> dict[str, pl.Expr]:
-        """The column of experts; all of a model are used by the same tokens."""
+        """The columns of experts; all of a part are used by the same tokens."""
         if not any(line.expert for line in lines):
             return {}
-        seconds = [0.0] * len(lines)
+        seconds = {part: [0.0] * len(lines) for part in EXPERTS}
         for index, line in enumerate(lines):
             for (of,), each in line.expert.coefficients.items():
-                experts, per_token, share, _ = touching(of.partition(":")[2])
-                seconds[index] = float(each * experts)
+                experts, per_token, share, tokens = touching(of.partition(":")[2])
+                part = DRAFTING if tokens == self._size else ALL_TOKENS
+                seconds[part][index] = float(each * experts)
                 self._decays[index] = -float(share) * log1p(-per_token / experts)
-        self._parts[name].append("expert")
-        return {f"#expert:{name}": self._sheet.constant(seconds)}
+        found = {part: values for part, values in seconds.items() if any(values)}
+        self._parts[name] += found
+        return {f"#{part}:{name}": self._sheet.constant(each) for part, each in found.items()}
 
     # ------------------------------------------------------------ values at a size
 
@@ -220,7 +226,9 @@ class Along:
             for extent, each in self.spans.items()
         }
         if self.has_experts:
-            extents[USED] = used_share(pl.col(DECAY) * -size)
+            extents |= {
+                f"{USED}:{part}": used_share(pl.col(f"{DECAY}:{part}") * -size) for part in EXPERTS
+            }
         if self.windows:
             contexts = rows.select(size.cast(pl.Int64), "T").collect().rows()
             rows = rows.with_columns(**_windowed(self.windows, contexts))
@@ -234,7 +242,8 @@ class Along:
             summands: How often, and which pieces.
         """
         extents = {extent: pl.col(extent) for extent in (*self.spans, *self.windows)}
-        factors = {"slope": size, "expert": pl.col(USED), **extents}
+        used = {part: pl.col(f"{USED}:{part}") for part in EXPERTS}
+        factors = {"slope": size, **used, **extents}
 
         def value(name: str) -> pl.Expr:
             parts = [
@@ -251,7 +260,8 @@ class Along:
         one = pl.lit(1.0)
         factors = {extent: each.full(one) for extent, each in self.spans.items()}
         pairs, entries = TO_ALL.names  # windows are full
-        factors |= {pairs: pl.col("T").cast(pl.Float64), entries: one}
+        new = pl.col("T").cast(pl.Float64)
+        factors |= {pairs: new, entries: one, TO_ALL.drafted: new - 1.0}
 
         def value(name: str) -> pl.Expr:
             grown = [

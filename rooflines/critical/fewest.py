@@ -46,7 +46,7 @@ def fewest_chips(
     for case in alike.values():
         tried, beyond = splits_tried(case)
         footprints = [(split.shards, Footprint.of(case, split)) for split in tried]
-        shape = case.model.shape
+        shape = case.workload.held
         fits = {}
         for context in contexts:
             far, near = (cache_elements(shape, context, near=each) for each in (False, True))

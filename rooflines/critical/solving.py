@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from operator import or_
+from operator import add, or_
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.critical.along import DECAY
+from rooflines.critical.along import DECAY, EXPERTS
 from rooflines.model.columns import ALWAYS, BEYOND, FOUND, NEVER
 from rooflines.model.resources import MATH, OTHERS
 from rooflines.sweep.sheet import quotient
@@ -131,8 +131,9 @@ def solved(frame: pl.DataFrame, names: Names, share: Fraction = WHOLE_PEAK) -> p
         **{k: v for each in every for k, v in reach(each).named(each).items()}
     )
     for name in every:
-        if f"#expert:{name}" in frame.columns:
-            frame = _with_experts(frame, name)
+        parts = [part for part in EXPERTS if f"#{part}:{name}" in frame.columns]
+        if parts:
+            frame = _with_experts(frame, name, parts)
     by_resource: dict[str, pl.Expr] = {}
     for resource, lines in names.items():
         by_resource |= Reach.last(lines).named(resource.name)
@@ -179,21 +180,24 @@ def _crossing(slope: pl.Expr, constant: pl.Expr) -> Reach:
     )
 
 
-def _with_experts(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+def _with_experts(frame: pl.DataFrame, name: str, parts: Sequence[str]) -> pl.DataFrame:
     """Adds where t_math overtakes a line with experts, by Newton's method.
 
     What t_math lacks is convex in n: from a size with all experts on, every step stays above. Each
     row ends by itself, so that its last digit does not depend on the others.
     """
-    slope, constant, experts = (
-        pl.col(f"#{part}:{name}") for part in ("slope", "constant", "expert")
-    )
+    slope, constant = (pl.col(f"#{part}:{name}") for part in ("slope", "constant"))
+    each = {part: pl.col(f"#{part}:{name}") for part in parts}
+    experts = reduce(add, each.values())
     frame = frame.with_columns(**_crossing(slope, constant + experts).named(name))
-    ahead, real, decay = pl.col(f"#slope:{AHEAD}"), pl.col(f"#real:{name}"), pl.col(DECAY)
+    ahead, real = pl.col(f"#slope:{AHEAD}"), pl.col(f"#real:{name}")
     gain = ahead - slope
-    unused = experts * (-decay * real).exp()
+    decays = {part: pl.col(f"{DECAY}:{part}") for part in parts}
+    left = {part: all_of * (-decays[part] * real).exp() for part, all_of in each.items()}
+    unused = reduce(add, left.values())
+    falls = reduce(add, (left[part] * decays[part] for part in parts))
     need = constant - pl.col(f"#constant:{AHEAD}") + experts
-    step = (gain * real - need + unused) / (gain - unused * decay)
+    step = (gain * real - need + unused) / (gain - falls)
     frame = frame.with_columns((experts > 0).alias("#moves"))
     for _ in range(NEWTON_STEPS):
         before = frame[f"#real:{name}"]
@@ -203,7 +207,7 @@ def _with_experts(frame: pl.DataFrame, name: str) -> pl.DataFrame:
         frame = frame.with_columns(moved.alias("#moves"))
         if not moved.any():
             break
-    growth, size = gain - unused * decay, ahead + slope + experts / real
+    growth, size = gain - falls, ahead + slope + experts / real
     error = pl.when(experts > 0).then(ROUNDING * (2.0 + size / growth.abs()))
     return frame.with_columns(error.otherwise(pl.col(f"#error:{name}")).alias(f"#error:{name}"))
 

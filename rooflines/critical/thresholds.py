@@ -28,7 +28,7 @@ from rooflines.models.shape import DECODE
 from rooflines.sweep.axes import Axis
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.sheet import key_columns
-from rooflines.sweep.steps import ModelSweep, step_axis
+from rooflines.sweep.steps import ModelSweep
 from rooflines.sweep.training import TrainingSweep
 
 if TYPE_CHECKING:
@@ -151,8 +151,7 @@ def _of_steps(sweep: ModelSweep) -> Iterator[pl.DataFrame]:
     ]
     if "B" in asked or sweep.config.targets:
         for cases in groups:
-            shape, phase = cases[0].model.shape, cases[0].phase
-            points = step_axis(shape, phase, sweep.contexts, sweep.new_tokens)
+            points = sweep.steps_of(cases[0].model, cases[0].phase)
             yield from batch_thresholds(cases, points, sweep.config.targets)
     if "S" in asked:
         yield _frame_of([row for cases in groups for row in _context_rows(sweep, cases)])

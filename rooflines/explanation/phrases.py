@@ -15,6 +15,7 @@ from rooflines.model.columns import ALWAYS, AXES, ENDLESS, FOUND, HEADS, NEVER, 
 from rooflines.model.resources import MATH
 from rooflines.model.sharding import SHARDS
 from rooflines.models.cache import BY_BATCH
+from rooflines.models.groups import DRAFT
 from rooflines.models.shape import DECODE, PREFILL
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
         yield "fits", _held(answer, trained.held_memory(answer))
         yield from trained.limits(answer)
         return
-    yield "tokens/s", _tokens(row)
+    yield "tokens/s", _tokens(row) + _drafted(answer)
     yield "quicker", ", ".join(_quicker(answer))
     yield "experts", _experts(answer.experts) if answer.experts else ""
     weights, caches = (si(row[f"{part}_footprint_bytes"], "B") for part in ("weights", "cache"))
@@ -247,16 +248,20 @@ def _tokens(row: Mapping[str, Any]) -> str:
     room = ", if it had the memory" if row["fits"] is False else ""
     return (
         f"{count(row['tokens_per_s_ops'])}{of} kernel after kernel, {count(row['tokens_per_s'])} "
-        f"with full overlap{room}{_drafted(row)}"
+        f"with full overlap{room}"
     )
 
 
-def _drafted(row: Mapping[str, Any]) -> str:
+def _drafted(answer: Answer) -> str:
     """How many of its tokens a step adds where a draft proposed them; empty without."""
+    row = answer.row
     added, computed = row["tokens_per_s"] * row["t_lower_s"] / row["B"], row.get("T")
     if row["phase"] != DECODE or computed is None or math.isclose(added, computed, rel_tol=1e-9):
         return ""
-    return f"; a step adds {significant(added)} of {computed} tokens, the draft's time left out"
+    own = [each for each in answer.groups if each["group"].startswith(DRAFT)]
+    taken = f"{seconds(sum(each['count'] * each['t_ops_s'] for each in own))} of it to draft"
+    left_out = "the draft's time left out"
+    return f"; a step adds {significant(added)} of {computed} tokens, {taken if own else left_out}"
 
 
 def _faster(answer: Answer) -> list[Mapping[str, Any]]:

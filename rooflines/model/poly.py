@@ -6,8 +6,10 @@ An extent is a size, or a number that depends on sizes. Its name says which:
 - `B/512`, `B*T/128`: whole spans, of 512 or 128 elements, that a size or a product of sizes needs;
 - `pairs:4096`, `entries:4096`: pairs of tokens, and entries of a cache that are moved, of one
   sequence with that window; without a window `pairs:` and `entries:`, in chunks `pairs:chunk-4096`;
+  `drafts:4096`: the same, of all runs of the layer that drafts tokens, which has one at a time;
 - `touched:128,8,1/2`: the experts, of 128 with 8 per token, that half of the tokens B * T use;
-  `touched:128,8,1/2,micro_batch*T`: that half of the tokens of a micro-batch use.
+  `touched:128,8,1/2,micro_batch*T`: that half of the tokens of a micro-batch use; `..,B`: of one
+  token of each sequence.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 Product = tuple[str, ...]
 """Extents that are multiplied."""
 
-WINDOWED = ("pairs", "entries")
+WINDOWED = ("pairs", "entries", "drafts")
 """Extents that depend on how far a token attends."""
 
 TOUCHED = "touched"

@@ -79,6 +79,7 @@ class Family(Entry):
     mlp: str | None = "intermediate_size"
     mlp_bias: str | None = None
     experts: ExpertKeys | None = None
+    mtp: str | None = None
     only: Mapping[str, tuple[Any, ...]] = {}
     each: Mapping[str, tuple[Any, ...]] | None = None
     ignore: Words = ()
@@ -113,7 +114,7 @@ def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 MTP = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
-"""Layers for multi-token prediction, which are not counted."""
+"""Layers for multi-token prediction, which are not counted as parameters."""
 
 
 def form_of(keys: Keys, family: Family) -> tuple[Form, Stack]:
@@ -145,6 +146,10 @@ def form_of(keys: Keys, family: Family) -> tuple[Form, Stack]:
     stack = Stack(mixers, ["moe" if has else "dense" for has in sparse])
     if family.more is not None:
         family.more(keys, form, stack)
+    # Which window or indexer such a layer has, where others differ in theirs, is unknown.
+    differ = form.get("window") or (form.get("sparse") or {}).get("own")
+    if family.mtp is not None and keys.get(family.mtp) == 1 and not differ:
+        form["mtp"] = True
     return {key: value for key, value in form.items() if value is not None}, stack
 
 

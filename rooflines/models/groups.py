@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError, at_path, one_of
 from rooflines.basics.numbers import whole
 from rooflines.model.poly import TOUCHED, WINDOWED, Poly, touching
+from rooflines.models.drafter import drafting
 from rooflines.models.reach import TO_ALL, AttentionReach
 from rooflines.models.shape import DECODE, Gqa, Matrix, check_phase
 
@@ -51,6 +52,9 @@ Terms = dict[tuple[str, ...], Fraction]
 ONCE: tuple[str, ...] = ()
 SEQUENCES = ("B",)
 TOKENS = ("B", "T")
+
+DRAFT = "draft-"
+"""What the names of kernels begin with that draft tokens."""
 
 MATMULS = ("column", "row", "whole")
 """The layouts of groups with weights that are one matmul."""
@@ -113,6 +117,7 @@ class Group:
         heads: Parts that its cache can be split into by heads [1].
         bits: Bits of an element of its cache; None: as the dtype of the cache.
         attends: The phase, of grouped-query attention; else None.
+        tokens: The sizes whose product is its tokens.
     """
 
     name: str
@@ -128,6 +133,7 @@ class Group:
     heads: int = 1
     bits: int | None = None
     attends: Phase | None = None
+    tokens: tuple[str, ...] = TOKENS
 
     @property
     def depth(self) -> Fraction | None:
@@ -256,6 +262,44 @@ def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[
             layout="column",
         ),
     )
+
+
+def draft_groups(shape: Shape, tokens: int) -> Iterator[Group]:
+    """The groups of the layer for multi-token prediction, which drafts tokens one by one.
+
+    Args:
+        shape: The model, which has one.
+        tokens: Those that it drafts for each sequence [1]: how often it runs in a step.
+    """
+    embed, *others = groups_of(drafting(shape, alone=True), DECODE)
+    merge = Matrix("merge", 2 * shape.D * shape.D, 2 * shape.D, shape.D, "whole")
+    for group in (embed, _linear(merge, 1), *others):
+        yield replace(
+            group,
+            name=f"{DRAFT}{group.name}",
+            count=tokens,
+            tokens=SEQUENCES,
+            weights=_drafted(group.weights, tokens),
+            flops=_drafted(group.flops, tokens),
+            cache=_drafted(group.cache, tokens),
+            reads=_drafted(group.reads, tokens),
+            writes=_drafted(group.writes, tokens),
+        )
+
+
+def _drafted(terms: Terms, runs: int) -> Terms:
+    """A cost of one run for a token of each sequence, in the mean over all runs."""
+    found: Terms = {}
+    for product, per in terms.items():
+        names = [each for each in product if each != "T"]
+        shared = Fraction(1)
+        for index, (kind, _, of) in enumerate(each.partition(":") for each in names):
+            if kind in WINDOWED:
+                names[index], shared = AttentionReach.named(of).drafted, Fraction(1, runs)
+            elif kind == TOUCHED:
+                names[index] += ",B"
+        found[tuple(names)] = per * shared
+    return found
 
 
 def work(groups: Iterable[Group], cost: str, step: Step) -> Fraction:

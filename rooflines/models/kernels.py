@@ -16,10 +16,12 @@ from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route
 from rooflines.model.poly import TOUCHED, ZERO, Poly, constant, total
 from rooflines.models.cache import BY_BATCH, cache_shards
+from rooflines.models.drafter import drafting
 from rooflines.models.groups import (
+    DRAFT,
     MATMULS,
-    TOKENS,
     UNIFORM,
+    draft_groups,
     groups_of,
     reached,
     touched_experts,
@@ -84,6 +86,9 @@ class Placement(NamedTuple):
 
 ALL_REDUCE = "all-reduce"
 
+SHARED = ("shared", f"{DRAFT}shared")
+"""The kernels of shared experts, whose outputs are summed with those of routed ones."""
+
 PLACEMENTS: Mapping[Layout, Placement] = {
     "column": Placement(reads=True, writes=False),
     "row": Placement(reads=False, writes=True, collective=ALL_REDUCE),
@@ -104,6 +109,7 @@ class StepKernels:
         sharing: How chips share it; checked by `Split.check`.
         scores_all: Whether the unembedding is of every token, as of drafts; else of the last one.
         engine: Whether to add what an engine does in decode besides these kernels.
+        drafted: Tokens of each sequence that the model's own layer drafts before a step [1].
         like: The same in another phase: groups that are equal in both share their kernels.
     """
 
@@ -112,17 +118,25 @@ class StepKernels:
     sharing: Sharing
     scores_all: bool = False
     engine: bool = False
+    drafted: int = 0
     like: StepKernels | None = None
 
     @cached_property
     def prefill(self) -> StepKernels:
         """The kernels of a prefill with the same dtypes and split."""
-        return replace(self, phase=PREFILL, like=self)
+        return replace(self, phase=PREFILL, drafted=0, like=self)
+
+    @property
+    def held(self) -> Shape:
+        """The layers that chips hold."""
+        return drafting(self.shape) if self.drafted else self.shape
 
     @cached_property
     def alone(self) -> tuple[tuple[Group, Kernel], ...]:
         """The groups, each with its kernel where nothing is sent."""
         groups = groups_of(self.shape, self.phase, scores_all=self.scores_all)
+        if self.drafted:
+            groups = (*groups, *draft_groups(self.shape, self.drafted))
         known = list(self.like.alone) if self.like else []
         return tuple(
             next((each for each in known if each[0] == group), None)
@@ -179,7 +193,10 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
 
     def extent(name: str) -> str:
         """The extent, of experts that the tokens of a replica touch."""
-        return f"{name.rpartition(',')[0]},{tokens}" if name.startswith(TOUCHED) else name
+        if not name.startswith(TOUCHED):
+            return name
+        experts, per_token, _, *sizes = name.split(",")
+        return ",".join([experts, per_token, str(tokens), *sizes])
 
     def amount(terms: Terms, factor: Fraction) -> Poly:
         found = {tuple(map(extent, product)): per * factor for product, per in terms.items()}
@@ -260,7 +277,7 @@ def _transfers(
         choice = group.moe.E, group.moe.k, sharing.routing
         sent = everyone.sent_once(lambda parts: reached(*choice[:2], parts, choice[2]))
         for each in (size, sharing.bytes_of("combine")):
-            tokens = Poly({TOKENS: group.moe.width(shape.D) * each / split.chips})
+            tokens = Poly({group.tokens: group.moe.width(shape.D) * each / split.chips})
             yield Transfer(ALL_TO_ALL, tokens, everyone, sent, choice=choice)
     if split.shards == 1:
         return
@@ -272,11 +289,11 @@ def _transfers(
         for terms in (group.reads, group.writes):
             own: Terms = {product: per * size / split.chips for product, per in terms.items()}
             yield transfer(ALL_TO_ALL, own)
-    outputs: Terms = {TOKENS: shape.D * size / split.dp}
+    outputs: Terms = {group.tokens: shape.D * size / split.dp}
     if over_all:
         yield transfer("all-gather", outputs)
         return
     summed = PLACEMENTS[group.layout].collective
-    with_experts = group.name == "shared" and split.parts == 1  # one sum for both
+    with_experts = group.name in SHARED and split.parts == 1  # one sum for both
     if summed is not None and not with_experts:
         yield transfer(summed, outputs)

@@ -50,6 +50,11 @@ class AttentionReach(NamedTuple):
         """Its extents: pairs of tokens, and entries that are moved."""
         return f"pairs:{self.name}", f"entries:{self.name}"
 
+    @property
+    def drafted(self) -> str:
+        """The extent of a layer that drafts: its pairs, as many as its entries."""
+        return f"drafts:{self.name}"
+
     @classmethod
     def named(cls, name: str) -> AttentionReach:
         """The reach of a name."""
@@ -111,7 +116,8 @@ class AttentionReach(NamedTuple):
             new: T [1].
         """
         values = self.pairs(context, new), self.entries(context, new)
-        return dict(zip(self.names, values, strict=True))
+        drafted = self.pairs(context - 1, new - 1)  # one by one, before the last token
+        return {**dict(zip(self.names, values, strict=True)), self.drafted: drafted}
 
     def lines(self, first: int, last: int) -> Iterator[EntryLine]:
         """The entries that decode steps of one token move, as lines in S.

@@ -462,6 +462,11 @@ class Shape(Entry):
     mlp: Mlp | None = Field(None, description="layers with an MLP")
     moe: Moe | None = Field(None, description="layers with experts")
     norms_per_layer: Number = Field(2, description="norms of width D in one layer [1]")
+    mtp: bool = Field(
+        default=False,
+        description="whether there is one layer for multi-token prediction besides, as the last of "
+        "those with attention, behind a projection of 2 D x D; it shares the token tables",
+    )
     context: Size | None = Field(
         None, description="tokens of the longest sequence that it is trained for; null: unknown [1]"
     )
@@ -488,6 +493,9 @@ class Shape(Entry):
         if self.attention_layers < (0 if self.window is None else self.window.layers):
             problem = f"and state.layers are more than the {self.mixed_layers} layers"
             raise RooflinesError("window.layers", problem, "correct one of them")
+        if self.mtp and (self.window or self.single):
+            problem = "is true, but which layer it is like is unknown beside windows or single"
+            raise RooflinesError("mtp", problem, "leave it out")
         both_parts = self.mlp_layers + self.moe_layers
         if min(self.mlp_layers, self.moe_layers) < 0 or (
             both_parts >= self.layers if self.single else both_parts != self.layers

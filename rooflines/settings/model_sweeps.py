@@ -276,7 +276,8 @@ class ModelSweepConfig(Entry):
         None,
         description=(
             "instead of T: {tokens: , accepted: } of speculative decoding; a step then computes "
-            "tokens + 1 of each sequence and adds accepted + 1; the time of the draft is left out"
+            "tokens + 1 of each sequence and adds accepted + 1; the time of the draft counts where "
+            "the model has a layer for it (mtp), and is left out otherwise"
         ),
     )
     dtypes: Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.models.drafter import merge_elements
 from rooflines.models.footprint import CacheUnits, cache_units, weights_on_chip
 from rooflines.sweep.space import whole_numbers
 from rooflines.sweep.steps import ELEMENTS, NEAR
@@ -57,9 +58,12 @@ class Footprint(NamedTuple):
 @lru_cache(maxsize=2**10)
 def _on_chip(workload: StepKernels, split: Split) -> tuple[Fraction, CacheUnits]:
     """Weights [byte] and units of the cache on a chip, which is the same on all kinds of chips."""
-    shape, sharing = workload.shape, workload.sharing
+    shape, sharing = workload.held, workload.sharing
     units = cache_units(shape, sharing.bits, split, sharing.cache_split)
-    return weights_on_chip(shape, sharing.bits, split), units
+    weights = weights_on_chip(shape, sharing.bits, split)
+    if workload.drafted:
+        weights += merge_elements(shape) * sharing.bytes_of("weights") * split.share("weights")
+    return weights, units
 
 
 def footprint_columns(cases: Sequence[StepCase]) -> dict[str, pl.Series]:

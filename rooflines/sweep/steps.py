@@ -18,6 +18,7 @@ from rooflines.model.kernel import NETWORK_BYTES
 from rooflines.model.operation import MATRIX
 from rooflines.model.poly import ONE
 from rooflines.models.cache import cache_elements
+from rooflines.models.drafter import drafting
 from rooflines.models.groups import Step, StepExtents
 from rooflines.models.kernels import Sharing, StepKernels
 from rooflines.models.shape import DECODE, PREFILL
@@ -249,14 +250,25 @@ class ModelSweep(BaseSweep[StepCase]):
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
         drafts, named = config.draft is not None, config.calibration or ()
         engine = self.calibrations.engines.intersection(each.partition("-")[0] for each in named)
-        shape = self.models[name].shape
-        return StepKernels(shape, DECODE, sharing, scores_all=drafts, engine=bool(engine))
+        shape, drafted = self.models[name].shape, self.drafted(self.models[name])
+        return StepKernels(shape, DECODE, sharing, drafts, bool(engine), drafted)
+
+    def drafted(self, model: Model) -> int:
+        """Tokens that a layer of the model itself drafts [1]; 0 without one, or a draft."""
+        draft = self.config.draft
+        return draft.tokens if draft is not None and model.shape.mtp else 0
 
     def sizes_of(self, model: Model, phase: Phase) -> Axis:
         """Contexts and new tokens of a step, or requests, with the extents that follow."""
         if self.config.requests:
             return request_axis(model.shape, self.config.requests)
-        return step_axis(model.shape, phase, self.contexts, self.new_tokens)
+        return self.steps_of(model, phase)
+
+    def steps_of(self, model: Model, phase: Phase) -> Axis:
+        """Contexts and new tokens of a step, with the extents that follow."""
+        drafts = self.drafted(model) > 0
+        shape = drafting(model.shape) if drafts else model.shape
+        return step_axis(shape, phase, self.contexts, self.new_tokens, drafts=drafts)
 
     @property
     def points(self) -> int:
@@ -371,7 +383,12 @@ def not_split(sweep: ModelSweep, name: str, split: Split) -> Skipped | None:
 
 
 def step_axis(
-    shape: Shape, phase: Phase, contexts: Sequence[int], new_tokens: Sequence[int] | None
+    shape: Shape,
+    phase: Phase,
+    contexts: Sequence[int],
+    new_tokens: Sequence[int] | None,
+    *,
+    drafts: bool = False,
 ) -> Axis:
     """New tokens and contexts of a step as an axis, with the extents that follow from them.
 
@@ -380,6 +397,7 @@ def step_axis(
         phase: `decode` or `prefill`, in which all tokens are new.
         contexts: S [1].
         new_tokens: T [1]; None: one.
+        drafts: Whether a layer of the model drafts tokens.
 
     Returns:
         `T`, `S`, the extents of every reach, `ELEMENTS` and `NEAR`.
@@ -393,7 +411,8 @@ def step_axis(
     }
     for reach in shape.reaches:
         rows = [reach.extents(s, t) for t, s in sizes]
-        columns |= {name: [row[name] for row in rows] for name in reach.names}
+        names = (*reach.names, reach.drafted) if drafts else reach.names
+        columns |= {name: [row[name] for row in rows] for name in names}
     return Axis({**columns, **_held(shape, [s for _, s in sizes])})
 
 

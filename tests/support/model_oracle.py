@@ -151,6 +151,34 @@ def pieces(entry):
     yield _plain((entry["layers"] * entry.get("norms_per_layer", 2) + 1) * width)
 
 
+def with_drafter(entry):
+    """A model with its layer for multi-token prediction as one more of its last layers."""
+    last = each_mlp(entry)[-1]
+    layers = {"dense": "mlp", "moe": "moe"}[last]
+    more = {layers: {**entry[layers], "layers": each_mlp(entry).count(last) + 1}}
+    if sparse := entry.get("sparse"):
+        own = {"layers": sparse["layers"] + 1, "own": indexers(entry) + 1}
+        more["sparse"] = {**sparse, **own}
+    return {**entry, **more, "layers": entry["layers"] + 1}
+
+
+def drafter(entry):
+    """That layer as a model of its own."""
+    grown = with_drafter(entry)
+    last = {"dense": "mlp", "moe": "moe"}[each_mlp(entry)[-1]]
+    alone = {**entry, "layers": 1, "state": None, "mlp": None, "moe": None}
+    alone[last] = {**grown[last], "layers": 1}
+    if sparse := entry.get("sparse"):
+        alone["sparse"] = {**sparse, "layers": 1, "own": 1}
+    return alone
+
+
+def merging(entry):
+    """What it has besides: norms of a token and of the state before it, a projection, a norm."""
+    width = entry["D"]
+    return width + width + 2 * width * width + width
+
+
 def parameters(entry):
     """All parameters [1]."""
     tables = (1 if entry.get("tied") else 2) * entry["V"] * entry["D"]

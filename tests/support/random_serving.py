@@ -107,7 +107,8 @@ def models(draw, name="made-up"):
         mixed = draw(st.integers(1, 4))
         model |= {"single": True, "layers": layers + mixed}
         return model | draw(mixers(mixed))
-    return model | draw(mixers(layers))
+    model |= draw(mixers(layers))
+    return model if "window" in model else {**model, "mtp": draw(st.booleans())}
 
 
 prices = st.fixed_dictionaries(
@@ -233,9 +234,13 @@ def configs(draw):
     sweep = config["model-sweeps"]["random"]
     sweep["phase"] = draw(st.sampled_from([["decode"], ["prefill"], ["decode", "prefill"]]))
     grid = {"B": draw(sizes(1, 10**5))}
-    if sweep["phase"] == ["decode"] and draw(st.integers(0, 3)) == 0:
+    more = draw(st.integers(0, 4)) if sweep["phase"] == ["decode"] else 0
+    if more == 1:
         grid["T"] = draw(st.lists(st.integers(1, 8), min_size=1, max_size=2, unique=True))
-    sweep["grid"] = {**grid, "S": draw(sizes(8 if "T" in grid else 1, 10**5))}
+    if more == 2:
+        drafted = draw(st.integers(1, 7))
+        sweep["draft"] = {"tokens": drafted, "accepted": draw(st.sampled_from([0, 0.5, drafted]))}
+    sweep["grid"] = {**grid, "S": draw(sizes(8 if more in (1, 2) else 1, 10**5))}
     assume(supported(config))
     return config
 

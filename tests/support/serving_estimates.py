@@ -75,9 +75,10 @@ def fits_of(asked, chip, softwares, files):
 
 def attention_fit(case, kernel):
     """The fit of attention of its own, which holds for grouped-query attention."""
-    own = kernel.name != "attention" and (case.entry.get("window") or {}).get("attention")
+    name = kernel.name.removeprefix("draft-")
+    own = name != "attention" and (case.entry.get("window") or {}).get("attention")
     latent = not own and case.entry["attention"].get("kind") == "mla"
-    if latent or not kernel.name.startswith("attention") or case.fits.kernels[kernel.unit] is None:
+    if latent or not name.startswith("attention") or case.fits.kernels[kernel.unit] is None:
         return None
     return case.fits.attention.get(case.phase)
 

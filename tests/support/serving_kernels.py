@@ -53,6 +53,13 @@ class Case:
     routing: str = "uniform"
     price: Mapping[str, Any] | None = None
     watts: Fraction | None = None
+    drafts: int | None = None  # tokens drafted for each sequence; None without a draft
+    accepted: Fraction = Fraction(0)
+
+    @property
+    def own_drafts(self):
+        """Tokens that a layer of the model drafts."""
+        return self.drafts if self.drafts and self.entry.get("mtp") else 0
 
     @property
     def tp(self):
@@ -237,9 +244,9 @@ class OneChip:
         """A matrix, split along its output, its input, or both by heads."""
         name, weights, inside, outside, split = matrix
         tp = self.case.tp
-        depth = Fraction(inside, 1 if split == "out" else tp)
+        depth = Fraction(inside, 1 if split in ("out", "whole") else tp)
         inputs = self.own * depth
-        outputs = self.own * outside / (1 if split == "in" else tp)
+        outputs = self.own * outside / (1 if split in ("in", "whole") else tp)
         held = [self.bytes_of(elements, "activations") for elements in (inputs, outputs)]
         return Kernel(
             name,
@@ -343,18 +350,19 @@ class OneChip:
         return replace(kernel, activation_bytes=both, collectives=collectives, matmul=None)
 
     def unembed(self):
-        """The unembedding of one token of each sequence."""
+        """The unembedding of one token of each sequence, or of all that a draft proposed."""
         width, rows, tp = self.case.entry["D"], self.case.entry["V"], self.case.tp
-        moved = self.rows * width, self.rows * rows / tp
+        scored = self.rows if self.case.drafts is None else self.own
+        moved = scored * width, scored * rows / tp
         inputs, outputs = (self.bytes_of(elements, "activations") for elements in moved)
         return Kernel(
             "unembed",
             1,
             self.bytes_of(Fraction(rows * width, tp), "head"),
-            Fraction(2 * self.step.B * rows * width, self.case.chips),
+            2 * scored * rows * width / self.case.tp,
             Fraction(0),
             inputs + outputs,
-            matmul=Matmul(self.rows, inputs, outputs, Fraction(width), Fraction(rows, tp)),
+            matmul=Matmul(scored, inputs, outputs, Fraction(width), Fraction(rows, tp)),
         )
 
 
@@ -369,7 +377,33 @@ def kernels(case, step):
         found.append(chip.linear(layers, into))
         found.append(chip.inner(layers, chip.state()))
         found.append(chip.linear(layers, out))
-    return [*found, *mlps(chip), chip.unembed()]
+    return [*found, *mlps(chip), chip.unembed(), *drafting(case, step)]
+
+
+def drafting(case, step):
+    """The layer that drafts: runs of a token of each sequence, whose caches are ever longer.
+
+    The last one attends to all tokens but the one that it proposes.
+    """
+    runs = case.own_drafts
+    if not runs:
+        return
+    alone = replace(case, entry=model_oracle.drafter(case.entry), drafts=None)
+    steps = [Step(step.B, 1, step.S - back) for back in range(runs, 0, -1)]
+    width = case.entry["D"]
+    merge = ("merge", width * 2 * width, 2 * width, width, "whole")
+    after_embedding = OneChip(alone, steps[0]).linear(1, merge)
+    every = []
+    for each in steps:
+        embed, *others = kernels(alone, each)
+        every.append([embed, after_embedding, *others])
+    for run in zip(*every, strict=True):
+        flops, moved = (
+            sum((getattr(kernel, name) for kernel in run), Fraction(0)) / runs
+            for name in ("flops", "cache_bytes")
+        )
+        name = f"draft-{run[0].name}"
+        yield replace(run[0], name=name, count=runs, flops=flops, cache_bytes=moved)
 
 
 def attentions(chip):

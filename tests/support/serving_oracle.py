@@ -97,7 +97,7 @@ def case_of(asked, chip, links, formats, sweep):
     """A case that a chip supports."""
     level, dtypes = chip["memory"][asked["memory"]], asked["dtypes"]
     efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
-    power = chip.get("power")
+    power, draft = chip.get("power"), sweep.get("draft")
     return Case(
         entry=asked["entry"],
         phase=asked["phase"],
@@ -115,6 +115,8 @@ def case_of(asked, chip, links, formats, sweep):
         routing=sweep.get("routing", "uniform"),
         price=price_of(chip, **(sweep.get("prices") or {})),
         watts=exact(power["watts"]) if power else None,
+        drafts=draft["tokens"] if draft else None,
+        accepted=exact(draft["accepted"]) if draft else Fraction(0),
     )
 
 
@@ -194,6 +196,8 @@ def steps_of(sweep, phase):
     found = []
     for sizes in product(*(oracle.sizes_of(grid[axis]) for axis in written)):
         keys = dict(zip(written, sizes, strict=True))
+        if draft := sweep.get("draft"):
+            keys["T"] = draft["tokens"] + 1
         new = keys["S"] if phase == "prefill" else keys.get("T", 1)
         found.append((keys, Step(keys["B"], new, keys["S"])))
     return found

@@ -75,7 +75,7 @@ def times(case, step):
 
 def cache_of_one(case, context):
     """Bytes of the cache of one sequence on each chip of its replica."""
-    entry, bits = case.entry, Fraction(0)
+    entry, bits = entry_held(case), Fraction(0)
     for kind, tokens in model_oracle.each_mixer(entry):
         if kind == "state":
             s = entry["state"]
@@ -92,9 +92,14 @@ def cache_of_one(case, context):
     return bits / 8
 
 
+def entry_held(case):
+    """The model that chips hold: with the layer that drafts, where it does."""
+    return model_oracle.with_drafter(case.entry) if case.own_drafts else case.entry
+
+
 def weights_on_chip(case):
     """Bytes of the parameters of one chip."""
-    entry = case.entry
+    entry = entry_held(case)
     sparse = model_oracle.each_mlp(entry).count("moe")
     moe, routed = entry.get("moe") or {}, 0
     if sparse:
@@ -102,6 +107,7 @@ def weights_on_chip(case):
         routed = sparse * moe["E"] * matrices * (moe.get("latent") or entry["D"]) * moe["Fe"]
     tables = Fraction(entry["V"] * entry["D"]) * (1 if entry.get("tied") else 2)
     others = model_oracle.parameters(entry) - routed - tables
+    others += model_oracle.merging(entry) if case.own_drafts else 0
     bits = (others * case.bits["weights"] + tables * case.bits["head"]) / case.tp
     bits += routed * case.bits["experts"] / (case.tp if case.ep == 1 else case.ep)
     return bits / 8
@@ -156,7 +162,8 @@ def model_values(case, step):
         "price_date": price["date"],
     }
     for time, suffix in TWINS:
-        tokens_per_s = step.B * step.T / row[time]
+        added = step.T if case.drafts is None else case.accepted + 1
+        tokens_per_s = step.B * added / row[time]
         found |= price_and_power(case, tokens_per_s, suffix, fits=found["fits"])
         found["mfu" + suffix] = row["t_math_s"] * case.efficiency["math"] / row[time]
         found["mbu" + suffix] = row["memory_bytes"] / (row[time] * case.memory_rate)
