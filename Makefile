@@ -6,8 +6,8 @@ CORES ?= 4
 BIN := .venv/bin
 ENGINES := .venv-engines
 RUNTIME := .venv-run
-# Without --no-compile a third of the time goes into bytecode of modules that are never imported.
-INSTALL = $(@D)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --no-deps --no-build-isolation --no-compile
+# pip compiles all modules: where PYTHONDONTWRITEBYTECODE is set, each process would compile its own otherwise.
+INSTALL = $(@D)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --no-deps --no-build-isolation
 LOCKED = $(INSTALL) --require-hashes --requirement
 
 .PHONY: help setup sweep docs test lint types tests verify mutate bench audit engines test-engines test-wheel slurm lock
