@@ -192,9 +192,9 @@ def test_every_number_of_every_chip_is_there_with_its_source(site):
     assert numbers.filter(**own).height == 1
     assert numbers.filter(pl.col("chip") != "mine").height == rooflines.chips().height
     table = shown_table(put(site / "data" / "chips.js")[1])
-    assert table["chip"].to_list() == ["tpu-v5e", "h100-sxm", "h200-sxm", "b200", "mine"]
-    assert table["bf16 peak"].to_list() == [197, 989, 989, 2250, 197]
-    assert table["capacity"].to_list() == [16, 80, 141, 180, 16]
+    assert table["chip"].to_list() == ["b200", "tpu-v5e", "h200-sxm", "h100-sxm", "mine"]
+    assert table["bf16 peak"].to_list() == [2250, 197, 989, 989, 197]
+    assert table["capacity"].to_list() == [180, 16, 141, 80, 16]
     details = put(site / "data" / "chip-numbers.js")[1]
     text = str(details)
     for said in ("197 TFLOP/s", "819 GB/s", "810 GB/s", "1.979 PFLOP/s", "printed with sparsity"):
