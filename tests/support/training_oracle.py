@@ -1,12 +1,14 @@
-"""A step of training by closed formulas in fractions, for layers of one kind on one switch.
+"""A step of training in fractions, for layers of one kind on one switch.
 
-Nothing of `rooflines.training` is used: works and footprints count a layer as a whole, not its
-kernels; times in turn have kernels of their own.
-Hops are left out.
+Nothing of `rooflines.training` is used: works and times are sums over kernels that are written out
+here, footprints count a layer as a whole. Hops are left out.
 """
 
 from fractions import Fraction
 from math import comb
+from typing import NamedTuple
+
+from serving_kernels import touched
 
 WEIGHT, ACTIVATION, GRADIENT, STATES = 2, 2, 4, 12
 """Bytes of an element of weights, activations, gradients, and of a parameter in the optimizer."""
@@ -15,8 +17,21 @@ SHARDS = ("none", "optimizer", "gradients", "weights")
 """From what replicas share nothing of, to all."""
 
 
+class Kernel(NamedTuple):
+    """A kernel of a chip: its runs in a step [1], FLOP, and bytes.
+
+    `memory` is read and written beside `handed`, which is passed on to other kernels.
+    """
+
+    runs: Fraction | int
+    flops: Fraction = Fraction(0)
+    memory: Fraction = Fraction(0)
+    handed: Fraction = Fraction(0)
+    sent: Fraction = Fraction(0)
+
+
 class TrainingOracle:
-    """Works, footprint and times of one chip in a step, in the mean of all stages."""
+    """Works, footprint and times of one chip in a step."""
 
     def __init__(self, shape, plan, sequences, tokens):
         self.shape, self.plan, self.S = shape, plan, tokens
@@ -24,22 +39,21 @@ class TrainingOracle:
         self.X = Fraction(plan.micro_batch * tokens, plan.cp)
         self.x = self.X / plan.tp
         a = shape.attention
-        self.attention = shape.D * (a.N + 2 * a.K) * a.H + a.N * a.H * shape.D
         moe, mlp = shape.moe, shape.mlp
         self.shards = plan.tp if plan.ep == 1 else plan.ep
-        self.dense = self.attention + (shape.D * moe.E if moe else 3 * shape.D * mlp.F)
+        self.dense = 2 * shape.D * (a.N + a.K) * a.H
+        self.dense += shape.D * moe.E if moe else 3 * shape.D * mlp.F
         self.expert = 3 * shape.D * moe.Fe if moe else 0
         self.table = shape.V * shape.D
 
-    @property
-    def flops(self):
-        """All passes of all micro-batches."""
-        shape, plan, a = self.shape, self.plan, self.shape.attention
-        active = self.dense + (shape.moe.k * self.expert if shape.moe else 0)
-        pairs = Fraction(plan.micro_batch * self.S * (self.S + 1), 2 * plan.tp * plan.cp)
-        layers = shape.layers * (2 * self.x * active + 4 * a.N * a.H * pairs)
-        passes = 4 if plan.recompute == "full" else 3
-        return self.m * (passes * layers + 3 * 2 * self.x * self.table) / plan.pp
+    def works(self):
+        """FLOP, bytes of memory and of the network, in the mean of all stages."""
+        stages = range(self.plan.pp)
+        every = [each for stage in stages for each in (*self._every(stage), *self._once(stage))]
+        return {
+            work: sum(each.runs * getattr(each, work) for each in every) / Fraction(self.plan.pp)
+            for work in ("flops", "memory", "sent")
+        }
 
     @property
     def saved_of_layer(self):
@@ -64,104 +78,20 @@ class TrainingOracle:
     @property
     def touched(self):
         """Experts of a chip that its tokens touch, on average."""
-        moe, plan = self.shape.moe, self.plan
-        tokens = self.X if plan.ep == 1 else plan.ep * self.x
-        return moe.E * (1 - (1 - Fraction(moe.k, moe.E)) ** tokens)
-
-    @property
-    def memory_bytes(self):
-        """Weights, gradients, saved tensors and the optimizer."""
-        shape, plan, m = self.shape, self.plan, self.m
-        passes = 3 if plan.recompute == "full" else 2
-        layer, gradients = Fraction(self.dense, plan.tp), Fraction(self.dense, plan.tp)
-        if shape.moe:
-            layer += self.touched * Fraction(self.expert, self.shards)
-            gradients += shape.moe.E * Fraction(self.expert, self.shards)
-        head = Fraction(self.table, plan.tp)
-        weights = WEIGHT * m * (passes * shape.layers * layer + 2 * head)
-        sums = GRADIENT * (2 * m - 1) * (shape.layers * gradients + head)
-        elements = self.saved(shape.layers) + shape.D + shape.V
-        elements += shape.D * (plan.recompute != "selective")
-        saved = 2 * m * ACTIVATION * self.x * elements
-        per = GRADIENT + 2 * STATES + WEIGHT
-        optimizer = sum(
-            per * number / (1 if plan.shard == "none" else replicas)
-            for number, replicas, _ in self.parameters
-        )
-        return (weights + sums + saved) / plan.pp + optimizer
-
-    @property
-    def parameters(self):
-        """Parameters of a chip in the mean of all stages, chips with equal ones, and gathers.
-
-        The last is how often a micro-batch gathers them where weights are shared: for two passes,
-        once for the embedding, never for norms, which are not.
-        """
-        shape, plan = self.shape, self.plan
-        norms = (2 * shape.layers + 1) * shape.D
-        beside = ((shape.layers * self.dense, 2), (self.table, 1), (self.table, 2), (norms, 0))
-        found = [
-            (Fraction(number, plan.tp * plan.pp), plan.dp * plan.cp, gathers)
-            for number, gathers in beside
-        ]
-        if shape.moe:
-            experts = Fraction(shape.layers * shape.moe.E * self.expert, self.shards * plan.pp)
-            alike = plan.dp * plan.cp if plan.ep == 1 else plan.tp * plan.dp * plan.cp // plan.ep
-            found.append((experts, alike, 2))
-        return found
-
-    @property
-    def network_bytes(self):
-        """Of tp, replicas, stages, cp and ep, sent by a chip."""
-        shape, plan, m, a = self.shape, self.plan, self.m, self.shape.attention
-        again = plan.recompute == "full"
-        unit = Fraction(plan.tp - 1, plan.tp) * self.X * shape.D * ACTIVATION
-        whole = plan.save == "gathered" and plan.recompute != "selective"
-        inputs = 0 if whole else 1
-        around = (2, 2, 1, 2) if shape.moe and plan.ep > 1 else (4, 4, 2, 3)
-        forward, backward, saved, repeated = around
-        layer = forward + backward + saved * inputs + repeated * again
-        sent = m * unit * (shape.layers * layer + 2 + 2 + inputs)
-        ring = Fraction(plan.cp - 1, plan.cp)
-        if plan.context == "ring":
-            keys = Fraction(2 * a.K * a.H, min(plan.tp, a.K))
-            passed = (3 + again) * keys * self.X * plan.cp
-        else:
-            passed = (2 + again) * Fraction(2 * (a.N + a.K) * a.H, plan.tp) * self.X
-        sent += m * shape.layers * ring * passed * ACTIVATION
-        if plan.ep > 1:
-            moe, share = shape.moe, shape.moe.E // plan.ep
-            reached = 1 - Fraction(comb(moe.E - share, moe.k), comb(moe.E, moe.k))
-            copies = (plan.ep - 1) * reached * self.x * shape.D * ACTIVATION
-            sent += m * shape.layers * (4 + again) * copies
-        sent = (
-            sent / plan.pp + m * 2 * Fraction(plan.pp - 1, plan.pp) * self.x * shape.D * ACTIVATION
-        )
-        return sent + self._replicas()
-
-    def _replicas(self):
-        """Gradients and weights between chips with equal ones."""
-        m, sent = self.m, Fraction(0)
-        for number, replicas, gathers in self.parameters:
-            scatter, gather = GRADIENT * number, WEIGHT * number
-            of = {
-                "none": 2 * scatter,
-                "optimizer": scatter + gather,
-                "gradients": m * scatter * bool(gathers) + gather,
-                "weights": m * (gathers * gather + scatter * bool(gathers)),
-            }[self.plan.shard]
-            sent += Fraction(replicas - 1, replicas) * of
-        return sent
+        tokens = self.X if self.plan.ep == 1 else self.plan.ep * self.x
+        return touched(self.shape.moe.E, self.shape.moe.k, tokens, "uniform")
 
     def parameters_on(self, stage):
         """Parameters of a chip of a stage, layers dealt evenly, and chips with equal ones."""
         shape, plan = self.shape, self.plan
-        dense, table, _, norms, *experts = self.parameters
-        ends = (stage == 0) + (stage == plan.pp - 1)
-        own = shape.D * (Fraction(2 * shape.layers, plan.pp) + (stage == plan.pp - 1))
-        numbers = [dense[0], Fraction(self.table * ends, plan.tp), own / plan.tp]
-        numbers += [number for number, *_ in experts]
-        return [*zip(numbers, (each[1] for each in (dense, table, norms, *experts)), strict=True)]
+        layers, last = Fraction(shape.layers, plan.pp), stage == plan.pp - 1
+        beside = layers * self.dense + self.table * ((stage == 0) + last)
+        beside += shape.D * (2 * layers + last)  # norms
+        found = [(beside / plan.tp, plan.dp * plan.cp)]
+        if shape.moe:
+            alike = plan.dp * plan.cp if plan.ep == 1 else plan.tp * plan.dp * plan.cp // plan.ep
+            found.append((layers * shape.moe.E * self.expert / self.shards, alike))
+        return found
 
     def footprint(self, stage):
         """Bytes of states and of saved tensors on a chip of a stage, layers dealt evenly."""
@@ -188,25 +118,27 @@ class TrainingOracle:
             per_s: FLOP/s, and bytes/s of memory and of the network.
         """
         bubble = Fraction(self.m + self.plan.pp - 1, self.m)
-        runs = [(number * bubble, *works) for number, *works in self._every(stage)]
+        every = [(each.runs * bubble, each) for each in self._every(stage)]
+        every += [(each.runs, each) for each in self._once(stage)]
         times = [
-            (number, [Fraction(work) / rate for work, rate in zip(works, per_s, strict=True)])
-            for number, *works in [*runs, *self._once(stage)]
+            (runs, [work / rate for work, rate in zip(works, per_s, strict=True)])
+            for runs, each in every
+            for works in [(each.flops, each.memory + each.handed, each.sent)]
         ]
-        return tuple(sum(number * of(each) for number, each in times) for of in (max, sum))
+        return tuple(sum(runs * of(each) for runs, each in times) for of in (max, sum))
 
     def _once(self, stage):
-        """The optimizer and the collectives of a step: runs, FLOP, bytes of memory and network."""
+        """The optimizer and the collectives of a step."""
         shared = SHARDS.index(self.plan.shard)
-        per, moved, sent = GRADIENT + 2 * STATES + WEIGHT, 0, 0
+        per, moved, sent = GRADIENT + 2 * STATES + WEIGHT, Fraction(0), Fraction(0)
         for number, replicas in self.parameters_on(stage):
             moved += per * number / (replicas if shared else 1)
             of = (2 * GRADIENT, GRADIENT + WEIGHT, WEIGHT, 0)[shared]
             sent += Fraction(replicas - 1, replicas) * of * number
-        return [(1, 0, moved, 0), (1, 0, 0, sent)]
+        return Kernel(1, memory=moved), Kernel(1, sent=sent)
 
     def _every(self, stage):
-        """The kernels of micro-batches on a stage, as of `_once`."""
+        """The kernels of micro-batches on a stage."""
         shape, plan, a, moe = self.shape, self.plan, self.shape.attention, self.shape.moe
         layers, first, last = Fraction(shape.layers, plan.pp), stage == 0, stage == plan.pp - 1
         D, NH, KH = shape.D, a.N * a.H, a.K * a.H  # noqa: N806, the letters of the docs
@@ -225,12 +157,10 @@ class TrainingOracle:
         yield from self._linear(
             last, table, D, shape.V, kept=shape.V, dropped=D, wgrad=1, of_layer=False
         )
-        unit = self._unit
-        yield first * self.m, 0, ACTIVATION * self.x * (6 + 2) * D, 2 * unit
-        gather, scatter = self._shared(Fraction(table, plan.tp), plan.dp * plan.cp)
-        yield first * self.m, 0, 0, gather + scatter
-        between = 2 * Fraction(plan.pp - 1, plan.pp) * self.x * D * ACTIVATION
-        yield self.m, 0, 0, between
+        token, embeds = ACTIVATION * self.x * D, first * self.m
+        yield Kernel(embeds, memory=2 * token, handed=6 * token, sent=2 * self._unit)
+        yield Kernel(embeds, sent=sum(self._shared(Fraction(table, plan.tp), plan.dp * plan.cp)))
+        yield Kernel(self.m, sent=2 * Fraction(plan.pp - 1, plan.pp) * token)
 
     @property
     def _unit(self):
@@ -292,13 +222,14 @@ class TrainingOracle:
         handed = token * moved - 2 * saved / 3
         gather, scatter = self._shared(number, replicas)
         forward, again, backward, inputs = sent
-        yield layers * m, flops, WEIGHT * read + saved + handed, forward + gather
+        weights, runs = WEIGHT * read, layers * m
+        yield Kernel(runs, flops, weights + saved, handed, forward + gather)
         if self.plan.recompute == "full" and of_layer:
-            yield layers * m, flops, WEIGHT * read + token * moved, again
-        yield layers * m, flops, WEIGHT * read + handed, backward + gather
-        for runs, times in ((1, 1), (m - 1, 2)):
-            sums = times * GRADIENT * number + saved + handed
-            yield layers * runs, flops, sums, inputs + scatter
+            yield Kernel(runs, flops, weights, token * moved, again)
+        yield Kernel(runs, flops, weights, handed, backward + gather)
+        for times, of in ((1, 1), (m - 1, 2)):
+            sums = of * GRADIENT * number
+            yield Kernel(layers * times, flops, sums + saved, handed, inputs + scatter)
 
     def _attention(self, layers):
         """Attention: forward, perhaps again, and backward."""
@@ -314,7 +245,8 @@ class TrainingOracle:
         else:
             sent *= Fraction(2 * (NH + KH), plan.tp)
         flops = 4 * NH * pairs
-        yield layers * m, flops, saved + handed, sent
+        runs = layers * m
+        yield Kernel(runs, flops, saved, handed, sent)
         if plan.recompute == "full":
-            yield layers * m, flops, ACTIVATION * self.x * moved, sent
-        yield layers * m, 2 * flops, saved + 2 * handed, back * sent
+            yield Kernel(runs, flops, Fraction(0), ACTIVATION * self.x * moved, sent)
+        yield Kernel(runs, 2 * flops, saved, 2 * handed, back * sent)
