@@ -217,10 +217,6 @@ def _steps(
 ) -> JSON:
     """Kernels, footprints, rates and estimates of steps of models."""
     configs = _configs(models, where)
-    catalogues = chips, dtype_entries(), calibrations, models
-    sweep, training = (
-        checked_sweep(sweep_of_models("steps", config, *catalogues)) for config in configs
-    )
     inputs = [
         *(config.model_dump() for config in configs),
         {name: shape_recipe(model.shape, "") for name, model in models.items()},
@@ -238,10 +234,11 @@ def _steps(
                 return _as_page(before["steps"])
             earlier = EarlierSteps(before["steps"], same)
             earlier_training = EarlierSteps(before["steps"]["training"], same)
-    found = {
-        **step_data(sweep, earlier),
-        "training": step_data(training, earlier_training),
-    }
+    catalogues = chips, dtype_entries(), calibrations, models
+    serves, trains = (
+        checked_sweep(sweep_of_models("steps", config, *catalogues)) for config in configs
+    )
+    found = {**step_data(serves, earlier), "training": step_data(trains, earlier_training)}
     with suppress(OSError):
         if kept:
             kept.parent.mkdir(parents=True, exist_ok=True)

@@ -169,8 +169,17 @@ class TrainingSweep(ModelSweep):
     def find_cases(self) -> tuple[tuple[Any, ...], tuple[Skipped, ...]]:
         """The cases that chips support, a block of those with the same kernels and sizes."""
         rows: Counter[Skipped] = Counter()
+        names: dict[TrainingKernels, list[str]] = {}
         blocks = []
-        for (batches, contexts, *_), group in groupby(self._cases(rows), key=_alike):
+
+        def alike(found: SizedCase) -> tuple[Any, ...]:
+            """What cases of a block share: sizes and kernels' names, the same over all links."""
+            sizes, case = found
+            if case.workload not in names:
+                names[case.workload] = [kernel.name for kernel in case.kernels]
+            return (*sizes, case.name, names[case.workload])
+
+        for (batches, contexts, *_), group in groupby(self._cases(rows), key=alike):
             cases = tuple(case for _, case in group)
             points = step_axis(cases[0].model.shape, PREFILL, contexts, None)
             blocks.append(Block((), cases, (Axis({"B": batches}), points)))
@@ -210,12 +219,6 @@ class TrainingSweep(ModelSweep):
                         model, dtypes = self.models[name], self.combinations[label]
                         case = TrainingCase(at.place, name, model, dtypes, workloads[label])
                         yield (batches, contexts), case
-
-
-def _alike(found: SizedCase) -> tuple[Any, ...]:
-    """What cases of a block have in common: sizes, and kernels by name."""
-    (batches, contexts), case = found
-    return batches, contexts, case.name, [kernel.name for kernel in case.kernels]
 
 
 def sweep_of_models(  # noqa: PLR0913, PLR0917, the fields of a sweep
