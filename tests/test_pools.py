@@ -1,9 +1,8 @@
-"""Prefill on chips of its own: worked values, and what a pool cannot be."""
+"""Prefill on chips of its own: worked values."""
 
 import pytest
 
 import rooflines
-from rooflines.basics.errors import RooflinesError
 
 EIGHT = {"chip": "h100-no-hops", "split": {"tp": 8}}
 CHIPS = {
@@ -51,20 +50,3 @@ def test_without_decode_every_chip_and_split_of_the_sweep_has_a_row():
     rows = rows_of(pools={"prefill": EIGHT}, chips=["h100-no-hops", "b200"], splits=splits)
     assert rows.height == 2 * 2 * 3
     assert rows["prefill_servers"].null_count() == 0
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"requests": None, "grid": {"B": 1, "S": 512}}, "there are no requests"),
-        ({"chips": ["b200"]}, "chips is given beside a pool that decodes"),
-        ({"pools": {"prefill": {"chip": "h10"}, "decode": EIGHT}}, "pools.prefill.chip is 'h10'"),
-        ({"pools": {"decode": EIGHT}}, "pools"),
-        ({"pools": {"prefill": {"chip": "v100-sxm2-32gb"}, "decode": EIGHT}}, "no bf16 peak"),
-        ({"chips": ["b200"], "pools": {"prefill": {"chip": "h100-sxm", "split": {"tp": 3}}}}, "tp"),
-    ],
-)  # fmt: skip
-def test_a_pool_that_cannot_be_is_refused(keys, message):
-    with pytest.raises(RooflinesError, match="fix:") as caught:
-        rows_of(**keys)
-    assert message in str(caught.value)

@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 import training_page
 from case_files import case
-from command_line import refused, said
+from command_line import said
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from random_sweeps import check
@@ -479,23 +479,6 @@ def test_a_chart_shows_where_the_time_of_a_step_goes(by):
         assert "collectives, optimizer" in drawn["family"]
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"phase": ["train", "decode"]}, "lists train beside others"),
-        ({"routing": "same"}, "routing is given, but is not of training"),
-        ({"phase": "decode", "recompute": "full"}, "recompute is given, but is of training"),
-        ({"phase": "decode", "splits": [{"pp": 2}]}, "is of training alone"),
-        ({"phase": "decode", "thresholds": ["tp"]}, "lists tp, which is of training"),
-        ({"splits": [{"tp": 1, "stages": 2}]}, "is no key here"),
-    ],
-)
-def test_keys_of_another_phase_are_refused(keys, message):
-    form = {"models": [SMALL], "phase": "train", "grid": {"B": 8, "S": 4096}, "dtypes": "bf16"}
-    with pytest.raises((RooflinesError, ValueError), match=message):
-        model_sweep({**form, "chips": ["h100-sxm"], **keys})
-
-
 def every_plan(chips, experts):
     """All plans over a number of chips, whether possible or not."""
     sizes = [each for each in range(1, chips + 1) if chips % each == 0]
@@ -542,44 +525,16 @@ def test_auto_ranks_plans_as_one_question_for_each(place, model, chips, sizes, o
     assert [*ranked] == sorted(found)
 
 
-@pytest.mark.parametrize(("change", "message"), case("wrong-questions")["training"])
-def test_what_cannot_be_trained_is_refused_with_a_reason(change, message):
+@pytest.mark.parametrize(("change", "message", "fix"), case("wrong-questions")["training"])
+def test_what_cannot_be_trained_is_refused_with_a_reason_and_a_fix(change, message, fix):
     asked = {"model": SMALL, "chip": "h100-sxm", "B": 8, "S": 1024, **change}
     with pytest.raises(RooflinesError) as caught:
         rooflines.train(asked.pop("model"), asked.pop("chip"), **asked)
     assert message in str(caught.value)
-    assert "fix:" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("change", "fix"),
-    [
-        ({"B": 9, "split": {"dp": 8}}, "ask for a multiple of it"),
-        ({"model": "deepseek-v3.2"}, "ask for another model"),
-        ({"split": {"tp": 3}}, "ask for another split"),
-    ],
-)
-def test_the_fix_is_of_what_cannot_be_trained(change, fix):
-    asked = {"model": SMALL, "chip": "h100-sxm", "B": 8, "S": 1024, **change}
-    with pytest.raises(RooflinesError, match=f"fix: {fix}"):
-        rooflines.train(asked.pop("model"), asked.pop("chip"), **asked)
+    assert f"\n  fix: {fix}" in str(caught.value)
 
 
 ASKED = ["train", "h100-sxm", SMALL, "B=8", "S=8k"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--split", "dp"], "split has 'dp', which is no KEY=VALUE"),
-        (["--split", "dp=8,dp=4"], "split gives 'dp' twice"),
-        (["--split", "dp=8", "--tokens", "0"], "tokens is '0', which is not above zero"),
-        (["--split", "auto"], "--split is auto, which needs one chip"),
-        (["T=3"], "T"),
-    ],
-)
-def test_a_mistake_on_the_command_line_is_one_message(words, message, capsys):
-    assert message in refused(capsys, *ASKED, *words)
 
 
 def test_the_answer_names_what_its_times_leave_out(capsys):
