@@ -2,9 +2,7 @@
 
 import io
 import json
-import re
 import zipfile
-from pathlib import Path
 
 import fuzzing
 import polars as pl
@@ -17,8 +15,6 @@ from valid_files import PLAIN
 import rooflines
 from rooflines.basics.text import is_formula
 from rooflines.results.tables import csv_text
-
-ROOT = Path(__file__).resolve().parent.parent
 
 FORMULAS = (
     *("=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\uff1d1+1"),
@@ -45,20 +41,6 @@ def test_a_shape_that_is_a_formula_is_refused(text):
     sweep = {**PLAIN["sweeps"]["mlp"], "shapes": [{"name": text, "F": 512}]}
     with pytest.raises(rooflines.RooflinesError, match="spreadsheet would run"):
         rooflines.load_config({**PLAIN, "sweeps": {"mlp": sweep}})
-
-
-def test_csv_files_are_written_in_one_place():
-    package = ROOT / "rooflines"
-    writers = {
-        path.relative_to(package).as_posix()
-        for path in package.rglob("*.py")
-        if re.search(
-            r"\.write_csv\(|sink_csv|csv\.(Dict)?[wW]riter|to_csv",
-            path.read_text(encoding="utf-8"),
-            re.MULTILINE,
-        )
-    }
-    assert writers == {"results/tables.py"}
 
 
 @pytest.fixture(scope="module")

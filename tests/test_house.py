@@ -1,6 +1,7 @@
 """The structure of the package: sub-packages imported one way, sizes, and names of one meaning."""
 
 import ast
+import re
 from collections import defaultdict
 from itertools import pairwise
 
@@ -115,6 +116,25 @@ def test_modules_and_functions_are_short(repository):
         for name in too_long(path, path.relative_to(root).with_suffix("").as_posix())
     ]
     assert sorted(long) == sorted(EXCEPTIONS)
+
+
+ONE_PLACE = {
+    r"(pl|polars)\.(read|scan)_\w+": "basics/files",  # by the exact path, of bounded size
+    r".*\.(write_csv|sink_csv|to_csv)|csv\.(Dict)?[wW]riter": "results/tables",  # no formulas
+}
+"""The one module that calls these functions, since it guards what others would have to."""
+
+
+@pytest.mark.parametrize(("called", "module"), ONE_PLACE.items())
+def test_one_module_reads_tables_and_one_writes_csv(called, module, repository):
+    root = repository / "rooflines"
+    found = {
+        path.relative_to(root).with_suffix("").as_posix()
+        for path in root.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and re.fullmatch(called, ast.unparse(node.func))
+    }
+    assert found == {module}
 
 
 SHARED = {"command", "kernels", "menus", "view"}

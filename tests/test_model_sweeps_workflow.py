@@ -1,11 +1,11 @@
 """Sweeps of whole models in the workflow: what a run makes, and what a further run makes."""
 
 import json
-from typing import Any
 
 import polars as pl
 import pytest
 from case_files import case
+from hf_configs import small
 from polars.testing import assert_frame_equal
 from run_folder import RunFolder
 
@@ -13,19 +13,6 @@ import rooflines
 from rooflines.results.folders import FOLDERS, MODEL_THRESHOLDS
 
 CONFIG = case("configs/model-sweeps")
-
-LLAMA: dict[str, Any] = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 128,
-    "tie_word_embeddings": False,
-    "torch_dtype": "bfloat16",
-}
-"""The config.json of a model that is small."""
 
 APART = [f"models/apart/part-{number:05d}.parquet" for number in range(4)]
 """Of a model and a chip each, in this order."""
@@ -49,7 +36,7 @@ class Folder(RunFolder):
 @pytest.fixture(scope="session")
 def first_run(once):
     def make(path):
-        (path / "config.json").write_text(json.dumps(LLAMA))
+        (path / "config.json").write_text(json.dumps(small("llama")))
         Folder(path, CONFIG).finish()
 
     return Folder(once("model-sweeps", make), CONFIG)
@@ -84,7 +71,7 @@ def test_tables_are_those_of_the_python_interface(first_run):
 
 
 def test_an_edited_config_json_remakes_what_depends_on_it(made):
-    (made.path / "config.json").write_text(json.dumps({**LLAMA, "intermediate_size": 192}))
+    (made.path / "config.json").write_text(json.dumps(small("llama", intermediate_size=192)))
     (made.results / "layers/whole/part-00000.parquet").unlink()
     parts = {APART[2], APART[3], "layers/whole/part-00000.parquet"}
     assert made.remade() == parts | INDEXES | OF_MODELS

@@ -172,12 +172,6 @@ def test_it_has_the_config(site, config):
     assert written == yaml.safe_load(yaml.safe_dump(config.plain))
 
 
-@pytest.mark.parametrize("url", ["example.org", "javascript:x", 7])
-def test_an_address_of_the_site_is_one_of_the_web(url):
-    with pytest.raises(RooflinesError, match=r"(?s)site\.url.*https://"):
-        load_config({**CONFIG, "measurements": {}, "charts": [], "site": {"url": url}})
-
-
 def test_it_has_the_licences_of_others_and_is_small(site):
     """Scripts, styles and the font take 1.2 MB."""
     text = (site / "assets" / "LICENSES.txt").read_text()

@@ -1,14 +1,11 @@
 """Files of tables: read by their exact path, if they are of bounded size."""
 
-import ast
 from pathlib import Path
 
 import polars as pl
 import pytest
-from small_config import SMALL
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.cli import main as cli
 from rooflines.fits.read import read_timings
 from rooflines.measured.shapes import read_shapes
 from rooflines.results.tables import scan, write_parquet
@@ -27,19 +24,6 @@ def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_one_module_calls_readers_of_polars(repository):
-    found = {
-        path.relative_to(repository / "rooflines").as_posix()
-        for path in (repository / "rooflines").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute)
-        and node.attr.startswith(("read_", "scan_"))
-        and isinstance(node.value, ast.Name)
-        and node.value.id in ("pl", "polars")
-    }
-    assert found == {"basics/files.py"}
-
-
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_name_is_no_pattern(name):
     for place, rows in ((name, TIMINGS), (PATTERNS[name], TIMINGS.with_columns(B=77))):
@@ -53,12 +37,6 @@ def test_a_name_is_no_pattern(name):
     for file in (folder / f"{name}.csv", folder / "part-00000.parquet"):
         assert read_timings(file).frame["B"].to_list() == [16]
     assert [shape.B for shape in read_shapes(folder / f"{name}.csv")[0]] == [16]
-
-
-def test_a_folder_of_results_has_no_braces(capsys):
-    Path("my.yaml").write_text(f"{SMALL}pathvars: {{results: 'o{{a,b}}'}}\n")
-    assert cli.run(["check", "my.yaml"]) == 2
-    assert "pathvars.results is 'o{a,b}', which has braces" in capsys.readouterr().err
 
 
 def test_the_size_of_a_table_is_bounded():
