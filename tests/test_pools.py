@@ -6,7 +6,8 @@ import rooflines
 
 EIGHT = {"chip": "h100-no-hops", "split": {"tp": 8}}
 CHIPS = {
-    "h100-no-hops": {"base": "h100-sxm", "source": "a test", "networks.nvlink.hop_latency_s": 0}
+    "h100-no-hops": {"base": "h100-sxm", "source": "a test", "networks.nvlink.hop_latency_s": 0},
+    "v5e-no-hops": {"base": "tpu-v5e", "source": "a test", "networks.ici.hop_latency_s": 0},
 }
 
 
@@ -32,6 +33,24 @@ def test_servers_of_prefill_are_those_of_the_worked_example():
     caches = 80 * 2 * 8 * 128 * 2 * 8192.0  # of 8,192 tokens in bf16, of layers, keys and values
     assert set(rows["handover_bytes"]) == {caches}
     assert rows["handover_s"].to_list() == pytest.approx([caches / (8 * 5e10)] * 3, rel=1e-12)
+
+
+def test_ratios_of_the_book_for_answers_of_512_and_of_16k_tokens():
+    """Llama 70B, bf16 on 16 v5e each, 40 % of the peak: 3 : 1, and 1 : 11 with equal steps."""
+    sixteen = {"chip": "v5e-no-hops", "split": {"tp": "4x4"}}
+    short, long = (
+        rows_of(
+            grid={"B": 32},
+            efficiency={"math": 0.4},
+            requests=[{"input": 8192, "output": output}],
+            pools={"prefill": sixteen, "decode": sixteen},
+        ).row(0, named=True)
+        for output in (512, 16384)
+    )
+    assert round(short["prefill_servers"]) == 3
+    equal_steps = long["prefill_servers"] * long["tpot_ops_s"] / short["tpot_ops_s"]
+    assert round(1 / equal_steps) == 11
+    assert long["prefill_servers"] < equal_steps  # caches of 24k tokens take longer to read
 
 
 def test_prompts_and_answers_of_both_pools_balance():

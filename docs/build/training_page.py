@@ -20,6 +20,7 @@ from rooflines.basics.text import significant
 from rooflines.catalogue.chips import chip_entries
 from rooflines.fits.entries import Errors, FittedTraining
 from rooflines.models.counts import parameters_of
+from rooflines.models.drafter import drafting
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
 from rooflines.sweep.one_chip import sweep_on
@@ -34,9 +35,6 @@ RUNS = yaml.safe_load((DOCS / "build" / "training.yaml").read_text(encoding="utf
 GIB = 2**30
 SHORT = 4096
 """S of most measured steps [1]."""
-
-PUBLISHED_TOKENS = 8192
-"""S of the published runs [1]."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +72,16 @@ def model_of(row: Mapping[str, Any]) -> Model:
     return replace(found, shape=Shape.model_validate(form))
 
 
-def row_of(
-    model: Model, chip: str, sequences: int, tokens: int, plan: Mapping[str, object]
+def row_of(  # noqa: PLR0913, PLR0917, a question
+    model: Model,
+    chip: str,
+    sequences: int,
+    tokens: int,
+    plan: Mapping[str, object],
+    dtypes: str = "bf16",
 ) -> dict[str, Any]:
     """The row of a step of training."""
-    frame = rooflines.train(model, chip, B=sequences, S=tokens, split=plan)
+    frame = rooflines.train(model, chip, B=sequences, S=tokens, split=plan, dtypes=dtypes)
     (row,) = frame.iter_rows(named=True)
     return row
 
@@ -135,56 +138,100 @@ def judged_on(steps: Sequence[MeasuredStep], fitted: str, judged: str) -> float:
     return median(abs(times / ratio - 1) for ratio in own)
 
 
-def published_tflops() -> Iterator[tuple[Mapping[str, Any], float]]:
-    """Every published run with its TFLOP/s as counted here, pairs of tokens causal."""
-    for run in RUNS["published"]:
-        row = row_of(models.load(run["model"]), run["chip"], 1, PUBLISHED_TOKENS, {})
-        flops = row["flops"] / PUBLISHED_TOKENS * run["tokens_per_s"]
-        yield run, flops / 1e12
-
-
 def gpt(row: Mapping[str, Any]) -> Model:
-    """A model of the papers: no gate, as many heads of keys and values, a vocabulary of 51,200."""
+    """A model as GPT-3: no gate, as many heads of keys and values."""
     width, heads = row["D"], row["heads"]
     attention = {"N": heads, "K": heads, "H": width // heads}
-    form = {"layers": row["layers"], "D": width, "V": 51_200, "attention": attention}
+    form = {"layers": row["layers"], "D": width, "V": row.get("V", 51_200), "attention": attention}
     mlp = {"F": 4 * width, "gated": False}
     return Model(row["name"], Shape.model_validate({**form, "mlp": mlp}))
 
 
 class PublishedRun(NamedTuple):
-    """A published time, as text; the model's FLOP over what the peak does in it, `mfu` [1].
+    """A published time or rate.
 
-    `row` is as in training.yaml; `mfu_full` counts all pairs of tokens in attention.
+    Attributes:
+        row: As in training.yaml.
+        number, unit: What was published, and its unit.
+        mfu, mfu_full: The model's FLOP over what the peak does in that time, with causal pairs or
+            all pairs of tokens in attention [1].
+        off: What is counted here over the FLOP/s or the share of the peak printed beside it [1];
+            None where the source prints neither.
     """
 
     row: Mapping[str, Any]
-    text: str
+    number: float
+    unit: str
+    mfu: float
+    mfu_full: float
+    off: float | None
+
+    @property
+    def bound(self) -> float:
+        """What the peak allows, in the same unit: no FLOP but the model's, pairs causal."""
+        return self.number / self.mfu if self.unit == RATE else self.number * self.mfu
+
+    @property
+    def of(self) -> tuple[str, str, int]:
+        """What runs that are shown together have in common: model and dtypes, unit, and B."""
+        dtypes = f", {self.row['dtypes']}" if "dtypes" in self.row else ""
+        return f"{self.row['name']}{dtypes}", self.unit, self.row.get("B", 0)
+
+
+def published_values(row: Mapping[str, Any]) -> Iterator[tuple[float, str, float]]:
+    """What was published of a run: a number, its unit, and seconds of one chip for a token [s]."""
+    tokens, chips = row.get("B", 1) * row["S"], row.get("chips", 1)
+    for each in row.get("s", ()):
+        yield each, " s", each * chips / tokens
+    for each in row.get("hours", ()):
+        yield each / 1e6, "M hours", each * 3600 / row["tokens"]
+    for each in row.get("tokens_per_s", ()):
+        yield each, RATE, 1 / each
+
+
+RATE = " tokens/s"
+
+
+class TokenWork(NamedTuple):
+    """The model's work for a token.
+
+    Attributes:
+        flops: With causal pairs [FLOP].
+        mfu, mfu_full: Its time at the peak of one chip, with causal or all pairs [s].
+    """
+
+    flops: float
     mfu: float
     mfu_full: float
 
 
-def chip_seconds(row: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds of one chip for a token [s], by the text of what was published."""
-    tokens, chips = row.get("B", 1) * row["S"], row.get("chips", 1)
-    return {
-        **{f"{each:,} s": each * chips / tokens for each in row.get("s", ())},
-        **{
-            f"{each / 1e6:,.2f}M hours": each * 3600 / row["tokens"]
-            for each in row.get("hours", ())
-        },
-        **{f"{each:,} tokens/s": 1 / each for each in row.get("tokens_per_s", ())},
-    }
+def work_of(row: Mapping[str, Any]) -> TokenWork:
+    """The model's work for a token, with that of a module for multi-token prediction."""
+    model = gpt(row) if "layers" in row else models.load(row["name"])
+    own, dtypes, length = [model], row.get("dtypes", "bf16"), row["S"]
+    merge = 0
+    if row.get("mtp"):
+        own.append(Model("mtp", drafting(model.shape, alone=True)))
+        merge = 3 * 2 * 2 * model.shape.D**2  # the projection of two states to one, three passes
+    peak = chip_entries()[row["chip"]].plain["units"]["matrix"][dtypes]["flops_per_s"]
+    steps = [row_of(each, row["chip"], 1, length, {}, dtypes) for each in own]
+    seconds = (
+        sum(step[name] * step["t_lower_s"] for step in steps) / length + merge / float(peak)
+        for name in ("mfu", "mfu_full")
+    )
+    return TokenWork(sum(step["flops"] for step in steps) / length + merge, *seconds)
 
 
 def published_runs() -> Iterator[PublishedRun]:
-    """Every published time of a step, or of a training."""
+    """Every published time or rate of a step, or of a training."""
     for row in RUNS["runs"]:
-        model = gpt(row) if "layers" in row else models.load(row["name"])
-        step = row_of(model, row["chip"], 1, row["S"], {})
-        least, most = (step[name] * step["t_lower_s"] / row["S"] for name in ("mfu", "mfu_full"))
-        for text, seconds in chip_seconds(row).items():
-            yield PublishedRun(row, text, least / seconds, most / seconds)
+        work = work_of(row)
+        flops, shares = row.get("tflops", ()), row.get("percent", ())
+        for index, (number, unit, seconds) in enumerate(published_values(row)):
+            mfu, mfu_full = work.mfu / seconds, work.mfu_full / seconds
+            off = work.flops / seconds / 1e12 / flops[index] if flops else None
+            off = 100 * mfu_full / shares[index] if shares else off
+            yield PublishedRun(row, number, unit, mfu, mfu_full, off)
 
 
 LAYERS: Mapping[str, tuple[str, Mapping[str, int | str]]] = {
@@ -268,12 +315,12 @@ def gathered_from(chip: str, shards: int | str, network: Sequence[str]) -> str:
 
 def with_runs(page: str) -> str:
     """The page with current numbers of published and of measured steps, and their tables."""
-    counted = [own / row["tflops"] for row, own in published_tflops()]
-    steps = list(measured_steps())
+    runs, steps = list(published_runs()), list(measured_steps())
+    counted = [each.off for each in runs if each.off is not None]
     shares, ratios = [each.peak_share for each in steps], [each.over_upper for each in steps]
     left_out = training_fit(steps).held_out or shown_errors(ratios)
     values = {
-        "runs": str(len(counted)),
+        "counted": str(len(counted)),
         "off": f"{max(abs(ratio - 1) for ratio in counted):.1%}",
         "steps": str(len(steps)),
         "quickest": f"{min(ratios):.2f}",
@@ -289,24 +336,41 @@ def with_runs(page: str) -> str:
     }
     rows = ((name, book, sent_of_layer(plan)) for name, (book, plan) in LAYERS.items())
     page = with_block(page, "layers", table(("", "book", "here"), rows))
-    head = ("model", "split", "ms", "no overlap", "states and saved")
-    page = with_block(page, "measured", table(head, longest_steps(steps)))
-    head = ("model", "chips", "published", "mfu", "mfu, all pairs")
-    return with_values(with_block(page, "published", table(head, runs_of_models())), values)
+    measured = table(
+        ("model", "split", "ms", "no overlap", "states and saved"), longest_steps(steps)
+    )
+    page = with_block(page, "measured", measured)
+    head = ("model", "chips", "published", "bound", "mfu", "all pairs")
+    return with_values(with_block(page, "published", table(head, runs_of_models(runs))), values)
 
 
 def longest_steps(steps: Sequence[MeasuredStep]) -> Iterator[Sequence[str]]:
-    """Cells of the longest step of each run at the shortest S."""
+    """Cells of the longest step of each run at the shortest S, those of a model in one row."""
     shortest = min(each.run["S"] for each in steps)
-    for each in {id(each.run): each for each in steps if each.run["S"] == shortest}.values():
-        times = (f"{1e3 * float(time):,.0f}" for time in (each.measured_s, each.row["t_upper_s"]))
-        yield each.run["model"], each.row["split"], *times, f"{each.peak_share:.1%}"
+    longest = {id(each.run): each for each in steps if each.run["S"] == shortest}.values()
+    for model, group in groupby(longest, key=lambda each: each.run["model"]):
+        found = list(group)
+        cells = (
+            [each.row["split"] for each in found],
+            [f"{1e3 * each.measured_s:,.0f}" for each in found],
+            [f"{1e3 * float(each.row['t_upper_s']):,.0f}" for each in found],
+            [f"{each.peak_share:.1%}" for each in found],
+        )
+        yield model, *("; ".join(each) for each in cells)
 
 
-def runs_of_models() -> Iterator[Sequence[str]]:
-    """Cells of the published times, those of one run in one row."""
-    for _, group in groupby(published_runs(), key=lambda each: id(each.row)):
-        rows, texts, mfu, mfu_full = zip(*group, strict=True)
-        count = f"{rows[0]['chips']:,} " if "chips" in rows[0] else ""
-        shares = (", ".join(f"{each:.1%}" for each in column) for column in (mfu, mfu_full))
-        yield rows[0]["name"], f"{count}{rows[0]['chip']}", ", ".join(texts), *shares
+def runs_of_models(runs: Iterable[PublishedRun]) -> Iterator[Sequence[str]]:
+    """Cells of what was published, of runs of the same model and dtypes in one row."""
+    for (name, unit, _), group in groupby(runs, key=lambda each: each.of):
+        found = list(group)
+        places = (f"{each.row.get('chips', '')} {each.row['chip']}".strip() for each in found)
+        bounds = dict.fromkeys(significant(each.bound, 3) for each in found)
+        cells = (
+            dict.fromkeys(places),
+            [significant(each.number, 5) for each in found],
+            bounds if len(bounds) == 1 else [significant(each.bound, 3) for each in found],
+            [f"{each.mfu:.1%}" for each in found],
+            [f"{each.mfu_full:.1%}" for each in found],
+        )
+        chips, numbers, bound, *shares = ("; ".join(each) for each in cells)
+        yield name, chips, numbers + unit, bound + unit, *shares
