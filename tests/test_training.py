@@ -519,10 +519,17 @@ ASKED = ["train", "h100-sxm", SMALL, "B=8", "S=8k"]
 
 
 def test_the_answer_names_what_its_times_leave_out(capsys):
-    text = said(capsys, *ASKED, "--split", "tp=8")
+    text = " ".join(said(capsys, *ASKED, "--split", "tp=8").split())
     assert "839 ms without" in text or "840 ms without" in text
+    assert "hops at least 1.56 ms" in text
     assert "critical" not in text
     assert "compute-bound" in text
+
+
+def test_a_rate_is_that_of_what_is_sent_where_hops_take_longer(capsys):
+    text = said(capsys, *ASKED[:-1], "S=16", "--split", "tp=8")
+    assert "1.56 ms" in text
+    assert "298 MB at 450 GB/s" in text  # 0.66 ms
 
 
 def test_no_line_ends_between_a_time_and_its_unit(capsys):

@@ -22,14 +22,13 @@ import polars as pl
 
 from rooflines.critical.solving import TIED, first_largest
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
-from rooflines.model.resources import MATH, OTHERS, RATES, RESOURCES, Resource, level_times
+from rooflines.model.resources import MATH, OTHERS, RATES, RESOURCES, Resource
 from rooflines.sweep.cases import Block
 from rooflines.sweep.sheet import Sheet, quotient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.sweep.cases import Case
     from rooflines.sweep.operations import Sweep
 
 LATENCY, OTHER = "latency", "other"
@@ -48,28 +47,6 @@ def limit_share(needed: Fraction, limit_intensity: float) -> float:
     Source: All About Rooflines, "Visualizing rooflines".
     """
     return min(1.0, float(Fraction(limit_intensity) / needed))
-
-
-def latency_of(case: Case, resource: Resource) -> Fraction:
-    """The least time of any amount of a resource's work: of collectives, that of their hops [s].
-
-    Those of collectives add up on every network, and the slowest network counts. What is sent may
-    depend on no size, as the sum of a dot product: it is work, not latency.
-    """
-    if resource.rate is not None:
-        waits = (
-            kernel.count * resource.rate(case.machine, kernel.compute).latency_s
-            for kernel in case.kernels
-            if resource.of(kernel)
-        )
-        return sum(waits, Fraction(0))
-    hops: dict[int, Fraction] = {}
-    share = case.machine.efficiency[resource.name]
-    for kernel in case.kernels:
-        for transfer in kernel.transfers:
-            for level, (_, latency_s) in enumerate(level_times(transfer, share)):
-                hops[level] = hops.get(level, Fraction(0)) + kernel.count * latency_s
-    return max(hops.values(), default=Fraction(0))
 
 
 def longest_of(resources: Sequence[Resource]) -> tuple[pl.Expr, pl.Expr]:
@@ -157,8 +134,8 @@ def rate_thresholds(sweep: Sweep, resource: Resource) -> Iterator[tuple[Fraction
     for each in RESOURCES:
         of_cases = sheet.time([case.times.by[each.bound] for case in cases])
         times[f"#t_{each.name}"] = sheet.total(of_cases)
-        latencies = [float(latency_of(case, each)) for case in cases]
-        times[f"#latency_{each.name}"] = sheet.constant(latencies)
+        waits = [max((poly.at({}) for poly in case.apart(each)[1]), default=0) for case in cases]
+        times[f"#latency_{each.name}"] = sheet.constant(list(map(float, waits)))
     math_s = f"#t_{MATH.name}"
     for share in sweep.shares:
         shared = {math_s: quotient(pl.col(math_s), pl.lit(float(share)))}

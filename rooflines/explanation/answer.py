@@ -16,7 +16,7 @@ from rooflines.catalogue.chips import chip_sources
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.parts import parts, records
 from rooflines.catalogue.unsupported import joining
-from rooflines.critical.rates import latency_of, limit_share, rates_at
+from rooflines.critical.rates import limit_share, rates_at
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.question import OPERATION, as_published, dtypes_on, formats_on
 from rooflines.explanation.text import as_text
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Fitted
+    from rooflines.model.poly import Poly
     from rooflines.model.resources import Resource
     from rooflines.model.times import Times
     from rooflines.models.groups import Step
@@ -77,12 +78,13 @@ def explained(sweep: Sweep | ModelSweep) -> Explanation:
         step = case.step(sizes["B"], sizes["S"], row.get("T") or 1)  # a draft sets T
         of = _of_training if isinstance(case, TrainingCase) else _of_model
         extents, own = case.extents(step), of(sweep, case, step, thresholds)
+    spent = {each: [_least_s(polys, extents) for polys in case.apart(each)] for each in RESOURCES}
     rates = {
-        resource: case.work(resource.work).at(extents) / _working(case, resource, extents)
-        for resource in RESOURCES
-        if row[f"t_{resource.name}_s"]
+        each: case.work(each.work).at(extents) / working
+        for each, (working, _) in spent.items()
+        if row[f"t_{each.name}_s"]
     }
-    latencies = {each: float(_latency(case, each)) for each in RESOURCES}
+    latencies = {each: float(waits) for each, (_, waits) in spent.items()}
     return Explanation(
         row=row,
         sizes=sizes,
@@ -124,22 +126,9 @@ def _computed(case: OperationCase | StepCase) -> tuple[str, ...]:
 # ---------------------------------------------------------------- resources and rates
 
 
-def _working(
-    case: OperationCase | StepCase, resource: Resource, extents: Mapping[str, int | Fraction]
-) -> Fraction:
-    """The time of a resource's work at its rate, latencies aside [s]; in training with hops."""
-    if isinstance(case, TrainingCase):
-        return case.times.by[resource.bound].at(extents)
-    pieces = [poly for least in case.times.by[resource.bound].pieces for poly in least]
-    sized = [poly for poly in pieces if poly.terms.keys() != {()}]  # others are hops
-    return max(poly.at(extents) for poly in sized or pieces)  # a sum that is sent has no size
-
-
-def _latency(case: OperationCase | StepCase, resource: Resource) -> Fraction:
-    """The least time of any amount of work [s]; in training 0, since sends depend on no size."""
-    if isinstance(case, TrainingCase):
-        return Fraction(0)
-    return latency_of(case, resource)
+def _least_s(polys: Sequence[Poly], extents: Mapping[str, int | Fraction]) -> Fraction:
+    """The largest of the times of every network; of another resource its only one [s]."""
+    return max((poly.at(extents) for poly in polys), default=Fraction(0))
 
 
 def _uses(

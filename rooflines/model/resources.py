@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer
@@ -182,7 +183,7 @@ def nominal(
 
     Source: All About Rooflines, "Where does the time go?".
     """
-    return _times(parts, machine, overlapped(parts, machine), work)
+    return _times(parts, machine, Time.of(*chain(*_sent(parts, machine))), work)
 
 
 def in_turn(kernel: Kernel, machine: Machine) -> Times:
@@ -190,6 +191,23 @@ def in_turn(kernel: Kernel, machine: Machine) -> Times:
     share = machine.efficiency[NETWORK.name]
     sent = Time.total((1, Time.of(*exchange(each, share))) for each in kernel.transfers)
     return _times([(1, kernel)], machine, sent, kernel.work)
+
+
+def apart(
+    resource: Resource,
+    parts: Sequence[tuple[Count, Kernel]],
+    machine: Machine,
+    work: Callable[[str], Poly] | None = None,
+) -> tuple[list[Poly], list[Poly]]:
+    """The times of a resource, latencies apart: the largest of all counts; arguments: `nominal`.
+
+    Returns:
+        The time of its work at its rate, and the least time of any amount of it; of collectives a
+        time of each for every network, inner first [s].
+    """
+    if resource.rate is None:
+        return _sent(parts, machine)
+    return _worked(resource, resource.rate, parts, machine, work)
 
 
 def _times(
@@ -200,10 +218,12 @@ def _times(
 ) -> Times:
     """The times of kernels whose collectives take so long."""
     by = {
-        each.bound: network if each.rate is None else _worked(each, each.rate, parts, machine, work)
+        each.bound: network
+        if each.rate is None
+        else Time.of(*chain(*_worked(each, each.rate, parts, machine, work)))
         for each in RESOURCES
     }
-    handed = _worked(HANDED, memory_rate, parts, machine, work).pieces[0][0]
+    (handed,), _ = _worked(HANDED, memory_rate, parts, machine, work)
     return Times(by, activation=handed)
 
 
@@ -213,8 +233,8 @@ def _worked(
     parts: Sequence[tuple[Count, Kernel]],
     machine: Machine,
     work: Callable[[str], Poly] | None,
-) -> Time:
-    """The time of a resource's work at its rate, and at least its latency."""
+) -> tuple[list[Poly], list[Poly]]:
+    """The time of a resource's work at its rate, and that of its latencies [s]."""
     rates = {
         compute: rate_of(machine, compute)
         for compute in dict.fromkeys(kernel.compute for _, kernel in parts)
@@ -224,16 +244,15 @@ def _worked(
         amount, rate = resource.of(kernel), rates[kernel.compute]
         if amount:
             used.append((count, amount, rate))
-    waits = (constant(rate.latency_s) * count for count, _, rate in used if rate.latency_s)
-    latency = total(waits)
+    waits = [total(constant(rate.latency_s) * count for count, _, rate in used if rate.latency_s)]
     per_s = {rate.per_s for _, _, rate in used}
     if work is not None and resource.amount is None and len(per_s) == 1:
-        return Time.of(work(resource.work) / per_s.pop(), latency)
-    return Time.of(total(amount * count / rate.per_s for count, amount, rate in used), latency)
+        return [work(resource.work) / per_s.pop()], waits
+    return [total(amount * count / rate.per_s for count, amount, rate in used)], waits
 
 
-def overlapped(parts: Iterable[tuple[Count, Kernel]], machine: Machine) -> Time:
-    """The time of all collectives of an operation or step, on networks that work at once."""
+def _sent(parts: Iterable[tuple[Count, Kernel]], machine: Machine) -> tuple[list[Poly], list[Poly]]:
+    """The times of all that is sent, and of all hops, on networks that work at once [s]."""
     sends: dict[int, list[Poly]] = {}
     hops: dict[int, list[Poly]] = {}
     for count, kernel in parts:
@@ -243,7 +262,7 @@ def overlapped(parts: Iterable[tuple[Count, Kernel]], machine: Machine) -> Time:
             ):
                 sends.setdefault(level, []).append(sending * count)
                 hops.setdefault(level, []).append(constant(latency_s) * count)
-    return Time.of(*map(total, sends.values()), *map(total, hops.values()))
+    return [total(each) for each in sends.values()], [total(each) for each in hops.values()]
 
 
 def level_times(

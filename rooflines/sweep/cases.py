@@ -20,7 +20,7 @@ from rooflines.fits.choice import CalibrationChoice
 from rooflines.model.columns import KERNEL_METRICS, METRICS, STEP_METRICS, TRAINING_METRICS
 from rooflines.model.network import BETWEEN, Link
 from rooflines.model.poly import Poly, total
-from rooflines.model.resources import RESOURCES, in_turn, nominal
+from rooflines.model.resources import RESOURCES, apart, in_turn, nominal
 from rooflines.model.times import Times
 from rooflines.settings.fields import ALL
 from rooflines.sweep.calibrated import calibrated
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
     from rooflines.model.operation import Unit
-    from rooflines.model.resources import Count, Machine
+    from rooflines.model.resources import Count, Machine, Resource
     from rooflines.sweep.axes import Axis
 
 Axes = tuple[int, ...]
@@ -209,6 +209,10 @@ class Case:
     def times(self) -> Times:
         """The nominal times of all kernels and layers; their collectives overlap."""
         return nominal(self.parts, self.machine, self.work)
+
+    def apart(self, resource: Resource) -> tuple[list[Poly], list[Poly]]:
+        """The nominal times of a resource's work and those of latencies; see `resources.apart`."""
+        return apart(resource, self.parts, self.machine, self.work)
 
     @cached_property
     def kernel_times(self) -> tuple[Times, ...]:
