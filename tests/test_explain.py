@@ -96,6 +96,7 @@ def test_names_are_taken_as_people_type_them(capsys):
         ("h100", "h100 is taken as h100-sxm, the usual one; others: h100-pcie, h100-nvl"),
         ("MI300X", ""),
         ("v5e", "v5e is taken as tpu-v5e"),
+        ("4090", "4090 is taken as rtx-4090"),
     ):
         assert run(["explain", chip, "128x8192x8192", "bf16"]) == 0
         assert capsys.readouterr().err.strip() == note

@@ -40,6 +40,9 @@ SIGNS = "xX×*"
 CHIPS = re.compile(r"\d+ ?[xX×*] ?([A-Za-z].*)")
 """A number of chips, which is no part of a question's words."""
 
+CHIP_NUMBER = re.compile(r"\d{4}")
+"""A number that may stand for the only chip whose name has it, such as 4090."""
+
 BY_LETTER = "write sizes by their letters, such as B=64 S=8192; dtypes by name, such as fp8"
 
 FIX = "leave it out, or correct it; write sizes as 128x8192x8192, those of a model as B=64 S=8192"
@@ -103,6 +106,14 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
     """
     known = Question()
     each = [part for word in words for one in _words(word) for part in _listed(one, chips)]
+    if (
+        each
+        and CHIP_NUMBER.fullmatch(each[0])
+        and not any(chip_named(word, chips) for word in each)
+    ):
+        found = chip_near(each[0], chips)
+        each[0] = found.name if found else each[0]
+        known.notes += [found.note] if found else []
     unknown = [word for word in each if not (TIMES.fullmatch(word) or _placed(known, word, chips))]
     for word in unknown:
         near = None if known.model or known.operation or known.product else model_near(word)
