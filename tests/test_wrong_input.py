@@ -179,15 +179,16 @@ def test_a_config_json_of_a_sweep_is_refused_by_its_path(tmp_path):
     [
         ("1.97e14", ("'1.97e14'", "1.97e+14", "197_000_000_000_000", "'197000000000000'")),
         ("D: 512", ("D: '512'", "D: 5.12e2", "D: 512.0", "D: 0x200", "D: +512", "D: 5_1_2")),
+        ("thresholds: [B]", ("thresholds: B",)),
     ],
 )
-def test_a_number_in_any_spelling_is_that_number(old, spellings):
+def test_a_value_in_any_spelling_is_that_value(old, spellings):
     first = None
     for spelling in (old, *spellings):
-        form = yaml.safe_load(ONE_SWEEP.replace(old, spelling))
-        table = rooflines.rows(rooflines.load_config(form), "mlp").collect()
-        first = table if first is None else first
-        assert table.equals(first)
+        config = rooflines.load_config(yaml.safe_load(ONE_SWEEP.replace(old, spelling)))
+        found = rooflines.rows(config, "mlp").collect(), rooflines.thresholds(config, "mlp")
+        first = found if first is None else first
+        assert all(one.equals(other) for one, other in zip(found, first, strict=True))
 
 
 def test_an_alias_is_the_value_it_stands_for(tmp_path):

@@ -77,11 +77,8 @@ class Entry(BaseModel):
             return value
         fields = [field.alias or name for name, field in cls.model_fields.items()]
         if not isinstance(value, Mapping):
-            raise RooflinesError(
-                "",
-                f"is {quote(value)}, which is no mapping",
-                f"write it with keys: {', '.join(fields)}",
-            )
+            problem = "is empty" if value is None else f"is {quote(value)}, which is no mapping"
+            raise RooflinesError("", problem, f"write it with keys: {', '.join(fields)}")
         unknown = (
             [key for key in value if key not in fields]
             if cls.model_config.get("extra") == "forbid"

@@ -50,16 +50,23 @@ class Listed:
     """Annotates a list that may be written as its only value; see `as_list`.
 
     The JSON Schema follows from the type of the items. Null stays null where the type has it.
+
+    Attributes:
+        may_be_empty: Whether it may be an empty list.
     """
+
+    may_be_empty: bool = False
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         """The list is made before its type is checked."""
         inner = handler(source)
-        optional = inner["type"] == "nullable"
+        kept: list[object] = [None] if inner["type"] == "nullable" else []
+        if self.may_be_empty:
+            kept.append([])
         return no_info_before_validator_function(
-            lambda value: None if optional and value is None else as_list(value), inner
+            lambda value: value if value in kept else as_list(value), inner
         )
 
     def __get_pydantic_json_schema__(
@@ -68,7 +75,9 @@ class Listed:
         """An item, or a list of items."""
         found = handler(schema)
         array, *null = found.get("anyOf", [found])
-        return {"anyOf": [*one_or_many(array["items"])["anyOf"], *null]}
+        least = {"minItems": 0} if self.may_be_empty else {}
+        item, several = one_or_many(array["items"])["anyOf"]
+        return {"anyOf": [item, {**several, **least}, *null]}
 
 
 def as_list(value: object) -> object:
@@ -120,10 +129,6 @@ def names(value: object) -> object:
                     RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", fix)
                 )
     return value
-
-
-DISTINCT = BeforeValidator(lambda value: unique(names(value)))
-"""Annotates a list of names, each once."""
 
 
 def text_or(form: type[Entry]) -> BeforeValidator:

@@ -48,8 +48,8 @@ from rooflines.settings.fields import (
     metrics_in,
     metrics_schema,
 )
-from rooflines.settings.lists import DISTINCT, Listed, one_or_many, unique
-from rooflines.settings.sizes import GridSizes  # noqa: TC001, pydantic reads it at run time
+from rooflines.settings.lists import Listed, one_or_many, unique
+from rooflines.settings.sizes import Grid  # noqa: TC001, pydantic reads it at run time
 from rooflines.training.plan import Recompute, Shard, TrainingPlan
 
 AUTO = "auto"
@@ -256,7 +256,7 @@ class ModelSweepConfig(Entry):
     tokens: Positive | None = Field(
         None, description="in training, of the whole of it: rows then have days and USD [1]"
     )
-    grid: Annotated[dict[str, GridSizes], BeforeValidator(_grid)] = Field(
+    grid: Annotated[Grid, BeforeValidator(_grid)] = Field(
         description=(
             "B sequences, S tokens of each after the step (prefill: the prompt) and, if wanted, "
             "T new tokens of each; every combination is a row"
@@ -334,9 +334,7 @@ class ModelSweepConfig(Entry):
     )
     targets: Targets | None = Field(None, description="latencies that the largest batch must keep")
     thresholds: Annotated[
-        list[Literal["B", "S", "chips", "micro_batch", "tp", "dp"]],
-        DISTINCT,
-        WithJsonSchema({"type": "array", "items": {"enum": list(AXES)}, "uniqueItems": True}),
+        list[Literal["B", "S", "chips", "micro_batch", "tp", "dp"]], Listed(may_be_empty=True)
     ] = Field(
         ["B"],
         description=(

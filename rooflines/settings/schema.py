@@ -37,7 +37,6 @@ from rooflines.settings.fields import (
 )
 from rooflines.settings.lists import (
     COUNT_SCHEMA,
-    DISTINCT,
     SHARDS_SCHEMA,
     Listed,
     numbers_of_chips,
@@ -46,7 +45,7 @@ from rooflines.settings.lists import (
 from rooflines.settings.measurements import MeasurementConfig  # noqa: TC001, the same
 from rooflines.settings.model_sweeps import ModelSweepConfig  # noqa: TC001, the same
 from rooflines.settings.shapes import Shapes  # noqa: TC001, pydantic reads it at run time
-from rooflines.settings.sizes import GridSizes  # noqa: TC001, the same
+from rooflines.settings.sizes import Grid  # noqa: TC001, the same
 
 METRIC_NAMES = [column.name for column in METRICS]
 """What `columns:` can name."""
@@ -89,7 +88,7 @@ class SweepConfig(Entry):
         description=f"{', '.join(OPERATIONS)}, or an einsum of two operands such as 'BD,DF->BF'",
         examples=[*OPERATIONS, "BD,DF->BF"],
     )
-    grid: dict[str, GridSizes] | None = Field(
+    grid: Grid | None = Field(
         None, description="the sizes of each dimension; every combination is a row"
     )
     dtypes: Annotated[list[Dtypes], Listed()] = Field(
@@ -140,7 +139,7 @@ class SweepConfig(Entry):
     efficiency: Reached = None
     calibration: Calibrated = None
     on_unsupported: OnUnsupported = "skip"
-    thresholds: Annotated[list[str] | None, DISTINCT] = Field(
+    thresholds: Annotated[list[str] | None, Listed(may_be_empty=True)] = Field(
         None,
         description=(
             f"what to solve for: dimensions, {SHARDS}, and rates ({', '.join(RATES)}); [] for "

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.numbers import LARGEST_SIZE, exact, number, whole
@@ -232,3 +232,19 @@ GridSizes = Annotated[
     WithJsonSchema(SIZES_SCHEMA),
 ]
 """The sizes of one dimension in a config."""
+
+
+def checked_grid(value: object) -> object:
+    """Sizes by dimension.
+
+    Raises:
+        RooflinesError: It is something else.
+    """
+    if isinstance(value, Mapping) or value is None:
+        return value
+    fix = "write sizes by letter, such as {B: 64, D: 8192, F: 8192}, or {B: 64, S: 8192} of a model"
+    raise RooflinesError("", f"is {quote(value)}, which says of no dimension", fix)
+
+
+Grid = Annotated[dict[str, GridSizes], BeforeValidator(checked_grid)]
+"""The sizes of every dimension in a config."""
