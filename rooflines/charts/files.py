@@ -124,7 +124,7 @@ def views_file(made: Sequence[tuple[Mapping[str, Option], View]]) -> dict[str, A
     layers: dict[str, int] = {}
     views = []
     for case, view in made:
-        drawn = json.dumps(view.spec()["layer"], sort_keys=True)
+        drawn = json.dumps(view.marks(), sort_keys=True)
         number = layers.setdefault(drawn, len(layers))
         views.append({"values": [case.get(n) for n in names], "layer": number, **view.part()})
     return {"menus": names, "layers": [json.loads(one) for one in layers], "views": views}

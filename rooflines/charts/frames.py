@@ -73,14 +73,12 @@ def has_bandwidth(entry: Chip) -> bool:
 
 def chips_with_rows(sweep: Sweep) -> list[str]:
     """The chips of a sweep that have rows."""
-    return list(sweep.rows_by_chip())
+    return list(sweep.dtypes_by_chip)
 
 
 def dtypes_of(sweep: Sweep, chips: Sequence[str] = ()) -> tuple[str, ...]:
     """The dtype combinations of a sweep that any, or all, of some chips can do."""
-    by_chip: dict[str, set[str]] = {}
-    for case in sweep.cases:
-        by_chip.setdefault(case.chip, set()).add(case.dtypes)
+    by_chip = sweep.dtypes_by_chip
     every = set().union(*by_chip.values())
     for chip in chips:
         every &= by_chip.get(chip, set())
@@ -171,8 +169,8 @@ def dtypes_by_chip(source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any 
     Of whole models the chips with a known memory capacity.
     """
     if hasattr(source, "op"):
-        pairs = [(case.chip, case.dtypes) for case in source.cases]
-    elif hasattr(source, "blocks"):
+        return dict(source.dtypes_by_chip)
+    if hasattr(source, "blocks"):
         cases = (case for block in source.blocks for case in block.cases)
         known = (case for case in cases if case.machine.level.capacity_bytes is not None)
         pairs = list(dict.fromkeys((case.chip, case.dtypes.label) for case in known))

@@ -94,9 +94,14 @@ def choices_of(menus: Menus, offered: Mapping[str, Sequence[Option]]) -> list[di
         menus: The menus, given what has been chosen.
         offered: Options of menus that are offered alone.
     """
+    known: dict[tuple[tuple[str, Option], ...], Sequence[Menu]] = {}
+
+    def once(given: Mapping[str, Option]) -> Sequence[Menu]:
+        return known.get(key := (*given.items(),)) or known.setdefault(key, menus(given))
+
     found: list[dict[str, Option]] = []
     for caps in CAPS:
-        found = list(islice(_choices(menus, offered, caps, {}), MOST_VIEWS + 1))
+        found = list(islice(_choices(once, offered, caps, {}), MOST_VIEWS + 1))
         if len(found) <= MOST_VIEWS:
             break
     return found[:MOST_VIEWS]

@@ -57,6 +57,10 @@ class View:
         """The rows of the marks, as JSON has them: floats to seven significant digits."""
         return {name: _rows(frame) for name, frame in self.data.items()}
 
+    def marks(self) -> list[Layer]:
+        """The marks, with the subtitle."""
+        return [*self.layers, SUBTITLE]
+
     def spec(self) -> Layer:
         """Its Vega-Lite specification, without a theme: dimensions in every size are `looks`."""
         sizes = plot_sizes(self.margins)
@@ -71,7 +75,7 @@ class View:
             **{key: web[key] for key in ("padding", "width", "height")},
             "params": [{"name": each, "value": value} for each, value in values.items()],
             "datasets": self.datasets(),
-            "layer": [*self.layers, SUBTITLE],
+            "layer": self.marks(),
             "usermeta": {"looks": sizes},
         }
 

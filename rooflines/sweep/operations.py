@@ -266,6 +266,14 @@ class Sweep(BaseSweep[OperationCase]):
             rows[block.place.chip] = rows.get(block.place.chip, 0) + block.rows
         return rows
 
+    @cached_property
+    def dtypes_by_chip(self) -> dict[str, set[str]]:
+        """The dtypes of the rows of each chip that has any, in order."""
+        found: dict[str, set[str]] = {}
+        for case in self.cases:
+            found.setdefault(case.chip, set()).add(case.dtypes)
+        return found
+
     def max_thresholds(self) -> int:
         """Rows of all its thresholds, at most [1]."""
         splits = sum(scheme.split is not None for scheme in self.shardings.values())
