@@ -135,6 +135,8 @@ class OperationCase(Case):
         }
         if self.sweep.has_axes:
             own[AXES] = axes_text(self.variant.axes)
+        if not self.sweep.config.shapes:
+            own["shape"] = None
         return {**own, SHARDS: self.shards}
 
 

@@ -6,91 +6,89 @@ overlaps with computing, so that its time is stated and not added.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
 from rooflines.catalogue.unsupported import interconnects
 from rooflines.models.footprint import cache_on_chip
 from rooflines.models.split import Split
-from rooflines.sweep.requests import first_token
-from rooflines.sweep.sheet import CASE, quotient
+from rooflines.sweep.requests import RequestSheet, first_token
+from rooflines.sweep.sheet import quotient
 from rooflines.sweep.step_rows import cost_columns
-from rooflines.sweep.steps import REQUEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
 
-    from rooflines.sweep.cases import Block
+    from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.steps import ModelSweep, StepCase
+
+HANDED_OVER = ("ttft_pool_s", "handover_bytes", "handover_s")
+"""Columns with a number of every request of every case."""
 
 WHOLE = Split.model_validate({})
 """On one chip, whose cache has no copies."""
 
-POOL = {
-    CASE: pl.UInt32,
-    REQUEST: pl.Int64,
-    "ttft_pool_s": pl.Float64,
-    "handover_bytes": pl.Float64,
-    "handover_s": pl.Float64,
-    "#pool_replicas": pl.Float64,
-    "#pool_chips": pl.Float64,
-    "#pool_usd_per_s": pl.Float64,
-}
-"""What is joined to the rows of requests, by case and request."""
 
+class PoolSheet(RequestSheet):
+    """The columns of rows of requests whose prompts are read by servers of their own."""
 
-def with_pool(frame: pl.LazyFrame, sweep: ModelSweep, block: Block[StepCase]) -> pl.LazyFrame:
-    """Rows of requests with the columns of `POOL_METRICS`; without a pool as they are.
+    def stages(self) -> Stages:
+        """The columns but keys and sizes; null where the pool lacks a dtype."""
+        prices = self.config.prices
+        prompt_s = quotient(
+            pl.col("ttft_pool_s"), self._of_servers(lambda each: float(each.split.dp))
+        )
+        answer_s = pl.col("output").cast(pl.Float64) * quotient(
+            pl.col("tpot_ops_s"), pl.col("B").cast(pl.Float64)
+        )
+        chips = self._of_servers(lambda each: float(each.split.chips))
+        usd_per_s = self._of_servers(lambda each: cost_columns([each], prices)["#usd_per_s"][0])
+        return [
+            *super().stages(),
+            self._prompts_apart(),
+            {"prefill_servers": quotient(prompt_s, answer_s)},
+            {
+                "tokens_per_s_per_chip_pools": quotient(
+                    pl.col("tokens_per_s_ops"), pl.col("chips") + pl.col("prefill_servers") * chips
+                ),
+                "usd_per_mtok_input": usd_per_s
+                * 1e6
+                * quotient(prompt_s, pl.col("input").cast(pl.Float64)),
+            },
+        ]
 
-    Args:
-        frame: Rows of the block, with `CASE` and `REQUEST`.
-        sweep: The sweep.
-        block: The cases that decode.
-    """
-    if sweep.prefill_pool is None:
-        return frame
-    records = pl.DataFrame(list(_records(sweep, sweep.prefill_pool, block)), POOL, orient="row")
-    frame = frame.join(records.lazy(), on=[CASE, REQUEST], how="left", maintain_order="left")
-    prompt_s = quotient(pl.col("ttft_pool_s"), pl.col("#pool_replicas"))
-    answer_s = pl.col("output").cast(pl.Float64) * quotient(
-        pl.col("tpot_ops_s"), pl.col("B").cast(pl.Float64)
-    )
-    servers = pl.col("prefill_servers")
-    return frame.with_columns(prefill_servers=quotient(prompt_s, answer_s)).with_columns(
-        tokens_per_s_per_chip_pools=quotient(
-            pl.col("tokens_per_s_ops"), pl.col("chips") + servers * pl.col("#pool_chips")
-        ),
-        usd_per_mtok_input=pl.col("#pool_usd_per_s")
-        * 1e6
-        * quotient(prompt_s, pl.col("input").cast(pl.Float64)),
-    )
+    @cached_property
+    def servers(self) -> list[StepCase | None]:
+        """What prefills for every case; None where the pool lacks a dtype."""
+        pool = cast("ModelSweep", self.cases[0].place.sweep).prefill_pool
+        known = {(case.name, case.dtypes.label): case for case in pool.cases} if pool else {}
+        return [known.get((case.name, case.dtypes.label)) for case in self.cases]
 
+    def _of_servers(self, number: Callable[[StepCase], float | None]) -> pl.Expr:
+        """A number of the server of every case."""
+        return self.sheet.constant(
+            [None if each is None else number(each) for each in self.servers]
+        )
 
-def _records(
-    sweep: ModelSweep, pool: ModelSweep, block: Block[StepCase]
-) -> Iterator[tuple[object, ...]]:
-    """The values of `POOL` of every case and request; none where the pool lacks a dtype."""
-    servers = {(case.name, case.dtypes.label): case for each in pool.blocks for case in each.cases}
-    for index, case in enumerate(block.cases):
-        server = servers.get((case.name, case.dtypes.label))
-        if server is None:
-            continue
-        (usd_per_s,) = cost_columns([server], sweep.config.prices)["#usd_per_s"]
-        for number, request in enumerate(sweep.config.requests or ()):
+    def _prompts_apart(self) -> dict[str, pl.Expr]:
+        """The time of a prompt, and the caches that change servers."""
+        rows: list[tuple[float | None, ...]] = []
+        for (case, server), request in product(
+            zip(self.cases, self.servers, strict=True), self.requests
+        ):
+            if server is None:
+                rows.append((None, None, None))
+                continue
             moved = cache_on_chip(server.model.shape, request.input, server.sharing.bits, WHOLE)
             longest = handover_s(moved, [server, case])
-            yield (
-                index,
-                number,
-                first_token(server, request).ops,
-                float(moved),
-                None if longest is None else float(longest),
-                server.split.dp,
-                server.split.chips,
-                usd_per_s,
-            )
+            first_s = first_token(server, request).ops
+            rows.append((first_s, float(moved), None if longest is None else float(longest)))
+        columns = zip(HANDED_OVER, zip(*rows, strict=True), strict=True)
+        return {name: self.of_requests(values) for name, values in columns}
 
 
 def handover_s(moved: Fraction, ends: Sequence[StepCase]) -> Fraction | None:

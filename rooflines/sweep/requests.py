@@ -19,19 +19,23 @@ from rooflines.model.poly import total
 from rooflines.models.groups import StepExtents
 from rooflines.models.reach import TO_ALL, AttentionReach
 from rooflines.sweep.sheet import CASE, Value, quotient
-from rooflines.sweep.step_rows import StepSheet
+from rooflines.sweep.step_rows import StepSheet, band_columns
 from rooflines.sweep.steps import REQUEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rooflines.model.kernel import Kernel
     from rooflines.model.poly import Poly
     from rooflines.model.times import Time, Times
-    from rooflines.settings.model_sweeps import Prices, Request
+    from rooflines.settings.model_sweeps import Request
     from rooflines.sweep.cases import Block
     from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.steps import StepCase
+
+
+PROMPTS = "prompts_estimate_s"
+"""The column of what prompts add to the estimate of a token [s]."""
 
 
 class ContextLine(NamedTuple):
@@ -53,20 +57,14 @@ class RequestSheet(StepSheet):
 
     Args:
         block: The cases and their sizes.
-        texts: Types of text columns that are not Categorical.
-        prices: Which of a chip's prices to use.
+
+    Attributes:
         requests: The requests.
     """
 
-    def __init__(
-        self,
-        block: Block[StepCase],
-        texts: Mapping[str, pl.DataType] | None = None,
-        prices: Prices | None = None,
-        requests: Sequence[Request] = (),
-    ) -> None:
-        super().__init__(block, texts, prices)
-        self._requests = requests
+    def __init__(self, block: Block[StepCase]) -> None:
+        super().__init__(block)
+        self.requests: Sequence[Request] = self.config.requests or ()
         self.prior = [{}, {}, {}]
         reaches = self.cases[0].model.shape.reaches
         self._reach = next(
@@ -75,14 +73,23 @@ class RequestSheet(StepSheet):
 
     def stages(self) -> Stages:
         """The columns but keys and sizes; S is null."""
+        prompts = self._prompts()
         return [
             *super().stages(),
             {
+                **prompts,
                 "S": pl.lit(None, dtype=pl.Int64),
                 "tpot_s": pl.col("t_lower_s"),
                 "tpot_ops_s": pl.col("t_ops_s"),
             },
+            {"t_estimate_s": pl.col("t_estimate_s") + prompts[PROMPTS].fill_null(0.0)},
+            band_columns(),
         ]
+
+    def of_requests(self, values: Sequence[float | None]) -> pl.Expr:
+        """A number of every request of every case, requests faster."""
+        index = pl.col(CASE).cast(pl.Int64) * len(self.requests) + pl.col(REQUEST)
+        return pl.lit(pl.Series(values, dtype=pl.Float64)).gather(index)
 
     def lower(self) -> pl.Expr:
         """The mean `t_lower_s` of the steps, from the times of its resources."""
@@ -122,8 +129,8 @@ class RequestSheet(StepSheet):
         steps = pl.col("output").cast(pl.Float64)
         first = pl.col("input").cast(pl.Float64) + 1.0
         last = pl.col("input").cast(pl.Float64) + steps
-        shortest = min(each.input for each in self._requests) + 1
-        longest = max(each.input + each.output for each in self._requests)
+        shortest = min(each.input for each in self.requests) + 1
+        longest = max(each.input + each.output for each in self.requests)
         sums = []
         for entries in self._reach.lines(shortest, longest):
             along = [
@@ -179,22 +186,27 @@ class RequestSheet(StepSheet):
         parts = zip(*map(_parts, polys), strict=True)
         return ContextLine(*(self.sheet.total(self.sheet.poly(each)) for each in parts))
 
-    def first_tokens(self) -> pl.DataFrame:
+    def _prompts(self) -> dict[str, pl.Expr]:
         """The times to the first token of every case and request: of a prompt on every replica.
 
-        With `#prompt_s`, what the prompts of a sequence add to each of its tokens by estimate [s].
+        With `PROMPTS`, what prompts that are read between tokens add to each by estimate; null
+        where prompts have servers of their own.
         """
-        rows = []
-        for (index, case), (number, request) in product(
-            enumerate(self.cases), enumerate(self._requests)
-        ):
-            first, engine, each = first_token(case, request), case.engine, None
-            if engine is not None and first.estimate is not None:
+        pairs = list(product(self.cases, self.requests))
+        found = [first_token(case, request) for case, request in pairs]
+        read: list[float | None] = []
+        for (case, request), first in zip(pairs, found, strict=True):
+            engine, each = case.engine, None
+            if engine and first.estimate is not None and self.config.pools is None:
                 each = engine.prompts * first.estimate / (case.split.dp * request.output)
-            rows.append((index, number, *first, each))
-        keys = {CASE: pl.UInt32, REQUEST: pl.Int64}
-        times = ("ttft_s", "ttft_ops_s", "ttft_estimate_s", "#prompt_s")
-        return pl.DataFrame(rows, {**keys, **dict.fromkeys(times, pl.Float64)}, orient="row")
+            read.append(each)
+        lower, ops, estimates = zip(*found, strict=True)
+        return {
+            "ttft_s": self.of_requests(lower),
+            "ttft_ops_s": self.of_requests(ops),
+            "ttft_estimate_s": self.of_requests(estimates),
+            PROMPTS: self.of_requests(read) * pl.col("B").cast(pl.Float64),
+        }
 
 
 class FirstToken(NamedTuple):

@@ -6,40 +6,31 @@ A table is an index space: row i is decoded from i alone, so any slice is comput
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.model.columns import SKIPPED, TEXTS
+from rooflines.model.columns import SKIPPED
 from rooflines.sweep.cases import Block
 from rooflines.sweep.operation_rows import operation_stages
 from rooflines.sweep.operations import Sweep
-from rooflines.sweep.pools import with_pool
+from rooflines.sweep.pools import PoolSheet
 from rooflines.sweep.requests import RequestSheet
-from rooflines.sweep.sheet import CASE, Sheet, key_columns
-from rooflines.sweep.space import axis_columns
-from rooflines.sweep.step_rows import (
-    INNER_AXES,
-    KernelCase,
-    StepSheet,
-    band_columns,
-    cost_columns,
-    kernel_stages,
-)
-from rooflines.sweep.steps import REQUEST, ModelSweep
+from rooflines.sweep.sheet import Sheet
+from rooflines.sweep.step_rows import INNER_AXES, KernelCase, StepSheet, kernel_stages
+from rooflines.sweep.steps import ModelSweep
 from rooflines.sweep.training import TrainingSweep
 from rooflines.sweep.training_rows import TrainingSheet
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     from rooflines.basics.yaml_file import JSON
     from rooflines.sweep.cases import BaseSweep
+    from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.operations import OperationCase
     from rooflines.sweep.steps import StepCase
-
-TextTypes = Mapping[str, "pl.DataType"]
-"""Types of text columns that are not Categorical."""
 
 Group = list["Block[Any]"]
 """Blocks that are computed at once."""
@@ -68,19 +59,13 @@ class SweepTable(ABC, Generic[SweepT]):
         return [[block] for block in self.sweep.blocks]
 
     @abstractmethod
-    def frame_of(self, group: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
-        """Some rows of a group, of all columns.
+    def computed(self, group: Group) -> tuple[Sheet, Stages]:
+        """The sheet of a group, and its columns but keys and sizes."""
 
-        Args:
-            group: The blocks.
-            start: The first of its rows of the sweep [1].
-            stop: The row after the last [1].
-            texts: The types of text columns that are not Categorical.
-        """
-
-    @abstractmethod
-    def texts_of(self, blocks: Sequence[Block[Any]]) -> TextTypes:
-        """The Enum of every text column: the values that occur in blocks."""
+    def ranges(self, group: Group, start: int, stop: int) -> list[tuple[int, int]]:
+        """The rows of a sheet, half open, that are some rows of a group of the sweep."""
+        del group
+        return [(start, stop)]
 
     def frame(
         self,
@@ -104,10 +89,17 @@ class SweepTable(ABC, Generic[SweepT]):
         """
         names = [column.name for column in self.columns] if columns is None else columns
         groups = [(group, sum(block.rows for block in group)) for group in self.groups()]
-        pieces = list(pieces_of(groups, start, self.sweep.rows if stop is None else stop))
-        texts = self.texts_of([block for group, *_ in pieces for block in group]) if enums else {}
+        pieces = [
+            (*self.computed(group), self.ranges(group, low, high))
+            for group, low, high in pieces_of(
+                groups, start, self.sweep.rows if stop is None else stop
+            )
+        ]
+        texts = enums_of(sheet.texts for sheet, *_ in pieces) if enums else {}
         return pl.concat(
-            self.frame_of(group, low, high, texts).select(names) for group, low, high in pieces
+            sheet.frame(stages, *rows, texts).select(names)
+            for sheet, stages, ranges in pieces
+            for rows in ranges
         )
 
     def stored_frame(self) -> pl.LazyFrame:
@@ -134,22 +126,14 @@ def pieces_of(
         offset += rows
 
 
-def enums_of(
-    columns: Iterable[Mapping[str, pl.Series]], names: Iterable[str] = ()
-) -> dict[str, pl.DataType]:
-    """The Enum of every text column: the values that occur in some columns of that name.
-
-    Args:
-        columns: Columns, of which those of text are Categorical.
-        names: Further columns, which may have no values.
-    """
-    values: dict[str, list[pl.Series]] = {name: [] for name in names}
+def enums_of(columns: Iterable[Mapping[str, pl.Series]]) -> dict[str, pl.DataType]:
+    """The Enum of every text column: the values that occur in some columns of that name."""
+    values: dict[str, list[pl.Series]] = {}
     for each in columns:
         for name, series in each.items():
-            if series.dtype == pl.Categorical:
-                values.setdefault(name, []).append(series.cast(pl.String))
+            values.setdefault(name, []).append(series.cast(pl.String))
     return {
-        name: pl.Enum(pl.concat(several).drop_nulls().unique().sort() if several else [])
+        name: pl.Enum(pl.concat(several).drop_nulls().unique().sort())
         for name, several in values.items()
     }
 
@@ -164,20 +148,10 @@ class OperationTable(SweepTable[Sweep]):
         """The groups of blocks: a frame for each block would take long."""
         return block_groups(self.sweep.blocks)
 
-    def frame_of(self, group: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
-        """Some rows of a group."""
-        sheet = Sheet(group, texts)
-        cases = [case for block in group for case in block.cases]
-        frame = sheet.frame(operation_stages(sheet, cases), start, stop)
-        if any("shape" in axis.columns for axis in group[0].after):
-            return frame
-        return frame.with_columns(shape=pl.lit(None, dtype=texts.get("shape", pl.Categorical)))
-
-    def texts_of(self, blocks: Sequence[Block[OperationCase]]) -> TextTypes:
-        """The Enum of every text column."""
-        cases = [case for block in blocks for case in block.cases]
-        sizes = (axis_columns(axis) for axis in self.sweep.size_axes)
-        return enums_of([key_columns(cases), *sizes], TEXTS)
+    def computed(self, group: Group) -> tuple[Sheet, Stages]:
+        """The sheet of a group, and its columns but keys and sizes."""
+        sheet = Sheet(group)
+        return sheet, operation_stages(sheet, [case for block in group for case in block.cases])
 
 
 def block_groups(blocks: Sequence[Block[OperationCase]]) -> list[Group]:
@@ -203,46 +177,14 @@ def block_groups(blocks: Sequence[Block[OperationCase]]) -> list[Group]:
 class StepTable(SweepTable[ModelSweep]):
     """The rows of a sweep of models: steps, or requests."""
 
-    def frame_of(self, group: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
-        """Some rows of a block."""
+    def computed(self, group: Group) -> tuple[Sheet, Stages]:
+        """The sheet of a block, and its columns but keys and sizes."""
         (block,), config = group, self.sweep.config
-        if isinstance(self.sweep, TrainingSweep):
-            training = TrainingSheet(block, texts, config.prices, config.tokens)
-            return training.sheet.frame(training.stages(), start, stop)
-        if not config.requests:
-            yielded = 1.0 if config.draft is None else config.draft.yielded
-            steps = StepSheet(block, texts, config.prices, yielded)
-            return steps.sheet.frame(steps.stages(), start, stop)
-        requests = RequestSheet(block, texts, config.prices, config.requests)
-        frame = requests.sheet.frame(requests.stages(), start, stop)
-        frame = frame.join(
-            requests.first_tokens().lazy(),
-            on=[CASE, REQUEST],
-            how="left",
-            maintain_order="left",
-        )
-        return with_pool(_with_prompts(frame, apart=config.pools is not None), self.sweep, block)
-
-    def texts_of(self, blocks: Sequence[Block[StepCase]]) -> TextTypes:
-        """The Enum of every text column."""
-        prices = self.sweep.config.prices
-        return enums_of(
-            {**key_columns(block.cases), **cost_columns(block.cases, prices)} for block in blocks
-        )
-
-
-def _with_prompts(frame: pl.LazyFrame, *, apart: bool) -> pl.LazyFrame:
-    """Rows of requests with the prompts that are read between tokens as part of their estimate.
-
-    Args:
-        frame: Rows with the columns of `RequestSheet.first_tokens`.
-        apart: Whether prompts have servers of their own.
-    """
-    added = pl.col("#prompt_s") * pl.col("B").cast(pl.Float64)
-    prompts = pl.lit(None, pl.Float64) if apart else added
-    frame = frame.with_columns(prompts_estimate_s=prompts)
-    prompts = pl.col("prompts_estimate_s").fill_null(0.0)
-    return frame.with_columns(pl.col("t_estimate_s") + prompts).with_columns(**band_columns())
+        kind = StepSheet
+        if config.requests:
+            kind = RequestSheet if config.pools is None else PoolSheet
+        steps = TrainingSheet(block) if isinstance(self.sweep, TrainingSweep) else kind(block)
+        return steps.sheet, steps.stages()
 
 
 class KernelTable(SweepTable[ModelSweep]):
@@ -273,19 +215,16 @@ class KernelTable(SweepTable[ModelSweep]):
             self._kernels[block] = Block(block.before, tuple(cases), block.after)
         return self._kernels[block]
 
-    def frame_of(self, group: Group, start: int, stop: int, texts: TextTypes) -> pl.LazyFrame:
-        """The kernels of some rows of a block."""
-        (block,) = group
-        kernels = self.kernels_of(block)
-        sheet = Sheet([kernels], texts, INNER_AXES)
-        stages = kernel_stages(sheet, kernels.cases)
-        return pl.concat(
-            sheet.frame(stages, low, high) for low, high in _kernel_pieces(block, start, stop)
-        )
+    def computed(self, group: Group) -> tuple[Sheet, Stages]:
+        """The sheet of the kernels of a block, and their columns but keys and sizes."""
+        kernels = self.kernels_of(*group)
+        sheet = Sheet([kernels], INNER_AXES)
+        return sheet, kernel_stages(sheet, kernels.cases)
 
-    def texts_of(self, blocks: Sequence[Block[StepCase]]) -> TextTypes:
-        """The Enum of every text column."""
-        return enums_of(key_columns(self.kernels_of(block).cases) for block in blocks)
+    def ranges(self, group: Group, start: int, stop: int) -> list[tuple[int, int]]:
+        """The rows of kernels that are of some rows of the sweep."""
+        (block,) = group
+        return _kernel_pieces(block, start, stop)
 
 
 def table_of(sweep: Sweep | ModelSweep) -> SweepTable[Any]:

@@ -8,6 +8,7 @@ has the cases is computed there, the rest per row.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import reduce
 from operator import add, mul
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -20,11 +21,12 @@ from rooflines.sweep.blocked import Factors, block_start, blocked_product
 from rooflines.sweep.space import axis_columns, has_one_value, odd_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflines.model.poly import Poly
     from rooflines.model.times import Time
     from rooflines.sweep.cases import Block, Case
+    from rooflines.sweep.space import AxisColumns
 
 CLOSE = 1e-13
 """Times that differ by a smaller share are a tie: each has at most a few dozen roundings of 1.1e-16
@@ -37,7 +39,7 @@ with # never leave the package."""
 ROWS_AT_ONCE = 2**20
 """Rows of a slice [1]."""
 
-TextTypes = "Mapping[str, pl.DataType]"
+TextTypes = Mapping[str, "pl.DataType"]
 """Types of text columns that are not Categorical."""
 
 
@@ -91,7 +93,6 @@ class Sheet:
 
     Args:
         blocks: One block, or several whose cases have the same kernels but for their rates.
-        texts: Types of text columns that are not Categorical.
         inner: Axes after the cases whose points are the block of inner rows; None: as many as fit.
 
     Attributes:
@@ -103,22 +104,19 @@ class Sheet:
     def __init__(
         self,
         blocks: Sequence[Block[Case]],
-        texts: Mapping[str, pl.DataType] | None = None,
         inner: int | None = None,
     ) -> None:
         first = blocks[0]
         self.cases = [case for block in blocks for case in block.cases]
-        self._texts = texts or {}
         self._own = len(first.cases)
         self._several = len(blocks) > 1
         self._chips = {CHIP: pl.Series(range(len(blocks)), dtype=pl.UInt32)}
         self._of_cases = {CASE: pl.Series(range(self._own), dtype=pl.UInt32)}
         self._before, self._after = (
-            [self._typed(axis_columns(axis)) for axis in axes]
-            for axes in (first.before, first.after)
+            list(map(axis_columns, axes)) for axes in (first.before, first.after)
         )
         self._names: dict[tuple[float | None, ...], str] = {}
-        self._gathered: dict[str, pl.Expr] = {}
+        self._gathered: dict[str, pl.Series] = {}
         self._works: dict[str, list[Poly]] = {}
         self._known: dict[tuple[int, int], str] = {}
         self.factors = Factors()
@@ -142,11 +140,42 @@ class Sheet:
         chips = [self._chips] if self._several else []
         return [*chips, *self._before, self._of_cases, *self._after]
 
-    def frame(self, stages: Iterable[Mapping[str, pl.Expr]], start: int, stop: int) -> pl.LazyFrame:
-        """Rows `start` to `stop` with the columns of stages."""
+    @property
+    def texts(self) -> dict[str, pl.Series]:
+        """The columns of text, Categorical."""
+        columns = [each for axis in (*self.axes, self._gathered) for each in axis.items()]
+        return {name: values for name, values in columns if values.dtype == pl.Categorical}
+
+    def frame(
+        self,
+        stages: Iterable[Mapping[str, pl.Expr]],
+        start: int,
+        stop: int,
+        texts: TextTypes | None = None,
+    ) -> pl.LazyFrame:
+        """Some rows with the columns of stages.
+
+        Args:
+            stages: The columns.
+            start: The first row [1].
+            stop: The row after the last [1].
+            texts: The types of text columns that are not Categorical.
+        """
+
+        def typed(columns: AxisColumns) -> AxisColumns:
+            kinds = {name: (texts or {}).get(name, each.dtype) for name, each in columns.items()}
+            return {name: each.cast(kinds[name]) for name, each in columns.items()}
+
         split = self._split + self._several  # rows are rounded as those of a block by itself
-        rows = blocked_product(self.axes, split, start, stop, self.factors)
-        for columns in (self._gathered, *stages):
+        rows = blocked_product(list(map(typed, self.axes)), split, start, stop, self.factors)
+        index = pl.col(CHIP) * self._own + pl.col(CASE)
+        gathered = {
+            name: pl.lit(values[0], dtype=values.dtype)
+            if has_one_value(values)
+            else pl.lit(values).gather(index)
+            for name, values in typed(self._gathered).items()
+        }
+        for columns in (gathered, *stages):
             rows = rows.with_columns(**columns) if columns else rows
         return rows
 
@@ -173,27 +202,13 @@ class Sheet:
             rows = rows.with_columns(**columns)
         return rows
 
-    def _typed(self, columns: Mapping[str, pl.Series]) -> dict[str, pl.Series]:
-        return {
-            name: values.cast(self._texts.get(name, values.dtype))
-            for name, values in columns.items()
-        }
-
     # ------------------------------------------------------------ columns of cases
 
     def put(self, name: str, values: pl.Series) -> None:
         """Add a column with a value for each case."""
-        values = values.cast(self._texts.get(name, values.dtype))
         if not has_one_value(values):
             self.varying.add(name)
-        elif self._several:
-            self._gathered[name] = pl.lit(values[0], dtype=values.dtype)
-            return
-        if self._several:
-            index = pl.col(CHIP) * self._own + pl.col(CASE)
-            self._gathered[name] = pl.lit(values).gather(index)
-        else:
-            self._of_cases[name] = values
+        (self._gathered if self._several else self._of_cases)[name] = values
 
     def constant(self, values: Sequence[float | None]) -> pl.Expr:
         """A column with a number for each case."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflines.model.kernel import Kernel
     from rooflines.model.poly import Poly
     from rooflines.model.times import Times
-    from rooflines.settings.model_sweeps import Prices
+    from rooflines.settings.model_sweeps import ModelSweepConfig, Prices
     from rooflines.sweep.cases import Block
     from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.steps import StepCase
@@ -54,25 +54,17 @@ class StepSheet:
 
     Args:
         block: The cases and their sizes.
-        texts: Types of text columns that are not Categorical.
-        prices: Which of a chip's prices to use.
-        yielded: Tokens that a step adds over those that it computes, below 1 with drafts [1].
 
     Attributes:
+        config: The keys of their sweep.
         prior: Columns that times are computed from.
     """
 
-    def __init__(
-        self,
-        block: Block[StepCase],
-        texts: Mapping[str, pl.DataType] | None = None,
-        prices: Prices | None = None,
-        yielded: float = 1.0,
-    ) -> None:
-        self.sheet = Sheet([block], texts, INNER_AXES)
+    def __init__(self, block: Block[StepCase]) -> None:
+        self.sheet = Sheet([block], INNER_AXES)
         self.cases = block.cases
+        self.config: ModelSweepConfig = block.place.sweep.config
         self.prior: Stages = []
-        self._prices, self._yielded = prices, yielded
 
     def stages(self) -> Stages:
         """The columns but keys and sizes."""
@@ -88,13 +80,13 @@ class StepSheet:
         activation = sheet.total(sheet.poly([case.times.activation for case in cases]))
         ends = zip(*(case.band for case in cases), strict=True)
         bands = dict(zip(BANDS.values(), map(sheet.constant, ends), strict=True))
-        for columns in (cost_columns(cases, self._prices), footprint_columns(cases)):
+        for columns in (cost_columns(cases, self.config.prices), footprint_columns(cases)):
             for name, values in columns.items():
                 sheet.put(name, values)
         parts = [pl.col(f"t_{each.name}_s") for each in RESOURCES if each is not NETWORK]
         tokens = pl.col("B").cast(pl.Float64) * pl.col("T").cast(pl.Float64)
-        if self._yielded != 1.0:
-            tokens *= self._yielded
+        if self.config.draft is not None:
+            tokens *= self.config.draft.yielded
         longest = pl.max_horizontal(*OF_RESOURCES.values())
         return [
             works,

@@ -20,9 +20,8 @@ from rooflines.sweep.step_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from rooflines.settings.model_sweeps import Prices
     from rooflines.sweep.cases import Block
     from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.training import TrainingCase
@@ -39,26 +38,12 @@ ROUNDED = 1.0 + 1e-14
 
 
 class TrainingSheet(StepSheet):
-    """The columns of rows of steps of training.
-
-    Args:
-        block: The cases and their sizes; all have the same kernels by name.
-        texts: Types of text columns that are not Categorical.
-        prices: Which of a chip's prices to use.
-        tokens: Of the whole training [1]; None: not said.
-    """
+    """The columns of rows of steps of training; all cases have the same kernels by name."""
 
     cases: Sequence[TrainingCase]  # type: ignore[assignment]  # those of its blocks
 
-    def __init__(
-        self,
-        block: Block[TrainingCase],
-        texts: Mapping[str, pl.DataType] | None = None,
-        prices: Prices | None = None,
-        tokens: float | None = None,
-    ) -> None:
-        super().__init__(block, texts, prices)
-        self._tokens = tokens
+    def __init__(self, block: Block[TrainingCase]) -> None:
+        super().__init__(block)
         together = self._of_plans(lambda case: case.plan.together)
         self._batches = quotient(pl.col("B").cast(pl.Float64), together)
 
@@ -73,7 +58,7 @@ class TrainingSheet(StepSheet):
             "#model_s": [case.model_seconds() for case in cases],
             "#model_full_s": [case.model_seconds(causal=False) for case in cases],
         }
-        for name, values in cost_columns(cases, self._prices).items():
+        for name, values in cost_columns(cases, self.config.prices).items():
             sheet.put(name, values)
         waits = self._of_plans(lambda case: case.plan.pp - 1)
         runs = self._batches * self._of_plans(lambda case: case.plan.interleave)
@@ -104,8 +89,8 @@ class TrainingSheet(StepSheet):
                 **self._per_token(OPS_SUFFIX, "t_ops_s"),
             },
         ]
-        if self._tokens is not None:
-            whole = pl.col("t_ops_s") * quotient(pl.lit(self._tokens), pl.col("#tokens"))
+        if self.config.tokens is not None:
+            whole = pl.col("t_ops_s") * quotient(pl.lit(self.config.tokens), pl.col("#tokens"))
             found.append({"days": whole / DAY_S, "usd": whole * pl.col("#usd_per_s")})
         return found
 
