@@ -4,16 +4,18 @@ import json
 import shutil
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
 import rooflines
 from rooflines.results import tables
+from rooflines.results.folders import LAYERS, MODELS
 from rooflines.run import code
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.run.workflow import local_only
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.rows import OperationTable
+from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
 
 
 def config(rows_per_part, **chips):
@@ -77,14 +79,14 @@ def test_chips_share_a_part_only_while_it_is_small(chips, sizes, expected):
 def test_parts_together_are_the_table():
     whole = rooflines.rows(config(100), "three").collect()
     for size in (40, 24, 10, 7):
-        rows = [row for part in plan(config(size)).parts for row in part_rows(part.spec)]
-        assert rows == whole.rows()
+        frames = [described(part, OperationTable) for part in plan(config(size)).parts]
+        assert [row for frame in frames for row in frame.rows()] == whole.rows()
 
 
-def part_rows(spec):
-    """The rows that a spec describes."""
-    recipe = json.loads(spec)
-    return OperationTable(sweep_of(recipe)).frame(recipe["start"], recipe["stop"]).collect().rows()
+def described(part, table):
+    """The rows that the spec of a part describes."""
+    recipe = json.loads(part.spec)
+    return table(sweep_of(recipe)).frame(recipe["start"], recipe["stop"]).collect()
 
 
 def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other():
@@ -170,3 +172,93 @@ def test_the_metadata_of_a_part_say_which_rows_it_has(tmp_path):
         write_part(part.spec, tmp_path / f"{number}.parquet")
         rows = tables.metadata_of(tmp_path / f"{number}.parquet")["rows"]
         assert tuple(rows) == place_of(part)
+
+
+TINY = {"layers": 2, "D": 64, "V": 128, "attention": {"N": 4, "K": 2, "H": 16}, "mlp": {"F": 96}}
+
+
+def models_config(rows_per_part=5_000_000, rate=1e12, **changes):
+    """A dense model and one with experts, in two phases on two chips.
+
+    With one chip a replica four rows; two chips a replica four; two replicas the two rows of B = 8.
+    """
+    sweep = {
+        "models": [{"name": "tiny", **TINY}, "gpt-oss-20b"],
+        "phase": ["decode", "prefill"],
+        "grid": {"B": [1, 8], "S": [128, 1024]},
+        "dtypes": ["bf16", "nvfp4"],
+        "chips": ["h100-sxm", "own"],
+        "splits": [{"tp": 1}, {"tp": 2}, {"dp": 2}],
+        "rows_per_part": rows_per_part,
+        **changes,
+    }
+    own = {"base": "a100-sxm-80gb", "memory.hbm.bytes_per_s": rate, "source": "a guess"}
+    return rooflines.load_config({"model-sweeps": {"serve": sweep}, "chips": {"own": own}})
+
+
+@pytest.mark.parametrize("rows_per_part", [1000, 40, 14, 4, 3])
+def test_parts_of_models_together_are_the_tables(rows_per_part):
+    given = models_config(rows_per_part)
+    planned = plan(given)
+    steps, kernels = (
+        [described(part, table) for part in planned.parts_in(folder)]
+        for folder, table in (("models", StepTable), ("layers", KernelTable))
+    )
+    for folder, frames in (("models", steps), ("layers", kernels)):
+        assert [frame.height for frame in frames] == [p.rows for p in planned.parts_in(folder)]
+    assert max(frame.height for frame in steps) <= rows_per_part
+    whole = rooflines.rows(given, "serve").collect()
+    assert whole.height == given.sweep("serve").rows == 2 * 2 * 2 * (4 + 4 + 2)
+    assert [row for frame in steps for row in frame.rows()] == whole.rows()
+    every = rooflines.model_layers(given, "serve").collect()
+    assert pl.concat(kernels).sort(every.columns).rows() == every.sort(every.columns).rows()
+
+
+def depends(part):
+    """The models and chips that a part depends on."""
+    recipe = json.loads(part.spec)
+    return (*recipe["models"], *recipe["chips"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"rate": 2e12}, {("tiny", "own"), ("gpt-oss-20b", "own")}),
+        (
+            {"models": [{"name": "tiny", **TINY, "D": 128}, "gpt-oss-20b"]},
+            {("tiny", "h100-sxm"), ("tiny", "own")},
+        ),
+    ],
+    ids=["of a chip", "of a model"],
+)
+def test_an_edit_changes_the_parts_of_models_that_depend_on_it_and_no_other(changes, wanted):
+    before, after = plan(models_config(3)), plan(models_config(3, **changes))
+    every = {depends(part) for part in before.parts_in("models")}
+    assert every == {(m, c) for m in ("tiny", "gpt-oss-20b") for c in ("h100-sxm", "own")}
+    for folder in ("models", "layers"):
+        pairs = zip(before.parts_in(folder), after.parts_in(folder), strict=True)
+        assert {depends(one) for one, other in pairs if one.spec != other.spec} == wanted
+
+
+def test_a_written_part_stores_what_its_config_asks_for(tmp_path):
+    given = models_config(columns=["flops", "t_ops_s"], phase="decode")
+    planned = plan(given)
+    write_part(planned.parts_in("models")[0].spec, tmp_path / "models.parquet")
+    write_part(planned.parts_in("layers")[0].spec, tmp_path / "layers.parquet")
+    models, layers = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in (MODELS, LAYERS))
+    keys = ["model", "phase", "chip", "memory", "network", "dtypes", "split"]
+    keys += ["chips", "tp", "dp", "ep", "B", "S"]
+    assert models.columns == [*keys, "flops", "t_ops_s"]
+    assert layers.columns == [*keys, "group", "count", "flops", "t_ops_s"]
+    assert isinstance(models.schema["model"], pl.Categorical)
+    expected = rooflines.rows(given, "serve").collect()
+    assert models.rows() == expected.rows()
+    requests = [{"input": 64, "output": 8}]
+    given = models_config(columns=["flops"], grid={"B": 8}, requests=requests, phase="decode")
+    times = ["ttft_s", "tpot_s", "ttft_ops_s", "tpot_ops_s"]
+    times += ["ttft_estimate_s", "prompts_estimate_s"]
+    names = rooflines.rows(given, "serve").collect_schema().names()
+    assert names == [*keys, "input", "output", *times, "flops"]
+    assert plan(given).parts_in("layers") == ()
+    with pytest.raises(rooflines.RooflinesError, match="asks for requests"):
+        rooflines.model_layers(given, "serve")

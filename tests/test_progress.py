@@ -31,42 +31,30 @@ def workflow(*parts, dryrun=False):
     )
 
 
-def progress_of(made, stream, rows):
-    """The progress of a workflow whose parts have these rows."""
-    by_path = {f"tables/{name}.parquet": count for name, count in rows.items()}
-    return Progress(made, by_path, stream=stream)
-
-
-def test_rows_are_counted_of_the_parts_that_this_run_makes():
-    stream = io.StringIO()
-    progress = progress_of(
-        workflow("a/part-00000", "a/part-00001"),
-        stream,
-        {"a/part-00000": 10, "a/part-00001": 30, "b/part-00000": 7},
+def progress_of(made, stream, rows, kept=()):
+    """The progress of a workflow whose parts have these rows, some of them of an earlier run."""
+    by_path, of_before = (
+        {f"tables/{name}.parquet": count for name, count in dict(of).items()} for of in (rows, kept)
     )
-    for event in (
-        record("run_info"),
-        record("job_finished", job_id=2),
-        record("job_finished", job_id=1),
-    ):
-        progress.emit(event)
-    assert stream.getvalue() == "40 rows to make in 2 parts\n", "nothing of what takes no time"
+    return Progress(made, by_path, lambda path: of_before.get(path, 0), stream)
 
 
-def test_rows_of_an_earlier_run_are_not_counted():
-    stream = io.StringIO()
-    rows = {"tables/a/part-00000.parquet": 10, "tables/a/part-00001.parquet": 30}
-    kept = {"tables/a/part-00000.parquet": 8, "tables/a/part-00001.parquet": 0}
-    progress = Progress(workflow("a/part-00000", "a/part-00001"), rows, kept.__getitem__, stream)
+@pytest.mark.parametrize(
+    ("dryrun", "kept", "said"),
+    [
+        (False, {}, "40 rows to make in 2 parts\n"),  # and no more of what takes no time
+        (False, {"a/part-00000": 8}, "32 rows to make in 2 parts\n"),
+        (True, {}, ""),
+    ],
+)
+def test_rows_are_counted_that_this_run_makes(dryrun, kept, said):
+    rows = {"a/part-00000": 10, "a/part-00001": 30, "b/part-00000": 7}
+    made, stream = workflow("a/part-00000", "a/part-00001", dryrun=dryrun), io.StringIO()
+    progress = progress_of(made, stream, rows, kept)
     progress.emit(record("run_info"))
-    assert stream.getvalue() == "32 rows to make in 2 parts\n"
-
-
-def test_a_dry_run_has_no_progress():
-    stream = io.StringIO()
-    progress = progress_of(workflow("a/part-00000", dryrun=True), stream, {"a/part-00000": 10})
-    progress.emit(record("run_info"))
-    assert not stream.getvalue()
+    for job in (2, 1):
+        progress.emit(record("job_finished", job_id=job))
+    assert stream.getvalue() == said
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,18 @@
-"""The project around the package: lock files, the wheel, and files that have to agree."""
+"""The project around the package: lock files, workflows of GitHub, files that have to agree."""
 
+import json
 import re
 import tomllib
 from itertools import combinations
 
+import jsonschema
 import pytest
+import yaml
+from documents import ROOT
 
 from rooflines.cli.run import SNAKEMAKE
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 COMMANDS_NEED = ("workflow", "measure", "calibrate")
 """The extras that commands need."""
@@ -14,15 +20,20 @@ COMMANDS_NEED = ("workflow", "measure", "calibrate")
 LOCKS = ("build", "run", "dev", "engines", "engines-dev")
 
 
-def locked(repository, *names):
-    """The versions in lock files, by package."""
-    text = "\n".join((repository / "requirements" / f"{name}.lock").read_text() for name in names)
+def text_of(name):
+    """A file of the project."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def locked(name):
+    """The versions in a lock file, by package."""
+    text = text_of(f"requirements/{name}.lock")
     return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_has_a_hash_for_every_package_and_no_address(repository, name):
-    text = (repository / "requirements" / f"{name}.lock").read_text()
+def test_a_lock_has_a_hash_for_every_package_and_no_address(name):
+    text = text_of(f"requirements/{name}.lock")
     requirements = re.split(r"\n(?=\S)", text.strip())
     assert all(
         re.match(r"[a-z0-9-]+==\S+", requirement) and "--hash=sha256:" in requirement
@@ -32,57 +43,85 @@ def test_a_lock_has_a_hash_for_every_package_and_no_address(repository, name):
     assert not re.search(r"^\s*-(?!-hash=)", text, re.MULTILINE), "an option"
 
 
-def test_the_locks_agree(repository):
-    for first, second in combinations([locked(repository, name) for name in LOCKS], 2):
-        assert {name: first[name] for name in first.keys() & second} == {
-            name: second[name] for name in first.keys() & second
-        }
+def test_the_locks_agree():
+    for first, second in combinations(map(locked, LOCKS), 2):
+        both = first.keys() & second
+        assert {name: first[name] for name in both} == {name: second[name] for name in both}
 
 
-def project(repository):
-    """The project table of pyproject.toml."""
-    table: dict[str, list[str]] = tomllib.loads((repository / "pyproject.toml").read_text())[
-        "project"
-    ]
-    return table
-
-
-def test_the_setup_has_what_every_command_needs(repository):
-    table = project(repository)
-    extras = tomllib.loads((repository / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
-    needed = [*table["dependencies"], *(n for e in COMMANDS_NEED for n in extras[e])]
+def test_the_setup_has_what_every_command_needs():
+    extras, makefile = PROJECT["optional-dependencies"], text_of("Makefile")
+    needed = [*PROJECT["dependencies"], *(n for extra in COMMANDS_NEED for n in extras[extra])]
     names = {re.split("[<>=]", each)[0].lower() for each in needed}
-    assert names <= locked(repository, "run").keys()
-    assert all(
-        f"--extra {extra} " in (repository / "Makefile").read_text() for extra in COMMANDS_NEED
-    )
+    assert names <= locked("run").keys()
+    assert all(f"--extra {extra} " in makefile for extra in COMMANDS_NEED)
     assert SNAKEMAKE in extras["workflow"]
 
 
-def test_nothing_installs_a_package_of_this_name(repository):
-    files = [*repository.glob("rooflines/**/*.py"), *repository.glob("docs/**/*.md")]
-    assert [
-        path.name
-        for path in [*files, repository / "README.md"]
-        if re.search(r"pip install ['\"]?rooflines", path.read_text(encoding="utf-8"))
-    ] == []
+def test_nothing_installs_a_package_of_this_name():
+    files = [*ROOT.glob("rooflines/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
+    install = r"pip install ['\"]?rooflines"
+    assert [path.name for path in files if re.search(install, path.read_text("utf-8"))] == []
 
 
-def test_every_dependency_says_what_it_is_for(repository):
+def test_every_dependency_says_what_it_is_for():
     lines = [
         line
-        for line in (repository / "pyproject.toml").read_text().splitlines()
+        for line in text_of("pyproject.toml").splitlines()
         if re.match(r'    "[A-Za-z-]+[<>=]', line)
     ]
-    assert len(lines) > len(project(repository)["dependencies"])
+    assert len(lines) > len(PROJECT["dependencies"])
     assert all("# " in line for line in lines)
 
 
-def test_guarantees_name_tests_that_there_are(repository):
-    named = set(
-        re.findall(r"`((?:tests)/[^`]+\.py)`", (repository / "docs" / "guarantees.md").read_text())
-    )
+def test_guarantees_name_tests_that_there_are():
+    named = set(re.findall(r"`((?:tests)/[^`]+\.py)`", text_of("docs/guarantees.md")))
     assert len(named) >= 4
-    assert [name for name in sorted(named) if not (repository / name).is_file()] == []
+    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize("name", ["pages", "tests", "weekly"])
+def test_a_workflow_of_github_follows_the_schema_and_runs_what_exists(name):
+    workflow = yaml.safe_load(text_of(f".github/workflows/{name}.yml"))
+    jsonschema.validate(workflow, json.loads(text_of("tests/support/actions.schema.json")))
+    jobs, makefile = workflow["jobs"], text_of("Makefile")
+    assert all(job["needs"] in jobs for job in jobs.values() if "needs" in job)
+    commands = [
+        step["run"].split() for job in jobs.values() for step in job["steps"] if "run" in step
+    ]
+    assert commands
+    for command, *arguments in commands:
+        if command == "make":
+            assert [target for target in arguments if f"\n{target}:" not in makefile] == []
+        else:
+            assert command in ("sudo", ".venv/bin/pytest") or (ROOT / command).is_file()
+
+
+def test_the_pages_workflow_uploads_the_bundle():
+    jobs = yaml.safe_load(text_of(".github/workflows/pages.yml"))["jobs"].values()
+    steps = [step.get("with", {}) for job in jobs for step in job["steps"]]
+    (uploaded,) = (step["path"] for step in steps if "path" in step)
+    assert uploaded.replace("results/", "<results>/") in text_of("workflow/rules/bundle.smk")
+    assert {"pages": "write", "id-token": "write"} in [job.get("permissions") for job in jobs]
+
+
+def test_the_catalog_of_workflows_finds_what_it_needs():
+    assert (ROOT / "workflow/Snakefile").is_file()
+    assert (ROOT / "config/README.md").is_file()
+    entry = yaml.safe_load(text_of(".snakemake-workflow-catalog.yml"))
+    assert list(entry) == ["usage"]
+    usage = entry["usage"]
+    assert set(usage) == {"mandatory-flags", "software-stack-deployment", "report"}
+    assert set(usage["mandatory-flags"]) == {"desc", "flags"}
+    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    assert usage["software-stack-deployment"] == {"conda": "conda:" in rules}
+    assert usage["report"] == ("report(" in rules)
+
+
+def test_the_citation_has_the_metadata_of_the_package():
+    cited = yaml.safe_load(text_of("CITATION.cff"))
+    assert (cited["cff-version"], cited["type"]) == ("1.2.0", "software")
+    assert (cited["title"], cited["version"]) == (PROJECT["name"], PROJECT["version"])
+    assert (cited["license"], cited["abstract"]) == (PROJECT["license"], PROJECT["description"])
+    assert cited["authors"] == PROJECT["authors"]
+    assert cited["keywords"] == PROJECT["keywords"]

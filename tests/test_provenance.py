@@ -1,5 +1,6 @@
 """Provenance of tables, charts and CSV, and whether they changed."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from rooflines.results.catalogue_frames import write_model_shapes
 from rooflines.results.records import FOLDER, record_file, recorded_outputs
 from rooflines.results.summary import write_summary
 from rooflines.results.table_index import write_index
+from rooflines.results.tables import METADATA_KEY, metadata_of
 from rooflines.run.jobs import write_part, write_skipped
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
@@ -84,6 +86,20 @@ def test_an_output_says_what_made_it(written, name):
     assert ("other" in result.sweeps) == (
         name not in ("tables/small/part-00000.parquet", "charts/chips")
     )
+
+
+def test_the_metadata_of_a_table_are_in_the_file_itself(written):
+    table = written / "tables/small/part-00001.parquet"
+    about = metadata_of(table)
+    (recipe,) = about["made_from"]
+    own = recipe["chips"]["own"]["memory"]["hbm"]
+    assert (own["bytes_per_s"], own["source"]["bytes_per_s"]) == (4e12, "a measurement")
+    assert own["source"]["capacity_bytes"] != "a measurement"
+    assert recipe["dtypes"]["formats"]["bf16"]["bits"] == 16
+    assert {column["name"]: column["unit"] for column in about["columns"]}["t_lower_s"] == "s"
+    assert json.loads(pl.read_parquet_metadata(table)[METADATA_KEY]) == about
+    with pytest.raises(rooflines.RooflinesError, match="close to it: small"):
+        rooflines.scan(written, "smal")
 
 
 def test_a_chart_says_what_made_it(written, capsys):

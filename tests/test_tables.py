@@ -1,8 +1,6 @@
 """Files are written atomically, and tables say what made them."""
 
-import json
 from itertools import product
-from typing import Any
 
 import polars as pl
 import pytest
@@ -12,24 +10,16 @@ from pyarrow import parquet
 import rooflines
 from rooflines.results import tables
 from rooflines.results.atomic import atomic_file
-from rooflines.results.tables import METADATA_KEY, metadata_of
+from rooflines.results.tables import metadata_of
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 
-CONFIG: dict[str, Any] = {
-    "sweeps": {
-        "small": {
-            "operation": "matmul",
-            "grid": {"B": [1, 2, 4], "D": 1024, "F": "D"},
-            "dtypes": ["bf16", "w8a16"],
-            "chips": ["tpu-v5e-book-tables", "own"],
-            "columns": ["t_lower_s", "bound"],
-        }
-    },
-    "chips": {
-        "own": {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4e12, "source": "a measurement"}
-    },
-}
+
+def config_of(**sweep):
+    """A config of one small sweep, `small`."""
+    grid = {"B": [1, 2, 4], "D": 1024, "F": "D"}
+    about = {"operation": "matmul", "grid": grid, "dtypes": ["bf16", "w8a16"], "chips": "h100-sxm"}
+    return rooflines.load_config({"sweeps": {"small": about | sweep}})
 
 
 def test_a_file_is_written_atomically(tmp_path):
@@ -50,34 +40,6 @@ def test_a_file_is_written_atomically(tmp_path):
     assert [path.name for path in target.parent.iterdir()] == ["file.txt"]
 
 
-@pytest.fixture
-def part(tmp_path):
-    (only,) = plan(rooflines.load_config(CONFIG)).parts
-    path = tmp_path / only.path
-    write_part(only.spec, path)
-    return path
-
-
-def test_a_table_says_what_made_it(part):
-    about = metadata_of(part)
-    (recipe,) = about["made_from"]
-    assert about["version"] == rooflines.__version__
-    assert about["rows"] == [0, pl.read_parquet(part).height]
-    assert recipe["sweep"] == "small"
-    assert recipe["config"]["grid"] == {"B": [1, 2, 4], "D": 1024, "F": "D"}
-    assert recipe["chips"]["own"]["memory"]["hbm"]["bytes_per_s"] == 4e12
-    assert recipe["chips"]["own"]["memory"]["hbm"]["source"]["bytes_per_s"] == "a measurement"
-    assert recipe["chips"]["own"]["memory"]["hbm"]["source"]["capacity_bytes"] != "a measurement"
-    assert recipe["dtypes"]["formats"]["int8"]["bits"] == 8
-    assert {column["name"]: column["unit"] for column in about["columns"]}["t_lower_s"] == "s"
-    assert json.loads(pl.read_parquet_metadata(part)[METADATA_KEY]) == about
-
-
-def test_a_missing_table_is_named(part):
-    with pytest.raises(rooflines.RooflinesError, match="close to it: small"):
-        rooflines.scan(part.parent.parent.parent, "smal")
-
-
 def test_a_foreign_file_is_refused(tmp_path):
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "foreign.parquet")
     (tmp_path / "none.parquet").write_bytes(b"PAR1")
@@ -89,8 +51,7 @@ def test_a_foreign_file_is_refused(tmp_path):
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
 def test_a_table_has_the_configured_compression(compression, tmp_path):
-    sweep = {**CONFIG["sweeps"]["small"], "compression": compression}
-    config = rooflines.load_config({**CONFIG, "sweeps": {"small": sweep}})
+    config = config_of(compression=compression)
     (part,) = plan(config).parts
     path = tmp_path / part.path
     write_part(part.spec, path)
