@@ -6,7 +6,7 @@ CORES ?= 4
 BIN := .venv/bin
 ENGINES := .venv-engines
 RUNTIME := .venv-run
-# pip compiles all modules: where PYTHONDONTWRITEBYTECODE is set, each process would compile its own otherwise.
+# All modules are compiled, dependencies by pip: where PYTHONDONTWRITEBYTECODE is set, each process would compile them.
 INSTALL = $(@D)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --no-deps --no-build-isolation
 LOCKED = $(INSTALL) --require-hashes --requirement
 
@@ -107,6 +107,7 @@ AUDIT := $(BIN)/uv tool run --quiet 'pip-audit>=2.10' --strict --require-hashes 
 
 .venv/ready: .venv/made pyproject.toml
 	@$(INSTALL) --editable .
+	@$(BIN)/python -m compileall -q rooflines
 	@touch $@
 
 .venv/ready-dev: .venv/ready requirements/dev.lock

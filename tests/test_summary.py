@@ -2,7 +2,6 @@
 
 import warnings
 
-import pandas as pd
 import polars as pl
 import pytest
 from case_files import case
@@ -130,6 +129,8 @@ def test_whole_models_are_counted_by_model_phase_and_split(axis, tmp_path):
 
 @pytest.mark.parametrize(("no_text", "warned"), [("", 1), (NO_TEXT, 0)])
 def test_pandas_reads_a_large_csv_without_a_warning(no_text, warned, tmp_path):
+    import pandas as pd  # noqa: PLC0415, it takes a second
+
     texts = [None] * 100_000 + ["llama"] * 100_000 + [None] * 100_000
     write_csv(
         pl.DataFrame({"shape": texts, "critical": range(300_000)}), tmp_path / "a.csv", no_text

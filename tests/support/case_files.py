@@ -15,4 +15,4 @@ def config(name):
 
 def case(name) -> Any:
     """The plain data of a file."""
-    return yaml.safe_load((CASES / f"{name}.yaml").read_text(encoding="utf-8"))
+    return yaml.load((CASES / f"{name}.yaml").read_text("utf-8"), yaml.CSafeLoader)
