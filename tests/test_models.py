@@ -10,12 +10,12 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-import model_oracle as oracle
 import pytest
 import random_serving
 from case_files import case
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle import models as oracle
 from plain_files import plain_file
 from random_sweeps import check
 

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 import random_serving
-import serving_oracle
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle import step_table
 from polars.testing import assert_frame_equal
 from predicates import check_steps
 from random_sweeps import BITS, check
@@ -53,7 +53,7 @@ def test_every_kernel_of_a_random_sweep_is_the_exact_one(config):
     keys = [*keys_of(table), "group"]
     truth = {
         tuple(row[key] for key in keys): row
-        for row in serving_oracle.layer_rows(form, {}, config["chips"], BITS, config.get("fits"))
+        for row in step_table.layer_rows(form, {}, config["chips"], BITS, config.get("fits"))
     }
     found = {tuple(row[key] for key in keys): row for row in table.iter_rows(named=True)}
     assert len(found) == table.height

@@ -1,14 +1,15 @@
 """Requests: means over decode steps and times to the first token, as the oracle adds them up."""
 
 import random_serving
-import serving_oracle
 from comparison import same
 from hypothesis import given
+from oracle import step_table
+from oracle.step_values import times
+from oracle.steps import Step
+from oracle.values import bound_of
 from random_sweeps import BITS, check
-from serving_kernels import Step
 from serving_sweeps import model_sweep
 from serving_tables import differences, sweep_of
-from serving_values import bound_of, times
 
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.sweep.rows import StepTable
@@ -35,11 +36,11 @@ def test_random_requests(config):
     parts = config["chips"], BITS, config.get("fits")
     cases = {
         tuple(keys[name] for name in CASE): case
-        for keys, case, _ in serving_oracle.cases(form, {}, *parts)
+        for keys, case, _ in step_table.cases(form, {}, *parts)
     }
     wanted = {
         tuple(row.keys[name] for name in KEYS): row.values
-        for row in serving_oracle.request_rows(form, {}, *parts)
+        for row in step_table.request_rows(form, {}, *parts)
         if row.values is not None
     }
     rows = StepTable(sweep_of(config)).frame().collect().to_dicts()

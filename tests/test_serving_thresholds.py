@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 import random_serving
-import serving_limits as limits
-import serving_oracle
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle import step_limits as limits
+from oracle import step_table
+from oracle.fits import estimate
+from oracle.step_values import times
+from oracle.steps import Step, kernels
+from oracle.values import bound_of
 from plain_files import plain_file
 from random_sweeps import BITS, check
-from serving_estimates import estimate
-from serving_kernels import Step, kernels
 from serving_sweeps import model_sweep
 from serving_tables import expected_rows, sweep_of
-from serving_values import bound_of, times
 
 import rooflines
 from rooflines.basics.numbers import exact
@@ -39,7 +40,7 @@ FAR = 2**80
 def cases_of(config):
     """The supported cases of a config by the keys of their rows."""
     (sweep,) = config["model-sweeps"].values()
-    found = serving_oracle.cases(sweep, {}, config["chips"], BITS, config.get("fits"))
+    found = step_table.cases(sweep, {}, config["chips"], BITS, config.get("fits"))
     return {tuple(keys[key] for key in KEYS): case for keys, case, _ in found if case is not None}
 
 
@@ -171,7 +172,7 @@ def test_saturated_batches_of_the_default_config_are_those_found_by_trying():
     sweep = plain_file("config.yaml")["model-sweeps"]["serving"]
     catalogues = plain_file("models.yaml")["models"], plain_file("chips.yaml")["chips"]
     formats, fits = plain_file("dtypes.yaml")["formats"], plain_file("calibrations.yaml")
-    found = serving_oracle.cases(sweep, *catalogues, formats, fits)
+    found = step_table.cases(sweep, *catalogues, formats, fits)
     cases = {tuple(keys[key] for key in KEYS): case for keys, case, _ in found}
     rows = sweep_thresholds(rooflines.load_config().sweep("serving")).filter(axis="B")
     estimated = rows.drop_nulls("saturates_estimate")

@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-import serving_oracle
+from oracle import step_table
 from plain_files import plain_file
 from serving_tables import differences, expected_rows, sweep_of
 
@@ -60,7 +60,7 @@ def test_steps_of_every_model_of_the_catalogue_are_the_exact_ones(name):
     sweep |= {"dtypes": ["bf16"], "splits": [{"tp": 1}], "grid": {"B": [3], "S": [1, 9000]}}
     config = {"model-sweeps": {"one": sweep}, "chips": {"mine": chip}}
     formats = plain_file("dtypes.yaml")["formats"]
-    truth = list(serving_oracle.model_rows(sweep, CATALOGUE, {"mine": chip}, formats))
+    truth = list(step_table.model_rows(sweep, CATALOGUE, {"mine": chip}, formats))
     found = StepTable(sweep_of(config)).frame().collect().to_dicts()
     assert len(found) == len(truth) == 4
     for row, exact in zip(found, truth, strict=True):

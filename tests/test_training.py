@@ -14,9 +14,9 @@ from case_files import case
 from command_line import said
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from oracle.training import TrainingOracle
 from random_sweeps import check
 from serving_sweeps import model_sweep
-from training_oracle import TrainingOracle
 
 import rooflines
 from rooflines import models

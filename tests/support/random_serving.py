@@ -4,9 +4,9 @@ from typing import Any
 
 import oracle
 import random_sweeps as drawn
-import serving_oracle
 from hypothesis import assume
 from hypothesis import strategies as st
+from oracle import step_table
 from random_fits import files_of_fits
 from random_sweeps import BITS, COMPUTE
 
@@ -191,9 +191,7 @@ def parts(draw):
         "models": [draw(models(f"made-up-{n}")) for n in range(draw(st.integers(1, 2)))],
         "dtypes": draw(st.lists(named, min_size=1, max_size=2, unique_by=dtypes_name)),
         "chips": draw(st.permutations(list(own))),
-        "splits": draw(
-            st.lists(splits(), min_size=1, max_size=3, unique_by=serving_oracle.split_name)
-        ),
+        "splits": draw(st.lists(splits(), min_size=1, max_size=3, unique_by=step_table.split_name)),
     }
     optional: dict[str, st.SearchStrategy[Any]] = {
         "cache_split": st.sampled_from(["heads", "batch"]),
@@ -222,7 +220,7 @@ def parts(draw):
 def supported(config):
     """Whether some chip supports a row, with a sequence for every replica."""
     sweep = config["model-sweeps"]["random"]
-    found = list(serving_oracle.cases(sweep, {}, config["chips"], BITS))
+    found = list(step_table.cases(sweep, {}, config["chips"], BITS))
     largest = max(sweep["grid"]["B"])
     return any(case is not None and case.dp <= largest for _, case, _ in found)
 

@@ -1,10 +1,10 @@
-"""Tables of a config's one model sweep, and their comparison with those of `serving_oracle`."""
+"""Tables of a config's one model sweep, and their comparison with those of `oracle`."""
 
 import re
 from fractions import Fraction
 
-import serving_oracle
 from comparison import same
+from oracle import step_table
 from random_sweeps import BITS
 from serving_sweeps import model_sweep
 
@@ -42,7 +42,7 @@ def kind_of(reason):
 def expected_rows(config):
     """Every requested row of a config's one model sweep, in the order of its table."""
     (sweep,) = config["model-sweeps"].values()
-    names = [serving_oracle.split_name(split) for split in sweep["splits"]]
+    names = [step_table.split_name(split) for split in sweep["splits"]]
     models = [model["name"] for model in sweep["models"]]
 
     def place(row):
@@ -51,7 +51,7 @@ def expected_rows(config):
         return models.index(keys["model"]), phase, names.index(keys["split"])
 
     parts = config["chips"], BITS, config.get("fits")
-    return sorted(serving_oracle.model_rows(sweep, {}, *parts), key=place)
+    return sorted(step_table.model_rows(sweep, {}, *parts), key=place)
 
 
 def differences(found, exact):

@@ -5,15 +5,16 @@ from functools import partial
 
 import oracle
 import pytest
-import serving_limits as limits
-import serving_oracle
 from comparison import given
+from oracle import step_limits as limits
+from oracle import step_table
 from oracle.critical import RATES, factor_on
 from oracle.critical_chips import most_chips
 from oracle.critical_sizes import FAR, TIE, step_along
+from oracle.step_values import times
+from oracle.steps import Step
+from oracle.values import bound_of
 from plain_files import plain_file
-from serving_kernels import Step
-from serving_values import bound_of, times
 
 import rooflines
 
@@ -130,7 +131,7 @@ def wrong_estimates(seed):
         "shards": [1, 2, 8],
     }
     for row, sizes, setting in solved(seed, 2_000, thresholds=["B", "D", "F"], **more):
-        if setting.calibration is None:
+        if setting.fits.kernels["compute"] is None:
             yield [row] if row["saturates_estimate"] is not None else []
             continue
 
@@ -160,7 +161,7 @@ def wrong_steps(seed):
         "thresholds": ["B", "S"],
     }
     catalogues = plain_file("models.yaml")["models"], plain_file("chips.yaml")["chips"]
-    found = serving_oracle.cases(sweep, *catalogues, plain_file("dtypes.yaml")["formats"])
+    found = step_table.cases(sweep, *catalogues, plain_file("dtypes.yaml")["formats"])
     keys = ("model", "phase", "chip", "memory", "network", "dtypes", "split")
     cases = {tuple(named[key] for key in keys): case for named, case, _ in found}
     config = rooflines.load_config({"model-sweeps": {"s": sweep}, "charts": []})

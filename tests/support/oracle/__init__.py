@@ -1,16 +1,19 @@
 # ruff: noqa: F401, other modules take these names from here
 """An independent implementation of the model in exact rational arithmetic: row by row, and slow.
 
-Everything is a :class:`fractions.Fraction`. A number in a config means its decimal value: ``0.1``
-is 1/10 and ``8.19e11`` is 819000000000, never the nearest binary number. Thresholds are found
-without a closed form: each is the first size at which the difference of two evaluated times is not
-negative, found by doubling and bisection. The only assumption is that the difference is affine, so
-that its sign changes at most once.
+It reads the plain YAML forms of sweeps, chips, formats and models, and imports nothing of the
+package. Everything is a :class:`fractions.Fraction`. A number in a config means its decimal value:
+``0.1`` is 1/10 and ``8.19e11`` is 819000000000, never the nearest binary number. Thresholds are
+found without a closed form: each is the first size at which the difference of two evaluated times
+is not negative, found by doubling and bisection. The only assumption is that the difference is
+affine, so that its sign changes at most once.
 
-The modules are to be read in this order: quantities, operations, network, kernels, setting, sweeps,
-table, critical_sizes, critical_chips, critical.
+An operation is one kernel, a step a list of them. The modules are to be read in this order:
+quantities, network, kernels, fits, values; of operations: operations, setting, sweeps, table,
+critical_sizes, critical_chips, critical; of whole models: models, steps, step_values, step_table,
+step_limits, training.
 
-Conventions, where the model leaves a choice:
+Conventions, where the model leaves a choice (those of steps are in step_table):
 
 - Dimensions are ordered by first appearance in the einsum. An einsum that is written like a named
   operation is that operation.
@@ -52,10 +55,9 @@ Conventions, where the model leaves a choice:
 """
 
 from oracle.critical import thresholds
-from oracle.kernels import ESTIMATES, NEARLY_TIED
 from oracle.network import Link, link_of, why_not_joined
 from oracle.operations import NAMED, operation_of, sharding_of
 from oracle.quantities import as_list, exact, sizes_of
 from oracle.setting import LABEL, PLAIN_LINK, RESOURCES, Setting
 from oracle.sweeps import axes_of, combination_of, exactly, resolve_chips, routes, stored_bits
-from oracle.table import bands_of, numbers_of, reach_of, rows
+from oracle.table import rows

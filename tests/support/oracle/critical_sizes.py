@@ -99,12 +99,13 @@ def first_saturated(setting, axis, sizes, chips):
     Where rows are computed in whole tiles, more of the rate is attained at the last row of each
     than before it; from the last row of one to that of the next it only grows.
     """
-    if setting.calibration is None:
+    fit = setting.fits.kernels["compute"]
+    if fit is None:
         return NO_ESTIMATE
     step = step_along(setting, axis, chips)
     if axis == setting.operation.dims[0] and setting.whole_tiles:
         split = chips if axis == setting.sharding.split else 1
-        tile = int(setting.calibration.get("tile", 1))
+        tile = int(fit.numbers.get("tile", 1))
         step = split * tile if tile > 1 else 1
 
     def time(size):

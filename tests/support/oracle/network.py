@@ -67,10 +67,10 @@ def tiers(links, axes):
 
 
 def sent_per_byte(links, axes, kind):
-    """Return what a chip sends on each level per byte of a payload, "gather"ed or "scattered"."""
+    """Return what a chip sends on each level per byte of a payload, in a pass of a collective."""
     levels = tiers(links, axes)
     counts = [math.prod(axes) for _, axes in levels]
-    if kind == "scattered":
+    if kind == "all-to-all":
         amounts = [link.scattered(joined) for link, joined in levels]
         return amounts if len(levels) == 1 else [amounts[0] / counts[1], amounts[1]]
     shares = [Fraction(1), *(Fraction(1, counts[0]) for _ in levels[1:])]

@@ -5,15 +5,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 from oracle import kernels
-from oracle.kernels import NEARLY_TIED, Collective, Fit, Kernel, Matmul
+from oracle.fits import NEARLY_TIED, NO_FITS, Fits, estimate
+from oracle.kernels import Collective, Kernel, Matmul
 from oracle.network import Link
 from oracle.operations import Operation, Sharding
+from oracle.values import bound_of, totals
 
 RESOURCES = ("math", "memory", "network")
 LABEL = {"math": "compute", "memory": "memory", "network": "network"}
+
+OF_KERNELS = (
+    *("flops", "memory_bytes", "network_bytes"),
+    *("t_math_s", "t_memory_s", "t_network_s", "t_lower_s", "t_upper_s"),
+)
+"""Columns that rows of operations have in common with those of steps."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +35,7 @@ class Setting:
     capacity: Fraction | None
     links: tuple[Link, ...]
     efficiency: Mapping[str, Fraction]
-    calibration: Mapping[str, Fraction] | None = None
-    collective: Mapping[str, Fraction] | None = None
-    bands: Mapping[str, tuple[Fraction, Fraction]] = field(default_factory=dict)
-    reach: Mapping[str, Any] | None = None
+    fits: Fits = NO_FITS
     exact_flops: bool = False
     tile: Mapping[str, int] = field(default_factory=dict)
     two_levels: bool = False  # anywhere in the sweep
@@ -84,18 +88,15 @@ class Setting:
             total += times * elements * self.bits[operand] / 8
         return total
 
+    def held(self, operand, local):
+        """Return the bytes of an operand on one chip."""
+        letters = self.operation.letters(operand)
+        return math.prod((local[d] for d in letters), start=self.bits[operand] / 8)
+
     def footprint_bytes(self, sizes, chips):
         """Return what x, w and out take on one chip."""
         local = self.local(sizes, chips)
-        return sum(
-            (
-                math.prod((local[d] for d in self.operation.letters(operand)), start=Fraction(1))
-                * self.bits[operand]
-                / 8
-                for operand in ("x", "w", "out")
-            ),
-            start=Fraction(0),
-        )
+        return sum((self.held(operand, local) for operand in ("x", "w", "out")), start=Fraction(0))
 
     def collectives(self, sizes, chips):
         """Return the collectives of one chip."""
@@ -103,12 +104,11 @@ class Setting:
             return []
         held = partial(self.held, local=self.local(sizes, chips))
         how, axes = self.sharding, self.axes or (chips,)
-        found = [] if how.gather is None else [Collective("gather", 1, axes, held(how.gather))]
-        found += [Collective("scattered", 1, axes, held("x"))] if how.dispatch else []
-        found += [Collective("scattered", 1, axes, held("out"))] if how.combine else []
+        found = [] if how.gather is None else [Collective("all-gather", axes, held(how.gather))]
+        found += [Collective("all-to-all", axes, held("x"))] if how.dispatch else []
+        found += [Collective("all-to-all", axes, held("out"))] if how.combine else []
         if how.reduce is not None:
-            passes = 2 if how.reduce == "all-reduce" else 1
-            found.append(Collective("gather", passes, axes, held("out")))
+            found.append(Collective(how.reduce, axes, held("out")))
         return found
 
     def sent(self, sizes, chips):
@@ -118,10 +118,6 @@ class Setting:
             amounts = kernels.sent(self.links, each)
             total = [one + other for one, other in zip(total, amounts, strict=True)]
         return total
-
-    def network_bytes(self, sizes, chips):
-        """Return what one chip sends."""
-        return sum(self.sent(sizes, chips), start=Fraction(0))
 
     def levels(self, sizes, chips):
         """Return the times of what is sent, and of the hops, on each level [s]."""
@@ -137,7 +133,7 @@ class Setting:
         return {
             "math": self.flops(sizes, chips),
             "memory": self.memory_bytes(sizes, chips),
-            "network": self.network_bytes(sizes, chips),
+            "network": sum(self.sent(sizes, chips), start=Fraction(0)),
         }
 
     def terms(self, sizes, chips):
@@ -155,18 +151,9 @@ class Setting:
         """Return the time each resource takes [s]."""
         return {resource: max(terms) for resource, terms in self.terms(sizes, chips).items()}
 
-    def upper(self, sizes, chips):
-        """Return the time of the resources, and of the collectives, one after another [s]."""
-        times, share = self.times(sizes, chips), self.efficiency["network"]
-        each = self.collectives(sizes, chips)
-        network = [kernels.collective_s(self.links, one, share) for one in each]
-        return sum(network, start=times["math"] + times["memory"])
-
-    def bound(self, sizes, chips, nearly=Fraction(0)):
-        """Return what takes longest, within a share; a tie goes to compute, then to memory."""
-        times = self.times(sizes, chips)
-        least = max(times.values()) * (1 - nearly)
-        return LABEL[next(r for r in RESOURCES if times[r] >= least)]
+    def bound(self, sizes, chips):
+        """Return what takes longest; a tie goes to compute, then to memory."""
+        return bound_of({f"t_{name}_s": time for name, time in self.times(sizes, chips).items()})
 
     @property
     def peaks(self):
@@ -189,27 +176,17 @@ class Setting:
         return Kernel(
             self.operation.name,
             1,
-            none,
+            self.memory_bytes(sizes, chips),
             self.flops(sizes, chips),
             none,
-            self.memory_bytes(sizes, chips),
+            none,
             self.collectives(sizes, chips),
             matmul=Matmul(rows, inputs, outputs, depth, columns),
         )
 
-    def held(self, operand, local):
-        """Return the bytes of an operand on one chip."""
-        letters = self.operation.letters(operand)
-        return math.prod((local[d] for d in letters), start=self.bits[operand] / 8)
-
     def estimate(self, sizes, chips):
         """Return the calibrated time, its band and its bound; None without a calibration."""
-        kernel = self.kernel(sizes, chips)
-        fit = None if self.calibration is None else Fit(self.calibration, self.bands, self.reach)
-        fitted = {}
-        if self.collective is not None:
-            fitted = {each.name: Fit(self.collective, {}) for each in kernel.collectives}
-        return kernels.estimate(self, kernel, fit, fitted)
+        return estimate(self, self.kernel(sizes, chips))
 
     def of_levels(self, sizes, chips):
         """Return the bytes of both levels, if the sweep has two."""
@@ -220,25 +197,19 @@ class Setting:
 
     def row(self, sizes, chips):
         """Return every computed column of a row."""
-        work, times = self.work(sizes, chips), self.times(sizes, chips)
-        lower, footprint = max(times.values()), self.footprint_bytes(sizes, chips)
+        row = totals(self, [self.kernel(sizes, chips)])
+        footprint, useful = self.footprint_bytes(sizes, chips), self.useful_flops(sizes, chips)
+        network_bytes = row["network_bytes"]
         return {
-            "flops": work["math"],
-            "memory_bytes": work["memory"],
-            "network_bytes": work["network"],
+            **{name: row[name] for name in OF_KERNELS},
             **self.of_levels(sizes, chips),
-            "footprint_bytes": footprint,
-            "t_math_s": times["math"],
-            "t_memory_s": times["memory"],
-            "t_network_s": times["network"],
-            "t_lower_s": lower,
-            "t_upper_s": self.upper(sizes, chips),
             **self.estimate(sizes, chips),
-            "memory_intensity": work["math"] / work["memory"],
-            "network_intensity": work["math"] / work["network"] if work["network"] else None,
-            "attained_flops_per_s": self.useful_flops(sizes, chips) / lower,
-            "utilization": self.useful_flops(sizes, chips) / lower / self.peak,
-            "bound": self.bound(sizes, chips, NEARLY_TIED),
+            "footprint_bytes": footprint,
+            "memory_intensity": row["flops"] / row["memory_bytes"],
+            "network_intensity": row["flops"] / network_bytes if network_bytes else None,
+            "attained_flops_per_s": useful / row["t_lower_s"],
+            "utilization": useful / row["t_lower_s"] / self.peak,
+            "bound": bound_of(row, NEARLY_TIED),
             "fits": None if self.capacity is None else footprint <= self.capacity,
         }
 

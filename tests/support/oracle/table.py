@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
+from oracle.fits import fits_of
 from oracle.network import Link, link_of, why_not_joined
 from oracle.operations import Sharding, operation_of
 from oracle.quantities import as_list, exact, whole
@@ -50,58 +51,13 @@ class Case(NamedTuple):
     route: list[str] | None
 
 
-def fitted(softwares, sweep, case, fits):
-    """Return the fit of the matmul, and of its collective, of the first software that has one."""
-    if sweep.get("unit", default_unit(sweep)) != "matrix" or case.memory != "hbm":
-        return None, None
-    how = case.sharding
-    kinds = [
-        *(["all-gather"] if how.gather is not None else []),
-        *(["all-to-all"] * (bool(how.dispatch) + bool(how.combine))),
-        *([how.reduce] if how.reduce else []),
-    ]
-
-    compute = case.dtypes["compute"]
-    both = ("fp16", "bf16") if compute == "fp16" else (compute,)  # of one width and peak
-    matmul = _first_of(softwares, fits.get("calibrations", {}), case.chip, both)
-    return matmul, _first_of(softwares, fits.get("collectives", {}), case.chip, kinds)
-
-
-def _first_of(softwares, fits, chip, names):
-    """Return the fit of the first software that has one, by the first of its names."""
-    entries = (fits.get(f"{chip}/{each}", {}) for each in softwares)
-    return next((entry[name] for entry in entries for name in names if name in entry), None)
-
-
-def numbers_of(entry):
-    """Return the numbers of a fit."""
-    if entry is None:
-        return None
-    about = {"bands", "held", "fitted", "held_out", "held_out_below", "contents", "source", "date"}
-    about |= {"sizes", "outside", "elsewhere"}
-    return {name: exact(number) for name, number in entry.items() if name not in about}
-
-
-def bands_of(entry):
-    """Return the bands of a fit, by bound."""
-    bands = (entry or {}).get("bands", {})
-    return {bound: (exact(low), exact(high)) for bound, (low, high) in bands.items()}
-
-
-def reach_of(entry, foreign):
-    """Return how far a fit of matmuls reaches, and whether it is of another engine."""
-    if entry is None:
-        return None
-    bands = {name: entry.get(name) for name in ("outside", "elsewhere")}
-    return {"sizes": entry.get("sizes") or {}, "foreign": foreign, **bands}
-
-
 def setting_of(sweep, chip, case, fits=None):
     """Return the setting, or None and why there is none; and the name of the network."""
     _, memory, dtypes, formats, sharding, axes, route = case
     networks = chip.get("networks") or {}
     names = route or list(networks)[:1]
-    peak = chip["units"].get(sweep.get("unit", default_unit(sweep)), {}).get(dtypes["compute"])
+    unit = sweep.get("unit", default_unit(sweep))
+    peak = chip["units"].get(unit, {}).get(dtypes["compute"])
     level = chip["memory"].get(memory, {})
     links: tuple[Link, ...] = ()
     if names and set(names) <= set(networks):
@@ -114,15 +70,8 @@ def setting_of(sweep, chip, case, fits=None):
     reason = why_not_joined(links, axes)
     if reason is not None:
         return None, reason, network
-    own = (chip.get("calibration") or {}).get(dtypes["compute"])
-    calibration = own and {"overhead_s": 0, **dict.fromkeys(RESOURCES, 1), **own}
-    collective = reach = None
-    if softwares := as_list(sweep.get("calibration") or []):
-        calibration, collective = fitted(softwares, sweep, case, fits or {})
-        foreign = fitted(softwares[:1], sweep, case, fits or {})[0] is None
-        reach = reach_of(calibration, foreign)
-        if names != list(networks)[:1]:
-            collective = None
+    units = dict.fromkeys(("compute", "attention"), dtypes["compute"])
+    asked = {"chip": case.chip, "memory": memory, "networks": names, "unit": unit, "dtypes": units}
     efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
     setting = Setting(
         operation=operation_of(sweep["operation"]),
@@ -133,13 +82,7 @@ def setting_of(sweep, chip, case, fits=None):
         capacity=exact(level["capacity_bytes"]) if "capacity_bytes" in level else None,
         links=links,
         efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
-        calibration=numbers_of(calibration),
-        collective=numbers_of(collective),
-        reach=reach,
-        bands={
-            **bands_of(calibration),
-            **bands_of(None if sharding.dispatch and sharding.combine else collective),
-        },
+        fits=fits_of(asked, chip, as_list(sweep.get("calibration") or []), fits or {}),
         exact_flops=exactly(sweep),
         tile={d: whole(size) for d, size in (sweep.get("tile") or {}).items()},
         two_levels=any(len(names or []) > 1 for names in routes(sweep)),

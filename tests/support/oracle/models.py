@@ -1,7 +1,4 @@
-"""Parameters, caches and work of models, from their formulas, one layer after another.
-
-An oracle for `rooflines.models`: it reads the plain YAML form and imports nothing of the package.
-"""
+"""Parameters, caches and work of models, from their formulas, one layer after another."""
 
 from typing import Any, NamedTuple
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import comb
 from typing import NamedTuple
 
-from serving_kernels import touched
+from oracle.steps import touched
 
 WEIGHT, ACTIVATION, GRADIENT, STATES = 2, 2, 4, 12
 """Bytes of an element of weights, activations, gradients, and of a parameter in the optimizer."""

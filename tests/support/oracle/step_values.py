@@ -1,4 +1,4 @@
-"""Work, times, footprints and money of a step of a whole model, exact; an oracle.
+"""Work, times, footprints and money of a step of a whole model.
 
 - `t_estimate_s` is null if the compute dtype of a group has no calibration.
 - `fits` compares the footprint of B / dp sequences, `max_B` counts whole sequences of a replica.
@@ -6,77 +6,25 @@
 
 import math
 from fractions import Fraction
-from typing import Any
 
-import model_oracle
-from oracle import ESTIMATES, NEARLY_TIED, exact
-from oracle.kernels import collective_s, sent, together
-from serving_estimates import estimate, sent_estimate
-from serving_kernels import entries_held, entry_elements, kernels
+from oracle import models
+from oracle.fits import NEARLY_TIED
+from oracle.quantities import exact
+from oracle.steps import entries_held, entry_elements, kernels
+from oracle.values import bound_of, totals
 
-Values = dict[str, Any]
-LABELS = {"t_math_s": "compute", "t_memory_s": "memory", "t_network_s": "network"}
-SENT = "collectives_estimate_s"
 TWINS = ("t_lower_s", ""), ("t_ops_s", "_ops")
 
 
-def layer_values(case, kernel):
-    """Work and times of a kernel in one layer."""
-    memory_bytes, zero = kernel.weight_bytes + kernel.cache_bytes, Fraction(0)
-    rate = case.memory_rate * case.efficiency["memory"]
-    math_s = kernel.flops / (case.peaks[kernel.unit] * case.efficiency["math"])
-    memory_s, activation_s = memory_bytes / rate, kernel.activation_bytes / rate
-    share = case.efficiency["network"]
-    network_s = sum((collective_s(case.links, c, share) for c in kernel.collectives), zero)
-    return {
-        "flops": kernel.flops,
-        "weight_bytes": kernel.weight_bytes,
-        "cache_bytes": kernel.cache_bytes,
-        "activation_bytes": kernel.activation_bytes,
-        "memory_bytes": memory_bytes,
-        "network_bytes": sum((sum(sent(case.links, c)) for c in kernel.collectives), zero),
-        "t_math_s": math_s,
-        "t_memory_s": memory_s,
-        "t_network_s": network_s,
-        "t_activation_s": activation_s,
-        "t_lower_s": max(math_s, memory_s, network_s),
-        "t_ops_s": max(math_s, memory_s + activation_s, network_s),
-        "t_upper_s": math_s + memory_s + activation_s + network_s,
-        **estimate(case, kernel),
-        SENT: sent_estimate(case, kernel),
-    }
-
-
-def bound_of(row, nearly=Fraction(0)):
-    """What takes longest, within a share; a tie goes to compute, then to memory."""
-    least = max(row[n] for n in LABELS) * (1 - nearly)
-    return next(LABELS[name] for name in LABELS if row[name] >= least)
-
-
 def times(case, step):
-    """Work and times of a step: the sums over all kernels of all layers.
-
-    But t_network: collectives overlap, and the slowest network counts. On each all sends are added
-    up, and all hops.
-    """
-    total: Values = {}
-    parts = kernels(case, step)
-    collectives = ((kernel.count, each) for kernel in parts for each in kernel.collectives)
-    levels = together(case.links, collectives, case.efficiency["network"])
-    for kernel in parts:
-        for name, value in layer_values(case, kernel).items():
-            if name in (*ESTIMATES[1:], SENT):
-                continue
-            before = total.get(name, Fraction(0))
-            total[name] = None if None in (before, value) else before + kernel.count * value
-    total["t_network_s"] = max([time for level in levels for time in level], default=Fraction(0))
-    return {**total, "t_lower_s": max(total[name] for name in LABELS)}
+    """Work and times of a step."""
+    return totals(case, kernels(case, step))
 
 
 def cache_of_one(case, context):
     """Bytes of the cache of one sequence on each chip of its replica."""
     entry, bits = entry_held(case), Fraction(0)
-    for kind, tokens in model_oracle.each_mixer(entry):
+    for kind, tokens in models.each_mixer(entry):
         if kind == "state":
             s = entry["state"]
             state = s["heads"] * s["key"] * s["value"] * s.get("bits", 32)
@@ -86,7 +34,7 @@ def cache_of_one(case, context):
         held = entries_held(context, None if kind == "sparse" else tokens)
         bits += held * entry_elements(a) * case.bits["cache"] / case.cache_shares(a.get("K", 1))
     if sparse := entry.get("sparse"):
-        keys = model_oracle.indexers(entry) * context * sparse["dim"]
+        keys = models.indexers(entry) * context * sparse["dim"]
         own = Fraction(sparse.get("bits") or case.bits["cache"])
         bits += keys * own / case.cache_shares(1)
     return bits / 8
@@ -94,20 +42,20 @@ def cache_of_one(case, context):
 
 def entry_held(case):
     """The model that chips hold: with the layer that drafts, where it does."""
-    return model_oracle.with_drafter(case.entry) if case.own_drafts else case.entry
+    return models.with_drafter(case.entry) if case.own_drafts else case.entry
 
 
 def weights_on_chip(case):
     """Bytes of the parameters of one chip."""
     entry = entry_held(case)
-    sparse = model_oracle.each_mlp(entry).count("moe")
+    sparse = models.each_mlp(entry).count("moe")
     moe, routed = entry.get("moe") or {}, 0
     if sparse:
         matrices = 3 if moe.get("gated", True) else 2
         routed = sparse * moe["E"] * matrices * (moe.get("latent") or entry["D"]) * moe["Fe"]
     tables = Fraction(entry["V"] * entry["D"]) * (1 if entry.get("tied") else 2)
-    others = model_oracle.parameters(entry) - routed - tables
-    others += model_oracle.merging(entry) if case.own_drafts else 0
+    others = models.parameters(entry) - routed - tables
+    others += models.merging(entry) if case.own_drafts else 0
     bits = (others * case.bits["weights"] + tables * case.bits["head"]) / case.tp
     bits += routed * case.bits["experts"] / (case.tp if case.ep == 1 else case.ep)
     return bits / 8

@@ -1,8 +1,4 @@
-"""Steps of whole models, row by row: an independent implementation in exact arithmetic, slow.
-
-It reads the plain YAML forms of sweeps, models, chips and formats, and imports nothing of the
-package. Interconnects and collectives are those of `oracle`, kernels those of
-`serving_kernels`, their times those of `serving_values`.
+"""The rows of sweeps of whole models, in order: of steps, of their kernels, of requests.
 
 Conventions, where the model leaves a choice:
 
@@ -23,19 +19,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-import oracle
-from oracle import exact
-from serving_estimates import fits_of
-from serving_kernels import STORED, Case, Step, kernels, shared_evenly
-from serving_values import (
-    Values,
-    bound_of,
-    footprints,
-    layer_values,
-    model_values,
-    price_and_power,
-    times,
-)
+from oracle import step_values, sweeps
+from oracle.fits import fits_of
+from oracle.network import link_of, why_not_joined
+from oracle.quantities import as_list, exact, sizes_of
+from oracle.setting import RESOURCES
+from oracle.steps import STORED, Case, Step, kernels, shared_evenly
+from oracle.values import Values, bound_of, layer_values
 
 UNITS = ("compute", "attention")
 
@@ -89,7 +79,7 @@ def reasons(case, chip, links):
         "experts": experts is not None and bool(experts % math.prod(ep)),
     }
     found = [reason for reason, holds in problems.items() if holds]
-    joined = [oracle.why_not_joined(links, form) for form in (axes, ep)]
+    joined = [why_not_joined(links, form) for form in (axes, ep)]
     return tuple(dict.fromkeys([*found, *(reason for reason in joined if reason)]))
 
 
@@ -101,12 +91,12 @@ def case_of(asked, chip, links, formats, sweep):
     return Case(
         entry=asked["entry"],
         phase=asked["phase"],
-        bits={part: oracle.stored_bits(formats, dtypes[part]) for part in STORED},
+        bits={part: sweeps.stored_bits(formats, dtypes[part]) for part in STORED},
         peaks={u: exact(chip["units"]["matrix"][dtypes[u]]["flops_per_s"]) for u in UNITS},
         memory_rate=exact(level["bytes_per_s"]),
         capacity=exact(level["capacity_bytes"]) if "capacity_bytes" in level else None,
         links=links,
-        efficiency={r: exact(efficiency.get(r, 1)) for r in oracle.RESOURCES},
+        efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
         fits=asked["fits"],
         axes=asked["axes"],
         dp=asked["dp"],
@@ -134,23 +124,22 @@ def price_of(chip, provider=None, kind=None):
 
 def cases(sweep, models, chips, formats, fits=None):
     """Yield the keys of every case in order, and the case or the reasons why there is none."""
-    listed = oracle.as_list
-    resolved = oracle.resolve_chips(chips, listed(sweep["chips"]))
+    resolved = sweeps.resolve_chips(chips, as_list(sweep["chips"]))
     for spec, phase, name, memory in product(
-        listed(sweep["models"]),
-        listed(sweep.get("phase", "decode")),
-        listed(sweep["chips"]),
-        listed(sweep.get("memory", "hbm")),
+        as_list(sweep["models"]),
+        as_list(sweep.get("phase", "decode")),
+        as_list(sweep["chips"]),
+        as_list(sweep.get("memory", "hbm")),
     ):
         chip, (model, entry), alone = resolved[name], entry_of(spec, models), False
         networks = chip.get("networks") or {}
-        for route in oracle.routes(sweep):
+        for route in sweeps.routes(sweep):
             names = route or list(networks)[:1]
             missing = not names or not set(names) <= set(networks)
-            links = () if missing else tuple(oracle.link_of(n, networks[n]) for n in names)
-            for dtypes, split in product(listed(sweep["dtypes"]), listed(sweep["splits"])):
-                axes, dp = oracle.axes_of(split.get("tp", 1)), split.get("dp", 1)
-                ep, tp = oracle.axes_of(split.get("ep", 1)), math.prod(axes)
+            links = () if missing else tuple(link_of(n, networks[n]) for n in names)
+            for dtypes, split in product(as_list(sweep["dtypes"]), as_list(sweep["splits"])):
+                axes, dp = sweeps.axes_of(split.get("tp", 1)), split.get("dp", 1)
+                ep, tp = sweeps.axes_of(split.get("ep", 1)), math.prod(axes)
                 spread = math.prod(ep)
                 assert spread in (1, tp * dp)
                 if missing and alone and tp == spread == 1:
@@ -162,13 +151,14 @@ def cases(sweep, models, chips, formats, fits=None):
                     "networks": names,
                     "phase": phase,
                     "memory": memory,
+                    "unit": "matrix",
                     "dtypes": parts,
                     "axes": axes,
                     "dp": dp,
                     "ep": ep,
                     "cache_split": sweep.get("cache_split", "heads"),
                 }
-                softwares = listed(sweep.get("calibration") or [])
+                softwares = as_list(sweep.get("calibration") or [])
                 asked["fits"] = fits_of(asked, chip, softwares, fits or {})
                 keys = {
                     "model": model,
@@ -194,7 +184,7 @@ def steps_of(sweep, phase):
     grid = sweep["grid"]
     written = [axis for axis in ("B", "T", "S") if axis in grid]
     found = []
-    for sizes in product(*(oracle.sizes_of(grid[axis]) for axis in written)):
+    for sizes in product(*(sizes_of(grid[axis]) for axis in written)):
         keys = dict(zip(written, sizes, strict=True))
         if draft := sweep.get("draft"):
             keys["T"] = draft["tokens"] + 1
@@ -214,7 +204,7 @@ def model_rows(sweep, models, chips, formats, fits=None):
     for keys, case, why in cases(sweep, models, chips, formats, fits):
         for sizes, step in steps_of(sweep, keys["phase"]):
             problems = no_step(why, keys, step)
-            values = None if problems or case is None else model_values(case, step)
+            values = None if problems or case is None else step_values.model_values(case, step)
             yield Row({**keys, **sizes}, values, problems)
 
 
@@ -249,7 +239,7 @@ def request_rows(sweep, models, chips, formats, fits=None):
     for keys, case, why in cases({**sweep, "phase": "decode"}, models, chips, formats, fits):
         named = {name: value for name, value in keys.items() if name != "phase"}
         prefill = prefills[tuple(named.values())]
-        for size, request in product(oracle.sizes_of(sweep["grid"]["B"]), sweep["requests"]):
+        for size, request in product(sizes_of(sweep["grid"]["B"]), sweep["requests"]):
             problems = no_step(why, keys, Step(size, 1, request["input"] + 1))
             values = None
             if not problems and case is not None and prefill is not None:
@@ -260,12 +250,14 @@ def request_rows(sweep, models, chips, formats, fits=None):
 def request_values(prefill, decode, size, request):
     """Times of a request: one prefill on each replica, then every token, one by one."""
     prompt, new = request["input"], request["output"]
-    first = times(prefill, Step(decode.dp, prompt, prompt))
+    first = step_values.times(prefill, Step(decode.dp, prompt, prompt))
     last = prompt + new
-    steps = [times(decode, Step(size, 1, context)) for context in range(prompt + 1, last + 1)]
-    found = footprints(decode, size, last)
+    steps = [
+        step_values.times(decode, Step(size, 1, context)) for context in range(prompt + 1, last + 1)
+    ]
+    found = step_values.footprints(decode, size, last)
     for of_step, middle in (("t_lower_s", ""), ("t_ops_s", "_ops")):
         mean = sum((step[of_step] for step in steps), Fraction(0)) / new
         found |= {f"ttft{middle}_s": first[of_step], f"tpot{middle}_s": mean}
-        found |= price_and_power(decode, size / mean, middle, fits=found["fits"])
+        found |= step_values.price_and_power(decode, size / mean, middle, fits=found["fits"])
     return found

@@ -1,6 +1,6 @@
-"""Thresholds of steps of whole models, without a closed form: by evaluation and bisection, exact.
+"""Thresholds of steps of whole models, without a closed form: by evaluation and bisection.
 
-An oracle. A difference of two times is known to change its sign at most once along B: memory takes
+A difference of two times is known to change its sign at most once along B: memory takes
 a concave time (touched experts), collectives a convex one (latencies), math a proportional one.
 Along S it is affine but for the few contexts around the end of a window.
 """
@@ -8,9 +8,10 @@ Along S it is affine but for the few contexts around the end of a window.
 import math
 from dataclasses import replace
 
-import oracle
-from serving_kernels import Step, shared_evenly
-from serving_values import bound_of, footprints, times
+from oracle.network import why_not_joined
+from oracle.step_values import footprints, times
+from oracle.steps import Step, shared_evenly
+from oracle.values import bound_of
 
 FAR = 2**400
 """A batch so large that only what grows with it counts [1]."""
@@ -137,7 +138,7 @@ def fewest_chips(case, batch, context):
     tp = 1
     while tp <= MOST_HEADS:
         even = shared_evenly(case.entry, tp)
-        joined = oracle.why_not_joined(case.links, (tp,)) is None
+        joined = why_not_joined(case.links, (tp,)) is None
         split = replace(case, axes=(tp,), dp=1, ep_axes=(1,))
         if even and joined and footprints(split, batch, context)["fits"]:
             return tp

@@ -1,8 +1,7 @@
-"""What one chip does in a step of a whole model: kernels, their work and collectives, exact.
+"""What one chip does in a step of a whole model: kernels, their work and collectives.
 
-An oracle: it reads the plain YAML form of a model and imports nothing of the package. Everything is
-a :class:`fractions.Fraction`. Only the uniformly touched experts of many tokens, or of a fraction
-of a token, are a decimal number: their untouched share has 60 digits.
+Exact but for the uniformly touched experts of many tokens, or of a fraction of a token: their
+untouched share is a decimal number of 60 digits.
 """
 
 import decimal
@@ -14,10 +13,10 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any, NamedTuple
 
-import model_oracle
-import oracle
+from oracle import models
+from oracle.fits import Fits
 from oracle.kernels import Collective, Kernel, Matmul
-from serving_estimates import Fits
+from oracle.network import Link
 
 STORED = ("weights", "experts", "head", "cache", "activations", "combine")
 WHOLE_TOKENS = 4096  # up to here touched experts are exact rationals
@@ -43,7 +42,7 @@ class Case:
     peaks: Mapping[str, Fraction]
     memory_rate: Fraction
     capacity: Fraction | None
-    links: tuple[oracle.Link, ...]
+    links: tuple[Link, ...]
     efficiency: Mapping[str, Fraction]
     fits: Fits
     axes: tuple[int, ...] = (1,)  # of tp
@@ -83,7 +82,7 @@ class Case:
 
 def shared_evenly(entry, tp):
     """Whether this number of chips divides the heads of all mixers."""
-    kinds = {kind for kind, _ in model_oracle.each_mixer(entry)} - {"state"}
+    kinds = {kind for kind, _ in models.each_mixer(entry)} - {"state"}
     parts = [(entry.get(kind) or {}).get("attention") or entry["attention"] for kind in kinds]
     cached = [(a["N"], a.get("K", 1)) for a in parts]
     states = (entry.get("state") or {}).get("heads", tp)
@@ -98,14 +97,14 @@ def entries_held(context, window):
 def entries_moved(context, new, window):
     """Entries of one sequence that a step reads or writes in a layer."""
     earlier = context - new
-    if isinstance(window, model_oracle.Chunk):
+    if isinstance(window, models.Chunk):
         return new + earlier % window
     return new + (earlier if window is None else min(earlier, window - 1))
 
 
 def pairs(context, new, window):
     """Pairs of a new token and one that it attends to: the sum of min(position, window)."""
-    if isinstance(window, model_oracle.Chunk):
+    if isinstance(window, models.Chunk):
         firsts = context % window, (context - new) % window
         whole = context // window - (context - new) // window
         return (
@@ -121,7 +120,7 @@ def pairs(context, new, window):
 ATTENTION = {
     type(None): "attention",
     int: "attention-window",
-    model_oracle.Chunk: "attention-chunk",
+    models.Chunk: "attention-chunk",
 }
 """The names of attention by how far it attends."""
 
@@ -230,15 +229,15 @@ class OneChip:
         """Bytes of elements of a class of tensors."""
         return elements * self.bits[tensors] / 8
 
-    def over_tp(self, kind, passes, elements):
+    def over_tp(self, name, elements):
         """A collective of activations over the chips of a replica, if there are several."""
         if self.case.tp == 1:
             return []
-        return [Collective(kind, passes, self.case.axes, self.bytes_of(elements, "activations"))]
+        return [Collective(name, self.case.axes, self.bytes_of(elements, "activations"))]
 
     def all_reduce(self):
         """The all-reduce of a replica's tokens."""
-        return self.over_tp("gather", 2, self.own * self.case.entry["D"])
+        return self.over_tp("all-reduce", self.own * self.case.entry["D"])
 
     def linear(self, count, matrix):
         """A matrix, split along its output, its input, or both by heads."""
@@ -299,7 +298,7 @@ class OneChip:
         case = self.case
         moved = self.rows * of.moved / case.cache_shares(of.heads)
         shared = [self.own * elements / case.tp for elements in (of.inside, of.outside)]
-        exchanged = [self.over_tp("scattered", 1, each) for each in shared]
+        exchanged = [self.over_tp("all-to-all", each) for each in shared]
         return Kernel(
             of.name,
             count,
@@ -327,9 +326,9 @@ class OneChip:
             moved = own * moe["k"]
             needed = {n: needed_by(case, n) for n in divisors(case.ep)}
             collectives = [
-                Collective("scattered", 1, case.ep_axes, self.bytes_of(own, tensors), needed)
+                Collective("all-to-all", case.ep_axes, self.bytes_of(own, tensors), needed)
                 for tensors in ("activations", "combine")
-            ] + self.over_tp("gather", 1, self.own * width)
+            ] + self.over_tp("all-gather", self.own * width)
         return Kernel(
             "experts",
             count,
@@ -388,7 +387,7 @@ def drafting(case, step):
     runs = case.own_drafts
     if not runs:
         return
-    alone = replace(case, entry=model_oracle.drafter(case.entry), drafts=None)
+    alone = replace(case, entry=models.drafter(case.entry), drafts=None)
     steps = [Step(step.B, 1, step.S - back) for back in range(runs, 0, -1)]
     width = case.entry["D"]
     merge = ("merge", width * 2 * width, 2 * width, width, "whole")
@@ -409,7 +408,7 @@ def drafting(case, step):
 def attentions(chip):
     """Attention by its heads, then by how far it attends; an indexer before it."""
     entry, width = chip.case.entry, chip.case.entry["D"]
-    spans = [each for each in model_oracle.each_mixer(entry) if each[0] != "state"]
+    spans = [each for each in models.each_mixer(entry) if each[0] != "state"]
     parts: list[tuple[Entry, list[int | None]]] = []
     for kind, tokens in sorted(spans, key=lambda each: (each[1] is not None, each[1])):
         own = (entry.get(kind) or {}).get("attention") or entry["attention"]
@@ -425,7 +424,7 @@ def attentions(chip):
         for matrix in before:
             yield chip.linear(len(windows), (matrix[0] + suffix, *matrix[1:]))
         if sparse := entry.get("sparse"):
-            indexers = model_oracle.indexers(entry)
+            indexers = models.indexers(entry)
             rank, queries = a.get("q_rank") or width, sparse["heads"] * sparse["dim"]
             key = sparse["dim"] + (sparse["heads"] if sparse.get("weighted", True) else 0)
             yield chip.linear(indexers, ("index-q", rank * queries, rank, queries, "out"))
@@ -458,7 +457,7 @@ def state_projections(s, width):
 def mlps(chip):
     """Layers with an MLP, then those with experts."""
     entry, width = chip.case.entry, chip.case.entry["D"]
-    kinds = model_oracle.each_mlp(entry)
+    kinds = models.each_mlp(entry)
     dense, sparse = kinds.count("dense"), kinds.count("moe")
     if dense:
         hidden = entry["mlp"]["F"]

@@ -1,0 +1,219 @@
+"""Calibrated times of kernels, exact, and which fit a kernel has.
+
+- A kernel with a weight matrix and nothing else is a matmul: it has every number of the fit. Others
+  have the shares of the resources and the overhead of their compute dtype's fit, those of memory
+  and the overhead of that of bf16 if there is one, and no band; grouped-query attention has a fit
+  of its own, of decode or of a dtype in prefill. A group without FLOP has the fit of `compute`.
+- Software is of the main memory. A chip's own calibration has shares and an overhead.
+"""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from oracle.kernels import collective_s, sent
+from oracle.network import tiers
+from oracle.quantities import exact
+
+ESTIMATES = (
+    *("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s"),
+    *("estimate_bound", "estimate_beyond"),
+)
+
+NEARLY_TIED = Fraction(1, 10**13)
+"""Pieces that differ by a smaller share count as tied."""
+
+SHARES = ("math", "memory", "network", "overhead_s")
+
+
+class Fit(NamedTuple):
+    """Fitted numbers, bands by bound, and of matmuls how far they reach."""
+
+    numbers: Mapping[str, Fraction]
+    bands: Mapping[str, tuple[Fraction, Fraction]]
+    reach: Mapping[str, Any] | None = None
+
+
+class Fits(NamedTuple):
+    """The fits of a case: of kernels by unit, None without, collectives, attention, and bf16."""
+
+    kernels: Mapping[str, Fit | None]
+    collectives: Mapping[str, Fit]
+    attention: Mapping[str, Fit]
+    wide: Fit | None = None
+
+
+NO_FITS = Fits({"compute": None}, {}, {})
+
+ABOUT = (
+    *("bands", "held", "fitted", "held_out", "held_out_below", "contents", "source", "date"),
+    *("sizes", "outside", "elsewhere"),
+)
+"""What a file says of a fit besides its numbers."""
+
+
+def fit_in(entry, *, foreign=False):
+    """The fit of an entry of a file, of the first engine that was asked for or of another."""
+    numbers = {name: exact(number) for name, number in entry.items() if name not in ABOUT}
+    ends = {bound: tuple(map(exact, band)) for bound, band in entry.get("bands", {}).items()}
+    beyond = {name: entry.get(name) for name in ("outside", "elsewhere")}
+    return Fit(numbers, ends, {"sizes": entry.get("sizes") or {}, "foreign": foreign, **beyond})
+
+
+def fits_of(asked, chip, softwares, files):
+    """The fits of a case.
+
+    Args:
+        asked: The name of the chip, memory, networks, unit, and dtypes of its kinds of math.
+        chip: The chip.
+        softwares: Software in order; none: the chip's own calibration.
+        files: Fits by kind, chip and software, and name.
+    """
+    units = {unit: asked["dtypes"][unit] for unit in ("compute", "attention")}
+    if not softwares:
+        plain = {"overhead_s": 0, **dict.fromkeys(SHARES[:3], 1)}
+        own = {
+            name: fit_in({**plain, **of}) for name, of in (chip.get("calibration") or {}).items()
+        }
+        return Fits({unit: own.get(dtype) for unit, dtype in units.items()}, {}, {})
+
+    def named(kind):
+        found: dict[str, Fit] = {}
+        for software in softwares:
+            entries = files.get(kind, {}).get(f"{asked['chip']}/{software}", {})
+            if kind == "calibrations" and "bf16" in entries:  # of one width and peak
+                entries = {"fp16": entries["bf16"], **entries}
+            for name, entry in entries.items():
+                found.setdefault(name, fit_in(entry, foreign=software != softwares[0]))
+        return found
+
+    known = asked["memory"] == "hbm" and asked["unit"] == "matrix"
+    matmuls, attention = (named(kind) if known else {} for kind in ("calibrations", "attention"))
+    first = list(chip.get("networks") or {})[:1]
+    by_phase = {"decode": "decode", "prefill": f"prefill-{units['attention']}"}
+    return Fits(
+        {unit: matmuls.get(dtype) for unit, dtype in units.items()},
+        named("collectives") if asked["networks"] == first else {},
+        {phase: attention[name] for phase, name in by_phase.items() if name in attention},
+        matmuls.get("bf16"),
+    )
+
+
+def attention_fit(case, kernel):
+    """The fit of attention of its own, which holds for grouped-query attention."""
+    name = kernel.name.removeprefix("draft-")
+    own = name != "attention" and (case.entry.get("window") or {}).get("attention")
+    latent = not own and case.entry["attention"].get("kind") == "mla"
+    if latent or not name.startswith("attention") or case.fits.kernels[kernel.unit] is None:
+        return None
+    return case.fits.attention.get(case.phase)
+
+
+def fit_of(case, kernel):
+    """The numbers and the bands that hold for a kernel; None without a calibration."""
+    fit = case.fits.kernels[kernel.unit]
+    if fit is None or kernel.matmul is not None:
+        return fit
+    if own := attention_fit(case, kernel):
+        return own
+    numbers = {name: fit.numbers[name] for name in fit.numbers.keys() & {*SHARES}}
+    if wide := case.fits.wide:
+        numbers |= {name: wide.numbers[name] for name in ("memory", "overhead_s")}
+    return Fit(numbers, {})
+
+
+def fitted_collective_s(links, collective, share, fit):
+    """The calibrated time of a collective; without a fit the hops take their typical time."""
+    if fit is None:
+        return collective_s(links, collective, share, typical=True)
+    numbers = fit.numbers
+    ((link, axes),) = tiers(links, collective.axes)
+    wire = sum(sent(links, collective), Fraction(0)) / link.bytes_per_s(axes)
+    protocols = (wire / numbers["low_latency"], numbers["bulk_overhead_s"] + wire / numbers["bulk"])
+    steps = collective.passes * (math.prod(collective.axes) - 1)
+    return numbers["overhead_s"] + min(protocols) + numbers["hop_s"] * steps
+
+
+def pieces(machine, kernel, fit):
+    """The pieces of a calibrated time, in the order that decides ties [s]."""
+    moved = kernel.weight_bytes + kernel.cache_bytes + kernel.activation_bytes
+    math_s, memory_s = kernel.flops / machine.peaks[kernel.unit], moved / machine.memory_rate
+    activations_s, depth = Fraction(0), Fraction(0)
+    if kernel.matmul is not None:
+        rows, tile = kernel.matmul.rows, int(fit.get("tile", 1))
+        math_s *= 1 if rows is None else math.ceil(rows / tile) * tile / rows if tile > 1 else 1
+        activations_s = (kernel.matmul.inputs + kernel.matmul.outputs) / machine.memory_rate
+        depth = kernel.matmul.depth
+    share = fit.get("network", Fraction(1))
+    network = [
+        fitted_collective_s(machine.links, each, share, machine.fits.collectives.get(each.name))
+        for each in kernel.collectives
+    ]
+    compute_s = math_s / fit["math"]
+    return [
+        ("compute", compute_s),
+        ("compute", compute_s + fit.get("sustained", 0) * (math_s - Fraction(1, 1000))),
+        ("memory", memory_s / fit["memory"]),
+        ("network", sum(network, Fraction(0))),
+        (
+            "mixed",
+            fit.get("mixed_math", 0) * math_s
+            + fit.get("mixed_memory", 0) * memory_s
+            + fit.get("mixed_activations", 0) * activations_s
+            + fit.get("mixed_depth_s", 0) * depth,
+        ),
+    ]
+
+
+def estimate(machine, kernel):
+    """The calibrated time of a kernel, its band and its bound; None without a calibration.
+
+    The bands of the only collective win.
+    """
+    fit = fit_of(machine, kernel)
+    if fit is None:
+        return dict.fromkeys(ESTIMATES)
+    numbers, bands = fit.numbers, dict(fit.bands)
+    if kernel.matmul is not None and len(kernel.collectives) == 1:
+        of_network = machine.fits.collectives.get(kernel.collectives[0].name)
+        bands |= of_network.bands if of_network else {}
+    times = pieces(machine, kernel, numbers)
+    largest = max(time for _, time in times)
+    bound = next(name for name, time in times if time >= largest * (1 - NEARLY_TIED))
+    total = numbers["overhead_s"] + largest
+    if kernel.matmul is not None:
+        total += numbers.get("activation_passes", 0) * kernel.matmul.inputs / machine.memory_rate
+    low, high = bands.get(bound, (None, None))
+    beyond = beyond_of(kernel.matmul, fit.reach)
+    for wider in filter(None, (fit.reach and fit.reach[band] for band in beyond.values())):
+        if low is not None:
+            low, high = min(low, exact(wider[0])), max(high, exact(wider[1]))
+    return {
+        "t_estimate_s": total,
+        "t_estimate_p10_s": None if low is None else low * total,
+        "t_estimate_p90_s": None if high is None else high * total,
+        "estimate_bound": bound,
+        "estimate_beyond": ", ".join(beyond) or None,
+    }
+
+
+def beyond_of(matmul, reach):
+    """What a matmul is beyond, in words, each with the name of the band there."""
+    if matmul is None or reach is None:
+        return {}
+    sizes = {"D": matmul.depth, "F": matmul.columns}
+    inside = all(
+        low <= sizes[name] <= high for name, (low, high) in reach["sizes"].items() if name in sizes
+    )
+    engine = {"engine": "elsewhere"} if reach["foreign"] else {}
+    return engine | ({} if inside else {"sizes": "outside"})
+
+
+def sent_estimate(case, kernel):
+    """The calibrated time of the collectives of a kernel; None without a calibration."""
+    fit = fit_of(case, kernel)
+    if fit is None:
+        return None
+    found = pieces(case, kernel, fit.numbers)
+    return max((time for bound, time in found if bound == "network"), default=Fraction(0))
