@@ -255,6 +255,7 @@ def test_the_command_of_the_page_is_one(visit):
             "plan": "tp2-dp4-fsdp",
             "micro_batch": 2,
         },
+        {"is": "model", "chips": "b200", "phase": "train", "basis": "calibrated"},
     ):
         show(visit.page, state)
         program, *words = visit.page.locator("#command").inner_text().split()
@@ -270,21 +271,22 @@ def test_training_shows_what_it_has_and_tells_the_rest(visit):
     assert "MFU" in head
     assert "tok/s user" not in head
     assert not visit.page.locator("#split").is_visible()
-    assert not visit.page.get_by_role("radio", name="calibrated").is_visible()
     visit.page.get_by_label("B, slider").focus()
     visit.page.keyboard.press("ArrowRight")
     expect(visit.page.locator("body")).to_have_attribute("data-drawn", re.compile(r"B=\d"))
     assert int(visit.page.locator("#size-B").input_value()) % 8 == 0
     assert not visit.page.locator("#unknown").is_visible()
-    show(visit.page, state | {"B": 12, "micro_batch": 2, "basis": "calibrated", "tab": "context"})
+    show(visit.page, state | {"B": 12, "micro_batch": 2, "tab": "context"})
     told = visit.page.locator("#unknown").inner_text()
     assert "B 12: no multiple of 16 from 16 to 16,777,216; shown is 16" in told
-    assert "basis calibrated" in told
     assert "tab context" in told
     show(visit.page, state | {"chips": "b300", "model": "gpt-oss-120b", "plan": "dp8"})
     assert "of states and" in visit.page.evaluate(WORDS)
     show(visit.page, state | {"model": "deepseek-v3.2"})
     assert "sparse attention, whose training is not modelled" in visit.page.evaluate(WORDS)
+    show(visit.page, {"is": "model", "phase": "train", "basis": "calibrated"})
+    assert "On 8 x B200 a step of training of Llama 3.1 8B" in visit.page.evaluate(WORDS)
+    assert "2.04 times the latter, as in 43 measured steps (Megatron)" in visit.page.evaluate(WORDS)
     show(visit.page, {"is": "model", "model": "llama-3.1-8b"})
     assert visit.page.locator("#split").is_visible()
     assert not visit.page.locator("#plan").is_visible()

@@ -11,6 +11,7 @@ import json
 import re
 from contextlib import suppress
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.text import FORMULA
@@ -29,15 +30,17 @@ from rooflines.site.steps import NOTHING, EarlierSteps, step_data
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.recipes import fits_of, shape_recipe, sweep_of
 from rooflines.sweep.training import sweep_of_models
+from rooflines.training.kernels import MICRO_BATCH
+from rooflines.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations
     from rooflines.models.model import Model
+    from rooflines.sweep.steps import ModelSweep
 
 MATMULS = "explorer"
 """The name of the data of matmuls."""
@@ -101,7 +104,14 @@ MATCHED = ("trtllm", "nccl")
 """Software whose calibrations give the estimates of steps."""
 
 MOST_OWN = 8
-"""Models of a config that the page has besides its own, and chips [1]."""
+"""Models of a config that the page has besides its own, chips, and plans of training [1]."""
+
+PLANNED = {"tp", "dp", "shard"}
+"""Keys of the plans of a config that the page has; micro-batches have a field there."""
+
+COLUMNS: JSON = json.loads(Path(__file__).with_name("explorer-columns.json").read_bytes())
+"""Columns of the table of chips: `name`, `head`, `saved`, its name in CSV, `meaning`, the kind of
+`text`, the `value` of a row if that is not its name, and words `of` the states that have it."""
 
 RATIONAL = re.compile(r"-?\d+/\d+")
 
@@ -134,7 +144,8 @@ def explorer_files(
     yield MATMULS, _matmuls(chips, calibrations, models)
     where = [*SERVING, *dict.fromkeys(served[:MOST_OWN])]
     on = [chip for chip in where if chip in chips]
-    steps = _steps(models, on, chips, calibrations, kept)
+    configs = _configs(models, on, _plans(own), calibrations)
+    steps = _steps(models, configs, chips, calibrations, kept)
     for index, model in enumerate(steps["models"]):
         yield f"steps-{index}", {key: model.pop(key) for key in OF_ONE}
     yield "steps", steps
@@ -158,6 +169,7 @@ def _matmuls(
         "software": SOFTWARE,
         "measured": _measured(found),
         "formula": FORMULA,
+        "columns": COLUMNS,
     }
 
 
@@ -182,7 +194,27 @@ def _measured(found: JSON) -> JSON:
     return {"long": SHORTEST_LONG, "by": by}
 
 
-def _configs(models: Iterable[str], where: Sequence[str]) -> list[ModelSweepConfig]:
+def _plans(own: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:
+    """How chips share a step of training: `PLANS`, and those of the config's own sweeps."""
+    plans: dict[str, Mapping[str, Any]] = {_name(plan): plan for plan in PLANS}
+    for sweep in (each for each in own if TRAIN in each.config.phase):
+        for split in sweep.config.splits:
+            plan = split.model_dump(exclude_defaults=True, exclude={MICRO_BATCH})
+            if plan.keys() <= PLANNED:
+                plans.setdefault(_name(plan), plan)
+    return [*plans.values()][: len(PLANS) + MOST_OWN]
+
+
+def _name(plan: Mapping[str, Any]) -> str:
+    return TrainingPlan.model_validate(plan).name
+
+
+def _configs(
+    models: Iterable[str],
+    where: Sequence[str],
+    plans: Sequence[Mapping[str, Any]],
+    calibrations: Calibrations,
+) -> list[ModelSweepConfig]:
     """The configs of steps that serve models, and that train them."""
     forms = {
         name: each if isinstance(each, str) else {"name": name, **each}
@@ -203,20 +235,20 @@ def _configs(models: Iterable[str], where: Sequence[str]) -> list[ModelSweepConf
     trains = {
         "phase": [TRAIN],
         "dtypes": [forms[name] for name in TRAINED],
-        "splits": list(PLANS),
+        "splits": list(plans),
+        "calibration": calibrations.softwares,
     }
     return [ModelSweepConfig.model_validate(plain | own) for own in (serves, trains)]
 
 
 def _steps(
     models: Mapping[str, Model],
-    where: Sequence[str],
+    configs: Sequence[ModelSweepConfig],
     chips: Mapping[str, Chip],
     calibrations: Calibrations,
     kept: Path | None,
 ) -> JSON:
     """Kernels, footprints, rates and estimates of steps of models."""
-    configs = _configs(models, where)
     inputs = [
         *(config.model_dump() for config in configs),
         {name: shape_recipe(model.shape, "") for name, model in models.items()},
@@ -224,6 +256,7 @@ def _steps(
         calibrations.model_dump(mode="json"),
     ]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
+    where = configs[0].chips
     numbers = {chip: chips[chip].plain for chip in where}
     earlier = earlier_training = NOTHING
     with suppress(OSError, ValueError, KeyError, TypeError):
@@ -255,10 +288,19 @@ def _as_page(of: JSON) -> JSON:
         for each in training["models"]
     }
     common = ("splits", "machines", "skipped")
+    states = {
+        each["name"]: min(step["weights"] for step in each["steps"])
+        for each in training["models"]
+        if each["name"] in MODELS
+    }
     return {
         **{key: of[key] for key in common},
         "phases": [*of["phases"], *training["phases"]],
-        "training": {**{key: training[key] for key in common}, "formats": TRAINED},
+        "training": {
+            **{key: training[key] for key in common},
+            "formats": TRAINED,
+            "first": min(states, key=states.__getitem__, default=None),
+        },
         "formats": {
             name: each if isinstance(each, str) else ",".join(f"{a}={b}" for a, b in each.items())
             for name, each in FORMATS.items()

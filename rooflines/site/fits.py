@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 OWN = "own"
 """The name of the calibration in a chip's entry, among those of software."""
 
-SOFTWARE = {"trtllm": "TensorRT-LLM", "sglang": "SGLang", "vllm": "vLLM", "nccl": "NCCL"}
+SOFTWARE = {
+    "trtllm": "TensorRT-LLM",
+    "sglang": "SGLang",
+    "vllm": "vLLM",
+    "nccl": "NCCL",
+    "megatron": "Megatron",
+}
 """Software of estimates, the preferred one first, and its names in sentences."""
 
 CHIPS = (PAIR, PAIR + 1, PAIR + 2)

@@ -347,9 +347,16 @@ def _add_sends(machine: dict[str, Any], case: Case) -> None:
     """Add what a case needs to a chip: the times of collectives, and the band of its phase.
 
     A collective has, on every network, seconds per byte of its payload, and the least time of its
-    hops [s]. A band is the p10 and p90 of measured over estimated time of a step.
+    hops [s]. A band is the p10 and p90 of measured over estimated time of a step. A step of
+    training takes `stretch` times as long as without overlap, fitted to steps of a software.
     """
-    if case.engine:
+    if isinstance(case, TrainingCase):
+        if fit := case.fit:
+            known = case.choice.calibrations.training_of
+            software = next(name for name in case.choice.softwares if known(case.chip, [name]))
+            machine["bands"][case.phase] = case.band
+            machine |= {"stretch": fit.times, "fittedTo": fit.fitted.n, "software": software}
+    elif case.engine:
         machine["bands"][case.phase] = case.band
     for sent in (sent for kernel in case.kernels for sent in kernel.transfers):
         if _kind(sent) not in machine["sends"]:

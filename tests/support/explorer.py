@@ -104,7 +104,10 @@ def random_training():
     """A step of training of a model on a chip."""
     split: State = dict(random.choice(PLANS))
     micro_batch = random.choice([1, 1, 2, 3, 8])
-    chip = random.choice(SERVING)
+    chip = random.choice([*SERVING, *(["b200"] * 6)])
+    basis, own = random.choice(["bound", "calibrated"]), random_own(chip)
+    if basis == "calibrated":
+        own.pop("capacity", None)  # fits are of chips of the catalogue
     return {
         "is": "model",
         "chips": chip,
@@ -115,7 +118,8 @@ def random_training():
         "micro_batch": micro_batch,
         "B": split.get("dp", 1) * micro_batch * random_size(8),
         "S": random_size(16),
-        "own": random_own(chip),
+        "basis": basis,
+        "own": own,
     }
 
 
@@ -250,22 +254,25 @@ def _step(state):
 
 def _training(state):
     plans = {TrainingPlan.model_validate(each).name: each for each in PLANS}
-    chip = chip_of(state)[state["chips"]]
+    own, shipped = chip_of(state)[state["chips"]], shipped_calibrations()
+    calibrated = state["basis"] == "calibrated"
     (row,) = train(
         state["model"],
-        chip,
+        own if state["own"] else state["chips"],
         B=state["B"],
         S=state["S"],
         split=plans[state["plan"]],
         dtypes=FORMATS[state["format"]],
         micro_batch=state["micro_batch"],
-        network=[*chip.networks][:1] or None,
+        network=[*own.networks][:1] or None,
+        calibration=shipped.softwares,
     ).iter_rows(named=True)
-    most = row["max_micro_batch"]
+    most, time = row["max_micro_batch"], row["t_estimate_s"] if calibrated else row["t_ops_s"]
+    band = [row["t_estimate_p10_s"], row["t_estimate_p90_s"]]
     return {
-        "time": row["t_ops_s"],
+        "time": time,
         "bound": row["bound"],
-        "share": row["mfu_ops"],
+        "share": time and row["mfu_ops"] * row["t_ops_s"] / time,
         "fits": row["fits"],
         "most": None if most is None else most * row["dp"],
         "longest": row["max_S"],
@@ -273,8 +280,8 @@ def _training(state):
         "footprint": row["footprint_bytes"],
         "states": row["state_bytes"],
         "saved": row["saved_bytes"],
-        "rate": row["tokens_per_s_ops"] / row["chips"],
-        "band": None,
+        "rate": time and row["tokens_per_s_ops"] * row["t_ops_s"] / time / row["chips"],
+        "band": band if calibrated and time else None,
     }
 
 

@@ -77,7 +77,8 @@ const ANSWERS = (() => {
   const partsAt = ({ math, memory, expert }, B, experts, sent) =>
     [lineAt(math, B), lineAt(memory, B) + expert * experts, sent];
 
-  /** The times by resource: with full overlap, kernel after kernel, and of each kernel. */
+  /** The times by resource: with full overlap, kernel after kernel, without any overlap, and of
+      each kernel. */
   function times(of, B) {
     const experts = expertsOf(of, B);
     const kernels = of.kernels.map((kernel) => {
@@ -90,7 +91,8 @@ const ANSWERS = (() => {
     const parts = partsAt(of.total, B, experts, sentAt(of.total.levels, B));
     const lower = Math.max(...parts);
     const bound = of.bounds[parts.findIndex((part) => part >= lower * (1 - SLACK))];
-    return { kernels, parts, lower, bound, ops: sum(kernels.map(({ time }) => time)) };
+    const [ops, upper] = [kernels.map(({ time }) => time), kernels.flatMap((one) => one.parts)];
+    return { kernels, parts, lower, bound, ops: sum(ops), upper: sum(upper) };
   }
 
   /** From which B on, of at least `of.least`, the math takes longest, for a share of the peak.
@@ -122,8 +124,13 @@ const ANSWERS = (() => {
 
   /** The calibrated time, of each kernel and of all; null without a calibration.
 
-      Of each kernel it is what is common, and the largest piece: the least of some sums. */
+      Of each kernel it is what is common, and the largest piece: the least of some sums. A step of
+      training takes `stretch` times as long as without any overlap. */
   function estimate(of, B) {
+    if (of.stretch) {
+      const { upper, bound } = times(of, B);
+      return within(of, of.stretch * upper, bound);
+    }
     if (!of.estimates) return null;
     const at = of.extentsAt(B);
     const kernels = of.estimates.map(({ layers, common, pieces }) => {
@@ -133,9 +140,12 @@ const ANSWERS = (() => {
       return { time: layers * (value(common, at) + top), bound };
     });
     const [{ bound }] = kernels;
-    const time = sum(kernels.map((one) => one.time));
+    return within(of, sum(kernels.map((one) => one.time)), bound, kernels.map((one) => one.time));
+  }
+  /** An estimate with its band, and the times of kernels if they are known. */
+  function within(of, time, bound, each = null) {
     const band = of.bandOf(bound)?.map((share) => share * time) ?? null;
-    return { time, bound, band, times: kernels.map((one) => one.time) };
+    return { time, bound, band, times: each };
   }
 
   /** From which B on the estimate of a matmul attains `PLATEAU` of the rate that it tends to. */

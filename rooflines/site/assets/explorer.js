@@ -7,8 +7,8 @@
 const EXPLORER = (() => {
   const { significant, count, several } = NUMBERS;
   const {
-    MODEL, CLEARS, NAMES, OWN, MOST_CHIPS, read, numberOf, sheetOf, altered, answering, rowOf,
-    commandOf,
+    MODEL, CLEARS, NAMES, OWN, MOST_CHIPS, read, suits, numberOf, sheetOf, altered, answering,
+    rowOf, commandOf,
   } = STATE;
   const { $, make, fill, headed, state, go, follow, load, soon, tellUnknown } = ROOFLINES;
   const { save, csv, copy } = ROOFLINES;
@@ -44,9 +44,8 @@ const EXPLORER = (() => {
   }
 
   function showForm(of) {
-    const kinds = [of.is, of.trains ? "train" : "serve"];
     for (const box of document.querySelectorAll("[data-of]")) {
-      box.hidden = !box.dataset.of.split(" ").every((one) => kinds.includes(one));
+      box.hidden = !suits(of, box.dataset.of);
     }
     const listed = menus(of);
     for (const menu of document.querySelectorAll("select")) {

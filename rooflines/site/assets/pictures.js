@@ -138,6 +138,12 @@ const PICTURES = (() => {
     drawAttained(now, able, up, span, go);
   }
 
+  /** An axis with some room around all points of marks, at place 0 or 1 of them. */
+  function span(marks, place, title, below, above) {
+    const all = marks.flatMap(({ points }) => points.map((one) => one[place]));
+    return axis(Math.min(...all) / below, Math.max(...all) * above, title);
+  }
+
   /** Batches of which none is better both for the chip and for the user. */
   function front(now, row) {
     const { dp, chips } = now.split;
@@ -149,29 +155,57 @@ const PICTURES = (() => {
     return points.filter(([, rate], i) => points.slice(0, i).every((before) => rate > before[1]));
   }
 
-  function drawFronts(now, rows) {
+  /** Rates of chips: of all batches against those of a user, or in training over S. */
+  function drawRates(now, rows) {
     const calibrated = now.basis === CALIBRATED;
-    const title = "Throughput of a chip against speed for a user";
+    const title = now.trains ? "Tokens/s of a chip in training over S"
+      : "Throughput of a chip against speed for a user";
     const able = rows.filter(({ fits, time }) => fits !== false && time !== null);
     if (!able.length) {
       const what = calibrated ? "has calibrated steps here" : "holds this step";
       return instead("left", title, `None of these chips ${what}.`);
     }
+    const without = calibrated ? "; chips without a calibration are left out" : "";
+    return (now.trains ? drawContexts : drawFronts)(now, able, title, without);
+  }
+
+  function drawFronts(now, able, title, without) {
     const lines = able.map((row) => mark("line", row.chip, front(now, row).toReversed()));
     const dots = able.map(({ chip, user, rate }) => mark("dot", chip, [[user, rate]], {
       text: chip.short,
       tip: `${chip.short}: ${short(rate)} tokens/s a chip, ${significant(user)} for a user`,
     }));
-    const span = (place, what, more) => {
-      const all = [...lines, ...dots].flatMap(({ points }) => points).map((one) => one[place]);
-      return axis(Math.min(...all) / 1.3, Math.max(...all) * more, what);
-    };
-    const plot = figure("left", title, `Dots: B = ${count(now.B)}. A line ends at the largest batch`
-      + ` that fits${calibrated ? "; chips without a calibration are left out" : ""}.`);
-    return SVG.draw(plot, {
+    const [marks, at] = [[...lines, ...dots], `Dots: B = ${count(now.B)}.`];
+    SVG.draw(figure("left", title, `${at} A line ends at the largest batch that fits${without}.`), {
       label: "Tokens/s of a chip against tokens/s of a user; those of this batch are in the table",
-      x: span(0, "tokens/s for a user", 1.2), y: span(1, "tokens/s of a chip", 1.5),
-      marks: [...lines, ...dots],
+      x: span(marks, 0, "tokens/s for a user", 1.3, 1.2),
+      y: span(marks, 1, "tokens/s of a chip", 1.3, 1.5), marks,
+    });
+  }
+
+  /** The sizes along which a step of a chip is drawn, B or in training S, and its step at each. */
+  function along(now, { chip, of, footprint }) {
+    const [name, held, least, most] = now.trains
+      ? ["S", footprint.longest, LEAST_CONTEXT, MOST_CONTEXT]
+      : ["B", footprint.most, now.split.dp, MOST_BATCH];
+    const step = now.trains ? (S) => [stepOf({ ...now, S }, chip), now.B] : (B) => [of, B];
+    const from = Math.min(least, now[name]);
+    const to = Math.max(2 * from, now[name], Math.min(held ?? most, most));
+    return { name, held, from, to, step };
+  }
+
+  function drawContexts(now, able, title, without) {
+    const lines = able.map((row) => {
+      const { from, to, step } = along(now, row);
+      const rate = (S) => (now.B * S) / timeOf(now, ...step(S)) / now.split.chips;
+      return mark("line", row.chip, octaves(from, Math.min(to, row.footprint.longest ?? to), 2)
+        .map((S) => [S, rate(S)]), { label: row.chip.short });
+    });
+    const rule = { kind: "rule", points: [[now.S, 1]], text: `S = ${count(now.S)}` };
+    SVG.draw(figure("left", title, `A line ends at the longest context that fits${without}.`), {
+      label: "Tokens/s of a chip over S; those of this S are in the table",
+      x: span(lines, 0, "S, tokens of a sequence", 1, 1),
+      y: span(lines, 1, "tokens/s of a chip", 1.3, 1.3), marks: [...lines, rule],
     });
   }
 
@@ -185,77 +219,53 @@ const PICTURES = (() => {
     return others.length ? [...groups, [`${others.length} others`, others]] : groups;
   }
 
-  function drawTimes(now, row, go) {
-    const { trains } = now;
-    const along = trains ? "S" : "B";
-    const title = `Where the time of a step goes over ${along} on ${now.of.short}`;
-    if (row.lack) return instead("right", title, cannot([row])[0]);
-    const { of, footprint, all } = row;
-    const held = (trains ? footprint.longest : footprint.most) ?? MOST_BATCH;
-    if (held === 0) {
-      const what = trains ? "states" : "weights";
-      return instead("right", title, `The ${what} alone do not fit ${now.of.short}.`);
-    }
-    const { dp } = now.split;
-    const calibrated = now.basis === CALIBRATED && row.time !== null;
-    const least = trains ? LEAST_CONTEXT : dp;
-    const most = trains ? Math.max(least * 2, now.S, Math.min(held, MOST_CONTEXT))
-      : Math.max(dp * 2, now.B, Math.min(held, MOST_BATCH));
-    const samples = octaves(Math.min(least, now[along]), most, 3);
-    const boundAt = (size) => (trains
-      ? ANSWERS.times(stepOf({ ...now, S: size }, now.of), now.B) : ANSWERS.times(of, size));
-    const answers = samples.map((size) => (calibrated ? ANSWERS.estimate(of, size).times
-      : boundAt(size).kernels.map(({ time }) => time)));
+  /** Shares of kernels, one above another, in the time at some sizes. */
+  function stacked(kernels, samples, answers) {
     const totals = answers.map(sum);
-    let base = samples.map((B) => [B, 0]);
-    const marks = grouped(of.kernels, answers).flatMap(([name, list], place) => {
+    let base = samples.map((size) => [size, 0]);
+    return grouped(kernels, answers).flatMap(([name, list], place) => {
       const [colour, low] = [`var(--kernel-${place})`, base];
-      base = low.map(([B, sofar], k) =>
-        [B, sofar + sum(list.map((i) => answers[k][i])) / totals[k]]);
-      const middle = [[most, (low.at(-1)[1] + base.at(-1)[1]) / 2]];
+      base = low.map(([size, sofar], k) =>
+        [size, sofar + sum(list.map((i) => answers[k][i])) / totals[k]]);
+      const middle = [[samples.at(-1), (low.at(-1)[1] + base.at(-1)[1]) / 2]];
       return [
         { kind: "area", points: ring(base, low), colour, tip: name, solid: true },
         { kind: "line", points: middle, colour, label: name },
       ];
     });
-    const seen = !trains && now.basis === BOUND && all.outcome === FOUND && all.size <= most;
-    if (seen && all.size !== now.B) {
-      const text = `compute-bound from ${count(all.size)}`;
-      marks.push({ kind: "rule", points: [[all.size, 0]], text });
-    }
-    const here = `${along} = ${count(now[along])}: ${seconds(row.time ?? row.answer.ops)}`;
-    marks.push({ kind: "rule", points: [[now[along], 0]], text: here, above: true });
-    const plot = figure("right", title, now[along] > held
-      ? `More than ${several(held, trains ? "token" : "sequence")} do not fit.`
-      : `${calibrated ? "Calibrated. " : ""}Drag the rule to change ${along}.`);
-    return SVG.draw(plot, {
-      label: `Shares of kernels over ${along}; the numbers are in the tab of kernels`, marks,
-      x: axis(samples[0], most, trains ? "S, tokens of a sequence" : "B, sequences"),
-      y: { from: 0, to: 1.06, linear: SHARES, title: "share of the time of a step", text: percent },
-      onPick: toSize(go, along),
-    });
   }
 
-  /** Tokens/s of a chip in training over S, to the longest that fits. */
-  function drawRates(now, rows) {
-    const title = "Tokens/s of a chip in training over S";
-    const able = rows.filter(({ fits }) => fits !== false);
-    if (!able.length) return instead("left", title, "None of these chips holds this step.");
-    const rate = ({ chip }, S) =>
-      (now.B * S) / ANSWERS.times(stepOf({ ...now, S }, chip), now.B).ops / now.split.chips;
-    const marks = able.map((row) => {
-      const most = Math.max(now.S, Math.min(row.footprint.longest ?? MOST_CONTEXT, MOST_CONTEXT));
-      return mark("line", row.chip, octaves(Math.min(LEAST_CONTEXT, now.S), most, 2).map((S) =>
-        [S, rate(row, S)]), { label: row.chip.short });
-    });
-    const all = (place) => marks.flatMap(({ points }) => points.map((one) => one[place]));
-    const span = (place, what, more = 1) =>
-      axis(Math.min(...all(place)) / more, Math.max(...all(place)) * more, what);
-    const rule = { kind: "rule", points: [[now.S, 1]], text: `S = ${count(now.S)}` };
-    return SVG.draw(figure("left", title, "A line ends at the longest context that fits."), {
-      label: "Tokens/s of a chip over S; those of this S are in the table",
-      x: span(0, "S, tokens of a sequence"), y: span(1, "tokens/s of a chip", 1.3),
-      marks: [...marks, rule],
+  function drawTimes(now, row, go) {
+    const { trains, of: { short: chip } } = now;
+    const title = `Where the time of a step goes over ${trains ? "S" : "B"} on ${chip}`;
+    if (row.lack) return instead("right", title, cannot([row])[0]);
+    const { name, held, from, to, step } = along(now, row);
+    if (held === 0) {
+      const what = trains ? "states" : "weights";
+      return instead("right", title, `The ${what} alone do not fit ${chip}.`);
+    }
+    const calibrated = Boolean(row.estimate?.times);
+    const samples = octaves(from, to, 3);
+    const marks = stacked(row.of.kernels, samples, samples.map((size) => (calibrated
+      ? ANSWERS.estimate(...step(size)).times
+      : ANSWERS.times(...step(size)).kernels.map(({ time }) => time))));
+    const { outcome, size } = row.all;
+    if (!trains && now.basis === BOUND && outcome === FOUND && size <= to && size !== now.B) {
+      const text = `compute-bound from ${count(size)}`;
+      marks.push({ kind: "rule", points: [[size, 0]], text });
+    }
+    const time = calibrated ? row.time : row.answer.ops;
+    const here = `${name} = ${count(now[name])}: ${seconds(time)}`;
+    marks.push({ kind: "rule", points: [[now[name], 0]], text: here });
+    const by = calibrated ? "Calibrated. " : now.basis === CALIBRATED ? "By the bound. " : "";
+    const note = now[name] > held && held !== null
+      ? `More than ${several(held, trains ? "token" : "sequence")} do not fit.`
+      : `${by}Drag the rule to change ${name}.`;
+    return SVG.draw(figure("right", title, note), {
+      label: `Shares of kernels over ${name}; the numbers are in the tab of kernels`, marks,
+      x: axis(from, to, trains ? "S, tokens of a sequence" : "B, sequences"),
+      y: { from: 0, to: 1.06, linear: SHARES, title: "share of the time of a step", text: percent },
+      onPick: toSize(go, name),
     });
   }
 
@@ -263,7 +273,7 @@ const PICTURES = (() => {
   function draw(now, rows, go) {
     const able = rows.filter((row) => !row.lack);
     if (now.is === MODEL) {
-      (now.trains ? drawRates : drawFronts)(now, able);
+      drawRates(now, able);
       drawTimes(now, rows.find(({ chip }) => chip === now.of), go);
     } else if (able.length) drawMatmul(now, able, go);
     else {

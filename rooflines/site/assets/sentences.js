@@ -114,6 +114,14 @@ const SENTENCES = (() => {
       ? `The layer is one expert's (${layer}): B counts its tokens alone.` : null;
   }
 
+  /** What overlap changes in a step of training, and what its estimate is. */
+  function overlapLine({ data: { software: names } }, { of, answer: { lower, upper } }) {
+    const { stretch, fittedTo, software } = of;
+    const overlap = `With full overlap ${seconds(lower)}, without any ${seconds(upper)}.`;
+    return stretch ? `${overlap} The estimate is ${significant(stretch)} times the latter, as in`
+      + ` ${several(fittedTo, "measured step")} (${names[software] ?? software}).` : overlap;
+  }
+
   /** How far served runs are from what is shown: of this chip, or of all. */
   function servedLine(now, { chip, off, answer, time }) {
     const over = now.basis === BOUND || time === null ? "bound" : "estimate";
@@ -129,25 +137,21 @@ const SENTENCES = (() => {
       : `Served runs take ${range(found)} such estimates ${which} ${overlapped}.`;
   }
 
-  function trainingLead(now, { chip, answer, share, rate, split }) {
-    const sequences = `${several(now.B, "sequence")} of ${count(now.S)} tokens`;
-    return `On ${times(split.chips, chip)} a step of training of ${now.model.name} in ${now.format}`
-      + ` over ${sequences} takes at least ${seconds(answer.ops)}, kernel after kernel:`
-      + ` ${answer.bound}-bound. That is at most ${short(rate)} tokens/s a chip, ${percent(share)}`
-      + ` MFU. With full overlap ${seconds(answer.lower)}, without any`
-      + ` ${seconds(sum(answer.kernels.flatMap(({ parts }) => parts)))}.`;
-  }
-
-  function modelLead(now, { chip, answer, estimate, time, split }) {
-    const noun = now.phase === "prefill" ? "a step" : "a token";
-    const on = `On ${times(split.chips, chip)} ${noun} of ${now.model.name} in ${now.format}`;
+  /** A step of a model: its time, and what that gives a chip, and a user or of the peak. */
+  function modelLead(now, row) {
+    const [{ trains, phase, model, format }, { chip, answer, estimate, time, split }] = [now, row];
+    const noun = trains ? "a step of training" : phase === "prefill" ? "a step" : "a token";
+    const sequences = several(now.B, "sequence");
+    const over = trains ? ` over ${sequences} of ${count(now.S)} tokens` : "";
+    const on = `On ${times(split.chips, chip)} ${noun} of ${model.name} in ${format}${over} takes`;
     const known = time ?? answer.ops;
     const rate = short(tokensOf(now, now.B) / known / split.chips);
-    const user = `${significant(tokensOf(now, 1) / known)} tokens/s for each of`
-      + ` ${several(now.B, "sequence")}, ${rate} a chip.`;
-    if (estimate) return `${on} takes about ${seconds(known)}${within(estimate)}: ${user}`;
-    return `${on} takes at least ${seconds(known)}, kernel after kernel: ${answer.bound}-bound.`
-      + ` That is at most ${user}`;
+    const user = `${significant(tokensOf(now, 1) / known)} tokens/s for each of ${sequences}`;
+    const gives = trains ? `${rate} tokens/s a chip, ${percent(shareOf(row, known))} MFU`
+      : `${user}, ${rate} a chip`;
+    if (estimate) return `${on} about ${seconds(known)}${within(estimate)}: ${gives}.`;
+    return `${on} at least ${seconds(known)}, kernel after kernel: ${answer.bound}-bound.`
+      + ` That is at most ${gives}.`;
   }
 
   /** What a model is not made for, or not published in. */
@@ -157,21 +161,25 @@ const SENTENCES = (() => {
     format !== model.format && !trains ? `${model.name} is published in ${model.format}.` : null,
   ];
 
-  /** What does not fit a chip, and the split that does. */
-  function tooLarge(now, { chip, split, most, footprint }) {
-    const { weights, caches, bytes: all, capacity, longest } = footprint;
-    const on = ` not fit ${times(most ? now.n : split.chips, chip)}:`;
-    const each = split?.chips > 1 ? " on each" : "";
-    const room = `, ${bytes(capacity)} of memory`;
-    if (most) return `The operands do${on} ${bytes(all)} on a chip${room}.`;
+  /** The split with which a step fits a chip, or in training the context. */
+  function remedy(now, { chip, footprint: { longest } }) {
     const { splits } = now.trains ? now.data.steps.training : now.data.steps;
-    const enough = splits.find((other) =>
-      (now.trains || other.dp === 1) && rowOf({ ...now, split: other }, chip).fits);
-    const shorter = now.trains && longest ? `; up to S = ${count(longest)} it does` : "";
+    const enough = splits.find((split) =>
+      (now.trains || split.dp === 1) && rowOf({ ...now, split }, chip).fits);
+    if (enough) return `; ${enough.name} is enough`;
+    return now.trains && longest ? `; up to S = ${count(longest)} it does` : "";
+  }
+
+  /** What does not fit which chips, and what would. */
+  function tooLarge(now, rows) {
+    if (!rows.length) return [];
+    const [{ most, split, footprint: { weights, caches, bytes: all } }] = rows;
+    const chips = listed(rows.map((row) => `${times(most ? now.n : split.chips, row.chip)}`
+      + ` (${bytes(row.footprint.capacity)} of memory${most ? "" : remedy(now, row)})`));
+    if (most) return [`The operands do not fit ${chips}: ${bytes(all)} on a chip.`];
     const [held, more] = now.trains ? ["states", "saved tensors"] : ["weights", "caches"];
-    return `${now.model.name} in ${now.format} does${on} ${bytes(weights)} of ${held} and`
-      + ` ${bytes(caches)} of ${more}${each}${room}`
-      + `${enough ? `; ${enough.name} is enough` : shorter}.`;
+    return [`${now.model.name} in ${now.format} does not fit ${chips}: ${bytes(weights)} of ${held}`
+      + ` and ${bytes(caches)} of ${more} on ${split.chips > 1 ? "each" : "the"} chip.`];
   }
 
   /** What cannot run, the lead, which is of one chip, and further lines. */
@@ -179,18 +187,18 @@ const SENTENCES = (() => {
     const matmul = now.is === MATMUL;
     const able = rows.filter((row) => !row.lack);
     const full = able.filter(({ fits }) => fits === false);
-    const off = [...cannot(rows), ...full.map((row) => tooLarge(now, row))].join(" ");
-    const first = matmul ? answering(able) : able.find(({ fits }) => fits !== false);
-    if (!first) return { off, lead: "", lines: [] };
+    const off = [...cannot(rows), ...tooLarge(now, full)].join(" ");
+    const first = answering(able);
+    if (!first || (!matmul && first.fits === false)) return { off, lead: "", lines: [] };
     const bare = able.filter(({ time }) => time === null);
     const lines = [
       ...(matmul ? [sentLine(first), measuredLine(now, first), expertLine(now)]
         : [now.basis === BOUND && !now.trains ? threshold(first) : null, ...modelLines(now),
-          now.trains ? null : servedLine(now, first)]),
+          (now.trains ? overlapLine : servedLine)(now, first)]),
       bare.length ? `Without a calibration: ${namesOf(bare)}.` : null,
       leader(now, able),
     ];
-    const lead = (matmul ? matmulLead : now.trains ? trainingLead : modelLead)(now, first);
+    const lead = (matmul ? matmulLead : modelLead)(now, first);
     return { off, lead, lines: lines.filter(Boolean) };
   }
 

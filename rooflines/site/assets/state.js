@@ -6,7 +6,7 @@
 const STATE = (() => {
   const { upward, count } = NUMBERS;
   const { PLATEAU } = ANSWERS;
-  const [MATMUL, MODEL, TRAIN] = ["matmul", "model", "train"];
+  const [MATMUL, MODEL, SERVE, TRAIN] = ["matmul", "model", "serve", "train"];
   const [BOUND, CALIBRATED] = ["bound", "calibrated"];
   const FIRST = { B: { matmul: 128, model: 64 }, D: 28672, F: 8192, S: 8192, split: "tp8" };
   const [MOST_CHIPS, MOST_SIZE, MOST_N] = [8, 2 ** 24, 4096];
@@ -27,6 +27,10 @@ const STATE = (() => {
   ];
   /** What a choice takes back, since the next one may not have it. */
   const CLEARS = { is: { B: null, tab: null, sort: null }, model: { format: null } };
+
+  /** Whether a state is of a subject, of serving or training, and of times, as words name them. */
+  const suits = (now, words) => words.split(" ").filter(Boolean).every((word) =>
+    [now.is, now.is === MODEL && (now.trains ? TRAIN : SERVE), now.basis].includes(word));
 
   const numberOf = (text) =>
     /^\d{1,20}(\.\d{1,20})?(e[+-]?\d{1,2})?$/i.test(text) && Number(text) > 0 ? Number(text) : null;
@@ -88,10 +92,11 @@ const STATE = (() => {
     };
     const ids = asked.get("chips")?.split(",") ?? data.first;
     const [is, chips] = [one("is", [MATMUL, MODEL]), chipsOf(ids, data, lost)];
-    const model = one("model", steps.models, steps.models[0], byId);
     const first = steps.splits.find(({ name }) => name === FIRST.split);
     const phase = one("phase", steps.phases);
     const trains = is === MODEL && phase === TRAIN;
+    const smallest = trains && steps.models.find(({ id }) => id === steps.training.first);
+    const model = one("model", steps.models, smallest || steps.models[0], byId);
     const split = trains ? one("plan", steps.training.splits, steps.training.splits[0], named)
       : one("split", steps.splits, first, named);
     const micro = trains ? size("micro_batch", 1, 1, MOST_N) : 1;
@@ -113,7 +118,7 @@ const STATE = (() => {
       B: size("B", FIRST.B[is], is === MODEL ? split.dp * micro : 1, MOST_SIZE,
         trains ? split.dp * micro : 1),
       D: size("D", D), F: size("F", F), S: size("S", FIRST.S),
-      basis: one("basis", trains ? [BOUND] : [BOUND, CALIBRATED]),
+      basis: one("basis", [BOUND, CALIBRATED]),
       tab: one("tab", TABS[trains ? TRAIN : is]),
       of: asked.has("of") ? one("of", chips, chips[0], byId) : null,
       sort: asked.get("sort") ?? "", all: one("rows", ["chosen", "all"]) === "all", lost, data,
@@ -225,7 +230,7 @@ const STATE = (() => {
         wanted.every((value, i) => !row[i] || row[i] === value));
       return { chip, lack: why?.[4] ?? (place < 0 ? "no steps on this page" : "no such step") };
     }
-    const { sends, bands } = machines[place];
+    const { sends, bands, stretch, software, fittedTo } = machines[place];
     const { rate, capacity, slower } = machineOf(now, chip, steps.compute[format], more);
     const [all] = Object.values(model.extents[phase]);
     const extents = Object.fromEntries(Object.entries(all).map(([name, pieces]) =>
@@ -246,8 +251,9 @@ const STATE = (() => {
       chip, bounds, touched, tokens, least: split.dp, reach: 1,
       footprint: (B) => ANSWERS.footprint(held, S, trains ? split.dp * micro_batch : B),
     });
-    const fitted = step.on[place];
-    if (!fitted || altered(now, chip)) return of;
+    const [fitted, bandOf] = [step.on[place], () => bands[phase]];
+    if (altered(now, chip)) return of;
+    if (!fitted) return { ...of, stretch, software, fittedTo, bandOf };
     /** An extent at a batch; `tokens:128` are the tokens in whole spans of 128. */
     const extentsAt = (B) => (name) => {
       const [kind, span] = name.split(":");
@@ -257,7 +263,7 @@ const STATE = (() => {
     };
     const estimates = chosen.map((kernel, i) =>
       ({ layers: kernel.count, ...model.estimates[fitted[i]] }));
-    return { ...of, estimates, extentsAt, bandOf: () => bands[phase] };
+    return { ...of, estimates, extentsAt, bandOf };
   }
 
   const tokensOf = (now, B) =>
@@ -305,16 +311,21 @@ const STATE = (() => {
     return now.n > 1 ? null : measuredOf(now, MATMUL, chip.id, now.dtypes.name, length, over);
   }
 
-  /** The row that is spoken of: the first that runs, in memory if one does. */
-  const answering = (rows) => rows.find(({ lack, fits }) => !lack && fits !== false)
-    ?? rows.find(({ lack }) => !lack) ?? rows[0];
+  /** The row that is spoken of: the first that runs, in memory and with a time if one does. */
+  function answering(rows) {
+    const able = rows.filter(({ lack }) => !lack);
+    const fitting = able.filter(({ fits }) => fits !== false);
+    return fitting.find(({ time }) => time !== null) ?? fitting[0] ?? able[0] ?? rows[0];
+  }
 
   /** The command that prints the same for a chip. */
   function commandOf(now, chip) {
     const { data: { fits, steps }, model, dtypes, n, split, phase, sharding } = now;
     const isModel = now.is === MODEL;
-    const fit = isModel ? stepOf(now, chip).estimates : fits[chip.id]?.[dtypes.compute];
-    const software = isModel ? steps.calibration : [fit?.software, ...(n > 1 ? ["nccl"] : [])];
+    const of = isModel ? stepOf(now, chip) : null;
+    const fit = isModel ? of.estimates ?? of.stretch : fits[chip.id]?.[dtypes.compute];
+    const software = !isModel ? [fit?.software, ...(n > 1 ? ["nccl"] : [])]
+      : now.trains ? [of.software] : steps.calibration;
     const said = fit && now.basis === CALIBRATED && software[0] !== "own";
     return [
       "rooflines explain", chip.id, ...(isModel
@@ -328,8 +339,8 @@ const STATE = (() => {
   }
 
   return {
-    MATMUL, MODEL, BOUND, CALIBRATED, CLEARS, OWN, NAMES, MOST_CHIPS, read, numberOf, sheetOf,
-    altered, matmulOf, stepOf, rowOf, timeOf, tokensOf, shareOf, offOf, measuredOf, answering,
-    commandOf,
+    MATMUL, MODEL, BOUND, CALIBRATED, CLEARS, OWN, NAMES, MOST_CHIPS, read, suits, numberOf,
+    sheetOf, altered, matmulOf, stepOf, rowOf, timeOf, tokensOf, shareOf, offOf, measuredOf,
+    answering, commandOf,
   };
 })();

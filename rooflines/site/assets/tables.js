@@ -4,7 +4,7 @@
 const TABLES = (() => {
   const { significant, seconds, count, percent, short, bytes, money } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
-  const { CALIBRATED, MATMUL, matmulOf, stepOf, rowOf, shareOf, tokensOf } = STATE;
+  const { CALIBRATED, suits, matmulOf, stepOf, rowOf, shareOf, tokensOf } = STATE;
   const { cannot, tends } = SENTENCES;
   const { octaves, styleOf, swatch } = PICTURES;
   const { make, refill, headed, sorted } = ROOFLINES;
@@ -17,65 +17,40 @@ const TABLES = (() => {
   const CHIPS = octaves(1, 256, 1);
   const LARGEST_BATCH = 1024; // of the table of contexts
   const NONE = "–";
-  const [SERVED, TRAINED] = [["off", "all", "batch", "user"], ["states", "saved"]]; // columns
   const bindsCell = (bound, tip) => [bound[0].toUpperCase(), `is-${bound}`, tip];
   const LETTERS = "C compute-bound, M memory-bound, N network-bound";
 
-  const yes = (value) => (value === null ? "not known" : value ? "yes" : "no");
   const size = ({ outcome, size: of }) =>
     ({ [ALWAYS]: "any", [NEVER]: "never" })[outcome] ?? count(of);
-  const rank = ({ outcome, size: of }) => (outcome === NEVER ? Infinity : of);
-  const known = (text) => (value) => (value == null ? NONE : text(value));
-  const spread = ({ low, high }) => `${significant(low)}–${significant(high)} ×`;
-  const faster = (value) =>
-    (Math.abs(value) < 5e-4 ? "none" : `−${significant(-100 * value, 2)}%`);
+  const known = (text) => (value, now) => (value == null ? NONE : text(value, now));
+  /** Texts of values, by the names that columns have for them. */
+  const TEXTS = {
+    seconds, percent, count, bytes, short, money, threshold: size, plain: String,
+    significant: (value) => significant(value),
+    spread: ({ low, high }) => `${significant(low)}–${significant(high)} ×`,
+    faster: (value) => (Math.abs(value) < 5e-4 ? "none" : `−${significant(-100 * value, 2)}%`),
+    yes: (value) => (value ? "yes" : "no"),
+    context: (value, { model: { trained } }) =>
+      (trained && value >= trained ? `${count(trained)}, all` : count(value)),
+  };
+  /** By what values that are no numbers are sorted. */
+  const RANKS = {
+    threshold: ({ outcome, size: of }) => (outcome === NEVER ? Infinity : of),
+    spread: ({ middle }) => middle,
+  };
 
-  /** The columns: name, head, name in CSV, meaning, the value of a row for orders, and its text. */
+  /** The columns of a state, with the `cell` of a row, and its `value` for orders. */
   function columns(now) {
-    const [calibrated, matmul, { trains }] = [now.basis === CALIBRATED, now.is === MATMUL, now];
-    const column = (name, head, saved, meaning, text, of = (row) => row[name], order = null) => ({
-      name, head, saved, meaning, kind: "number", text: (row) => known(text)(of(row)),
-      value: (row) => (row.lack ? null : (order ? order(of(row)) : of(row)) ?? null),
+    return now.data.columns.filter(({ of }) => suits(now, of)).map((column) => {
+      const { name, value = name, text } = column;
+      const of = (row) => value.split(".").reduce((all, key) => all?.[key], row) ?? null;
+      const rank = (found) => (found === null ? null : RANKS[text]?.(found) ?? found);
+      return {
+        ...column, kind: "number", value: (row) => (row.lack ? null : rank(of(row))),
+        cell: (row) => (row.fits === null && name === "fits" ? "not known"
+          : known(TEXTS[text])(of(row), now)),
+      };
     });
-    const threshold = (name, head, saved, meaning) =>
-      column(name, head, saved, meaning, size, (row) => row[name], rank);
-    const base = matmul || calibrated ? "this time" : "the bound with full overlap";
-    const all = threshold("all", calibrated ? "compute-bound from (bound)" : "compute-bound from",
-      "compute_bound_from", `${matmul ? "tokens" : "sequences"} from which compute takes longest`);
-    const { trained } = now.model;
-    const context = (value) =>
-      (trained && value >= trained ? `${count(trained)}, all` : count(value));
-    const through = matmul ? " through this matmul" : "";
-    return [
-      column("time", "time", "time_s",
-        calibrated ? "calibrated" : "at least; kernel after kernel", seconds),
-      column("off", "timed", "", `timings over ${base}, p10 to p90`, spread, ({ off }) => off,
-        (off) => off?.middle),
-      column("bound", "bound", "bound", "what takes longest", String),
-      column("share", trains ? "MFU" : "% peak", "share_of_peak", "of the published peak",
-        percent),
-      ...(matmul && calibrated ? [column("saturates", "90% of plateau from", "near_plateau_from",
-        "tokens from which on 90% of what large B attain is attained", count,
-        (row) => row.saturates?.size)] : [all]),
-      ...(matmul && !calibrated ? [
-        threshold("most", "90% from", "near_peak_from", "tokens that attain 90% of peak")] : []),
-      column("wider", "+10% memory", "change_with_tenth_more_memory",
-        "change of the time with a tenth more memory bandwidth", faster),
-      { ...column("fits", "fits", "fits", "in memory", yes), text: ({ fits }) => yes(fits) },
-      ...(matmul ? [] : [
-        column("states", "states", "state_bytes", "weights, gradients and the optimizer's, of a"
-          + " chip", bytes, (row) => row.footprint.weights),
-        column("saved", "saved", "saved_bytes", "tensors until the backward pass, of a chip", bytes,
-          (row) => row.footprint.caches),
-        column("batch", "largest B", "largest_batch", "sequences that fit", count,
-          (row) => row.footprint.most),
-        column("longest", "longest S", "longest_context", "context at which this batch fits",
-          context, (row) => row.footprint.longest),
-        column("user", "tok/s user", "tokens_per_s_user", "tokens/s of a sequence", significant),
-        column("rate", "tok/s chip", "tokens_per_s_chip", "tokens/s of a chip", short)]),
-      column("cost", "$/Mtok", "usd_per_million_tokens", `dollars for a million tokens${through},`
-        + ` at prices of ${now.seller ?? "no known seller"} or one's own`, money),
-    ].filter(({ name }) => !(trains ? SERVED : TRAINED).includes(name));
   }
 
   /** Show rows of chips; returns the same in SI units and all digits, for CSV. */
@@ -91,7 +66,7 @@ const TABLES = (() => {
         disabled: chosen && now.chips.length === 1, onclick: () => toggle(chip),
       }, chosen ? "×" : "+");
       const head = { scope: "row", class: chosen ? "chosen" : null, style: styleOf(chip) };
-      const cell = ({ name: key, text }) => {
+      const cell = ({ name: key, cell: text }) => {
         const kind = { fits: fits === false ? "lack" : "", bound: `is-${row.bound}` }[key] ?? "";
         return make("td", { class: `number ${kind}`, "data-value": key }, text(row));
       };
@@ -205,13 +180,13 @@ const TABLES = (() => {
     const estimate = ANSWERS.estimate(row.of, now.B);
     const some = (time) => [time ? seconds(time) : NONE];
     const part = (place) => ({ parts }) => some(parts[place]);
-    const fitted = (one) => estimate?.times[list.indexOf(one)];
+    const fitted = (one) => estimate?.times?.[list.indexOf(one)];
     const columns = [
       ["layers", ({ layers }) => [count(layers)]], ["time", ({ time }) => some(time)],
       ["share", ({ time }) => [time ? percent(time / ops) : NONE]],
       ["bound", ({ time, bound }) => (time ? [bound, `is-${bound}`] : ["engine"])],
       ["compute", part(0)], ["memory", part(1)], ["network", part(2)],
-      ...(estimate ? [["calibrated", (one) => some(fitted(one))]] : []),
+      ...(estimate?.times ? [["calibrated", (one) => some(fitted(one))]] : []),
     ];
     const size = (one) => (now.basis === CALIBRATED && fitted(one)) || one.time;
     const rows = list.filter((one) => one.time || fitted(one))
