@@ -8,13 +8,14 @@ from typing import Any
 import polars as pl
 import pytest
 import random_serving
+from comparison import wrong_columns
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import step_table
 from polars.testing import assert_frame_equal
 from predicates import check_steps
 from random_sweeps import BITS, check
-from serving_tables import differences, expected_rows, kind_of, sweep_of
+from serving_tables import expected_rows, kind_of, sweep_of
 
 from rooflines.sweep.rows import KernelTable, StepTable
 
@@ -34,7 +35,7 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config):
     for found, row in zip(table.iter_rows(named=True), truth, strict=True):
         exact = {**row.keys, **(row.values or {})}
         assert exact.keys() == found.keys()
-        assert differences(found, exact) == [], row.keys
+        assert wrong_columns(found, exact) == [], row.keys
 
 
 def keys_of(kernels):
@@ -61,7 +62,7 @@ def test_every_kernel_of_a_random_sweep_is_the_exact_one(config):
     for key, row in found.items():
         assert (row.pop("calibration") is None) >= (row["t_estimate_s"] is None)
         assert row.keys() == truth[key].keys() - {"t_lower_s"}
-        assert differences(row, truth[key]) == [], key
+        assert wrong_columns(row, truth[key]) == [], key
 
 
 @check(150)

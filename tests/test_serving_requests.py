@@ -1,15 +1,14 @@
 """Requests: means over decode steps and times to the first token, as the oracle adds them up."""
 
 import random_serving
-from comparison import same
+from comparison import same, wrong_columns
 from hypothesis import given
 from oracle import step_table
 from oracle.step_values import times
 from oracle.steps import Step
 from oracle.values import bound_of
 from random_sweeps import BITS, check
-from serving_sweeps import model_sweep
-from serving_tables import differences, sweep_of
+from serving_tables import model_sweep, sweep_of
 
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.sweep.rows import StepTable
@@ -49,7 +48,7 @@ def test_random_requests(config):
         keys = tuple(row[name] for name in KEYS)
         values = wanted[keys]
         assert values is not None
-        assert differences(row, values) == []
+        assert wrong_columns(row, values) == []
         case = cases[keys[: len(CASE)]]
         assert case is not None
         first, last = row["input"] + 1, row["input"] + row["output"]

@@ -16,8 +16,7 @@ from oracle.steps import Step, kernels
 from oracle.values import bound_of
 from plain_files import plain_file
 from random_sweeps import BITS, check
-from serving_sweeps import model_sweep
-from serving_tables import expected_rows, sweep_of
+from serving_tables import expected_rows, model_sweep, sweep_of
 
 import rooflines
 from rooflines.basics.numbers import exact

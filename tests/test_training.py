@@ -16,7 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle.training import TrainingOracle
 from random_sweeps import check
-from serving_sweeps import model_sweep
+from serving_tables import model_sweep
 
 import rooflines
 from rooflines import models

@@ -1,14 +1,16 @@
-"""Tables of a config's one model sweep, and their comparison with those of `oracle`."""
+"""Sweeps of whole models from the plain form of a config, and their rows by `oracle`."""
 
 import re
-from fractions import Fraction
 
-from comparison import same
 from oracle import step_table
 from random_sweeps import BITS
-from serving_sweeps import model_sweep
 
-from rooflines.fits.entries import Calibrations
+from rooflines.catalogue.chips import chip_entries, dtype_entries, resolve_chips
+from rooflines.fits.entries import Calibrations, shipped_calibrations
+from rooflines.models.resolve import models_of
+from rooflines.settings.model_sweeps import ModelSweepConfig
+from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.training import sweep_of_models
 
 KINDS = {
     "compute dtype": "^no .* peak of its",
@@ -24,6 +26,30 @@ KINDS = {
     "B": "^fewer sequences than",
 }
 """What the text of a reason has, by the oracle's name of the reason."""
+
+
+def model_sweep(sweep, chips=None, fits=None):
+    """A sweep on chips of the catalogue and on others, by id, checked as a user's is.
+
+    Args:
+        sweep: Its keys.
+        chips: Chips that are not of the catalogue.
+        fits: Calibrations; None: those of the package.
+
+    Raises:
+        RooflinesError: It has mistakes.
+    """
+    config = ModelSweepConfig.model_validate(dict(sweep))
+    catalogue = chip_entries()
+    given = chips or {}
+    names = {*config.chips, *(given[name].get("base") for name in config.chips if name in given)}
+    wanted = {name: form for name, form in given.items() if name in names}
+    own = resolve_chips(wanted, catalogue)
+    models = models_of(config.models)
+    entries, calibrations = {**catalogue, **own}, fits or shipped_calibrations()
+    return checked_sweep(
+        sweep_of_models("sweep", config, entries, dtype_entries(), calibrations, models)
+    )
 
 
 def sweep_of(config):
@@ -52,17 +78,3 @@ def expected_rows(config):
 
     parts = config["chips"], BITS, config.get("fits")
     return sorted(step_table.model_rows(sweep, {}, *parts), key=place)
-
-
-def differences(found, exact):
-    """Columns in which a row differs: times and amounts by a relative 1e-12, others at all."""
-    return [
-        f"{name}: {found[name]!r} where {value!r} is exact"
-        for name, value in exact.items()
-        if name in found and not equal(found[name], value)
-    ]
-
-
-def equal(found, exact):
-    """Whether a value is the exact one; of floats to a relative 1e-12."""
-    return same(found, exact) if isinstance(exact, Fraction) else found == exact
