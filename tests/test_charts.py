@@ -7,15 +7,17 @@ import charted
 import polars as pl
 import pytest
 from scenes import fetching_or_themed, invalid, misfits, oversized, texts
+from shown import unexplained
 
 import rooflines
 from rooflines import charts
 from rooflines.charts.files import views_file, views_of
 from rooflines.charts.kinds.chips import KIND as CHIPS
+from rooflines.charts.kinds.front import TARGET
 from rooflines.charts.kit.text import chip_label
 from rooflines.charts.options import MOST_VIEWS
 from rooflines.charts.registry import kinds
-from rooflines.explanation.sentences import broken
+from rooflines.explanation.sentences import LEAST_FACTOR, broken
 
 SEED, DRAWN = 4, 2
 """Views of each chart that are drawn in a test, at random."""
@@ -58,6 +60,36 @@ def test_a_title_keeps_the_rules_and_speaks_of_what_is_chosen(chart):
             if {"attained_flops_per_s", "D"} <= row.keys() and row.get("shards", 1) == 1:
                 useful = 2 * row["B"] * row["D"] * row["F"] * (1 + 1e-9)
                 assert (row["attained_flops_per_s"] or 0) * row["t_lower_s"] <= useful, "padding"
+
+
+def behind(view):
+    """The data of a title: its rows, what is drawn, and what sums up many of them."""
+    rows, says, data = view.rows, view.says, view.data
+    frames = [rows, *(each for each in data.values() if isinstance(each, pl.DataFrame))]
+    yield from (frame.to_dict(as_series=False) for frame in frames)
+    yield from ([*says.rows], len(says.rows), len(says.every), rows.height)
+    yield from (rows[name].n_unique() for name in ("chip", "shape") if name in rows.columns)
+    if "peak" in data:
+        yield data["curves"]["flops_per_s"].max() / data["peak"]["flops_per_s"].item()
+    if "ratio_lower" in rows.columns:
+        for ratios in (rows["ratio_lower"], 1 / rows["ratio_lower"]):
+            yield [ratios.quantile(share, "linear") for share in (0.1, 0.5, 0.9)]
+    if "flops_per_usd" in rows.columns:
+        best = rows["flops_per_usd"].max()
+        yield [LEAST_FACTOR, rows.filter(pl.col("flops_per_usd") * LEAST_FACTOR >= best).height]
+    if "fronts" in data:
+        yield TARGET
+    if says.ranks:
+        yield says.ranks.first / says.ranks.second
+
+
+@pytest.mark.parametrize("chart", LISTED, ids=lambda chart: chart.chart)
+def test_numbers_of_a_title_are_those_of_its_rows(chart):
+    for case, view in charted.views(chart):
+        text = view.says.text
+        for name in {case.get("model"), *view.rows["chip"]} - {None}:
+            text = text.replace(chip_label(name), "")
+        assert unexplained(text, [*behind(view)]) == [], (case, text)
 
 
 def table_of(chart, columns):

@@ -1,6 +1,8 @@
 """The numbers of `rooflines.explain` and `explain_model` are those of the tables of a config."""
 
 import json
+import math
+from itertools import accumulate
 from typing import Any
 
 import polars as pl
@@ -9,11 +11,14 @@ from case_files import case
 from explained import FOLDER, OWN, as_config
 from hf_configs import config_of
 from pages import text_of
+from shown import unexplained
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.measured import measured_quantiles
+from rooflines.critical.saturation import ATTAINED
 from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.explanation.sentences import LEAST_FACTOR
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.models.resolve import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
@@ -44,6 +49,22 @@ def check_uses(found):
     return used
 
 
+def summed(found):
+    """What a text says besides: sums over groups, how many are alike, and rates that are enough."""
+    row = found["row"]
+    for parts, column in (("groups", "t_ops_s"), ("terms", "t_estimate_s")):
+        times = sorted(each["count"] * (each[column] or 0) for each in found.get(parts, ()))
+        sums = [*times, *accumulate(times)]
+        yield [sums, [each / (row[column] or 1) for each in sums], [*range(len(times))]]
+    yield [LEAST_FACTOR, ATTAINED, [*range(len(found["dtypes"]) + 1)]]
+    per_s = {used["resource"]: used["per_s"] for used in found["uses"]}
+    for change in found["changes"]:
+        resource = change["rate"].removesuffix("_rate").replace("peak", "math")
+        for number in (change["factor"], (change["factor"] or 0) * per_s.get(resource, 0)):
+            digit = 10.0 ** (math.floor(math.log10(number)) - 3) if number else 1.0
+            yield [of((number or 0) / digit) * digit for of in (math.floor, math.ceil)]
+
+
 @pytest.mark.parametrize("name", QUESTIONS["operations"])
 def test_every_number_is_one_of_the_tables(name):
     asked = dict(QUESTIONS["operations"][name])
@@ -55,6 +76,7 @@ def test_every_number_is_one_of_the_tables(name):
     row = rooflines.rows(config, "explain").collect().row(0, named=True)
     assert found["row"] == row
     assert found["thresholds"] == rooflines.thresholds(config, "explain").to_dicts()
+    assert unexplained(str(answer), [found, *summed(found)]) == []
     used = check_uses(found)
     assert any(path.startswith(f"units.{row['unit']}.") for path in used)
     for use in found["uses"]:
@@ -192,6 +214,7 @@ def test_every_number_of_a_model_is_one_of_the_tables(name):
     kernels = KernelTable(sweep).frame().collect()
     names = kernels.columns[kernels.columns.index("group") :]
     groups = [{name: each[name] for name in names} for each in found["groups"]]
+    assert unexplained(str(answer), [found, *summed(found)]) == []
     engine = pl.col("group").cast(pl.String).str.starts_with("engine-")
     assert groups == kernels.filter(~engine).select(names).to_dicts()
     terms = sum(each["count"] * each["t_estimate_s"] for each in found["terms"])

@@ -1,9 +1,15 @@
-"""Numbers as pages show them."""
+"""Numbers as pages and sentences show them, and whether they are those behind them."""
 
 import math
 import re
 
 from rooflines.basics.text import PREFIXES, SMALL
+
+NUMBER = re.compile(
+    r"(?<![\w.,-])\d[\d,]*(?:\.\d+)?"
+    r"(?: ?%| [kMGTPEµnm]?(?:FLOP/s|FLOP/byte|FLOP|B/s|B|s)\b)?(?![\w-])"
+)
+"""A number in a text, with its unit; digits of a name, such as those of bf16 and tp8, are none."""
 
 
 def number_of(text):
@@ -27,3 +33,19 @@ def rounds_to(text, value, digits=3):
         return 0 <= value - seen < 1e-5
     last = 0.5 * 10.0 ** (math.floor(math.log10(value)) - digits + 1)
     return abs(seen - value) <= min(half, last) * (1 + 1e-9)
+
+
+def numbers_in(data):
+    """Every number of nested data."""
+    if isinstance(data, dict | list | tuple):
+        for each in data.values() if isinstance(data, dict) else data:
+            yield from numbers_in(each)
+    elif isinstance(data, int | float) and not isinstance(data, bool):
+        yield data
+
+
+def unexplained(text, data):
+    """The numbers of a text that are none of those in some data, as they are rounded."""
+    known = {abs(number) for number in numbers_in(data)}
+    said = [found.replace(" %", "%") for found in NUMBER.findall(text)]
+    return [each for each in said if not any(rounds_to(each, number, 1) for number in known)]
