@@ -1,8 +1,11 @@
 """Calibrations: fits that find known numbers, and the shipped file."""
 
+import math
 import os
 import sys
+from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 from timed import SIZES, timings
@@ -22,8 +25,10 @@ from rooflines.fits.entries import (
     text_of,
 )
 from rooflines.fits.folds import held_out, with_folds
+from rooflines.fits.judge import FEWEST_IN_BAND, bands
 from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
+from rooflines.fits.solving import Problem
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import joined
 
@@ -70,6 +75,7 @@ def test_noise_becomes_the_band(tmp_path):
     result = fitted(tmp_path, timings(KNOWN, noise=0.04))
     assert numbers_of(result)["math"] == pytest.approx(KNOWN["math"], rel=0.01)
     assert result.entry.fitted.median == pytest.approx(0.04, abs=0.01)
+    assert result.entry.bands.keys() == {"compute", "memory", "mixed"}
     for band in result.entry.bands.values():
         assert band == pytest.approx((1 / 1.04, 1.04), abs=0.02)
 
@@ -184,6 +190,31 @@ def test_timings_in_a_cache_and_repeats_are_left_out(tmp_path):
         "4 timings left out: faster than memory, they fit a cache",
     )
     assert numbers_of(result)["memory"] == pytest.approx(KNOWN["memory"], rel=5e-3)
+
+
+def test_the_best_of_several_starts_counts():
+    """Of ln(estimate) = ((x^2 - 4) / 4)^2 + (2 - x) / 10 the minimum at x = 2 is the lower one."""
+
+    def estimate_s(numbers):
+        x = math.log(numbers["a"])
+        return np.exp(np.full(50, ((x * x - 4) / 4) ** 2 + (2 - x) / 10))
+
+    starts = [{"a": math.exp(-2)}, {"a": math.exp(2)}]
+    for order in (starts, starts[::-1]):
+        problem = Problem(np.ones(50), estimate_s, {"a": Fraction(1)}, order)
+        found, _ = problem.solve(["a"])
+        assert math.log(found["a"]) == pytest.approx(2, abs=0.1)
+
+
+def test_a_piece_with_few_timings_has_the_band_of_all():
+    few, many = FEWEST_IN_BAND - 1, FEWEST_IN_BAND
+    frame = pl.DataFrame(
+        {
+            "estimate_bound": ["memory"] * few + ["compute"] * many,
+            "ratio": [2.0] * few + [1.0] * many,
+        }
+    )
+    assert bands(frame) == {"compute": (1.0, 1.0), "memory": (1.0, 2.0)}
 
 
 def test_a_collective_by_hand_and_found_again(tmp_path):

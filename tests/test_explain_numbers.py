@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 from case_files import case
-from explained import FOLDER, OWN, as_config
+from explained import FOLDER, as_config
 from hf_configs import config_of
 from pages import text_of
 from shown import unexplained
@@ -149,34 +149,6 @@ def test_a_limit_of_exactly_the_peak_is_never_reached():
     answer = rooflines.explain("even", "9x4x4", "int8", chips=chips)
     assert answer.limit_shares == {"B": 1.0}
     assert "B  never  memory intensity tends to 4 FLOP/B, but stays below" in str(answer)
-
-
-def test_the_sizes_by_estimate_are_those_of_the_thresholds():
-    options: dict[str, Any] = {"operation": "matmul", "dtypes": ["bf16"], "thresholds": ["B", "D"]}
-    options |= {"grid": {"B": 128, "D": 8192, "F": 8192}, "chips": ["h100-sxm", "tpu-v5e"]}
-    config = rooflines.load_config({"sweeps": {"s": {**options, "calibration": "trtllm"}}})
-    columns = ("axis", "saturates_estimate")
-    for chip, calibration in (("h100-sxm", "trtllm"), ("tpu-v5e", None)):
-        table = rooflines.thresholds(config, "s").filter(pl.col("chip") == chip).select(columns)
-        answer = rooflines.explain(chip, "128x8192x8192", "bf16", calibration=calibration)
-        first = [each for each in answer.to_dict()["thresholds"] if each["share"] == 1]
-        found = [tuple(each[name] for name in columns) for each in first if each["axis"] != "F"]
-        assert found == table.rows()
-        assert [size is not None for _, size in found] == [chip == "h100-sxm"] * 2
-        text = " ".join(str(answer).split())
-        assert text.count("by estimate 90% of its plateau from") == 3 * (chip == "h100-sxm")
-        for _, size in found:
-            assert size is None or f"by estimate 90% of its plateau from {size} " in text
-
-
-def test_a_plateau_without_overheads_is_near():
-    peak = "units.matrix.bf16.flops_per_s"
-    chips = {"slow": OWN["calibrated"] | {peak: 1e9, "plausible": [peak]}}
-    entries = rooflines.load_config({"chips": chips}, needs_sweeps=False).chips
-    answer = rooflines.explain("slow", "8x64x64", "bf16", chips=entries)
-    for size in [each["saturates_estimate"] for each in answer.thresholds[::2]]:
-        assert size < 64
-        assert f"by estimate 90% of its plateau from {size}" in str(answer)
 
 
 def test_an_estimate_names_its_software_and_its_band():

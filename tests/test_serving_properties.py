@@ -30,7 +30,6 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config):
     sweep = sweep_of(config)
     table = StepTable(sweep).frame().collect()
     assert table.height == len(truth)
-    assert table.columns == [column.name for column in sweep.columns]
     check_steps(table, sweep.columns)
     for found, row in zip(table.iter_rows(named=True), truth, strict=True):
         exact = {**row.keys, **(row.values or {})}
@@ -49,7 +48,6 @@ def test_every_kernel_of_a_random_sweep_is_the_exact_one(config):
     (form,) = config["model-sweeps"].values()
     sweep = sweep_of(config)
     table = KernelTable(sweep).frame().collect()
-    assert table.columns == [column.name for column in sweep.layer_columns]
     check_steps(table, sweep.layer_columns)
     keys = [*keys_of(table), "group"]
     truth = {

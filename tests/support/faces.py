@@ -12,16 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+import explorer
 import polars as pl
 from bundles import CHARTS
-from explorer import (
-    address_of,
-    explained,
-    random_matmul,
-    random_step,
-    random_training,
-    wrong_answer,
-)
 from playwright.sync_api import expect
 from shown import rounds_to
 
@@ -233,28 +226,21 @@ def same_cell(cell, value):
     )
 
 
+def of_explorer(drawn):
+    """A face of the first page, by what draws its states."""
+    return Face(
+        "index.html",
+        lambda _: drawn(),
+        lambda _, state: explorer.explained(state),
+        explorer.wrong_answer,
+        explorer.address_of,
+    )
+
+
 FACES = {
-    "matmul": Face(
-        "index.html",
-        lambda _: random_matmul(),
-        lambda _, state: explained(state),
-        wrong_answer,
-        address_of,
-    ),
-    "step": Face(
-        "index.html",
-        lambda _: random_step(),
-        lambda _, state: explained(state),
-        wrong_answer,
-        address_of,
-    ),
-    "training": Face(
-        "index.html",
-        lambda _: random_training(),
-        lambda _, state: explained(state),
-        wrong_answer,
-        address_of,
-    ),
+    "matmul": of_explorer(explorer.random_matmul),
+    "step": of_explorer(explorer.random_step),
+    "training": of_explorer(explorer.random_training),
     "data": Face("data.html", random_thresholds, thresholds, wrong_cells),
     "chips": Face("chips.html", random_chips, chips, wrong_cells),
     "charts": Face("charts.html", random_view, view_of, wrong_view),

@@ -30,15 +30,17 @@ def check_numbers(frame):
             assert ((1.0 / zero) > 0).all(), f"{name} is a negative zero"
 
 
+def check_columns(frame, columns):
+    """Check numbers, the order of columns, and that nulls are where the dictionary defines them."""
+    check_numbers(frame)
+    assert [column.name for column in columns] == frame.columns
+    undefined = [each.name for each in columns if not each.null and frame[each.name].null_count()]
+    assert undefined == [], "the dictionary defines no null"
+
+
 def check_table(frame, sweep):
     """Check the rows of a sweep's table against the column dictionary."""
-    check_numbers(frame)
-    columns = {column.name: column for column in sweep.columns if column.name in frame.columns}
-    assert list(columns) == frame.columns
-    for name, column in columns.items():
-        assert column.null or frame[name].null_count() == 0, (
-            f"{name} has a null, which the dictionary does not define"
-        )
+    check_columns(frame, [each for each in sweep.columns if each.name in frame.columns])
     levels = {chip: sweep.chips[chip].memory for chip in sweep.config.chips}
     for chip, network, shape in frame.select("chip", "network", "shape").unique().iter_rows():
         known = [*sweep.chips[chip].networks]
@@ -80,9 +82,7 @@ def is_calibrated(sweep, chip, memory, compute):
 
 def check_steps(frame, columns):
     """Check rows of whole models, or of their kernels, against the column dictionary."""
-    check_numbers(frame)
-    for column in columns:
-        assert column.null or frame[column.name].null_count() == 0, column.name
+    check_columns(frame, columns)
     assert frame.filter(pl.col("t_ops_s") > pl.col("t_upper_s") * (1 + ROUNDINGS)).is_empty()
     if "t_lower_s" in frame.columns:
         assert frame.filter(pl.col("t_lower_s") > pl.col("t_ops_s") * (1 + ROUNDINGS)).is_empty()
@@ -90,15 +90,7 @@ def check_steps(frame, columns):
 
 def check_thresholds(frame, sweep):
     """Check the thresholds of a sweep against the column dictionary, without solving."""
-    check_numbers(frame)
-    columns = {
-        column.name: column for column in threshold_columns(sweep.op.dims, axes=sweep.has_axes)
-    }
-    assert list(columns) == frame.columns
-    for name, column in columns.items():
-        assert column.null or frame[name].null_count() == 0, (
-            f"{name} has a null, which the dictionary does not define"
-        )
+    check_columns(frame, threshold_columns(sweep.op.dims, axes=sweep.has_axes))
     assert frame.filter(pl.col("shards").is_null() != (pl.col("axis") == "shards")).is_empty()
     for dim in sweep.op.dims:
         assert frame.filter(pl.col(dim).is_null() != (pl.col("axis") == dim)).is_empty(), dim
