@@ -109,14 +109,13 @@ def pages(  # noqa: PLR0913, what the pages show
 def _sweep(recipe: JSON, thresholds: Mapping[str, int]) -> JSON:
     """A row of the table of sweeps: its operation as configured, and numbers of what it has."""
     config = recipe["config"]
-    shardings = config.get("sharding") or ["none"]
-    if isinstance(shardings, str):
-        shardings = [shardings]
+    given = config.get("sharding") or "none"
+    named = [one if isinstance(one, str) else "custom" for one in given]
     return {
         "name": recipe["sweep"],
         "operation": config["operation"],
         "chips": len(recipe["chips"]),
         "dtypes": len(config["dtypes"]),
-        "shardings": ", ".join(one if isinstance(one, str) else "custom" for one in shardings),
+        "shardings": given if isinstance(given, str) else ", ".join(dict.fromkeys(named)),
         "thresholds": thresholds.get(recipe["sweep"], 0),
     }

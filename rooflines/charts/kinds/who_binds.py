@@ -19,6 +19,7 @@ from rooflines.charts.frames import (
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.text import chip_label, listed, on_chips, over_text
 from rooflines.charts.kit.themes import Margins
+from rooflines.charts.kit.titles import title_fits
 from rooflines.charts.options import Menu, basis_menus, chosen, shape_menus, split_menus
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
@@ -182,7 +183,7 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
     dtypes = of.dtypes[0]
     per = frames.per_expert(cells["shape"])
     if by != CHIP and known is not None and not calibrated:
-        yield from _of_thresholds(of, known, by, lead, per)
+        yield from _of_thresholds(of, cells, known, by, lead)
     if by != CHIP:
         computing = cells.filter(bound="compute").height
         text = f"{computing:,} of {cells.height:,} cells on {chip_label(of.chips[0])} are"
@@ -195,10 +196,13 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
 
 
 def _of_thresholds(
-    of: Selection, known: pl.DataFrame, by: str, lead: str, per: str
+    of: Selection, cells: pl.DataFrame, known: pl.DataFrame, by: str, lead: str
 ) -> Iterator[Sentence]:
-    """Rows that no size makes compute-bound, with the reason; else where the first and last are."""
-    chip, _dtypes = of.chips[0], of.dtypes[0]
+    """Rows that no size makes compute-bound, with the reason and the largest share of the peak.
+
+    Else where the first and last row are.
+    """
+    chip, per = of.chips[0], frames.per_expert(cells["shape"])
     never = known.filter(pl.col("critical").is_null())
     rows = never.select("chip", "shape", "critical", "limit").to_dicts()
     reasons = never["limit"].unique().to_list()
@@ -206,12 +210,12 @@ def _of_thresholds(
         values = never["up"].to_list()
         where = f"{chip_label(chip)} at {by} = {listed(values)}"
         where = on_chips(chip, values) if by == SHARDS else where
-        yield Sentence(
-            text=f"On {where} no {lead}{per} is enough: {reasons[0]} limits",
-            rows=rows,
-            chosen=chip,
-            blames=str(reasons[0]),
-        )
+        most = frames.highest(cells.filter(pl.col("y").is_in(never["y"].implode())), "utilization")
+        share = f"{_percent(most)} % of peak at any {lead}{per}"
+        text = f"{where}: {reasons[0]} limits to {share} shown"
+        if not title_fits(text, MARGINS):
+            text = f"On {where} no {lead}{per} is enough: {reasons[0]} limits"
+        yield Sentence(text=text, rows=rows, chosen=chip, blames=str(reasons[0]))
     found = known.drop_nulls("critical").sort("up")
     if found.height > 1 and not never.height:
         first, last = found.row(0, named=True), found.row(-1, named=True)
