@@ -120,18 +120,13 @@ def write_chart(
 
 def views_file(made: Sequence[tuple[Mapping[str, Option], View]]) -> dict[str, Any]:
     """The views of a chart: layers once each, and of every view what differs."""
-    names = _menu_names(made)
     layers: dict[str, int] = {}
     views = []
     for case, view in made:
         drawn = json.dumps(view.marks(), sort_keys=True)
         number = layers.setdefault(drawn, len(layers))
-        views.append({"values": [case.get(n) for n in names], "layer": number, **view.part()})
-    return {"menus": names, "layers": [json.loads(one) for one in layers], "views": views}
-
-
-def _menu_names(made: Sequence[tuple[Mapping[str, Option], View]]) -> list[str]:
-    return list(dict.fromkeys(name for case, _ in made for name in case))
+        views.append({"values": case, "layer": number, **view.part()})
+    return {"layers": [json.loads(one) for one in layers], "views": views}
 
 
 def entry_of(
@@ -139,7 +134,7 @@ def entry_of(
 ) -> dict[str, Any]:
     """The entry of a chart in the index of its kind."""
     params = []
-    for name in _menu_names(made):
+    for name in dict.fromkeys(name for case, _ in made for name in case):
         options = list(dict.fromkeys(case[name] for case, _ in made if name in case))
         if len(options) > 1:
             params.append(

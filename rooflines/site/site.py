@@ -287,6 +287,7 @@ def _chart_files(chart: JSON, folder: Path) -> Iterator[tuple[str, bytes]]:
     views = json.loads((folder / f"{name}{VIEWS}").read_text(encoding="utf-8"))
     # The page has themes, and the views have the rest.
     page = {key: each for key, each in alone.items() if key not in ("config", "layer")}
+    page["params"] = {param["name"]: param["value"] for param in spec["params"]}
     yield chart["spec"], _script(f"chart/{name}", {"spec": page, **views})
     for ending in (*FILES.values(), "-small.png"):
         path = folder / f"{name}{ending}"

@@ -180,11 +180,7 @@ def views(site, chart):
     (path,) = (site.parent / "charts").glob(f"*/{chart}-views.json")
     read = json.loads(path.read_text())
     return {
-        tuple(
-            (menu, f"{value}")
-            for menu, value in zip(read["menus"], view["values"], strict=True)
-            if value is not None
-        ): view
+        tuple((menu, f"{value}") for menu, value in view["values"].items()): view
         for view in read["views"]
     }
 

@@ -30,47 +30,43 @@ document.addEventListener("DOMContentLoaded", async () => {
   const theme = () => (system.matches ? "dark" : "light");
   const layoutOf = () => ($("plot").clientWidth < NARROW ? "paper" : "web");
   const asked = (name) => state().get(name);
-  let shown = null; // the chart, its layout, and the values, specification and drawing of its view
+  let shown = null; // the chart, its layout, its views, the view that is shown, and its drawing
   let turn = 0; // a chart that took long to load must not replace one asked for later
-
-  /** The options that a view shows, by menu; menus that it does not have are left out. */
-  const valuesOf = ({ menus }, { values }) => new Map(
-    menus.map((name, i) => [name, values[i]]).filter(([, value]) => value != null));
 
   /** The view that has most of what the address asks for: earlier menus of the list count more. */
   function viewOf({ params }, one) {
     const names = params.map(({ name }) => name).filter((name) => asked(name) !== null);
     const worth = (view) => names.reduce((sofar, name) =>
-      2 * sofar + (String(valuesOf(one, view).get(name)) === asked(name)), 0);
+      2 * sofar + (String(view.values[name]) === asked(name)), 0);
     return one.views.reduce((best, view) => (worth(view) > worth(best) ? view : best));
   }
 
   function showMenus({ params }, one, values) {
     const has = (wanted) => one.views.some((view) =>
-      [...wanted].every(([name, value]) => valuesOf(one, view).get(name) === value));
-    const own = params.filter(({ name }) => values.has(name));
+      Object.entries(wanted).every(([name, value]) => view.values[name] === value));
+    const own = params.filter(({ name }) => name in values);
     const menus = own.map(({ name, title, options, labels }) => {
       const lacks = (option) =>
-        name !== "by" && name !== "chip" && !has(new Map(values).set(name, option));
+        name !== "by" && name !== "chip" && !has({ ...values, [name]: option });
       const listed = options.map((option, i) => [String(option), labels[i], lacks(option)]);
-      return menu(name, title, listed, String(values.get(name)));
+      return menu(name, title, listed, String(values[name]));
     });
     const onclick = () => go(Object.fromEntries(params.map(({ name }) => [name, null])));
     const hidden = params.every(({ name }) => asked(name) === null);
     const reset = make("button", { type: "button", class: "quiet", hidden, onclick }, "Reset");
     refill($("controls"), ...menus, reset);
-    $("note").textContent = own.map(({ name }) => [asked(name), String(values.get(name))])
+    $("note").textContent = own.map(({ name }) => [asked(name), String(values[name])])
       .filter(([wanted, has]) => wanted !== null && wanted !== has)
       .map(([wanted, has]) => `${wanted} is not in this chart; it shows ${has}.`).join(" ");
   }
 
   /** Link to the explorer with what the view shows; what the chart lacks is asked for there. */
   function showLink(values) {
-    const steps = values.has("S");
+    const steps = "S" in values;
     const names = steps ? { ...IN_EXPLORER, dtypes: "format", model: "model" } : IN_EXPLORER;
     const next = new URLSearchParams(steps ? { is: "model" } : {});
     for (const [name, key] of Object.entries(names)) {
-      const value = ["chip", "dtypes"].includes(name) && asked(name) || values.get(name);
+      const value = ["chip", "dtypes"].includes(name) && asked(name) || values[name];
       if (value != null && value !== "all") next.set(key, value === "nominal" ? "bound" : value);
     }
     $("to-explorer").href = `index.html#${next}`;
@@ -86,25 +82,22 @@ document.addEventListener("DOMContentLoaded", async () => {
     $("plot").setAttribute("aria-label", `Chart: ${title}. ${setting}`);
   }
 
-  /** The specification of a view: what differs from that of the chart put into it. */
-  function specOf({ spec, layers }, { title, subtitle, looks, layer, datasets, params: own }) {
-    const values = Object.fromEntries(spec.params.map(({ name, value }) => [name, value]));
-    const params = Object.entries({ ...values, ...own }).map(([name, value]) => ({ name, value }));
-    const { width, height, padding } = looks.web;
+  /** The specification of a view in a layout: what differs from that of the chart put into it. */
+  function specOf({ spec, layers }, { title, subtitle, looks, layer, datasets, params }, layout) {
+    const { em, narrow, width, height, padding } = looks[layout];
+    const values = Object.entries({ ...spec.params, ...params, em, narrow });
     return {
-      ...spec, width, height, padding, usermeta: { looks }, layer: layers[layer], datasets, params,
+      ...spec, width, height, padding, usermeta: { looks }, layer: layers[layer], datasets,
+      params: values.map(([name, value]) => ({ name, value })),
       description: `${title}. ${subtitle.join(" ")}`,
     };
   }
 
-  /** Draw a specification in a layout; `titled`: with the title, which the page has itself. */
-  async function drawn(into, spec, layout, titled) {
-    const { paper, [layout]: look } = spec.usermeta.looks;
-    const { em, narrow, width, height, padding } = look;
-    const values = { em, narrow };
-    const params = spec.params.map(({ name, value }) => ({ name, value: values[name] ?? value }));
-    const own = structuredClone({ ...spec, params, width, height, padding });
+  /** Draw a view in a layout; `titled`: with the title, which the page has itself. */
+  async function drawn(into, one, view, layout, titled) {
+    const own = structuredClone(specOf(one, view, layout));
     if (!titled) {
+      const { paper, [layout]: { em } } = view.looks;
       own.padding.top = (paper.padding.top / paper.em) * em;
       delete own.title;
       own.layer = own.layer.filter((each) => each.mark?.style !== "subtitle");
@@ -120,16 +113,16 @@ document.addEventListener("DOMContentLoaded", async () => {
       await document.fonts.load("500 13px Inter"); // labels are measured when they are drawn
       if (mine !== turn) return;
       const view = viewOf(chart, one);
-      const [spec, layout, values] = [specOf(one, view), layoutOf(), valuesOf(one, view)];
+      const layout = layoutOf();
       const plot = make("div", { "aria-hidden": "true" }); // the picture around it has the name
       shown?.picture.finalize();
       $("plot").replaceChildren(plot);
       $("card").style.setProperty("--plot", themes[theme()][layout].background ?? "");
-      const picture = await drawn(plot, spec, layout, false);
+      const picture = await drawn(plot, one, view, layout, false);
       if (mine !== turn) return picture.finalize();
-      shown = { chart, layout, picture, spec, values };
-      showMenus(chart, one, values);
-      showLink(values);
+      shown = { chart, layout, picture, one, view };
+      showMenus(chart, one, view.values);
+      showLink(view.values);
       showText(chart, view.title, view.subtitle.join(" "));
       $("live").textContent = view.title;
       $("stage").dataset.drawn = `${chart.id} ${theme()}`;
@@ -172,15 +165,16 @@ document.addEventListener("DOMContentLoaded", async () => {
   const SAVED = {
     png: ["png", null, (picture) => picture.toImageURL("png", 2)],
     svg: ["svg", "image/svg+xml", (picture) => picture.toSVG()],
-    csv: ["csv", "text/csv", () => csv(tableOf(shown.spec), formula)],
+    csv: ["csv", "text/csv", () => csv(tableOf(shown.view), formula)],
     json: ["vl.json", "application/json", () =>
-      JSON.stringify({ ...shown.spec, config: themes.light.web })],
+      JSON.stringify({ ...specOf(shown.one, shown.view, "web"), config: themes.light.web })],
   };
   for (const [kind, [ending, type, content]] of Object.entries(SAVED)) {
     $(`view-${kind}`).addEventListener("click", async () => {
       if (!shown) return;
-      const stem = [shown.chart.id, ...shown.values.values()].join("-").replace(/[^\w.]+/g, "-");
-      const picture = await drawn(make("div"), shown.spec, "web", true);
+      const { chart, one, view } = shown;
+      const stem = [chart.id, ...Object.values(view.values)].join("-").replace(/[^\w.]+/g, "-");
+      const picture = await drawn(make("div"), one, view, "web", true);
       save(`${stem}.${ending}`, await content(picture), type);
       picture.finalize();
     });

@@ -1,5 +1,7 @@
 "use strict";
-/* The two pictures of a state: roofline and attained rate, or fronts and time by kernel. */
+/* The two pictures of a state: roofline and attained rate, or rates and time by kernel.
+
+   A picture has a `title`, a `note`, and what `SVG.draw` takes, or sentences `instead` of it. */
 
 const PICTURES = (() => {
   const { significant, si, seconds, count, percent, short, several, listed, sum } = NUMBERS;
@@ -24,30 +26,30 @@ const PICTURES = (() => {
     return [...new Set([...Array.from({ length }, at), to])];
   }
 
-  /** Title and note of a picture; returns its place. */
-  function figure(id, title, note) {
-    const [head, plot, below] = $(id).children;
-    [head.textContent, below.textContent] = [title, note];
-    plot.onpointerdown = plot.onpointermove = null;
-    return plot;
-  }
-  /** In place of a picture: why there is nothing to draw. */
-  function instead(id, title, ...sentences) {
-    figure(id, title, "").replaceChildren(make("div", { class: "instead" },
-      ...sentences.map((text) => make("p", {}, text))));
-  }
-  /** A mark of `SVG.draw` in the colour of a chip. */
+  /** A mark of `SVG.draw` in the colour of a chip, and one at a size. */
   const mark = (kind, chip, points, more = {}) =>
     ({ kind, points, colour: colourOf(chip), ...more });
-  const toSize = (go, name = "B") => (size) => go({ [name]: Math.round(size) }, true);
+  const rule = (size, text) => ({ kind: "rule", points: [[size, 1]], text });
   const ring = (above, below) => [...above, ...below.toReversed()];
+
   const axis = (from, to, title) => ({ from, to, title, text: short });
+  /** An axis with some room around all points of marks, at place 0 or 1 of them. */
+  function around(marks, place, title, below, above) {
+    const all = marks.flatMap(({ points }) => points.map((one) => one[place]));
+    return axis(Math.min(...all) / below, Math.max(...all) * above, title);
+  }
 
   const roof = ({ rates: { peak, memory } }, intensity) => Math.min(peak, intensity * memory);
   const ridgeOf = ({ rates: { peak, memory } }) => peak / memory;
   const intensityOf = ({ flops, moved }, B) =>
     ANSWERS.lineAt(flops, B) / ANSWERS.lineAt(moved, B);
   const attained = ({ flops }, B, time) => ANSWERS.lineAt(flops, B) / time;
+  /** The rates of pictures of matmuls, from somewhat below those of marks. */
+  const rates = (now, able, marks) => axis(
+    Math.min(...marks.map(({ points }) => points[0][1])) / 1.6,
+    Math.max(...able.map(({ of }) => of.rates.peak)) * 1.7,
+    now.n > 1 ? "FLOP/s of a chip" : "FLOP/s",
+  );
 
   /** Where timed kernels are under the roof of a chip. */
   function measuredBand(now, row, ends) {
@@ -59,7 +61,7 @@ const PICTURES = (() => {
     return [mark("area", chip, ring(edge(low), edge(high)), { faint: true, tip })];
   }
 
-  function drawRoofline(now, able, up) {
+  function roofline(now, able) {
     const intensities = able.map(({ of }) => intensityOf(of, now.B));
     const all = [...able.map(({ of }) => ridgeOf(of)), ...intensities];
     const x = axis(Math.min(...all) / 8, Math.max(...all) * 6, "FLOP per byte of memory traffic");
@@ -73,78 +75,68 @@ const PICTURES = (() => {
       return mark("dot", chip, [[intensities[i], rate]], { faint: !time, tip });
     });
     const said = now.n > 1 ? "A dot below its roof is bound by the network." : "Dots: this matmul.";
-    const timed = bands.length ? " Bands: timed kernels, p10 to p90." : "";
     const names = listed(able.map(({ chip }) => chip.short));
-    SVG.draw(figure("left", "Roofline", said + timed), {
+    return {
+      note: bands.length ? `${said} Bands: timed kernels, p10 to p90.` : said,
       label: `Rooflines of ${names}; the numbers are in the table`,
-      x, y: up([...roofs, ...dots]), marks: [...bands, ...roofs, ...dots],
-    });
+      x, y: rates(now, able, [...roofs, ...dots]), marks: [...bands, ...roofs, ...dots],
+    };
   }
 
   /** The attained rate of a chip over B: bound, or estimate with its band. */
   function curves(now, { chip, of, all, estimate, saturates }, samples) {
     const curve = (time) => samples.map((B, i) => [B, attained(of, B, time(B, i))]);
+    const knee = (size, rate, what) => (size === null ? [] : [mark("knee", chip, [[size, rate]],
+      { tip: `${chip.short}: ${what} from ${count(size)}` })]);
     const bound = curve((B) => ANSWERS.times(of, B).lower);
     if (!estimate) {
       const bare = now.basis === CALIBRATED;
       const label = bare ? `${chip.short} (bound)` : chip.short;
-      const tip = `${chip.short}: compute-bound from ${count(all.size ?? 0)}`;
-      return [
-        mark("line", chip, bound, { label, faint: bare }), ...(bare || all.outcome !== FOUND ? []
-          : [mark("knee", chip, [[all.size, of.rates.peak]], { tip })]),
-      ];
+      const found = bare || all.outcome !== FOUND ? null : all.size;
+      return [mark("line", chip, bound, { label, faint: bare }),
+        ...knee(found, of.rates.peak, "compute-bound")];
     }
     const found = samples.map((B) => ANSWERS.estimate(of, B));
     const edge = (end) => curve((_, i) => found[i].band?.[end] ?? found[i].time);
-    const { size, plateau } = saturates;
-    const tip = `${chip.short}: 90% of its plateau from ${size && count(size)}`;
     return [
       mark("area", chip, ring(edge(0), edge(1))), mark("line", chip, bound, { faint: true }),
       mark("line", chip, curve((_, i) => found[i].time), { label: chip.short }),
-      ...(size ? [mark("knee", chip, [[size, PLATEAU * plateau]], { tip })] : []),
+      ...knee(saturates.size, PLATEAU * saturates.plateau, "90% of its plateau"),
     ];
   }
 
-  function drawAttained(now, able, up, [from, to], go) {
-    const title = "Attained over B";
+  function attainedOver(now, able) {
     const calibrated = now.basis === CALIBRATED;
     if (!calibrated && able.every(({ all }) => all.outcome === NEVER)) {
-      return instead("right", title, ...able.map((row) => `${row.chip.short}: ${threshold(row)}`));
+      return { instead: able.map((row) => `${row.chip.short}: ${threshold(row)}`) };
     }
-    const plot = figure("right", title, calibrated
-      ? "Bands: p10 to p90 of the calibration; faint lines: bounds; circles: 90% of the plateau."
-      : "Circles: from here on compute-bound. Drag the rule to change B.");
-    const samples = octaves(from, to, 4);
-    const marks = able.flatMap((row) => curves(now, row, samples));
-    const rule = { kind: "rule", points: [[now.B, 1]], text: `B = ${count(now.B)}` };
-    return SVG.draw(plot, {
-      label: "FLOP/s attained over B; from which B on is in the table",
-      x: axis(from, to, "B, tokens"), y: up(marks), marks: [...marks, rule], onPick: toSize(go),
-    });
-  }
-
-  function drawMatmul(now, able, go) {
-    const found = able.map(({ saturates, all }) => (saturates ? saturates.size : all.size) ?? 1);
+    const sizes = able.map(({ saturates, all }) => (saturates ? saturates.size : all.size) ?? 1);
     const decade = (round, value) => 10 ** round(Math.log10(value)); // they stay in a drag
-    const span = [
-      Math.max(1, decade(Math.floor, Math.min(now.B, ...found.map((one) => one / 32)))),
-      decade(Math.ceil, Math.max(now.B, 100, ...found.map((one) => one * 4))),
-    ];
-    const highest = Math.max(...able.map(({ of }) => of.rates.peak)) * 1.7;
-    const title = now.n > 1 ? "FLOP/s of a chip" : "FLOP/s";
-    const up = (marks) =>
-      axis(Math.min(...marks.map(({ points }) => points[0][1])) / 1.6, highest, title);
-    drawRoofline(now, able, up);
-    drawAttained(now, able, up, span, go);
+    const from = Math.max(1, decade(Math.floor, Math.min(now.B, ...sizes.map((one) => one / 32))));
+    const to = decade(Math.ceil, Math.max(now.B, 100, ...sizes.map((one) => one * 4)));
+    const marks = able.flatMap((row) => curves(now, row, octaves(from, to, 4)));
+    return {
+      note: calibrated
+        ? "Bands: p10 to p90 of the calibration; faint lines: bounds; circles: 90% of the plateau."
+        : "Circles: from here on compute-bound. Drag the rule to change B.",
+      label: "FLOP/s attained over B; from which B on is in the table",
+      x: axis(from, to, "B, tokens"), y: rates(now, able, marks), picks: "B",
+      marks: [...marks, rule(now.B, `B = ${count(now.B)}`)],
+    };
   }
 
-  /** An axis with some room around all points of marks, at place 0 or 1 of them. */
-  function span(marks, place, title, below, above) {
-    const all = marks.flatMap(({ points }) => points.map((one) => one[place]));
-    return axis(Math.min(...all) / below, Math.max(...all) * above, title);
+  /** The sizes along which a step of a chip is drawn, B or in training S, and its step at each. */
+  function along(now, { chip, of, footprint }) {
+    const [name, held, least, most, title] = now.trains
+      ? ["S", footprint.longest, LEAST_CONTEXT, MOST_CONTEXT, "S, tokens of a sequence"]
+      : ["B", footprint.most, now.split.dp, MOST_BATCH, "B, sequences"];
+    const step = now.trains ? (S) => [stepOf({ ...now, S }, chip), now.B] : (B) => [of, B];
+    const from = Math.min(least, now[name]);
+    const to = Math.max(2 * from, now[name], Math.min(held ?? most, most));
+    return { name, held, from, to, step, title };
   }
 
-  /** Batches of which none is better both for the chip and for the user. */
+  /** The rates of a chip, and for a user, of batches of which none is better for both. */
   function front(now, row) {
     const { dp, chips } = now.split;
     const most = Math.max(dp, Math.min(row.footprint.most ?? MOST_BATCH, MOST_BATCH));
@@ -155,58 +147,47 @@ const PICTURES = (() => {
     return points.filter(([, rate], i) => points.slice(0, i).every((before) => rate > before[1]));
   }
 
-  /** Rates of chips: of all batches against those of a user, or in training over S. */
-  function drawRates(now, rows) {
-    const calibrated = now.basis === CALIBRATED;
-    const title = now.trains ? "Tokens/s of a chip in training over S"
-      : "Throughput of a chip against speed for a user";
-    const able = rows.filter(({ fits, time }) => fits !== false && time !== null);
-    if (!able.length) {
-      const what = calibrated ? "has calibrated steps here" : "holds this step";
-      return instead("left", title, `None of these chips ${what}.`);
-    }
-    const without = calibrated ? "; chips without a calibration are left out" : "";
-    return (now.trains ? drawContexts : drawFronts)(now, able, title, without);
-  }
-
-  function drawFronts(now, able, title, without) {
+  function fronts(now, able) {
     const lines = able.map((row) => mark("line", row.chip, front(now, row).toReversed()));
     const dots = able.map(({ chip, user, rate }) => mark("dot", chip, [[user, rate]], {
       text: chip.short,
       tip: `${chip.short}: ${short(rate)} tokens/s a chip, ${significant(user)} for a user`,
     }));
-    const [marks, at] = [[...lines, ...dots], `Dots: B = ${count(now.B)}.`];
-    SVG.draw(figure("left", title, `${at} A line ends at the largest batch that fits${without}.`), {
+    const marks = [...lines, ...dots];
+    return {
+      note: `Dots: B = ${count(now.B)}. A line ends at the largest batch that fits`,
       label: "Tokens/s of a chip against tokens/s of a user; those of this batch are in the table",
-      x: span(marks, 0, "tokens/s for a user", 1.3, 1.2),
-      y: span(marks, 1, "tokens/s of a chip", 1.3, 1.5), marks,
-    });
+      x: around(marks, 0, "tokens/s for a user", 1.3, 1.2),
+      y: around(marks, 1, "tokens/s of a chip", 1.3, 1.5), marks,
+    };
   }
 
-  /** The sizes along which a step of a chip is drawn, B or in training S, and its step at each. */
-  function along(now, { chip, of, footprint }) {
-    const [name, held, least, most] = now.trains
-      ? ["S", footprint.longest, LEAST_CONTEXT, MOST_CONTEXT]
-      : ["B", footprint.most, now.split.dp, MOST_BATCH];
-    const step = now.trains ? (S) => [stepOf({ ...now, S }, chip), now.B] : (B) => [of, B];
-    const from = Math.min(least, now[name]);
-    const to = Math.max(2 * from, now[name], Math.min(held ?? most, most));
-    return { name, held, from, to, step };
-  }
-
-  function drawContexts(now, able, title, without) {
+  function contexts(now, able) {
     const lines = able.map((row) => {
       const { from, to, step } = along(now, row);
       const rate = (S) => (now.B * S) / timeOf(now, ...step(S)) / now.split.chips;
-      return mark("line", row.chip, octaves(from, Math.min(to, row.footprint.longest ?? to), 2)
-        .map((S) => [S, rate(S)]), { label: row.chip.short });
+      const sizes = octaves(from, Math.min(to, row.footprint.longest ?? to), 2);
+      return mark("line", row.chip, sizes.map((S) => [S, rate(S)]), { label: row.chip.short });
     });
-    const rule = { kind: "rule", points: [[now.S, 1]], text: `S = ${count(now.S)}` };
-    SVG.draw(figure("left", title, `A line ends at the longest context that fits${without}.`), {
+    return {
+      note: "A line ends at the longest context that fits",
       label: "Tokens/s of a chip over S; those of this S are in the table",
-      x: span(lines, 0, "S, tokens of a sequence", 1, 1),
-      y: span(lines, 1, "tokens/s of a chip", 1.3, 1.3), marks: [...lines, rule],
-    });
+      x: around(lines, 0, "S, tokens of a sequence", 1, 1),
+      y: around(lines, 1, "tokens/s of a chip", 1.3, 1.3),
+      marks: [...lines, rule(now.S, `S = ${count(now.S)}`)],
+    };
+  }
+
+  function throughput(now, rows) {
+    const calibrated = now.basis === CALIBRATED;
+    const able = rows.filter(({ fits, time }) => fits !== false && time !== null);
+    if (!able.length) {
+      const what = calibrated ? "has calibrated steps here" : "holds this step";
+      return { instead: [`None of these chips ${what}.`] };
+    }
+    const bare = calibrated ? "; chips without a calibration are left out" : "";
+    const drawn = (now.trains ? contexts : fronts)(now, able);
+    return { ...drawn, note: `${drawn.note}${bare}.` };
   }
 
   /** Kernels by the time that they take, the largest first, as names and places; some together. */
@@ -235,14 +216,13 @@ const PICTURES = (() => {
     });
   }
 
-  function drawTimes(now, row, go) {
-    const { trains, of: { short: chip } } = now;
-    const title = `Where the time of a step goes over ${trains ? "S" : "B"} on ${chip}`;
-    if (row.lack) return instead("right", title, cannot([row])[0]);
-    const { name, held, from, to, step } = along(now, row);
+  function shares(now, row) {
+    const { trains, basis } = now;
+    if (row.lack) return { instead: cannot([row]) };
+    const { name, held, from, to, step, title } = along(now, row);
     if (held === 0) {
       const what = trains ? "states" : "weights";
-      return instead("right", title, `The ${what} alone do not fit ${chip}.`);
+      return { instead: [`The ${what} alone do not fit ${row.chip.short}.`] };
     }
     const calibrated = Boolean(row.estimate?.times);
     const samples = octaves(from, to, 3);
@@ -250,36 +230,45 @@ const PICTURES = (() => {
       ? ANSWERS.estimate(...step(size)).times
       : ANSWERS.times(...step(size)).kernels.map(({ time }) => time))));
     const { outcome, size } = row.all;
-    if (!trains && now.basis === BOUND && outcome === FOUND && size <= to && size !== now.B) {
-      const text = `compute-bound from ${count(size)}`;
-      marks.push({ kind: "rule", points: [[size, 0]], text });
+    if (!trains && basis === BOUND && outcome === FOUND && size <= to && size !== now.B) {
+      marks.push(rule(size, `compute-bound from ${count(size)}`));
     }
     const time = calibrated ? row.time : row.answer.ops;
-    const here = `${name} = ${count(now[name])}: ${seconds(time)}`;
-    marks.push({ kind: "rule", points: [[now[name], 0]], text: here });
-    const by = calibrated ? "Calibrated. " : now.basis === CALIBRATED ? "By the bound. " : "";
-    const note = now[name] > held && held !== null
-      ? `More than ${several(held, trains ? "token" : "sequence")} do not fit.`
-      : `${by}Drag the rule to change ${name}.`;
-    return SVG.draw(figure("right", title, note), {
-      label: `Shares of kernels over ${name}; the numbers are in the tab of kernels`, marks,
-      x: axis(from, to, trains ? "S, tokens of a sequence" : "B, sequences"),
+    const by = calibrated ? "Calibrated. " : basis === CALIBRATED ? "By the bound. " : "";
+    return {
+      note: now[name] > held && held !== null
+        ? `More than ${several(held, trains ? "token" : "sequence")} do not fit.`
+        : `${by}Drag the rule to change ${name}.`,
+      label: `Shares of kernels over ${name}; the numbers are in the tab of kernels`,
+      x: axis(from, to, title), picks: name,
       y: { from: 0, to: 1.06, linear: SHARES, title: "share of the time of a step", text: percent },
-      onPick: toSize(go, name),
-    });
+      marks: [...marks, rule(now[name], `${name} = ${count(now[name])}: ${seconds(time)}`)],
+    };
+  }
+
+  /** Show a picture; `go` changes the size that it picks. */
+  function show(id, title, { note = "", instead, picks, ...drawn }, go) {
+    const [head, plot, below] = $(id).children;
+    [head.textContent, below.textContent] = [title, note];
+    plot.onpointerdown = plot.onpointermove = null;
+    const onPick = picks && ((size) => go({ [picks]: Math.round(size) }, true));
+    if (!instead) return SVG.draw(plot, { ...drawn, onPick });
+    return plot.replaceChildren(
+      make("div", { class: "instead" }, ...instead.map((text) => make("p", {}, text))));
   }
 
   /** Draw both pictures of a state. */
   function draw(now, rows, go) {
     const able = rows.filter((row) => !row.lack);
-    if (now.is === MODEL) {
-      drawRates(now, able);
-      drawTimes(now, rows.find(({ chip }) => chip === now.of), go);
-    } else if (able.length) drawMatmul(now, able, go);
-    else {
-      instead("left", "Roofline", ...cannot(rows));
-      instead("right", "Attained over B", ...cannot(rows));
+    if (now.is !== MODEL) {
+      const none = able.length ? null : { instead: cannot(rows) };
+      show("left", "Roofline", none ?? roofline(now, able), go);
+      return show("right", "Attained over B", none ?? attainedOver(now, able), go);
     }
+    show("left", now.trains ? "Tokens/s of a chip in training over S"
+      : "Throughput of a chip against speed for a user", throughput(now, able), go);
+    const where = `Where the time of a step goes over ${now.trains ? "S" : "B"} on ${now.of.short}`;
+    return show("right", where, shares(now, rows.find(({ chip }) => chip === now.of)), go);
   }
 
   return { draw, octaves, styleOf, swatch };

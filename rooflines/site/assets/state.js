@@ -174,16 +174,13 @@ const STATE = (() => {
       name: "matmul", count: 1, compute, sends: [["", works.network_bytes]],
       works: { math: works.flops, memory: works.memory_bytes },
     }, at, rate, () => levels);
-    const held = line("footprint_bytes");
+    const [each, fixed] = line("footprint_bytes");
+    const held = { weights: fixed, cache: { pieces: [[1, [each]]] }, dp: 1 };
     const of = ANSWERS.loaded([kernel], {
       chip, collective, rates, bounds, reach, least: 1, flops: line("flops"),
       moved: line("memory_bytes"),
-      footprint: (B) => {
-        const bytes = ANSWERS.lineAt(held, B);
-        return { bytes, capacity, fits: capacity ? bytes <= capacity : null };
-      },
+      footprint: (B) => ANSWERS.footprint({ ...held, capacity }, 1, B),
     });
-
     const fit = now.data.fits[chip.id]?.[compute];
     if (!fit) return of;
     const span = fit.tile > 1 ? fit.tile * value(rows) : 1;
