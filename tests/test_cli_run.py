@@ -1,19 +1,19 @@
 """`rooflines run` and `rooflines origin`, on a terminal and piped."""
 
-import os
-import pty
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 
+import polars as pl
 import psutil
 import pytest
 from small_config import SMALL
+from terminal import on_a_terminal
 
 from rooflines.cli import main as cli
 from rooflines.cli.run import snakemake_command
+from rooflines.results.folders import FOLDERS
 
 pytestmark = pytest.mark.slow
 
@@ -25,46 +25,15 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("ran")
-    (folder / "my.yaml").write_text(SMALL)
-    return folder, on_a_terminal(folder, "run", "my.yaml", "--cores", "2")[1]
-
-
-def on_a_terminal(folder, *words, stop_after=""):
-    """The exit status and the output of a command on a terminal of 80 columns.
-
-    Args:
-        folder: Where it runs.
-        words: The command.
-        stop_after: Text after which Ctrl-C is typed.
-    """
-    here, there = pty.openpty()
-    command = [sys.executable, "-m", "rooflines", *words]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}
-    with subprocess.Popen(
-        command, cwd=folder, stdin=there, stdout=there, stderr=there, env=environment,
-        start_new_session=True,
-    ) as run:  # fmt: skip
-        os.close(there)
-        shown, stopped = b"", False
-        with suppress(OSError):  # the terminal was closed
-            while text := os.read(here, 4096):
-                shown += text
-                if stop_after and not stopped and stop_after.encode() in shown:
-                    stopped = True
-                    time.sleep(0.5)
-                    os.killpg(run.pid, signal.SIGINT)
-        os.close(here)
-        return run.wait(60), shown.decode().replace("\r\n", "\n")
-
-
-def test_run_makes_results_in_this_folder_and_says_what(ran):
-    folder, text = ran
-    assert (folder / "results/bundle/index.html").is_file()
-    assert "In results: 12 rows in 1 part, thresholds.parquet, 0 charts\n" in text
-    assert "Skipped 12 rows: no mxfp4 peak of its matrix unit (12)\n" in text
+def test_run_makes_results_in_this_folder_and_says_what(site):
+    results = site.parent
+    text = (results.parent / "said.txt").read_text(encoding="utf-8")
+    made = [pl.read_csv(results / name / "index.csv") for name in FOLDERS]
+    rows, parts = sum(index["rows"].sum() for index in made), sum(map(len, made))
+    tables = "thresholds.parquet, model-thresholds.parquet, measured.csv"
+    assert f"In results: {rows:,} rows in {parts} parts, {tables}, 4 charts\n" in text
+    skipped = pl.read_csv(results / "skipped.csv")["rows"].sum()
+    assert f"Skipped {skipped} rows: no published number of chips that ici joins (256); " in text
     assert "Compute-bound: " in text
     assert "Open results/bundle/index.html" in text
     assert "\x1b[3" not in text, "NO_COLOR is set"
@@ -78,10 +47,10 @@ def test_targets_are_not_read_as_configs(tmp_path):
     assert words[-1] == "summary"
 
 
-def test_origin_ends_quietly_with_its_reader(ran):
+def test_origin_ends_quietly_with_its_reader(site):
     command = f"{sys.executable} -m rooflines origin results | true"
     done = subprocess.run(
-        ["/bin/sh", "-c", command], cwd=ran[0], capture_output=True, text=True, check=True
+        ["/bin/sh", "-c", command], cwd=site.parents[1], capture_output=True, text=True, check=True
     )
     assert done.stderr == ""
 

@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from pathlib import Path
 
 import fuzzing
 import polars as pl
@@ -63,13 +64,17 @@ def test_names_notes_and_sources_pass_through_snakemake_unchanged(hostile):
     assert drawn["title"][:40] == config["charts"][0]["title"][:40]
 
 
-def test_a_report_runs_no_script_of_a_config(hostile, tmp_path):
+def test_a_report_has_charts_and_the_site_and_runs_no_script_of_a_config(hostile, tmp_path):
     RunFolder(hostile, hostile_config()).finish("--report", tmp_path / "report.zip")
     with zipfile.ZipFile(tmp_path / "report.zip") as packed:
+        names = {Path(name).name for name in packed.namelist()}
         pages = {
             name: packed.read(name).decode() for name in packed.namelist() if name.endswith(".html")
         }
+    charts = {f"{chart['chart']}-decode.png" for chart in hostile_config()["charts"][1:3]}
+    assert names >= {"report.html", "index.html", "data.html", "chips-texts.png"} | charts
     (report,) = (text for name, text in pages.items() if name.endswith("report.html"))
+    assert "every number comes from the tables and thresholds" in report
     assert "alert(1)" in report
     assert [
         (name, tag)

@@ -1,10 +1,8 @@
 """A small site: a run of a config with hostile names, and with charts, thresholds and timings."""
 
-import subprocess
-import sys
-
 import polars as pl
 from case_files import case, config
+from terminal import on_a_terminal
 
 CONFIG = case("configs/site")
 HOSTILE = CONFIG["site"]["title"]
@@ -37,7 +35,7 @@ def matmul_timings():
 
 
 def run_small_site(folder):
-    """Make the site in a folder, with all that it is made from."""
+    """Make the site in a folder, with all that it is made from; `said.txt` is what the run said."""
     matmul_timings().write_csv(folder / "grid.csv")
     head = "chip,software,collective,shards,bytes,seconds"
     (folder / "nccl.csv").write_text(f"{head}\nh100-sxm,nccl,all-gather,8,1073741824,5e-3\n")
@@ -46,6 +44,6 @@ def run_small_site(folder):
     runs = (f"{same},{n},0.1,{0.004 + n / 5e3}" for n in range(1, RUNS + 1))
     (folder / "served.csv").write_text("\n".join([head, *runs]) + "\n")
     (folder / "my.yaml").write_text(config("site"), encoding="utf-8")
-    command = [sys.executable, "-m", "rooflines", "run", "my.yaml", "--cores", "2", "--", "bundle"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    status, said = on_a_terminal(folder, "run", "my.yaml", "--cores", "2")
+    assert status == 0, said
+    (folder / "said.txt").write_text(said, encoding="utf-8")

@@ -1,0 +1,37 @@
+"""Commands on a terminal, as a person types them."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+
+def on_a_terminal(folder, *words, stop_after=""):
+    """The exit status and the output of a command on a terminal of 80 columns.
+
+    Args:
+        folder: Where it runs.
+        words: The command.
+        stop_after: Text after which Ctrl-C is typed.
+    """
+    here, there = pty.openpty()
+    command = [sys.executable, "-m", "rooflines", *words]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}
+    with subprocess.Popen(
+        command, cwd=folder, stdin=there, stdout=there, stderr=there, env=environment,
+        start_new_session=True,
+    ) as run:  # fmt: skip
+        os.close(there)
+        shown, stopped = b"", False
+        with suppress(OSError):  # the terminal was closed
+            while text := os.read(here, 4096):
+                shown += text
+                if stop_after and not stopped and stop_after.encode() in shown:
+                    stopped = True
+                    time.sleep(0.5)
+                    os.killpg(run.pid, signal.SIGINT)
+        os.close(here)
+        return run.wait(60), shown.decode().replace("\r\n", "\n")
