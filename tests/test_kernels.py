@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
+from gallery import PROFILE
 
 import rooflines
 from rooflines.cli import main as cli
@@ -34,13 +35,8 @@ def profile(tmp_path):
     return tmp_path / "kernels.csv"
 
 
-@pytest.fixture
-def example(repository):
-    return repository / "tests/cases/nsight/raw.csv"
-
-
-def test_values_have_separators_units_and_weights(example):
-    gemm, add, again = read_launches(example)
+def test_values_have_separators_units_and_weights():
+    gemm, add, again = read_launches(PROFILE)
     assert gemm.flops == {("vector", "fp32"): 2000, ("matrix", "bf16"): 2**37}
     assert gemm.memory_bytes == 2**27 + 2**25
     assert gemm.seconds == Fraction(200, 10**6)
@@ -49,7 +45,7 @@ def test_values_have_separators_units_and_weights(example):
     assert add.device == "9.0"
 
 
-def test_the_page_details_says_the_same(example, profile):
+def test_the_page_details_says_the_same(profile):
     head = "ID,Process ID,Kernel Name,CC,Section Name,Metric Name,Metric Unit,Metric Value"
     metrics = [
         (TIME, "ns", "200,000"),
@@ -61,7 +57,7 @@ def test_the_page_details_says_the_same(example, profile):
     ]
     rows = [f'"0","1","gemm<128, 256>(int)","9.0","x","{n}","{u}","{v}"' for n, u, v in metrics]
     profile.write_text("\n".join([head, *rows]))
-    assert next(read_launches(profile)) == next(read_launches(example))
+    assert next(read_launches(profile)) == next(read_launches(PROFILE))
 
 
 @pytest.mark.parametrize(
@@ -92,9 +88,9 @@ def test_one_instruction_counts_once_under_both_names(profile):
     assert vector == {"fp32": 6, "fp16": 3, "fp64": 3}
 
 
-def test_the_share_is_the_least_time_over_the_measured_one(example):
+def test_the_share_is_the_least_time_over_the_measured_one():
     """By hand, with 989 TFLOP/s of bf16, 66.9 of fp32 and 3.35 TB/s."""
-    frame = rooflines.kernels(example, "h100-sxm")
+    frame = rooflines.kernels(PROFILE, "h100-sxm")
     assert frame.columns == [column.name for column in KERNELS]
     gemm, add = frame.to_dicts()
     flops = 2**37 + 2000
@@ -108,8 +104,8 @@ def test_the_share_is_the_least_time_over_the_measured_one(example):
     assert (add["bound"], add["unit"], add["compute"]) == ("memory", "vector", "fp32")
 
 
-def test_the_dtype_of_tensor_cores_can_be_given(example):
-    bf16, fp8 = (rooflines.kernels(example, "h100-sxm", dtype) for dtype in (None, "fp8"))
+def test_the_dtype_of_tensor_cores_can_be_given():
+    bf16, fp8 = (rooflines.kernels(PROFILE, "h100-sxm", dtype) for dtype in (None, "fp8"))
     assert fp8["compute"].to_list() == ["fp8", "fp32"]
     assert fp8["roof_share"][0] / bf16["roof_share"][0] == pytest.approx(989 / 1979, rel=1e-15)
     assert fp8["roof_share"][1] == bf16["roof_share"][1]
@@ -126,10 +122,10 @@ def test_a_copy_has_a_share_too(profile):
     assert (row["memory_intensity"], row["roof_share"]) == (None, 0)
 
 
-def test_the_frame_is_written_with_its_columns(example, tmp_path, capsys):
+def test_the_frame_is_written_with_its_columns(tmp_path, capsys):
     out = tmp_path / "kernels.parquet"
-    assert cli.run(["kernels", str(example), "--chip", "h100-sxm", "--out", str(out)]) == 0
-    assert pl.read_parquet(out).equals(rooflines.kernels(example, "h100-sxm"))
+    assert cli.run(["kernels", str(PROFILE), "--chip", "h100-sxm", "--out", str(out)]) == 0
+    assert pl.read_parquet(out).equals(rooflines.kernels(PROFILE, "h100-sxm"))
     assert metadata_of(out)["chip"] == "h100-sxm"
     assert "above the roof" not in capsys.readouterr().out
 
@@ -145,11 +141,11 @@ def test_a_name_writes_nothing_to_the_terminal(form, profile, capsys):
         assert json.loads(printed)[0]["kernel"] == name
 
 
-def test_a_file_is_overwritten_only_if_that_is_wanted(example, tmp_path, capsys):
+def test_a_file_is_overwritten_only_if_that_is_wanted(tmp_path, capsys):
     for suffix in ("parquet", "svg"):
         out = tmp_path / f"kernels.{suffix}"
         out.write_text("mine")
-        words = ["kernels", str(example), "--chip", "h100-sxm", "--out", str(out)]
+        words = ["kernels", str(PROFILE), "--chip", "h100-sxm", "--out", str(out)]
         assert cli.run(words) == 2
         assert "exists already.\n  fix: choose another name with -o FILE" in capsys.readouterr().err
         assert out.read_text() == "mine"

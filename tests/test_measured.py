@@ -80,10 +80,9 @@ def test_a_time_below_the_bound_has_a_reason(chip, sizes, seconds, bound, reason
 
 
 def test_rows_are_those_of_explain():
-    draw = random.Random(9)
     chips = ("h100-sxm", "tpu-v5e", "a100-sxm-80gb", "mi300x")
     drawn = [
-        (draw.choice(chips), tuple(draw.randint(1, 2**14) for _ in range(3))) for _ in range(25)
+        (random.choice(chips), tuple(random.randint(1, 2**14) for _ in range(3))) for _ in range(25)
     ]
     explained = [rooflines.explain(chip, sizes, "bf16").row for chip, sizes in drawn]
     rows = [
@@ -91,7 +90,6 @@ def test_rows_are_those_of_explain():
         for (chip, sizes), row in zip(drawn, explained, strict=True)
     ]
     frame = bf16(rows).frame
-    assert set(frame["bound"]) == {"compute", "memory"}
     for found, row in zip(frame.iter_rows(named=True), explained, strict=True):
         for name in ("flops", "memory_bytes", "memory_intensity", "t_lower_s", "bound"):
             assert found[name] == row[name], (row["chip"], name)

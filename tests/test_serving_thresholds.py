@@ -1,5 +1,6 @@
 """Thresholds of random steps of whole models, against evaluation and bisection in fractions."""
 
+import random
 from fractions import Fraction
 from operator import mul
 from typing import Any
@@ -175,7 +176,7 @@ def test_saturated_batches_of_the_default_config_are_those_found_by_trying():
     cases = {tuple(keys[key] for key in KEYS): case for keys, case, _ in found}
     rows = sweep_thresholds(rooflines.load_config().sweep("serving")).filter(axis="B")
     estimated = rows.drop_nulls("saturates_estimate")
-    for row in estimated.sample(12, seed=0).to_dicts():
+    for row in estimated.sample(12, seed=random.randrange(2**32)).to_dicts():
         engine = engine_of(row["chip"], sweep["calibration"], fits)
         check_saturation(cases[tuple(row[key] for key in KEYS)], row, engine)
 

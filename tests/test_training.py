@@ -349,25 +349,6 @@ def test_a_step_is_that_of_closed_formulas(plan, model, ep, m, b, length):  # no
         assert (memory.states, memory.saved(m) * length) == (states, saved)
 
 
-def test_a_linear_kernel_is_three_operations():
-    """`BD,DF->BF`, `BF,DF->BD` and `BD,BF->DF`, the last one with gradients in fp32."""
-    case, _ = step_of(SMALL, "h100-sxm", 1, 1024)
-    rows, into, out = 1024, 14_336, 4096  # B, D and F of down
-    extents = case.extents(case.step(1, 1024))
-    down = [kernel for kernel in case.kernels if kernel.name in DOWN]
-    assert len(down) == 3
-    moved = sum(
-        kernel.work(column).at(extents)
-        for kernel in down
-        for column in ("memory_bytes", "activation_bytes")
-    )
-    assert moved == 2 * (3 * rows * (into + out) + 2 * into * out) + 4 * into * out
-    assert sum(kernel.work("flops").at(extents) for kernel in down) == 3 * 2 * rows * into * out
-
-
-DOWN = ("down-fwd", "down-dgrad", "down-wgrad")
-
-
 @pytest.mark.parametrize(
     "plan", [{"dp": 2, "shard": "weights"}, {"pp": 2, "dp": 2}, {"tp": 2, "recompute": "full"}]
 )
