@@ -43,7 +43,7 @@ STATES = [
     [*((page, "light") for page in PAGES), *product(STATES, ("light", "dark"))],
 )
 def test_axe_finds_nothing_serious(visit, address, theme):
-    """Names, roles, contrast and order.
+    """Names, roles, contrast and order; of a long table the first rows, which others are like.
 
     A chart is one image. In its SVG Vega gives marks without items a role and no name, as here.
     """
@@ -60,6 +60,7 @@ def test_axe_finds_nothing_serious(visit, address, theme):
         )
     for details in page.locator("details:not([hidden])").all()[:3]:
         details.evaluate("(element) => { element.open = true; }")
+    page.evaluate("document.querySelectorAll('tr:nth-child(n+12)').forEach((row) => row.remove())")
     violations = Axe().run(page, options={"preload": False}).response["violations"]
     assert [
         (one["id"], [node["html"][:200] for node in one["nodes"][:3]])

@@ -96,18 +96,22 @@ def test_the_reference_has_every_key_command_and_name(site):
         assert [name for name in names if f'id="{module.__name__}.{name}"' not in api] == []
 
 
-def test_pages_fit_a_phone_and_request_nothing_from_elsewhere(site, browser):
-    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
-    with serving(site, Plain) as base:
-        visit = Visit(context, base)
+def test_pages_fit_a_phone(site, browser):
+    """Without scripts, which take most of the time."""
+    phone = {"width": 390, "height": 844}
+    with browser.new_context(viewport=phone, java_script_enabled=False) as context:
+        page = context.new_page()
         for path in sorted(site.rglob("*.html")):
-            visit.page.goto(f"{base}/{path.relative_to(site)}")
-            wide = visit.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            page.goto(path.as_uri())
+            wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, path
-        visit.page.set_viewport_size({"width": 1280, "height": 844})
+
+
+def test_the_search_finds_a_question_and_nothing_is_requested_from_elsewhere(site, browser):
+    with browser.new_context(color_scheme="dark") as context, serving(site, Plain) as base:
+        visit = Visit(context, base)
         visit.page.goto(f"{base}/book.html")
         visit.page.locator(".md-search__button").click()
         visit.page.locator("input[type=text]").fill("quantization")
         visit.page.get_by_text("Does quantization make it quicker?").wait_for()
         assert visit.faults == []
-    context.close()
