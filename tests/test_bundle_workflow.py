@@ -79,17 +79,23 @@ def test_every_chart_of_the_default_config_is_drawn(browser, default, theme, wid
 
 
 @LOOKS
-def test_every_page_of_the_default_config_is_shown(browser, default, theme, width):
+def test_every_page_of_the_default_config_is_shown_and_loads_little(browser, default, theme, width):
+    """3 MB, with its scripts, its data and its pictures."""
     look = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
     with serving(default) as base, browser.new_context(**look) as context:
-        visit = Visit(context, base)
-        for path in sorted(default.glob("*.html")):
-            page = visit.open(path.name)
-            assert page.locator("main h1").count() == 1, path.name
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, path.name
+        visit, loaded = Visit(context, base), set[str]()
+        visit.page.on("requestfinished", lambda request: loaded.add(request.url))
+        for name in PAGES:
+            loaded.clear()
+            page = visit.open(name)
+            assert page.locator("main h1").count() == 1, name
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
             here = page.locator(".top nav a[aria-current]").bounding_box()
-            assert here, path.name
-            assert here["x"] + here["width"] <= width, path.name
+            assert here, name
+            assert here["x"] + here["width"] <= width, name
+            files = [default / url.removeprefix(f"{base}/") for url in loaded]
+            assert default / name in files
+            assert sum(file.stat().st_size for file in files if file.is_file()) < 3e6, name
         assert visit.faults == []
 
 
@@ -111,19 +117,6 @@ def test_specifications_are_strict_json(default):
 def test_the_site_is_small(default):
     """20 MB in all."""
     assert sum(path.stat().st_size for path in default.rglob("*") if path.is_file()) < 20e6
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_loads_little_at_first(browser, default, name):
-    """3 MB, with its scripts, its data and its pictures."""
-    with browser.new_context() as context:
-        visit = Visit(context, default.as_uri())
-        loaded: set[str] = set()
-        visit.page.on("requestfinished", lambda request: loaded.add(request.url))
-        visit.open(name)
-        files = [default / url.removeprefix(f"{default.as_uri()}/") for url in loaded]
-        assert default / name in files
-        assert sum(file.stat().st_size for file in files if file.exists()) < 3e6
 
 
 def test_the_manifest_lists_every_file(default):

@@ -450,7 +450,7 @@ def every_plan(chips, experts):
                 yield {"tp": tp, "pp": pp, "dp": dp, "cp": cp, "ep": ep}
 
 
-@check(100)
+@check(50)
 @given(
     place=st.sampled_from(
         [("h100-sxm", ["nvlink", "infiniband"]), ("b200", ["nvlink"]), ("mi300x", None)]
