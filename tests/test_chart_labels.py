@@ -8,19 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflines.basics.text import count, seconds, si, significant
-from rooflines.charts.kit.place import (
-    DOT,
-    Box,
-    Label,
-    Place,
-    Plane,
-    Room,
-    dodge,
-    end_places,
-)
+from rooflines.charts.kit.place import DOT, Box, Label, Place, Plane, Room, end_places
 from rooflines.charts.kit.text import listed, shorten, sizes_text, width_em, wrapped
 
-em = st.floats(0.0, 40.0)
 PLANE = Plane((1.0, 100.0), (0.0, 8.0), linear=True)
 points = st.tuples(st.floats(1.0, 100.0), st.floats(0.0, 8.0))
 labels = st.lists(
@@ -118,17 +108,6 @@ def test_a_subtitle_has_at_most_two_lines():
     assert second.endswith("…")
 
 
-@given(st.lists(em, max_size=15), st.floats(0.1, 3.0))
-def test_dodged_positions_keep_apart_in_order_within_bounds(wanted, gap):
-    positions = dodge(wanted, gap, 0.0, 45.0)
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    assert all(positions[b] - positions[a] >= gap - 1e-6 for a, b in pairwise(order))
-    if gap * (len(wanted) - 1) <= 45.0:
-        assert all(-1e-6 <= position <= 45.0 + 1e-6 for position in positions)
-    if all(wanted[b] - wanted[a] >= gap for a, b in pairwise(order)):
-        assert positions == pytest.approx(wanted)
-
-
 @given(labels)
 def test_placed_labels_overlap_no_label_and_no_point(labels):
     dots = [(label.points[0], DOT) for label in labels]
@@ -165,16 +144,6 @@ def test_of_several_points_the_first_with_room_has_the_label():
     assert room.place(Label("label", [edge, inside], places=right)) == (inside, right[0])
     assert room.place(Label("label", [edge], places=right, past=9.0)) == (edge, right[0])
     assert room.place(Label("label", [edge], places=right, past=9.0)) == (edge, None)
-
-
-def test_a_text_along_a_line_is_off_what_is_taken():
-    room = Room((20.0, 20.0), PLANE)
-    along = Label("label", [(1.0, 0.0)], to=(100.0, 8.0))
-    places = [room.place(along)[1] for _ in range(30)]
-    kept = [place for place in places if place]
-    assert 1 < len(kept) < 30
-    assert len({*kept}) == len(kept)
-    assert all(0.0 < place.dx < math.hypot(20.0, 20.0) for place in kept)
 
 
 def test_line_ends_are_labelled_as_long_as_there_is_room():

@@ -19,17 +19,21 @@ WITHOUT_SITE = (
 """Targets of runs that do not need the site."""
 
 
-def contents(results):
-    """Outputs of a run by name: tables with their metadata, and text; no logs, no site."""
+def contents(results, below=""):
+    """Outputs of a run by name: tables with their metadata, and text; no logs, no site.
+
+    Args:
+        results: Its folder.
+        below: What their paths begin with, such as `TABLE_FOLDERS`.
+    """
     parquet = {
         path: (pl.read_parquet(path), metadata_of(path))
         for path in results.rglob("*.parquet")
         if "bundle" not in path.parts
     }
     csv = {path: path.read_text() for path in results.rglob("*.csv") if "bundle" not in path.parts}
-    return {
-        path.relative_to(results).as_posix(): content for path, content in (parquet | csv).items()
-    }
+    named = {path.relative_to(results).as_posix(): of for path, of in (parquet | csv).items()}
+    return {name: content for name, content in named.items() if name.startswith(below)}
 
 
 def assert_same(found, expected):

@@ -21,7 +21,7 @@ from itertools import product
 
 from oracle import step_values, sweeps
 from oracle.fits import fits_of
-from oracle.network import link_of, why_not_joined
+from oracle.network import why_not_joined
 from oracle.quantities import as_list, exact, sizes_of
 from oracle.setting import RESOURCES
 from oracle.steps import STORED, Case, Step, kernels, shared_evenly
@@ -132,11 +132,9 @@ def cases(sweep, models, chips, formats, fits=None):
         as_list(sweep.get("memory", "hbm")),
     ):
         chip, (model, entry), alone = resolved[name], entry_of(spec, models), False
-        networks = chip.get("networks") or {}
         for route in sweeps.routes(sweep):
-            names = route or list(networks)[:1]
-            missing = not names or not set(names) <= set(networks)
-            links = () if missing else tuple(link_of(n, networks[n]) for n in names)
+            names, links = sweeps.network_of(chip, route)
+            missing = not links
             for dtypes, split in product(as_list(sweep["dtypes"]), as_list(sweep["splits"])):
                 axes, dp = sweeps.axes_of(split.get("tp", 1)), split.get("dp", 1)
                 ep, tp = sweeps.axes_of(split.get("ep", 1)), math.prod(axes)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
+from oracle.network import link_of
 from oracle.operations import operation_of, sharding_of
 from oracle.quantities import as_list, exact, sizes_of, whole
 
@@ -47,6 +48,14 @@ def routes(sweep):
     if isinstance(asked, list) and any(isinstance(each, list) for each in asked):
         return [as_list(each) for each in asked]
     return [as_list(asked)]
+
+
+def network_of(chip, route):
+    """Return the names of a route, by default the first network, and its links; none: it lacks."""
+    networks = chip.get("networks") or {}
+    names = route or list(networks)[:1]
+    there = names and set(names) <= set(networks)
+    return names, tuple(link_of(name, networks[name]) for name in names) if there else ()
 
 
 def exactly(sweep):

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from oracle.fits import fits_of
-from oracle.network import Link, link_of, why_not_joined
+from oracle.network import why_not_joined
 from oracle.operations import Sharding, operation_of
 from oracle.quantities import as_list, exact, whole
 from oracle.setting import RESOURCES, Setting
@@ -16,6 +16,7 @@ from oracle.sweeps import (
     combination_of,
     default_unit,
     exactly,
+    network_of,
     points,
     resolve_chips,
     routes,
@@ -54,14 +55,10 @@ class Case(NamedTuple):
 def setting_of(sweep, chip, case, fits=None):
     """Return the setting, or None and why there is none; and the name of the network."""
     _, memory, dtypes, formats, sharding, axes, route = case
-    networks = chip.get("networks") or {}
-    names = route or list(networks)[:1]
+    names, links = network_of(chip, route)
     unit = sweep.get("unit", default_unit(sweep))
     peak = chip["units"].get(unit, {}).get(dtypes["compute"])
     level = chip["memory"].get(memory, {})
-    links: tuple[Link, ...] = ()
-    if names and set(names) <= set(networks):
-        links = tuple(link_of(name, networks[name]) for name in names)
     network = "+".join(names) if links else None
     if peak is None:
         return None, "compute dtype", network
@@ -104,8 +101,7 @@ def rows(sweep, chips, dtypes, fits=None):
     for chip, memory in product(as_list(sweep["chips"]), as_list(sweep.get("memory", "hbm"))):
         alone = False  # whether rows without a network were there
         for route in routes(sweep):
-            networks = resolved[chip].get("networks") or {}
-            missing = not networks or not set(route or []) <= set(networks)
+            missing = not network_of(resolved[chip], route)[1]
             for lead, spec in product(points(sweep), sweep["dtypes"]):
                 name, combination = combination_of(spec, dtypes["combinations"])
                 for sharding, axes in splits(sweep):
