@@ -25,11 +25,6 @@ LONGEST_FILE = 600
 LONGEST_FUNCTION = 60
 """Lines of a function, docstring included [1]; ruff limits the complexity (C901)."""
 
-EXCEPTIONS = {
-    "charts/kit/themes:config": "one literal: each line is a setting of the Vega-Lite config"
-}
-"""Longer modules (`charts/choice`) and functions (`charts/choice:choose`), each with the reason."""
-
 FACES = {"__init__", "__main__"}
 """Modules that only re-export names, or start a command."""
 
@@ -108,14 +103,13 @@ def test_only_public_modules_list_their_names(repository):
 
 
 def test_modules_and_functions_are_short(repository):
-    """No module has more than 600 lines, no function more than 60, but for the exceptions."""
     root = repository / "rooflines"
     long = [
         name
         for path in sorted(root.rglob("*.py"))
         for name in too_long(path, path.relative_to(root).with_suffix("").as_posix())
     ]
-    assert sorted(long) == sorted(EXCEPTIONS)
+    assert long == []
 
 
 ONE_PLACE = {

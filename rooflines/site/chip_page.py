@@ -8,7 +8,7 @@ import polars as pl
 
 from rooflines.basics.text import seconds, si
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.catalogue.parts import described, parts, records, source_of
+from rooflines.catalogue.parts import described
 from rooflines.site.data_page import page_table
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
-    from rooflines.catalogue.parts import ChipPart, NumberRecord
+    from rooflines.catalogue.parts import NumberRecord
 
 WITHOUT_PREFIX = ("usd_per_hour", "watts")
 """Numbers that are written out although they have a unit."""
@@ -118,8 +118,7 @@ def chip_details(chips: Mapping[str, Chip], sources: Mapping[str, JSON]) -> JSON
 
 
 def _details(entry: Chip, base: Chip | None) -> JSON:
-    shared = described(base) if base else ()
-    inherited = {(number["part"], number["meaning"], number["value"]) for number in shared}
+    inherited = {_identity(number) for number in (described(base) if base else ())}
     boosted = "Peaks are for the boost clock, which this card may exceed: a time below the bound is"
     said = [
         f"A variant of {entry.base}; here are the numbers that differ." if base else None,
@@ -129,12 +128,16 @@ def _details(entry: Chip, base: Chip | None) -> JSON:
     return {
         "about": [text for text in said if text],
         "numbers": [
-            _number(part, number, entry)
-            for part in parts(entry)
-            for number in records(entry, part)
-            if (number["part"], number["meaning"], number["value"]) not in inherited
+            _number(number, estimate=entry.estimate)
+            for number in described(entry)
+            if _identity(number) not in inherited
         ],
     }
+
+
+def _identity(number: NumberRecord) -> tuple[str, str, float]:
+    """What a variant's number has in common with that of its base, if it is inherited."""
+    return number["part"], number["meaning"], number["value"]
 
 
 def _text(number: NumberRecord) -> str:
@@ -143,8 +146,8 @@ def _text(number: NumberRecord) -> str:
     return f"{value:,.10g} {unit}" if key in WITHOUT_PREFIX else with_unit(value, unit)
 
 
-def _number(part: ChipPart, number: NumberRecord, chip: Chip) -> list[object]:
-    """A number, as `chip_details` has it."""
+def _number(number: NumberRecord, *, estimate: bool) -> list[object]:
+    """A number, as `chip_details` has it, perhaps of a chip that is an estimate."""
     confidence = number["confidence"] or ""
     notes = [number["note"]] if number["note"] else []
     if sparse := number["printed_with_sparsity"]:
@@ -154,9 +157,9 @@ def _number(part: ChipPart, number: NumberRecord, chip: Chip) -> list[object]:
         f"{number['part']}: {number['meaning']}",
         _text(number),
         f"{number['value']} {number['unit']}",
-        source_of(chip, part.entry, number["path"].rpartition(".")[2]),
+        number["source"].split(", ") if number["source"] else [],
         CONFIDENCE.get(confidence, confidence),
-        chip.estimate or number["estimate"],
+        estimate or number["estimate"],
         "; ".join(notes),
     ]
 

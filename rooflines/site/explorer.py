@@ -45,57 +45,35 @@ if TYPE_CHECKING:
 MATMULS = "explorer"
 """The name of the data of matmuls."""
 
-MODELS = (
-    *("gpt-oss-120b", "deepseek-v3.2", "qwen3.5-397b-a17b", "llama-3.1-70b", "llama-3.1-8b"),
-    *("gemma-3-27b", "kimi-k3", "nemotron-3-super"),
-)
+OFFERED: JSON = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+"""What the page offers, from `explorer.json`."""
+
+MODELS: Sequence[str] = OFFERED["models"]
 """Models of the catalogue whose steps and layers the page has; the first is shown first."""
 
-SERVING = (
-    *("a100-sxm-80gb", "l40s", "h100-sxm", "h200-sxm", "h20", "b200", "gb200", "b300", "gb300"),
-    *("rtx-pro-6000-server", "mi300x", "mi325x", "mi355x", "tpu-v5e", "tpu-v5p", "tpu-v6e"),
-    *("tpu-7x", "gaudi3", "trainium2"),
-)
+SERVING: Sequence[str] = OFFERED["serving"]
 """Chips of the catalogue that models are served on; the page has their steps."""
 
-FIRST_CHIPS = ("h100-sxm", "b200", "mi300x", "tpu-v6e")
+FIRST_CHIPS: Sequence[str] = OFFERED["first_chips"]
 """Chips that the page shows first."""
 
-PLAIN = "bf16"
+FORMATS: Mapping[str, str | dict[str, str]] = OFFERED["formats"]
+"""Dtypes of models by the names of the page, the plain one first."""
 
-FORMATS: Mapping[str, str | dict[str, str]] = {
-    PLAIN: PLAIN,
-    "fp8": {
-        "weights": "fp8",
-        "cache": "fp8",
-        "activations": PLAIN,
-        "compute": "fp8",
-        "attention": PLAIN,
-    },
-    "mxfp4-experts": {
-        "weights": PLAIN,
-        "experts": "mxfp4",
-        "cache": PLAIN,
-        "activations": PLAIN,
-        "compute": PLAIN,
-    },
-}
-"""Dtypes of models by the names of the page."""
-
-PUBLISHED = {"fp8": "fp8", "mxfp4": "mxfp4-experts"}
+PUBLISHED: Mapping[str, str] = OFFERED["published"]
 """Formats of the page by the dtype of published experts, or of all weights."""
 
-SPLITS = ({"tp": 1}, {"tp": 2}, {"tp": 4}, {"tp": 8}, {"dp": 8, "ep": 8})
+SPLITS: Sequence[Mapping[str, int]] = OFFERED["splits"]
 
-PLANS = (
-    *({"dp": 8, "shard": "weights"}, {"tp": 2, "dp": 4, "shard": "weights"}),
-    *({"tp": 4, "dp": 2, "shard": "weights"}, {"dp": 8}, {"tp": 2, "dp": 4}, {"tp": 4, "dp": 2}),
-    *({"tp": 8}, {"tp": 1}),
-)
+PLANS: Sequence[Mapping[str, int | str]] = OFFERED["plans"]
 """Splits of a step of training, with the states that replicas share; the first is shown first."""
 
-TRAINED = (PLAIN, "fp8")
+TRAINED: Sequence[str] = OFFERED["trained"]
 """Formats of `FORMATS` that steps of training have."""
+
+COLUMNS: JSON = OFFERED["columns"]
+"""Columns of the table of chips: `name`, `head`, `saved`, its name in CSV, `meaning`, the kind of
+`text`, the `value` of a row if that is not its name, and words `of` the states that have it."""
 
 OF_ONE = ("steps", "kernels", "estimates", "extents", "training")
 """What is loaded of a model when it is shown."""
@@ -108,10 +86,6 @@ MOST_OWN = 8
 
 PLANNED = {"tp", "dp", "shard"}
 """Keys of the plans of a config that the page has; micro-batches have a field there."""
-
-COLUMNS: JSON = json.loads(Path(__file__).with_name("explorer-columns.json").read_bytes())
-"""Columns of the table of chips: `name`, `head`, `saved`, its name in CSV, `meaning`, the kind of
-`text`, the `value` of a row if that is not its name, and words `of` the states that have it."""
 
 RATIONAL = re.compile(r"-?\d+/\d+")
 
@@ -326,7 +300,7 @@ def _model(of: JSON) -> JSON:
         **of,
         "id": model,
         "name": model if entry is None else entry.name,
-        "format": PUBLISHED.get(stored or PLAIN, PLAIN),
+        "format": PUBLISHED.get(stored or "", next(iter(FORMATS))),
     }
 
 

@@ -220,17 +220,7 @@ def kernels_view(
     chips: Mapping[str, Chip] | None = None,
     title: str | None = None,
 ) -> View:
-    """Kernels of a profile under the roofs that they are compared with, with areas by their time.
-
-    Args:
-        kernels: From `rooflines.kernels`.
-        chip: The chip that ran them.
-        chips: The chips by id, such as `Config.chips`; by default those of the catalogue.
-        title: Replaces the finding.
-
-    Raises:
-        RooflinesError: No kernel has both operations and memory traffic.
-    """
+    """Kernels of a profile under the roofs that they are compared with; as of `charts.kernels`."""
     shown = kernels.filter(pl.col("memory_intensity") > 0, pl.col("flops_per_s") > 0)
     if shown.is_empty():
         problem = "has no kernel with both operations and memory traffic"

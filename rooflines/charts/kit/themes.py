@@ -9,6 +9,7 @@ the parameters `em` and `narrow` from `usermeta.looks` of the specification, and
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,6 +121,13 @@ THEMES = TypeAdapter(dict[str, Theme]).validate_json(
 """The themes, from `themes.json`."""
 
 
+INHERITED = "inherited"
+STYLES: Mapping[str, Any] = json.loads(Path(__file__).with_name("styles.json").read_bytes())
+"""The config of every theme and size: lengths in em, areas by the side of a square, and names of
+colours; styles may begin with what is `inherited`. Styles set `color`: a mark's default colour
+overrides `fill` and `stroke`."""
+
+
 def theme(*, dark: bool) -> Theme:
     """The light or the dark theme."""
     return THEMES["dark" if dark else "light"]
@@ -138,137 +146,42 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
         colours, `ordinal` for resources and what is mixed of them, `heatmap` for a magnitude,
         `ramp` for steps of a size.
     """
-    em, colours = size.em, theme(dark=dark)
+    colours = theme(dark=dark)
     of_chips = shades(colours.ink, dark=dark)
-    return {
-        "background": colours.background,
-        "font": FONT,
-        "view": {"stroke": None},
-        "axis": _axis(em, colours),
-        "axisX": {"titlePadding": 0.75 * em},
-        "axisY": {
-            "titleAngle": 0,
-            "titleAlign": "left",
-            "titleAnchor": "end",
-            "titleBaseline": "bottom",
-            "titleX": 0,
-            "titleY": -0.85 * em,
-            "domain": False,
-        },
-        "axisXQuantitative": {"tickSize": 0.35 * em},
-        "axisYQuantitative": {"ticks": False},
-        "title": {
-            "anchor": "start",
-            "frame": "group",
-            "fontSize": 1.6 * em,
-            "fontWeight": BOLD,
-            "color": colours.ink,
-            "offset": 0.75 * em,
-        },
-        "legend": {
-            "labelColor": colours.muted,
-            "titleColor": colours.ink,
-            "labelFontSize": 0.95 * em,
-            "titleFontSize": 0.95 * em,
-            "titleFontWeight": BOLD,
-            "titlePadding": 0.5 * em,
-            "titleLimit": 0,
-            "labelLimit": 0,
-            "symbolSize": (0.8 * em) ** 2,
-            "symbolStrokeWidth": 0,
-            "gradientThickness": 0.8 * em,
-            "offset": 1.2 * em,
-            "rowPadding": 0.5 * em,
-        },
-        "range": {
-            "category": of_chips,
-            "diverging": in_letters(of_chips),
-            "ordinal": list(colours.resources[: len(RESOURCES) + 1]),
-            "heatmap": list(colours.heat),
-            "ramp": list(colours.steps),
-        },
-        "style": _styles(em, colours),
+    known = {**asdict(colours), "font": FONT, "bold": BOLD}
+    made: dict[str, Any] = _in_units(
+        {key: STYLES[key] for key in STYLES if key != INHERITED}, size.em, known
+    )
+    made["range"] |= {
+        "category": of_chips,
+        "diverging": in_letters(of_chips),
+        "ordinal": list(colours.resources[: len(RESOURCES) + 1]),
     }
+    return made
 
 
-def _axis(em: float, colours: Theme) -> dict[str, Any]:
-    return {
-        "labelColor": colours.muted,
-        "labelFontSize": em,
-        "labelPadding": 0.45 * em,
-        "labelFlush": False,
-        "labelLimit": 0,
-        "titleColor": colours.ink,
-        "titleFontSize": em,
-        "titleFontWeight": BOLD,
-        "titleLimit": 0,
-        "gridColor": colours.grid,
-        "gridWidth": 0.06 * em,
-        "domainColor": colours.axis,
-        "domainWidth": 0.07 * em,
-        "tickColor": colours.axis,
-        "tickWidth": 0.07 * em,
-    }
+def _in_units(value: Any, em: float, known: Mapping[str, Any]) -> Any:  # noqa: ANN401, any JSON
+    """A value of `STYLES` with lengths in pixels, and colours and fonts by their names.
 
-
-def _styles(em: float, colours: Theme) -> dict[str, Any]:
-    """Named styles. They set `color`: a mark's default colour overrides `fill` and `stroke`."""
-    text = {"fontSize": em, "font": FONT, "baseline": "middle"}
-    small = {**text, "fontSize": 0.9 * em}
-    dot = {"size": (0.62 * em) ** 2, "stroke": colours.background, "strokeWidth": 0.14 * em}
-    dot["opacity"] = 1
-    return {
-        "label": {**text, "color": colours.ink},
-        "strong": {**text, "color": colours.ink, "fontWeight": BOLD},
-        "note": {**text, "color": colours.muted},
-        "subtitle": {**text, "baseline": "top", "lineHeight": 1.3 * em, "color": colours.muted},
-        "small": {**small, "color": colours.muted},
-        "value": {**text, "fontWeight": BOLD},
-        "halo": {
-            "stroke": colours.background,
-            "color": colours.background,
-            "strokeWidth": 0.34 * em,
-            "strokeJoin": "round",
-        },
-        "cell-low": {**small, "color": colours.on_heat[0]},
-        "cell-high": {**small, "color": colours.on_heat[1]},
-        "on-resource": {**small, "color": colours.on_resource, "fontWeight": BOLD},
-        "cell-never": {**small, "color": colours.muted},
-        "memory": {**text, "fontWeight": BOLD, "color": colours.region_words[0]},
-        "compute": {**text, "fontWeight": BOLD, "color": colours.region_words[1]},
-        "region": {"opacity": colours.region_opacity},
-        "never": {"color": colours.never},
-        "curve": {"strokeWidth": 0.19 * em, "strokeCap": "round", "strokeJoin": "round"},
-        "roof": {"strokeWidth": 0.2 * em, "color": colours.ink, "strokeJoin": "round"},
-        "context": {"strokeWidth": 0.11 * em, "color": colours.context},
-        "rule": {
-            "strokeWidth": 0.08 * em,
-            "color": colours.context,
-            "strokeDash": [0.3 * em, 0.25 * em],
-        },
-        "band": {"strokeWidth": 0.11 * em, "color": colours.ink, "strokeDash": [1, 0]},
-        "stem": {"strokeWidth": 0.08 * em, "strokeDash": [0.3 * em, 0.25 * em]},
-        "dot": dot,
-        "hollow": {
-            "size": (0.5 * em) ** 2,
-            "color": colours.background,
-            "strokeWidth": 0.11 * em,
-            "opacity": 1,
-        },
-        "ink-dot": {**dot, "color": colours.ink},
-        "timing": {"size": (0.42 * em) ** 2, "strokeWidth": 0.09 * em, "color": colours.measured},
-        "to-bound": {"size": (0.36 * em) ** 2, "color": colours.context, "opacity": 1},
-        "to-estimate": {"size": (0.36 * em) ** 2, "color": colours.estimate, "opacity": 0.8},
-        "estimate": {
-            "strokeWidth": 0.2 * em,
-            "color": colours.estimate,
-            "strokeCap": "round",
-            "strokeJoin": "round",
-        },
-        "estimate-text": {**text, "fontWeight": BOLD, "color": colours.estimate},
-        "cell": {"stroke": colours.background, "strokeWidth": 0.08 * em},
-        "bar": {"cornerRadius": 0.12 * em},
-    }
+    Args:
+        value: Such as `em`, `0.5 em^2`, `@ink` or `@on_heat.0`, or mappings and lists of these.
+        em: The font size of plain text [px].
+        known: Values by name.
+    """
+    if isinstance(value, dict):
+        whole = {**STYLES[INHERITED].get(value.get("inherits"), {}), **value}
+        return {key: _in_units(own, em, known) for key, own in whole.items() if key != "inherits"}
+    if isinstance(value, list):
+        return [_in_units(own, em, known) for own in value]
+    if not isinstance(value, str):
+        return value
+    if value.startswith("@"):
+        name, _, place = value[1:].partition(".")
+        found = known[name][int(place)] if place else known[name]
+        return list(found) if isinstance(found, tuple) else found
+    number, _, unit = value.rpartition(" ")
+    powers = {"em": 1, "em^2": 2}
+    return ((float(number) if number else 1) * em) ** powers[unit] if unit in powers else value
 
 
 def themed(
