@@ -245,15 +245,7 @@ class Along:
         used = {part: pl.col(f"{USED}:{part}") for part in EXPERTS}
         factors = {"slope": size, **used, **extents}
 
-        def value(name: str) -> pl.Expr:
-            parts = [
-                pl.col(f"#{part}:{name}") * factor
-                for part, factor in factors.items()
-                if self.has(part, name)
-            ]
-            return reduce(add, [pl.col(f"#constant:{name}"), *parts])
-
-        return summed(summands, value)
+        return self._summed("constant", factors, summands)
 
     def growth(self, summands: Sequence[Summand]) -> pl.Expr:
         """What an element adds to a sum where the size is large: spans and windows are full [s]."""
@@ -263,15 +255,27 @@ class Along:
         new = pl.col("T").cast(pl.Float64)
         factors |= {pairs: new, entries: one, TO_ALL.drafted: new - 1.0}
 
-        def value(name: str) -> pl.Expr:
-            grown = [
-                pl.col(f"#{extent}:{name}") * factor
-                for extent, factor in factors.items()
-                if self.has(extent, name)
-            ]
-            return reduce(add, [pl.col(f"#slope:{name}"), *grown])
+        return self._summed("slope", factors, summands)
 
-        return summed(summands, value)
+    def _summed(
+        self, first: str, factors: Mapping[str, pl.Expr], summands: Sequence[Summand]
+    ) -> pl.Expr:
+        """A sum of maxima of minima of values: a part of each line, and others times factors."""
+
+        def value(name: str) -> pl.Expr:
+            parts = [
+                pl.col(f"#{part}:{name}") * factor
+                for part, factor in factors.items()
+                if self.has(part, name)
+            ]
+            return reduce(add, [pl.col(f"#{first}:{name}"), *parts])
+
+        sums = []
+        for count, pieces in summands:
+            leasts = [_of_all(pl.min_horizontal, list(map(value, least))) for least in pieces]
+            largest = _of_all(pl.max_horizontal, leasts)
+            sums.append(largest if count == 1 else largest * float(count))
+        return reduce(add, sums)
 
 
 def _windowed(names: Iterable[str], sizes: Sequence[tuple[int, int]]) -> dict[str, pl.Series]:
@@ -285,16 +289,6 @@ def _windowed(names: Iterable[str], sizes: Sequence[tuple[int, int]]) -> dict[st
             [float(reach.extents(s, t)[extent]) for s, t in sizes], dtype=pl.Float64
         )
     return found
-
-
-def summed(summands: Sequence[Summand], value: Callable[[str], pl.Expr]) -> pl.Expr:
-    """A sum of maxima of minima of values of lines."""
-    sums = []
-    for count, pieces in summands:
-        leasts = [_of_all(pl.min_horizontal, list(map(value, least))) for least in pieces]
-        largest = _of_all(pl.max_horizontal, leasts)
-        sums.append(largest if count == 1 else largest * float(count))
-    return reduce(add, sums)
 
 
 def _of_all(choose: Callable[[list[pl.Expr]], pl.Expr], values: list[pl.Expr]) -> pl.Expr:
