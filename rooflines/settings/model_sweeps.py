@@ -56,6 +56,7 @@ AUTO = "auto"
 """The split that stands for every one."""
 
 SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch", "tp", "dp", "chips")
+AXES = (*SERVING_AXES, "micro_batch", "tp", "dp")
 """What thresholds of whole models can be solved for."""
 
 EVERY_METRIC = (*STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
