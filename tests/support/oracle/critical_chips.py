@@ -4,7 +4,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from oracle.network import families, largest_domain, why_not_joined
-from oracle.quantities import ENDLESS
+from oracle.quantities import ENDLESS, first
 from oracle.setting import RESOURCES
 
 
@@ -82,15 +82,5 @@ def real_chips(setting, sizes):
 
 def last_good(family, good):
     """Return the last good member of a family; 0: none; None: there is no last one."""
-    if not good(family(1)):
-        return 0
-    high = 2
-    while good(family(high)):
-        high *= 2
-        if high > 2 * ENDLESS:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if good(family(middle)) else (low, middle)
-    return family(low) if family(low) <= ENDLESS else None
+    number = first(lambda n: n > 2 * ENDLESS or not good(family(n)), 1) - 1
+    return 0 if not number else family(number) if family(number) <= ENDLESS else None

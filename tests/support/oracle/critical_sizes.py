@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from fractions import Fraction
 
-from oracle.quantities import stored_size
+from oracle.quantities import first, stored_size
 from oracle.setting import RESOURCES
 
 FAR = 2**400  # a size so large that only the fastest growing term counts
@@ -20,14 +20,7 @@ def first_size(difference, step):
         return 1
     if difference(1 + step) <= difference(1):
         return None
-    high = 2
-    while difference(high) < 0:
-        high *= 2
-    low = high // 2  # negative here, not negative at `high`
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if difference(middle) >= 0 else (middle, high)
-    return high
+    return first(lambda size: difference(size) >= 0, 1)
 
 
 def real_size(difference, step):
@@ -57,8 +50,8 @@ def thresholds_along(setting, axis, sizes, chips):
     real: dict[str, Fraction] = {}
     for resource in RESOURCES[1:]:
         lines = [ahead(resource, term) for term in range(len(terms(resource, 1)))]
-        first = [first_size(line, step) for line in lines]
-        found[resource] = None if None in first else max(size for size in first if size is not None)
+        sizes_of = [first_size(line, step) for line in lines]
+        found[resource] = None if None in sizes_of else max(each for each in sizes_of if each)
         real[resource] = max(real_size(line, step) for line in lines)
     never = [resource for resource in found if found[resource] is None]
     critical = None if never else max(size for size in found.values() if size is not None)
@@ -117,9 +110,6 @@ def first_saturated(setting, axis, sizes, chips):
     def attains(size):
         return 9 * time(size) <= 10 * slope * size * (1 + TIE)
 
-    high = 1
-    while not attains(high * step):
-        high *= 2
-    tiles = bisect_left(range(1, high + 1), x=True, key=lambda number: attains(number * step)) + 1
+    tiles = first(lambda number: attains(number * step), 1)
     rows = range((tiles - 1) * step + 1, tiles * step + 1)
     return {"saturates_estimate": stored_size(rows[bisect_left(rows, x=True, key=attains)])}

@@ -85,3 +85,22 @@ def as_list(value):
 def stored_size(size):
     """Return a whole size as its column has it: null from 2^62 on."""
     return size if size is not None and size < LARGEST else None
+
+
+def first(good, least):
+    """The first whole number from `least` on that is good; after it all are."""
+    if good(least):
+        return least
+    low = least
+    while not good(2 * low):
+        low *= 2
+    high = 2 * low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if good(middle) else (middle, high)
+    return high
+
+
+def last(good, least):
+    """The last whole number from `least` on that is good; none after it is. None: not even it."""
+    return first(lambda n: not good(n), least) - 1 if good(least) else None

@@ -9,6 +9,7 @@ import math
 from dataclasses import replace
 
 from oracle.network import why_not_joined
+from oracle.quantities import first, last
 from oracle.step_values import footprints, times
 from oracle.steps import Step, shared_evenly
 from oracle.values import bound_of
@@ -26,25 +27,6 @@ ENDLESS = "without-end"
 
 MOST_HEADS = 2**12
 """More heads than any model has [1]."""
-
-
-def first(good, least):
-    """The first whole number from `least` on that is good; after it all are."""
-    if good(least):
-        return least
-    low = least
-    while not good(2 * low):
-        low *= 2
-    high = 2 * low
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if good(middle) else (middle, high)
-    return high
-
-
-def last(good, least):
-    """The last whole number from `least` on that is good; none after it is. None: not even it."""
-    return first(lambda n: not good(n), least) - 1 if good(least) else None
 
 
 def critical_batch(case, context, new=1):
