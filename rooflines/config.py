@@ -38,7 +38,7 @@ from rooflines.fits.entries import (
     read_calibrations,
     shipped_calibrations,
 )
-from rooflines.models.resolve import models_of
+from rooflines.models.library import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import ConfigFile, SweepConfig
 from rooflines.sweep.cases import BaseSweep

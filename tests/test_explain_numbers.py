@@ -20,7 +20,7 @@ from rooflines.critical.saturation import ATTAINED
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.sentences import LEAST_FACTOR
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.models.resolve import models_of
+from rooflines.models.library import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.rows import KernelTable, StepTable

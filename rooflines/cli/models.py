@@ -12,8 +12,7 @@ import yaml
 from rooflines import api
 from rooflines.basics.text import si
 from rooflines.cli.output import examples, one_model, prints_frame, table
-from rooflines.models.library import model_entries
-from rooflines.models.resolve import model_named
+from rooflines.models.library import model_entries, model_named
 from rooflines.models.shape import Shape
 from rooflines.models.sheet import (
     BATCH_CONTEXT,

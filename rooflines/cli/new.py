@@ -13,7 +13,7 @@ from rooflines.basics.errors import RooflinesError, at_path, one_of
 from rooflines.catalogue.chips import chip_entries
 from rooflines.cli.output import examples, one_model
 from rooflines.explanation.question import as_published
-from rooflines.models.resolve import is_path, model_named
+from rooflines.models.library import is_path, model_named
 
 QUESTIONS = {
     "matmul": "from which batch on layers of a model are compute-bound",

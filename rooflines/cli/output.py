@@ -18,8 +18,7 @@ from rooflines.catalogue.chips import chip_entries
 from rooflines.explanation.names import chip_named, chip_near, model_near
 from rooflines.explanation.phrases import percent
 from rooflines.explanation.question import Known
-from rooflines.models.library import is_named
-from rooflines.models.resolve import is_path
+from rooflines.models.library import is_named, is_path
 from rooflines.results.tables import csv_text
 
 if TYPE_CHECKING:

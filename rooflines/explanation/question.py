@@ -17,8 +17,8 @@ from rooflines.model.network import parse_axes
 from rooflines.model.operation import MATRIX, operation
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.model.sharding import OR_LONG_FORM, SHARDS
+from rooflines.models.library import model_named
 from rooflines.models.model import Model
-from rooflines.models.resolve import model_named
 from rooflines.models.shape import TRAIN
 from rooflines.models.split import Split
 from rooflines.settings.model_sweeps import SERVING_AXES, TRAINING_AXES, ModelSweepConfig

@@ -18,8 +18,7 @@ from rooflines.explanation.names import (
 from rooflines.explanation.sizes import SIZE, TIMES, check_once
 from rooflines.model.operation import NAMED
 from rooflines.models.dtypes import StepDtypes
-from rooflines.models.library import close_models, is_named, model_entries
-from rooflines.models.resolve import is_path
+from rooflines.models.library import close_models, is_named, is_path, model_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

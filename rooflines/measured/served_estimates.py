@@ -13,8 +13,7 @@ import polars as pl
 from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import FORMATS, UNQUANTIZED
 from rooflines.measured.served import ONE_BYTE, in_decode
-from rooflines.models.library import model_entries
-from rooflines.models.resolve import models_of
+from rooflines.models.library import model_entries, models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.operation_rows import ESTIMATES
 from rooflines.sweep.rows import StepTable

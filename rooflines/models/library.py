@@ -1,21 +1,29 @@
-"""The catalogue of models, `config/models.yaml`: published shapes, each with its source."""
+"""Models by name: of the catalogue, `config/models.yaml`, of a config.json, or written out."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
+from rooflines.basics.files import named_file
 from rooflines.basics.text import squeezed
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.chips import CONFIG_DIR
 from rooflines.catalogue.forms import Entry, Text, checked
 from rooflines.models.dtypes import ModelDtypes  # noqa: TC001, pydantic reads it at run time
+from rooflines.models.hf import CONFIG_JSON, NOT_READ, from_hf
 from rooflines.models.model import Model
 from rooflines.models.shape import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MODELS_FILE = CONFIG_DIR / "models.yaml"
 
@@ -152,3 +160,73 @@ def close_models(name: object) -> list[str]:
     close = close_to(text, model_entries())
     close += [by_alias[alias] for alias in close_to(squeezed(text).rpartition("/")[2], by_alias)]
     return list(dict.fromkeys(close))[:4]
+
+
+# ------------------------------------------------------------ of a catalogue, a file, a config
+
+
+def model_named(text: str, dtypes: object = None) -> Model:
+    """A model by its id, a published name, or the path of a config.json or of its folder.
+
+    Args:
+        text: The name or path.
+        dtypes: Those of the question, if it states any; then a file's are not read.
+
+    Raises:
+        RooflinesError: There is none; the message lists close names.
+    """
+    if is_path(text):
+        return from_hf(text, None if dtypes is None else NOT_READ)
+    with at_path("model"):
+        return found(text, "give the path of its config.json")
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is the path of a JSON file, or of a folder with a config.json."""
+    try:
+        return text.endswith(".json") or (Path(text) / CONFIG_JSON).is_file()
+    except (OSError, ValueError):  # no path can be like that
+        return False
+
+
+def models_of(forms: Sequence[object], folder: Path | None = None) -> dict[str, Model]:
+    """Models by their name in tables.
+
+    Args:
+        forms: Ids or published names, `{name: , hf: }`, or `{name: , layers: , ...}` in the form of
+            `config/models.yaml`.
+        folder: Where paths of a config.json start; by default the working folder.
+
+    Raises:
+        RooflinesError: A model is unknown or wrong, or two have one name.
+    """
+    models: dict[str, Model] = {}
+    with Mistakes() as mistakes:
+        for index, form in enumerate(forms):
+            with mistakes.at(f"[{index}]"):
+                model = _model(form, folder or Path())
+                if model.name in models:
+                    problem = f"is {quote(model.name)}, which is listed twice"
+                    raise RooflinesError("", problem, "name every model once")
+                models[model.name] = model
+    return models
+
+
+def _model(form: object, folder: Path) -> Model:
+    if not isinstance(form, Mapping):
+        return found(str(form), "name its config.json: {name: , hf: }")
+    name = form.get("name")
+    with at_path("name"):
+        checked_model_name(name)
+    parts = {key: value for key, value in form.items() if key != "name"}
+    if "hf" not in parts:
+        return Model(str(name), checked(Shape, parts))
+    with at_path("hf"):
+        if others := sorted(set(parts) - {"hf"}):
+            problem = f"stands beside {', '.join(others)}"
+            raise RooflinesError("", problem, "give a config.json, or the sizes")
+        source = parts["hf"]
+        if isinstance(source, str):
+            source = named_file(folder, source, inside=CONFIG_JSON)
+        model = from_hf(source, NOT_READ)
+        return replace(model, name=str(name))

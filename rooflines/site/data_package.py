@@ -20,8 +20,7 @@ from rooflines.basics.version import __version__
 from rooflines.catalogue.measured import measured_quantiles
 from rooflines.model.columns import column_records
 from rooflines.models.layers import layers_of
-from rooflines.models.library import model_entries
-from rooflines.models.resolve import model_named
+from rooflines.models.library import model_entries, model_named
 from rooflines.models.sheet import shape_rows
 from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
 from rooflines.results.tables import NO_TEXT, csv_text

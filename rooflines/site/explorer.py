@@ -20,8 +20,7 @@ from rooflines.catalogue.measured import MATMUL, SHORTEST_LONG, measured_quantil
 from rooflines.charts.kit.text import chip_label
 from rooflines.fits.entries import joined_calibrations, shipped_calibrations
 from rooflines.models.layers import layers_of
-from rooflines.models.library import model_entries
-from rooflines.models.resolve import model_named
+from rooflines.models.library import model_entries, model_named
 from rooflines.models.shape import TRAIN
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.site.fits import SOFTWARE, first_fits

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.models.resolve import models_of
+from rooflines.models.library import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.training import sweep_of_models

@@ -15,7 +15,7 @@ from case_files import case
 from rooflines.basics.numbers import exact
 from rooflines.models import Step, load, work
 from rooflines.models.groups import StepExtents
-from rooflines.models.resolve import models_of
+from rooflines.models.library import models_of
 from rooflines.sweep.one_chip import case_on
 
 CAPACITY = 16 * 10**9

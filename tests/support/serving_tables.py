@@ -7,7 +7,7 @@ from random_sweeps import BITS
 
 from rooflines.catalogue.chips import chip_entries, dtype_entries, resolve_chips
 from rooflines.fits.entries import Calibrations, shipped_calibrations
-from rooflines.models.resolve import models_of
+from rooflines.models.library import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.training import sweep_of_models
