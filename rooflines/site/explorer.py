@@ -70,9 +70,12 @@ PLANS: Sequence[Mapping[str, int | str]] = OFFERED["plans"]
 TRAINED: Sequence[str] = OFFERED["trained"]
 """Formats of `FORMATS` that steps of training have."""
 
-COLUMNS: JSON = OFFERED["columns"]
-"""Columns of the table of chips: `name`, `head`, `saved`, its name in CSV, `meaning`, the kind of
-`text`, the `value` of a row if that is not its name, and words `of` the states that have it."""
+PAGE: JSON = OFFERED["page"]
+"""What the scripts of the page read as it is: what is shown `first`, the `names` in its address,
+the `tabs`, the `dtypes` of one of them, and numbers that may be typed over as one's `own`, each
+with its text, unit and name of the unit. Also the `columns` of the table of chips: `name`, `head`,
+`saved`, the name in CSV, `meaning`, the kind of `text`, the `value` of a row if that is not its
+name, and words `of` the states that have it."""
 
 OF_ONE = ("steps", "kernels", "estimates", "extents", "training")
 """What is loaded of a model when it is shown."""
@@ -142,7 +145,7 @@ def _matmuls(
         "software": SOFTWARE,
         "measured": _measured(found),
         "formula": FORMULA,
-        "columns": COLUMNS,
+        "offered": PAGE,
     }
 
 

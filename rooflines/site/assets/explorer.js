@@ -7,7 +7,7 @@
 const EXPLORER = (() => {
   const { significant, count, several } = NUMBERS;
   const {
-    MODEL, CLEARS, NAMES, OWN, MOST_CHIPS, read, suits, numberOf, sheetOf, altered, answering,
+    MODEL, CLEARS, MOST_CHIPS, read, suits, numberOf, sheetOf, altered, answering,
     rowOf, commandOf,
   } = STATE;
   const { $, make, fill, headed, state, go, follow, load, soon, tellUnknown } = ROOFLINES;
@@ -131,11 +131,12 @@ const EXPLORER = (() => {
     $("own-said").hidden = !of.chips.some((chip) => altered(of, chip));
     if ($("own-table").contains(document.activeElement)) return; // it has what is typed there
     const compute = of.is === MODEL ? data.steps.compute[of.format] : of.dtypes.compute;
-    const heads = Object.entries(OWN).map(([name, [label, , unit]]) => make("th", { scope: "col" },
+    const numbers = Object.entries(data.offered.own);
+    const heads = numbers.map(([name, [label, , unit]]) => make("th", { scope: "col" },
       `${label}${name === "peak" ? `, ${compute}` : ""}`, make("small", {}, ` ${unit}`)));
     const rows = of.chips.map((chip) => {
       const sheet = sheetOf(of, chip, compute);
-      const inputs = Object.entries(OWN).map(([name, [label, unit, text]]) => {
+      const inputs = numbers.map(([name, [label, unit, text]]) => {
         const key = `${chip.id}.${name}`;
         return make("td", {}, make("input", {
           type: "text", inputmode: "decimal", "data-own": key, "data-unit": unit,
@@ -176,7 +177,7 @@ const EXPLORER = (() => {
     showVerdict(of, rows);
     PICTURES.draw(of, rows, pick);
     shownTable = TABLES.showChips($("chips-table"), of, [...rows, ...more], toggle);
-    tellUnknown(NAMES, of.lost);
+    tellUnknown(data.offered.names, of.lost);
     $("prices").textContent = of.seller ? `Prices: ${of.seller}, on demand.` : "";
     $("all").textContent = of.all ? "Chosen chips only" : "All chips";
     showOwn(of);

@@ -8,23 +8,9 @@ const STATE = (() => {
   const { PLATEAU } = ANSWERS;
   const [MATMUL, MODEL, SERVE, TRAIN] = ["matmul", "model", "serve", "train"];
   const [BOUND, CALIBRATED] = ["bound", "calibrated"];
-  const FIRST = { B: { matmul: 128, model: 64 }, D: 28672, F: 8192, S: 8192, split: "tp8" };
   const [MOST_CHIPS, MOST_SIZE, MOST_N] = [8, 2 ** 24, 4096];
   const MORE = 1.1; // a tenth more memory bandwidth
   const MILLION = 1e6;
-  /** What may be typed over: text, the unit of what is typed, and its name. */
-  const OWN = {
-    peak: ["Peak", 1e12, "TFLOP/s"], memory: ["Memory", 1e9, "GB/s"],
-    capacity: ["Capacity", 1e9, "GB"], link: ["A link", 1e9, "GB/s"], price: ["Price", 1, "$/h"],
-  };
-  const TABS = {
-    matmul: ["sizes", "dtypes", "binds"], model: ["context", "kernels", "splits"],
-    train: ["kernels", "splits"],
-  };
-  const NAMES = [
-    "is", "chips", "B", "D", "F", "S", "dtypes", "sharding", "n", "model", "format", "split",
-    "phase", "plan", "micro_batch", "basis", "tab", "of", "sort", "rows", "seller", "own", "shape",
-  ];
   /** What a choice takes back, since the next one may not have it. */
   const CLEARS = { is: { B: null, tab: null, sort: null }, model: { format: null } };
 
@@ -43,11 +29,12 @@ const STATE = (() => {
       often(b) - often(a) || b.slice(-7).localeCompare(a.slice(-7)));
   }
 
-  function ownNumbers(text, chips, lost) {
+  function ownNumbers(text, { chips, offered }, lost) {
     const own = {};
     for (const one of text.split(",").filter(Boolean)) {
       const [, chip, name, value] = /^(.+)\.(\w+):(.*)$/.exec(one) ?? [];
-      const number = chips.some(({ id }) => id === chip) && name in OWN ? numberOf(value) : null;
+      const known = chips.some(({ id }) => id === chip) && name in offered.own;
+      const number = known ? numberOf(value) : null;
       if (number) own[`${chip}.${name}`] = number;
       else lost.push(["own number", one, "of no chip, or no number above 0; left out"]);
     }
@@ -72,7 +59,7 @@ const STATE = (() => {
 
       `asked` is a URLSearchParams. */
   function read(asked, data) {
-    const { dtypes, works, steps } = data;
+    const { dtypes, works, steps, offered: { first, tabs } } = data;
     const lost = [];
     const one = (name, options, first = options[0], id = (each) => each) => {
       const value = asked.get(name);
@@ -92,34 +79,33 @@ const STATE = (() => {
     };
     const ids = asked.get("chips")?.split(",") ?? data.first;
     const [is, chips] = [one("is", [MATMUL, MODEL]), chipsOf(ids, data, lost)];
-    const first = steps.splits.find(({ name }) => name === FIRST.split);
     const phase = one("phase", steps.phases);
     const trains = is === MODEL && phase === TRAIN;
     const smallest = trains && steps.models.find(({ id }) => id === steps.training.first);
     const model = one("model", steps.models, smallest || steps.models[0], byId);
     const split = trains ? one("plan", steps.training.splits, steps.training.splits[0], named)
-      : one("split", steps.splits, first, named);
+      : one("split", steps.splits, steps.splits.find(({ name }) => name === first.split), named);
     const micro = trains ? size("micro_batch", 1, 1, MOST_N) : 1;
     const formats = trains ? steps.training.formats : Object.keys(steps.formats);
     const sharding = one("sharding", Object.keys(works), "none");
     const shape = asked.get("shape"); // a layer, as charts name it
     const layer = data.layers.find(([id]) => id === shape);
     if (shape && !layer) lost.push(["shape", shape, "no layer of this page"]);
-    const [, , D, F] = layer ?? [, , FIRST.D, FIRST.F];
+    const [, , D, F] = layer ?? [, , first.D, first.F];
     const sellers = sellersOf(chips);
     return {
       is, chips, model, split, sharding, sellers,
       seller: sellers.length ? one("seller", sellers) : null,
-      own: ownNumbers(asked.get("own") ?? "", data.chips, lost),
+      own: ownNumbers(asked.get("own") ?? "", data, lost),
       n: sharding === "none" ? 1 : size("n", 8, 1, MOST_N),
       dtypes: one("dtypes", dtypes, dtypes[0], named),
       format: one("format", formats, formats.find((name) => name === model.format)),
       phase, trains, formats, micro_batch: micro,
-      B: size("B", FIRST.B[is], is === MODEL ? split.dp * micro : 1, MOST_SIZE,
+      B: size("B", first.B[is], is === MODEL ? split.dp * micro : 1, MOST_SIZE,
         trains ? split.dp * micro : 1),
-      D: size("D", D), F: size("F", F), S: size("S", FIRST.S),
+      D: size("D", D), F: size("F", F), S: size("S", first.S),
       basis: one("basis", [BOUND, CALIBRATED]),
-      tab: one("tab", TABS[trains ? TRAIN : is]),
+      tab: one("tab", tabs[trains ? TRAIN : is]),
       of: asked.has("of") ? one("of", chips, chips[0], byId) : null,
       sort: asked.get("sort") ?? "", all: one("rows", ["chosen", "all"]) === "all", lost, data,
     };
@@ -336,7 +322,7 @@ const STATE = (() => {
   }
 
   return {
-    MATMUL, MODEL, BOUND, CALIBRATED, CLEARS, OWN, NAMES, MOST_CHIPS, read, suits, numberOf,
+    MATMUL, MODEL, BOUND, CALIBRATED, CLEARS, MOST_CHIPS, read, suits, numberOf,
     sheetOf, altered, matmulOf, stepOf, rowOf, timeOf, tokensOf, shareOf, offOf, measuredOf,
     answering, commandOf,
   };

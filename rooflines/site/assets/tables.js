@@ -8,9 +8,6 @@ const TABLES = (() => {
   const { cannot, tends } = SENTENCES;
   const { octaves, styleOf, swatch } = PICTURES;
   const { make, refill, headed, sorted } = ROOFLINES;
-  const DTYPES = [
-    "bf16", "fp8-out-bf16", "int8", "mxfp4", "nvfp4", "w8a16", "w-fp8-x-bf16", "w4a16",
-  ];
   const GRID = octaves(1024, 32768, 1);
   const CONTEXTS = octaves(1024, 131072, 1);
   const BATCHES = octaves(1, 65536, 1);
@@ -41,7 +38,7 @@ const TABLES = (() => {
 
   /** The columns of a state, with the `cell` of a row, and its `value` for orders. */
   function columns(now) {
-    return now.data.columns.filter(({ of }) => suits(now, of)).map((column) => {
+    return now.data.offered.columns.filter(({ of }) => suits(now, of)).map((column) => {
       const { name, value = name, text } = column;
       const of = (row) => value.split(".").reduce((all, key) => all?.[key], row) ?? null;
       const rank = (found) => (found === null ? null : RANKS[text]?.(found) ?? found);
@@ -130,9 +127,9 @@ const TABLES = (() => {
 
   const named = (chips) => chips.map((chip) => [chip.short, chip]);
   function dtypes(now) {
-    const { data } = now;
+    const { data, data: { offered } } = now;
     const chips = now.all ? data.chips.filter(({ variant }) => !variant) : now.chips;
-    const list = DTYPES.map((name) => data.dtypes.find((one) => one.name === name)).filter(Boolean);
+    const list = data.dtypes.filter(({ name }) => offered.dtypes.includes(name));
     const what = `D = ${count(now.D)}, F = ${count(now.F)}`;
     return critical(now, what, "chip", named(chips), list.map((one) => [one.name, one]),
       (chip, one) => matmulOf({ ...now, dtypes: one }, chip));
