@@ -48,5 +48,9 @@ def unexplained(text, data):
     """The numbers of a text that are none of those in some data, rounded; shares may be cut."""
     known = {abs(number) for number in numbers_in(data)}
     known |= {math.floor(100 * number) / 100 for number in known if number < 1}
-    said = [found.replace(" %", "%") for found in NUMBER.findall(text)]
-    return [each for each in said if not any(rounds_to(each, number, 1) for number in known)]
+    said = {found: number_of(found.replace(" %", "%")) for found in NUMBER.findall(text)}
+    return [
+        found
+        for found, (seen, half) in said.items()
+        if not any(abs(seen - number) <= half * (1 + 1e-9) for number in known)
+    ]
