@@ -161,6 +161,18 @@ def explained(state):
         return None
 
 
+def in_common(row, time, *, calibrated):
+    """What every answer has: its time, whether it fits, and its band where it has one."""
+    band = [row["t_estimate_p10_s"], row["t_estimate_p90_s"]]
+    return {
+        "time": time,
+        "fits": row["fits"],
+        "lower": row["t_lower_s"],
+        "footprint": row["footprint_bytes"],
+        "band": band if calibrated and time and None not in band else None,
+    }
+
+
 def _softwares(state):
     """The software of the estimate first, then those whose collectives may count."""
     shipped = shipped_calibrations()
@@ -190,21 +202,14 @@ def _matmul(state):
     time = row["t_estimate_s"] if calibrated else row["t_lower_s"]
     along = {each["share"]: each for each in found.thresholds if each["axis"] == "B"}
     peak = row["attained_flops_per_s"] / row["utilization"]
-    return {
-        "time": time,
+    return in_common(row, time, calibrated=calibrated) | {
         "bound": row["estimate_bound"] if calibrated else row["bound"],
         "share": None if time is None else row["flops"] / time / peak,
-        "fits": row["fits"],
         "all": along[1]["critical"],
         "most": along[0.9]["critical"],
         "outcome": along[1]["outcome"],
         "limit": along[1]["limit"] if along[1]["outcome"] == "never" else None,
         "saturates": along[1]["saturates_estimate"] if time and calibrated else None,
-        "lower": row["t_lower_s"],
-        "footprint": row["footprint_bytes"],
-        "band": None
-        if not calibrated or row["t_estimate_p10_s"] is None
-        else [row["t_estimate_p10_s"], row["t_estimate_p90_s"]],
     }
 
 
@@ -231,24 +236,18 @@ def _step(state):
     row = found.row
     calibrated = state["basis"] == "calibrated"
     altered = state["own"].keys() - {"capacity"}
-    estimate = None if altered else row["t_estimate_s"]
-    time = estimate if calibrated else row["t_ops_s"]
+    time = row["t_ops_s"]
+    if calibrated:
+        time = None if altered else row["t_estimate_s"]
     along = [each for each in found.thresholds if each["axis"] == "B"]
     tokens = state["B"] * (1 if state["phase"] == "decode" else state["S"])
-    return {
-        "time": time,
+    return in_common(row, time, calibrated=calibrated) | {
         "bound": row["bound"],
         "share": None if time is None else row["t_math_s"] / time,
-        "fits": row["fits"],
         "all": along[0]["critical"],
         "outcome": along[0]["outcome"],
         "most": row["max_B"],
-        "lower": row["t_lower_s"],
-        "footprint": row["footprint_bytes"],
         "rate": None if time is None else tokens / time / row["chips"],
-        "band": None
-        if not calibrated or estimate is None or row["t_estimate_p10_s"] is None
-        else [row["t_estimate_p10_s"], row["t_estimate_p90_s"]],
     }
 
 
@@ -268,20 +267,14 @@ def _training(state):
         calibration=shipped.softwares,
     ).iter_rows(named=True)
     most, time = row["max_micro_batch"], row["t_estimate_s"] if calibrated else row["t_ops_s"]
-    band = [row["t_estimate_p10_s"], row["t_estimate_p90_s"]]
-    return {
-        "time": time,
+    return in_common(row, time, calibrated=calibrated) | {
         "bound": row["bound"],
         "share": time and row["mfu_ops"] * row["t_ops_s"] / time,
-        "fits": row["fits"],
         "most": None if most is None else most * row["dp"],
         "longest": row["max_S"],
-        "lower": row["t_lower_s"],
-        "footprint": row["footprint_bytes"],
         "states": row["state_bytes"],
         "saved": row["saved_bytes"],
         "rate": time and row["tokens_per_s_ops"] * row["t_ops_s"] / time / row["chips"],
-        "band": band if calibrated and time else None,
     }
 
 
