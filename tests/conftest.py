@@ -19,14 +19,17 @@ SEED = os.environ.setdefault("ROOFLINES_SEED", str(random.SystemRandom().randran
 SLOW = {"browser", "browsers", "once", "snakemake"}
 """Fixtures that run the workflow or start a browser, and those of which others are made."""
 
-hypothesis.settings.register_profile(
-    "quick",  # a failure is reported as drawn; `make verify` shrinks it
-    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+ALWAYS = hypothesis.settings(
     database=None,
     deadline=None,
     print_blob=True,
+    suppress_health_check=list(hypothesis.HealthCheck),  # configs are large
 )
-hypothesis.settings.register_profile("thorough", database=None, deadline=None, print_blob=True)
+DRAWN = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
+"""A failure is reported as drawn; `make verify` shrinks it."""
+
+hypothesis.settings.register_profile("quick", ALWAYS, phases=DRAWN)
+hypothesis.settings.register_profile("thorough", ALWAYS)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 IN_BOTH = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=True)

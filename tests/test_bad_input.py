@@ -11,7 +11,7 @@ import mutations
 import pytest
 import valid_files
 from case_files import case
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from messages import assert_form
 from test_wrong_input import FILE, message_of, refused
 from valid_files import ONE_SWEEP, PLAIN
@@ -30,13 +30,7 @@ def _own_catalogue():
         yield
 
 
-@settings(
-    max_examples=20,  # `make verify` draws 20,000
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=20)  # `make verify` draws 20,000
 @given(case=mutations.cases())
 def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(case):
     """No other exception, no hang, at most 2 GiB of memory, no file outside the results."""

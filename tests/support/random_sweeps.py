@@ -6,7 +6,7 @@ from typing import Any
 
 import effort
 import oracle
-from hypothesis import HealthCheck, assume, settings
+from hypothesis import assume, settings
 from hypothesis import strategies as st
 
 BITS: dict[str, Any] = {
@@ -45,18 +45,8 @@ SPARE: dict[str, Any] = {
 
 
 def check(examples):
-    """Return the settings of a property: its number of examples, and a blob to repeat a failure."""
-    return settings(
-        max_examples=effort.cases(examples),
-        deadline=None,
-        print_blob=True,
-        database=None,
-        suppress_health_check=[
-            HealthCheck.too_slow,
-            HealthCheck.data_too_large,
-            HealthCheck.filter_too_much,
-        ],
-    )
+    """Return the settings of a property: its number of examples."""
+    return settings(max_examples=effort.cases(examples))
 
 
 @st.composite

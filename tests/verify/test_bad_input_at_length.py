@@ -10,7 +10,7 @@ import fuzzing
 import mutations
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import given, seed, settings
 from run_folder import RunFolder
 
 CASES = 20_000
@@ -31,13 +31,7 @@ def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(batch, capsys)
     ends: Counter[str] = Counter()
 
     @seed(SEED + batch)
-    @settings(
-        max_examples=CASES // BATCHES,
-        deadline=None,
-        database=None,
-        print_blob=True,
-        suppress_health_check=list(HealthCheck),
-    )
+    @settings(max_examples=CASES // BATCHES)
     @given(case=mutations.cases())
     def check(case):
         with tempfile.TemporaryDirectory() as folder:
