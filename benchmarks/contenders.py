@@ -19,7 +19,7 @@ import polars as pl
 
 from benchmarks.sweeps import DTYPES, SHARDINGS, SHARDS, SIZES, config
 from rooflines import load_config
-from rooflines.model.columns import table_columns
+from rooflines.model.columns import columns_of
 from rooflines.model.resources import RESOURCES
 from rooflines.run.jobs import ROWS_AT_ONCE, write_part
 from rooflines.run.plan import plan
@@ -63,7 +63,7 @@ def rooflines_parquet(sweep: Sweep, path: Path, chips: int | None = 1, **keys: o
 
 def rooflines_unwritten(sweep: Sweep, _: Path) -> None:
     """Compute every column as a job does, and write only sums."""
-    names = [column.name for column in table_columns(sweep.op.dims)]
+    names = [column.name for column in columns_of("table", sweep.op.dims)]
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         frame = OperationTable(sweep).frame(0, sweep.rows, columns=names, enums=True)
         coded = pl.col(pl.Enum).to_physical().max()

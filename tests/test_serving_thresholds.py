@@ -22,7 +22,7 @@ from serving_tables import expected_rows, model_sweep, sweep_of
 import rooflines
 from rooflines.basics.numbers import exact
 from rooflines.critical.thresholds import all_thresholds, sweep_thresholds
-from rooflines.model.columns import step_threshold_columns
+from rooflines.model.columns import columns_of
 
 KEYS = ("model", "phase", "chip", "memory", "network", "dtypes", "split")
 """Keys that name a case."""
@@ -238,7 +238,7 @@ def test_math_that_grows_as_fast_as_memory_never_overtakes_it():
 
 @pytest.mark.parametrize("grid", [{"B": 8, "S": 2}, {"B": 8, "T": [1, 2], "S": 2}])
 def test_frames_of_sweeps_have_their_columns_in_order(grid):
-    columns = step_threshold_columns(new_tokens="T" in grid)
+    columns = columns_of("model-thresholds", new_tokens="T" in grid)
     given_sweep = model_sweep({**SWEEP, "chips": ["tiny"], "grid": grid}, {"tiny": TINY})
     nothing = model_sweep({**SWEEP, "chips": ["tiny"], "thresholds": []}, {"tiny": TINY})
     frame = all_thresholds([given_sweep, nothing], models=True)

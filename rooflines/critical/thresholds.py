@@ -19,8 +19,7 @@ from rooflines.model.columns import (
     OUTCOMES,
     STEP_LIMITS,
     STEP_OUTCOMES,
-    step_threshold_columns,
-    threshold_columns,
+    columns_of,
 )
 from rooflines.model.resources import OTHERS, RATES
 from rooflines.model.sharding import SHARDS
@@ -75,13 +74,14 @@ def all_columns(sweeps: Sequence[AnySweep], *, models: bool = False) -> tuple[Co
     """
     steps = [sweep for sweep in sweeps if isinstance(sweep, ModelSweep)]
     if models:
-        return step_threshold_columns(
+        return columns_of(
+            "model-thresholds",
             new_tokens=any(each.new_tokens is not None for each in steps),
             training=any(isinstance(each, TrainingSweep) for each in steps),
         )
     operations = [sweep for sweep in sweeps if isinstance(sweep, Sweep)]
     dims = dict.fromkeys(dim for sweep in operations for dim in sweep.op.dims)
-    return threshold_columns((*dims,), axes=any(sweep.has_axes for sweep in operations))
+    return columns_of("thresholds", (*dims,), axes=any(sweep.has_axes for sweep in operations))
 
 
 def all_thresholds(sweeps: Sequence[AnySweep], *, models: bool = False) -> pl.DataFrame:

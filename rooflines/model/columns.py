@@ -1,16 +1,17 @@
-"""The columns of every table: `columns.yaml` describes them, functions here join them to tables."""
+"""The columns of every table: `columns.yaml` describes them, and says which ones a table has."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.model.resources import MATH, MEMORY, OTHERS, RATES, RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 FOUND, NEVER, ALWAYS, ENDLESS, BEYOND, UNKNOWN = OUTCOMES = (
     "found",
@@ -67,11 +68,14 @@ GROUPS = {
 """The resources that an entry with one of these words in its name stands for."""
 
 
-def _read_sections() -> dict[str, Section]:
+JOINED = ("words", "tables", "needs")
+"""Keys of the file that are no sections."""
+
+
+def _read_sections(content: dict[str, Any]) -> dict[str, Section]:
     """The sections of `columns.yaml`, which says what its entries mean."""
-    content = read_yaml(FILE)
     words = {
-        **content.pop("words"),
+        **content["words"],
         "bounds": ", ".join(each.bound for each in RESOURCES),
         "rates": ", ".join(RATES),
         "outcomes": ", ".join(OUTCOMES),
@@ -80,8 +84,11 @@ def _read_sections() -> dict[str, Section]:
     first: Section = {}
     found: dict[str, Section] = {}
     for section, entries in content.items():
-        found[section] = dict(_columns_of(entries, words, first))
-        first = found[section] | first
+        if section not in JOINED:
+            found[section] = dict(_columns_of(entries, words, first))
+            first = found[section] | first
+    for section in ("step-rates", "training-rates"):
+        found[section] |= dict(map(_from_ops, found[section].values()))
     return found
 
 
@@ -107,7 +114,23 @@ def _columns_of(
             yield name, replace(first.get(name, Column(name, "", "")), **texts)
 
 
-SECTIONS = _read_sections()
+OPS_SUFFIX = "_ops"
+"""Follows the name of what is computed from t_ops_s instead of t_lower_s."""
+
+
+def _from_ops(column: Column) -> tuple[str, Column]:
+    """A column that is computed from t_lower_s as it is from t_ops_s, with its name."""
+    meaning = column.meaning.replace("t_lower_s", "t_ops_s")
+    if meaning == column.meaning:
+        meaning = f"{meaning} from t_ops_s"
+    name = f"{column.name}{OPS_SUFFIX}"
+    return name, replace(column, name=name, meaning=meaning)
+
+
+CONTENT = read_yaml(FILE)
+SECTIONS = _read_sections(CONTENT)
+DIMS = "dims"
+"""What stands for the dimensions of an operation among the sections of a table."""
 
 
 def _columns(*sections: str) -> tuple[Column, ...]:
@@ -115,10 +138,32 @@ def _columns(*sections: str) -> tuple[Column, ...]:
     return tuple(column for section in sections for column in SECTIONS[section].values())
 
 
-def _with_null(columns: Iterable[Column], names: Collection[str], null: str) -> Iterator[Column]:
-    """Columns, of which those with one of the names are null for a reason."""
-    for column in columns:
-        yield replace(column, null=null) if column.name in names else column
+def columns_of(table: str, dims: Sequence[str] = (), /, **has: bool) -> tuple[Column, ...]:
+    """The columns of a table, in order.
+
+    Args:
+        table: Its name under `tables` of the file.
+        dims: The dimensions of its operation, or of several.
+        has: What it has of what columns need, by the keys of `needs` of the file.
+    """
+    form = CONTENT["tables"][table]
+    nulls: dict[str, str] = form.get("if-null", {})
+    lacks = [names.split() for what, names in CONTENT["needs"].items() if not has.get(what)]
+    absent = {*form.get("without", "").split(), *chain(*lacks)}
+    found: list[Column] = []
+    for section in form["sections"].split():
+        if section == DIMS:
+            null = nulls.get(section, "")
+            found += (replace(dimension(dim), null=null.format(dim=dim)) for dim in dims)
+        elif section not in absent:
+            columns = (each for each in _columns(section) if each.name not in absent)
+            found += (replace(each, null=nulls.get(each.name, each.null)) for each in columns)
+    return tuple(found)
+
+
+def dimension(dim: str) -> Column:
+    """The column with the sizes of a dimension."""
+    return Column(dim, "1", f"size of dimension {dim}")
 
 
 # ------------------------------------------------------------ operations
@@ -127,12 +172,12 @@ def _with_null(columns: Iterable[Column], names: Collection[str], null: str) -> 
 AXES = "axes"
 """The key with the chips along each axis, in tables of sweeps that split over several."""
 
-SWEEP, *KEYS = _columns("keys")
+(SWEEP,), KEYS = _columns("swept"), _columns("keys")
 TEXTS = tuple(column.name for column in KEYS if not column.unit)
 """Keys with text values: Categorical in every table."""
 
-METRICS = _columns("metrics")
-"""Columns besides the keys; `columns:` of a sweep selects from these."""
+METRICS, SOLUTION = _columns("metrics"), _columns("solution")
+"""Columns besides the keys, of which `columns:` of a sweep selects; and those of thresholds."""
 
 CORE_METRICS = (
     *(resource.work for resource in RESOURCES),
@@ -143,54 +188,8 @@ CORE_METRICS = (
 )
 """What `columns: core` selects."""
 
-OF_LEVELS = ("network_inner_bytes", "network_outer_bytes")
+OF_LEVELS = tuple(CONTENT["needs"]["levels"].split())
 """Metrics of sweeps over two networks only."""
-
-AXIS, *SOLUTION = _columns("solution")
-"""The variable of a threshold; what is solved for, and the solution."""
-
-
-def keys(*, axes: bool) -> Iterator[Column]:
-    """The keys of a table, with the chips along each axis or without."""
-    return (column for column in KEYS if axes or column.name != AXES)
-
-
-def dimension(dim: str) -> Column:
-    """The column with the sizes of a dimension."""
-    return Column(dim, "1", f"size of dimension {dim}")
-
-
-def table_columns(
-    dims: tuple[str, ...], *, axes: bool = False, levels: bool = False
-) -> tuple[Column, ...]:
-    """The columns of a table, in order.
-
-    Args:
-        dims: The dimensions of its operation.
-        axes: Whether the sweep splits over several axes of a torus.
-        levels: Whether the sweep has routes over two networks.
-    """
-    metrics = (metric for metric in METRICS if levels or metric.name not in OF_LEVELS)
-    return (*keys(axes=axes), *map(dimension, dims), *metrics)
-
-
-def threshold_columns(dims: tuple[str, ...], *, axes: bool = False) -> tuple[Column, ...]:
-    """The columns of the thresholds of operations over `dims`, in order.
-
-    Args:
-        dims: The dimensions.
-        axes: Whether any sweep splits over several axes of a torus.
-    """
-    return (
-        SWEEP,
-        *_with_null(keys(axes=axes), ("shards", AXES), "axis is shards"),
-        AXIS,
-        *(
-            replace(dimension(dim), null=f"axis is {dim}, or the operation has no {dim}")
-            for dim in dims
-        ),
-        *SOLUTION,
-    )
 
 
 # ------------------------------------------------------------ steps of whole models
@@ -209,25 +208,8 @@ UNTIMED = "untimed"
 LAYER_TEXTS = (*KEY_TEXTS, *PLAN_TEXTS, "group", "calibration")
 """Columns with text values, of steps and of kernels: Categorical in every table."""
 
-OPS_SUFFIX = "_ops"
-"""Follows the name of what is computed from t_ops_s instead of t_lower_s."""
-
-
-def _from_both_times(section: str) -> Iterator[Column]:
-    """Columns that are computed from t_lower_s, then each as it is computed from t_ops_s."""
-    columns = _columns(section)
-    yield from columns
-    for column in columns:
-        meaning = column.meaning.replace("t_lower_s", "t_ops_s")
-        if meaning == column.meaning:
-            meaning = f"{meaning} from t_ops_s"
-        yield replace(column, name=f"{column.name}{OPS_SUFFIX}", meaning=meaning)
-
-
-STEP_METRICS = (
-    *_columns("step-works", "step-footprint", "step-times", "step-totals"),
-    *_from_both_times("step-rates"),
-    *_columns("prices"),
+STEP_METRICS = _columns(
+    "step-works", "step-footprint", "step-times", "step-totals", "step-rates", "prices"
 )
 """Columns besides the keys; `columns:` of a model sweep selects from these."""
 
@@ -242,16 +224,21 @@ KERNEL_METRICS = _columns("kernel-totals")
 """Metrics of kernels besides works and times; a sum over kernels lacks some of them."""
 
 
-def _sizes(*, new_tokens: bool, requests: bool = False) -> Iterator[Column]:
-    """The sizes of a step, and of requests."""
-    absent = "a row of requests" if requests else ""
-    sizes = _with_null(_columns("step-sizes"), ("S",), absent)
-    yield from (column for column in sizes if new_tokens or column.name != "T")
-    yield from _columns("request-sizes") if requests else ()
+def step_columns(*, requests: bool = False, **has: bool) -> tuple[Column, ...]:
+    """The columns of a table of steps, in order.
+
+    Args:
+        requests: Whether rows are requests.
+        has: As of `columns_of`.
+    """
+    columns = columns_of("models", requests=requests, **has)
+    return tuple(map(_of_request, columns)) if requests else columns
 
 
 def _of_request(column: Column) -> Column:
-    """A metric of a step as that of a request."""
+    """A column of steps as that of requests."""
+    if column.name == "S":
+        return replace(column, null="a row of requests")
     if column.name in SECTIONS["step-works"] or column.name.startswith("t_"):
         return replace(column, meaning=f"mean over the decode steps: {column.meaning}")
     if column.name in SECTIONS["step-footprint"]:
@@ -261,94 +248,11 @@ def _of_request(column: Column) -> Column:
     return column
 
 
-def step_columns(
-    *, new_tokens: bool = False, requests: bool = False, pools: bool = False
-) -> tuple[Column, ...]:
-    """The columns of a table of steps, in order.
-
-    Args:
-        new_tokens: Whether the grid has T.
-        requests: Whether rows are requests.
-        pools: Whether these are prefilled by servers of their own.
-    """
-    sizes = _sizes(new_tokens=new_tokens, requests=requests)
-    if not requests:
-        return (*STEP_KEYS, *sizes, *STEP_METRICS)
-    of_requests = ("request-metrics", "pool-metrics") if pools else ("request-metrics",)
-    return (*STEP_KEYS, *sizes, *_columns(*of_requests), *map(_of_request, STEP_METRICS))
-
-
-def layer_columns(*, new_tokens: bool = False) -> tuple[Column, ...]:
-    """The columns of a table of kernels, in order.
-
-    Args:
-        new_tokens: Whether the grid has T.
-    """
-    rest = _columns("kernel-keys", "step-works", "kernel-times", "kernel-totals")
-    return (*STEP_KEYS, *_sizes(new_tokens=new_tokens), *rest)
-
-
-def step_threshold_columns(
-    *, new_tokens: bool = False, training: bool = False
-) -> tuple[Column, ...]:
-    """The columns of thresholds of whole models, in order.
-
-    Args:
-        new_tokens: Whether the grid of any sweep has T.
-        training: Whether any sweep trains.
-    """
-    axis, *solution = _columns("step-solution")
-    sizes: Iterable[Column] = _sizes(new_tokens=new_tokens)
-    for name, null in (
-        ("B", "axis is B or S"),
-        ("T", "axis is chips, or the grid has no T"),
-        ("S", "axis is S"),
-    ):
-        sizes = _with_null(sizes, {name}, null)
-    return (
-        SWEEP,
-        *_with_null(STEP_KEYS, OF_SPLIT, "axis is chips"),
-        axis,
-        *sizes,
-        *solution,
-        *(_columns("training-solution") if training else ()),
-    )
-
-
-# ------------------------------------------------------------ training
-
-
-TRAINING_METRICS = (
-    *_columns("training-works", "training-footprint", "training-times"),
-    *_from_both_times("training-rates"),
-    *_columns("prices", "training-whole"),
+TRAINING_METRICS = _columns(
+    *("training-works", "training-footprint", "training-times", "training-rates"),
+    *("prices", "training-whole"),
 )
-"""Columns besides keys and sizes."""
-
-
-def training_columns(*, tokens: bool = True) -> tuple[Column, ...]:
-    """The columns of a table of steps of training, in order.
-
-    Args:
-        tokens: Whether the sweep says how many tokens are trained on.
-    """
-    whole = SECTIONS["training-whole"]
-    metrics = (each for each in TRAINING_METRICS if tokens or each.name not in whole)
-    return (*STEP_KEYS, *_columns("training-keys"), *_sizes(new_tokens=False), *metrics)
-
-
-def training_layer_columns() -> tuple[Column, ...]:
-    """The columns of a table of kernels of training, in order."""
-    works = (each for each in _columns("training-works") if each.name != "micro_batches")
-    return (
-        *STEP_KEYS,
-        *_columns("training-keys"),
-        *_sizes(new_tokens=False),
-        *_columns("training-kernel-keys"),
-        *works,
-        *_columns("kernel-times"),
-        *(SECTIONS["kernel-totals"][name] for name in ("t_ops_s", "t_upper_s", "bound")),
-    )
+"""The same of steps of training."""
 
 
 # ------------------------------------------------------------ other tables
@@ -381,16 +285,13 @@ def measured_columns(names: Collection[str]) -> tuple[Column, ...]:
 
 def column_records() -> list[dict[str, str]]:
     """A row for each column of each file: `file`, `column`, `unit`, `meaning`, `null`."""
-    dims = ("B", "D", "F")
     of_requests = _columns("request-sizes", "request-metrics", "pool-metrics")
     files = {
-        "table": table_columns(dims),
-        "thresholds": threshold_columns(dims),
-        "models": (*step_columns(new_tokens=True), *of_requests),
-        "layers": layer_columns(new_tokens=True),
-        "training": training_columns(),
-        "training-layers": training_layer_columns(),
-        "model-thresholds": step_threshold_columns(new_tokens=True, training=True),
+        name: columns_of(name, ("B", "D", "F"), new_tokens=True, tokens=True, training=True)
+        for name in CONTENT["tables"]
+    }
+    files["models"] += of_requests
+    files |= {
         "skipped": SKIPPED,
         "summary": SUMMARY,
         "model-shapes": MODEL_SHAPES,

@@ -12,7 +12,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.numbers import exact, whole
 from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
-from rooflines.model.columns import AXES, Column, table_columns
+from rooflines.model.columns import AXES, Column, columns_of
 from rooflines.model.costs import Workload
 from rooflines.model.kernel import Kernel, operation_kernel, operation_transfers
 from rooflines.model.network import Route, axes_text, parse_axes
@@ -259,7 +259,7 @@ class Sweep(BaseSweep[OperationCase]):
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The columns of its rows, in order."""
-        return table_columns(self.op.dims, axes=self.has_axes, levels=self.has_levels)
+        return columns_of("table", self.op.dims, axes=self.has_axes, levels=self.has_levels)
 
     def rows_by_chip(self) -> dict[str, int]:
         """Rows of each chip that has any, in order [1]."""

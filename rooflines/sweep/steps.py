@@ -13,7 +13,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.text import counted
 from rooflines.catalogue.unsupported import Reason
 from rooflines.fits.choice import bands_of
-from rooflines.model.columns import layer_columns, step_columns
+from rooflines.model.columns import columns_of, step_columns
 from rooflines.model.kernel import NETWORK_BYTES
 from rooflines.model.operation import MATRIX
 from rooflines.model.poly import ONE
@@ -332,7 +332,7 @@ class ModelSweep(BaseSweep[StepCase]):
     @cached_property
     def layer_columns(self) -> tuple[Column, ...]:
         """The columns of its kernels, in order."""
-        return layer_columns(new_tokens=self.new_tokens is not None)
+        return columns_of("layers", new_tokens=self.new_tokens is not None)
 
     def find_cases(self) -> tuple[tuple[Block[StepCase], ...], tuple[Skipped, ...]]:
         """The cases that chips support, in blocks by model, phase and split, and rows skipped."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rooflines.catalogue.unsupported import Reason
 from rooflines.fits.choice import bands_of
-from rooflines.model.columns import training_columns, training_layer_columns
+from rooflines.model.columns import columns_of
 from rooflines.model.network import ALL_TO_ALL
 from rooflines.model.poly import WINDOWED, Poly, total
 from rooflines.model.resources import MATH
@@ -153,12 +153,12 @@ class TrainingSweep(ModelSweep):
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The columns of its rows, in order."""
-        return training_columns(tokens=self.config.tokens is not None)
+        return columns_of("training", tokens=self.config.tokens is not None)
 
     @cached_property
     def layer_columns(self) -> tuple[Column, ...]:
         """The columns of its kernels, in order."""
-        return training_layer_columns()
+        return columns_of("training-layers")
 
     def max_thresholds(self) -> int:
         """Rows of all its thresholds, at most [1]."""

@@ -18,7 +18,7 @@ from valid_files import CHIPS, DTYPES, ODD
 import rooflines
 from rooflines.catalogue import chips as catalogue
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.model.columns import threshold_columns
+from rooflines.model.columns import columns_of
 from rooflines.models.library import model_entries
 from rooflines.results.folders import FOLDERS
 from rooflines.run.jobs import write_part, write_skipped
@@ -207,7 +207,7 @@ def outcome(case, folder):
                 write_thresholds(made.spec("thresholds.parquet"), results / "thresholds.parquet")
                 frame = pl.read_parquet(results / "thresholds.parquet")
                 for name, sweep in config.sweeps.items():
-                    known = threshold_columns(sweep.op.dims, axes=sweep.has_axes)
+                    known = columns_of("thresholds", sweep.op.dims, axes=sweep.has_axes)
                     own = [column.name for column in known]
                     predicates.check_thresholds(frame.filter(sweep=name).select(own), sweep)
             write_skipped(made.spec("skipped.csv"), results / "skipped.csv")

@@ -7,7 +7,7 @@ import re
 import polars as pl
 from comparison import KEYS
 
-from rooflines.model.columns import threshold_columns
+from rooflines.model.columns import columns_of
 from rooflines.model.resources import RATES
 
 ROUNDINGS = 1e-12
@@ -90,7 +90,7 @@ def check_steps(frame, columns):
 
 def check_thresholds(frame, sweep):
     """Check the thresholds of a sweep against the column dictionary, without solving."""
-    check_columns(frame, threshold_columns(sweep.op.dims, axes=sweep.has_axes))
+    check_columns(frame, columns_of("thresholds", sweep.op.dims, axes=sweep.has_axes))
     assert frame.filter(pl.col("shards").is_null() != (pl.col("axis") == "shards")).is_empty()
     for dim in sweep.op.dims:
         assert frame.filter(pl.col(dim).is_null() != (pl.col("axis") == dim)).is_empty(), dim
