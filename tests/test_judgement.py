@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 from answers import SERVED
-from catalogues import shipped
+from catalogues import NOMINAL, shipped
 
 from rooflines.cli.main import run
 from rooflines.fits.timings import Timings
@@ -129,15 +129,7 @@ def test_join_prints_and_writes_each_timing(tmp_path, capsys):
 
 
 def test_other_calibrations_win(tmp_path, capsys):
-    fit = {
-        "math": 1,
-        "memory": 1,
-        "overhead_s": 1,
-        "bands": {"compute": [0.5, 2]},
-        "fitted": {"n": 1, "median": 0, "mean": 0, "p90": 0},
-        "source": "-",
-        "date": "-",
-    }
+    fit = {**NOMINAL, "overhead_s": 1, "bands": {"compute": [0.5, 2]}}
     mine = tmp_path / "mine.yaml"
     mine.write_text(json.dumps({"calibrations": {"h100-sxm/trtllm": {"bf16": fit}}}))
     words = ("join", three_chips(tmp_path), "--calibrations", str(mine), "--json")

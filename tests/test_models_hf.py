@@ -15,7 +15,6 @@ from rooflines.models.keys import tables
 from rooflines.models.shape import Shape
 
 TEXT_PARTS = tables()["text-parts"]
-MISSING = "torch_dtype is missing: what is not quantized is taken to be bf16"
 
 
 def same_shape(one, other):
@@ -104,22 +103,9 @@ def test_a_path_a_folder_and_a_mapping_are_read(tmp_path):
     assert models.from_hf({**llama, "_name_or_path": "me/mine"}).name == "me/mine"
 
 
-@pytest.mark.parametrize(
-    ("config", "note"),
-    [
-        (config_of("llama-3.1-8b"), None),
-        (config_of("llama-3.1-8b", torch_dtype="absent"), MISSING),
-        (config_of("gpt-oss-120b", torch_dtype="absent"), MISSING),
-        (config_of("deepseek-v3"), "without the layers for multi-token prediction"),
-        (config_of("llama-4-scout"), "the text part; encoders are not counted"),
-        (
-            config_of("llama-3.1-8b", quantization_config={"quant_algo": "NVFP4"}),
-            "the quantization lists no exceptions: token tables are taken to be bf16",
-        ),
-    ],
-)
-def test_what_is_left_out_is_noted(config, note):
-    assert models.from_hf(config).note == note
+@pytest.mark.parametrize("row", FAMILIES["notes"], ids=lambda row: row["model"])
+def test_what_is_left_out_is_noted(row):
+    assert models.from_hf(config_of(row["model"], **row.get("changes", {}))).note == row["note"]
 
 
 def test_sizes_that_a_file_leaves_out_are_those_of_its_class_and_said():
@@ -133,46 +119,16 @@ def test_sizes_that_a_file_leaves_out_are_those_of_its_class_and_said():
     assert "attention_other_setting is absent" in note
 
 
-def test_parameters_of_a_published_hybrid():
-    """Qwen3-Next 80B A3B: 79,674,391,296. Source: its model card and safetensors index."""
-    state = {"linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_conv_kernel_dim": 4}
-    config = {
-        **dict.fromkeys(("linear_key_head_dim", "linear_value_head_dim"), 128),
-        **dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size"), 512),
-        **state,
-        "model_type": "qwen3_next",
-        "hidden_size": 2048,
-        "num_hidden_layers": 48,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 2,
-        "head_dim": 256,
-        "vocab_size": 151936,
-        "num_experts": 512,
-        "num_experts_per_tok": 10,
-    }
-    assert models.from_hf(config).parameters().total == 79_674_391_296
+@pytest.mark.parametrize("name", FAMILIES["counted"])
+def test_parameters_of_a_model_that_the_catalogue_lacks(name):
+    of = FAMILIES["counted"][name]
+    assert models.from_hf(of["config"]).parameters().total == of["parameters"]
 
 
-WINDOWS: dict[str, tuple[dict[str, Any], tuple[tuple[int, int | None], ...]]] = {
-    "mistral-7b": ({"sliding_window": 4096}, ((32, 4096),)),
-    "qwen2.5-7b": (
-        {"use_sliding_window": True, "sliding_window": 4096, "max_window_layers": 20},
-        ((20, None), (8, 4096)),
-    ),
-    "qwen3-8b": (
-        {"sliding_window": 512, "layer_types": ["full_attention"] * 30 + ["sliding_attention"] * 6},
-        ((30, None), (6, 512)),
-    ),
-    "gpt-oss-20b": ({"layer_types": "absent"}, ((12, None), (12, 128))),
-    "gemma-2-27b": ({"num_hidden_layers": 5}, ((2, None), (3, 4096))),
-}
-
-
-@pytest.mark.parametrize("name", WINDOWS)
-def test_windows_are_in_the_layers_that_the_family_has_them_in(name):
-    changes, windows = WINDOWS[name]
-    found = models.from_hf(config_of(name, **changes)).shape.attentions
-    assert tuple((each.layers, each.reach.tokens) for each in found) == windows
+@pytest.mark.parametrize("row", FAMILIES["windows"], ids=lambda row: row["model"])
+def test_windows_are_in_the_layers_that_the_family_has_them_in(row):
+    found = models.from_hf(config_of(row["model"], **row["changes"])).shape.attentions
+    assert [[each.layers, each.reach.tokens] for each in found] == row["windows"]
 
 
 def test_what_changes_a_count_is_counted():
@@ -190,12 +146,7 @@ def test_what_changes_a_count_is_counted():
 
 
 def test_stated_dtypes_are_the_defaults():
-    stated = {
-        "llama-3.1-8b": {"weights": "bf16"},
-        "deepseek-v3": {"weights": "fp8", "experts": "fp8", "head": "bf16"},
-        "gpt-oss-120b": {"weights": "bf16", "experts": "mxfp4", "head": "bf16"},
-    }
-    for name, dtypes in stated.items():
+    for name, dtypes in FAMILIES["stated"].items():
         found = models.from_hf(config_of(name)).dtypes
         assert found is not None
         assert found.model_dump(exclude_defaults=True) == dtypes

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
+from catalogues import NOMINAL
 from polars.testing import assert_frame_equal
 
 import rooflines
@@ -118,17 +119,6 @@ def test_the_estimate_of_a_run_is_that_of_a_sweep_of_requests(tmp_path):
     assert run["estimate_lacks"] is None
 
 
-FIT = {
-    "math": 1,
-    "memory": 1,
-    "overhead_s": 0,
-    "bands": {},
-    "source": "-",
-    "date": "-",
-    "fitted": {"n": 1, "median": 0, "mean": 0, "p90": 0},
-}
-"""A calibration at the nominal rates."""
-
 ALL_TO_ALL = "deepseek-v3,h200-sxm,sglang,fp8,fp8,1024,1024,16,1,0.05"
 PARALLEL = "model,chip,software,linear,experts,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
 
@@ -155,7 +145,9 @@ PARALLEL = "model,chip,software,linear,experts,input_tokens,output_tokens,concur
 )
 def test_an_estimate_has_the_split_of_the_run(run, split, lacks, tmp_path):
     head = f"{PARALLEL},tp,attention_dp,moe_tp,moe_ep"
-    (tmp_path / "fits.yaml").write_text(json.dumps({"calibrations": {"partly/mine": {"fp8": FIT}}}))
+    (tmp_path / "fits.yaml").write_text(
+        json.dumps({"calibrations": {"partly/mine": {"fp8": NOMINAL}}})
+    )
     more = {
         "chips": {"partly": {"base": "h200-sxm", "source": "a guess"}},
         "calibrations": [str(tmp_path / "fits.yaml")],
@@ -174,7 +166,7 @@ def test_an_estimate_has_the_split_of_the_run(run, split, lacks, tmp_path):
 def test_the_calibration_of_a_config_counts_first(tmp_path):
     run = f"{LLAMA},1,1024,1024,8,1,0.02"
     (tmp_path / "mine.yaml").write_text(
-        json.dumps({"calibrations": {"h200-sxm/vllm": {"fp8": FIT}}})
+        json.dumps({"calibrations": {"h200-sxm/vllm": {"fp8": NOMINAL}}})
     )
     mine = config(tmp_path, run, calibrations=[str(tmp_path / "mine.yaml")])
     own, shipped = (
