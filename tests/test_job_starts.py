@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from small_config import matmul
 
 from rooflines.config import load_config
 from rooflines.run.plan import plan
@@ -84,9 +85,7 @@ def test_a_job_fails_with_its_message(tmp_path):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_polars_computes_on_the_threads_of_the_job(threads, tmp_path):
-    grid = {"B": 1, "D": 1, "F": 1}
-    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": ["tpu-v5e"]}
-    (part,) = plan(load_config({"sweeps": {"one": sweep}})).parts_in("tables")
+    (part,) = plan(load_config({"sweeps": {"one": matmul()}})).parts_in("tables")
     run_job("run.jobs.write_part", tmp_path / "log", threads, part.spec, tmp_path / "one.parquet")
     assert f"1 rows, {threads} thread" in (tmp_path / "log").read_text()
 

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from case_files import case
 from polars.testing import assert_frame_equal
+from small_config import matmul
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries
@@ -50,12 +51,7 @@ def with_size(config):
 
 def with_sweep(config):
     """Another sweep, of an operation with other dimensions."""
-    config["sweeps"]["scores"] = {
-        **config["sweeps"]["dot"],
-        "operation": "per-example-matmul",
-        "grid": {"B": 8, "D": 64, "F": 64},
-        "dtypes": "bf16",
-    }
+    config["sweeps"]["scores"] = matmul(operation="per-example-matmul", chips=["own", "b200"])
 
 
 @pytest.mark.parametrize("name", ["thresholds.parquet", "model-thresholds.parquet"])

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from run_folder import RunFolder
+from small_config import matmul
 
 import rooflines
 from rooflines.cli import main as cli
@@ -143,9 +144,7 @@ def test_a_further_run_makes_what_depends_on_an_edit(made):
 def test_files_of_no_set_are_removed(made):
     (made.results / "measured/own.parquet").write_bytes(b"mine")
     made.config["measurements"] = {}
-    made.config["sweeps"] = {
-        "s": {"operation": "dot", "grid": {"D": 8}, "dtypes": "bf16", "chips": "h100-sxm"}
-    }
+    made.config["sweeps"] = {"s": matmul()}
     made.finish()
     assert set(made.times()) == {"measured/own.parquet"}
 

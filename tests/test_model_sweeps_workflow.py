@@ -8,6 +8,7 @@ from case_files import case
 from hf_configs import small
 from polars.testing import assert_frame_equal
 from run_folder import RunFolder
+from small_config import matmul
 
 import rooflines
 from rooflines.results.folders import FOLDERS, MODEL_THRESHOLDS
@@ -83,8 +84,7 @@ def test_tables_and_thresholds_that_nothing_asks_for_go(made):
     assert not (made.results / "layers/whole").exists()
     assert (made.results / "models/whole").exists()
     del made.config["model-sweeps"]
-    sweep = {"operation": "matmul", "grid": {"B": 1, "D": 1, "F": 1}, "dtypes": ["bf16"]}
-    made.config["sweeps"] = {"one": {**sweep, "chips": ["mine"]}}
+    made.config["sweeps"] = {"one": matmul(chips=["mine"])}
     made.remade()
     assert set(made.times()) == (
         {"tables/one/part-00000.parquet", "skipped.csv"} | INDEXES | SUMMARIES | SHAPES

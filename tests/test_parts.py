@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from small_config import matmul
 
 import rooflines
 from rooflines.results import tables
@@ -20,13 +21,12 @@ from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
 
 def config(rows_per_part, **chips):
     """A sweep of three chips with 12, 24 and 12 rows."""
-    sweep = {
-        "operation": "matmul",
-        "grid": {"B": [1, 2, 4], "D": [512, 1024], "F": [512, 1024]},
-        "dtypes": ["bf16", "fp8"],
-        "chips": ["a100-sxm-80gb", "h100-sxm", "own"],
-        "rows_per_part": rows_per_part,
-    }
+    sweep = matmul(
+        grid={"B": [1, 2, 4], "D": [512, 1024], "F": [512, 1024]},
+        dtypes=["bf16", "fp8"],
+        chips=["a100-sxm-80gb", "h100-sxm", "own"],
+        rows_per_part=rows_per_part,
+    )
     return rooflines.load_config(
         {"sweeps": {"three": sweep}, "chips": {"own": {"base": "a100-sxm-40gb", **chips}}}
     )
@@ -59,7 +59,7 @@ def large(chips, sizes):
         "F": 1024,
     }
     own = {f"own-{number}": {"base": "h100-sxm"} for number in range(chips)}
-    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "chips": list(own)}
+    sweep = matmul(grid=grid, chips=[*own])
     return rooflines.load_config({"sweeps": {"large": sweep}, "chips": own})
 
 
@@ -96,11 +96,8 @@ def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other():
 
 
 def test_an_edited_sweep_changes_its_own_parts_and_no_other():
-    sweep = {"operation": "matmul", "dtypes": ["bf16"], "chips": ["a100-sxm-80gb"]}
-
     def specs(size):
-        grids = {"one": {"B": 1, "D": 512, "F": 512}, "two": {"B": size, "D": 512, "F": 512}}
-        sweeps = {name: {**sweep, "grid": grid} for name, grid in grids.items()}
+        sweeps = {"one": matmul(), "two": matmul(grid={"B": size, "D": 64, "F": 64})}
         return [part.spec for part in plan(rooflines.load_config({"sweeps": sweeps})).parts]
 
     assert [one == other for one, other in zip(specs(1), specs(2), strict=True)] == [True, False]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from case_files import case
+from small_config import matmul
 
 import rooflines
 from rooflines.basics.yaml_file import read_yaml
@@ -32,9 +33,8 @@ WHOLE: dict[str, Any] = {
 
 def config_of(chip):
     """A config with one chip of its own."""
-    sweep = {"operation": "matmul", "grid": {"B": [1, 2], "D": 64, "F": "D"}}
-    sweep |= {"dtypes": ["bf16"], "chips": ["mine"]}
-    return {"sweeps": {"one": sweep}, "charts": [], "chips": {"mine": {"source": "me", **chip}}}
+    mine = {"mine": {"source": "me", **chip}}
+    return {"sweeps": {"one": matmul(chips=["mine"])}, "charts": [], "chips": mine}
 
 
 def warnings_of(config):

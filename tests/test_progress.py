@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from small_config import matmul
 
 from rooflines.run.log import WithoutSteps, job_log
 from rooflines.run.progress import Progress, progress_line
@@ -83,11 +84,8 @@ def test_a_file_gets_few_lines_however_long_the_run(monkeypatch):
 
 
 def test_a_failed_run_says_last_what_was_wrong(repository, tmp_path):
-    rest = {"dtypes": ["bf16"], "chips": ["tpu-v5e"], "operation": "matmul"}
-    sweeps = {
-        "small": {**rest, "grid": {"B": 1, "D": 1, "F": 1}},
-        "large": {**rest, "grid": {"B": {"from": 1, "to": 99_999, "step": 1}, "D": 1, "F": 1}},
-    }
+    many = {"B": {"from": 1, "to": 99_999, "step": 1}, "D": 1, "F": 1}
+    sweeps = {"small": matmul(), "large": matmul(grid=many)}
     (tmp_path / "my.yaml").write_text(yaml.safe_dump({"sweeps": sweeps, "charts": []}))
     options = f"--snakefile {repository / 'Snakefile'} --cores 1 --keep-going --configfile my.yaml"
     python = f"{sys.executable} -m snakemake results/tables/index.csv {options}"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from polars.testing import assert_frame_equal
+from small_config import matmul
 
 import rooflines
 from rooflines import RooflinesError, charts
@@ -92,9 +93,8 @@ def test_a_chart_refuses_what_its_sweep_lacks(config, kind, choices, message):
 def test_the_model_and_layer_of_a_shape_are_no_columns_and_no_sizes():
     shape = {"name": "up", "D": 4096, "F": 14336}
     about = {"model": "llama-3-8b", "layer": "up"}
-    sweep = {"operation": "matmul", "grid": {"B": 1}, "dtypes": "bf16", "chips": "h100-sxm"}
     plain, named = (
-        rooflines.load_config({"sweeps": {"one": {**sweep, "shapes": [each]}}})
+        rooflines.load_config({"sweeps": {"one": matmul(grid={"B": 1}, shapes=[each])}})
         for each in (shape, shape | about)
     )
     tables = [rooflines.rows(config, "one").collect() for config in (plain, named)]

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from pyarrow import parquet
+from small_config import matmul
 
 import rooflines
 from rooflines.results import tables
@@ -13,13 +14,6 @@ from rooflines.results.atomic import atomic_file
 from rooflines.results.tables import metadata_of
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
-
-
-def config_of(**sweep):
-    """A config of one small sweep, `small`."""
-    grid = {"B": [1, 2, 4], "D": 1024, "F": "D"}
-    about = {"operation": "matmul", "grid": grid, "dtypes": ["bf16", "w8a16"], "chips": "h100-sxm"}
-    return rooflines.load_config({"sweeps": {"small": about | sweep}})
 
 
 def test_a_file_is_written_atomically(tmp_path):
@@ -51,7 +45,7 @@ def test_a_foreign_file_is_refused(tmp_path):
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
 def test_a_table_has_the_configured_compression(compression, tmp_path):
-    config = config_of(compression=compression)
+    config = rooflines.load_config({"sweeps": {"small": matmul(compression=compression)}})
     (part,) = plan(config).parts
     path = tmp_path / part.path
     write_part(part.spec, path)
@@ -114,15 +108,9 @@ def test_the_limits_of_a_config_are_in_the_range_of_floats(flops, hop):
 def test_parts_that_hold_different_names_are_read_together(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "ROW_GROUP_ROWS", 300)
     chips = {f"chip-{number:03}": {"base": "h100-sxm"} for number in range(150)}
-    sweep = {
-        "operation": "matmul",
-        "grid": {"B": [1, 2], "D": 1024, "F": "D"},
-        "dtypes": ["bf16", "w8a16"],
-        "chips": list(chips),
-    }
-    config = rooflines.load_config(
-        {"sweeps": {"many": {**sweep, "rows_per_part": 500}}, "chips": chips, "charts": []}
-    )
+    grid = {"B": [1, 2], "D": 1024, "F": "D"}
+    sweep = matmul(grid=grid, dtypes=["bf16", "w8a16"], chips=[*chips], rows_per_part=500)
+    config = rooflines.load_config({"sweeps": {"many": sweep}, "chips": chips, "charts": []})
     parts = plan(config).parts
     assert len(parts) == 2
     for part in parts:

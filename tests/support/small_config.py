@@ -1,4 +1,4 @@
-"""A config of 24 rows, of which 12 are supported."""
+"""A config of 24 rows, of which 12 are supported, and the keys of a small sweep."""
 
 SMALL = """
 sweeps:
@@ -12,3 +12,9 @@ chips:
   mine: {base: h100-sxm, memory.hbm.bytes_per_s: 4.0e+12, source: mine}
 charts: []
 """
+
+
+def matmul(**keys):
+    """A sweep of a row, or with other keys."""
+    one = {"operation": "matmul", "grid": {"B": 8, "D": 64, "F": 64}, "dtypes": ["bf16"]}
+    return {**one, "chips": ["h100-sxm"], **keys}
