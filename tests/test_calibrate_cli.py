@@ -1,12 +1,11 @@
 """`rooflines calibrate`: what it prints and writes, and one message for every wrong table."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
+from processes import python
 from timed import timings
 
 from rooflines.cli import main as cli
@@ -177,4 +176,4 @@ def test_nothing_but_a_fit_imports_scipy_or_numpy():
         "charts.png(charts.view('roofline', shown, 'own').spec())\n"
         "sys.exit(bool({'scipy', 'numpy', 'threadpoolctl'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    python("-c", code)

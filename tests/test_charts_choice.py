@@ -1,12 +1,11 @@
 """Which charts a config gets: one of each kind that fits it, or those it lists; and messages."""
 
-import subprocess
-import sys
 from typing import Any
 
 import charted
 import pytest
 from documents import config_schema
+from processes import python
 
 import rooflines
 from rooflines import RooflinesError
@@ -44,8 +43,7 @@ def test_reading_and_planning_a_config_imports_no_library_for_charts():
         "print([name for name in ('altair.vegalite', 'polars.dataframe', 'PIL', 'vl_convert')"
         " if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
-    assert done.stdout.split() == [b"[]"]
+    assert python("-c", program).stdout == "[]\n"
 
 
 def test_auto_draws_at_most_one_chart_of_each_kind():

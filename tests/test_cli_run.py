@@ -8,8 +8,8 @@ import time
 import polars as pl
 import psutil
 import pytest
+from processes import on_a_terminal, python
 from small_config import SMALL
-from terminal import on_a_terminal
 
 from rooflines.cli import main as cli
 from rooflines.cli.run import snakemake_command
@@ -57,10 +57,7 @@ def test_origin_ends_quietly_with_its_reader(site):
 
 def test_a_dry_run_makes_nothing_and_words_after_dashes_go_to_snakemake(here):
     words = ["run", "my.yaml", "--dry-run", "--", "results/skipped.csv"]
-    done = subprocess.run(
-        [sys.executable, "-m", "rooflines", *words],
-        cwd=here, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = python("-m", "rooflines", *words, cwd=here)
     printed = done.stdout + done.stderr
     assert "skipped" in printed
     assert "sweep_table" not in printed

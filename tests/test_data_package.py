@@ -3,13 +3,12 @@
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from typing import Any
 
 import polars as pl
 import pytest
 from bundles import HOSTILE
+from processes import python
 
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.measured import measured_quantiles
@@ -93,11 +92,8 @@ def test_its_numbers_are_those_of_the_catalogue(folder):
 def test_a_snippet_in_python_runs(folder, tool):
     pytest.importorskip(tool)
     code = snippet(folder, "python", f"import {tool}")
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "tpu-v5e" in done.stdout or "h100-sxm" in done.stdout
+    printed = python("-c", code, cwd=folder).stdout
+    assert "tpu-v5e" in printed or "h100-sxm" in printed
 
 
 def test_the_query_of_duckdb_runs(folder):

@@ -13,6 +13,7 @@ from case_files import case
 from command_line import said
 from explained import EXAMPLE, FOLDER, MODEL
 from hf_configs import config_of
+from processes import python
 from transcripts import asked_in
 
 import rooflines
@@ -207,9 +208,7 @@ def test_help_is_quick_and_shows_examples_that_work(capsys):
         "assert not {'polars', 'pydantic', 'yaml'} & set(sys.modules)\n"
         "assert run(['explain', '--help']) == 0"
     )
-    printed = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout
+    printed = python("-c", code).stdout
     assert f"rooflines {rooflines.__version__}" in printed
     examples = re.findall(r"^ +rooflines explain (.*)$", printed, flags=re.MULTILINE)
     assert len(examples) >= 4

@@ -6,13 +6,12 @@
 import os
 import random
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from damage import emptied, flipped, replaced, truncated, unfinished
+from processes import python
 from run_folder import RunFolder
 from trials import CONFIG, SEED, TABLES, may_unshare, recovers, stats
 
@@ -86,9 +85,7 @@ print(scheduler._user_kill)
 
 
 def test_sigterm_ends_a_run_whose_scheduler_is_at_work():
-    command = [sys.executable, "-c", WHILE_LOCKED]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == "graceful\n"
+    assert python("-c", WHILE_LOCKED).stdout == "graceful\n"
 
 
 DAMAGES = {

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from processes import python
 from small_config import matmul
 
 from rooflines.config import load_config
@@ -69,11 +70,7 @@ def test_a_job_is_a_process_with_a_log(tmp_path):
 def test_a_job_fails_with_its_message(tmp_path):
     def failed(call):
         code = f"from rooflines.run.start import run_job; run_job({call})"
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 1
-        return done.stderr.splitlines()
+        return python("-c", code, cwd=tmp_path, status=1).stderr.splitlines()
 
     lines = failed(f"{READ!r}, 'a.log', 1, 'none.yaml'")
     assert lines[0] == "none.yaml does not exist."

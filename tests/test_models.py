@@ -3,8 +3,6 @@
 # The claims about the catalogue of models, with published figures: long, but one thing.
 
 import re
-import subprocess
-import sys
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -16,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import models as oracle
 from plain_files import plain_file
+from processes import python
 from random_sweeps import check
 
 from rooflines import RooflinesError, models
@@ -165,8 +164,7 @@ def test_models_are_there_without_polars():
         "import sys, rooflines; rooflines.models.load('phi-4').max_batch(8e10, 8192, 'bf16');"
         "print('polars' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    assert python("-c", code).stdout == "False\n"
 
 
 def test_every_source_names_a_document():

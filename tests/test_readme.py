@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 from documents import DOCS, README
@@ -11,6 +9,7 @@ from example import example
 from gallery import PROFILE
 from outputs import declared
 from pages import PAGES, blocks
+from processes import python
 
 import rooflines
 from rooflines.run.plan import plan
@@ -48,16 +47,7 @@ def test_the_snippets_of_a_page_run_on_what_the_workflow_made(page, swept):
         last = code.strip().splitlines()[-1]
         counted = f"\nassert len({last.partition('  #')[0]}) > 1, 'no rows'"
         snippets.append((code.strip().splitlines()[0], code + (counted if code in LOADING else "")))
-    run = subprocess.run(
-        [sys.executable, "-c", RUN],
-        cwd=swept,
-        input=json.dumps(snippets),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert run.returncode == 0, run.stderr
+    python("-c", RUN, cwd=swept, input=json.dumps(snippets))
 
 
 def test_the_results_are_those_that_are_listed(swept):

@@ -3,12 +3,11 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from case_files import case
+from processes import python
 
 HERE = Path(__file__).parent
 RECIPES = case("recipes")
@@ -49,15 +48,9 @@ def test_a_recipe_adds_a_thing_with_as_many_edits_as_it_says(name, package, tmp_
         text = path.read_text(encoding="utf-8") if before else ""
         assert before in text, path
         path.write_text(text.replace(before, edit["add"] + before, 1), "utf-8")
-    done = subprocess.run(
-        [sys.executable, "-c", START + RECIPES[name]["program"], HERE / "support"],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    program = START + RECIPES[name]["program"]
+    python("-c", program, HERE / "support", cwd=folder, env=environment)
     contributing = (folder / "CONTRIBUTING.md").read_text(encoding="utf-8")
     stated = re.search(rf"\*\*{re.escape(name)}: (\d+) files?", contributing)
     assert stated, "CONTRIBUTING counts the files"

@@ -1,11 +1,11 @@
 """`rooflines run` keeps the results of another config file; Snakemake itself replaces them."""
 
 import io
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 from rooflines.cli import main as cli
 from rooflines.cli.run import results_of
@@ -35,29 +35,23 @@ def made(folder, config):
     return folder
 
 
-def run(*words):
-    """A finished command."""
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
-
-
 @pytest.mark.slow
 def test_a_run_of_another_config_needs_replace(here):
-    first = run("-m", "rooflines", "run", "my.yaml", "--cores", "1", "--", "summary")
-    assert first.returncode == 0, first.stderr
+    def run(config, *words, status=0):
+        command = ("-m", "rooflines", "run", config, *words, "--cores", "1", "--", "summary")
+        return python(*command, status=status).stderr
+
+    run("my.yaml")
     table = here / "results/summary.csv"
     kept = table.read_bytes()
-    refused = run("-m", "rooflines", "run", "other.yaml", "--cores", "1", "--", "summary")
-    assert refused.returncode == 2
-    assert refused.stderr == (
+    assert run("other.yaml", status=2) == (
         "results are those of my.yaml, and this run would replace them.\n"
         "  fix: add --replace, or put results elsewhere (`pathvars: {results: FOLDER}` in the "
         "config).\n"
     )
     assert table.read_bytes() == kept
-    words = ("run", "other.yaml", "--replace", "--cores", "1", "--", "summary")
-    replaced = run("-m", "rooflines", *words)
-    assert replaced.returncode == 0, replaced.stderr
-    assert replaced.stderr.startswith("replacing the results of my.yaml in results\n")
+    said = run("other.yaml", "--replace")
+    assert said.startswith("replacing the results of my.yaml in results\n")
     assert config_of_results(here / "results") == here / "other.yaml"
     assert cli.run(["run", "my.yaml"]) == 2
 

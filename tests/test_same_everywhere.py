@@ -4,12 +4,12 @@ import json
 import os
 import re
 import subprocess
-import sys
 from itertools import chain
 from pathlib import Path
 
 import pytest
 from case_files import case
+from processes import python
 
 import rooflines
 from rooflines.run.code import closure
@@ -86,17 +86,9 @@ def test_numbers_and_specs_are_the_same_everywhere(tmp_path):
     for number, environment in enumerate([*ENVIRONMENTS, *comma_locales()]):
         folder = tmp_path / str(number)
         folder.mkdir()
-        run = subprocess.run(
-            [sys.executable, "-c", SCRIPT, json.dumps(CONFIG), folder, "1000000,999,101"],
-            env={**os.environ, **environment},
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert run.returncode == 0, run.stderr
-        runs.append([json.loads(line) for line in run.stdout.splitlines() if line.startswith("[")])
+        words = (SCRIPT, json.dumps(CONFIG), folder, "1000000,999,101")
+        printed = python("-c", *words, env={**os.environ, **environment}, cwd=folder).stdout
+        runs.append([json.loads(line) for line in printed.splitlines() if line.startswith("[")])
     numbers, specs, parts, threads, hashes = zip(*chain(*runs), strict=True)
     assert len(set(threads)) >= len(ENVIRONMENTS)
     assert len(set(hashes)) >= len(ENVIRONMENTS)

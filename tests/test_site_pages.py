@@ -1,12 +1,11 @@
 """The documentation site: it builds without warnings, has every name, and requests nothing."""
 
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 
 import pytest
 from documents import ROOT, config_schema
+from processes import python
 from site_pages import stage
 from visits import Plain, Visit, serving
 
@@ -26,14 +25,7 @@ def site(once):
         stage(folder / "pages")
         config = CONFIG.read_text(encoding="utf-8").replace("docs_dir: .pages", "docs_dir: pages")
         (folder / "mkdocs.yml").write_text(config, encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, "-m", "zensical", "build", "--strict"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        python("-m", "zensical", "build", "--strict", cwd=folder)
 
     return once("documentation", build) / "site"
 

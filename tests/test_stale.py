@@ -4,13 +4,12 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 from damage import truncated, written_to
+from processes import python
 from trials import stats
 
 from rooflines.basics.errors import RooflinesError
@@ -186,15 +185,12 @@ def test_a_damaged_journal_only_costs_reading(tmp_path):
 def test_only_one_run_works_in_a_folder(tmp_path):
     code = "from rooflines.run.lock import Path, acquire; acquire(Path.cwd())"
 
-    def another():
-        command = [sys.executable, "-c", code]
-        return subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, check=False
-        ).stderr
+    def another(status=0):
+        return python("-c", code, cwd=tmp_path, status=status).stderr
 
     assert another() == "", "the lock of a process that has ended is free"
     with acquire(tmp_path):
-        assert f"is in use by another run (process {os.getpid()} on " in another()
+        assert f"is in use by another run (process {os.getpid()} on " in another(status=1)
         assert acquire(tmp_path).fileno()
     acquire.cache_clear()
     assert another() == ""
@@ -214,12 +210,8 @@ def test_a_file_that_may_not_grow_is_explained(tmp_path):
         "    except ValueError as error: print(error)\n"
     )
     target = tmp_path / "file.parquet"
-    done = subprocess.run(
-        [sys.executable, "-c", code, target], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.count(f"{target} cannot be written: File too large.\n  fix: ") == 2, (
-        done.stdout + done.stderr
-    )
+    printed = python("-c", code, target).stdout
+    assert printed.count(f"{target} cannot be written: File too large.\n  fix: ") == 2, printed
     assert list(tmp_path.iterdir()) == []
 
 

@@ -2,7 +2,7 @@
 
 import polars as pl
 from case_files import case, config
-from terminal import on_a_terminal
+from processes import on_a_terminal
 
 CONFIG = case("configs/site")
 HOSTILE = CONFIG["site"]["title"]

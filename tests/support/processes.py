@@ -1,4 +1,4 @@
-"""Commands on a terminal, as a person types them."""
+"""Programs and commands in processes of their own, and on a terminal."""
 
 import os
 import pty
@@ -7,6 +7,22 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+
+
+def python(*words, status=0, **options):
+    """Python with these arguments, finished: what it printed, as text.
+
+    Args:
+        words: The arguments.
+        status: The exit status that it must have.
+        options: Of the process, such as its folder.
+    """
+    command = [sys.executable, *map(str, words)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300, **options
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
 
 
 def on_a_terminal(folder, *words, stop_after=""):
