@@ -75,6 +75,7 @@ def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site):
         views = json.loads(Path(f"{source}-views.json").read_text())
         assert {key: spec[key] for key in views} == views
         drawn = json.loads(Path(f"{source}.vl.json").read_text())
+        drawn["params"] = {param["name"]: param["value"] for param in drawn["params"]}
         assert {**drawn, **spec["spec"]} == drawn
         assert not {"config", "datasets", "layer"} & {*spec["spec"]}
 
