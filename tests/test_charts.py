@@ -6,14 +6,17 @@ from typing import Any
 import charted
 import polars as pl
 import pytest
+from hypothesis import given
+from random_sweeps import check, configs
 from scenes import fetching_or_themed, invalid, misfits, oversized, texts
 from shown import unexplained
 
 import rooflines
-from rooflines import charts
-from rooflines.charts.files import views_file, views_of
+from rooflines import RooflinesError, charts
+from rooflines.charts.files import draw, views_file, views_of
 from rooflines.charts.kinds.chips import KIND as CHIPS
 from rooflines.charts.kinds.front import TARGET
+from rooflines.charts.kit.render import limited
 from rooflines.charts.kit.text import chip_label
 from rooflines.charts.options import MOST_VIEWS
 from rooflines.charts.registry import kinds
@@ -183,6 +186,21 @@ def test_long_and_hostile_names_are_cut_and_never_markup():
             spec = {chart.id: view.spec()}
             assert (misfits(spec, "slide"), misfits(spec, "paper")) == ({}, {})
             assert "<script" not in charts.svg(spec[chart.id])
+
+
+@check(100)
+@given(configs())
+def test_a_chart_of_any_config_is_drawn(config):
+    try:
+        loaded = rooflines.load_config({**config, "charts": "auto"})
+    except RooflinesError:
+        return
+    results = charts.of_config(loaded)
+    for chart in loaded.charts:
+        view = draw(results, chart)
+        assert view.rows.height > 0
+        assert broken(view.says) is None
+        limited(view.spec(), chart.id)
 
 
 def test_a_function_returns_an_altair_chart_of_one_choice():
