@@ -1,44 +1,43 @@
-"""The kinds of charts, from the files in `kinds`, and what names of earlier versions became."""
+"""The kinds of charts, from the files in `kinds`, and what names of earlier versions became.
+
+`kinds.json` lists both, with the texts of each kind.
+"""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rooflines.charts.views import Kind
 
-MODULES = ("roofline", "chips", "attained", "critical", "who_binds", "time", "front", "measured")
-"""The files of `kinds`, in the order of `auto`, of the schema and of messages."""
+LISTED: Mapping[str, Any] = json.loads(Path(__file__).with_name("kinds.json").read_bytes())
+"""Heading and caption of the `kinds`, in the order of `auto`, of the schema and of messages; and
+charts of earlier versions that are `replaced`."""
 
-REPLACED = {
-    "per-dollar": "chips with view: {by: dollar}",
-    "per-watt": "chips with view: {by: watt}",
-    "ridges": "chips",
-    "critical-map": "critical",
-    "critical-estimate": "attained with view: {basis: calibrated}",
-    "layers": "critical with view: {by: layer x chip}",
-    "shards": "critical with view: {by: layer x chips each}",
-    "bounds": "who-binds",
-    "pareto": "front",
-    "capacity": "front",
-    "measured-roofline": "measured with view: {by: roof}",
-    "measured-ratio": "measured",
-    "measured-errors": "measured",
-}
+REPLACED: Mapping[str, str] = LISTED["replaced"]
 """Charts of earlier versions, and what shows the same."""
+
+
+def _module_of(kind: str) -> str:
+    return kind.replace("-", "_")
 
 
 def file_of(kind: str) -> str:
     """The file of a kind, by its path in the package."""
-    return f"charts/kinds/{kind.replace('-', '_')}.py"
+    return f"charts/kinds/{_module_of(kind)}.py"
 
 
 @cache
 def kinds() -> Mapping[str, Kind]:
     """All kinds by name."""
-    found = [import_module(f"rooflines.charts.kinds.{name}").KIND for name in MODULES]
-    return {kind.name: kind for kind in found}
+    return {
+        name: replace(import_module(f"rooflines.charts.kinds.{_module_of(name)}").KIND, **texts)
+        for name, texts in LISTED["kinds"].items()
+    }

@@ -153,8 +153,8 @@ class Kind:
 
     Attributes:
         name: What a config calls it.
-        heading: What the site calls it.
-        caption: How to read it.
+        heading: What the site calls it, from `kinds.json`.
+        caption: How to read it, from there too.
         source: What it is of: `sweeps`, `model_sweeps` or `measurements`.
         menus: What can be chosen of a sweep, given what has been chosen.
         view: The picture of one choice, from the results, the sweep or set of timings, the chips
@@ -167,10 +167,10 @@ class Kind:
     """
 
     name: str
-    heading: str
-    caption: str
     menus: Callable[[Any, Mapping[str, Option]], Sequence[Menu]]
     view: Callable[[Results, str, Sequence[str], Mapping[str, Any]], View]
+    heading: str = ""
+    caption: str = ""
     source: str = "sweeps"
     needs: tuple[Need, ...] = ()
     reads: tuple[str, ...] = ()

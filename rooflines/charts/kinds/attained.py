@@ -418,11 +418,6 @@ def attained_between(low: Point, high: Point, size: float) -> float:
 
 KIND = Kind(
     name="attained",
-    heading="Attained FLOP/s",
-    caption=(
-        "What the operation attains over one of its sizes, every byte counted. A dot is the "
-        "first compute-bound size; a curve without one never reaches the roof."
-    ),
     menus=menus,
     view=view,
     needs=(

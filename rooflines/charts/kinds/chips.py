@@ -245,12 +245,6 @@ def _sentences(
 
 KIND = Kind(
     name="chips",
-    heading="Chips compared",
-    caption=(
-        "Bars are dense peaks over what the data sheet or the price list says. A ridge is the "
-        "arithmetic intensity from which on a kernel can be compute-bound; prices are compared "
-        "at one seller and month."
-    ),
     menus=menus,
     view=view,
     needs=(Need("two chips with a known bandwidth of the main memory", lambda s: bool(_able(s))),),

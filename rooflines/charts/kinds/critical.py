@@ -296,11 +296,6 @@ def _preferred(sweep: Sweep) -> tuple[int, ...]:
 
 KIND = Kind(
     name="critical",
-    heading="Critical size",
-    caption=(
-        "The smallest compute-bound size, exact to the last integer; the smaller number is for a "
-        "smaller share of the peak. Grey: never, however large the size."
-    ),
     menus=menus,
     view=view,
     needs=(

@@ -275,12 +275,6 @@ def _sentences(  # noqa: PLR0913, PLR0917, what is said depends on all
 
 KIND = Kind(
     name="front",
-    heading="Throughput and interactivity",
-    caption=(
-        "Tokens per second and chip over tokens per second and user, for every batch and split; "
-        "lines join the best of each chip. Nominal times are lower bounds, of one kernel after "
-        "the other."
-    ),
     source="model_sweeps",
     menus=menus,
     view=view,

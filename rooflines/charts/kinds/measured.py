@@ -334,11 +334,6 @@ def _subtitle(kernels: pl.DataFrame, dots: pl.DataFrame, entry: Chip) -> str:
 
 KIND = Kind(
     name="measured",
-    heading="Timings beside the model",
-    caption=(
-        "Timed matmuls beside the bound of the chip's nominal rates, and the estimate of its "
-        "calibration where it has one: measured over predicted time, or dots under the roof."
-    ),
     source="measurements",
     menus=menus,
     view=view,

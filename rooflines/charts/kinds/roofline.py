@@ -390,12 +390,6 @@ def _point_layers(at: Layer, *, calibrated: bool) -> list[Layer]:
 
 KIND = Kind(
     name="roofline",
-    heading="Roofline",
-    caption=(
-        "Attainable FLOP/s over arithmetic intensity. The thick line is the roof from main "
-        "memory, thin ones are other memory levels, links to a second chip and compute dtypes. "
-        "Left of the ridge one chip is memory-bound, right of it compute-bound."
-    ),
     menus=menus,
     view=view,
     needs=(

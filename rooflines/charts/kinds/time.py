@@ -348,12 +348,6 @@ def _resource_sentences(rows: pl.DataFrame, on: str) -> Iterator[Sentence]:
 
 KIND = Kind(
     name="time",
-    heading="Where the time goes",
-    caption=(
-        "By kernel: shares in the time of a step, kernel after kernel, for every batch that fits. "
-        "By resource: the time that each takes by itself; the longest, in full colour, is the "
-        "least time of the kernels."
-    ),
     source="model_sweeps",
     menus=menus,
     view=view,

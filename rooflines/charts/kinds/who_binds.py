@@ -235,11 +235,6 @@ def _preferred(sweep: Sweep) -> tuple[int, ...]:
 
 KIND = Kind(
     name="who-binds",
-    heading="Who binds",
-    caption=(
-        "Which resource takes longest, and the share of the peak that is attained if everything "
-        "overlaps. A row is empty where the network does not join that many chips."
-    ),
     menus=menus,
     view=view,
     needs=(
