@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from small_config import matmul
 
 import rooflines
 
@@ -39,16 +40,9 @@ CHIPS = {
 
 def sweep(chip, sharding, shards, sizes, **more):
     """Return a sweep of one split matmul."""
-    return {
-        "operation": "matmul",
-        "grid": dict(zip("BDF", sizes, strict=True)),
-        "dtypes": ["bf16"],
-        "chips": [chip],
-        "sharding": sharding,
-        "shards": [shards],
-        "thresholds": [],
-        **more,
-    }
+    grid = dict(zip("BDF", sizes, strict=True))
+    split = {"sharding": sharding, "shards": [shards]}
+    return matmul(grid=grid, chips=[chip], **split, **{"thresholds": [], **more})
 
 
 def config_of(described):

@@ -6,24 +6,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 from processes import python
+from small_config import matmul
 from timed import timings
 
 from rooflines.cli import main as cli
 from rooflines.fits.entries import read_calibrations
 
 KNOWN = {"math": 0.72, "memory": 0.86, "overhead_s": 4e-6, "mixed_memory": 0.9}
-SWEEP = {
-    "sweeps": {
-        "own": {
-            "operation": "matmul",
-            "grid": {"B": [1, 64], "D": [4096], "F": [4096]},
-            "dtypes": ["bf16"],
-            "chips": ["h100-sxm"],
-            "calibration": "trtllm",
-            "thresholds": ["B"],
-        }
-    }
-}
+GRID = {"B": [1, 64], "D": 4096, "F": 4096}
+SWEEP = {"sweeps": {"own": matmul(grid=GRID, calibration="trtllm", thresholds=["B"])}}
 GOOD = timings({**KNOWN, "mixed_math": 0.8, "mixed_depth_s": 5e-10})
 
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import refused, said, table
 from documents import config_schema
 from hf_configs import config_of
-from small_config import SMALL
+from small_config import SMALL, matmul
 
 import rooflines
 from rooflines.cli import main as cli
@@ -74,13 +74,8 @@ def test_check_says_what_a_run_will_make(capsys):
 
 
 STEPS: dict[str, Any] = {"from": 1, "step": 1}
-MATMULS: dict[str, Any] = {
-    "operation": "matmul",
-    "dtypes": "bf16",
-    "chips": "h100-sxm",
-    "thresholds": [],
-}
-MATMULS["grid"] = {"B": STEPS | {"to": 100}, "D": STEPS | {"to": 100_000}, "F": 1024}
+GRID = {"B": STEPS | {"to": 100}, "D": STEPS | {"to": 100_000}, "F": 1024}
+MATMULS = matmul(grid=GRID, thresholds=[])
 MODELS: dict[str, Any] = {
     "models": "llama-3.1-70b",
     "dtypes": "fp8",
@@ -228,8 +223,8 @@ def test_two_chips_are_compared_by_their_numbers_and_critical_sizes(capsys):
     assert "units.matrix.bf16.flops_per_s" not in rows  # it is that of the h100
     assert "critical B, nvfp4" not in rows  # neither computes in it
     grid = {"B": 1, "D": 8192, "F": 8192}
-    sweep = {"operation": "matmul", "grid": grid, "dtypes": ["bf16"], "thresholds": ["B"]}
-    config = rooflines.load_config({"sweeps": {"s": {**sweep, "chips": ["h100-sxm", "h200-sxm"]}}})
+    sweep = matmul(grid=grid, chips=["h100-sxm", "h200-sxm"], thresholds=["B"])
+    config = rooflines.load_config({"sweeps": {"s": sweep}})
     expected = rooflines.thresholds(config)["critical"].to_list()
     found = rows["critical B, bf16"]
     assert [float(found["one"]), float(found["other"])] == expected

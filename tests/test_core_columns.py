@@ -5,6 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from small_config import matmul
 
 import rooflines
 from rooflines.charts.choice import absent
@@ -19,15 +20,14 @@ KERNEL_CORE = [
     *("network_bytes", *TIMES, "t_activation_s", "t_lower_s", "t_ops_s", "bound"),
 ]
 
-OPERATION = {
-    "operation": "matmul",
-    "grid": {"B": [1, 3, 100], "D": [1000, 4096], "F": [1, 28672]},
-    "dtypes": ["bf16", "w4a16"],
-    "chips": ["h100-sxm", "tpu-v5e"],
-    "sharding": "contracting/all-reduce",
-    "shards": [1, 8],
-    "calibration": "trtllm",
-}
+OPERATION = matmul(
+    grid={"B": [1, 3, 100], "D": [1000, 4096], "F": [1, 28672]},
+    dtypes=["bf16", "w4a16"],
+    chips=["h100-sxm", "tpu-v5e"],
+    sharding="contracting/all-reduce",
+    shards=[1, 8],
+    calibration="trtllm",
+)
 WHOLE = {
     "models": "llama-3.1-70b",
     "grid": {"B": [1, 300], "S": [128, 1000]},

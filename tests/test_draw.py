@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from bundles import CHARTS
 from PIL import Image
+from small_config import matmul
 
 import rooflines
 from rooflines import charts
@@ -20,12 +21,7 @@ HOSTILE = "</script><script>alert(1)</script>"
 @pytest.fixture(autouse=True)
 def spec(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    sweep = {
-        "operation": "matmul",
-        "grid": {"B": [1, 64], "D": [4096], "F": [4096]},
-        "dtypes": ["bf16"],
-        "chips": ["h100-sxm", "tpu-v5e"],
-    }
+    sweep = matmul(grid={"B": [1, 64], "D": 4096, "F": 4096}, chips=["h100-sxm", "tpu-v5e"])
     config = rooflines.load_config({"sweeps": {"own": sweep}})
     made = charts.spec_of(charts.chips(charts.of_config(config), "own"), "chips-own")
     folder = tmp_path / "results" / "charts" / "chips"

@@ -5,6 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+from small_config import matmul
 
 import rooflines
 from rooflines.sweep.recipes import recipe_of, sweep_of
@@ -26,13 +27,9 @@ CHIPS = ["h100-sxm", "a100-sxm-80gb"]
 
 def config(**keys):
     """The config of a small sweep."""
-    sweep = {
-        "operation": "matmul",
-        "grid": {"B": [1, 64, 4096], "D": 4096, "F": 4096},
-        "dtypes": ["bf16", "int8"],
-        "chips": CHIPS,
-        "calibration": ["trtllm", "sglang"],
-    }
+    grid = {"B": [1, 64, 4096], "D": 4096, "F": 4096}
+    sweep = matmul(grid=grid, dtypes=["bf16", "int8"], chips=CHIPS)
+    sweep["calibration"] = ["trtllm", "sglang"]
     top = {"calibrations": keys.pop("calibrations")} if "calibrations" in keys else {}
     return {"sweeps": {"one": {**sweep, **keys}}, "charts": [], **top}
 

@@ -12,6 +12,7 @@ from explained import FOLDER, as_config
 from hf_configs import config_of
 from pages import text_of
 from shown import unexplained
+from small_config import matmul
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries, dtype_entries
@@ -96,12 +97,8 @@ def test_every_number_is_one_of_the_tables(name):
 
 
 def test_the_other_dtypes_are_those_of_the_unit():
-    sweep = {
-        "operation": "matmul",
-        "grid": {"B": 128, "D": 8192, "F": 8192},
-        "dtypes": list(dtype_entries().combinations),
-        "chips": "h100-sxm",
-    }
+    sweep = matmul(grid={"B": 128, "D": 8192, "F": 8192})
+    sweep["dtypes"] = list(dtype_entries().combinations)
     rows = rooflines.rows(rooflines.load_config({"sweeps": {"all": sweep}}), "all").collect()
     expected = rows.filter(pl.col("dtypes") != "bf16").sort("t_lower_s")
     answer = rooflines.explain(*EXAMPLE)
