@@ -150,23 +150,6 @@ def check_length(grid: Mapping[str, Sizes], rows_per_part: int, shapes: int = 1)
         raise RooflinesError("grid", problem, "choose fewer sizes, or raise `rows_per_part`")
 
 
-def check_parts(rows: int, rows_per_part: int) -> None:
-    """Refuse more parts than a folder can hold.
-
-    Args:
-        rows: Rows of a table [1].
-        rows_per_part: Rows of one part at most [1].
-
-    Raises:
-        RooflinesError: There are more.
-    """
-    if rows > MOST_PARTS * rows_per_part:
-        problem = f"makes {rows:,} rows, in more than {MOST_PARTS:,} parts of {rows_per_part:,}"
-        raise RooflinesError(
-            "rows_per_part", problem, "choose a larger number, or fewer sizes, chips or dtypes"
-        )
-
-
 def _root(dim: str, grid: Mapping[str, Sizes], op: Operation) -> str:
     """The dimension whose sizes a dimension finally repeats: itself, if it has sizes."""
     seen = [dim]

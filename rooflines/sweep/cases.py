@@ -351,7 +351,7 @@ class BaseSweep(ABC, Generic[CaseT_co]):
         chips: The catalogue and the chips of the config, by id.
         dtypes: The dtype catalogue.
         calibrations: By chip and software.
-        ALTERNATIVES: What can be stored_columns where nothing is supported.
+        ALTERNATIVES: What else can be asked for where nothing is supported.
     """
 
     name: str

@@ -14,7 +14,7 @@ from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.models.dtypes import check_dtypes
 from rooflines.models.shape import DECODE, PREFILL
-from rooflines.sweep.axes import check_parts, of_dims
+from rooflines.sweep.axes import MOST_PARTS, of_dims
 from rooflines.sweep.cases import check_chips
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.steps import ModelSweep
@@ -126,7 +126,11 @@ def check_names(sweep: AnySweep) -> None:
 
 def check_rows(sweep: AnySweep) -> None:
     """Refuse more parts than a folder can hold."""
-    check_parts(sweep.rows, sweep.config.rows_per_part)
+    rows, per_part = sweep.rows, sweep.config.rows_per_part
+    if rows > MOST_PARTS * per_part:
+        problem = f"makes {rows:,} rows, in more than {MOST_PARTS:,} parts of {per_part:,}"
+        fix = "choose a larger number, or fewer sizes, chips or dtypes"
+        raise RooflinesError("rows_per_part", problem, fix)
 
 
 def check_skipped(sweep: AnySweep) -> None:
