@@ -279,7 +279,7 @@ def level_times(
     return [
         (
             transfer.payload * (sent / rate.per_s),
-            rate.latency_s if sent else Fraction(0),
+            rate.latency_s * transfer.times if sent else Fraction(0),
         )
         for sent, rate in zip(transfer.sent, rates, strict=True)
     ]

@@ -391,11 +391,21 @@ class BaseSweep(ABC, Generic[CaseT_co]):
         dumped: dict[str, Any] = self.config.model_dump()
         return dumped
 
-    def places(self, chip: str, memory: str) -> Iterator[ChipPlace]:
+    def places(self, chip: str, memory: str) -> tuple[ChipPlace, ...]:
         """The places of a chip and memory level, one for every route."""
-        for wanted in self.config.network or (None,):
-            network, links, missing = interconnects(self.chips[chip], wanted)
-            yield ChipPlace(self, chip, memory, network, links, missing, wanted)
+        if (chip, memory) not in self._places:
+            routes = (
+                (wanted, interconnects(self.chips[chip], wanted))
+                for wanted in self.config.network or (None,)
+            )
+            self._places[chip, memory] = tuple(
+                ChipPlace(self, chip, memory, *found, wanted) for wanted, found in routes
+            )
+        return self._places[chip, memory]
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, str], tuple[ChipPlace, ...]]:
+        return {}
 
     def supported_at(
         self,

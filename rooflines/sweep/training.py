@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, cast
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Phase
     from rooflines.models.split import Split
     from rooflines.settings.model_sweeps import ModelSweepConfig
-    from rooflines.training.kernels import KernelRun
+    from rooflines.training.kernels import KernelRun, KernelRuns
     from rooflines.training.plan import TrainingPlan
 
 
@@ -71,9 +70,14 @@ class TrainingCase(StepCase):
         return {**super().keys, **own, "shard": plan.shard, "recompute": plan.recompute}
 
     @cached_property
+    def _together(self) -> tuple[KernelRuns, ...]:
+        """What runs in a step, by what plans have in common."""
+        return self.workload.runs_over(self.place.links)
+
+    @cached_property
     def runs(self) -> tuple[KernelRun, ...]:
         """What runs in a step: in every micro-batch, then once."""
-        return self.workload.runs_over(self.place.links)
+        return tuple(run for runs in self._together for run in runs.each)
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -82,13 +86,18 @@ class TrainingCase(StepCase):
 
     def runs_of(self, index: int) -> Poly:
         """How often a layer runs a kernel in a step, by its position [1]."""
-        return self.runs[index].runs
+        return self.workload.runs[self.runs[index].often]
+
+    @cached_property
+    def _summed(self) -> list[tuple[Poly, KernelRun]]:
+        """Sums of the kernels, each with how often a stage runs it, in the mean of all stages."""
+        often = {name: runs / self.plan.pp for name, runs in self.workload.runs.items()}
+        return [(often[run.often], run) for runs in self._together for run in runs.summed]
 
     @cached_property
     def parts(self) -> list[tuple[Count, Kernel]]:
-        """The kernels, each with how often a stage runs it in a step, in the mean of all stages."""
-        stages = self.plan.pp
-        return [(run.runs * Fraction(run.kernel.count, stages), run.kernel) for run in self.runs]
+        """The same without what is said of runs."""
+        return [(count, run.kernel) for count, run in self._summed]
 
     @cached_property
     def kernel_estimates(self) -> tuple[Times | None, ...]:
@@ -123,8 +132,8 @@ class TrainingCase(StepCase):
             return "T*S" if extent.startswith(WINDOWED[0]) else extent
 
         found = []
-        for (count, kernel), run in zip(self.parts, self.runs, strict=True):
-            work = kernel.work(MATH.work) / self.machine.peaks[kernel.compute]
+        for count, run in self._summed:
+            work = run.kernel.work(MATH.work) / self.machine.peaks[run.kernel.compute]
             if work and not run.again:
                 found.append((work if causal else work.renamed(every)) * count)
         return total(found)
@@ -148,7 +157,13 @@ class TrainingSweep(ModelSweep):
         """The kernels of a model with these dtypes."""
         computed, config = self.combinations[label].computed, self.config
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
-        return TrainingKernels(self.models[name].shape, phase, sharing, scores_all=True)
+        made = self._made.setdefault((name, label), {})
+        return TrainingKernels(self.models[name].shape, phase, sharing, scores_all=True, made=made)
+
+    @cached_property
+    def _made(self) -> dict[tuple[str, str], dict[object, KernelRuns]]:
+        """Kernels that plans have in common, by model and dtypes."""
+        return {}
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

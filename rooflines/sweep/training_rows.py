@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -9,7 +11,7 @@ import polars as pl
 from rooflines.model.columns import OPS_SUFFIX
 from rooflines.model.resources import ACTIVATIONS, RESOURCES
 from rooflines.sweep.operation_rows import BOUND, resource_times
-from rooflines.sweep.sheet import Value, first_longest, quotient
+from rooflines.sweep.sheet import first_longest, quotient
 from rooflines.sweep.step_rows import (
     BANDS,
     OF_RESOURCES,
@@ -50,7 +52,7 @@ class TrainingSheet(StepSheet):
     def stages(self) -> Stages:
         """The columns but keys and sizes."""
         sheet, cases = self.sheet, self.cases
-        ops, upper = self._in_turn()
+        in_turn = self._in_turn()
         works = sheet.works(WORKS, exact=False)
         seconds = resource_times(sheet, cases)
         own = {
@@ -65,12 +67,11 @@ class TrainingSheet(StepSheet):
         lower = pl.max_horizontal(*OF_RESOURCES.values())
         ends = map(sheet.constant, zip(*(case.band for case in cases), strict=True))
         found = [
+            *in_turn,
             works,
             {
                 **seconds,
                 **{name: sheet.total(sheet.poly(polys)) for name, polys in own.items()},
-                "t_ops_s": pl.max_horizontal(*ops),
-                "t_upper_s": pl.max_horizontal(*upper),
                 "bubble": waits / (runs + waits),
                 "micro_batches": self._batches.cast(pl.Int64),
             },
@@ -100,38 +101,46 @@ class TrainingSheet(StepSheet):
             [None if (number := value(case)) is None else float(number) for case in self.cases]
         )
 
-    def _in_turn(self) -> tuple[list[pl.Expr], list[pl.Expr]]:
-        """The times of every kind of stage, kernels one after another and without overlap [s].
+    def _in_turn(self) -> Stages:
+        """The times of the busiest stage, kernels one after another and without overlap [s].
 
         A micro-batch begins on the last stage when all others have computed their part of one.
+        Kernels that stages have as often are summed up first.
         """
-        sheet, first = self.sheet, self.cases[0]
-        batches = self._batches
+        sheet, first, batches = self.sheet, self.cases[0], self._batches
         ahead = self._of_plans(lambda case: (case.plan.pp - 1) / case.plan.interleave)
         stretched = (batches + ahead) / batches
-        kernels = []
-        for index in range(len(first.runs)):
-            by = kernel_times(sheet, [case.kernel_times[index] for case in self.cases])
-            kernels.append((sheet.largest(by.values()), sheet.sum(by.values())))
-        ops, upper = list[pl.Expr](), list[pl.Expr]()
-        for kind in range(len(first.held)):
-            in_turn, apart = list[Value](), list[Value]()
-            for index, (longest, summed) in enumerate(kernels):
-                times = [
-                    float(case.runs[index].times_on(case.workload.stages[kind][0]))
-                    for case in self.cases
-                ]
-                if not any(times):
-                    continue
-                often = sheet.constant(times)
-                if first.runs[index].only is None:
-                    runs, _ = sheet.poly([case.runs[index].runs for case in self.cases])
-                    often *= stretched if runs is None else runs * stretched
-                in_turn.append(sheet.scaled(longest, often))
-                apart.append(sheet.scaled(summed, often))
-            ops.append(sheet.total(sheet.sum(in_turn)))
-            upper.append(sheet.total(sheet.sum(apart)))
-        return ops, upper
+        alike: dict[object, list[int]] = {}
+        for index, run in enumerate(first.runs):
+            alike.setdefault((run.part, run.share, run.often, run.only), []).append(index)
+        sums = dict[str, pl.Expr]()
+        stages: list[dict[str, list[pl.Expr]]] = [{} for _ in first.held]
+        for indices in alike.values():
+            kernels = [
+                [*kernel_times(sheet, [case.kernel_times[index] for case in self.cases]).values()]
+                for index in indices
+            ]
+            runs = [case.runs[indices[0]] for case in self.cases]
+            factor = pl.lit(1.0)
+            if runs[0].only is None:
+                of_a_step = sheet.poly([case.runs_of(indices[0]) for case in self.cases])
+                factor = sheet.total(of_a_step) * stretched
+            for name, of_kernel in (("t_ops_s", sheet.largest), ("t_upper_s", sheet.sum)):
+                column = f"#{name}{indices[0]}"
+                sums[column] = sheet.total(sheet.sum(map(of_kernel, kernels)))
+                for kind, found in enumerate(stages):
+                    times = [
+                        float(run.times_on(case.workload.stages[kind][0]))
+                        for run, case in zip(runs, self.cases, strict=True)
+                    ]
+                    if any(times):
+                        seconds = pl.col(column) * (sheet.constant(times) * factor)
+                        found.setdefault(name, []).append(seconds)
+        busiest = {
+            name: pl.max_horizontal(*(reduce(add, found[name]) for found in stages))
+            for name in ("t_ops_s", "t_upper_s")
+        }
+        return [sums, busiest]
 
     def _memory(self) -> Stages:
         """States and saved tensors of the fullest stage, whether they fit, and what would."""

@@ -7,13 +7,14 @@ sent between chips belongs to the kernel that waits for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from rooflines.model.costs import BITS_PER_BYTE
-from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
+from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, kernel_sum, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route
 from rooflines.model.poly import ONE, TOUCHED, ZERO, Poly, constant, total
 from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, reached
@@ -32,7 +33,7 @@ from rooflines.training.memory import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rooflines.model.network import Link
     from rooflines.models.groups import Group
@@ -48,8 +49,15 @@ MICRO_BATCH = "micro_batch"
 BACKWARD = "bwd"
 """The pass of attention that is twice its forward one."""
 
+IN_MICRO_BATCH = ("gradients", "weights")
+"""What replicas share that they send in every micro-batch."""
+
 OWN_TOKENS = (MICRO_BATCH, "T")
 """The tokens of a micro-batch."""
+
+
+EVERY, LATER, ONCE = "every", "later", "once"
+"""How often a kernel runs in a step: in every micro-batch, in all but the first, or once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +66,7 @@ class KernelRun:
 
     Attributes:
         kernel: The kernel; its count is of the layers of all stages.
-        runs: How often it runs in a step, by B: once, in every micro-batch, or in all but one [1].
+        often: `EVERY`, `LATER` or `ONCE`.
         part: What stages count as their layers with it; empty where `only` says who has it.
         share: Of these layers, those with it [1].
         again: Whether it repeats a forward pass.
@@ -66,7 +74,7 @@ class KernelRun:
     """
 
     kernel: Kernel
-    runs: Poly
+    often: str
     part: str = ""
     share: Fraction = Fraction(1)
     again: bool = False
@@ -80,8 +88,36 @@ class KernelRun:
 
 
 @dataclass(frozen=True, eq=False)
+class KernelRuns:
+    """Kernels that plans may have in common.
+
+    Attributes:
+        each: The kernels, in order.
+    """
+
+    each: tuple[KernelRun, ...]
+
+    @cached_property
+    def summed(self) -> tuple[KernelRun, ...]:
+        """The sums of those that run as often, in the same dtype, again or not."""
+        alike: dict[object, list[KernelRun]] = {}
+        for run in self.each:
+            alike.setdefault((run.often, run.kernel.compute, run.again), []).append(run)
+        return tuple(
+            replace(runs[0], kernel=kernel_sum([run.kernel for run in runs]))
+            for runs in alike.values()
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class TrainingKernels(StepKernels):
-    """The kernels of a step of training; `sharing` has its plan, a `TrainingPlan`."""
+    """The kernels of a step of training; `sharing` has its plan, a `TrainingPlan`.
+
+    Attributes:
+        made: Kernels of a micro-batch that were made for other plans of the model and its dtypes.
+    """
+
+    made: dict[object, KernelRuns] = field(default_factory=dict)
 
     @property
     def plan(self) -> TrainingPlan:
@@ -105,23 +141,40 @@ class TrainingKernels(StepKernels):
         """The kinds of stages, the first of each, and how many there are."""
         return kinds_of(stages_of(self.shape, self.plan))
 
-    def runs_over(self, links: tuple[Link, ...]) -> tuple[KernelRun, ...]:
+    @cached_property
+    def runs(self) -> Mapping[str, Poly]:
+        """How often a kernel runs in a step, by B: its micro-batches, all but one, or once [1]."""
+        every = Poly({SEQUENCES: Fraction(1, self.plan.together)})
+        return {EVERY: every, LATER: every + constant(-1), ONCE: ONE}
+
+    def runs_over(self, links: tuple[Link, ...]) -> tuple[KernelRuns, ...]:
         """The kernels of one chip, those of all micro-batches before those of the whole step.
 
         Args:
             links: The interconnects, inner first; none where nothing is sent.
         """
         setting = Setting(self.shape, self.plan, self.sharing.compute, self.sizes, links)
-        once = (
-            run
-            for index, (stage, number) in enumerate(self.stages)
-            for run in once_runs(setting, stage, number, f"-{index + 1}" if index else "")
-        )
-        return (*micro_batch_runs(setting), *once)
+        found = []
+        groups = groups_of(self.shape, PREFILL, scores_all=True)
+        for experts, several in groupby(groups, key=lambda group: group.tensors == "experts"):
+            alike = [*several]
+            key = alike[0].name, links, setting.decides(experts=experts)
+            if key not in self.made:
+                self.made[key] = KernelRuns(tuple(micro_batch_runs(setting, alike)))
+            found.append(self.made[key])
+        return (*found, KernelRuns(tuple(self._own_runs(setting))))
+
+    def _own_runs(self, setting: Setting) -> Iterator[KernelRun]:
+        """The kernels that plans with others in common have apart."""
+        if self.plan.pp > 1:
+            kernel = setting.on_chip(SEND, (_sends(setting),))
+            yield KernelRun(replace(kernel, count=self.plan.pp), EVERY, SEND)
+        for index, (stage, number) in enumerate(self.stages):
+            yield from once_runs(setting, stage, number, f"-{index + 1}" if index else "")
 
     def over(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
         """The kernels of `runs_over`."""
-        return tuple(run.kernel for run in self.runs_over(links))
+        return tuple(run.kernel for runs in self.runs_over(links) for run in runs.each)
 
 
 @dataclass(frozen=True)
@@ -147,10 +200,13 @@ class Setting:
         """What each kernel saves, by its name."""
         return saved_tensors(self.shape, self.plan, self.sizes["saved"])
 
-    @cached_property
-    def every(self) -> Poly:
-        """Micro-batches of a replica in a step [1]."""
-        return Poly({SEQUENCES: Fraction(1, self.plan.together)})
+    def decides(self, *, experts: bool) -> tuple[object, ...]:
+        """What of a plan decides its kernels of a micro-batch, those with experts or the others."""
+        plan, over = self.plan, self.plan.ep if experts else self.plan.ep > 1
+        replicas = plan.expert_replicas if experts else plan.replicas
+        shared = replicas if plan.shard in IN_MICRO_BATCH else 1
+        own = plan.shard, plan.save, plan.recompute, plan.context
+        return plan.tp, plan.cp, over, shared, *own
 
     @property
     def share(self) -> Fraction:
@@ -209,19 +265,16 @@ class Setting:
         return Kernel(name, self.compute[0 if linear else 1], own, transfers)
 
 
-def micro_batch_runs(setting: Setting) -> Iterator[KernelRun]:
-    """The kernels of a micro-batch on a chip."""
-    shape = setting.shape
-    for group in groups_of(shape, PREFILL, scores_all=True):
+def micro_batch_runs(setting: Setting, groups: Iterable[Group]) -> Iterator[KernelRun]:
+    """The kernels of groups in a micro-batch on a chip."""
+    layers = setting.shape.layers
+    for group in groups:
         name = group.name.removesuffix("-window").removesuffix("-chunk")
-        share = Fraction(group.count, shape.layers) if name == "attention" else Fraction(1)
+        share = Fraction(group.count, layers) if name == "attention" else Fraction(1)
         passes = _embedding(setting) if name == "embed" else _passes(setting, group, name)
         for each in passes:
             kernel = replace(each.kernel, count=group.count)
             yield replace(each, kernel=kernel, part=name, share=share)
-    if setting.plan.pp > 1:
-        sends = setting.on_chip(SEND, (_sends(setting),))
-        yield KernelRun(replace(sends, count=setting.plan.pp), setting.every, SEND)
 
 
 def once_runs(setting: Setting, stage: Stage, number: int, of: str) -> Iterator[KernelRun]:
@@ -252,7 +305,7 @@ def once_runs(setting: Setting, stage: Stage, number: int, of: str) -> Iterator[
     kernels = [setting.on_chip(f"optimizer{of}", (), works)]
     kernels += [setting.on_chip(f"replicas{of}", tuple(sent))] * bool(sent)
     for kernel in kernels:
-        yield KernelRun(replace(kernel, count=number), ONE, only=stage)
+        yield KernelRun(replace(kernel, count=number), ONCE, only=stage)
 
 
 def _embedding(setting: Setting) -> Iterator[KernelRun]:
@@ -260,12 +313,12 @@ def _embedding(setting: Setting) -> Iterator[KernelRun]:
     width = setting.shape.D
     moved, saved = setting.activations(2 * width), setting.activations(width, "saved")
     works = {"memory_bytes": saved * 2, "activation_bytes": moved * 3}
-    yield KernelRun(setting.on_chip("embed", setting.hidden(2), works), setting.every)
+    yield KernelRun(setting.on_chip("embed", setting.hidden(2), works), EVERY)
     table = Fraction(setting.shape.table, setting.plan.tp)
     sent = _gathers(setting, constant(table * setting.sizes["head"]), experts=False)
     sent += _scatters(setting, constant(table * setting.sizes["gradients"]), experts=False)
     if sent:
-        yield KernelRun(setting.on_chip("embed-replicas", sent), setting.every)
+        yield KernelRun(setting.on_chip("embed-replicas", sent), EVERY)
 
 
 def _gathers(setting: Setting, weights: Poly, *, experts: bool) -> tuple[Transfer, ...]:
@@ -276,7 +329,7 @@ def _gathers(setting: Setting, weights: Poly, *, experts: bool) -> tuple[Transfe
 
 def _scatters(setting: Setting, gradients: Poly, *, experts: bool) -> tuple[Transfer, ...]:
     """What sums the gradients of a kernel in every micro-batch."""
-    every = setting.plan.shard in ("weights", "gradients")
+    every = setting.plan.shard in IN_MICRO_BATCH
     return setting.replicated(SCATTER, gradients, experts=experts) if every else ()
 
 
@@ -304,18 +357,16 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[KernelRun]:
         }
         return setting.on_chip(f"{group.name}-{of}", sent, works, linear=linear and not head)
 
-    every = setting.every
-    yield KernelRun(kernel("fwd", gather + layers.forward, weights, held, handed), every)
+    yield KernelRun(kernel("fwd", gather + layers.forward, weights, held, handed), EVERY)
     if plan.recompute == "full" and not head:
-        yield KernelRun(kernel("again", layers.again, weights, ZERO, moved), every, again=True)
+        yield KernelRun(kernel("again", layers.again, weights, ZERO, moved), EVERY, again=True)
     if not linear:
-        yield KernelRun(kernel(BACKWARD, layers.backward, ZERO, held, handed * 2), every)
+        yield KernelRun(kernel(BACKWARD, layers.backward, ZERO, held, handed * 2), EVERY)
         return
-    yield KernelRun(kernel("dgrad", gather + layers.backward, weights, ZERO, handed), every)
+    yield KernelRun(kernel("dgrad", gather + layers.backward, weights, ZERO, handed), EVERY)
     sent = layers.inputs + _scatters(setting, gradients, experts=routed)
-    yield KernelRun(kernel("wgrad", sent, gradients, held, handed), ONE)
-    later = every + constant(-1)
-    yield KernelRun(kernel("wgrad-add", sent, gradients * 2, held, handed), later)
+    yield KernelRun(kernel("wgrad", sent, gradients, held, handed), ONCE)
+    yield KernelRun(kernel("wgrad-add", sent, gradients * 2, held, handed), LATER)
 
 
 def _in_micro_batch(extent: str) -> str:
