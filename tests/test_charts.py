@@ -13,7 +13,7 @@ from shown import unexplained
 
 import rooflines
 from rooflines import RooflinesError, charts
-from rooflines.charts.files import draw, views_file, views_of
+from rooflines.charts.files import draw, views_file
 from rooflines.charts.kinds.chips import KIND as CHIPS
 from rooflines.charts.kinds.front import TARGET
 from rooflines.charts.kit.render import limited
@@ -182,7 +182,7 @@ def test_long_and_hostile_names_are_cut_and_never_markup():
     results = charts.of_config(config)
     assert {chart.chart for chart in config.charts} >= {"roofline", "critical"}
     for chart in config.charts:
-        for _, view in views_of(results, chart)[:3]:
+        for _, view in charted.drawn(results, chart)[:3]:
             spec = {chart.id: view.spec()}
             assert (misfits(spec, "slide"), misfits(spec, "paper")) == ({}, {})
             assert "<script" not in charts.svg(spec[chart.id])

@@ -2,11 +2,13 @@
 
 Each chart is drawn into a folder of its own, whose name is the digest of everything that the chart
 depends on. The folders of families are put together from these. A chart whose folder is as its
-record says is not drawn again.
+record says is not drawn again; of one that changed, views of a chip that did not are taken from its
+earlier folder.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -16,14 +18,15 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter
 
+from rooflines.charts.options import KEYS
 from rooflines.charts.registry import kinds
 from rooflines.charts.results import measured_recipe_on_disk, on_disk, recipes_on_disk
 from rooflines.charts.views import Spec
-from rooflines.results.atomic import atomic_folder, write_bytes
+from rooflines.results.atomic import atomic_folder, link_or_copy, write_bytes
 from rooflines.results.records import (
     FOLDER,
     files_in,
@@ -43,7 +46,26 @@ SPECS = TypeAdapter(tuple[Spec, ...])
 """The charts of a family, as the plan hands them to the job."""
 
 ENTRY = "entry.json"
-"""The file of a drawn chart with its entry in the index of its family."""
+"""The file of a drawn chart with its entry in the index of its family, and `KEYS`."""
+
+
+class Task(NamedTuple):
+    """A chart to draw.
+
+    Attributes:
+        chart: The chart.
+        formats: The formats of its pictures.
+        shown: Digests of what it shows, as `Plan` has them.
+    """
+
+    chart: Spec
+    formats: tuple[str, ...]
+    shown: Mapping[str, str]
+
+    @property
+    def digest(self) -> str:
+        """One digest of all that it depends on."""
+        return hashlib.sha256(json.dumps(self.shown).encode()).hexdigest()
 
 
 def write_charts(
@@ -66,25 +88,26 @@ def write_charts(
         RooflinesError: A chart that the config lists would hold more than a page can draw.
     """
     families = json.loads(spec)["families"]
-    every = {
-        digest: (chart, tuple(family["formats"]))
-        for family in families.values()
-        for digest, chart in zip(
-            family["digests"], SPECS.validate_python(family["charts"]), strict=True
-        )
-    }
+    tasks = {name: _tasks(family) for name, family in families.items()}
+    every = {task.digest: task for family in tasks.values() for task in family}
     (drawn / FOLDER).mkdir(parents=True, exist_ok=True)
-    changed = [digest for digest in every if not _is_whole(drawn, digest)]
+    changed = [task for digest, task in every.items() if not _is_whole(drawn, digest)]
     # The charts that read tables take longest: they come first.
-    changed.sort(key=lambda digest: not kinds()[every[digest][0].chart].reads)
+    changed.sort(key=lambda task: not kinds()[task.chart.chart].reads)
     if changed:
-        tasks = [(drawn / digest, *every[digest]) for digest in changed]
-        _draw(tasks, str(results), min(processes, len(tasks)))
+        _draw(changed, str(results), drawn, min(processes, len(changed)))
     recipes = recipes_on_disk(results)
     for name, family in families.items():
         with recording(spec=family, recipes=_recipes(family["charts"], results, recipes)):
-            _publish([drawn / digest for digest in family["digests"]], Path(folder) / name)
+            _publish([drawn / task.digest for task in tasks[name]], Path(folder) / name)
     _remove_others(drawn, every)
+
+
+def _tasks(family: JSON) -> list[Task]:
+    """The charts of a family."""
+    formats, charts = tuple(family["formats"]), SPECS.validate_python(family["charts"])
+    pairs = zip(charts, family["shown"], strict=True)
+    return [Task(chart, formats, shown) for chart, shown in pairs]
 
 
 def _is_whole(drawn: Path, digest: str) -> bool:
@@ -97,20 +120,19 @@ def _is_whole(drawn: Path, digest: str) -> bool:
     )
 
 
-def _draw(
-    tasks: Sequence[tuple[Path, Spec, tuple[str, ...]]], results: str, processes: int
-) -> None:
+def _draw(tasks: Sequence[Task], results: str, drawn: Path, processes: int) -> None:
     """Draw charts, each into its folder.
 
     Args:
-        tasks: The folder, the chart and the formats of each.
+        tasks: The charts.
         results: The folder that a run writes to.
+        drawn: Where the folders are.
         processes: Processes that draw [1].
     """
     import rooflines.charts.files  # noqa: F401, PLC0415 - slow, and imported once for all processes
 
     _numbers.cache_clear()  # the results may be others than those of an earlier call
-    draw = partial(_draw_one, results)
+    draw = partial(_draw_one, results, drawn, _earlier(drawn))
     if processes == 1:
         for task in tasks:
             draw(task)
@@ -134,12 +156,24 @@ def _end_with_parent() -> None:
     Thread(target=wait, daemon=True).start()
 
 
-def _draw_one(results: str, task: tuple[Path, Spec, tuple[str, ...]]) -> None:
-    from rooflines.charts.files import write_chart  # noqa: PLC0415 - as in `_draw`
+def _earlier(drawn: Path) -> dict[str, tuple[Path, Sequence[str]]]:
+    """The folders of charts that an earlier run drew, with `KEYS`, by the ids of these."""
+    files = [file for file in drawn.glob(f"*/{ENTRY}") if _is_whole(drawn, file.parent.name)]
+    entries = {file.parent: json.loads(file.read_text(encoding="utf-8")) for file in files}
+    return {
+        entry["id"]: (folder, entry[KEYS]) for folder, entry in entries.items() if KEYS in entry
+    }
 
-    folder, chart, formats = task
+
+def _draw_one(
+    results: str, drawn: Path, earlier: Mapping[str, tuple[Path, Sequence[str]]], task: Task
+) -> None:
+    from rooflines.charts.files import StoredViews, write_chart  # noqa: PLC0415 - as in `_draw`
+
+    chart, folder = task.chart, drawn / task.digest
+    stored = StoredViews(task.shown, chart.id, *earlier.get(chart.id, ()))
     with recording(spec=folder.name), atomic_folder(folder) as aside:
-        entry = write_chart(_numbers(results), chart, formats, aside)
+        entry = write_chart(_numbers(results), chart, task.formats, aside, stored)
         write_bytes(aside / ENTRY, json.dumps(entry, ensure_ascii=False))
 
 
@@ -178,18 +212,10 @@ def _publish(drawn: Iterable[Path], folder: Path) -> None:
                 print(f"{entry['left_out']}: left out")
                 continue
             for name, file in files.items():
-                _link(file, aside / name)
-            index.append(entry)
+                link_or_copy(file, aside / name)
+            index.append({name: each for name, each in entry.items() if name != KEYS})
         text = json.dumps(index, ensure_ascii=False, indent=1) + "\n"
         write_bytes(aside / "index.json", text)
-
-
-def _link(file: Path, target: Path) -> None:
-    """Give a file a second name; where the file system cannot, copy it."""
-    try:
-        os.link(file, target)
-    except OSError:
-        shutil.copy2(file, target)
 
 
 def _remove_others(drawn: Path, digests: Iterable[str]) -> None:

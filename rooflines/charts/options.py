@@ -43,6 +43,10 @@ ALL = "all"
 """The option of a menu of chips that shows several together."""
 
 
+KEYS = "keys"
+"""In the entry of a drawn chart: a digest of what each of its views shows."""
+
+
 class Menu(NamedTuple):
     """What a reader can choose.
 

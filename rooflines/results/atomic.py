@@ -95,6 +95,14 @@ def write_bytes(path: str | Path, content: bytes | str) -> None:
         aside.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+def link_or_copy(file: Path, target: Path) -> None:
+    """Give a file a second name; where the file system cannot, copy it."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copy2(file, target)
+
+
 @contextmanager
 def _explained(target: Path) -> Iterator[None]:
     """Replace errors of writing by one that says what to do."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,8 +16,10 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import read_parquet
 from rooflines.model.columns import Column
+from rooflines.results.atomic import link_or_copy
 from rooflines.results.records import digest_of, record_of
 from rooflines.results.tables import metadata_of
+from rooflines.sweep.recipes import beside, without_chips
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,8 +62,8 @@ class Kept(NamedTuple):
 
     def columns_of(self, recipes: Sequence[JSON]) -> tuple[Column, ...]:
         """The columns of sweeps that differ from these in their chips alone; else none."""
-        ours = [_without_chips(recipe) for recipe in self.recipes.values()]
-        return self.columns if ours == [_without_chips(recipe) for recipe in recipes] else ()
+        ours = [without_chips(recipe) for recipe in self.recipes.values()]
+        return self.columns if ours == [without_chips(recipe) for recipe in recipes] else ()
 
     def of(self, recipe: JSON) -> tuple[list[str], pl.DataFrame]:
         """The chips of a sweep whose rows have to be made, and the rows of the others."""
@@ -95,7 +95,7 @@ def rows_kept(part: Output, results: Path, state: Path) -> int:
 
 def _changed_chips(recipe: JSON, old: JSON) -> list[str] | None:
     """The chips of a recipe that an earlier one lacks or had otherwise; None: more has changed."""
-    if _without_chips(recipe) != _without_chips(old):
+    if without_chips(recipe) != without_chips(old):
         return None
     chips: list[str] = recipe["config"]["chips"]
     return [chip for chip in chips if recipe["chips"][chip] != old["chips"].get(chip)]
@@ -113,22 +113,10 @@ def _by_sweep(frame: pl.DataFrame, recipes: Mapping[str, JSON]) -> dict[str, pl.
     return found
 
 
-def _beside(recipe: JSON) -> list[str]:
-    """The chips that rows of all chips depend on: what computes prompts for them."""
-    pools = recipe["config"].get("pools")
-    return [pools["prefill"]["chip"]] if pools else []
-
-
-def _without_chips(recipe: JSON) -> JSON:
-    """A recipe without the chips that its rows are of."""
-    chips = {chip: recipe["chips"][chip] for chip in _beside(recipe)}
-    return {**recipe, "chips": chips, "config": {**recipe["config"], "chips": None}}
-
-
 def of_chips(recipe: JSON, chips: Sequence[str]) -> JSON:
     """The recipe of some chips of a sweep."""
     config = {**recipe["config"], "chips": chips, "on_unsupported": "skip"}
-    used = {chip: recipe["chips"][chip] for chip in (*chips, *_beside(recipe))}
+    used = {chip: recipe["chips"][chip] for chip in (*chips, *beside(recipe))}
     return {**recipe, "config": config, "chips": used}
 
 
@@ -146,10 +134,7 @@ def keep(path: str | Path, state: str | Path) -> None:
     new = kept.with_name(f"{kept.name}.new")
     new.unlink(missing_ok=True)
     _digest_file(kept).unlink(missing_ok=True)
-    try:
-        os.link(path, new)
-    except OSError:
-        shutil.copyfile(path, new)
+    link_or_copy(Path(path), new)
     new.replace(kept)
     _digest_file(kept).write_text(digest_of(kept), encoding="utf-8")
 

@@ -32,11 +32,11 @@ from rooflines.run.code import code_digest, file_digest
 from rooflines.run.outputs import Output, Plan, as_param
 from rooflines.run.parts import parts_of
 from rooflines.settings.model_sweeps import AXES
-from rooflines.sweep.recipes import recipe_of, skipped_records
+from rooflines.sweep.recipes import recipe_of, skipped_records, without_chips
 from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.charts.views import Spec
@@ -138,7 +138,7 @@ def _faces(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
         spec = {
             "formats": config.formats,
             "charts": [chart.plain() for chart in charts],
-            "digests": [_chart_digest(config, chart) for chart in charts],
+            "shown": [_shown(config, chart) for chart in charts],
         }
         yield Output(f"{CHARTS}/{family}", as_param(spec), inputs)
     site = {
@@ -226,22 +226,24 @@ def _charted(config: Config, parts: Sequence[Output]) -> list[str]:
     return [*_paths(read), *(f"{MEASURED}/{name}.parquet" for name in timed)]
 
 
-def _chart_digest(config: Config, chart: Spec) -> str:
-    """A digest of a chart, its formats, its code and its numbers.
+def _shown(config: Config, chart: Spec) -> dict[str, str]:
+    """Digests of what a chart shows: of the numbers of each chip by its id, by "" of all else.
 
-    Its code is its own file and all of `charts` but the files of other charts.
+    That is the chart, its formats, what it is of, and its code: its own file and all of `charts`
+    but the files of other charts.
     """
-    content = {
+    recipe = _recipe_of(config, chart)
+    rest = {
         "formats": config.formats,
         "chart": chart.plain(),
         "code": code_digest("charts.job.write_charts", but="charts/kinds"),
         "own": file_digest([registry.file_of(chart.chart)]),
-        "data": _shown(config, chart),
+        "data": without_chips(recipe),
     }
-    return hashlib.sha256(as_param(content).encode()).hexdigest()
+    return {"": _short(rest)} | {chip: _short(each) for chip, each in recipe["chips"].items()}
 
 
-def _shown(config: Config, chart: Spec) -> Mapping[str, object]:
+def _recipe_of(config: Config, chart: Spec) -> JSON:
     """The recipe of what a chart shows."""
     source = registry.kinds()[chart.chart].source
     if source == "measurements":

@@ -142,6 +142,18 @@ def calibrations_of(
     return {"calibrations": used.model_dump(mode="json", exclude_defaults=True)}
 
 
+def beside(recipe: JSON) -> list[str]:
+    """The chips that rows of all chips depend on: what computes prompts for them."""
+    pools = recipe["config"].get("pools")
+    return [pools["prefill"]["chip"]] if pools else []
+
+
+def without_chips(recipe: JSON) -> JSON:
+    """A recipe without the chips that its rows are of."""
+    chips = {chip: recipe["chips"][chip] for chip in beside(recipe)}
+    return {**recipe, "chips": chips, "config": {**recipe["config"], "chips": None}}
+
+
 def fits_of(recipe: JSON) -> Calibrations:
     """The calibrations of a recipe."""
     return Calibrations.model_validate(recipe.get("calibrations", {}))

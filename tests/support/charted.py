@@ -13,6 +13,7 @@ from case_files import case
 import rooflines
 from rooflines import charts
 from rooflines.charts.files import views_of
+from rooflines.charts.views import View
 
 CONFIG: dict[str, Any] = case("configs/charted")
 SERVED: dict[str, Any] = CONFIG["model-sweeps"]["served"]
@@ -39,4 +40,9 @@ def results():
 @cache
 def views(chart):
     """The choices and views of one of its charts."""
-    return views_of(results(), chart)
+    return drawn(results(), chart)
+
+
+def drawn(numbers, chart):
+    """The choices and views of a chart, none of which is stored."""
+    return [(case, view) for case, view in views_of(numbers, chart) if isinstance(view, View)]
