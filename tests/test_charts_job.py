@@ -3,13 +3,12 @@
 import json
 import multiprocessing
 import os
-import subprocess
-import sys
 from functools import cache
 from typing import Any
 
 import pytest
 from case_files import case
+from processes import python
 
 import rooflines
 from rooflines import RooflinesError
@@ -156,20 +155,13 @@ write_charts(spec, results, Path(results) / "charts", Path(drawn), 2)
 def test_several_processes_draw_the_same(results, tmp_path):
     draw(results, planned())
     alone = {file: file.read_bytes() for file in results.rglob("charts/*/*") if file.is_file()}
-    command = [sys.executable, "-c", SEVERAL]
     spec = planned().charts_spec()
-    subprocess.run([*command, spec, results, tmp_path / "again"], check=True)
+    python("-c", SEVERAL, spec, results, tmp_path / "again")
     assert {file: file.read_bytes() for file in alone} == alone
     wrong = json.loads(spec)
     wrong["families"]["critical"]["charts"][0]["chips"] = ["none"]
     wrong["families"]["critical"]["shown"] = [{"": "0"}]
-    done = subprocess.run(
-        [*command, json.dumps(wrong), results, tmp_path / "third"],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode != 0
+    done = python("-c", SEVERAL, json.dumps(wrong), results, tmp_path / "third", status=1)
     assert "RooflinesError" in done.stderr
     assert "'none'" in done.stderr
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import re
 import shlex
 import subprocess
@@ -13,7 +12,7 @@ from case_files import case
 from command_line import said
 from explained import EXAMPLE, FOLDER, MODEL
 from hf_configs import config_of
-from processes import python
+from processes import on_a_terminal, python
 from transcripts import asked_in
 
 import rooflines
@@ -158,30 +157,14 @@ def test_the_answer_of_python_is_that_of_the_command(words, answer, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "extra", "coloured"),
-    [(EXAMPLE, {}, True), (MODEL, {}, True), (EXAMPLE, {"NO_COLOR": "1"}, False)],
+    ("words", "unwanted"), [(EXAMPLE, ""), (MODEL, ""), (EXAMPLE, "1")], ids=str
 )
-def test_a_terminal_has_colour_unless_it_is_unwanted(words, extra, capsys, *, coloured):
-    outer, inner = pty.openpty()
-    run_in = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1", "NO_COLOR": "", **extra}
-    command = [sys.executable, "-m", "rooflines", "explain", *words.split()]
-    with subprocess.Popen(command, stdout=inner, env=run_in) as process:
-        os.close(inner)
-        text = b""
-        while chunk := _read(outer):
-            text += chunk
-    assert process.returncode == 0
-    plain = re.sub(r"\x1b\[\d*m", "", text.decode()).replace("\r\n", "\n")
-    assert plain == said(capsys, "explain", *words.split())
-    assert (b"\x1b[" in text) == coloured
-
-
-def _read(file):
-    """What a pseudo-terminal has; nothing once the other end is closed."""
-    try:
-        return os.read(file, 65536)
-    except OSError:
-        return b""
+def test_a_terminal_has_colour_unless_it_is_unwanted(words, unwanted, capsys, tmp_path):
+    asked = ("explain", *words.split())
+    status, text = on_a_terminal(tmp_path, *asked, PYTHONUTF8="1", NO_COLOR=unwanted)
+    assert status == 0
+    assert re.sub(r"\x1b\[\d*m", "", text).endswith(said(capsys, *asked))
+    assert ("\x1b[" in text) == (not unwanted)
 
 
 def test_a_pipe_without_utf8_gets_plain_ascii():

@@ -25,20 +25,21 @@ def python(*words, status=0, **options):
     return done
 
 
-def on_a_terminal(folder, *words, stop_after=""):
+def on_a_terminal(folder, *words, stop_after="", **environment):
     """The exit status and the output of a command on a terminal of 80 columns.
 
     Args:
         folder: Where it runs.
         words: The command.
         stop_after: Text after which Ctrl-C is typed.
+        environment: Changes of the environment, which wants no colour.
     """
     here, there = pty.openpty()
     command = [sys.executable, "-m", "rooflines", *words]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}
+    usual = {"TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}
     with subprocess.Popen(
-        command, cwd=folder, stdin=there, stdout=there, stderr=there, env=environment,
-        start_new_session=True,
+        command, cwd=folder, stdin=there, stdout=there, stderr=there,
+        env={**os.environ, **usual, **environment}, start_new_session=True,
     ) as run:  # fmt: skip
         os.close(there)
         shown, stopped = b"", False
