@@ -32,7 +32,7 @@ from rooflines.catalogue.chips import base_chips, chip_entries
 from rooflines.cli.main import run
 from rooflines.explanation.sentences import Ranking, Sentence, broken
 from rooflines.model.operation import MATRIX
-from rooflines.site.explorer import PLANS, plans_of
+from rooflines.site.explorer import PLANS, offered_plans
 
 STATES = effort.cases(100)
 
@@ -293,13 +293,13 @@ def test_training_shows_what_it_has_and_tells_the_rest(visit):
     assert not visit.page.locator("#plan").is_visible()
 
 
-def test_the_plans_of_a_config_are_offered_besides():
+def test_the_offered_plans_a_config_are_offered_besides():
     splits = [{"tp": 1}, {"tp": 2, "dp": 4, "shard": "gradients", "micro_batch": 2}, {"pp": 2}]
     sweep = {"models": ["llama-3.1-8b"], "chips": ["b200"], "dtypes": ["bf16"], "phase": "train"}
     grid = {"B": [8], "S": [1024]}
     config = load_config({"model-sweeps": {"own": {**sweep, "splits": splits, "grid": grid}}})
     own = {"tp": 2, "dp": 4, "shard": "gradients"}
-    assert plans_of(config.model_sweeps.values()) == [*PLANS, own]
+    assert offered_plans(config.model_sweeps.values()) == [*PLANS, own]
 
 
 PURE = ("numbers", "answers", "state", "sentences")

@@ -120,7 +120,7 @@ def explorer_files(
     yield MATMULS, _matmuls(chips, calibrations, models)
     where = [*SERVING, *dict.fromkeys(served[:MOST_OWN])]
     on = [chip for chip in where if chip in chips]
-    configs = _configs(models, on, plans_of(own), calibrations)
+    configs = _configs(models, on, offered_plans(own), calibrations)
     steps = _steps(models, configs, chips, calibrations, kept)
     for index, model in enumerate(steps["models"]):
         yield f"steps-{index}", {key: model.pop(key) for key in OF_ONE}
@@ -170,7 +170,7 @@ def _measured(found: JSON) -> JSON:
     return {"long": SHORTEST_LONG, "by": by}
 
 
-def plans_of(own: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:
+def offered_plans(own: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:
     """How chips share a step of training: `PLANS`, and those of the config's own sweeps."""
     plans: dict[str, Mapping[str, Any]] = {_name(plan): plan for plan in PLANS}
     for sweep in (each for each in own if TRAIN in each.config.phase):
