@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from answers import SERVED
 from catalogues import NOMINAL, shipped
+from command_line import said
 
-from rooflines.cli.main import run
 from rooflines.fits.timings import Timings
 from rooflines.measured.join import joined
 from rooflines.measured.judgement import ordering, pairs_of, wrong_pairs
@@ -21,12 +21,6 @@ def written(folder, *rows, head=HEAD):
     path = folder / "timings.csv"
     path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
     return str(path)
-
-
-def answer(capsys, *words):
-    status = run(["measured", *words])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 def three_chips(folder):
@@ -94,15 +88,14 @@ def test_served_runs_are_compared_by_the_time_of_a_token_on_a_chip():
 
 def test_judge_prints_errors_and_pairs(tmp_path, capsys):
     table = three_chips(tmp_path)
-    status, out, _ = answer(capsys, "judge", table)
-    assert status == 0
+    out = said(capsys, "measured", "judge", table)
     assert "3 timings with a bound, 2 with an estimate, 1 below the bound" in out
     assert "1 below: unexplained" in out
     assert "1 without estimate: a100-sxm-80gb, trtllm, bf16: no calibration" in out
     assert [line.split()[:3] for line in out.splitlines() if line.startswith("chips")] == [
         ["chips", "1", "0"]
     ]
-    _, out, _ = answer(capsys, "judge", table, "--json")
+    out = said(capsys, "measured", "judge", table, "--json")
     found = json.loads(out)
     assert found["whole"]["n"] == 3
     bound = 2 * 4096 * 8192 * 8192 / 989e12
@@ -110,21 +103,20 @@ def test_judge_prints_errors_and_pairs(tmp_path, capsys):
         row for row in found["errors"] if (row["chip"], row["region"]) == ("h100-sxm", "all")
     )
     assert h100["bare_median"] == pytest.approx(1 - bound / 8e-4)
-    _, out, _ = answer(capsys, "judge", table, "--csv")
+    out = said(capsys, "measured", "judge", table, "--csv")
     assert out.splitlines()[0].startswith("set,model,chip,software")
-    assert "no pair is ordered wrongly" in answer(capsys, "judge", table, "--wrong")[1]
+    assert "no pair is ordered wrongly" in said(capsys, "measured", "judge", table, "--wrong")
 
 
 def test_join_prints_and_writes_each_timing(tmp_path, capsys):
     table, out_file = three_chips(tmp_path), tmp_path / "joined.parquet"
-    status, out, _ = answer(capsys, "join", table, "-o", str(out_file))
-    assert status == 0
+    out = said(capsys, "measured", "join", table, "-o", str(out_file))
     assert "bf16 B=4,096 D=8,192 F=8,192" in out
     stored = pl.read_parquet(out_file)
     assert stored["ratio_lower"][0] == pytest.approx(8e-4 / (2 * 4096 * 8192 * 8192 / 989e12))
     assert stored["reason"].to_list() == [None, None, "unexplained"]
     as_csv = tmp_path / "joined.csv"
-    answer(capsys, "join", table, "-o", str(as_csv), "--where", "chip=h100-sxm")
+    said(capsys, "measured", "join", table, "-o", str(as_csv), "--where", "chip=h100-sxm")
     assert pl.read_csv(as_csv)["chip"].to_list() == ["h100-sxm"]
 
 
@@ -133,7 +125,7 @@ def test_other_calibrations_win(tmp_path, capsys):
     mine = tmp_path / "mine.yaml"
     mine.write_text(json.dumps({"calibrations": {"h100-sxm/trtllm": {"bf16": fit}}}))
     words = ("join", three_chips(tmp_path), "--calibrations", str(mine), "--json")
-    rows = json.loads(answer(capsys, *words)[1])
+    rows = json.loads(said(capsys, "measured", *words))
     assert rows[0]["t_estimate_s"] == pytest.approx(1, rel=1e-2)
     assert rows[1]["t_estimate_s"] < 1e-2
 
@@ -142,17 +134,16 @@ def test_the_software_of_a_source_counts_where_none_is_given(tmp_path, capsys):
     head = HEAD.replace("software", "source")
     row = "h100-sxm,collection/trtllm/1.2,bf16,bf16,bf16,bf16,4096,8192,8192,8e-4"
     table = written(tmp_path, row, head=head)
-    (found,) = json.loads(answer(capsys, "join", table, "--json")[1])
+    (found,) = json.loads(said(capsys, "measured", "join", table, "--json"))
     assert (found["software"], found["calibration"]) == ("trtllm", "h100-sxm/trtllm")
     table = written(tmp_path, row, row.replace("collection/trtllm/1.2", "me"), head=head)
-    found = json.loads(answer(capsys, "join", table, "--json")[1])
+    found = json.loads(said(capsys, "measured", "join", table, "--json"))
     assert [one["software"] for one in found] == [None, None]
 
 
 def test_unknown_software_is_counted_with_the_one_that_is_meant(tmp_path, capsys):
     table = written(tmp_path, "h100-sxm,trtlm,bf16,bf16,bf16,bf16,4096,8192,8192,8e-4")
-    status, out, _ = answer(capsys, "judge", table)
-    assert status == 0
+    out = said(capsys, "measured", "judge", table)
     assert "no calibration; close to it: trtllm" in out
 
 
@@ -167,8 +158,7 @@ def test_values_of_no_catalogue_are_counted(tmp_path, capsys):
         "h100-sxm,trtllm,bf16,w4a16,bf16,bf16,16,64,64,1",
     ]
     rows.append(f"h100-smx,{BF16},1024,4096,4096,1e-4")
-    status, out, _ = answer(capsys, "join", written(tmp_path, *rows))
-    assert status == 0
+    out = said(capsys, "measured", "join", written(tmp_path, *rows))
     assert "1 timing with a bound" in out
     assert "they have dtype_w 'w4a16', which is no dtype" in out
     assert "they have chip 'h100-smx', which is no chip; close to it: h100-sxm" in out

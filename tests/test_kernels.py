@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
+from command_line import refused, said
 from gallery import PROFILE
 
 import rooflines
-from rooflines.cli import main as cli
 from rooflines.fits.nsight import read_launches
 from rooflines.model.columns import KERNELS
 from rooflines.results.tables import metadata_of
@@ -124,18 +124,17 @@ def test_a_copy_has_a_share_too(profile):
 
 def test_the_frame_is_written_with_its_columns(tmp_path, capsys):
     out = tmp_path / "kernels.parquet"
-    assert cli.run(["kernels", str(PROFILE), "--chip", "h100-sxm", "--out", str(out)]) == 0
+    printed = said(capsys, "kernels", str(PROFILE), "--chip", "h100-sxm", "--out", str(out))
     assert pl.read_parquet(out).equals(rooflines.kernels(PROFILE, "h100-sxm"))
     assert metadata_of(out)["chip"] == "h100-sxm"
-    assert "above the roof" not in capsys.readouterr().out
+    assert "above the roof" not in printed
 
 
 @pytest.mark.parametrize("form", [[], ["--csv"], ["--json"]])
 def test_a_name_writes_nothing_to_the_terminal(form, profile, capsys):
     name = "\x1b[31m\x9b31m\u202ek\u2066\x7f"
     profile.write_text(raw(ONE).replace('"k"', f'"{name}"'))
-    assert cli.run(["kernels", str(profile), "--chip", "h100-sxm", *form]) == 0
-    printed = capsys.readouterr().out
+    printed = said(capsys, "kernels", str(profile), "--chip", "h100-sxm", *form)
     assert all(letter.isprintable() for letter in printed.replace("\n", ""))
     if form == ["--json"]:
         assert json.loads(printed)[0]["kernel"] == name
@@ -146,18 +145,18 @@ def test_a_file_is_overwritten_only_if_that_is_wanted(tmp_path, capsys):
         out = tmp_path / f"kernels.{suffix}"
         out.write_text("mine")
         words = ["kernels", str(PROFILE), "--chip", "h100-sxm", "--out", str(out)]
-        assert cli.run(words) == 2
-        assert "exists already.\n  fix: choose another name with -o FILE" in capsys.readouterr().err
+        message = refused(capsys, *words)
+        assert "exists already.\n  fix: choose another name with -o FILE" in message
         assert out.read_text() == "mine"
-        assert cli.run([*words, "--force"]) == 0
+        said(capsys, *words, "--force")
         assert out.read_bytes() != b"mine"
 
 
 def test_a_kernel_above_the_roof_is_noticed(profile, capsys):
     """A megabyte in a hundred nanoseconds is more than 3.35 TB/s."""
     profile.write_text(raw(ONE | {READ: ("Mbyte", "1"), TIME: ("nsecond", "100")}))
-    assert cli.run(["kernels", str(profile), "--chip", "h100-sxm"]) == 0
-    assert "1 kernel above the roof: " in capsys.readouterr().out
+    printed = said(capsys, "kernels", str(profile), "--chip", "h100-sxm")
+    assert "1 kernel above the roof: " in printed
 
 
 @pytest.mark.parametrize(
@@ -201,8 +200,7 @@ def test_a_kernel_above_the_roof_is_noticed(profile, capsys):
 )
 def test_a_wrong_profile_gives_one_message(text, message, profile, capsys):
     profile.write_text(text)
-    assert cli.run(["kernels", str(profile), "--chip", "b200"]) == 2
-    error = capsys.readouterr().err
+    error = refused(capsys, "kernels", str(profile), "--chip", "b200")
     assert message in error
     assert "\n  fix: " in error
     assert error.count("fix: ") == 1

@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from command_line import refused, said
 from polars.testing import assert_frame_equal
 from run_folder import RunFolder
 from small_config import matmul
 
 import rooflines
-from rooflines.cli import main as cli
 from rooflines.fits.entries import Calibrations, shipped_calibrations, text_of
 from rooflines.model.columns import MEASURED, MEASURED_SKIPPED, measured_columns
 from rooflines.settings.measurements import AboutTimings
@@ -193,8 +193,8 @@ def test_a_wrong_set_is_refused(folder, key, entry, problem):
 
 def test_an_unknown_chip_is_counted_and_wrong_metadata_are_refused(folder, capsys):
     del folder.config["chips"]
-    assert cli.run(["measured", "join", str(folder.path / "timed/grid.csv")]) == 0
-    assert "2 without row: they have chip 'mine', which is no chip" in capsys.readouterr().out
+    printed = said(capsys, "measured", "join", str(folder.path / "timed/grid.csv"))
+    assert "2 without row: they have chip 'mine', which is no chip" in printed
     (folder.path / "timed/nccl.csv.yaml").write_text("timer: sundial\n", encoding="utf-8")
     assert "sundial" in wrong(folder)
 
@@ -203,19 +203,16 @@ def test_unexplained_timings_can_stop_a_run(folder, capsys):
     """550 GFLOP take 556 us at 989 TFLOP/s; a timing says 500 us."""
     text = f"{HEAD}h100-sxm,{BF16},4096,8192,8192,5e-4\n"
     (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
-    assert cli.run(["check", str(folder.write())]) == 0
-    counts = "grid: 1 timing, 0 without an estimate, 1 below the bound, 0 left out"
-    said = capsys.readouterr().out
-    assert counts in said
-    assert "rows that repeat" not in said
+    printed = said(capsys, "check", str(folder.write()))
+    assert "grid: 1 timing, 0 without an estimate, 1 below the bound, 0 left out" in printed
+    assert "rows that repeat" not in printed
     again = text + text.removeprefix(HEAD)
     (folder.path / "timed/grid.csv").write_text(again, encoding="utf-8")
-    assert cli.run(["check", str(folder.write())]) == 0
-    assert "grid: rows that repeat another one in all columns: 1" in capsys.readouterr().out
+    printed = said(capsys, "check", str(folder.write()))
+    assert "grid: rows that repeat another one in all columns: 1" in printed
     (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
     folder.config["measurements"]["grid"]["on_unexplained"] = "error"
-    assert cli.run(["check", str(folder.write())]) == 2
-    message = capsys.readouterr().err
+    message = refused(capsys, "check", str(folder.write()))
     assert "has 1 timing of h100-sxm below the bound, without a reason" in message
     assert "the least is 0.899 of it" in message
 

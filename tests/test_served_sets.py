@@ -7,13 +7,13 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from catalogues import NOMINAL
+from command_line import refused
 from polars.testing import assert_frame_equal
 
 import rooflines
 from rooflines import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import Chip
-from rooflines.cli import main as cli
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.fits.layouts import SAME_RUN
 from rooflines.fits.read import read_timings
@@ -318,9 +318,8 @@ def test_honest_times_to_the_first_token_are_kept(requests, ttft_s, tmp_path):
 
 def test_runs_are_not_calibrated(tmp_path, capsys):
     config(tmp_path, *RUNS)
-    words = ["calibrate", str(tmp_path / "runs.csv"), "--chip", "h200-sxm", "--software", "vllm"]
-    assert cli.run(words) == 2
-    assert "has runs of served models, which are not fitted" in capsys.readouterr().err
+    words = ("calibrate", str(tmp_path / "runs.csv"), "--chip", "h200-sxm", "--software", "vllm")
+    assert "has runs of served models, which are not fitted" in refused(capsys, *words)
 
 
 def test_a_run_has_its_columns_in_the_dictionary(tmp_path):
