@@ -6,6 +6,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from bundles import HOSTILE
+from command_line import said
 from gallery import PROFILE
 from scenes import invalid, misfits, texts
 from test_kernels import BF16, ONE, raw
@@ -14,7 +15,6 @@ import rooflines
 from rooflines import charts
 from rooflines.catalogue.chips import chip_entries
 from rooflines.charts.kinds.measured import MOST_KERNELS, MOST_NAMES
-from rooflines.cli import main as cli
 from rooflines.fits.nsight import Launch
 from rooflines.measured.kernels import kernel_frame
 from rooflines.model.operation import Unit
@@ -114,16 +114,15 @@ def test_the_command_writes_a_picture_by_the_suffix(tmp_path, capsys):
     starts = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
     for form, start in starts.items():
         out = tmp_path / f"kernels.{form}"
-        words = ["kernels", str(PROFILE), "--chip", "h100-sxm", "--out", str(out)]
-        assert cli.run([*words, "--size", "paper", "--dark"]) == 0
+        words = ("kernels", str(PROFILE), "--chip", "h100-sxm", "--out", str(out))
+        assert "70.2% of it" in said(capsys, *words, "--size", "paper", "--dark")
         assert out.read_bytes().startswith(start)
-        assert "70.2% of it" in capsys.readouterr().out
 
 
-def test_a_name_does_not_run_in_a_page(tmp_path):
+def test_a_name_does_not_run_in_a_page(tmp_path, capsys):
     path, page = tmp_path / "kernels.csv", tmp_path / "kernels.html"
     cell = HOSTILE.replace('"', '""')
     path.write_text(raw(ONE | {BF16: ("", "999")}).replace('"k"', f'"{cell}"'))
-    assert cli.run(["kernels", str(path), "--chip", "h100-sxm", "--out", str(page)]) == 0
+    said(capsys, "kernels", str(path), "--chip", "h100-sxm", "--out", str(page))
     assert "document.title" in page.read_text()
     assert "<script>document" not in page.read_text()

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 import yaml
 from case_files import case
+from command_line import refused, said
 
 import rooflines
 from rooflines.charts.job import write_charts
@@ -107,12 +108,11 @@ def test_a_chart_says_what_made_it(written, capsys):
     endings = {file.name.removeprefix("chips-small") for file in files}
     assert endings > {"-small.png", ".png", ".svg", ".csv"}
     for file in files:
-        assert run(["origin", str(file)]) == 0
-        said = yaml.safe_load(capsys.readouterr().out)
-        assert said["verdict"] == "is as it was written"
-        assert [chart["chart"] for chart in said["charts"]] == ["chips"]
-        assert list(said["sweeps"]) == ["small"]
-        assert said["sweeps"]["small"]["chips"]["own"]["memory"]["hbm"]["bytes_per_s"] == 4e12
+        found = yaml.safe_load(said(capsys, "origin", str(file)))
+        assert found["verdict"] == "is as it was written"
+        assert [chart["chart"] for chart in found["charts"]] == ["chips"]
+        assert list(found["sweeps"]) == ["small"]
+        assert found["sweeps"]["small"]["chips"]["own"]["memory"]["hbm"]["bytes_per_s"] == 4e12
 
 
 def test_a_changed_file_is_reported(results, capsys):
@@ -125,8 +125,7 @@ def test_a_changed_file_is_reported(results, capsys):
 
 
 def test_a_folder_is_checked_whole(results, capsys):
-    assert run(["origin", str(results)]) == 0
-    assert "all as they were written" in capsys.readouterr().out
+    assert "all as they were written" in said(capsys, "origin", str(results))
     part = results / "tables/small/part-00001.parquet"
     part.write_bytes(part.read_bytes()[:-1] + b"2")
     (results / "skipped.csv").unlink()
@@ -134,12 +133,12 @@ def test_a_folder_is_checked_whole(results, capsys):
     pl.DataFrame({"x": [1]}).write_parquet(foreign)
     (results / "charts/chips/mine.txt").write_text("a note")
     assert run(["origin", str(results)]) == 1
-    said = capsys.readouterr().out
-    assert f"{part} has other content than was written\n" in said
-    assert f"{results / 'skipped.csv'} is not there and was written\n" in said
-    assert f"{foreign} has no record of what made it" in said
-    assert f"{results / 'charts/chips'} has mine.txt in it, which nothing here made\n" in said
-    assert "4 of them not as they were written" in said
+    printed = capsys.readouterr().out
+    assert f"{part} has other content than was written\n" in printed
+    assert f"{results / 'skipped.csv'} is not there and was written\n" in printed
+    assert f"{foreign} has no record of what made it" in printed
+    assert f"{results / 'charts/chips'} has mine.txt in it, which nothing here made\n" in printed
+    assert "4 of them not as they were written" in printed
 
 
 def test_a_table_without_a_record_still_says_what_made_it(results):
@@ -153,5 +152,4 @@ def test_a_table_without_a_record_still_says_what_made_it(results):
 
 
 def test_a_missing_file_gives_one_message(capsys):
-    assert run(["origin", "nowhere.csv"]) == 2
-    assert "nowhere.csv does not exist.\n  fix: " in capsys.readouterr().err
+    assert "nowhere.csv does not exist.\n  fix: " in refused(capsys, "origin", "nowhere.csv")
