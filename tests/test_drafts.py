@@ -51,6 +51,11 @@ def test_a_step_adds_the_accepted_tokens_and_one():
     assert "adds 2.8 of 4 tokens" in " ".join(str(drafted).split())
 
 
+def test_a_step_whose_draft_is_accepted_whole_says_so():
+    assert "adds 4 of 4 tokens" in " ".join(str(step({"tokens": 3, "accepted": 3})).split())
+    assert "of 4 tokens" not in str(step(None, T=4))
+
+
 @pytest.mark.parametrize("accepted", [0, 0.5, 3])
 def test_a_draft_is_at_most_as_much_faster_as_tokens_are_added(accepted):
     plain, drafted = step(None), step({"tokens": 3, "accepted": accepted})
@@ -148,6 +153,20 @@ def test_groups_of_a_draft_are_critical_for_all_tokens_of_a_step():
         each["group"]: each["critical_B"] for each in module(B=64, split="tp=8,ep=8").groups
     }
     assert critical["experts"] == -(-critical["draft-experts"] // 2)
+
+
+def test_an_engine_takes_its_time_for_every_run_of_the_layer_that_drafts():
+    answer = rooflines.explain_model(
+        "h200-sxm",
+        "deepseek-v3",
+        B=8,
+        S=8192,
+        split="tp=8,ep=8",
+        draft={"tokens": 2, "accepted": 1},
+        calibration=["trtllm"],
+    )
+    counts = {each["group"]: each["count"] for each in answer.terms}
+    assert (counts["engine-layers"], counts["engine-experts"]) == (61 + 2, 58 + 2)
 
 
 @pytest.mark.parametrize(("modules", "teraflops"), [(0, 536), (1, 558)])

@@ -335,6 +335,7 @@ def _of_model(
         "averages": [*case.dtypes.averages()],
         "published": _published(case, chip),
         "cache_split": sweep.config.cache_split,
+        "draft": None if sweep.config.draft is None else sweep.config.draft.model_dump(),
         "per_sequence_s": {  # without the experts that further tokens touch
             bound: float(max(least[0].along("B").slope.at(extents) for least in time.pieces))
             for bound, time in case.times.by.items()

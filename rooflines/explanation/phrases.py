@@ -254,10 +254,9 @@ def _tokens(row: Mapping[str, Any]) -> str:
 
 def _drafted(answer: Answer) -> str:
     """How many of its tokens a step adds where a draft proposed them; empty without."""
-    row = answer.row
-    added, computed = row["tokens_per_s"] * row["t_lower_s"] / row["B"], row.get("T")
-    if row["phase"] != DECODE or computed is None or math.isclose(added, computed, rel_tol=1e-9):
+    if answer.draft is None:
         return ""
+    added, computed = answer.draft["accepted"] + 1, answer.row["T"]
     own = [each for each in answer.groups if each["group"].startswith(DRAFT)]
     taken = f"{seconds(sum(each['count'] * each['t_ops_s'] for each in own))} of it to draft"
     left_out = "the draft's time left out"

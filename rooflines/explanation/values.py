@@ -109,6 +109,7 @@ class Answer:
         averages: Of a model, the classes of tensors in several formats, and their average bits.
         published: The dtypes that the model is published in, where the question has others.
         cache_split: How chips share the caches of a model: `heads` or `batch`.
+        draft: Tokens proposed and `accepted` in a step of decode; None without a draft.
         per_sequence_s: What every further sequence adds to the time of compute, of memory (by its
             cache) and of the network (by what is sent), by bottleneck [s].
     """
@@ -138,6 +139,7 @@ class Answer:
     averages: Sequence[str] = ()
     published: str | None = None
     cache_split: str | None = None
+    draft: Mapping[str, float] | None = None
     per_sequence_s: Mapping[str, float] = field(default_factory=dict)
 
     @property

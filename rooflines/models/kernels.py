@@ -183,7 +183,7 @@ class StepKernels:
             works = {**kernel.works, NETWORK_BYTES: sent_bytes(sent)}
             yield replace(kernel, works=works, transfers=sent) if sent else kernel
         if self.engine and self.phase == DECODE:
-            yield from _of_engine(self.shape, self.sharing)
+            yield from _of_engine(self.shape, self.sharing, self.drafted)
 
 
 def _kernel(group: Group, sharing: Sharing) -> Kernel:
@@ -241,12 +241,19 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     )
 
 
-def _of_engine(shape: Shape, sharing: Sharing) -> Iterator[Kernel]:
-    """What an engine does in a step besides its kernels: for layers, experts and sequences."""
+def _of_engine(shape: Shape, sharing: Sharing, drafted: int) -> Iterator[Kernel]:
+    """What an engine does in a step besides its kernels: for layers, experts and sequences.
+
+    Args:
+        shape: The model.
+        sharing: How chips share it.
+        drafted: Runs of a layer of its own that drafts, which is as the last one [1].
+    """
+    experts = shape.moe_layers + drafted if shape.moe_layers else 0
     once, sequences = constant(1), Poly({("B",): Fraction(1, sharing.split.dp)})
     terms = (
-        ("engine-layers", {"layer_s": once}, shape.layers),
-        ("engine-experts", {"experts_layer_s": once}, shape.moe_layers),
+        ("engine-layers", {"layer_s": once}, shape.layers + drafted),
+        ("engine-experts", {"experts_layer_s": once}, experts),
         ("engine-sequences", {"sequence_s": sequences}, 1),
     )
     for name, works, count in terms:
