@@ -7,10 +7,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
-
 from rooflines.basics.errors import RooflinesError, close_to, printable, quote
 from rooflines.basics.files import parquet_metadata, scan_parquet
+from rooflines.basics.lazy import pl
 from rooflines.basics.text import FORMULA
 from rooflines.results.atomic import atomic_file
 from rooflines.results.folders import LAYERS, MODELS, TABLES

@@ -11,10 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import polars as pl
-
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import read_parquet
+from rooflines.basics.lazy import pl
 from rooflines.model.columns import Column
 from rooflines.results.atomic import link_or_copy
 from rooflines.results.records import digest_of, record_of
