@@ -10,6 +10,7 @@ from gallery import PROFILE
 
 import rooflines
 from rooflines.fits.nsight import read_launches
+from rooflines.measured.kernels import short_name
 from rooflines.model.columns import KERNELS
 from rooflines.results.tables import metadata_of
 
@@ -43,6 +44,30 @@ def test_values_have_separators_units_and_weights():
     assert add == again
     assert add.flops == {("vector", "fp32"): 10**7, ("matrix", "bf16"): 0}
     assert add.device == "9.0"
+
+
+def test_a_profile_of_pytorch_is_read(repository):
+    """One made on an H200: a bf16 product of 4096 x 8192 x 8192, and the same in fp8."""
+    found = rooflines.kernels(repository / "tests/cases/nsight/h200.csv", "h200-sxm")
+    bf16, fp8 = found.head(2).iter_rows(named=True)
+    assert (bf16["compute"], fp8["compute"]) == ("bf16", "fp8")
+    assert bf16["flops"] == 2 * 4096 * 8192 * 8192
+    assert fp8["flops"] == pytest.approx(bf16["flops"], rel=0.01)  # sums are added by threads
+    assert found["roof_share"].is_between(0.3, 1).all()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "short"),
+    [
+        ("gemm", "gemm"),
+        ("void gemm<128, 256>(int)", "gemm<128, 256>"),
+        ("void at::<unnamed>::add<at::Half, f(int)>(T1 *, const T2 *)", "add<Half, f(int)>"),
+        ("(anonymous namespace)::copy(char *)", "copy"),
+        ("", ""),
+    ],
+)
+def test_names_of_templates_are_shortened(kernel, short):
+    assert short_name(kernel) == short
 
 
 def test_the_page_details_says_the_same(profile):

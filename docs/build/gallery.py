@@ -27,7 +27,7 @@ HERO, HERO_SIZE, SMALL_SIZE = "roofline", "slide", "paper"
 DIGESTS = "digests.json"
 COLOURS, SCALE = 64, 1.5
 ACROSS = 3
-PROFILE = DOCS.parent / "tests" / "cases" / "nsight" / "raw.csv"
+PROFILE = DOCS.parent / "tests" / "cases" / "nsight" / "h200.csv"
 """The profile that pages call `kernels.csv`."""
 
 DRAWN = re.compile(r"^(\w+) = charts\.(\w+)\((?:results|kernels), ", re.MULTILINE)

@@ -8,7 +8,7 @@ import click
 import polars as pl
 
 from rooflines import api
-from rooflines.basics.errors import RooflinesError, at_path, one_of, printable
+from rooflines.basics.errors import RooflinesError, at_path, one_of, printable, shortened
 from rooflines.basics.text import counted, seconds
 from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import limited, picture
@@ -24,6 +24,7 @@ from rooflines.cli.output import (
     table,
 )
 from rooflines.config import load_config
+from rooflines.measured.kernels import short_name
 from rooflines.model.columns import KERNELS
 from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_parquet
@@ -49,14 +50,17 @@ SHOWN = {
 }
 """What is shown of a kernel, and the titles of the columns."""
 
+LONGEST_NAME = 60
+"""Characters of the name of a kernel that are shown [1]."""
+
 
 @click.command(
     "kernels",
     epilog=examples(
         "ncu --import report.ncu-rep --csv --page raw > kernels.csv",
-        "rooflines measured kernels kernels.csv --chip h100-sxm",
+        "rooflines measured kernels kernels.csv --chip h200-sxm",
         "rooflines measured kernels kernels.csv --chip b200 --dtype nvfp4 --out kernels.parquet",
-        "rooflines measured kernels kernels.csv --chip h100-sxm --out kernels.html",
+        "rooflines measured kernels kernels.csv --chip h200-sxm --out kernels.html",
     ),
 )
 @click.argument("file")
@@ -81,7 +85,7 @@ def command(  # noqa: PLR0913, the options
 
     FILE is what Nsight Compute prints as CSV, of the page raw or details, with the counters
     gpu__time_duration.sum, dram__bytes_read.sum, dram__bytes_write.sum and those of operations:
-    sm__ops_path_tensor_src_<dtypes>.sum of tensor cores, and
+    sm__ops_path_tensor_src_{bf16_dst_fp32,fp16,fp8,...}.sum of tensor cores, and
     sm__sass_thread_inst_executed_op_{fadd,fmul,ffma}_pred_on.sum (hadd, dadd, ...) of threads.
     """
     form = _form(out, size, dark=dark)
@@ -119,7 +123,8 @@ def _form(out: str | None, size: str | None, *, dark: bool) -> str:
 def _text(frame: pl.DataFrame, chip: str) -> str:
     """A line for each kernel, then the share of all of them."""
     shown = frame.with_columns(peak_of=pl.format("{}, {}", "compute", "unit"))
-    rows = ({**row, "kernel": printable(row["kernel"])} for row in shown.to_dicts())
+    names = (shortened(short_name(printable(name)), LONGEST_NAME) for name in frame["kernel"])
+    rows = [{**row, "kernel": name} for row, name in zip(shown.to_dicts(), names, strict=True)]
     total, least = float(frame["seconds"].sum()), float(frame["t_lower_s"].sum())
     kernels = counted(frame.height, "kernel")
     bound = f"at least {seconds(least)} on {chip}, {least / total:.1%} of it"

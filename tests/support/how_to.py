@@ -24,7 +24,7 @@ def prepare(folder):
     (folder / "path/to/config.json").write_text(
         json.dumps(config_of("llama-3.1-8b")), encoding="utf-8"
     )
-    shutil.copy(ROOT / "tests/cases/nsight/raw.csv", folder / "kernels.csv")
+    shutil.copy(ROOT / "tests/cases/nsight/h200.csv", folder / "kernels.csv")
 
 
 def arguments(page):

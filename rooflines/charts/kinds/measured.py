@@ -23,6 +23,7 @@ from rooflines.charts.kit.themes import Margins
 from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
+from rooflines.measured.kernels import short_name
 from rooflines.model.operation import MATRIX
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ def kernels_view(
     names = [printable(name) for name in drawn["kernel"]]
     names = [n if len(n) <= MOST_CHARACTERS else f"{n[: MOST_CHARACTERS - 1]}…" for n in names]
     texts = [
-        with_value(name, f"{significant(100 * part)} %", LONGEST_NAME)
+        with_value(short_name(name), f"{significant(100 * part)} %", LONGEST_NAME)
         for name, part in zip(names, drawn["time_share"], strict=True)
     ]
     dots = drawn.select(
