@@ -9,11 +9,15 @@ import yaml
 from command_line import refused
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue.chips import chip_entries
 from rooflines.config import load_config
+from rooflines.explanation.names import chip_named
 from rooflines.fits.read import read_timings
+from rooflines.fits.timings import DTYPES
 from rooflines.measured.blas import Blas
-from rooflines.measured.machine import Host, chip_of, config_text, this_machine
-from rooflines.measured.session import REFERENCE, Session
+from rooflines.measured.machine import Host, chip_of, config_text, source_of, this_processor
+from rooflines.measured.multiplier import REFERENCE, Multiplier, State
+from rooflines.measured.session import Session
 from rooflines.measured.shapes import MatmulSizes, chosen_shapes, read_shapes
 
 MACHINE = Host("Example CPU (R) 9000 @ 3.00GHz", 2, 2**20, 2**34, "openblas", "openblas 1, numpy 2")
@@ -25,9 +29,8 @@ FLOPS_PER_S, BYTES_PER_S = 1e11, 2e10
 class Known(Blas):
     """A multiplication that takes known times: the first run of a shape is the slowest."""
 
-    def __init__(self):
-        self.dtype = "fp32"
-        self.ring_bytes = 2**30
+    def __init__(self, dtypes="fp32"):
+        Multiplier.__init__(self, dtypes, MACHINE, [REFERENCE])
         self.calls: list[MatmulSizes] = []
         self.stop_after: int | None = None
 
@@ -43,19 +46,23 @@ class Known(Blas):
         """A known rate."""
         return BYTES_PER_S
 
+    def state(self):
+        """A known clock, and a power that grows."""
+        return State(1755, len(self.calls))
+
 
 SHAPES = [MatmulSizes(B, 2048, 1024) for B in range(2, 32)]
 """Thirty shapes: a block of twenty, and one of ten."""
 
 
-def session(path, machine=MACHINE):
+def session(path, machine=MACHINE, chip=None):
     """A session in a file."""
-    return Session.opened(path, machine, {"date": "2026-01-01"})
+    return Session.opened(path, machine, chip or machine.id, {"date": "2026-01-01"})
 
 
 def test_shapes_fill_the_ranges():
-    shapes = chosen_shapes(90, [], 1e12, "fp32")
-    assert shapes == chosen_shapes(90, [], 1e12, "fp32")
+    shapes = chosen_shapes(90, Blas.REACH, [], 1e12, "fp32")
+    assert shapes == chosen_shapes(90, Blas.REACH, [], 1e12, "fp32")
     assert len(set(shapes)) == 90
     assert all(2 <= shape.B <= 4096 for shape in shapes)
     middle = [shape for shape in shapes if 65 <= shape.B <= 1024]
@@ -103,7 +110,9 @@ def test_timings_are_medians_of_interleaved_runs(tmp_path):
     assert row["seconds_min"] == pytest.approx(alone)
     assert row["seconds_iqr"] == pytest.approx(0.2 * alone)
     assert row["runs"] == 7 * 20  # each visit of 84 µs is filled with twenty runs
-    assert row["copies"] == 2**30 // (4 * (2 * 2048 + 2048 * 1024 + 2 * 1024))
+    ring = 2 * 2**20 + 3 * 4 * 2048**2
+    assert row["copies"] == ring // (4 * (2 * 2048 + 2048 * 1024 + 2 * 1024))
+    assert row["clock_mhz"] == 1755
     assert (row["chip"], row["software"], row["compute"]) == (MACHINE.id, "openblas", "fp32")
     visits = [one for one, other in zip(blas.calls, blas.calls[1:], strict=False) if one != other]
     assert visits.count(SHAPES[0]) >= 7
@@ -130,9 +139,10 @@ def test_a_session_goes_on_where_it_was_interrupted(tmp_path):
 def test_a_session_of_another_machine_is_refused(tmp_path):
     path = tmp_path / "t.parquet"
     session(path).time(Known(), SHAPES[:1], lambda _: None)
-    for other in (replace(MACHINE, threads=1), replace(MACHINE, version="mkl 2")):
+    others = (replace(MACHINE, threads=1), None), (MACHINE, "h100-sxm")
+    for machine, chip in others:
         with pytest.raises(RooflinesError, match="holds timings of 'Example CPU"):
-            session(path, other)
+            session(path, machine, chip)
     pl.DataFrame({"a": [1]}).write_parquet(path)
     with pytest.raises(RooflinesError, match="does not say what made it"):
         session(path)
@@ -148,7 +158,7 @@ def test_the_machine_becomes_a_chip(tmp_path):
     cache = chip.last_level_cache
     assert cache is not None
     assert cache.capacity_bytes == 2**20
-    config = load_config(yaml.safe_load(config_text(one.about)))
+    config = load_config(yaml.safe_load(config_text(one.about, None)))
     assert config.sweep("matmul").rows > 10
     assert list(config.sweeps["matmul"].rows_by_chip()) == ["example-cpu-9000-3-00ghz-2-threads"]
     unknown = {**one.about, "machine": {**one.about["machine"], "cache_bytes": None}}
@@ -201,19 +211,46 @@ def test_operands_have_left_the_cache(shape, pieces):
     assert len(pieces) > len(last)  # some were used again
 
 
+def test_a_gpu_of_the_catalogue_is_no_new_chip(tmp_path):
+    gpu = Host("NVIDIA H200", None, 60 * 2**20, 2**37, "torch", "torch 2")
+    one = session(tmp_path / "t.parquet", gpu, "h200-sxm")
+    one.time(Known("fp8-out-bf16"), SHAPES[:2], lambda _: None)
+    row = one.frame.row(0, named=True)
+    assert [row[name] for name in DTYPES] == ["fp8", "fp8", "bf16", "fp8"]
+    assert (row["chip"], row["software"]) == ("h200-sxm", "torch")
+    assert one.missing("fp8-out-bf16", SHAPES) == SHAPES[2:]
+    assert one.missing("bf16", SHAPES) == SHAPES
+    assert list(one.about["flops_per_s"]) == ["fp8"]
+    assert one.about["watts"]["fp8-out-bf16"] > 100
+    assert chip_of(one.about) is chip_entries()["h200-sxm"]
+    made = yaml.safe_load(config_text(one.about, "../calibrations/h200-sxm-torch.yaml"))
+    assert "chips" not in made
+    assert made["calibrations"] == ["../calibrations/h200-sxm-torch.yaml"]
+    assert made["sweeps"]["matmul"]["calibration"] == "torch"
+    assert gpu.id == "nvidia-h200"
+    assert source_of(one.about) == "rooflines measured measure, torch 2"
+
+
+def test_every_driver_name_is_of_one_chip():
+    chips = chip_entries()
+    for name, chip in chips.items():
+        for alias in chip.aliases or ():
+            assert chip_named(alias, chips) == (name, "")
+
+
 def test_arrays_beyond_the_memory_are_refused():
     machine = replace(MACHINE, cache_bytes=2**30, memory_bytes=2**32)
     with pytest.raises(RooflinesError, match=r"would need 4\.\d+ GB of the 4\.29 GB of memory"):
         Blas("fp64", machine, [REFERENCE])
 
 
-def test_this_machine_is_known():
-    machine = this_machine()
+def test_this_processor_is_known():
+    machine = this_processor()
     import scipy.linalg  # noqa: F401, PLC0415, brings a BLAS library of its own
 
-    assert this_machine() == machine
+    assert this_processor() == machine
     assert machine.name
-    assert machine.threads >= 1
+    assert (machine.threads or 0) >= 1
     assert machine.memory_bytes > 2**28
     assert machine.software in machine.version
     small = replace(machine, cache_bytes=2**20)

@@ -248,7 +248,9 @@ class Chip(Sourced):
             "time below the bound is possible"
         ),
     )
-    aliases: list[Text] | None = Field(None, description="other names")
+    aliases: list[Text] | None = Field(
+        None, description="other names, such as the one that its driver reports"
+    )
     usual: Text | None = Field(
         None, description="the family name that stands for it, such as h100 for h100-sxm"
     )

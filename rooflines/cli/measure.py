@@ -5,34 +5,46 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import polars as pl
 
-from rooflines.basics.errors import INTERRUPTED, at_path, check_known
-from rooflines.basics.text import si
+from rooflines.basics.errors import INTERRUPTED, RooflinesError, at_path, check_known
+from rooflines.basics.text import counted, si
 from rooflines.basics.version import __version__
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.cli.calibrate import FOLDER as FITS
 from rooflines.cli.calibrate import fit_and_write
 from rooflines.cli.output import examples, format_of
+from rooflines.explanation.names import chip_named
 from rooflines.fits.calibrate import FitRequest
 from rooflines.fits.entries import key_of
 from rooflines.fits.read import read_timings
-from rooflines.measured.blas import DTYPES, Blas, flops_per_s
-from rooflines.measured.machine import chip_of, config_text, require_numpy, this_machine
-from rooflines.measured.session import REFERENCE, Session
-from rooflines.measured.shapes import chosen_shapes, read_shapes
+from rooflines.measured.blas import Blas
+from rooflines.measured.gpu import Gpu
+from rooflines.measured.machine import chip_of, config_text, source_of
+from rooflines.measured.multiplier import REFERENCE
+from rooflines.measured.session import Session
+from rooflines.measured.shapes import chosen_shapes, cost, read_shapes
+from rooflines.model.operation import MATRIX
 from rooflines.results.atomic import write_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from rooflines.measured.blas import Dtype
+    from rooflines.measured.machine import Host
+    from rooflines.measured.multiplier import Multiplier
+
+BACKENDS: dict[str, type[Multiplier]] = {"numpy": Blas, "torch": Gpu}
+"""What multiplies, by the library."""
 
 FOLDER = "measured"
 """Where a file is written by default."""
@@ -50,70 +62,117 @@ DRIFT = 0.1
         "rooflines measured measure",
         "rooflines measured measure --budget 30 --dtypes fp32",
         "rooflines measured measure --shapes sites.csv --out measured/mine.parquet",
+        "rooflines measured measure --backend torch --dtypes bf16,fp8-out-bf16 --budget 300",
     ),
 )
 @click.option(
     "--budget", type=click.IntRange(1), default=100, help="Shapes in every dtype; default 100."
 )
 @click.option("--shapes", metavar="FILE", help="CSV with columns D, F and, if you like, B.")
-@click.option("--dtypes", metavar="DTYPES", default="fp32,fp64", help="Default: fp32,fp64.")
+@click.option(
+    "--dtypes",
+    metavar="DTYPES",
+    help="Default: fp32,fp64 of numpy; bf16,fp8-out-bf16 of torch where the GPU has them.",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(tuple(BACKENDS)),
+    help="numpy on the processor, or torch on the GPU; default: torch where it sees a GPU.",
+)
+@click.option(
+    "--chip", metavar="ID", help="The chip of the catalogue that this is; default: by its name."
+)
 @click.option(
     "-o", "--out", metavar="FILE", help=f"Default: {FOLDER}/<machine>.parquet; goes on with it."
 )
-def command(budget: int, shapes: str | None, dtypes: str, out: str | None) -> int:
-    """Time matmuls on this machine's processor, with numpy, and calibrate on them.
+def command(  # noqa: PLR0913, the options
+    *,
+    budget: int,
+    shapes: str | None,
+    dtypes: str | None,
+    backend: str | None,
+    chip: str | None,
+    out: str | None,
+) -> int:
+    """Time matmuls on this machine's GPU or processor, and calibrate on them.
 
-    Writes the timings as Parquet, and beside it a config with the machine as a chip: its peak by
-    the fastest run, its memory rate by adding and reading long arrays. Operands are in no cache;
-    a time is the median of interleaved runs. Ctrl-C keeps what is there, and the same command goes
-    on with it. Anything else that runs meanwhile is in the numbers.
+    Writes the timings as Parquet, and beside it a config with a sweep of the machine; where the
+    catalogue lacks it also the machine as a chip: its peak by the fastest run, its memory rate by
+    adding and reading long arrays. Operands are in no cache; a time is the median of interleaved
+    runs. Ctrl-C keeps what is there, and the same command goes on with it. Anything else that runs
+    meanwhile is in the numbers.
     """
-    require_numpy()
-    chosen = [known for known in DTYPES if known in dtypes.split(",")]
+    multiplier = BACKENDS[backend] if backend else _default_backend()
+    machine = multiplier.machine()
+    names = (dtypes or multiplier.usual(machine)).split(",")
     with at_path("--dtypes"):
-        check_known(dtypes.split(","), DTYPES, "no dtype that numpy multiplies with BLAS")
-    machine = this_machine()
-    path = Path(out or f"{FOLDER}/{machine.id}.parquet")
+        problem = f"no dtype that {machine.software} multiplies here"
+        check_known(names, multiplier.COMBINATIONS, problem)
+    with at_path("--chip"):
+        check_known(chip, chip_entries(), "no chip", "see `rooflines list chips`")
+    known = chip or _id_of(machine)
+    path = Path(out or f"{FOLDER}/{known}-{machine.software}.parquet")
     format_of(path, ["parquet"])
-    click.echo(f"{machine.name}, {machine.threads} threads, {machine.version}")
-    session = Session.opened(path, machine, _about())
+    unit = f", {counted(machine.threads, 'thread')}" if machine.threads else ""
+    click.echo(f"{machine.name}{unit}, {machine.version}")
+    session = Session.opened(path, machine, known, _about(multiplier))
     try:
-        for dtype in chosen:
-            _time(session, dtype, budget, shapes)
+        for name in dict.fromkeys(names):
+            _time(session, multiplier, name, budget, shapes)
     except KeyboardInterrupt:
         count = session.frame.height
         said = f"Interrupted: {count} timings are in {path}; the same command goes on."
         click.echo(said, err=True)
         return INTERRUPTED
-    _finish(session)
+    _finish(session, multiplier)
     return 0
 
 
-def _about() -> dict[str, Any]:
+def _id_of(machine: Host) -> str:
+    """The id of a machine as a chip: of the catalogue by the name that its driver reports."""
+    found = chip_named(machine.name, chip_entries())
+    return found.name if found else machine.id
+
+
+def _default_backend() -> type[Multiplier]:
+    """That of torch where it is installed and sees a GPU, else that of numpy."""
+    if find_spec("torch") is not None:
+        with suppress(RooflinesError):
+            Gpu.machine()
+            return Gpu
+    return Blas
+
+
+def _about(multiplier: type[Multiplier]) -> dict[str, Any]:
     """How timings are made, for the metadata of their file."""
     return {
         "version": __version__,
         "command": shlex.join(["rooflines", *sys.argv[1:]]),
         "date": datetime.now(tz=UTC).date().isoformat(),
-        "timer": "wall",
+        "timer": multiplier.TIMER,
         "operands": "in no cache",
         "data": "uniform between -0.5 and 0.5",
         "most_flops": {},
     }
 
 
-def _time(session: Session, dtype: Dtype, budget: int, file: str | None) -> None:
-    """Time the shapes of a dtype that a session lacks, and show how far it is."""
+def _time(
+    session: Session, multiplier: type[Multiplier], dtypes: str, budget: int, file: str | None
+) -> None:
+    """Time the shapes of a dtype combination that a session lacks, and show how far it is."""
     shapes, sites = read_shapes(Path(file)) if file else ([], [])
     if not shapes:
         most = session.about["most_flops"]
-        if dtype not in most:
-            most[dtype] = LONGEST_S * flops_per_s(dtype, REFERENCE)
-        shapes = chosen_shapes(budget, sites, most[dtype], dtype)
-    left = session.missing(dtype, shapes)
+        if dtypes not in most:
+            alone = multiplier(dtypes, session.machine, [REFERENCE])
+            alone.seconds(REFERENCE)
+            rate = cost(REFERENCE, dtypes, "flops") / alone.seconds(REFERENCE)
+            most[dtypes] = LONGEST_S * rate
+        shapes = chosen_shapes(budget, multiplier.REACH, sites, most[dtypes], dtypes)
+    left = session.missing(dtypes, shapes)
     if left:
-        blas = Blas(dtype, session.machine, [REFERENCE, *left])
-        session.time(blas, left, _progress(dtype, len(shapes), len(left)))
+        timed = multiplier(dtypes, session.machine, [REFERENCE, *left])
+        session.time(timed, left, _progress(dtypes, len(shapes), len(left)))
 
 
 def _progress(dtype: str, count: int, left: int) -> Callable[[int], None]:
@@ -128,39 +187,65 @@ def _progress(dtype: str, count: int, left: int) -> Callable[[int], None]:
     return show
 
 
-def _finish(session: Session) -> None:
-    """Show the machine's rates, write its config, and calibrate."""
-    about, cache = session.about, session.machine.cache_bytes
-    rates = [f"{dtype} {si(rate, 'FLOP/s')}" for dtype, rate in about["flops_per_s"].items()]
-    rates.append(f"memory {si(about['bytes_per_s'], 'B/s')}")
-    rates.append(f"last-level cache {si(cache, 'B')}" if cache else "last-level cache not reported")
-    click.echo(", ".join(rates))
-    for dtype, times in about["reference_s"].items():
+def _finish(session: Session, multiplier: type[Multiplier]) -> None:
+    """Show the machine's rates, calibrate, and write a config."""
+    click.echo("\n".join(_rates(session)))
+    for dtypes, times in session.about["reference_s"].items():
         drift = max(times) / min(times) - 1
         if drift > DRIFT:
             why = "the machine was busy, or its clock changed"
-            click.echo(f"{dtype}: the same matmul took up to {drift:.0%} longer: {why}")
-    config = session.path.with_suffix(".yaml")
-    write_bytes(config, config_text(about))
+            click.echo(f"{dtypes}: the same matmul took up to {drift:.0%} longer: {why}")
     click.echo(f"{session.path}: {session.frame.height} timings")
-    click.echo(f"{config}: the machine as a chip, and a sweep of it")
-    _calibrate(session)
+    fits = _calibrate(session, multiplier)
+    config = session.path.with_suffix(".yaml")
+    near = Path(relpath(fits, config.parent)).as_posix() if fits else None
+    write_bytes(config, config_text(session.about, near))
+    click.echo(f"{config}: a sweep of the machine")
+    if fits:
+        options = f"--config {config} --calibration {session.machine.software}"
+        sizes = "128x8192x8192"
+        dtypes = next(iter(session.about["reference_s"]))
+        click.echo(f"\nrooflines explain {session.about['chip']} {sizes} {dtypes} {options}")
 
 
-def _calibrate(session: Session) -> None:
-    """Fit the timings, show the errors, and write the fit, if scipy is installed."""
+def _rates(session: Session) -> Iterator[str]:
+    """The fastest rates, and what share of the data sheet's they are."""
+    about, machine = session.about, session.machine
+    chip = chip_entries().get(about["chip"])
+    for dtype, rate in about["flops_per_s"].items():
+        peak = chip and chip.units.get(MATRIX, {}).get(dtype)
+        yield _rate(dtype, rate, "FLOP/s", peak.flops_per_s if peak else None)
+    sheet = chip.memory[MAIN_MEMORY].bytes_per_s if chip else None
+    yield _rate("memory", about["bytes_per_s"], "B/s", sheet)
+    for dtypes, watts in about["watts"].items():
+        yield f"{dtypes} draws up to {watts:.0f} W"
+    cache = machine.cache_bytes
+    yield f"last-level cache {si(cache, 'B')}" if cache else "last-level cache not reported"
+
+
+def _rate(what: str, rate: float, unit: str, sheet: float | None) -> str:
+    """A rate, beside that of the data sheet."""
+    share = f", {rate / sheet:.0%} of the data sheet's {si(sheet, unit)}" if sheet else ""
+    return f"{what} {si(rate, unit)}{share}"
+
+
+def _calibrate(session: Session, multiplier: type[Multiplier]) -> Path | None:
+    """Fit the timings, show the errors, and write the fit, if scipy is installed.
+
+    Returns:
+        The file of the fit; None without scipy.
+    """
     if find_spec("scipy") is None:
         click.echo("To calibrate on them: install scipy, as `make setup` does, and measure again")
-        return
-    chip, software = session.about["chip"], session.machine.software
+        return None
+    about, software = session.about, session.machine.software
+    chip = about["chip"]
     timings = read_timings(session.path)
-    several = timings.frame.filter(pl.col("B") > 1)
+    within = timings.frame.filter(pl.col("B") >= multiplier.REACH.rows[0])
     request = FitRequest(
-        replace(timings, frame=several),
-        chip,
-        chip_of(session.about),
-        "rooflines measured measure",
-        session.about["date"],
+        replace(timings, frame=within), chip, chip_of(about), source_of(about), about["date"]
     )
     click.echo()
-    fit_and_write(request, key_of(chip, software), Path(FITS) / f"{chip}-{software}.yaml")
+    path = Path(FITS) / f"{chip}-{software}.yaml"
+    fit_and_write(request, key_of(chip, software), path)
+    return path

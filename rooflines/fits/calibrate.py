@@ -62,8 +62,8 @@ class FitRequest:
         date: When the fit is made.
         form: `max` or `pieces`, of matmuls.
         prior: Another fit to start from; None: typical numbers.
-        contents: What the timings include besides the operation; None: the conversion of
-            the weights of a weight-only format, else nothing that is stated.
+        contents: What the timings include besides the operation; None: what they say,
+            or the conversion of the weights of a weight-only format.
     """
 
     timings: Timings
@@ -123,9 +123,16 @@ def _matmul(request: FitRequest, compute: str) -> FitReport:
     """The fit of a compute dtype."""
     frame, timings = with_nominal_times(request.timings, request.chip, request.entry, compute)
     if request.contents is None:
-        request = replace(request, contents=_converted(timings, compute))
+        contents = _stated(timings) or _converted(timings, compute)
+        request = replace(request, contents=contents)
     prior = prior_of(compute, request.prior)
     return _fitted(request, compute, frame, timings, (prior, request.form, FittedMatmul))
+
+
+def _stated(timings: Timings) -> str | None:
+    """What all timings say that they include besides the matmul; None: they do not, or differ."""
+    stated = timings.frame.get_column("contents", default=pl.Series([None])).unique()
+    return stated[0] if len(stated) == 1 else None
 
 
 def _converted(timings: Timings, compute: str) -> str | None:

@@ -1,97 +1,56 @@
-"""Timed matmuls of numpy, on operands that are in no cache.
-
-Operands are pieces of long arrays, taken one after another: before a piece is used again, more
-bytes than the last-level cache holds have passed.
-"""
+"""Timed matmuls of numpy: on the processor, with its BLAS library."""
 
 from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError
-from rooflines.basics.text import si
-from rooflines.measured.shapes import cost
+from rooflines.measured.machine import Host, this_processor
+from rooflines.measured.multiplier import STREAMS, Multiplier, Ring
+from rooflines.measured.shapes import Reach
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from rooflines.measured.machine import Host
     from rooflines.measured.shapes import MatmulSizes
 
-    Array = NDArray[np.float32] | NDArray[np.float64]
-
-Dtype = Literal["fp32", "fp64"]
-DTYPES: tuple[Dtype, ...] = ("fp32", "fp64")
-"""The dtypes that numpy multiplies with BLAS, by their name in the dtype catalogue."""
-
-BYTES: Mapping[Dtype, int] = {"fp32": 4, "fp64": 8}
-"""Bytes of an element [byte]."""
-
-UNKNOWN_CACHE_BYTES = 256 * 2**20
-"""The last-level cache of a machine that reports none [byte]."""
-
-CACHES = 2
-"""Operands that are used in turn take as many times the last-level cache [1]."""
-
-MOST_MEMORY = 0.6
-"""The most of the main memory that the arrays may take [1]."""
-
-STREAMS = 5
-"""Runs of each test of the memory [1]."""
+BYTES = {"fp32": 4, "fp64": 8}
+"""Bytes of an element, by the dtypes that numpy multiplies with BLAS [byte]."""
 
 
-class Ring:
-    """A long array that is taken piece by piece, from its start again at its end."""
+class Blas(Multiplier):
+    """Timed matmuls of numpy; see `Multiplier`."""
 
-    def __init__(self, array: Array) -> None:
-        self.array = array
-        self._next = 0
+    COMBINATIONS = tuple(BYTES)
+    REACH = Reach((512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192), (2, 4096))
+    TIMER = "wall"
 
-    def matrix(self, rows: int, columns: int) -> Array:
-        """The next piece, as a matrix."""
-        count = rows * columns
-        start = self._next if self._next + count <= self.array.size else 0
-        self._next = start + count
-        return self.array[start : start + count].reshape(rows, columns)
-
-
-class Blas:
-    """Timed matmuls of numpy in one dtype, on random data.
-
-    Args:
-        dtype: A key of the dtype catalogue.
-        machine: This machine.
-        shapes: All shapes that will be timed.
-
-    Raises:
-        RooflinesError: The arrays would take too much of the memory.
-    """
-
-    def __init__(self, dtype: Dtype, machine: Host, shapes: Sequence[MatmulSizes]) -> None:
+    def __init__(self, dtypes: str, machine: Host, shapes: Sequence[MatmulSizes]) -> None:
         import numpy as np  # noqa: PLC0415, an extra
 
-        largest = max(cost(shape, dtype, "footprint_bytes") for shape in shapes)
-        self.ring_bytes = CACHES * (machine.cache_bytes or UNKNOWN_CACHE_BYTES) + largest
-        if 2 * self.ring_bytes > MOST_MEMORY * machine.memory_bytes:
-            raise RooflinesError(
-                "rooflines measured measure",
-                f"would need {si(2 * self.ring_bytes, 'B')} of the {si(machine.memory_bytes, 'B')} "
-                "of memory, for operands that are in no cache",
-                "give smaller shapes with --shapes FILE",
-            )
-        values = _random(dtype, self.ring_bytes)
-        self.dtype: Dtype = dtype
-        self.threads = machine.threads
+        super().__init__(dtypes, machine, shapes)
+        values = _random(dtypes, self.ring_bytes)
+        self.threads = machine.threads or 1
         self._inputs, self._outputs = Ring(values), Ring(np.zeros_like(values))
 
+    @staticmethod
+    def machine() -> Host:
+        """This processor."""
+        return this_processor()
+
+    @staticmethod
+    def usual(machine: Host) -> str:
+        """All."""
+        del machine
+        return ",".join(BYTES)
+
     def seconds(self, shape: MatmulSizes) -> float:
-        """The time of one matmul on operands that are in no cache [s]."""
+        """The time of one matmul by the clock of the system [s]."""
         import numpy as np  # noqa: PLC0415, an extra
 
         x, w = (self._inputs.matrix(*sides) for sides in (shape[:2], shape[1:]))
@@ -100,15 +59,8 @@ class Blas:
         np.matmul(x, w, out=out)
         return time.perf_counter() - start
 
-    def copies(self, shape: MatmulSizes) -> int:
-        """Times that the operands fit the arrays that they are taken from [1]."""
-        return self.ring_bytes // cost(shape, self.dtype, "footprint_bytes")
-
     def bytes_per_s(self) -> float:
-        """The memory rate: the fastest of adding two arrays into a third, and of reading two.
-
-        Source: of adding, McCalpin's STREAM, "Add"; the bytes of a store count once.
-        """
+        """The memory rate with a thread for each core; see `Multiplier.bytes_per_s` [byte/s]."""
         import numpy as np  # noqa: PLC0415, an extra
         from threadpoolctl import threadpool_limits  # noqa: PLC0415, the same
 
@@ -129,30 +81,17 @@ class Blas:
             def rate(call: Callable[[slice], None], arrays: int) -> float:
                 start = time.perf_counter()
                 list(pool.map(call, parts))
-                return arrays * b.nbytes / (time.perf_counter() - start)
+                return float(arrays * b.nbytes / (time.perf_counter() - start))
 
             return max(max(rate(add, 3), rate(read, 2)) for _ in range(STREAMS))
 
 
-def flops_per_s(dtype: Dtype, shape: MatmulSizes) -> float:
-    """The rate of one matmul after another, to know roughly how long others take [FLOP/s]."""
-    import numpy as np  # noqa: PLC0415, an extra
-
-    x, w = (
-        _random(dtype, rows * columns * BYTES[dtype]).reshape(rows, columns)
-        for rows, columns in (shape[:2], shape[1:])
-    )
-    np.matmul(x, w)
-    start = time.perf_counter()
-    np.matmul(x, w)
-    return cost(shape, dtype, "flops") / (time.perf_counter() - start)
-
-
-def _random(dtype: Dtype, size: int) -> Array:
+def _random(dtype: str, size: int) -> NDArray[np.floating]:
     """A random array of a size in bytes [byte], uniform between -0.5 and 0.5."""
     import numpy as np  # noqa: PLC0415, an extra
 
     count, draw = size // BYTES[dtype], np.random.default_rng(0)
-    values: Array = draw.random(count, dtype=np.float32) if dtype == "fp32" else draw.random(count)
+    kind = np.float32 if dtype == "fp32" else np.float64
+    values: NDArray[np.floating] = draw.random(count, dtype=kind)
     values -= 0.5
     return values

@@ -1,4 +1,4 @@
-"""This machine: processor, threads, last-level cache, memory, BLAS library; and it as a chip."""
+"""What multiplies: a processor or a GPU, its cache, memory and library; and it as a chip."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from rooflines.basics.errors import RooflinesError, not_installed
+from rooflines.basics.text import counted
+from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import MAIN_MEMORY, Chip
 from rooflines.model.operation import MATRIX
 
@@ -28,8 +30,7 @@ LONGEST_ID = 60
 """Characters of the name of a processor in an id [1]."""
 
 
-ABOUT = """\
-# {name}, measured by `rooflines measured measure`: the machine as a chip, and a sweep of it.
+RATES = """\
 #
 # flops_per_s is the fastest run of any matmul, bytes_per_s the fastest of adding two arrays into a
 # third and of reading two: bounds of what this machine did, not of what its data sheet promises.
@@ -44,20 +45,20 @@ GRID = {"B": {"from": 1, "to": 8192, "factor": 2}, "D": [4096], "F": "D"}
 
 @dataclass(frozen=True)
 class Host:
-    """This machine.
+    """A processor or a GPU, with the library that multiplies on it.
 
     Attributes:
-        name: Its processor.
-        threads: Threads that its BLAS library uses [1].
-        cache_bytes: The last-level cache of the cores that may be used, as the system reports it
-            [byte]; None: not reported.
+        name: As the system or the driver calls it.
+        threads: Threads that a BLAS library uses [1]; None: of a GPU.
+        cache_bytes: The last-level cache, of a processor for the cores that may be used, as the
+            system or the driver reports it [byte]; None: not reported.
         memory_bytes: Its main memory [byte].
-        software: The BLAS library.
-        version: Its version, and that of numpy.
+        software: The library.
+        version: Its version, and those of what it builds on.
     """
 
     name: str
-    threads: int
+    threads: int | None
     cache_bytes: int | None
     memory_bytes: int
     software: str
@@ -67,11 +68,12 @@ class Host:
     def id(self) -> str:
         """An id for it as a chip, such as `amd-epyc-9654-96-threads`."""
         words = re.sub(r"[^a-z0-9]+", "-", self.name.lower().replace("(r)", "").replace("(tm)", ""))
-        unit = "thread" if self.threads == 1 else "threads"
-        return f"{words.strip('-')[:LONGEST_ID].strip('-') or 'cpu'}-{self.threads}-{unit}"
+        name = words.strip("-")[:LONGEST_ID].strip("-") or "cpu"
+        count = "" if self.threads is None else f"-{counted(self.threads, 'thread')}"
+        return name + count.replace(" ", "-")
 
 
-def require_numpy() -> None:
+def _require_numpy() -> None:
     """Check that numpy and threadpoolctl are installed.
 
     Raises:
@@ -85,12 +87,14 @@ def require_numpy() -> None:
     del np, threadpoolctl
 
 
-def this_machine() -> Host:
-    """What the system and threadpoolctl say of this machine.
+def this_processor() -> Host:
+    """What the system and threadpoolctl say of this processor.
 
     Raises:
-        RooflinesError: numpy multiplies with no library that threadpoolctl knows.
+        RooflinesError: numpy or threadpoolctl is missing, or numpy multiplies with no library that
+            threadpoolctl knows.
     """
+    _require_numpy()
     import numpy as np  # noqa: PLC0415, an extra
     import threadpoolctl  # noqa: PLC0415, the same
 
@@ -161,7 +165,7 @@ def _entry(about: Mapping[str, Any]) -> dict[str, Any]:
         "name": machine["name"],
         "units": {MATRIX: peaks},
         "memory": memory,
-        "source": f"rooflines measured measure, {machine['version']}, {machine['threads']} threads",
+        "source": source_of(about),
         "confidence": "measured",
     }
 
@@ -171,19 +175,39 @@ def rounded_rate(rate: float) -> float:
     return float(f"{rate:.{DIGITS}g}")
 
 
+def source_of(about: Mapping[str, Any]) -> str:
+    """What made timings, from their metadata: a source for what follows from them."""
+    machine = about["machine"]
+    with_threads = f", {counted(machine['threads'], 'thread')}" if machine["threads"] else ""
+    return f"rooflines measured measure, {machine['version']}{with_threads}"
+
+
 def chip_of(about: Mapping[str, Any]) -> Chip:
-    """The machine as a chip."""
-    return Chip.model_validate(_entry(about))
+    """The chip of timings: of the catalogue, or the machine as a chip."""
+    return chip_entries().get(about["chip"]) or Chip.model_validate(_entry(about))
 
 
-def config_text(about: Mapping[str, Any]) -> str:
-    """A config with the machine as a chip, and a sweep of it."""
+def config_text(about: Mapping[str, Any], fits: str | None) -> str:
+    """A config with a sweep of a machine, and the machine as a chip if the catalogue lacks it.
+
+    Args:
+        about: The metadata of its timings.
+        fits: The file with what was fitted to them, relative to the config; None: none.
+    """
+    chip, software = about["chip"], about["machine"]["software"]
     sweep = {
         "operation": "matmul",
         "grid": GRID,
-        "dtypes": list(about["flops_per_s"]),
-        "chips": [about["chip"]],
+        "dtypes": list(about["reference_s"]),
+        "chips": [chip],
+        **({"calibration": software} if fits else {}),
     }
-    content = {"sweeps": {"matmul": sweep}, "chips": {about["chip"]: _entry(about)}}
+    content: dict[str, Any] = {"sweeps": {"matmul": sweep}}
+    if fits:
+        content["calibrations"] = [fits]
+    head = f"# A sweep of {about['machine']['name']}, measured by `rooflines measured measure`.\n"
+    if chip not in chip_entries():
+        content["chips"] = {chip: _entry(about)}
+        head += RATES
     body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None)
-    return ABOUT.format(name=about["machine"]["name"]) + body
+    return head + body

@@ -12,8 +12,10 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.files import read_parquet
+from rooflines.catalogue.chips import dtype_entries
 from rooflines.fits.timings import DTYPES, SIZES
-from rooflines.measured.shapes import MatmulSizes, cost
+from rooflines.measured.multiplier import REFERENCE
+from rooflines.measured.shapes import cost
 from rooflines.results.records import unrecorded
 from rooflines.results.tables import metadata_of, write_parquet
 
@@ -21,8 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from rooflines.measured.blas import Blas
     from rooflines.measured.machine import Host
+    from rooflines.measured.multiplier import Multiplier, State
+    from rooflines.measured.shapes import MatmulSizes
 
 BLOCK = 20
 """Shapes that are timed in turn, between two looks at the reference shape [1]."""
@@ -33,9 +36,6 @@ ROUNDS = 7
 VISIT_S, MOST_RUNS = 0.01, 20
 """Time that one visit of a shape is filled with runs [s], and the most of them [1]."""
 
-REFERENCE = MatmulSizes(2048, 2048, 2048)
-"""The shape whose time shows drift, and the peak."""
-
 
 @dataclass
 class Session:
@@ -43,9 +43,10 @@ class Session:
 
     Attributes:
         path: The file.
-        machine: This machine.
+        machine: What multiplies.
         about: What the metadata of the file say: the machine, how it was timed, the fastest rates
-            so far by dtype, and the median time of the reference shape in every block.
+            so far by compute dtype, and the median time of the reference shape in every block and
+            the largest power by dtype combination.
         frame: The timings so far, in the tidy form.
     """
 
@@ -55,96 +56,114 @@ class Session:
     frame: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @classmethod
-    def opened(cls, path: Path, machine: Host, about: dict[str, Any]) -> Session:
+    def opened(cls, path: Path, machine: Host, chip: str, about: dict[str, Any]) -> Session:
         """A new session, or the one that a file holds.
 
         Args:
             path: The file.
-            machine: This machine.
+            machine: What multiplies.
+            chip: Its id as a chip.
             about: How it is timed.
 
         Raises:
             RooflinesError: The file is no session, or one of another machine.
         """
-        facts = {**about, "machine": asdict(machine), "chip": machine.id}
-        facts |= {"flops_per_s": {}, "bytes_per_s": 0.0, "reference_s": {}}
+        facts = {**about, "machine": asdict(machine), "chip": chip}
+        facts |= {"flops_per_s": {}, "bytes_per_s": 0.0, "reference_s": {}, "watts": {}}
         if not path.exists():
             return cls(path, machine, facts)
         known = metadata_of(path)
-        if known.get("machine") != facts["machine"]:
+        if any(known.get(key) != facts[key] for key in ("machine", "chip")):
             other = known.get("machine", {}).get("name", "no machine")
-            problem = f"holds timings of {quote(other)}, with other software or other threads"
+            problem = f"holds timings of {quote(other)}, with other software, threads or chip"
             raise RooflinesError("", problem, "name another file with --out", file=str(path))
         return cls(path, machine, known, read_parquet(path))
 
-    def missing(self, dtype: str, shapes: Iterable[MatmulSizes]) -> list[MatmulSizes]:
-        """The shapes that are not timed yet."""
+    def missing(self, dtypes: str, shapes: Iterable[MatmulSizes]) -> list[MatmulSizes]:
+        """The shapes that are not timed yet in a dtype combination."""
         if self.frame.is_empty():
             return list(shapes)
-        done = self.frame.filter(compute=dtype).select(SIZES).rows()
+        done = self.frame.filter(**_named(dtypes)).select(SIZES).rows()
         return [shape for shape in shapes if shape not in done]
 
     def time(
-        self, blas: Blas, shapes: Sequence[MatmulSizes], progress: Callable[[int], None]
+        self, multiplier: Multiplier, shapes: Sequence[MatmulSizes], progress: Callable[[int], None]
     ) -> None:
         """Time shapes, and write the file after each block.
 
         Args:
-            blas: What multiplies.
+            multiplier: What multiplies them.
             shapes: The shapes, none of them timed yet.
             progress: Called with the number of shapes done after each block.
         """
         order = random.Random(0)  # noqa: S311, no secret
-        self.about["bytes_per_s"] = max(self.about["bytes_per_s"], blas.bytes_per_s())
+        self.about["bytes_per_s"] = max(self.about["bytes_per_s"], multiplier.bytes_per_s())
         left, done = iter(shapes), 0
         while block := list(islice(left, BLOCK)):
-            runs = _interleaved(blas, block, order)
-            rows = [self._row(blas, shape, runs[shape]) for shape in block]
-            self.frame = pl.concat([self.frame, pl.DataFrame(rows)], how="diagonal")
-            self._note(blas, runs)
+            runs, states = _interleaved(multiplier, block, order)
+            rows = [self._row(multiplier, shape, runs[shape], states[shape]) for shape in block]
+            self.frame = pl.concat([self.frame, pl.DataFrame(rows)], how="diagonal_relaxed")
+            self._note(multiplier.dtypes, runs, states.values())
             with unrecorded():
                 write_parquet(self.frame.lazy(), self.path, self.about)
             done += len(block)
             progress(done)
 
-    def _note(self, blas: Blas, runs: dict[MatmulSizes, list[float]]) -> None:
-        """Keep the fastest rate and the time of the reference shape."""
-        rates = self.about["flops_per_s"]
-        fastest = max(
-            cost(shape, blas.dtype, "flops") / min(times) for shape, times in runs.items()
-        )
-        rates[blas.dtype] = max(rates.get(blas.dtype, 0.0), fastest)
-        self.about["reference_s"].setdefault(blas.dtype, []).append(median(runs[REFERENCE]))
+    def _note(
+        self, dtypes: str, runs: dict[MatmulSizes, list[float]], states: Iterable[State]
+    ) -> None:
+        """Keep the fastest rate, the time of the reference shape, and the largest power."""
+        rates, compute = self.about["flops_per_s"], _named(dtypes)["compute"]
+        fastest = max(cost(shape, dtypes, "flops") / min(times) for shape, times in runs.items())
+        rates[compute] = max(rates.get(compute, 0.0), fastest)
+        self.about["reference_s"].setdefault(dtypes, []).append(median(runs[REFERENCE]))
+        powers = [state.watts for state in states if state.watts]
+        if powers:
+            self.about["watts"][dtypes] = max(*powers, self.about["watts"].get(dtypes, 0.0))
 
-    def _row(self, blas: Blas, shape: MatmulSizes, times: Sequence[float]) -> dict[str, Any]:
+    def _row(
+        self, multiplier: Multiplier, shape: MatmulSizes, times: Sequence[float], state: State
+    ) -> dict[str, Any]:
         """A timing in the tidy form."""
         first, _, third = quantiles(times, n=4)
         return {
             "source": "rooflines measured measure",
-            "chip": self.machine.id,
+            "chip": self.about["chip"],
             "software": self.machine.software,
-            **dict.fromkeys(DTYPES, blas.dtype),
+            **_named(multiplier.dtypes),
             **shape._asdict(),
             "seconds": median(times),
             "seconds_min": min(times),
             "seconds_iqr": third - first,
             "runs": len(times),
-            "copies": blas.copies(shape),
+            "copies": multiplier.copies(shape),
+            **({"contents": multiplier.contents} if multiplier.contents else {}),
+            **({"clock_mhz": state.clock_mhz} if state.clock_mhz else {}),
         }
 
 
+def _named(dtypes: str) -> dict[str, str]:
+    """A dtype combination as timings have it, by column."""
+    return dict(zip(DTYPES, dtype_entries().combinations[dtypes].dtypes.values(), strict=True))
+
+
 def _interleaved(
-    blas: Blas, block: Sequence[MatmulSizes], order: random.Random
-) -> dict[MatmulSizes, list[float]]:
-    """The times of the runs of a block and the reference shape, warm-up left out [s]."""
+    multiplier: Multiplier, block: Sequence[MatmulSizes], order: random.Random
+) -> tuple[dict[MatmulSizes, list[float]], dict[MatmulSizes, State]]:
+    """The times of the runs of a block and the reference shape, warm-up left out [s].
+
+    With them what was read of the machine after the last runs of each.
+    """
     shapes = list(dict.fromkeys([REFERENCE, *block]))
-    counts = {shape: _runs(blas.seconds(shape)) for shape in shapes}
+    counts = {shape: _runs(multiplier.seconds(shape)) for shape in shapes}
     runs: dict[MatmulSizes, list[float]] = {shape: [] for shape in shapes}
+    states: dict[MatmulSizes, State] = {}
     for _ in range(ROUNDS):
         order.shuffle(shapes)
         for shape in shapes:
-            runs[shape] += (blas.seconds(shape) for _ in range(counts[shape]))
-    return runs
+            runs[shape] += (multiplier.seconds(shape) for _ in range(counts[shape]))
+            states[shape] = multiplier.state()
+    return runs, states
 
 
 def _runs(seconds: float) -> int:

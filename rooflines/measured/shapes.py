@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 
     from rooflines.model.costs import Workload
 
-SIDES = (512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)
-"""D and F of the sites that are chosen where none are given [1]."""
-
-ALL, MIDDLE = (2, 4096), (65, 1024)
-"""The range of B, and the one from which every third B is [1]. B = 1 is another kernel."""
+MIDDLE = (65, 1024)
+"""The range from which every third B is [1]."""
 
 STEPS = (0.8191725133961645, 0.6710436067037893, 0.5497004779019703)
 """Steps around a circle whose points fill a cube evenly: powers of 1 / 1.2207440846, the real root
@@ -44,6 +41,18 @@ class MatmulSizes(NamedTuple):
     F: int
 
 
+class Reach(NamedTuple):
+    """The sizes of shapes that are chosen.
+
+    Attributes:
+        sides: D and F of sites where none are given [1].
+        rows: The range of B [1].
+    """
+
+    sides: tuple[int, ...]
+    rows: tuple[int, int]
+
+
 @cache
 def workload(dtypes: str) -> Workload:
     """A matmul in a dtype combination of the catalogue, on one machine."""
@@ -57,13 +66,14 @@ def cost(shape: MatmulSizes, dtypes: str, name: str) -> int:
 
 
 def chosen_shapes(
-    count: int, sites: Sequence[tuple[int, int]], most_flops: float, dtypes: str
+    count: int, reach: Reach, sites: Sequence[tuple[int, int]], most_flops: float, dtypes: str
 ) -> list[MatmulSizes]:
     """Shapes that fill the ranges of B and the sites evenly, the same in every run.
 
     Args:
         count: How many [1].
-        sites: Their D and F; none: of `SIDES`.
+        reach: The sizes to choose from.
+        sites: Their D and F; none: those of `reach`.
         most_flops: The most work of one [FLOP].
         dtypes: The dtype combination.
 
@@ -73,8 +83,8 @@ def chosen_shapes(
     found: dict[MatmulSizes, None] = {}
     for index in range(TRIES * count):
         b, d, f = ((0.5 + index * step) % 1 for step in STEPS)
-        least, most = MIDDLE if index % 3 == 0 else ALL
-        D, F = sites[index % len(sites)] if sites else (_of(SIDES, d), _of(SIDES, f))  # noqa: N806, letters of sizes
+        least, most = MIDDLE if index % 3 == 0 else reach.rows
+        D, F = sites[index % len(sites)] if sites else (_of(reach.sides, d), _of(reach.sides, f))  # noqa: N806, letters of sizes
         shape = MatmulSizes(round(least * (most / least) ** b), D, F)
         if cost(shape, dtypes, "flops") <= most_flops:
             found[shape] = None

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import polars as pl
+import pytest
 from catalogues import shipped
 
 from rooflines.cli import main as cli
@@ -35,3 +36,14 @@ def test_this_machine_is_measured_and_calibrated(tmp_path, monkeypatch, capsys):
     assert frame["t_estimate_s"].null_count() == 0
     assert cli.run(["measure", "--out", "cpu.parquet"]) == 0  # nothing is timed again
     assert read_timings("cpu.parquet").frame.equals(timings.frame)
+
+
+def test_this_gpu_is_measured_and_calibrated(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch sees no GPU")
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["measure", "--budget", "40", "--out", "gpu.parquet"]) == 0
+    assert len(list((tmp_path / "calibrations").iterdir())) == 1
+    frame = joined(read_timings("gpu.parquet"), shipped()).frame
+    assert frame["reason"].null_count() == frame.height  # none below the bound

@@ -1,0 +1,200 @@
+"""Timed matmuls of torch: on a GPU, in CUDA graphs.
+
+A graph holds matmuls on one piece of the arrays after another; what is timed is a graph, so
+neither Python nor the launch of a kernel is in the time, as in a server that replays graphs.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from math import ceil
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rooflines.basics.errors import RooflinesError, quote
+from rooflines.measured.machine import Host
+from rooflines.measured.multiplier import STREAMS, Multiplier, Ring, State
+from rooflines.measured.shapes import Reach
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rooflines.measured.shapes import MatmulSizes
+
+
+class Formats(NamedTuple):
+    """What a dtype combination is for torch.
+
+    Attributes:
+        x: The dtype of x and w, a name in torch.
+        out: That of the result.
+        tf32: Whether products of fp32 are computed in TF32.
+        least: The least compute capability that multiplies it.
+        step: What D and F must be multiples of [1].
+        contents: What a timing includes besides the matmul.
+    """
+
+    x: str
+    out: str
+    tf32: bool = False
+    least: tuple[int, int] = (7, 0)
+    step: int = 1
+    contents: str | None = None
+
+
+FORMATS = {
+    "bf16": Formats("bfloat16", "bfloat16", least=(8, 0)),
+    "fp16": Formats("float16", "float16"),
+    "tf32": Formats("float32", "float32", tf32=True, least=(8, 0)),
+    "fp64": Formats("float64", "float64", least=(8, 0)),
+    "fp8-out-bf16": Formats(
+        "float8_e4m3fn", "bfloat16", least=(8, 9), step=16, contents="static scales"
+    ),
+}
+"""The dtype combinations that torch multiplies on matrix units. In fp8 the scales are given, one
+for each tensor, and sums may be kept in fewer bits (`use_fast_accum`), as engines do."""
+
+GRAPH_S, MOST_MATMULS = 5e-4, 1000
+"""About the shortest time of a graph [s], and the most matmuls of one [1]."""
+
+STREAM_BYTES = 2**31
+"""Bytes of each array in tests of the memory [byte], or a sixteenth of it."""
+
+
+@cache
+def _torch() -> Any:  # noqa: ANN401, no dependency
+    """The package, which no extra brings: which one to install depends on the GPU's driver."""
+    try:
+        return import_module("torch")
+    except ImportError:
+        problem, fix = (
+            "needs torch, which is not installed",
+            "install the one for your GPU's driver",
+        )
+        raise RooflinesError("rooflines measured measure --backend torch", problem, fix) from None
+
+
+class Gpu(Multiplier):
+    """Timed matmuls of torch on the first GPU that it sees; see `Multiplier`.
+
+    Weights are stored as `torch.nn.Linear` stores them, F x D.
+    """
+
+    COMBINATIONS = tuple(FORMATS)
+    REACH = Reach((512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384), (1, 16384))
+    TIMER = "graph"
+
+    def __init__(self, dtypes: str, machine: Host, shapes: Sequence[MatmulSizes]) -> None:
+        torch = _torch()
+        super().__init__(dtypes, machine, shapes)
+        formats = self._formats = FORMATS[dtypes]
+        least = torch.cuda.get_device_capability()
+        if least < formats.least:
+            problem = f"is {quote(dtypes)}, which {machine.name} does not multiply on matrix units"
+            raise RooflinesError("--dtypes", problem, f"time {Gpu.usual(machine)}")
+        wrong = [shape for shape in shapes if shape.D % formats.step or shape.F % formats.step]
+        if wrong:
+            D, F = wrong[0][1:]  # noqa: N806, letters of sizes
+            problem = f"has D={D} and F={F}; torch multiplies {dtypes} in multiples of 16"
+            raise RooflinesError("--shapes", problem, "round them up, as padded weights are")
+        self.contents = formats.contents
+        kind, kept = (getattr(torch, name) for name in (formats.x, formats.out))
+        values = torch.rand(self.ring_bytes // kind.itemsize, device="cuda").sub_(0.5).to(kind)
+        out = torch.empty(self.ring_bytes // kept.itemsize, device="cuda", dtype=kept)
+        self._inputs, self._outputs = Ring(values), Ring(out)
+        self._one = torch.ones((), device="cuda")
+        self._graphs: dict[MatmulSizes, tuple[Any, int]] = {}
+
+    @staticmethod
+    def machine() -> Host:
+        """The first GPU that torch sees."""
+        torch = _torch()
+        if not torch.cuda.is_available():
+            problem = "finds no GPU with torch"
+            fix = "install a torch for its driver, or time the processor with --backend numpy"
+            raise RooflinesError("rooflines measured measure", problem, fix)
+        facts = torch.cuda.get_device_properties(0)
+        cache = facts.L2_cache_size or None
+        return Host(facts.name, None, cache, facts.total_memory, "torch", _version(torch))
+
+    @staticmethod
+    def usual(machine: Host) -> str:
+        """bf16, and fp8 where the GPU has it; fp16 where it has neither."""
+        del machine
+        has = _torch().cuda.get_device_capability(0)
+        known = [name for name in ("bf16", "fp8-out-bf16") if FORMATS[name].least <= has]
+        return ",".join(known or ["fp16"])
+
+    def seconds(self, shape: MatmulSizes) -> float:
+        """The time of one of the matmuls of a graph by the clock of the GPU [s]."""
+        graph, count = self._graphs.get(shape) or self._captured(shape)
+        graph.replay()  # while it runs the next is launched
+        return _seconds(graph.replay) / count
+
+    def bytes_per_s(self) -> float:
+        """The memory rate of the GPU; see `Multiplier.bytes_per_s` [byte/s]."""
+        torch = _torch()
+        free, _ = torch.cuda.mem_get_info()
+        count = min(STREAM_BYTES, free // 16) // 4
+        a, b, c = (torch.rand(count, device="cuda") for _ in range(3))
+
+        def rate(call: Callable[[], object], arrays: int) -> float:
+            call()
+            return float(arrays * b.nbytes / _seconds(call))
+
+        add = max(rate(lambda: torch.add(b, c, out=a), 3) for _ in range(STREAMS))
+        return max(add, *(rate(lambda: torch.dot(b, c), 2) for _ in range(STREAMS)))
+
+    def state(self) -> State:
+        """Clock and power; none where nvidia-ml-py is not installed."""
+        cuda = _torch().cuda
+        try:
+            return State(float(cuda.clock_rate()), cuda.power_draw() / 1000)
+        except (ModuleNotFoundError, RuntimeError):
+            return State()
+
+    def _captured(self, shape: MatmulSizes) -> tuple[Any, int]:
+        """A graph of matmuls of a shape, and how many it holds."""
+        torch = _torch()
+        self._multiply(shape)
+        alone_s = _seconds(lambda: self._multiply(shape))
+        count = max(self.copies(shape), ceil(GRAPH_S / alone_s))
+        graph, count = torch.cuda.CUDAGraph(), min(count, MOST_MATMULS)
+        with torch.cuda.graph(graph):
+            for _ in range(count):
+                self._multiply(shape)
+        self._graphs[shape] = graph, count
+        return graph, count
+
+    def _multiply(self, shape: MatmulSizes) -> None:
+        """One matmul, on the next pieces of the arrays."""
+        torch = _torch()
+        x, w = self._inputs.matrix(shape.B, shape.D), self._inputs.matrix(shape.F, shape.D).t()
+        out = self._outputs.matrix(shape.B, shape.F)
+        if self.dtypes == "fp8-out-bf16":
+            one, kept = self._one, out.dtype
+            torch._scaled_mm(x, w, one, one, out_dtype=kept, use_fast_accum=True, out=out)  # noqa: SLF001, its only name
+            return
+        torch.backends.cuda.matmul.allow_tf32 = self._formats.tf32
+        torch.mm(x, w, out=out)
+
+
+def _version(torch: Any) -> str:  # noqa: ANN401, no dependency
+    """The version of torch, and that of the driver if nvidia-ml-py is installed."""
+    version = f"torch {torch.__version__}"
+    try:
+        nvml = import_module("pynvml")
+        nvml.nvmlInit()
+        return f"{version}, driver {nvml.nvmlSystemGetDriverVersion()}"
+    except Exception:  # noqa: BLE001, no driver of NVIDIA, or no such package
+        return version
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    """The time from the start to the end of what a call gives the GPU to do [s]."""
+    start, end = (_torch().cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    call()
+    end.record()
+    end.synchronize()
+    return float(start.elapsed_time(end)) / 1000
