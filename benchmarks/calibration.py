@@ -1,6 +1,7 @@
 """Fit every chip and software of public timings: `python -m benchmarks.calibration --write`.
 
-Without tables it reads those of `TABLES` in `measured` of the folder `ROOFLINES_PUBLIC_DATA`. It
+Without tables it reads those of `TABLES` in `measured` of the folder `ROOFLINES_PUBLIC_DATA`, and
+the project's own. It
 prints the median errors at held-out sites of the bound and of the fit. `--write` writes the fits to
 config/calibrations.yaml, which comes with the package. The column `source` of a table is
 `<collection>/<software>/<version>`; of several versions the newest is fitted.
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.chips import CONFIG_DIR, chip_entries, dtype_entries
 from rooflines.cli.output import as_table
 from rooflines.fits.calibrate import FitReport, FitRequest, calibrate, errors_of
 from rooflines.fits.entries import (
@@ -40,7 +41,9 @@ from rooflines.fits.timings import FIT_BY
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import joined
 from rooflines.measured.judgement import ordering, pairs_of
+from rooflines.measured.machine import source_of
 from rooflines.models.library import model_entries
+from rooflines.results.tables import metadata_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -57,6 +60,9 @@ TABLES = (
     "attention-half.parquet",
 )
 """The public tables, those with more sizes of one thing first."""
+
+OWN = tuple(sorted((CONFIG_DIR / "timings").glob("*.parquet")))
+"""The project's own tables, made by `rooflines measured measure`."""
 
 DYNAMIC, BLOCK, STATIC = "dynamic scaling of x", "block scales", "static scales"
 """What timings of matmuls include besides."""
@@ -77,7 +83,8 @@ ABOUT = f"""\
 Fitted numbers of chips by software, for estimates. Written by `python -m benchmarks.calibration`.
 
 The timings are from {DATA}:
-selected, renamed and in SI units. Only what follows from them is here.
+selected, renamed and in SI units. Only what follows from them is here. Timings of torch are the
+project's own, in timings/.
 Matmuls: B from 1 to 16,384, D and F from 1,024 to 16,384. Collectives: 2 to 8 chips, half
 precision, payloads from 256 bytes to 1 GiB. Attention: heads of 128, no window, contexts up to
 131,072. Fits with a median error above {LARGEST_ERROR:.0%} at held-out sites are left out.
@@ -103,7 +110,8 @@ def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]
         contents = next(known, UNSTATED.get((str(software), str(of))))
         contents = HEADS if timings.kind == "attention" else contents
         library = f"{software}{VARIANTS.get(contents or '', '')}"
-        source = f"{newest.partition('/')[2]}, timed by {DATA}"
+        collected = f"{newest.partition('/')[2]}, timed by {DATA}"
+        source = source_of(metadata_of(Path(path))) if path in OWN else collected
         entry = chip_entries()[str(chip)]
         request = FitRequest(one, str(chip), entry, source, date, contents=contents)
         yield key_of(str(chip), library), str(of), request
@@ -124,10 +132,11 @@ def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[
             by_key = content.setdefault(result.entry.KIND, {})
             by_key.setdefault(key, {})[name] = result.entry
     matmuls = content.get("calibrations", {})
+    engines = {of: request for of, request in seen.items() if request.source.endswith(DATA)}
     for key, entries in matmuls.items():
         for name, entry in entries.items():
             entries[name] = entry.model_copy(
-                update={"elsewhere": elsewhere(key, name, entry, seen)}
+                update={"elsewhere": elsewhere(key, name, entry, engines)}
             )
     for key, entries in [*matmuls.items()]:  # where all timings include it, it is the plain fit
         if key.endswith(VARIANTS[DYNAMIC]):
@@ -204,7 +213,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     date = datetime.now(tz=UTC).date().isoformat()
     shipped = shipped_calibrations().model_copy(update={"steps": {}})
-    tables = options.tables or public_tables()
+    tables = options.tables or [*public_tables(), *OWN]
     found, rows = (shipped, []) if options.steps else fitted(tables, date)
     if not options.tables:
         served = public_tables()[0].parents[1] / "models" / "served.csv"

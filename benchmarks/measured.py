@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.calibration import DATA, DYNAMIC, public_tables
+from benchmarks.calibration import DATA, DYNAMIC, OWN, public_tables
 from rooflines import load_config, measurements
 from rooflines.catalogue.measured import (
     BOUND,
@@ -26,6 +26,8 @@ from rooflines.catalogue.measured import (
     SHORTEST_LONG,
     STEP,
 )
+from rooflines.measured.machine import source_of
+from rooflines.results.tables import metadata_of
 
 KEYS = ("chip", "software", "dtypes")
 
@@ -49,7 +51,9 @@ def joined(table: Path) -> pl.DataFrame:
     named = pl.read_parquet_schema(table) if table.suffix == ".parquet" else {}
     if "D" in named and "contents" not in named:
         config["where"] = {"contents": DYNAMIC}
+    source = source_of(metadata_of(table)) if table in OWN else DATA
     frame = measurements(load_config({"measurements": {"timings": config}}), "timings")
+    frame = frame.with_columns(of_source=pl.lit(source))
     if "D" not in frame.columns:
         return frame
     fit = pl.col("calibration").str.split("/").list.get(1, null_on_oob=True)
@@ -71,13 +75,13 @@ def quantiles(tables: list[Path], of_date: date) -> pl.DataFrame:
     long = pl.when(pl.col("t_lower_s") < SHORTEST_LONG).then(pl.lit(SHORT)).otherwise(pl.lit(LONG))
     for frame in matmuls:
         new = frame.join(seen, on=KEYS, how="anti").with_columns(length=long)
-        parts.append(_spread(new, MATMUL, (*KEYS, "length")))
+        parts.append(_spread(new, MATMUL, (*KEYS, "length", "of_source")))
         seen = pl.concat([seen, new.select(KEYS).unique()])
     for frame in served:
-        parts += [_spread(frame, STEP, KEYS), _spread(frame, STEP, ())]
+        parts += [_spread(frame, STEP, keys) for keys in ((*KEYS, "of_source"), ("of_source",))]
     order = [*KEYS, "length", "over"]
     found = pl.concat(parts, how="diagonal_relaxed").with_columns(
-        source=pl.lit(DATA), date=pl.lit(of_date.isoformat())
+        source="of_source", date=pl.lit(of_date.isoformat())
     )
     numbers = ("n", *SHARES)
     return found.select("of", *order, *numbers, "source", "date").sort("of", *order)
@@ -105,9 +109,9 @@ def _spread(frame: pl.DataFrame, of: str, keys: tuple[str, ...]) -> pl.DataFrame
 
 
 def public_timings() -> list[Path]:
-    """The public tables of matmuls and of served runs."""
+    """The public tables of matmuls and of served runs, and the project's own."""
     grid, engines, *_ = public_tables()
-    return [grid, engines, grid.parents[1] / "models" / "served.csv"]
+    return [grid, engines, *OWN, grid.parents[1] / "models" / "served.csv"]
 
 
 def main() -> None:
