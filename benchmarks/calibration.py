@@ -41,7 +41,7 @@ from rooflines.fits.timings import FIT_BY
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import joined
 from rooflines.measured.judgement import ordering, pairs_of
-from rooflines.measured.machine import source_of
+from rooflines.measured.machine import timings_source
 from rooflines.models.library import model_entries
 from rooflines.results.tables import metadata_of
 
@@ -111,7 +111,7 @@ def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]
         contents = HEADS if timings.kind == "attention" else contents
         library = f"{software}{VARIANTS.get(contents or '', '')}"
         collected = f"{newest.partition('/')[2]}, timed by {DATA}"
-        source = source_of(metadata_of(Path(path))) if path in OWN else collected
+        source = timings_source(metadata_of(Path(path))) if path in OWN else collected
         entry = chip_entries()[str(chip)]
         request = FitRequest(one, str(chip), entry, source, date, contents=contents)
         yield key_of(str(chip), library), str(of), request

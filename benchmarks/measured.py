@@ -26,7 +26,7 @@ from rooflines.catalogue.measured import (
     SHORTEST_LONG,
     STEP,
 )
-from rooflines.measured.machine import source_of
+from rooflines.measured.machine import timings_source
 from rooflines.results.tables import metadata_of
 
 KEYS = ("chip", "software", "dtypes")
@@ -51,7 +51,7 @@ def joined(table: Path) -> pl.DataFrame:
     named = pl.read_parquet_schema(table) if table.suffix == ".parquet" else {}
     if "D" in named and "contents" not in named:
         config["where"] = {"contents": DYNAMIC}
-    source = source_of(metadata_of(table)) if table in OWN else DATA
+    source = timings_source(metadata_of(table)) if table in OWN else DATA
     frame = measurements(load_config({"measurements": {"timings": config}}), "timings")
     frame = frame.with_columns(of_source=pl.lit(source))
     if "D" not in frame.columns:

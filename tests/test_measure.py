@@ -15,8 +15,8 @@ from rooflines.explanation.names import chip_named
 from rooflines.fits.read import read_timings
 from rooflines.fits.timings import DTYPES
 from rooflines.measured.blas import Blas
-from rooflines.measured.machine import Host, chip_of, config_text, source_of, this_processor
-from rooflines.measured.multiplier import REFERENCE, Multiplier, State
+from rooflines.measured.machine import Host, chip_of, config_text, this_processor, timings_source
+from rooflines.measured.multiplier import REFERENCE, MachineState, Multiplier
 from rooflines.measured.session import Session
 from rooflines.measured.shapes import MatmulSizes, chosen_shapes, read_shapes
 
@@ -48,7 +48,7 @@ class Known(Blas):
 
     def state(self):
         """A known clock, and a power that grows."""
-        return State(1755, len(self.calls))
+        return MachineState(1755, len(self.calls))
 
 
 SHAPES = [MatmulSizes(B, 2048, 1024) for B in range(2, 32)]
@@ -228,7 +228,7 @@ def test_a_gpu_of_the_catalogue_is_no_new_chip(tmp_path):
     assert made["calibrations"] == ["../calibrations/h200-sxm-torch.yaml"]
     assert made["sweeps"]["matmul"]["calibration"] == "torch"
     assert gpu.id == "nvidia-h200"
-    assert source_of(one.about) == "rooflines measured measure, torch 2"
+    assert timings_source(one.about) == "rooflines measured measure, torch 2"
 
 
 def test_every_driver_name_is_of_one_chip():

@@ -30,7 +30,7 @@ from rooflines.fits.entries import key_of
 from rooflines.fits.read import read_timings
 from rooflines.measured.blas import Blas
 from rooflines.measured.gpu import Gpu
-from rooflines.measured.machine import chip_of, config_text, source_of
+from rooflines.measured.machine import chip_of, config_text, timings_source
 from rooflines.measured.multiplier import REFERENCE
 from rooflines.measured.session import Session
 from rooflines.measured.shapes import chosen_shapes, cost, read_shapes
@@ -243,7 +243,7 @@ def _calibrate(session: Session, multiplier: type[Multiplier]) -> Path | None:
     timings = read_timings(session.path)
     within = timings.frame.filter(pl.col("B") >= multiplier.REACH.rows[0])
     request = FitRequest(
-        replace(timings, frame=within), chip, chip_of(about), source_of(about), about["date"]
+        replace(timings, frame=within), chip, chip_of(about), timings_source(about), about["date"]
     )
     click.echo()
     path = Path(FITS) / f"{chip}-{software}.yaml"

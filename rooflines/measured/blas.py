@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.measured.machine import Host, this_processor
 from rooflines.measured.multiplier import STREAMS, Multiplier, Ring
-from rooflines.measured.shapes import Reach
+from rooflines.measured.shapes import ShapeRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ class Blas(Multiplier):
     """Timed matmuls of numpy; see `Multiplier`."""
 
     COMBINATIONS = tuple(BYTES)
-    REACH = Reach((512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192), (2, 4096))
+    REACH = ShapeRange((512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192), (2, 4096))
     TIMER = "wall"
 
     def __init__(self, dtypes: str, machine: Host, shapes: Sequence[MatmulSizes]) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.measured.machine import Host
-from rooflines.measured.multiplier import STREAMS, Multiplier, Ring, State
-from rooflines.measured.shapes import Reach
+from rooflines.measured.multiplier import STREAMS, MachineState, Multiplier, Ring
+from rooflines.measured.shapes import ShapeRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,7 +81,9 @@ class Gpu(Multiplier):
     """
 
     COMBINATIONS = tuple(FORMATS)
-    REACH = Reach((512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384), (1, 16384))
+    REACH = ShapeRange(
+        (512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384), (1, 16384)
+    )
     TIMER = "graph"
 
     def __init__(self, dtypes: str, machine: Host, shapes: Sequence[MatmulSizes]) -> None:
@@ -145,13 +147,13 @@ class Gpu(Multiplier):
         add = max(rate(lambda: torch.add(b, c, out=a), 3) for _ in range(STREAMS))
         return max(add, *(rate(lambda: torch.dot(b, c), 2) for _ in range(STREAMS)))
 
-    def state(self) -> State:
+    def state(self) -> MachineState:
         """Clock and power; none where nvidia-ml-py is not installed."""
         cuda = _torch().cuda
         try:
-            return State(float(cuda.clock_rate()), cuda.power_draw() / 1000)
+            return MachineState(float(cuda.clock_rate()), cuda.power_draw() / 1000)
         except (ModuleNotFoundError, RuntimeError):
-            return State()
+            return MachineState()
 
     def _captured(self, shape: MatmulSizes) -> tuple[Any, int]:
         """A graph of matmuls of a shape, and how many it holds."""

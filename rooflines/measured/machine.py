@@ -165,7 +165,7 @@ def _entry(about: Mapping[str, Any]) -> dict[str, Any]:
         "name": machine["name"],
         "units": {MATRIX: peaks},
         "memory": memory,
-        "source": source_of(about),
+        "source": timings_source(about),
         "confidence": "measured",
     }
 
@@ -175,7 +175,7 @@ def rounded_rate(rate: float) -> float:
     return float(f"{rate:.{DIGITS}g}")
 
 
-def source_of(about: Mapping[str, Any]) -> str:
+def timings_source(about: Mapping[str, Any]) -> str:
     """What made timings, from their metadata: a source for what follows from them."""
     machine = about["machine"]
     with_threads = f", {counted(machine['threads'], 'thread')}" if machine["threads"] else ""

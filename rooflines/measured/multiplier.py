@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflines.measured.machine import Host
-    from rooflines.measured.shapes import Reach
+    from rooflines.measured.shapes import ShapeRange
 
 Array = TypeVar("Array", bound=Sized)
 
@@ -41,7 +41,7 @@ ALIGNED = 256
 """Elements between the starts of pieces [1]: kernels read vectors of up to 64 bytes."""
 
 
-class State(NamedTuple):
+class MachineState(NamedTuple):
     """How fast what multiplies runs.
 
     Attributes:
@@ -85,7 +85,7 @@ class Multiplier(ABC):
     COMBINATIONS: ClassVar[tuple[str, ...]]
     """The dtype combinations that the library multiplies."""
 
-    REACH: ClassVar[Reach]
+    REACH: ClassVar[ShapeRange]
     """The sizes of the shapes that are chosen."""
 
     TIMER: ClassVar[str]
@@ -131,9 +131,9 @@ class Multiplier(ABC):
         Source: of adding, McCalpin's STREAM, "Add"; the bytes of a store count once.
         """
 
-    def state(self) -> State:
+    def state(self) -> MachineState:
         """Clock and power right now."""
-        return State()
+        return MachineState()
 
     def copies(self, shape: MatmulSizes) -> int:
         """Times that the operands fit the arrays that they are taken from [1]."""

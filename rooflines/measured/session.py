@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rooflines.measured.machine import Host
-    from rooflines.measured.multiplier import Multiplier, State
+    from rooflines.measured.multiplier import MachineState, Multiplier
     from rooflines.measured.shapes import MatmulSizes
 
 BLOCK = 20
@@ -110,7 +110,7 @@ class Session:
             progress(done)
 
     def _note(
-        self, dtypes: str, runs: dict[MatmulSizes, list[float]], states: Iterable[State]
+        self, dtypes: str, runs: dict[MatmulSizes, list[float]], states: Iterable[MachineState]
     ) -> None:
         """Keep the fastest rate, the time of the reference shape, and the largest power."""
         rates, compute = self.about["flops_per_s"], _named(dtypes)["compute"]
@@ -122,7 +122,11 @@ class Session:
             self.about["watts"][dtypes] = max(*powers, self.about["watts"].get(dtypes, 0.0))
 
     def _row(
-        self, multiplier: Multiplier, shape: MatmulSizes, times: Sequence[float], state: State
+        self,
+        multiplier: Multiplier,
+        shape: MatmulSizes,
+        times: Sequence[float],
+        state: MachineState,
     ) -> dict[str, Any]:
         """A timing in the tidy form."""
         first, _, third = quantiles(times, n=4)
@@ -149,7 +153,7 @@ def _named(dtypes: str) -> dict[str, str]:
 
 def _interleaved(
     multiplier: Multiplier, block: Sequence[MatmulSizes], order: random.Random
-) -> tuple[dict[MatmulSizes, list[float]], dict[MatmulSizes, State]]:
+) -> tuple[dict[MatmulSizes, list[float]], dict[MatmulSizes, MachineState]]:
     """The times of the runs of a block and the reference shape, warm-up left out [s].
 
     With them what was read of the machine after the last runs of each.
@@ -157,7 +161,7 @@ def _interleaved(
     shapes = list(dict.fromkeys([REFERENCE, *block]))
     counts = {shape: _runs(multiplier.seconds(shape)) for shape in shapes}
     runs: dict[MatmulSizes, list[float]] = {shape: [] for shape in shapes}
-    states: dict[MatmulSizes, State] = {}
+    states: dict[MatmulSizes, MachineState] = {}
     for _ in range(ROUNDS):
         order.shuffle(shapes)
         for shape in shapes:

@@ -41,7 +41,7 @@ class MatmulSizes(NamedTuple):
     F: int
 
 
-class Reach(NamedTuple):
+class ShapeRange(NamedTuple):
     """The sizes of shapes that are chosen.
 
     Attributes:
@@ -66,7 +66,7 @@ def cost(shape: MatmulSizes, dtypes: str, name: str) -> int:
 
 
 def chosen_shapes(
-    count: int, reach: Reach, sites: Sequence[tuple[int, int]], most_flops: float, dtypes: str
+    count: int, reach: ShapeRange, sites: Sequence[tuple[int, int]], most_flops: float, dtypes: str
 ) -> list[MatmulSizes]:
     """Shapes that fill the ranges of B and the sites evenly, the same in every run.
 
