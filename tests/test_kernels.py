@@ -14,6 +14,9 @@ from rooflines.measured.kernels import short_name
 from rooflines.model.columns import KERNELS
 from rooflines.results.tables import metadata_of
 
+ROUND = PROFILE.with_name("raw.csv")
+"""A profile of round numbers."""
+
 TIME, READ, WRITTEN = "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum"
 BF16 = "sm__ops_path_tensor_src_bf16_dst_fp32.sum"
 FFMA = "sm__sass_thread_inst_executed_op_ffma_pred_on.sum"
@@ -37,7 +40,7 @@ def profile(tmp_path):
 
 
 def test_values_have_separators_units_and_weights():
-    gemm, add, again = read_launches(PROFILE)
+    gemm, add, again = read_launches(ROUND)
     assert gemm.flops == {("vector", "fp32"): 2000, ("matrix", "bf16"): 2**37}
     assert gemm.memory_bytes == 2**27 + 2**25
     assert gemm.seconds == Fraction(200, 10**6)
@@ -46,9 +49,9 @@ def test_values_have_separators_units_and_weights():
     assert add.device == "9.0"
 
 
-def test_a_profile_of_pytorch_is_read(repository):
+def test_a_profile_of_pytorch_is_read():
     """One made on an H200: a bf16 product of 4096 x 8192 x 8192, and the same in fp8."""
-    found = rooflines.kernels(repository / "tests/cases/nsight/h200.csv", "h200-sxm")
+    found = rooflines.kernels(PROFILE, "h200-sxm")
     bf16, fp8 = found.head(2).iter_rows(named=True)
     assert (bf16["compute"], fp8["compute"]) == ("bf16", "fp8")
     assert bf16["flops"] == 2 * 4096 * 8192 * 8192
@@ -82,7 +85,7 @@ def test_the_page_details_says_the_same(profile):
     ]
     rows = [f'"0","1","gemm<128, 256>(int)","9.0","x","{n}","{u}","{v}"' for n, u, v in metrics]
     profile.write_text("\n".join([head, *rows]))
-    assert next(read_launches(profile)) == next(read_launches(PROFILE))
+    assert next(read_launches(profile)) == next(read_launches(ROUND))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,7 @@ def test_one_instruction_counts_once_under_both_names(profile):
 
 def test_the_share_is_the_least_time_over_the_measured_one():
     """By hand, with 989 TFLOP/s of bf16, 66.9 of fp32 and 3.35 TB/s."""
-    frame = rooflines.kernels(PROFILE, "h100-sxm")
+    frame = rooflines.kernels(ROUND, "h100-sxm")
     assert frame.columns == [column.name for column in KERNELS]
     gemm, add = frame.to_dicts()
     flops = 2**37 + 2000
@@ -130,7 +133,7 @@ def test_the_share_is_the_least_time_over_the_measured_one():
 
 
 def test_the_dtype_of_tensor_cores_can_be_given():
-    bf16, fp8 = (rooflines.kernels(PROFILE, "h100-sxm", dtype) for dtype in (None, "fp8"))
+    bf16, fp8 = (rooflines.kernels(ROUND, "h100-sxm", dtype) for dtype in (None, "fp8"))
     assert fp8["compute"].to_list() == ["fp8", "fp32"]
     assert fp8["roof_share"][0] / bf16["roof_share"][0] == pytest.approx(989 / 1979, rel=1e-15)
     assert fp8["roof_share"][1] == bf16["roof_share"][1]
@@ -149,8 +152,8 @@ def test_a_copy_has_a_share_too(profile):
 
 def test_the_frame_is_written_with_its_columns(tmp_path, capsys):
     out = tmp_path / "kernels.parquet"
-    printed = said(capsys, "kernels", str(PROFILE), "--chip", "h100-sxm", "--out", str(out))
-    assert pl.read_parquet(out).equals(rooflines.kernels(PROFILE, "h100-sxm"))
+    printed = said(capsys, "kernels", str(ROUND), "--chip", "h100-sxm", "--out", str(out))
+    assert pl.read_parquet(out).equals(rooflines.kernels(ROUND, "h100-sxm"))
     assert metadata_of(out)["chip"] == "h100-sxm"
     assert "above the roof" not in printed
 
@@ -169,7 +172,7 @@ def test_a_file_is_overwritten_only_if_that_is_wanted(tmp_path, capsys):
     for suffix in ("parquet", "svg"):
         out = tmp_path / f"kernels.{suffix}"
         out.write_text("mine")
-        words = ["kernels", str(PROFILE), "--chip", "h100-sxm", "--out", str(out)]
+        words = ["kernels", str(ROUND), "--chip", "h100-sxm", "--out", str(out)]
         message = refused(capsys, *words)
         assert "exists already.\n  fix: choose another name with -o FILE" in message
         assert out.read_text() == "mine"

@@ -19,6 +19,9 @@ from rooflines.fits.nsight import Launch
 from rooflines.measured.kernels import kernel_frame
 from rooflines.model.operation import Unit
 
+ROUND = PROFILE.with_name("raw.csv")
+"""A profile of round numbers."""
+
 PEAKS: dict[tuple[Unit, str], float] = {("matrix", "bf16"): 989e12, ("vector", "fp32"): 67e12}
 RATE = 3.35e12
 FLOPS = 2**37 + 2000
@@ -58,7 +61,7 @@ def finding(spec):
 
 def test_the_roofs_and_the_title_are_those_of_the_kernels():
     """989 TFLOP/s of bf16, 67 of fp32, 3.35 TB/s; the share is of the sums of times."""
-    spec = drawn(rooflines.kernels(PROFILE, "h100-sxm"))
+    spec = drawn(rooflines.kernels(ROUND, "h100-sxm"))
     roofs = {row["roof"]: row for row in spec["datasets"]["roofs"]}
     for (unit, dtype), peak in PEAKS.items():
         row = roofs[f"{dtype}, {unit}"]
@@ -69,11 +72,11 @@ def test_the_roofs_and_the_title_are_those_of_the_kernels():
 
 
 def test_a_dot_is_as_far_below_its_roof_as_its_share_says():
-    gemm, add = dots(drawn(rooflines.kernels(PROFILE, "h100-sxm")))
+    gemm, add = dots(drawn(rooflines.kernels(ROUND, "h100-sxm")))
     assert gemm["attainable"] == pytest.approx(989e12, rel=1e-6)
     assert add["attainable"] == pytest.approx(2e7 / 240e6 * RATE, rel=1e-6)
     assert gemm["area"] / add["area"] == pytest.approx(2)
-    spec = drawn(rooflines.kernels(PROFILE, "h100-sxm"))
+    spec = drawn(rooflines.kernels(ROUND, "h100-sxm"))
     tooltips = [layer.get("encoding", {}).get("tooltip", []) for layer in spec["layer"]]
     assert {"roof_share", "time_share"} <= {line["field"] for each in tooltips for line in each}
     for row in (gemm, add):
@@ -81,7 +84,7 @@ def test_a_dot_is_as_far_below_its_roof_as_its_share_says():
 
 
 def test_what_is_not_drawn_is_said():
-    kernels = rooflines.kernels(PROFILE, "h100-sxm")
+    kernels = rooflines.kernels(ROUND, "h100-sxm")
     copy = kernels.tail(1).with_columns(
         kernel=pl.lit("copy"), memory_intensity=0.0, flops=0.0, flops_per_s=0.0
     )
@@ -114,7 +117,7 @@ def test_the_command_writes_a_picture_by_the_suffix(tmp_path, capsys):
     starts = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
     for form, start in starts.items():
         out = tmp_path / f"kernels.{form}"
-        words = ("kernels", str(PROFILE), "--chip", "h100-sxm", "--out", str(out))
+        words = ("kernels", str(ROUND), "--chip", "h100-sxm", "--out", str(out))
         assert "70.2% of it" in said(capsys, *words, "--size", "paper", "--dark")
         assert out.read_bytes().startswith(start)
 
