@@ -6,22 +6,11 @@ import re
 from pathlib import Path
 
 import effort
+import explorer
 import polars as pl
 import pytest
 from case_files import case
 from conftest import IN_BOTH
-from explorer import (
-    CELLS,
-    NUMBERS,
-    SHARDINGS,
-    address_of,
-    explained,
-    random_matmul,
-    random_size,
-    random_step,
-    random_training,
-    wrong_answer,
-)
 from faces import show
 from playwright.sync_api import expect
 from visits import visiting
@@ -48,11 +37,11 @@ def visit(browser, site):
 def test_estimates_are_those_of_the_phase_and_of_the_split(visit, phase, split):
     sizes = {"split": split, "phase": phase, "B": 64, "S": 6095, "basis": "calibrated", "own": {}}
     state = {"is": "model", "chips": "h100-sxm", "model": "gpt-oss-120b", "format": "bf16", **sizes}
-    show(visit.page, address_of(state))
-    value = explained(state)
+    show(visit.page, explorer.address_of(state))
+    value = explorer.explained(state)
     assert value
     assert value["time"] > 0
-    assert wrong_answer(visit.page, value) == {}
+    assert explorer.wrong_answer(visit.page, value) == {}
 
 
 CRITICAL = """([asked]) => {
@@ -72,13 +61,13 @@ CRITICAL = """([asked]) => {
 def random_sweep():
     """A sweep of random sizes, chips, dtypes and splits, and its thresholds along B."""
     every = [chip for chip in base_chips() if "bf16" in chip_entries()[chip].units.get(MATRIX, {})]
-    own = [random_size(16) for _ in range(3)]
+    own = [explorer.random_size(16) for _ in range(3)]
     return {
         "operation": "matmul",
-        "grid": {dim: sorted({random_size(16), *own}) for dim in "BDF"},
+        "grid": {dim: sorted({explorer.random_size(16), *own}) for dim in "BDF"},
         "dtypes": ["bf16", "w8a16", "fp8-out-bf16"],
         "chips": random.sample(every, 6),
-        "sharding": ["none", random.choice(SHARDINGS)],
+        "sharding": ["none", random.choice(explorer.SHARDINGS)],
         "shards": [1, 2, 8],
         "thresholds": ["B"],
         "shares": [1, 0.9, 0.5],
@@ -147,14 +136,15 @@ def test_a_verdict_keeps_the_rules_of_sentences(visit):
     """Random states: what is said is complete, and breaks no rule that holds for Python's."""
     kept = 0
     for _ in range(STATES):
-        for state in (random_matmul(), random_step(), random_training()):
-            show(visit.page, address_of(state) | {"chips": f"{state['chips']},b200,tpu-v6e"})
+        for state in (explorer.random_matmul(), explorer.random_step(), explorer.random_training()):
+            several = {"chips": f"{state['chips']},b200,tpu-v6e"}
+            show(visit.page, explorer.address_of(state) | several)
             text = visit.page.evaluate(WORDS)
             assert not re.search(UNFINISHED, text), state
             assert text.endswith("."), state
             chips = [*visit.page.locator("#chosen li").all_inner_texts()]
             assert any(chip.split("\n")[0] in text for chip in chips), state
-            rows = visit.page.evaluate(NUMBERS)
+            rows = visit.page.evaluate(explorer.NUMBERS)
             for sentence in claims(text, visit.page.locator("#lead").inner_text(), rows, state):
                 assert broken(sentence) is None, (state, sentence)
                 kept += 1
@@ -177,7 +167,7 @@ def test_a_verdict_says_what_matters(visit, case):
 
 def test_how_far_off_a_time_is_stands_beside_it(visit):
     show(visit.page, {"chips": "h100-sxm,tpu-v6e"})
-    cells = visit.page.evaluate(CELLS)
+    cells = visit.page.evaluate(explorer.CELLS)
     assert [row["off"] for row in cells] == ["1.22–1.45 ×", "–"]
 
 
