@@ -15,8 +15,8 @@ from rooflines.run.code import code_digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-CHARTS_PER_PROCESS = 3
-"""Charts that are worth a process of their own: its start takes as long as half a chart [1]."""
+CHARTS_PER_PROCESS = 4
+"""Charts that are worth a process of their own: its start takes as long as a chart [1]."""
 
 BRACE_IN_STRING = re.compile(r'\{(?!["}])')
 """A brace inside a string of JSON: one of JSON itself is followed by a quote or another brace."""
