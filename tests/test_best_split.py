@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from command_line import said
 from hypothesis import given
 from hypothesis import strategies as st
 from random_sweeps import check
@@ -21,6 +22,14 @@ def test_splits_of_sixteen_chips_are_those_of_the_worked_example():
     assert [round(1e3 * each, 3) for each in rows["t_ops_s"][:4]] == [8.460, 9.328, 13.622, 23.982]
     assert round(rows["footprint_bytes"][3] / 1e9, 2) == 81.29
     assert rows["lost_to"].to_list() == [None, "memory", "memory", "capacity", "capacity"]
+
+
+def test_a_screen_says_what_each_split_loses_by(capsys):
+    words = "explain", "h100-sxm", LLAMA, "B=64", "S=8192", "bf16", "--split", "auto"
+    lines = said(capsys, *words, "--chips", "16").splitlines()
+    ends = {line.split()[0]: line.split()[-3:] for line in lines if line.startswith("tp")}
+    assert ends["tp4-dp4"] == ["memory", "5.19", "ms"]
+    assert ends["tp2-dp8"][-2:] == ["capacity", "-"]
 
 
 def test_within_a_time_the_largest_batches_are_those_of_the_worked_example():

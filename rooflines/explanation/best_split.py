@@ -162,7 +162,7 @@ def split_cases(
     rows = frame.to_dicts()
     same: dict[str, int] = {letter: rows[0][letter] for letter in asked.sizes}
     head = words_of(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
-    shown = [name for name in COLUMNS if name == "loses" or rows[0].get(name) is not None]
+    shown = [name for name in COLUMNS if any(row.get(name) is not None for row in rows)]
     return Cases(
         head,
         rows,
