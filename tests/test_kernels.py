@@ -9,8 +9,7 @@ from command_line import refused, said
 from gallery import PROFILE
 
 import rooflines
-from rooflines.fits.nsight import read_launches
-from rooflines.measured.kernels import short_name
+from rooflines.fits.nsight import read_launches, short_name
 from rooflines.model.columns import KERNELS
 from rooflines.results.tables import metadata_of
 

@@ -50,7 +50,8 @@ def stage(folder: Path) -> None:
     """Write the pages and the files that they name into a folder, in place of what is there."""
     shutil.rmtree(folder, ignore_errors=True)
     more = {"cli.md": "".join(map(_help, every_command())), "python.md": _api()}
-    for file in (path for pattern in PATTERNS for path in sorted(ROOT.glob(pattern))):
+    found = (path for pattern in PATTERNS for path in sorted(ROOT.glob(pattern)))
+    for file in filter(Path.is_file, found):
         here = file.relative_to(ROOT).as_posix()
         uri = here.removeprefix("docs/")
         staged = folder / uri

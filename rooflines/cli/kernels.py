@@ -24,7 +24,7 @@ from rooflines.cli.output import (
     table,
 )
 from rooflines.config import load_config
-from rooflines.measured.kernels import short_name
+from rooflines.fits.nsight import short_name
 from rooflines.model.columns import KERNELS
 from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_parquet

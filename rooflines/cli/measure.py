@@ -106,7 +106,8 @@ def command(  # noqa: PLR0913, the options
     machine = multiplier.machine()
     names = (dtypes or multiplier.usual(machine)).split(",")
     with at_path("--dtypes"):
-        problem = f"no dtype that {machine.software} multiplies here"
+        library = next(name for name, one in BACKENDS.items() if one is multiplier)
+        problem = f"no dtype that {library} multiplies here"
         check_known(names, multiplier.COMBINATIONS, problem)
     with at_path("--chip"):
         check_known(chip, chip_entries(), "no chip", "see `rooflines list chips`")

@@ -55,6 +55,9 @@ UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
 """Scales of units, by quantity [s, byte or 1]."""
 
 NUMBER = re.compile(r"\d+(,\d{3})*(\.\d*)?([eE][+-]?\d+)?")
+SCOPE = re.compile(r"(?:<unnamed>|\(anonymous namespace\)|\b[A-Za-z_]\w*)::")
+"""A namespace, or a class, in the name of a kernel."""
+
 NO_VALUE = ("", "n/a", "nan")
 """Cells of a metric that was not collected."""
 
@@ -208,6 +211,21 @@ def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: st
         raise RooflinesError(where, problem, f"print one of {known}: ncu --print-units base")
     with at_path(where):
         return exact(cell.value.replace(",", "")) * UNITS[kind][cell.unit]
+
+
+def short_name(kernel: str) -> str:
+    """The name of a kernel without its return type, namespaces and parameters.
+
+    Names of templates have hundreds of characters: the function and the first arguments of a
+    template tell them apart.
+    """
+    depth = 0
+    name = SCOPE.sub("", kernel.removeprefix("void "))
+    for index, mark in enumerate(name):
+        if mark == "(" and not depth and index:
+            return name[:index]
+        depth += {"<": 1, ">": -1}.get(mark, 0)
+    return name
 
 
 # ---------------------------------------------------------------- operations

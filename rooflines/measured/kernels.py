@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -26,24 +25,6 @@ if TYPE_CHECKING:
 KINDS = {"": pl.String, "1": pl.Float64}
 TYPES = {column.name: KINDS.get(column.unit, pl.Float64) for column in KERNELS}
 TYPES["launches"] = pl.Int64
-
-SCOPE = re.compile(r"(?:<unnamed>|\(anonymous namespace\)|\b[A-Za-z_]\w*)::")
-"""A namespace, or a class, in the name of a kernel."""
-
-
-def short_name(kernel: str) -> str:
-    """The name of a kernel without its return type, namespaces and parameters.
-
-    Names of templates have hundreds of characters: the function and the first arguments of a
-    template tell them apart.
-    """
-    depth = 0
-    name = SCOPE.sub("", kernel.removeprefix("void "))
-    for index, mark in enumerate(name):
-        if mark == "(" and not depth and index:
-            return name[:index]
-        depth += {"<": 1, ">": -1}.get(mark, 0)
-    return name
 
 
 def kernel_frame(launches: Iterable[Launch], chip: Chip, dtype: str | None = None) -> pl.DataFrame:

@@ -23,7 +23,7 @@ from rooflines.charts.kit.themes import Margins
 from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
-from rooflines.measured.kernels import short_name
+from rooflines.fits.nsight import short_name
 from rooflines.model.operation import MATRIX
 
 if TYPE_CHECKING:
