@@ -11,7 +11,7 @@ from command_line import refused
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.config import load_config
-from rooflines.explanation.names import chip_named
+from rooflines.explanation.words import read_words
 from rooflines.fits.read import read_timings
 from rooflines.fits.timings import DTYPES
 from rooflines.measured.blas import Blas
@@ -235,7 +235,7 @@ def test_every_driver_name_is_of_one_chip():
     chips = chip_entries()
     for name, chip in chips.items():
         for alias in chip.aliases or ():
-            assert chip_named(alias, chips) == (name, "")
+            assert read_words([alias], chips).chips == [name]
 
 
 def test_arrays_beyond_the_memory_are_refused():

@@ -104,7 +104,7 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
         RooflinesError: A word is nothing known, or something is given twice.
     """
     known = Question()
-    each = [part for word in words for one in _words(word) for part in _listed(one, chips)]
+    each = [part for word in words for one in _words(word, chips) for part in _listed(one, chips)]
     if (
         each
         and CHIP_NUMBER.fullmatch(each[0])
@@ -130,9 +130,9 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
     return known
 
 
-def _words(word: str) -> list[str]:
-    """The words in quotes; einsums, sizes with spaces around `=` and paths are one each."""
-    whole = SIZE.fullmatch(word) and word.count("=") == 1
+def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
+    """The words in quotes; einsums, sizes with spaces around `=`, paths and chips are one each."""
+    whole = (SIZE.fullmatch(word) and word.count("=") == 1) or chip_named(word, chips)
     return [word] if whole or "->" in word or is_path(word) else word.split()
 
 
