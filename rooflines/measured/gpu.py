@@ -58,7 +58,7 @@ GRAPH_S, MOST_MATMULS = 5e-4, 1000
 """About the shortest time of a graph [s], and the most matmuls of one [1]."""
 
 STREAM_BYTES = 2**31
-"""Bytes of each array in tests of the memory [byte], or a sixteenth of it."""
+"""Bytes of each array in tests of the memory [byte], at most a sixteenth of what is free."""
 
 
 @cache
