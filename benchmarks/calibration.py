@@ -1,10 +1,10 @@
 """Fit every chip and software of public timings: `python -m benchmarks.calibration --write`.
 
 Without tables it reads those of `TABLES` in `measured` of the folder `ROOFLINES_PUBLIC_DATA`, and
-the project's own. It
-prints the median errors at held-out sites of the bound and of the fit. `--write` writes the fits to
-config/calibrations.yaml, which comes with the package. The column `source` of a table is
-`<collection>/<software>/<version>`; of several versions the newest is fitted.
+the project's own. It prints the median errors at held-out sites of the bound and of the fit.
+`--write` writes the fits to config/calibrations.yaml, which comes with the package. The column
+`source` of a public table is `<collection>/<software>/<version>`; of several versions the newest is
+fitted.
 """
 
 from __future__ import annotations

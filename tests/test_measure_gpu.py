@@ -111,7 +111,7 @@ def test_a_graph_passes_more_than_the_cache(torch_of, dtypes, shape):
 def test_usual_dtypes_are_those_of_the_gpu(torch_of):
     for capability, usual in (((7, 5), "fp16"), ((8, 0), "bf16"), ((9, 0), "bf16,fp8-out-bf16")):
         torch_of(capability)
-        assert Gpu.usual(Gpu.machine()) == usual
+        assert Gpu.usual() == usual
         assert Gpu.machine().version == "torch 2"
 
 

@@ -104,7 +104,7 @@ def command(  # noqa: PLR0913, the options
     """
     multiplier = BACKENDS[backend] if backend else _default_backend()
     machine = multiplier.machine()
-    names = (dtypes or multiplier.usual(machine)).split(",")
+    names = (dtypes or multiplier.usual()).split(",")
     with at_path("--dtypes"):
         library = next(name for name, one in BACKENDS.items() if one is multiplier)
         problem = f"no dtype that {library} multiplies here"

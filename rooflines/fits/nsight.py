@@ -55,6 +55,7 @@ UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
 """Scales of units, by quantity [s, byte or 1]."""
 
 NUMBER = re.compile(r"\d+(,\d{3})*(\.\d*)?([eE][+-]?\d+)?")
+
 SCOPE = re.compile(r"(?:<unnamed>|\(anonymous namespace\)|\b[A-Za-z_]\w*)::")
 """A namespace, or a class, in the name of a kernel."""
 

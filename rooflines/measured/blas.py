@@ -44,9 +44,8 @@ class Blas(Multiplier):
         return this_processor()
 
     @staticmethod
-    def usual(machine: Host) -> str:
+    def usual() -> str:
         """All."""
-        del machine
         return ",".join(BYTES)
 
     def seconds(self, shape: MatmulSizes) -> float:

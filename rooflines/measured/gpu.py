@@ -52,7 +52,7 @@ FORMATS = {
     ),
 }
 """The dtype combinations that torch multiplies on matrix units. In fp8 the scales are given, one
-for each tensor, and sums may be kept in fewer bits (`use_fast_accum`), as engines do."""
+for each tensor, and sums may be kept in fewer bits (`use_fast_accum`)."""
 
 GRAPH_S, MOST_MATMULS = 5e-4, 1000
 """About the shortest time of a graph [s], and the most matmuls of one [1]."""
@@ -67,10 +67,8 @@ def _torch() -> Any:  # noqa: ANN401, no dependency
     try:
         return import_module("torch")
     except ImportError:
-        problem, fix = (
-            "needs torch, which is not installed",
-            "install the one for your GPU's driver",
-        )
+        problem = "needs torch, which is not installed"
+        fix = "install the one for your GPU's driver"
         raise RooflinesError("rooflines measured measure --backend torch", problem, fix) from None
 
 
@@ -93,11 +91,13 @@ class Gpu(Multiplier):
         least = torch.cuda.get_device_capability()
         if least < formats.least:
             problem = f"is {quote(dtypes)}, which {machine.name} does not multiply on matrix units"
-            raise RooflinesError("--dtypes", problem, f"time {Gpu.usual(machine)}")
+            raise RooflinesError("--dtypes", problem, f"time {Gpu.usual()}")
         wrong = [shape for shape in shapes if shape.D % formats.step or shape.F % formats.step]
         if wrong:
             D, F = wrong[0][1:]  # noqa: N806, letters of sizes
-            problem = f"has D={D} and F={F}; torch multiplies {dtypes} in multiples of 16"
+            problem = (
+                f"has D={D} and F={F}; torch multiplies {dtypes} in multiples of {formats.step}"
+            )
             raise RooflinesError("--shapes", problem, "round them up, as padded weights are")
         self.contents = formats.contents
         kind, kept = (getattr(torch, name) for name in (formats.x, formats.out))
@@ -120,9 +120,8 @@ class Gpu(Multiplier):
         return Host(facts.name, None, cache, facts.total_memory, "torch", _version(torch))
 
     @staticmethod
-    def usual(machine: Host) -> str:
+    def usual() -> str:
         """bf16, and fp8 where the GPU has it; fp16 where it has neither."""
-        del machine
         has = _torch().cuda.get_device_capability(0)
         known = [name for name in ("bf16", "fp8-out-bf16") if FORMATS[name].least <= has]
         return ",".join(known or ["fp16"])

@@ -117,7 +117,7 @@ class Multiplier(ABC):
 
     @staticmethod
     @abstractmethod
-    def usual(machine: Host) -> str:
+    def usual() -> str:
         """The dtype combinations that are timed where none are named, separated by commas."""
 
     @abstractmethod
