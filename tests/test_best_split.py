@@ -1,5 +1,6 @@
 """The best split of a step of serving, against one question for each split."""
 
+import json
 import math
 
 import pytest
@@ -30,6 +31,18 @@ def test_a_screen_says_what_each_split_loses_by(capsys):
     ends = {line.split()[0]: line.split()[-3:] for line in lines if line.startswith("tp")}
     assert ends["tp4-dp4"] == ["memory", "5.19", "ms"]
     assert ends["tp2-dp8"][-2:] == ["capacity", "-"]
+
+
+def test_a_screen_has_the_best_twenty_splits_and_counts_the_others(capsys):
+    words = "train", "h100-sxm", "llama-3.1-8b", "B=128", "S=8192", "--split", "auto"
+    asked = *words, "--chips", "16"
+    screen, rows = said(capsys, *asked), json.loads(said(capsys, *asked, "--json"))["rows"]
+    assert [line.split()[0] for line in screen.splitlines()[3:23]] == [
+        row["split"] for row in rows[:20]
+    ]
+    large = sum(not row["fits"] for row in rows[20:])
+    rest = f"{len(rows) - 20} more, {large} of them too large for the memory"
+    assert screen.splitlines()[-1] == f"{rest}: --csv and --json have all."
 
 
 def test_within_a_time_the_largest_batches_are_those_of_the_worked_example():

@@ -231,5 +231,6 @@ def _screen(answer: Explanation | Cases) -> str:
     if not isinstance(answer, Cases):
         return as_text(answer, colour=sys.stdout.isatty() and not plain, ascii_only=not utf8)
     notes = ["", *answer.notes] if answer.notes else []
-    text = "\n".join([answer.asked, "", table(answer.columns, answer.rows), *notes])
+    shown = table(answer.columns, answer.rows[: answer.shown])
+    text = "\n".join([answer.asked, "", shown, *notes])
     return text if utf8 else as_ascii(text)

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 MOST_CHIPS = 2**16
 """Chips that can be shared out [1]."""
 
+MOST_SHOWN = 20
+"""Splits on a screen [1]."""
+
 CAPACITY = "capacity"
 """What a split that does not fit loses by."""
 
@@ -162,14 +165,13 @@ def split_cases(
     rows = frame.to_dicts()
     same: dict[str, int] = {letter: rows[0][letter] for letter in asked.sizes}
     head = words_of(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
-    shown = [name for name in COLUMNS if any(row.get(name) is not None for row in rows)]
-    return Cases(
-        head,
-        rows,
-        {name: COLUMNS[name] for name in shown},
-        "B",
-        [] if any(row["fits"] is not False for row in rows) else ["None of them fits."],
-    )
+    filled = [name for name in COLUMNS if any(row.get(name) is not None for row in rows)]
+    notes = [] if any(row["fits"] is not False for row in rows) else ["None of them fits."]
+    if rest := rows[MOST_SHOWN:]:
+        large = sum(row["fits"] is False for row in rest)
+        too_large = f", {large} of them too large for the memory" if large else ""
+        notes.append(f"{len(rest)} more{too_large}: --csv and --json have all.")
+    return Cases(head, rows, {name: COLUMNS[name] for name in filled}, "B", notes, MOST_SHOWN)
 
 
 COLUMNS = {

@@ -67,6 +67,7 @@ class Cases:
         columns: The titles of the columns that are shown, by name.
         axis: The size that thresholds are of.
         notes: What was left out, and what binds.
+        shown: How many of the rows a screen has, the first ones [1]; None: all.
     """
 
     asked: str
@@ -74,6 +75,7 @@ class Cases:
     columns: Mapping[str, str]
     axis: str
     notes: Sequence[str] = ()
+    shown: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON."""

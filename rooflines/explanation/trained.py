@@ -37,8 +37,9 @@ def limits(answer: Answer) -> Iterator[Fact]:
     """The largest sizes that fit, and how long the whole training takes."""
     row = answer.row
     if row["max_S"]:
-        micro_batch = f"micro-batch up to {row['max_micro_batch']:,}"
-        yield "largest", f"S up to {row['max_S']:,}; or {micro_batch}"
+        most = row["max_micro_batch"]
+        micro_batch = f"; or micro-batch up to {most:,}" if most else ""
+        yield "largest", f"S up to {row['max_S']:,}{micro_batch}"
     if "days" in row:
         usd = "" if row["usd"] is None else f", ${count(row['usd'])}"
         yield "training", f"{row['days']:,.1f} days of such steps{usd}"
