@@ -220,7 +220,8 @@ def check_step_sizes(sweep: ModelSweep) -> None:
         return
     if whole := [phase for phase in sweep.config.phase if phase != DECODE]:
         problem = f"gives new tokens, but in {whole[0]} all S tokens are new"
-        raise RooflinesError("grid.T", problem, f"leave T out, or {whole[0]}")
+        fix = f"leave T out, or {whole[0]}" if DECODE in sweep.config.phase else "leave T out"
+        raise RooflinesError("grid.T", problem, fix)
     if max(sweep.new_tokens) > min(sweep.contexts):
         raise RooflinesError(
             "grid.T",
