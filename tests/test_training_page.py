@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 import training_page
+from command_line import said
 
 import rooflines
 from rooflines.fits.entries import shipped_calibrations
@@ -32,6 +33,18 @@ def test_one_number_estimates_a_model_left_out():
     (row,) = frame.to_dicts()
     assert row["t_estimate_s"] == pytest.approx(shipped.times * row["t_upper_s"])
     assert row["t_estimate_p10_s"] < row["t_estimate_s"] < row["t_estimate_p90_s"]
+
+
+def test_an_estimate_of_training_says_its_error_at_models_left_out(capsys):
+    step = ["train", "b200", LARGE, "B=16", "S=4096", "bf16", "--split", "tp=8"]
+    shown = " ".join(said(capsys, *step, "--calibration", "megatron").split())
+    errors = shipped_calibrations().training["b200/megatron"]["train"].held_out
+    assert errors
+    assert (
+        f"megatron steps of a model left out {errors.median:.2%}: steps of 8 B200 of SimuMax"
+        in shown
+    )
+    assert "model left out" not in said(capsys, *step)
 
 
 def test_published_flops_are_those_counted_and_nothing_beats_its_bound():

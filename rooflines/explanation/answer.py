@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 ESTIMATED = ("t_estimate_s", "estimate_bound", "collectives_estimate_s")
 """What is said of the estimate of a kernel."""
 
+LEFT_OUT = "steps of a model left out"
+"""What the error of a fit of training is of."""
+
 
 class Explanation(Answer):
     """An operation, or a step of a model, explained; `str()` is a screen, `to_dict()` all of it."""
@@ -76,8 +79,11 @@ def explained(sweep: Sweep | ModelSweep) -> Explanation:
     own: dict[str, Any] = {}
     if isinstance(case, StepCase) and not isinstance(sweep, Sweep):
         step = case.step(sizes["B"], sizes["S"], row.get("T") or 1)  # a draft sets T
-        of = _of_training if isinstance(case, TrainingCase) else _of_model
-        extents, own = case.extents(step), of(sweep, case, step, thresholds)
+        extents = case.extents(step)
+        if isinstance(case, TrainingCase):
+            own = _of_training(sweep, case)
+        else:
+            own = _of_model(sweep, case, step, thresholds)
     spent = {each: [_least_s(polys, extents) for polys in case.apart(each)] for each in RESOURCES}
     rates = {
         each: case.work(each.work).at(extents) / working
@@ -343,16 +349,15 @@ def _of_model(
     }
 
 
-def _of_training(
-    sweep: ModelSweep, case: StepCase, step: Step, thresholds: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def _of_training(sweep: ModelSweep, case: TrainingCase) -> dict[str, Any]:
     """What only the explanation of a step of training has."""
-    del step, thresholds
-    groups = _kernels(sweep)
+    groups, fit = _kernels(sweep), case.fit
     for group in groups:  # how often the kernel runs on a chip, in the mean of all stages
         group["count"] *= group["runs"] / case.keys["pp"]
+    named = {f"{name} {LEFT_OUT}": fit for name in _softwares(sweep, case) if fit}
     return {
         "groups": groups,
+        "fits": _held_out(named),
         "products": _products(case, groups),
         "context": case.model.shape.context,
         "averages": [*case.dtypes.averages()],
@@ -389,15 +394,20 @@ def _estimated(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> di
         prompt_s = None if first_s is None else case.engine.prompts * first_s
     return {
         "terms": [{name: row[name] for name in names} for row in rows if row["t_estimate_s"]],
-        "fits": {
-            name: {
-                "source": fit.source,
-                "n": fit.held_out.n if fit.held_out else 0,
-                "median": fit.held_out.median if fit.held_out else None,
-            }
-            for name, fit in fits.items()
-        },
+        "fits": _held_out(fits),
         "prompt_s": prompt_s,
+    }
+
+
+def _held_out(fits: Mapping[str, Fitted]) -> dict[str, Any]:
+    """The sources of fits and their errors at what was held out, by name."""
+    return {
+        name: {
+            "source": fit.source,
+            "n": fit.held_out.n if fit.held_out else 0,
+            "median": fit.held_out.median if fit.held_out else None,
+        }
+        for name, fit in fits.items()
     }
 
 
