@@ -177,6 +177,9 @@ def test_names_and_dtypes_of_the_catalogue_are_known_and_of_one_model():
     entries = model_entries()
     names = [each.lower() for name, entry in entries.items() for each in (name, *entry.aliases)]
     assert len(set(names)) == len(names)
+    for name, entry in entries.items():
+        bare = (alias.rpartition("/")[2] for alias in entry.aliases)
+        assert all(models.load(alias).name == name for alias in bare)
     assert all(NAME.fullmatch(name) for name in entries)
     for entry in entries.values():
         if entry.dtypes is not None:

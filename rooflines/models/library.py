@@ -112,7 +112,7 @@ def load(name: str) -> Model:
 
     Args:
         name: Its id, such as `llama-3.1-70b`, or a name that it is published under, such as
-            `meta-llama/Llama-3.1-70B`; in any case, hyphens or none.
+            `meta-llama/Llama-3.1-70B`, also without the publisher; in any case, hyphens or none.
 
     Raises:
         RooflinesError: The catalogue has no such model; the message lists close names.
@@ -140,11 +140,12 @@ def found(name: str, otherwise: str) -> Model:
 
 @cache
 def _ids() -> dict[str, str]:
-    """The id of every model, by its names, squeezed."""
+    """The id of every model, by its names, squeezed; published ones also without the publisher."""
     return {
         squeezed(name): known
         for known, entry in model_entries().items()
-        for name in (known, *entry.aliases)
+        for alias in (known, *entry.aliases)
+        for name in (alias, alias.rpartition("/")[2])
     }
 
 
@@ -156,9 +157,8 @@ def is_named(text: str) -> bool:
 def close_models(name: object) -> list[str]:
     """Ids of models close to a name, which may be a published one."""
     text = str(name)
-    by_alias = {alias.rpartition("/")[2]: known for alias, known in _ids().items()}
     close = close_to(text, model_entries())
-    close += [by_alias[alias] for alias in close_to(squeezed(text).rpartition("/")[2], by_alias)]
+    close += [_ids()[name] for name in close_to(squeezed(text).rpartition("/")[2], _ids())]
     return list(dict.fromkeys(close))[:4]
 
 
