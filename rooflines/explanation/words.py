@@ -19,6 +19,7 @@ from rooflines.explanation.sizes import SIZE, TIMES, check_once
 from rooflines.model.operation import NAMED
 from rooflines.models.dtypes import StepDtypes
 from rooflines.models.library import close_models, is_named, is_path, model_entries
+from rooflines.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -159,9 +160,11 @@ def _placed(known: Question, word: str, chips: Mapping[str, Chip]) -> bool:
         check_once(match[1], match[2], known.sizes)
         known.sizes[match[1]] = match[2]
     elif "=" in word:
-        if word.partition("=")[0] not in StepDtypes.model_fields:
+        key = word.partition("=")[0]
+        if key not in StepDtypes.model_fields:
             problem = f"has {quote(word)}, which is neither a size nor dtypes"
-            raise RooflinesError("the question", problem, BY_LETTER)
+            fix = f"write --split {word}" if key in TrainingPlan.model_fields else BY_LETTER
+            raise RooflinesError("the question", problem, fix)
         known.add("dtypes", word)
     elif (match := CHIPS.fullmatch(word)) and chip_named(match[1], chips):
         problem = f"is {quote(word)}, but how many chips share a model is its split"
