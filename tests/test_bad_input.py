@@ -1,17 +1,20 @@
 """Any config or catalogue gives a valid table or one message; bombs are refused at once."""
 
+import os
 import re
 import tempfile
+from collections import Counter
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import effort
 import fuzzing
 import mutations
 import pytest
 import valid_files
 from case_files import case
-from hypothesis import given, settings
+from hypothesis import given, seed, settings
 from messages import assert_form
 from test_wrong_input import FILE, message_of, refused
 from valid_files import ONE_SWEEP, PLAIN
@@ -30,12 +33,22 @@ def _own_catalogue():
         yield
 
 
-@settings(max_examples=20)  # `make verify` draws 20,000
-@given(case=mutations.cases())
-def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(case):
+@pytest.mark.parametrize("batch", range(20 if effort.THOROUGH else 1))
+def test_whatever_is_read_ends_in_a_valid_table_or_in_one_message(batch):
     """No other exception, no hang, at most 2 GiB of memory, no file outside the results."""
-    with tempfile.TemporaryDirectory() as folder, fuzzing.little_memory():
-        assert fuzzing.outcome(case, Path(folder)) in ("table", "message")
+    ends: Counter[str] = Counter()
+
+    @seed(f"{os.environ['ROOFLINES_SEED']} {batch}")
+    @settings(max_examples=effort.cases(200))
+    @given(case=mutations.cases())
+    def draw(case):
+        with tempfile.TemporaryDirectory() as folder:
+            ends[fuzzing.outcome(case, Path(folder))] += 1
+
+    with fuzzing.little_memory():
+        draw()
+    assert set(ends) <= {"table", "message"}
+    assert not effort.THOROUGH or min(ends["table"], ends["message"]) >= 20
 
 
 @pytest.mark.parametrize("config", valid_files.CONFIGS)

@@ -49,7 +49,7 @@ def new_tokens(case, row):
     return row["S"] if case.phase == "prefill" else row.get("T") or 1
 
 
-@check(60)
+@check(60, at_length=1_000)
 @given(config=CONFIGS, target=st.integers(1, 40), share=st.fractions(0, 1))
 def test_thresholds_of_random_sweeps(config, target, share):
     (sweep,) = config["model-sweeps"].values()

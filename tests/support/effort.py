@@ -6,7 +6,8 @@ Hypothesis are new in every run.
 
 import os
 
-EFFORT = 5.0 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 0.1
+THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+EFFORT = 5.0 if THOROUGH else 0.1
 """Cases that are drawn of those that a test names [1]."""
 
 

@@ -44,9 +44,9 @@ SPARE: dict[str, Any] = {
 """A chip that no sweep asks for: some chip has to have what sweeps name."""
 
 
-def check(examples):
-    """Return the settings of a property: its number of examples."""
-    return settings(max_examples=effort.cases(examples))
+def check(examples, at_length=0):
+    """Return the settings of a property: its number of examples, that of `make verify` apart."""
+    return settings(max_examples=at_length * effort.THOROUGH or effort.cases(examples))
 
 
 @st.composite
