@@ -66,7 +66,7 @@ def answers() -> str:
     step = rooflines.explain_model(CHIP, MODEL, B=BATCH, S=CONTEXT, split={"tp": SPLIT})
     row, context = step.row, step.thresholds[1]
     of_layer = f"""\
-A layer of {WIDTH:,} x {WIDTH:,} with {TOKENS} tokens in {DTYPE} is {one.row["bound"]}-bound on
+A layer of {WIDTH:,} × {WIDTH:,} with {TOKENS} tokens in {DTYPE} is {one.row["bound"]}-bound on
 `{CHIP}`: at most {share} of peak. From {critical} tokens on it is compute-bound. On other chips
 and in other dtypes (weights and activations of 16, 8 or 4 bit) it is from"""
     of_step = f"""\

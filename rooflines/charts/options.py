@@ -63,7 +63,7 @@ def label(menu: str, option: Option) -> str:
     """An option as pages name it."""
     if menu in ("chip", "model"):
         return chip_label(str(option))
-    return option if isinstance(option, str) else f"{option:,}"
+    return option.replace(" x ", " × ") if isinstance(option, str) else f"{option:,}"
 
 
 def chosen(given: Mapping[str, Option], menu: str, options: Sequence[Option]) -> str:

@@ -126,7 +126,7 @@ def _summary(frame: pl.DataFrame, chips: dict[str, Chip]) -> Iterator[str]:
     if row := rows.get(f"critical B, {MAIN}"):
         sizes = [row[side] for side in ("one", "other")]
         both = " and ".join("never" if size is None else significant(size) for size in sizes)
-        factors.append(f"compute-bound from B = {both} (a layer of {SIZE:,} x {SIZE:,})")
+        factors.append(f"compute-bound from B = {both} (a layer of {SIZE:,} × {SIZE:,})")
     if factors:
         yield ", ".join(factors)
     yield f"Lowest dated price of an hour: {'; '.join(map(_price, chips, chips.values()))}"

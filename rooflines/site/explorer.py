@@ -67,8 +67,13 @@ SPLITS: Sequence[Mapping[str, int]] = OFFERED["splits"]
 PLANS: Sequence[Mapping[str, int | str]] = OFFERED["plans"]
 """Splits of a step of training, with the states that replicas share; the first is shown first."""
 
-TRAINED: Sequence[str] = OFFERED["trained"]
-"""Formats of `FORMATS` that steps of training have."""
+TRAINED: Sequence[str] = [
+    name
+    for name, form in FORMATS.items()
+    if isinstance(form, str)
+    or {form["compute"]} == {form[of] for of in ("weights", "experts") if of in form}
+]
+"""Formats that steps of training have: those whose weights are computed in their own dtype."""
 
 PAGE: JSON = OFFERED["page"]
 """What the scripts of the page read as it is: what is shown `first`, the `names` in its address,

@@ -106,11 +106,11 @@ const ROOFLINES = (() => {
     return [by ? [...rows].sort(compared) : rows, heads];
   }
 
-  /** What comes after # in the address, as [name, value]; of a very long one nothing. */
-  const written = () =>
-    (location.hash.length > LONGEST ? [] : [...new URLSearchParams(location.hash.slice(1))]);
-  /** The state in the address, of which the first value of a name counts, without empty ones. */
-  const state = () => new URLSearchParams(written().filter(([, value]) => value));
+  /** The state in the address after #, without empty values; of a very long one nothing. */
+  function state() {
+    const written = location.hash.length > LONGEST ? "" : location.hash.slice(1);
+    return new URLSearchParams([...new URLSearchParams(written)].filter(([, value]) => value));
+  }
 
   /** The address of a changed state; `null` or no text removes a name. */
   function addressOf(changes) {
@@ -136,20 +136,13 @@ const ROOFLINES = (() => {
       `names` are those that the page uses; `lost` are values that it does not have, as [name,
       value, what is shown]. */
   function tellUnknown(names, lost) {
-    const { length } = location.hash;
-    const used = new Set();
-    const unused = written().flatMap(([name, value]) => {
-      const said = !names.includes(name) ? "no choice of this page" : !value ? "empty"
-        : used.has(name) ? "given twice; the first is used" : null;
-      if (value) used.add(name);
-      return said ? [[name, value, said]] : [];
-    });
-    const long = `${length.toLocaleString("en-US")} characters`;
-    if (length > LONGEST) unused.push([long, "", "too long; none of it is used"]);
-    const all = [...unused, ...lost];
+    const all = [...state(), ...(location.hash.length > LONGEST ? [[location.hash, ""]] : [])]
+      .filter(([name]) => !names.includes(name))
+      .map(([name, value]) => [name, value, value ? "no choice of this page" : "too long"]);
+    all.push(...lost);
     const cut = (text) => (text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS)}…` : text);
     const lines = all.slice(0, MOST_LINES).map(([name, value, said]) =>
-      `${[name, value].filter(Boolean).map(cut).join(" ") || "="}: ${said}`);
+      `${[name, value].filter(Boolean).map(cut).join(" ")}: ${said}`);
     if (all.length > MOST_LINES) lines.push(`and ${all.length - MOST_LINES} more`);
     $("unknown").hidden = !lines.length;
     $("unknown").replaceChildren(make("p", {}, "This link asks for what is not here:"),

@@ -68,7 +68,7 @@ const EXPLORER = (() => {
     const { model, dtypes, format, B, D, F, S, chips } = of; // in a line where room is little
     const what = of.is === MODEL
       ? `${model.name}, ${format}, B = ${count(B)}, S = ${count(S)}`
-      : `matmul ${count(B)} x ${count(D)} x ${count(F)}, ${dtypes.name}`;
+      : `matmul ${count(B)} × ${count(D)} × ${count(F)}, ${dtypes.name}`;
     $("asked").textContent = `${what}, ${several(chips.length, "chip")}`;
   }
 
@@ -85,7 +85,7 @@ const EXPLORER = (() => {
   const SEARCHED = {
     layer: {
       options: () => data.layers.map(([, name, D, F]) => {
-        const text = `${name}  ${count(D)} x ${count(F)}`;
+        const text = `${name}  ${count(D)} × ${count(F)}`;
         return { text, words: text, value: { D, F, shape: null } };
       }),
       take: (sizes) => go(sizes, true),

@@ -118,7 +118,7 @@ const PICTURES = (() => {
     return {
       note: calibrated
         ? "Bands: p10 to p90 of the calibration; faint lines: bounds; circles: 90% of the plateau."
-        : "Circles: from here on compute-bound. Drag the rule to change B.",
+        : "Circles: from here on compute-bound.",
       label: "FLOP/s attained over B; from which B on is in the table",
       x: axis(from, to, "B, tokens"), y: rates(now, able, marks), picks: "B",
       marks: [...marks, rule(now.B, `B = ${count(now.B)}`)],
@@ -234,11 +234,11 @@ const PICTURES = (() => {
       marks.push(rule(size, `compute-bound from ${count(size)}`));
     }
     const time = calibrated ? row.time : row.answer.ops;
-    const by = calibrated ? "Calibrated. " : basis === CALIBRATED ? "By the bound. " : "";
+    const by = calibrated ? "Calibrated." : basis === CALIBRATED ? "By the bound." : "";
     return {
       note: now[name] > held && held !== null
         ? `More than ${several(held, trains ? "token" : "sequence")} do not fit.`
-        : `${by}Drag the rule to change ${name}.`,
+        : by,
       label: `Shares of kernels over ${name}; the numbers are in the tab of kernels`,
       x: axis(from, to, title), picks: name,
       y: { from: 0, to: 1.06, linear: SHARES, title: "share of the time of a step", text: percent },
@@ -249,7 +249,9 @@ const PICTURES = (() => {
   /** Show a picture; `go` changes the size that it picks. */
   function show(id, title, { note = "", instead, picks, ...drawn }, go) {
     const [head, plot, below] = $(id).children;
-    [head.textContent, below.textContent] = [title, note];
+    head.textContent = title;
+    const hint = picks ? make("span", {}, ` Drag the rule to change ${picks}.`) : "";
+    below.replaceChildren(note, hint);
     plot.onpointerdown = plot.onpointermove = null;
     const onPick = picks && ((size) => go({ [picks]: Math.round(size) }, true));
     if (!instead) return SVG.draw(plot, { ...drawn, onPick });

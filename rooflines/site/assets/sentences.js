@@ -11,7 +11,7 @@ const SENTENCES = (() => {
   const { BOUND, MATMUL, altered, answering, measuredOf, rowOf, shareOf, tokensOf } = STATE;
   const CLEAR = 1.2; // a lead of bounds below this is none, where there are no timings
 
-  const times = (number, chip) => (number > 1 ? `${number} x ${chip.short}` : chip.short);
+  const times = (number, chip) => (number > 1 ? `${number} × ${chip.short}` : chip.short);
   const range = ({ low, high }) => `${significant(low)} to ${significant(high)} times`;
   const namesOf = (rows) => listed(rows.map(({ chip }) => chip.short));
 

@@ -145,9 +145,9 @@ const TABLES = (() => {
     };
     const split = sharding !== "none";
     const rows = split
-      ? CHIPS.map((n) => [`${n} x`, matmulOf({ ...now, n }, now.of)]).filter(([, of]) => !of.lack)
+      ? CHIPS.map((n) => [`${n} ×`, matmulOf({ ...now, n }, now.of)]).filter(([, of]) => !of.lack)
       : now.chips.map((chip) => [chip.short, matmulOf(now, chip)]);
-    const caption = split ? `What binds ${name}: B x chips` : "What binds: B x chip";
+    const caption = split ? `What binds ${name}: B × chips` : "What binds: B × chip";
     const left = split ? ` Left out: numbers of chips that no network of ${name} joins.` : "";
     return cells(caption, split ? "chips \\ B" : "chip \\ B", rows, counts(BATCHES), cell,
       `${LETTERS}.${left} Point at a cell for its time.`);
@@ -165,7 +165,7 @@ const TABLES = (() => {
       return bindsCell(bound, `${seconds(ops)}, ${rate} tokens/s a chip`);
     };
     const on = `${name} of ${now.of.short}`;
-    const caption = `${now.model.name} in ${now.format} on ${on}: context x batch`;
+    const caption = `${now.model.name} in ${now.format} on ${on}: context × batch`;
     return cells(caption, "S \\ B", rows, counts(octaves(dp, LARGEST_BATCH, 1)), cell,
       `${LETTERS}, full: does not fit. Point at a cell for its time.`);
   }
