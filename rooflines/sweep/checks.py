@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, one_of, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.model.columns import OF_LEVELS
 from rooflines.model.network import ALL_TO_ALL, axes_text
@@ -14,7 +15,7 @@ from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.models.dtypes import check_dtypes
 from rooflines.models.shape import DECODE, PREFILL
-from rooflines.sweep.axes import MOST_PARTS, of_dims
+from rooflines.sweep.axes import MOST_PARTS, check_dim
 from rooflines.sweep.cases import check_chips
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.steps import ModelSweep
@@ -40,71 +41,42 @@ NEED_A_SPLIT = (
 """What can be solved for only where something is split."""
 
 
-def check_tile(sweep: Sweep) -> None:
-    """Refuse tiles of other dimensions than the operation's."""
-    op = sweep.op
-    with at_path("tile"), Mistakes() as mistakes:
-        for dim in sweep.config.tile or {}:
-            with mistakes.at(dim):
-                if dim not in op.dims:
-                    problem = f"is the tile of a dimension that {op.name} does not have"
-                    raise RooflinesError("", problem, of_dims(op), close=close_to(dim, op.dims))
-
-
 def check_thresholds(sweep: Sweep) -> None:
     """Refuse to solve for anything but dimensions, rates and, where something is split, shards."""
     known = (*sweep.op.dims, SHARDS, *RATES)
+    fix = f"solve for one of {', '.join(known)}, or for nothing with []"
     with Mistakes() as mistakes:
         for index, axis in enumerate(sweep.solved):
-            where = f"thresholds[{index}]"
             with mistakes.at():
-                if axis in NEED_A_SPLIT and all(s.split is None for s in sweep.shardings.values()):
-                    raise RooflinesError(
-                        where,
-                        f"asks for {axis}, but nothing is split",
-                        f"give the sweep a `sharding`, or leave {axis} out",
-                    )
-                if axis == SHARDS:
-                    _check_solved_shards(sweep, where)
-                fix = f"solve for one of {', '.join(known)}, or for nothing with []"
-                with at_path(where):
+                obstacle = _not_solved(sweep, axis) if axis in NEED_A_SPLIT else None
+                with at_path(f"thresholds[{index}]"):
                     one_of(axis, known, f"no dimension of {sweep.op.name}", fix)
+                    if obstacle:
+                        problem = f"asks for {axis}, but {obstacle}"
+                        raise RooflinesError("", problem, f"leave {axis} out, or solve for another")
 
 
-def _check_solved_shards(sweep: Sweep, where: str) -> None:
-    split = {s.split for s in sweep.shardings.values()}
-    if split & set(sweep.tile):
-        tiled = ", ".join(sorted(str(dim) for dim in split & set(sweep.tile)))
-        fix = f"leave {tiled} out of `tile`, or shards out of `thresholds`"
-        raise RooflinesError(
-            where,
-            "asks for shards of a dimension that is also tiled, which has no closed form",
-            fix,
-        )
-    if sweep.has_axes:
-        product = next(axes_text(axes) for axes in sweep.splits if len(axes) > 1)
-        raise RooflinesError(
-            where,
-            f"asks for shards, but {product} is a product of axes, which has no one largest number",
-            "leave shards out, or name numbers of chips along one axis",
-        )
-    sent = [s for s in sweep.shardings.values() if ALL_TO_ALL in dict(s.transfers).values()]
-    if sent:
-        raise RooflinesError(
-            where,
-            f"asks for shards of {sent[0].name}, whose all-to-all has no closed form",
-            "leave shards out, or solve for a dimension",
-        )
-    for block in sweep.blocks:
-        links = block.place.links
-        if len(links) > 1 and links[1].topology == "torus":
-            outer = f"{block.place.networks[1]} of {block.place.chip}"
-            raise RooflinesError(
-                where,
-                f"asks for shards over two networks, the outer of which, {outer}, is a torus: that "
-                "has no closed form",
-                "leave shards out, or solve for a dimension",
-            )
+def _not_solved(sweep: Sweep, axis: str) -> str | None:
+    """Why shards, or a rate between chips, cannot be solved for; None where it can."""
+    schemes = sweep.shardings.values()
+    if all(scheme.split is None for scheme in schemes):
+        return "nothing is split: the sweep has no `sharding`"
+    if axis != SHARDS:
+        return None
+    tiled = (f"{each.split} is split and tiled" for each in schemes if each.split in sweep.tile)
+    products = (f"{axes_text(axes)} is a product of axes" for axes in sweep.splits if axes[1:])
+    exchanges = (
+        f"{each.name} is an all-to-all"
+        for each in schemes
+        if ALL_TO_ALL in dict(each.transfers).values()
+    )
+    tori = (
+        f"{place.networks[1]} of {place.chip}, an outer network, is a torus"
+        for place in (block.place for block in sweep.blocks)
+        if len(place.links) > 1 and place.links[1].topology == "torus"
+    )
+    found = next(chain(tiled, products, exchanges, tori), None)
+    return found and f"{found}, which has no closed form"
 
 
 def check_columns(sweep: Sweep) -> None:
@@ -150,11 +122,18 @@ def check_skipped(sweep: AnySweep) -> None:
     )
 
 
-def check_floats(sweep: Sweep) -> None:
-    """Refuse sizes whose metrics could overflow."""
+def check_sizes(sweep: Sweep) -> None:
+    """Refuse tiles of other dimensions, and sizes whose works are negative or too large."""
+    most = max(sweep.counts)
+    with Mistakes() as mistakes:
+        for dim, tile in sweep.tile.items():
+            with mistakes.at(f"tile.{dim}"):
+                check_dim(dim, sweep.op)
+                if tile * most > LARGEST_COUNT:
+                    problem = f"is {tile:,}, which is more than {LARGEST_COUNT:,} on {most:,} chips"
+                    raise RooflinesError("", problem, "choose a smaller tile, or fewer chips")
     columns = sweep.size_columns
-    largest = [max(sweep.tile.get(dim, 1), *columns[dim]) for dim in sweep.op.dims]
-    product = math.prod(largest) * max(sweep.counts)
+    product = most * math.prod(max(sweep.tile.get(dim, 1), *columns[dim]) for dim in sweep.op.dims)
     if product > LARGEST_PRODUCT:
         raise RooflinesError(
             "grid" if sweep.config.grid else "shapes",
@@ -162,34 +141,13 @@ def check_floats(sweep: Sweep) -> None:
             f"1e{math.log10(LARGEST_PRODUCT):.0f} results could leave Float64",
             "choose smaller sizes, or fewer dimensions",
         )
-
-
-def check_spans(sweep: Sweep) -> None:
-    """Refuse tiles that span more elements of a split dimension than can be counted."""
-    most = max(sweep.counts)
-    for dim in sorted({str(scheme.split) for scheme in sweep.shardings.values()} & set(sweep.tile)):
-        if sweep.tile[dim] * most > LARGEST_COUNT:
-            more = f"more than {LARGEST_COUNT:,} elements on {most:,} chips"
-            problem = f"is {sweep.tile[dim]:,}, which is {more}"
-            raise RooflinesError(f"tile.{dim}", problem, "choose a smaller tile, or fewer chips")
-
-
-def check_exact_flops(sweep: Sweep) -> None:
-    """Refuse exact FLOPs of a contraction over less than one element: they would be negative."""
-    if sweep.flops != "exact":
-        return
-    most = max(sweep.counts)
-    for split in (scheme.split for scheme in sweep.shardings.values()):
-        if split not in sweep.op.contracted or split in sweep.tile:
-            continue
-        least = min(sweep.size_columns[split])
-        if least < most:
-            each = f"{split} = {least} split over {most} chips, less than one element each"
-            raise RooflinesError(
-                "flops",
-                f"counts exact FLOPs of {each}",
-                "count `leading` FLOPs, or use sizes of at least the number of chips",
-            )
+    split = {scheme.split for scheme in sweep.shardings.values()} - {*sweep.tile}
+    for dim in sweep.op.contracted if sweep.flops == "exact" else ():
+        if dim in split and (least := min(columns[dim])) < most:
+            each = f"{dim} = {least} split over {most} chips, less than one element each"
+            problem = f"counts exact FLOPs of {each}"
+            fix = "count `leading` FLOPs, or use sizes of at least the number of chips"
+            raise RooflinesError("flops", problem, fix)
 
 
 def check_step_dtypes(sweep: ModelSweep) -> None:
@@ -277,13 +235,10 @@ CHECKS: Mapping[type, Sequence[Sequence[Callable[[Any], object]]]] = {
             *map(attrgetter, ("op", "combinations", "tile", "shardings", "axes", "supported")),
             check_skipped,
             check_names,
-            check_tile,
-            check_spans,
             check_thresholds,
             check_columns,
-            check_exact_flops,
+            check_sizes,
             check_rows,
-            check_floats,
         ]
     ],
     ModelSweep: [

@@ -197,7 +197,8 @@ class ModelSweep(BaseSweep[StepCase]):
             if missing := [letter for letter in needed if letter not in grid]:
                 problem = f"lacks {', '.join(missing)}"
                 raise RooflinesError("", problem, "write B: [1, 8, 64] and S: [1024, 8192]")
-        check_length(grid, self.config.rows_per_part)
+        counts = {letter: size.count for letter, size in grid.items()}
+        check_length(counts, self.config.rows_per_part)
         return {letter: size.values() for letter, size in grid.items()}
 
     @property
