@@ -13,6 +13,7 @@ from case_files import case
 from conftest import IN_BOTH
 from faces import show
 from playwright.sync_api import expect
+from shown import NUMBER, unexplained
 from visits import visiting
 
 import rooflines.site
@@ -24,6 +25,7 @@ from rooflines.model.operation import MATRIX
 from rooflines.site.explorer import PLANS, offered_plans
 
 STATES = effort.cases(100)
+DRAWS = (explorer.random_matmul, explorer.random_step, explorer.random_training)
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +96,6 @@ def test_thresholds_are_those_of_the_tables_to_the_integer(visit):
     assert outcomes >= {"found", "never"}
 
 
-WORDS = """() => ["off", "lead", "rest"].map((id) => document.getElementById(id).textContent)
-  .join(" ").trim()"""
-
 UNFINISHED = r"null|undefined|NaN|Infinity|\[object|  |\.\.|(?<![\d.])0 s\b"
 """What no sentence has: values without a text, and a time of zero."""
 
@@ -125,6 +124,9 @@ def claims(text, lead, rows, state):
         )
         every = [row["chip"] for row in timed]
         one = Sentence(text=f"bound: {said}", rows=timed, every=every, ranks=ranking)
+        times = [row["time"] for row in timed]
+        bare = re.sub("|".join(re.escape(row["label"]) for row in timed), "", said)
+        assert unexplained(bare, [times, times[1] / times[0]]) == [], said
         if "first of the chosen" in said:
             assert spreads or "alone" in said, said
             yield one
@@ -136,10 +138,10 @@ def test_a_verdict_keeps_the_rules_of_sentences(visit):
     """Random states: what is said is complete, and breaks no rule that holds for Python's."""
     kept = 0
     for _ in range(STATES):
-        for state in (explorer.random_matmul(), explorer.random_step(), explorer.random_training()):
+        for state in [draw() for draw in DRAWS]:
             several = {"chips": f"{state['chips']},b200,tpu-v6e"}
             show(visit.page, explorer.address_of(state) | several)
-            text = visit.page.evaluate(WORDS)
+            text = visit.page.evaluate(explorer.WORDS)
             assert not re.search(UNFINISHED, text), state
             assert text.endswith("."), state
             chips = [*visit.page.locator("#chosen li").all_inner_texts()]
@@ -151,6 +153,23 @@ def test_a_verdict_keeps_the_rules_of_sentences(visit):
     assert kept > STATES
 
 
+def test_a_changed_digit_of_a_verdict_is_noticed(visit):
+    """Nine in ten of them: of small whole numbers another one is often in the data, too."""
+    planted = noticed = 0
+    while planted < 5 * STATES:
+        value = explorer.explained(random.choice(DRAWS)())
+        if value is None:
+            continue
+        show(visit.page, explorer.address_of(value["state"]))
+        text, data = explorer.verdict(visit.page, value), [*explorer.behind(value)]
+        for number in NUMBER.finditer(text):
+            at = random.choice([at for at in range(*number.span()) if text[at].isdigit()])
+            digit = random.choice([each for each in "123456789" if each != text[at]])
+            noticed += bool(unexplained(f"{text[:at]}{digit}{text[at + 1 :]}", data))
+            planted += 1
+    assert noticed > 0.75 * planted
+
+
 VERDICTS = case("verdicts")
 
 
@@ -160,7 +179,7 @@ def test_a_verdict_says_what_matters(visit, case):
     if "beside" in case:
         assert case["beside"] in visit.page.locator("#right .instead").inner_text()
         return
-    text = visit.page.evaluate(WORDS)
+    text = visit.page.evaluate(explorer.WORDS)
     assert case.get("says", "") in text
     assert text.startswith(case.get("starts", ""))
 
@@ -176,7 +195,7 @@ def test_the_layer_of_an_expert_counts_its_tokens(visit):
         one for one in visit.page.evaluate("EXPLORER.now().data.layers") if "expert" in one[1]
     )
     show(visit.page, {"D": experts[2], "F": experts[3]})
-    assert "B counts its tokens alone" in visit.page.evaluate(WORDS)
+    assert "B counts its tokens alone" in visit.page.evaluate(explorer.WORDS)
 
 
 def test_models_open_in_their_published_format(visit):
@@ -257,7 +276,7 @@ def test_the_command_of_the_page_is_one(visit):
 def test_training_shows_what_it_has_and_tells_the_rest(visit):
     state = {"is": "model", "phase": "train", "model": "llama-3.1-8b", "plan": "dp8-fsdp"}
     show(visit.page, state)
-    assert "On 8 × H100 SXM a step of training of Llama" in visit.page.evaluate(WORDS)
+    assert "On 8 × H100 SXM a step of training of Llama" in visit.page.evaluate(explorer.WORDS)
     (head, *_) = visit.page.locator("#chips-table thead").all_inner_texts()
     assert "MFU" in head
     assert "tok/s user" not in head
@@ -272,12 +291,14 @@ def test_training_shows_what_it_has_and_tells_the_rest(visit):
     assert "B 12: no multiple of 16 from 16 to 16,777,216; shown is 16" in told
     assert "tab context" in told
     show(visit.page, state | {"chips": "b300", "model": "gpt-oss-120b", "plan": "dp8"})
-    assert "of states and" in visit.page.evaluate(WORDS)
+    assert "of states and" in visit.page.evaluate(explorer.WORDS)
     show(visit.page, state | {"model": "deepseek-v3.2"})
-    assert "sparse attention, whose training is not modelled" in visit.page.evaluate(WORDS)
+    assert "sparse attention, whose training is not modelled" in visit.page.evaluate(explorer.WORDS)
     show(visit.page, {"is": "model", "phase": "train", "basis": "calibrated"})
-    assert "On 8 × B200 a step of training of Llama 3.1 8B" in visit.page.evaluate(WORDS)
-    assert "2.04 times the latter, as in 43 measured steps (Megatron)" in visit.page.evaluate(WORDS)
+    assert "On 8 × B200 a step of training of Llama 3.1 8B" in visit.page.evaluate(explorer.WORDS)
+    assert "2.04 times the latter, as in 43 measured steps (Megatron)" in visit.page.evaluate(
+        explorer.WORDS
+    )
     show(visit.page, {"is": "model", "model": "llama-3.1-8b"})
     assert visit.page.locator("#split").is_visible()
     assert not visit.page.locator("#plan").is_visible()

@@ -4,17 +4,24 @@ import math
 import random
 from typing import Any
 
-from shown import rounds_to
+import polars as pl
+from shown import rounds_to, unexplained
 
 from rooflines import RooflinesError, explain, explain_model, train
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.entries import MAIN_MEMORY, Chip
+from rooflines.catalogue.measured import SHORTEST_LONG, measured_quantiles
+from rooflines.charts.kit.text import chip_label
+from rooflines.critical.saturation import ATTAINED
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.operation import MATRIX
 from rooflines.site.explorer import FORMATS, MATCHED, MODELS, PLANS, SERVING, SPLITS, TRAINED
 from rooflines.training.plan import TrainingPlan
 
 State = dict[str, Any]
+
+MANY = 2**40
+"""Tokens that make all else of a matmul small [1]."""
 
 OWN = {"peak": 3.3e14, "memory": 2.4e12, "capacity": 5e10, "link": 3.1e10}
 """Own numbers, in SI units."""
@@ -42,6 +49,10 @@ CELLS = """() => [...document.querySelectorAll("#chips-table tbody tr")].map((ro
   Object.fromEntries([...row.querySelectorAll("[data-value]")].map((cell) =>
     [cell.dataset.value, cell.textContent])))"""
 """What the table of chips shows."""
+
+WORDS = """() => ["off", "lead", "rest"].map((id) => document.getElementById(id).textContent)
+  .join(" ").trim()"""
+"""What the page says."""
 
 
 def random_size(most):
@@ -153,12 +164,12 @@ def _compute(state):
 
 def explained(state):
     """The numbers of a state from Python; None if the chip cannot do it."""
+    asked = _matmul if state["is"] == "matmul" else _step
     try:
-        if state["is"] == "matmul":
-            return _matmul(state)
-        return _training(state) if state["phase"] == "train" else _step(state)
+        found = (_training if state.get("phase") == "train" else asked)(state)
     except RooflinesError:
         return None
+    return {**found, "state": state}
 
 
 def in_common(row, time, *, calibrated):
@@ -186,9 +197,10 @@ def _softwares(state):
     return [names[0], *(name for name in shipped.softwares if name != names[0])]
 
 
-def _matmul(state):
+def _asked(state):
+    """A matmul as Python answers it."""
     split = state["sharding"] != "none"
-    found = explain(
+    return explain(
         state["chips"],
         {dim: state[dim] for dim in "BDF"},
         state["dtypes"],
@@ -197,12 +209,17 @@ def _matmul(state):
         calibration=_softwares(state),
         chips=chip_of(state),
     )
+
+
+def _matmul(state):
+    found = _asked(state)
     row = found.row
     calibrated = state["basis"] == "calibrated"
     time = row["t_estimate_s"] if calibrated else row["t_lower_s"]
     along = {each["share"]: each for each in found.thresholds if each["axis"] == "B"}
     peak = row["attained_flops_per_s"] / row["utilization"]
     return in_common(row, time, calibrated=calibrated) | {
+        "answer": found.to_dict(),
         "bound": row["estimate_bound"] if calibrated else row["bound"],
         "share": None if time is None else row["flops"] / time / peak,
         "all": along[1]["critical"],
@@ -211,6 +228,13 @@ def _matmul(state):
         "limit": along[1]["limit"] if along[1]["outcome"] == "never" else None,
         "saturates": along[1]["saturates_estimate"] if time and calibrated else None,
     }
+
+
+def _of_many(state):
+    """What each token adds to the times of a matmul, and the rate that its estimate tends to."""
+    row = _asked({**state, "B": MANY}).row
+    times = [row[time] / MANY for time in ("t_math_s", "t_memory_s", "t_network_s")]
+    return times, row["t_estimate_s"] and row["flops"] / row["t_estimate_s"]
 
 
 def _matched(state):
@@ -242,6 +266,7 @@ def _step(state):
     along = [each for each in found.thresholds if each["axis"] == "B"]
     tokens = state["B"] * (1 if state["phase"] == "decode" else state["S"])
     return in_common(row, time, calibrated=calibrated) | {
+        "answer": found.to_dict(),
         "bound": row["bound"],
         "share": None if time is None else row["t_math_s"] / time,
         "all": along[0]["critical"],
@@ -268,6 +293,7 @@ def _training(state):
     ).iter_rows(named=True)
     most, time = row["max_micro_batch"], row["t_estimate_s"] if calibrated else row["t_ops_s"]
     return in_common(row, time, calibrated=calibrated) | {
+        "answer": row,
         "bound": row["bound"],
         "share": time and row["mfu_ops"] * row["t_ops_s"] / time,
         "most": None if most is None else most * row["dp"],
@@ -278,10 +304,45 @@ def _training(state):
     }
 
 
+def behind(value):
+    """The data behind a verdict: the answer, what follows from it, and the timings it names."""
+    state = value["state"]
+    of, form = ("matmul", "dtypes") if state["is"] == "matmul" else ("step", "format")
+    timed = measured_quantiles().filter(
+        pl.col("chip").eq_missing(state["chips"]) & (pl.col("dtypes") == state[form])
+        | pl.col("chip").is_null(),
+        of=of,
+    )
+    yield value, timed.to_dicts()
+    yield chip_of(state)[state["chips"]].memory[MAIN_MEMORY].capacity_bytes
+    if state["is"] == "matmul":
+        yield SHORTEST_LONG, ATTAINED, _of_many(state)
+    else:
+        row = value["answer"].get("row", value["answer"])
+        rate = (1 if state["phase"] == "decode" else state["S"]) / (value["time"] or row["t_ops_s"])
+        yield rate, rate * state["B"] / row["chips"]
+    if state.get("phase") == "train":
+        shipped = shipped_calibrations()
+        fit = shipped.training_of(state["chips"], shipped.softwares)
+        yield fit and (fit.times, fit.fitted.n)
+
+
+def verdict(page, value):
+    """What the page says of a state, without the names of its chip and model."""
+    text = page.evaluate(WORDS)
+    for name in (value["state"]["chips"], value["state"].get("model")):
+        text = text.replace(chip_label(name), "") if name else text
+    return text
+
+
 CLOSE = 1e-6
 """Largest relative difference: coefficients of estimates have seven digits [1]."""
 
 FORMS = {"time": "s", "share": "%"}
+
+
+BESIDES = {"outcome", "answer", "state"}
+"""What Python has and the page has not."""
 
 
 def close(seen, value):
@@ -298,7 +359,7 @@ def wrong_numbers(seen, value):
     return {
         name: (seen[name], each)
         for name, each in value.items()
-        if name != "outcome" and not close(seen[name], each)
+        if name not in BESIDES and not close(seen[name], each)
     }
 
 
@@ -328,4 +389,5 @@ def wrong_answer(page, value):
     if value is None or "lack" in seen:
         return None if value is None and seen.get("lack") else seen
     (cells,) = page.evaluate(CELLS)
-    return wrong_numbers(seen, value) | wrong_cells(cells, value)
+    said = unexplained(verdict(page, value), [*behind(value)])
+    return wrong_numbers(seen, value) | wrong_cells(cells, value) | ({"said": said} if said else {})

@@ -7,14 +7,14 @@ from rooflines.basics.text import PREFIXES, SMALL
 
 NUMBER = re.compile(
     r"(?<![\w.,-])\d[\d,]*(?:\.\d+)?"
-    r"(?: ?%| [kMGTPEµnm]?(?:FLOP/s|FLOP/byte|FLOP|B/s|B|s)\b)?(?![\w-])"
+    r"(?: ?%| [kMGTPEµnm]?(?:FLOP/s|FLOP/byte|FLOP|B/s|B|s)\b|[kMGTPE]\b)?(?![\w-])(?!\.\d)"
 )
 """A number in a text, with its unit; digits of a name, such as those of bf16 and tp8, are none."""
 
 
 def number_of(text):
     """The number that a text shows, and half of its last digit."""
-    match = re.fullmatch(r"([\d,]+)(?:\.(\d+))?(?: (\D*)|(%))?", text)
+    match = re.fullmatch(r"([\d,]+)(?:\.(\d+))?(?: ?([^\d%]\D*)|(%))?", text)
     assert match, text
     whole, decimals, unit, share = match.groups()
     scale = {**PREFIXES, **SMALL}.get((unit or "")[:1], 1.0) if unit not in ("B", "s", "") else 1.0
