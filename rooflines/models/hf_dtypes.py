@@ -26,7 +26,7 @@ from rooflines.models.layers import modules_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflines.models.hybrids import Stack
+    from rooflines.models.family import Stack
     from rooflines.models.keys import Keys
     from rooflines.models.shape import Shape
 

@@ -15,8 +15,6 @@ from rooflines.models.shape import LARGEST
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-OTHER_KIND = "layers of this kind are not modelled, so that cache and work do not follow"
-RECURRENT = "it has state-space or linear-attention layers, which are not modelled"
 VISION = "it has an encoder of images or sound, which is not modelled"
 ENCODER = "it is an encoder, or an encoder with a decoder; decoder-only models are known"
 """Why a model is refused."""
@@ -43,6 +41,8 @@ def tables() -> Mapping[str, Any]:
 class Keys:
     """Reads keys of a config.json, and refuses those that nobody read.
 
+    A key of an object within is `object.key`.
+
     Args:
         config: The mapping.
         family: Its family, for messages.
@@ -63,6 +63,7 @@ class Keys:
 
     def get(self, name: str, default: object = None) -> Any:  # noqa: ANN401, any JSON value
         """A value; where it is absent or null, that of the family's classes, or the default."""
+        self._open(name)
         self.read.add(name)
         value = self.config.get(name)
         if value is None:
@@ -70,6 +71,25 @@ class Keys:
             if type(value) is int and name in self.defaults:
                 self.filled[name] = value
         return value
+
+    def _open(self, name: str) -> None:
+        """Put the keys of the object that a key is in beside the others.
+
+        Raises:
+            RooflinesError: It is no object.
+        """
+        outer, dot, _ = name.partition(".")
+        if not dot or (within := self.config.get(outer)) is None:
+            return
+        if not isinstance(within, Mapping):
+            fix = f"add {outer}: the file may be incomplete"
+            raise RooflinesError(outer, f"is {quote(within)}, which is no object", fix)
+        others = {key: value for key, value in self.config.items() if key != outer}
+        self.config = {**others, **{f"{outer}.{key}": value for key, value in within.items()}}
+
+    def first(self, *names: str) -> str:
+        """The first of these keys that has a value; the first of all if none has."""
+        return next((name for name in names if self.get(name) is not None), names[0])
 
     def size(self, name: str, default: int | None = None, least: int = 1) -> int:
         """A whole number.
@@ -90,23 +110,6 @@ class Keys:
                     "write the model out as docs/own-model.md says if its layers are equal",
                 )
             return whole(value, least=least, largest=LARGEST)
-
-    def multiple(self, name: str, width: int, default: int | None = None) -> int:
-        """Shared experts that are as wide together as a key states [1].
-
-        Args:
-            name: The key.
-            width: Width of a routed expert, which each of them has [1].
-            default: The width together where the key is absent [1].
-
-        Raises:
-            RooflinesError: As of `size`, or it is no multiple.
-        """
-        together = self.size(name, default, least=1 if default is None else 0)
-        if together % width:
-            problem = f"is {together}, no multiple of the {width} of an expert"
-            raise RooflinesError(name, problem, "write the model out as docs/own-model.md says")
-        return together // width
 
     def layers(self) -> int:
         """The number of layers.
@@ -137,6 +140,7 @@ class Keys:
 
     def maybe(self, name: str) -> int | None:
         """A whole number above zero; None where it is null or false, or absent without default."""
+        self._open(name)
         if name in self.config and self.config[name] in (None, False):
             self.read.add(name)
             return None
@@ -196,15 +200,15 @@ class Keys:
             problem = f"is {quote(value)}: counts of {self.family} are known for {shown} alone"
             raise RooflinesError(name, problem, "use a config of a model with it, or write it out")
 
-    def stated(self, name: str) -> bool:
-        """A switch that changes a count: off where it is absent, which is kept to be said."""
-        if self.get(name) is None:
-            self.assumed.append(f"{name} is absent: taken as false")
-        return self.flag(name)
-
     def derive(self, name: str, value: object) -> None:
         """Give a key that other keys tell a value, where the config has none."""
         self.config = {name: value, **self.config}
+
+    def suppose(self, absent: Mapping[str, str]) -> None:
+        """Keep what is assumed where keys are absent, to be said."""
+        self.assumed += [
+            f"{name} is absent: {text}" for name, text in absent.items() if self.get(name) is None
+        ]
 
     def ignore(self, *names: str) -> None:
         """Keys that change no count in this family."""
@@ -223,10 +227,13 @@ class Keys:
         )
         with Mistakes() as mistakes:
             for key, value in self.config.items():
-                if key in known or (key in off and value in OFF):
+                within, _, last = str(key).rpartition(".")
+                if {key, last} & known or (key in off and value in OFF):
                     continue
+                beside = (name.rpartition(".") for name in known)
+                close = close_to(last, [name for place, _, name in beside if place == within])
                 with mistakes.at(str(key)):
                     problem = f"is a key that configs of {self.family} are not known to have"
                     raise RooflinesError(
-                        "", f"{problem}, and could change a count", fix, close=close_to(key, known)
+                        "", f"{problem}, and could change a count", fix, close=close
                     )

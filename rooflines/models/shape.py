@@ -438,7 +438,7 @@ class Moe(Entry):
 
     def router(self, width: int) -> int:
         """Elements of the router, and of the gate of the shared experts [1]."""
-        return width * (self.E + int(self.shared_gate))
+        return width * (self.E + int(self.shared_gate and self.shared > 0))
 
 
 class Shape(Entry):

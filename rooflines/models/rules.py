@@ -1,0 +1,273 @@
+"""What a config.json tells by more than the value of a key, by the names that `families.yaml` uses.
+
+Which layers have a window, experts or a state: a truth value for every layer. Sizes that follow
+from several keys.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.errors import RooflinesError, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rooflines.models.keys import Keys
+
+DENSE, SPARSE_MLP = "dense", "sparse"
+"""Values of `mlp_layer_types`."""
+
+MAMBA_LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
+"""Layers of Nemotron-H by the letters of its pattern."""
+
+STATE_BITS = {"float32": 32, "float16": 16, "bfloat16": 16}
+"""Bits of an element of a state, by the names of torch."""
+
+RESIDUALS = 4
+"""Vectors of width D in a layer of Kimi K3 for its residuals over blocks: a norm and a query before
+the mixer, and before the MLP [1]."""
+
+
+# ---------------------------------------------------------------- layers
+
+
+def every_nth(
+    keys: Keys, every: int, *, key: str | None = None, last: bool = True, others: bool = False
+) -> list[bool]:
+    """Layers at one place of a period.
+
+    Args:
+        keys: The config.
+        every: Layers of a period [1].
+        key: A key that states the period.
+        last: Whether it is the last layer of a period, else the first.
+        others: Whether it is the other layers instead.
+    """
+    period = every if key is None else keys.size(key, every)
+    place = period - 1 if last else 0
+    return [(index % period == place) != others for index in range(keys.layers())]
+
+
+def everywhere(keys: Keys) -> list[bool]:
+    """All layers."""
+    return [True] * keys.layers()
+
+
+def if_switched_on(keys: Keys) -> list[bool]:
+    """The windows of Qwen: from `max_window_layers` on, where `use_sliding_window` is true."""
+    used, layers = keys.flag("use_sliding_window"), keys.layers()
+    first = keys.size("max_window_layers", layers, least=0)
+    return [used and index >= first for index in range(layers)]
+
+
+def with_rope(keys: Keys) -> list[bool]:
+    """The chunks of Llama 4: layers with rotary embeddings, all but every fourth."""
+    layers = keys.layers()
+    interval = keys.size("no_rope_layer_interval", 4)
+    rotary = keys.items("no_rope_layers") or [(i + 1) % interval != 0 for i in range(layers)]
+    if len(rotary) != layers or any(kind not in (0, 1) for kind in rotary):
+        problem = f"is no list of a 0 or 1 for each of the {layers} layers"
+        raise RooflinesError("no_rope_layers", problem, "correct it, or leave it out")
+    return [bool(kind) for kind in rotary]
+
+
+def by_sparse_step(keys: Keys) -> list[bool]:
+    """The experts of Qwen: in every `decoder_sparse_step`-th layer but `mlp_only_layers`."""
+    step, dense = keys.size("decoder_sparse_step", 1), keys.indices("mlp_only_layers")
+    return [(i + 1) % step == 0 and i not in dense for i in range(keys.layers())]
+
+
+def interleaved(keys: Keys) -> list[bool]:
+    """The experts of Llama 4: in `moe_layers`, or in every n-th layer."""
+    layers, step = keys.layers(), keys.size("interleave_moe_layer_step", 1)
+    stated = keys.indices("moe_layers") or range(step - 1, layers, step)
+    return [index in stated for index in range(layers)]
+
+
+def after_dense(keys: Keys) -> list[bool]:
+    """The experts of DeepSeek: by `mlp_layer_types`, or after `first_k_dense_replace`."""
+    layers = keys.layers()
+    first = keys.size("first_k_dense_replace", 0, least=0)
+    frequency = keys.get("moe_layer_freq", 1)
+    types = keys.kinds("mlp_layer_types", (DENSE, SPARSE_MLP))
+    if isinstance(frequency, list):
+        types = types or keys.kinds("moe_layer_freq", (0, 1))
+    if types:
+        return [kind in (1, SPARSE_MLP) for kind in types]
+    every_nth = keys.size("moe_layer_freq", 1)
+    return [index >= first and index % every_nth == 0 for index in range(layers)]
+
+
+def between(keys: Keys) -> list[bool]:
+    """The experts of ERNIE: from a first to a last layer, at an interval."""
+    layers = keys.layers()
+    step = keys.size("moe_layer_interval", 1)
+    first = keys.size("moe_layer_start_index", 0, least=0)
+    last = keys.get("moe_layer_end_index", layers - 1)
+    end = layers - 1 if last == -1 else keys.size("moe_layer_end_index", layers - 1, least=0)
+    return [first <= i <= end and (i + 1) % step == 0 for i in range(layers)]
+
+
+def layer_pattern(keys: Keys) -> list[str]:
+    """The layers of Nemotron-H: `mamba`, `attention`, `mlp` or `moe`.
+
+    Raises:
+        RooflinesError: The pattern has other letters, or not as many as there are layers.
+    """
+    pattern, types = keys.get("hybrid_override_pattern"), keys.items("layers_block_type")
+    if pattern is not None:
+        unknown = set(str(pattern)) - set(MAMBA_LETTERS)
+        if not isinstance(pattern, str) or unknown:
+            fix = f"use letters of {' '.join(MAMBA_LETTERS)}"
+            raise RooflinesError("hybrid_override_pattern", f"is {quote(pattern)}", fix)
+        found = [MAMBA_LETTERS[letter] for letter in pattern]
+        if types and types != found:
+            problem = "contradicts hybrid_override_pattern"
+            raise RooflinesError("layers_block_type", problem, "correct one of them")
+        types = found
+    if not types:
+        problem = "lacks hybrid_override_pattern and layers_block_type"
+        raise RooflinesError("", problem, "add one: the file may be incomplete")
+    keys.derive("num_hidden_layers", len(types))
+    if len(types) != keys.layers():
+        problem = f"has {len(types)} layers, and num_hidden_layers is {keys.layers()}"
+        raise RooflinesError("hybrid_override_pattern", problem, "correct one of them")
+    if pattern is None:
+        keys.kinds("layers_block_type", tuple(MAMBA_LETTERS.values()))
+    return types
+
+
+def of_kind(keys: Keys, kind: str) -> list[bool]:
+    """The layers of one kind of Nemotron-H, by its pattern."""
+    return [each == kind for each in layer_pattern(keys)]
+
+
+def hybrid_layers(keys: Keys) -> list[bool]:
+    """The windows of MiMo-V2, by its pattern."""
+    return [kind == 1 for kind in keys.kinds("hybrid_layer_pattern", (0, 1))]
+
+
+def if_enabled(keys: Keys) -> list[bool]:
+    """The experts of Gemma 4: in all layers or in none."""
+    return [keys.flag("enable_moe_block")] * keys.layers()
+
+
+def kda_layers(keys: Keys) -> list[bool]:
+    """The states of Kimi, in layers that count from 1.
+
+    Raises:
+        RooflinesError: They and the layers with attention are not all layers, each once.
+    """
+    kda, full = (keys.items(f"linear_attn_config.{kind}_layers") for kind in ("kda", "full_attn"))
+    every = range(1, keys.layers() + 1)
+    if sorted(map(repr, kda + full)) != sorted(map(repr, every)):
+        problem = f"and full_attn_layers are not the layers 1 to {keys.layers()}, each once"
+        fix = "correct them: they count from 1"
+        raise RooflinesError("linear_attn_config.kda_layers", problem, fix)
+    return [layer in kda for layer in every]
+
+
+def own_indexers(keys: Keys) -> int | None:
+    """Layers of DeepSeek-V3.2 and GLM-5 with an indexer; None: all [1]."""
+    types = keys.kinds("indexer_types", ("full", "shared"))
+    if not types and keys.get("index_topk_freq", 1) != 1:
+        problem = "shares indexers among layers, and indexer_types does not say which"
+        raise RooflinesError("index_topk_freq", problem, "add indexer_types")
+    keys.only("num_experts", keys.get("n_routed_experts"))
+    return types.count("full") if types else None
+
+
+def where_sparse(keys: Keys) -> list[bool]:
+    """The layers of MiniMax-M3 that attend to chosen blocks of tokens."""
+    on = keys.flag("sparse_attention_config.use_sparse_attention", default=True)
+    frequency = keys.kinds("sparse_attention_config.sparse_attention_freq", (0, 1))
+    return [on and kind == 1 for kind in frequency]
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def head_size(keys: Keys) -> int:
+    """Size of a head: `head_dim`, else D / N [1].
+
+    Raises:
+        RooflinesError: It is absent, and D / N is no whole number.
+    """
+    if keys.get("head_dim"):
+        return keys.size("head_dim")
+    width, heads = keys.size("hidden_size"), keys.size("num_attention_heads")
+    if width % heads:
+        problem = f"is absent, and {width} / {heads} is no whole number"
+        raise RooflinesError("head_dim", problem, "add head_dim, the size of a head")
+    return width // heads
+
+
+def global_heads(keys: Keys) -> int:
+    """Key-value heads of Gemma 4 in layers without a window [1]."""
+    same, near = keys.flag("attention_k_eq_v"), keys.size("num_key_value_heads")
+    found = keys.size("num_global_key_value_heads", near)
+    return found if same else near
+
+
+def shared_experts(keys: Keys, together: str, each: str, *, required: bool = False) -> int:
+    """Shared experts by their width together and that of a routed expert, which each has [1].
+
+    Args:
+        keys: The config.
+        together: The key of their width together; 0 where it is absent.
+        each: The key of the width of a routed expert.
+        required: Whether the former may not be absent.
+
+    Raises:
+        RooflinesError: It is no multiple of the width of an expert.
+    """
+    width = keys.size(each)
+    whole = keys.size(together) if required else keys.size(together, 0, least=0)
+    if whole % width:
+        problem = f"is {whole}, no multiple of the {width} of an expert"
+        raise RooflinesError(together, problem, "write the model out as docs/own-model.md says")
+    return whole // width
+
+
+def tokens_of_blocks(keys: Keys) -> int:
+    """Tokens that a token of MiniMax-M3 attends to at least [1].
+
+    The last of the blocks that are chosen may have one token.
+    """
+    blocks, size = (
+        keys.size(f"sparse_attention_config.sparse_{name}")
+        for name in ("topk_blocks", "block_size")
+    )
+    return (blocks - 1) * size + 1
+
+
+def norms_of_kimi(keys: Keys) -> int:
+    """Norms of a layer of Kimi, with the vectors for residuals over blocks [1]."""
+    return 2 + (RESIDUALS if keys.maybe("attn_res_block_size") else 0)
+
+
+def state_bits(keys: Keys) -> int:
+    """Bits of an element of a state: as stated, else the fp32 that the families' code defaults to.
+
+    Raises:
+        RooflinesError: They are stated otherwise.
+    """
+    name = keys.first("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
+    value = keys.get(name, "float32")
+    if not isinstance(value, str) or value not in STATE_BITS:
+        raise RooflinesError(name, f"is {quote(value)}", f"use one of {', '.join(STATE_BITS)}")
+    return STATE_BITS[value]
+
+
+def file_bits(keys: Keys) -> int:
+    """Bits of an element of a state in the dtype of the file."""
+    return STATE_BITS.get(str(keys.get(keys.first("torch_dtype", "dtype"))), 16)
+
+
+BY_ARGUMENT: Mapping[str, Callable[..., Any]] = {
+    "every": every_nth,
+    "kind": of_kind,
+    "together": shared_experts,
+}
+"""Functions with arguments, by the first of them."""
