@@ -3,6 +3,8 @@
 `test_properties` draws such sweeps at random.
 """
 
+import random
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -25,8 +27,9 @@ def test_every_row_and_threshold_is_the_exact_one(name, monkeypatch):
     frame, sweep = table_of(config), rooflines.load_config(config).sweep("case")
     check_written(frame, sweep)
     monkeypatch.setattr(blocked, "BLOCK_ROWS", 4)
-    in_blocks = OperationTable(sweep).frame(0, sweep.rows).collect()
-    assert_frame_equal(in_blocks, frame, rel_tol=1e-14)
+    cuts = sorted({0, sweep.rows, *random.choices(range(sweep.rows), k=3)})
+    pieces = [OperationTable(sweep).frame(*piece).collect() for piece in pairwise(cuts)]
+    assert_frame_equal(pl.concat(pieces), frame, rel_tol=1e-14)
 
 
 def check_written(frame, sweep):

@@ -248,6 +248,24 @@ def test_frames_of_sweeps_have_their_columns_in_order(grid):
         assert each.null or frame[each.name].null_count() == 0, each.name
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("new", [1, 5])
+def test_contexts_under_attention_in_chunks_are_those_of_the_oracle(layers, new):
+    model = {**DENSE, "layers": layers, "window": {"tokens": 7, "layers": 1, "chunked": True}}
+    rates = [1.07**step for step in range(80)]
+    chips = {
+        f"chip-{number}": {**TINY, "memory": {"hbm": {"bytes_per_s": rate}}}
+        for number, rate in enumerate(rates)
+    }
+    form = {"models": [model], "phase": ["decode"], "dtypes": ["fp8"], "chips": [*chips]}
+    form |= {"splits": [{"tp": 1}], "grid": {"B": [1], "T": [new], "S": [9]}, "thresholds": ["S"]}
+    config = {"model-sweeps": {"chunks": form}, "chips": chips}
+    cases, rows = cases_of(config), sweep_thresholds(sweep_of(config)).to_dicts()
+    for row in rows:
+        check_context(cases[tuple(row[key] for key in KEYS)], row)
+    assert {row["outcome"] for row in rows} == {"never", "without-end", *["found"] * (layers - 1)}
+
+
 def test_windows_in_which_math_grows_as_fast_as_memory_have_the_ceiling_of_the_oracle():
     """Beyond the window both grow by 1 s with a sequence, whatever the context."""
     model = {**DENSE, "window": {"tokens": 4, "layers": 1}}

@@ -133,16 +133,27 @@ def dotted(path):
 
 
 def nearest(module, known):
-    """The test files that are nearest to a module: those that import it, the shortest first."""
-    front, seen = [module], {module}
+    """The test files that are nearest to a module, by imports; the shortest of equals first.
+
+    Those with its name come first, then those that import most of its sub-package; last those of
+    other modules of the sub-package, since some are imported by their names alone.
+    """
+    package = dotted(module).rpartition(".")[0]
+
+    def distance(path):
+        named = any(word.startswith(module.stem.rstrip("s")) for word in path.stem.split("_"))
+        own = sum(name.startswith(f"{package}.") for name in imports(path))
+        return not named, -own, path.stat().st_size
+
     tests: list[Path] = []
-    while front and len(tests) < FILES:
-        users = {user for each in front for user in known[dotted(each)]} - seen
-        seen |= users
-        found = (user for user in users if user.name.startswith("test_"))
-        named = module.stem.rstrip("s")
-        tests += sorted(found, key=lambda path: (named not in path.stem, path.stat().st_size))
-        front = [user for user in users if not user.name.startswith("test_")]
+    for start in ([module], [each for each in module.parent.glob("*.py") if each != module]):
+        front, seen = start, {*start}
+        while front and len(tests) < FILES:
+            users = {user for each in front for user in known[dotted(each)]} - seen
+            seen |= users
+            found = {user for user in users if user.stem.startswith("test_")}
+            tests += sorted(found - {*tests}, key=distance)
+            front = [*users - found]
     return [path.relative_to(ROOT).as_posix() for path in tests[:FILES]]
 
 
