@@ -20,7 +20,7 @@ import polars as pl
 from benchmarks.sweeps import DTYPES, SHARDINGS, SHARDS, SIZES, config
 from rooflines import load_config
 from rooflines.model.columns import columns_of
-from rooflines.model.resources import RESOURCES
+from rooflines.model.resources import RESOURCES, collective_rate, math_rate, memory_rate
 from rooflines.run.jobs import ROWS_AT_ONCE, write_part
 from rooflines.run.plan import plan
 from rooflines.sweep.rows import OperationTable
@@ -77,15 +77,18 @@ def cases(sweep: Sweep) -> Arrays:
     """Bytes, rates and keys of every (dtypes, sharding, shards), in order."""
     rows = []
     for case in sweep.cases:
-        rates = [case.rate(resource) for resource in RESOURCES]
-        per_s = [float(rate.per_s) if rate else 1.0 for rate in rates]
+        machine, compute = case.machine, case.combination.compute
+        sent, share = case.scheme.transfers, machine.efficiency["network"]
+        network = collective_rate(case.route, sent[0][1], share) if case.route and sent else None
         rows.append(
             {
                 "shards": case.shards,
                 **{f"{name}_bytes": float(bits) / 8 for name, bits in case.workload.bits.items()},
-                "reduces": case.variant.sharding.startswith("contracting"),
-                **dict(zip(("math_rate", "memory_rate", "network_rate"), per_s, strict=True)),
-                "latency_s": float(rates[-1].latency_s) if rates[-1] else 0.0,
+                "reduces": case.sharding.startswith("contracting"),
+                "math_rate": float(math_rate(machine, compute).per_s),
+                "memory_rate": float(memory_rate(machine, compute).per_s),
+                "network_rate": float(network.per_s) if network else 1.0,
+                "latency_s": float(len(sent) * network.latency_s) if network else 0.0,
                 "peak": float(case.peak),
             }
         )

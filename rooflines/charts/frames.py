@@ -87,7 +87,7 @@ def dtypes_of(sweep: Sweep, chips: Sequence[str] = ()) -> tuple[str, ...]:
 
 def route_name(case: OperationCase) -> str | None:
     """The network of a case as charts name it, with several axes, as in `ici 4x4`."""
-    along = f" {axes_text(case.variant.axes)}" if len(case.variant.axes) > 1 else ""
+    along = f" {axes_text(case.axes)}" if len(case.axes) > 1 else ""
     return case.network and case.network + along
 
 

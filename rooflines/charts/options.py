@@ -79,7 +79,7 @@ def shape_menus(sweep: Sweep) -> list[Menu]:
 
 def split_menus(sweep: Sweep, chip: str) -> list[Menu]:
     """How a chip shares the work with others."""
-    used = {case.variant.sharding for case in sweep.cases if case.chip == chip}
+    used = {case.sharding for case in sweep.cases if case.chip == chip}
     splits = (name for name, one in sweep.shardings.items() if one.split and name in used)
     return [Menu("split", tuple(splits))]
 

@@ -21,7 +21,7 @@ from rooflines.model.columns import AXES
 from rooflines.model.network import axes_text
 from rooflines.results.folders import MEASURED, MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.tables import metadata_of, scan
-from rooflines.sweep.operations import Sweep, Variant
+from rooflines.sweep.operations import Sweep
 from rooflines.sweep.recipes import chips_of, sweep_of
 from rooflines.sweep.rows import KernelTable, table_of
 from rooflines.sweep.steps import ModelSweep
@@ -152,20 +152,20 @@ class Selection:
         return {chip: by_chip[chip] for chip in self.chips if chip in by_chip}
 
     @cached_property
-    def fewest(self) -> Variant:
-        """The variant of charts that show one, dtypes aside: the fewest chips.
+    def fewest(self) -> tuple[int, str]:
+        """The number of chips and sharding of charts that show one: the fewest chips.
 
         If several shardings have that number of chips, the sweep's first one.
         """
         order = list(self.sweep.shardings)
-        variants = {
-            case.variant
+        splits = {
+            (case.shards, case.sharding)
             for chip_rows in self.by_chip.values()
             for case in chip_rows.cases
             if case.dtypes in self.dtypes
         }
-        first = min(variants, key=lambda v: (v.shards, order.index(v.sharding)), default=None)
-        return first or Variant(self.dtypes[0], order[0], (1,))
+        first = min(splits, key=lambda split: (split[0], order.index(split[1])), default=None)
+        return first or (1, order[0])
 
     def cases(self) -> list[OperationCase]:
         """The first case of every combination that the chips support."""
@@ -184,11 +184,11 @@ class Selection:
         return self.kept(self.results.thresholds(self.sweep.name))
 
     def over(self, split: str | None = None) -> pl.Expr:
-        """Whether a row is of one chip or of a split; None: of the variant `fewest`."""
+        """Whether a row is of one chip or of a split; None: of `fewest`."""
         if split:
             return (pl.col("sharding") == split) | (pl.col("shards") == 1)
-        first = self.fewest
-        return (pl.col("sharding") == first.sharding) & (pl.col("shards") == first.shards)
+        shards, sharding = self.fewest
+        return (pl.col("sharding") == sharding) & (pl.col("shards") == shards)
 
     def kept(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Rows of the chips and combinations, from one memory level and over one network each.

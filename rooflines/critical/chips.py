@@ -27,7 +27,7 @@ from rooflines.model.network import PAIR, most_chips
 from rooflines.model.poly import ZERO, Poly, constant
 from rooflines.model.resources import MATH, NETWORK, OTHERS, RESOURCES, level_times
 from rooflines.sweep.cases import Block
-from rooflines.sweep.operations import OperationCase, Variant
+from rooflines.sweep.operations import OperationCase
 from rooflines.sweep.sheet import Sheet, quotient
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ Lines = dict[str, Poly]
 
 def with_shards(case: OperationCase, shards: int) -> OperationCase:
     """The same case on another number of chips."""
-    return replace(case, variant=replace(case.variant, axes=(shards,)))
+    return replace(case, axes=(shards,))
 
 
 def times_of(case: OperationCase, resource: Resource) -> list[Poly]:
@@ -449,7 +449,7 @@ def all_splits(sweep: Sweep) -> list[OperationCase]:
     """Every dtype combination and split of a sweep, on every chip that has an interconnect."""
     splits = [name for name, scheme in sweep.shardings.items() if scheme.split]
     return [
-        OperationCase(block.place, sweep, Variant(dtypes, name, (1,)))
+        OperationCase(block.place, sweep, dtypes, name, (1,))
         for block in sweep.blocks
         if block.place.network
         for dtypes in dict.fromkeys(case.dtypes for case in block.cases)

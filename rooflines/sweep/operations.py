@@ -17,7 +17,6 @@ from rooflines.model.costs import Workload
 from rooflines.model.kernel import Kernel, operation_kernel, operation_transfers
 from rooflines.model.network import Route, axes_text, parse_axes
 from rooflines.model.operation import Operation, operation
-from rooflines.model.resources import Rate, collective_rate
 from rooflines.model.sharding import SHARDS, Sharding, sharding
 from rooflines.sweep.axes import Axis, axes_of
 from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows
@@ -27,15 +26,21 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from rooflines.model.operation import Flops, Unit
-    from rooflines.model.resources import Resource
     from rooflines.settings.schema import SweepConfig
     from rooflines.sweep.cases import Axes
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One (dtypes, sharding, chips along each axis) of a sweep: a case without its place."""
+@dataclass(frozen=True, eq=False)
+class OperationCase(Case):
+    """An operation with its dtypes and sharding at a place.
 
+    Attributes:
+        sweep: Its sweep.
+        dtypes, sharding: The dtype combination and the sharding by name.
+        axes: The chips along each axis [1].
+    """
+
+    sweep: Sweep
     dtypes: str
     sharding: str
     axes: Axes
@@ -45,51 +50,40 @@ class Variant:
         """N, the chips [1]."""
         return math.prod(self.axes)
 
-
-@dataclass(frozen=True, eq=False)
-class OperationCase(Case):
-    """A variant of an operation at a place.
-
-    Attributes:
-        sweep: Its sweep.
-        variant: Its dtypes, sharding and chips.
-    """
-
-    sweep: Sweep
-    variant: Variant
-
-    @property
-    def dtypes(self) -> str:
-        """The dtype combination by name."""
-        return self.variant.dtypes
-
-    @property
-    def shards(self) -> int:
-        """N, the chips [1]."""
-        return self.variant.shards
-
     @property
     def combination(self) -> StoredDtypes:
         """The dtype combination."""
-        return self.sweep.combinations[self.variant.dtypes]
+        return self.sweep.combinations[self.dtypes]
 
     @property
     def scheme(self) -> Sharding:
         """What is split over the chips."""
-        return self.sweep.shardings[self.variant.sharding]
+        return self.sweep.shardings[self.sharding]
 
     @cached_property
     def route(self) -> Route | None:
         """The interconnects between the chips; None for one chip."""
         links = self.place.links
-        return Route(links, self.variant.axes) if links and self.shards > 1 else None
+        return Route(links, self.axes) if links and self.shards > 1 else None
+
+    @property
+    def variant(self) -> tuple[str, str, Axes]:
+        """What it is but for its place."""
+        return self.dtypes, self.sharding, self.axes
 
     @cached_property
     def _own(self) -> tuple[Workload, Kernel]:
-        route, transfers = self.route, self.scheme.transfers
-        return self.sweep.kernel(
-            self.variant, route.sent(transfers[0][1]) if route and transfers else ()
-        )
+        """The workload and kernel, which chips share that send as much of what is transferred."""
+        transfers = self.scheme.transfers
+        sent = self.route.sent(transfers[0][1]) if self.route and transfers else ()
+        known, key = self.sweep.kernels, (*self.variant, sent)
+        if key not in known:
+            sweep, of = self.sweep, self.combination
+            workload = Workload(
+                sweep.op, of.bits, self.scheme, self.shards, sent, sweep.tile, sweep.flops
+            )
+            known[key] = workload, operation_kernel(workload, of.compute)
+        return known[key]
 
     @property
     def workload(self) -> Workload:
@@ -110,17 +104,6 @@ class OperationCase(Case):
         """The nominal peak in its compute dtype [FLOP/s]."""
         return self.machine.peaks[self.combination.compute]
 
-    def rate(self, resource: Resource) -> Rate | None:
-        """The rate of a resource; None of a network over which nothing is sent."""
-        if resource.rate is not None:
-            return resource.rate(self.machine, self.combination.compute)
-        transfers = self.scheme.transfers
-        if self.route is None or not transfers:
-            return None
-        share = self.machine.efficiency[resource.name]
-        once = collective_rate(self.route, transfers[0][1], share)
-        return Rate(once.per_s, len(transfers) * once.latency_s)
-
     @property
     def keys(self) -> Mapping[str, str | int | None]:
         """Its values in the key columns of tables."""
@@ -131,10 +114,10 @@ class OperationCase(Case):
             "memory": self.memory,
             "network": self.network,
             "dtypes": self.dtypes,
-            "sharding": self.variant.sharding,
+            "sharding": self.sharding,
         }
         if self.sweep.has_axes:
-            own[AXES] = axes_text(self.variant.axes)
+            own[AXES] = axes_text(self.axes)
         if not self.sweep.config.shapes:
             own["shape"] = None
         return {**own, SHARDS: self.shards}
@@ -228,7 +211,7 @@ class Sweep(BaseSweep[OperationCase]):
 
     @cached_property
     def points(self) -> int:
-        """Rows of one variant on one chip [1]."""
+        """Rows of one case [1]."""
         return math.prod(axis.count for axis in self.size_axes)
 
     @cached_property
@@ -299,23 +282,9 @@ class Sweep(BaseSweep[OperationCase]):
         """The values of each column of its axes."""
         return {name: values for axis in self.size_axes for name, values in axis.columns.items()}
 
-    def kernel(self, variant: Variant, sent: tuple[Fraction, ...]) -> tuple[Workload, Kernel]:
-        """The workload and kernel of a variant whose chips send so much of what it transfers.
-
-        Chips share them.
-        """
-        key = variant, sent
-        if key not in self._kernels:
-            combination = self.combinations[variant.dtypes]
-            scheme = self.shardings[variant.sharding]
-            workload = Workload(
-                self.op, combination.bits, scheme, variant.shards, sent, self.tile, self.flops
-            )
-            self._kernels[key] = workload, operation_kernel(workload, combination.compute)
-        return self._kernels[key]
-
     @cached_property
-    def _kernels(self) -> dict[tuple[Variant, tuple[Fraction, ...]], tuple[Workload, Kernel]]:
+    def kernels(self) -> dict[object, tuple[Workload, Kernel]]:
+        """The workloads and kernels of its cases, by what they depend on."""
         return {}
 
     def find_cases(self) -> tuple[tuple[Block[OperationCase], ...], tuple[Skipped, ...]]:
@@ -331,7 +300,7 @@ class Sweep(BaseSweep[OperationCase]):
             for skipped, variants in at.skipped.items():
                 rows[skipped] += self.points * variants
             cases = [
-                OperationCase(at.place, self, Variant(dtypes, *split))
+                OperationCase(at.place, self, dtypes, *split)
                 for dtypes in at.dtypes
                 for split in at.splits
             ]

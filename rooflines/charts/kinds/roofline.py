@@ -19,7 +19,7 @@ from rooflines.charts.options import ALL, Menu, basis_menus, chosen, shape_menus
 from rooflines.charts.views import Kind, Need, View
 from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.model.network import PAIR, NetworkLevel
-from rooflines.model.resources import NETWORK, math_rate, memory_rate
+from rooflines.model.resources import NETWORK, collective_rate, math_rate, memory_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -196,11 +196,15 @@ def _of_pairs(entry: Chip, machine: Machine) -> dict[str, float]:
 
 def _of_split(cases: Sequence[OperationCase]) -> dict[str, float]:
     """The rate of a chip's network in the largest split that sends something [byte/s]."""
-    sending = (case for case in cases if case.route is not None and case.scheme.transfers)
-    largest = max(sending, key=lambda case: case.shards, default=None)
-    rate = None if largest is None else largest.rate(NETWORK)
-    if largest is None or rate is None:
+    largest = max(
+        (case for case in cases if case.route and case.scheme.transfers),
+        key=lambda case: case.shards,
+        default=None,
+    )
+    if largest is None or largest.route is None:
         return {}
+    kind, share = largest.scheme.transfers[0][1], largest.machine.efficiency[NETWORK.name]
+    rate = collective_rate(largest.route, kind, share)
     return {str(frames.route_name(largest)): float(rate.per_s)}
 
 
