@@ -1,10 +1,10 @@
 """`rooflines calibrate`: what it prints and writes, and one message for every wrong table."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
+from case_files import case
 from processes import python
 from small_config import matmul
 from timed import timings
@@ -86,54 +86,13 @@ def test_another_fit_and_a_chip_of_a_config(capsys):
     assert Path("calibrations/own-mine.yaml").exists()
 
 
-WRONG: dict[str, tuple[Callable[[], pl.DataFrame], str]] = {
-    "milliseconds": (
-        lambda: GOOD.with_columns(pl.col("seconds") * 1e3),
-        "so the unit of time is off by 1e3",
-    ),
-    "an empty table": (GOOD.clear, "has no timings"),
-    "only B = 0": (lambda: GOOD.with_columns(B=pl.lit(0)), "has no timings"),
-    "nine timings": (lambda: GOOD[::30], "has 9 timings to fit, of 10 needed"),
-    "compute-bound only": (
-        lambda: GOOD.filter(pl.col("B") >= 1024),
-        "has no timings but 'compute'-bound ones",
-    ),
-    "memory-bound only": (
-        lambda: GOOD.filter(pl.col("B") <= 32),
-        "has no timings but 'memory'-bound ones",
-    ),
-    "another chip": (lambda: GOOD.with_columns(chip=pl.lit("a100")), "chip has no 'h100-sxm'"),
-    "another software": (
-        lambda: GOOD.with_columns(software=pl.lit("theirs")),
-        "software has no 'mine'",
-    ),
-    "mixed software": (
-        lambda: pl.concat([GOOD, GOOD.with_columns(source=pl.lit("others"))]).drop("software"),
-        "software is missing, and the timings of h100-sxm are mixed: made up, others",
-    ),
-    "an unknown dtype": (
-        lambda: GOOD.with_columns(compute=pl.lit("bfloat16")),
-        "is 'bfloat16', which is no dtype",
-    ),
-    "an unknown stored dtype": (
-        lambda: GOOD.with_columns(dtype_w=pl.lit("int3")),
-        "dtype_w is 'int3', which is no dtype",
-    ),
-    "a dtype that the chip lacks": (
-        lambda: GOOD.with_columns(compute=pl.lit("nvfp4")),
-        "is 'nvfp4', which is no dtype that h100-sxm has a peak for",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_table_gives_one_message(name, capsys):
-    table, expected = WRONG[name]
-    table().write_csv("timings.csv")
+@pytest.mark.parametrize("wrong", case("wrong-tables"), ids=lambda wrong: wrong["name"])
+def test_a_wrong_table_gives_one_message(wrong, capsys):
+    GOOD.sql(f"SELECT {wrong['of']}").write_csv("timings.csv")
     assert calibrate() == 2
     message = capsys.readouterr().err
     assert message.startswith("timings.csv")
-    assert expected in message
+    assert wrong["says"] in message
     assert message.count("\n  fix: ") == 1
     assert not Path("calibrations").exists()
 

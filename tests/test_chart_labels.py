@@ -1,14 +1,14 @@
 """Labels of charts: numbers with a prefix, shortened text, and places that do not overlap."""
 
 import math
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflines.basics.text import count, seconds, si, significant
-from rooflines.charts.kit.place import DOT, Box, Label, Place, Plane, Room, end_places
+from rooflines.charts.kit.place import DOT, Box, Label, Plane, Room
 from rooflines.charts.kit.text import listed, shorten, sizes_text, width_em, wrapped
 
 PLANE = Plane((1.0, 100.0), (0.0, 8.0), linear=True)
@@ -122,35 +122,3 @@ def test_placed_labels_overlap_no_label_and_no_point(labels):
     for index, box in boxes.items():
         own = labels[index].points[0]
         assert not any(box.meets(dot) for point, dot in room.dots if point != own)
-
-
-def test_a_label_prefers_to_cross_no_line():
-    label = Label("label", [(10.0, 4.0)])
-    first, above = label.candidates()[0], [(1.0, 4.4), (100.0, 4.4)]
-    assert Room((20.0, 20.0), PLANE).place(label)[1] == first
-    point, beside = Room((20.0, 20.0), PLANE, [above]).place(label)
-    assert beside is not None
-    assert beside != first
-    assert label.box((10.0, 10.0), beside).bottom > 10.0
-    only = Label("label", [(10.0, 4.0)], places=[first])
-    assert Room((20.0, 20.0), PLANE, [above]).place(only) == (point, first)
-
-
-def test_of_several_points_the_first_with_room_has_the_label():
-    right = [Place(0.5, 0.0, "left")]
-    edge, inside = (100.0, 4.0), (10.0, 4.0)
-    room = Room((20.0, 20.0), PLANE)
-    assert room.place(Label("label", [edge], places=right)) == (edge, None)
-    assert room.place(Label("label", [edge, inside], places=right)) == (inside, right[0])
-    assert room.place(Label("label", [edge], places=right, past=9.0)) == (edge, right[0])
-    assert room.place(Label("label", [edge], places=right, past=9.0)) == (edge, None)
-
-
-def test_line_ends_are_labelled_as_long_as_there_is_room():
-    assert [p.dy for p in end_places([1.0, 5.0], 20.0) if p] == [0.0, 0.0]
-    places = end_places([10.0] * 40, 20.0)
-    shown = [10.0 + place.dy for place in places if place]
-    assert len(shown) == int(20.0 / 1.35) + 1
-    assert all(b - a >= 1.35 - 1e-9 for a, b in pairwise(shown))
-    assert places[0]
-    assert places[-1]

@@ -2,19 +2,16 @@
 
 import json
 import shutil
-from types import SimpleNamespace
 
 import polars as pl
 import pytest
 from small_config import matmul
 
 import rooflines
-from rooflines.results import tables
 from rooflines.results.folders import LAYERS, MODELS
 from rooflines.run import code
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
-from rooflines.run.workflow import local_only
 from rooflines.sweep.recipes import sweep_of
 from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
 
@@ -151,24 +148,6 @@ def test_an_edit_of_code_changes_the_digests_of_what_it_is_behind(tmp_path, monk
         assert changed("site/site.py") == [False, False, True, False]
         assert changed("run/progress.py") == [False, False, False, False]
     forget()
-
-
-def test_outputs_of_a_disk_alone_are_left_out_in_object_storage_alone():
-    def paths(*, stored):
-        flags = {"storage_object": object()} if stored else {}
-        modifier = SimpleNamespace(modify=lambda _: SimpleNamespace(flags=flags))
-        workflow = SimpleNamespace(modifier=SimpleNamespace(path_modifier=modifier))
-        return local_only(["results/summary.csv", "results/bundle"], ["summary.csv"], workflow)
-
-    assert paths(stored=False) == ["results/summary.csv", "results/bundle"]
-    assert paths(stored=True) == ["results/bundle"]
-
-
-def test_the_metadata_of_a_part_say_which_rows_it_has(tmp_path):
-    for number, part in enumerate(plan(config(24)).parts):
-        write_part(part.spec, tmp_path / f"{number}.parquet")
-        rows = tables.metadata_of(tmp_path / f"{number}.parquet")["rows"]
-        assert tuple(rows) == place_of(part)
 
 
 TINY = {"layers": 2, "D": 64, "V": 128, "attention": {"N": 4, "K": 2, "H": 16}, "mlp": {"F": 96}}

@@ -11,7 +11,7 @@ import yaml
 from small_config import matmul
 
 from rooflines.run.log import WithoutSteps, job_log
-from rooflines.run.progress import Progress, progress_line
+from rooflines.run.progress import Progress
 
 
 def record(event, **extra):
@@ -106,15 +106,6 @@ def test_single_jobs_are_left_out_but_errors_and_dry_runs_are_shown():
     assert shown.filter(record("job_error"))
     assert shown.filter(record(None))
     assert WithoutSteps(workflow(dryrun=True)).filter(record("job_info"))
-
-
-def test_a_line_of_progress_says_how_far_how_fast_and_how_long():
-    assert (
-        progress_line(12_000_000, 45_000_000, 3.0)
-        == "12,000,000 of 45,000,000 rows (26 %), 4,000,000 rows/s"
-    )
-    assert progress_line(99, 100, 1.0) == "99 of 100 rows (99 %), 99 rows/s"
-    assert progress_line(100, 100, 2.0) == "100 of 100 rows (100 %), 50 rows/s, 2.0 s"
 
 
 def test_a_failed_job_has_its_traceback_in_the_log_and_one_line_on_the_screen(tmp_path):

@@ -8,16 +8,11 @@ import pytest
 from rooflines.catalogue.chips import chip_entries, dtype_entries
 from rooflines.catalogue.entries import Chip, shares_of
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.model.costs import COSTS, Workload
 from rooflines.model.network import Route, most_chips
-from rooflines.model.operation import OPERANDS
-from rooflines.model.poly import Poly
 from rooflines.model.resources import collective_rate
-from rooflines.model.sharding import sharding
 from rooflines.site.fits import OWN, SOFTWARE, first_fits
-from rooflines.site.matmuls import MATMUL, WORKS, matmul_data
+from rooflines.site.matmuls import matmul_data
 
-BITS = {"x": Fraction(16), "w": Fraction(9, 2), "out": Fraction(32)}
 CHIPS = 70
 """Numbers of chips tried [1]: more than one ring of every torus of the catalogue."""
 
@@ -56,21 +51,6 @@ def value(terms, n, extents=None):
     return sum(products, Fraction(0))
 
 
-def test_works_are_those_of_the_model(data):
-    assert set(WORKS) <= set(COSTS)
-    sizes = {dim: 96 + 7 * place for place, dim in enumerate(MATMUL.dims)}
-    extents = sizes | {name: bits / 8 for name, bits in BITS.items()}
-    for name, scheme in data["works"].items():
-        for n in (1, 2, 5, 48):
-            split = sharding(name, MATMUL)
-            own = Workload(MATMUL, BITS, split, n, (Fraction(1),), {}, MATMUL.flops)
-            assert value(scheme["rows"], n) == own.share("B")
-            for work in WORKS:
-                found = value(scheme["works"][work], n, extents)
-                assert found == Poly(own.costs[work]).at(sizes), (name, work, n)
-    assert "contracting/all-reduce" in data["works"]
-
-
 def piece_of(network, n):
     """The first piece that has a number of chips."""
     return next(
@@ -104,24 +84,6 @@ def test_networks_are_those_of_the_model(data):
                 assert seconds == sum(route.sent(collective)) / rate.per_s
                 assert max(value(level["latency"], n) for level in levels) == rate.latency_s
     assert rings > 30
-
-
-def test_rates_and_dtypes_are_those_of_the_catalogue(data):
-    chips = {chip["id"]: chip for chip in data["chips"]}
-    h100, odd = chips["h100-sxm"], chips["odd"]
-    assert set(chips) <= {*chip_entries(), "odd"}
-    assert h100["peaks"]["bf16"] == {"nominal": 989 * 10**12, "rate": 989 * 10**12}
-    assert h100["memory"] == {"nominal": 3350 * 10**9, "rate": 3350 * 10**9, "capacity": 80 * 10**9}
-    assert odd["peaks"]["bf16"]["rate"] == 197 * 10**12 * 9 // 10
-    assert odd["memory"]["rate"] == 819 * 10**9 * 8 // 10
-    forms = {form["name"]: form for form in data["dtypes"]}
-    assert set(forms) <= set(dtype_entries().combinations)
-    assert forms["w8a16"] == {
-        "name": "w8a16",
-        "compute": "bf16",
-        "bytes": dict(zip(OPERANDS, (2, 1, 2), strict=True)),
-    }
-    assert forms["w4a16-g128"]["bytes"]["w"] == "33/64"
 
 
 def test_a_fitted_chip_without_a_network_sends_nothing():

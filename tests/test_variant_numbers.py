@@ -32,48 +32,35 @@ BARE = {
 SETTABLE: dict[str, float] = {
     "units.matrix.bf16.flops_per_s": 2e14,
     "units.matrix.bf16.printed_with_sparsity": 4e14,
-    "units.matrix.int8.flops_per_s": 3e14,
     "units.vector.fp32.flops_per_s": 3e13,
     "memory.hbm.bytes_per_s": 2e12,
     "memory.hbm.capacity_bytes": 1e10,
     "networks.ici.bytes_per_s": 2e10,
-    "networks.ici.links": 4,
-    "networks.ici.domain": 64,
-    "networks.ici.ring_multiple": 16,
-    "networks.ici.hop_latency_s": 1e-6,
-    "networks.ici.typical_hop_latency_s": 2e-6,
+    **{f"networks.ici.{key}": 8 for key in ("links", "domain", "ring_multiple")},
+    **{f"networks.ici.{key}_s": 1e-6 for key in ("hop_latency", "typical_hop_latency")},
     "power.watts": 300,
 }
 
 
-@pytest.mark.parametrize("path", SETTABLE)
-def test_a_variant_may_set_a_number_that_its_base_lacks(path):
-    variant = {"base": "bare", "source": "measured", path: SETTABLE[path]}
-    config = rooflines.load_config(
-        {**PLAIN, "chips": {**PLAIN["chips"], "bare": BARE, "variant": variant}}
-    )
-    *steps, last = path.split(".")
-    place: Any = reduce(lambda inside, step: inside[step], steps, config.chips["variant"].plain)
-    assert (place[last], source_in(place["source"], last)) == (SETTABLE[path], "measured")
-    numbers = [
-        set(
-            rooflines.chips(config)
-            .filter(pl.col("chip") == chip, pl.col("path") != path)
-            .select("path", "value")
-            .rows()
-        )
-        for chip in ("bare", "variant")
-    ]
-    assert numbers[0] == numbers[1]
-
-
-def test_every_number_of_a_part_can_be_set():
-    assert {path.rpartition(".")[2] for path in SETTABLE} == {
-        name
-        for part in (Peak, Level, Network, Power)
-        for name in part.model_fields
-        if name in {*NUMBERS, PRINTED}
+def test_a_variant_may_set_every_number_alone():
+    parts = (Peak, Level, Network, Power)
+    known = {name for part in parts for name in part.model_fields if name in {*NUMBERS, PRINTED}}
+    assert {path.rpartition(".")[2] for path in SETTABLE} == known
+    own = {
+        f"own-{number}": {"base": "bare", "source": "measured", path: SETTABLE[path]}
+        for number, path in enumerate(SETTABLE)
     }
+    config = rooflines.load_config({**PLAIN, "chips": {**PLAIN["chips"], "bare": BARE, **own}})
+    listed = rooflines.chips(config)
+    for chip, path in zip(own, SETTABLE, strict=True):
+        *steps, last = path.split(".")
+        place: Any = reduce(lambda inside, step: inside[step], steps, config.chips[chip].plain)
+        assert (place[last], source_in(place["source"], last)) == (SETTABLE[path], "measured")
+        others = listed.filter(pl.col("path") != path)
+        bare, same = (
+            {*others.filter(chip=name).select("path", "value").rows()} for name in ("bare", chip)
+        )
+        assert bare == same
 
 
 def test_a_variant_may_have_parts_that_its_base_lacks():
