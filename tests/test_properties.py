@@ -44,7 +44,7 @@ def test_a_route_that_a_chip_lacks_takes_no_rows_of_one_that_it_has():
     assert found.select("network", "shards").rows() == [(None, 1), ("fabric", 1), ("fabric", 2)]
 
 
-@check(150, at_length=3_000)
+@check(150, at_length=6_000)
 @given(config=configs())
 def test_every_threshold_of_a_random_sweep_is_the_exact_one(config):
     assume(config["sweeps"]["random"]["thresholds"])
@@ -66,7 +66,7 @@ def test_the_sum_that_a_dot_product_sends_is_work_although_it_has_no_size():
     assert row["critical_exact"] == pytest.approx(needed, rel=1e-3)
 
 
-@check(60, at_length=1_000)
+@check(60, at_length=2_500)
 @given(config=calibrated_configs())
 def test_every_estimate_of_a_random_sweep_is_the_exact_one(config):
     assert row_differences(config) == []
