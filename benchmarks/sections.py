@@ -28,7 +28,7 @@ COMPARED = 2e5
 EXACTLY = 1e-12
 """Largest relative difference of values that count as equal [1]."""
 
-TABLES = ("results/tables/index.csv", "results/thresholds.parquet", "results/skipped.csv")
+TABLES = ("results/parts.csv", "results/thresholds.parquet", "results/skipped.csv")
 """What a large run makes: everything but charts and site."""
 
 Numbers = dict[str, Any]

@@ -38,7 +38,7 @@ def results(tmp_path):
 
 def draw(results, of):
     """Run the job; the inode of each file of the charts, by its name."""
-    write_charts(of.charts_spec(), results, results / "charts", results.parent / "drawn")
+    write_charts(of.charts_spec(), results, results.parent / "drawn")
     files = (results / "charts").rglob("*")
     return {
         file.name: file.stat().st_ino
@@ -148,7 +148,7 @@ import json, sys
 from pathlib import Path
 from rooflines.charts.job import write_charts
 spec, results, drawn = sys.argv[1:]
-write_charts(spec, results, Path(results) / "charts", Path(drawn), 2)
+write_charts(spec, results, Path(drawn), 2)
 """
 
 

@@ -100,16 +100,16 @@ DAMAGES = {
 
 def test_an_index_that_is_asked_for_is_made_after_a_table_that_outlived_its_run(made, clean):
     marker = unfinished(made.path, "results/tables/catalogue/part-00001.parquet")
-    (made.results / "tables/index.csv").unlink()
-    made.finish("--", "results/tables/index.csv")
+    (made.results / "parts.csv").unlink()
+    made.finish("--", "results/parts.csv")
     assert not marker.exists()
     made.whole(clean.contents)
 
 
 def test_an_index_that_is_asked_for_is_made_after_a_table_of_another_config(made, clean):
     made.config["sweeps"]["own"]["efficiency"] = {"math": 0.5}
-    (made.results / "tables/index.csv").unlink()
-    made.finish("--", "results/tables/index.csv")
+    (made.results / "parts.csv").unlink()
+    made.finish("--", "results/parts.csv")
     assert made.contents().keys() == clean.contents.keys()
 
 

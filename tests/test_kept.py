@@ -13,10 +13,11 @@ import rooflines
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import Chip
 from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.results.records import FOLDER
+from rooflines.results.records import FOLDER, record_file
 from rooflines.results.tables import metadata_of
 from rooflines.run.jobs import KINDS, write_part
 from rooflines.run.kept import of_chips, rows_kept
+from rooflines.run.lock import STATE
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
 from rooflines.site import explorer
@@ -54,6 +55,13 @@ def with_sweep(config):
     config["sweeps"]["scores"] = matmul(operation="per-example-matmul", chips=["own", "b200"])
 
 
+@pytest.fixture(autouse=True)
+def results(tmp_path, monkeypatch):
+    """A folder of results, and the folder that a run works in."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / FOLDER).mkdir()
+
+
 @pytest.mark.parametrize("name", ["thresholds.parquet", "model-thresholds.parquet"])
 @pytest.mark.parametrize("edit", [with_chip, with_fewer, with_more, with_size, with_sweep])
 def test_after_an_edit_thresholds_are_those_of_a_run_from_nothing(edit, name, tmp_path):
@@ -61,33 +69,33 @@ def test_after_an_edit_thresholds_are_those_of_a_run_from_nothing(edit, name, tm
     edit(changed)
     before, after = (plan(rooflines.load_config(each)) for each in (CONFIG, changed))
     path = tmp_path / name
-    write_thresholds(before.spec(name), path, tmp_path / "state")
-    write_thresholds(after.spec(name), path, tmp_path / "state")
+    write_thresholds(before.spec(name), path)
+    write_thresholds(after.spec(name), path)
     write_thresholds(after.spec(name), tmp_path / "alone.parquet")
     alone = pl.read_parquet(tmp_path / "alone.parquet")
     assert_frame_equal(pl.read_parquet(path), alone, check_exact=True)
     assert metadata_of(path) == metadata_of(tmp_path / "alone.parquet")
 
 
-@pytest.mark.parametrize("damage", ["changed", "digest lost", "of other code"])
+@pytest.mark.parametrize("damage", ["changed", "record lost", "of other code"])
 def test_only_the_edited_chip_is_solved_for_and_nothing_damaged_is_kept(damage, tmp_path, capsys):
     changed = copy.deepcopy(CONFIG)
     with_chip(changed)
     before, after = (plan(rooflines.load_config(each)) for each in (CONFIG, changed))
     name, path = "thresholds.parquet", tmp_path / "thresholds.parquet"
-    write_thresholds(before.spec(name), path, tmp_path / "state")
+    write_thresholds(before.spec(name), path)
     capsys.readouterr()
-    write_thresholds(after.spec(name), path, tmp_path / "state")
+    write_thresholds(after.spec(name), path)
     assert capsys.readouterr().out == "split: solved for own\ndot: solved for own\n"
-    (kept,) = (tmp_path / "state").rglob("*.parquet")
+    (kept,) = STATE.rglob("*.parquet")
     spec = before.spec(name)
     if damage == "changed":
         kept.write_bytes(kept.read_bytes()[:-1] + b"2")
-    elif damage == "digest lost":
-        kept.with_suffix(".sha256").unlink()
+    elif damage == "record lost":
+        record_file(tmp_path, path).unlink()
     else:
         spec = spec.replace('"code":"', '"code":"x')
-    write_thresholds(spec, path, tmp_path / "state")
+    write_thresholds(spec, path)
     assert capsys.readouterr().out == ""
     assert_frame_equal(pl.read_parquet(path), rooflines.thresholds(rooflines.load_config(CONFIG)))
 
@@ -104,14 +112,12 @@ def test_after_an_edit_parts_of_models_are_those_of_a_run_from_nothing(
     first["model-sweeps"]["serve"]["rows_per_part"] = rows_per_part
     changed = copy.deepcopy(first)
     edit(changed)
-    state = tmp_path / "state"
-    (tmp_path / FOLDER).mkdir()
     kept = []
     for config in (first, changed):
         for part in plan(rooflines.load_config(config)).parts_in("models", "layers"):
-            expected = rows_kept(part, tmp_path, state)
+            expected = rows_kept(part, tmp_path)
             capsys.readouterr()
-            write_part(part.spec, tmp_path / part.path, state)
+            write_part(part.spec, tmp_path / part.path)
             one_made = "made for own\n" in capsys.readouterr().out
             write_part(part.spec, tmp_path / "alone.parquet")
             made, alone = map(pl.read_parquet, (tmp_path / part.path, tmp_path / "alone.parquet"))
@@ -134,7 +140,7 @@ def test_rows_follow_the_chip_that_computes_their_prompts(tmp_path):
     with_chip(changed)
     for config in (CONFIG, changed):
         (part,) = parts_of(config)
-        write_part(part.spec, tmp_path / part.path, tmp_path / "state")
+        write_part(part.spec, tmp_path / part.path)
         write_part(part.spec, tmp_path / "alone.parquet")
         made, alone = map(pl.read_parquet, (tmp_path / part.path, tmp_path / "alone.parquet"))
         assert_frame_equal(made, alone, check_exact=True)

@@ -88,7 +88,7 @@ def test_a_failed_run_says_last_what_was_wrong(repository, tmp_path):
     sweeps = {"small": matmul(), "large": matmul(grid=many)}
     (tmp_path / "my.yaml").write_text(yaml.safe_dump({"sweeps": sweeps, "charts": []}))
     options = f"--snakefile {repository / 'Snakefile'} --cores 1 --keep-going --configfile my.yaml"
-    python = f"{sys.executable} -m snakemake results/tables/index.csv {options}"
+    python = f"{sys.executable} -m snakemake results/parts.csv {options}"
     command = ["bash", "-c", f"ulimit -f 200; exec {python}"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -16,8 +16,7 @@ from rooflines.cli.main import run
 from rooflines.results import provenance
 from rooflines.results.catalogue_frames import write_model_shapes
 from rooflines.results.records import FOLDER, record_file, recorded_outputs
-from rooflines.results.summary import write_summary
-from rooflines.results.table_index import write_index
+from rooflines.results.summary import write_parts, write_summary
 from rooflines.results.tables import METADATA_KEY, metadata_of
 from rooflines.run.jobs import write_part, write_skipped
 from rooflines.run.plan import plan
@@ -34,17 +33,14 @@ def written(tmp_path_factory):
     planned = plan(rooflines.load_config(CONFIG))
     for part in planned.parts:
         write_part(part.spec, results / part.path)
-    for folder, spec in planned.indexes.items():
-        write_index(spec, results / folder / "index.csv")
+    write_parts(planned.spec("parts.csv"), results / "parts.csv")
     write_thresholds(planned.spec("thresholds.parquet"), results / "thresholds.parquet")
     write_skipped(planned.spec("skipped.csv"), results / "skipped.csv")
-    write_summary(planned.spec("summary.csv"), results, results / "summary.csv")
+    write_summary(planned.spec("summary.csv"), results / "summary.csv")
     write_model_shapes(planned.spec("model-shapes.csv"), results / "model-shapes.csv")
-    write_workbook(
-        planned.spec("rooflines.xlsx"), [results / "thresholds.parquet"], results / "rooflines.xlsx"
-    )
+    write_workbook(planned.spec("rooflines.xlsx"), results / "rooflines.xlsx")
     drawn = tmp_path_factory.mktemp("drawn")
-    write_charts(planned.charts_spec(), results, results / "charts", drawn)
+    write_charts(planned.charts_spec(), results, drawn)
     return results
 
 
@@ -65,7 +61,7 @@ def test_every_output_of_a_plan_has_a_record(written):
     "name",
     [
         "tables/small/part-00000.parquet",
-        "tables/index.csv",
+        "parts.csv",
         "thresholds.parquet",
         "skipped.csv",
         "summary.csv",

@@ -60,7 +60,7 @@ def test_the_results_are_those_that_are_listed(swept):
 
 def test_the_example_config_runs_with_the_command_below_it(tmp_path, repository, snakemake):
     arguments = example(tmp_path, repository)
-    tables = ("results/tables/index.csv", "results/thresholds.parquet")
+    tables = ("results/parts.csv", "results/thresholds.parquet")
     run = snakemake(*tables, *arguments, cwd=tmp_path)
     assert run.returncode == 0, run.stdout
     frame = rooflines.scan(tmp_path / "elsewhere" / "results", "decode").collect()

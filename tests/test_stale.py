@@ -15,12 +15,11 @@ from trials import stats
 from rooflines.basics.errors import RooflinesError
 from rooflines.results import records
 from rooflines.results.atomic import atomic_folder, write_bytes
-from rooflines.results.table_index import remove_others
 from rooflines.run import guard
 from rooflines.run.jobs import write_skipped
 from rooflines.run.lock import STATE, acquire
 from rooflines.run.outputs import Output
-from rooflines.run.stale import FileCache, stale_outputs, temporary_outputs
+from rooflines.run.stale import FileCache, remove_others, stale_outputs, temporary_outputs
 
 
 def recorded_file(folder, name="skipped.csv"):
@@ -34,10 +33,7 @@ def recorded_file(folder, name="skipped.csv"):
 def stale(folder, specs, cache=None):
     """The stale outputs, each with the reason."""
     cache = cache or FileCache(folder / "known")
-    planned = {
-        name: Output(name, spec, recorded_inputs=name in ("bundle", "rooflines.xlsx"))
-        for name, spec in specs.items()
-    }
+    planned = {name: Output(name, "", spec) for name, spec in specs.items()}
     outputs = stale_outputs(folder, planned, cache)
     return [f"{output.path.name} {output.reason}" for output in outputs]
 
@@ -82,7 +78,7 @@ def results_of_others(home):
     ):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("mine")
-    more = ("summary.csv", "thresholds.parquet", "tables/t/part-00000.parquet", "tables/index.csv")
+    more = ("summary.csv", "thresholds.parquet", "tables/t/part-00000.parquet", "parts.csv")
     return {"skipped.csv": spec, "bundle": "{}", "charts/roofline": "{}"} | dict.fromkeys(
         more, "{}"
     )
@@ -103,7 +99,7 @@ def results_of_others(home):
             ),
             "tables/t/part-00000.parquet",
         ),
-        (written_to("tables/index.csv"), "tables/index.csv"),
+        (written_to("parts.csv"), "parts.csv"),
         (written_to("summary.csv/mine"), "summary.csv"),
         (lambda home: (home / "summary.csv").symlink_to(home / "notes.txt"), "summary.csv"),
         (lambda home: (home / "summary.csv").symlink_to("nowhere"), "summary.csv"),

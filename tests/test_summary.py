@@ -26,7 +26,7 @@ def results(tmp_path_factory):
     for part in planned.parts:
         write_part(part.spec, results / part.path)
     write_thresholds(planned.spec("thresholds.parquet"), results / "thresholds.parquet")
-    write_summary(planned.spec("summary.csv"), results, results / "summary.csv")
+    write_summary(planned.spec("summary.csv"), results / "summary.csv")
     return results
 
 
@@ -88,7 +88,7 @@ def test_sizes_beyond_the_integers_of_float64_are_exact(results, tmp_path):
     pl.read_parquet(results / "thresholds.parquet").with_columns(
         critical=pl.lit(2**53 + 1, pl.Int64)
     ).write_parquet(tmp_path / "thresholds.parquet")
-    write_summary(planned.spec("summary.csv"), tmp_path, tmp_path / "summary.csv")
+    write_summary(planned.spec("summary.csv"), tmp_path / "summary.csv")
     found = pl.read_csv(tmp_path / "summary.csv").filter(sweep="split")
     for name in ("critical_least", "critical_median", "critical_largest"):
         assert set(found[name]) == {2**53 + 1}
@@ -114,7 +114,7 @@ def test_whole_models_are_counted_by_model_phase_and_split(axis, tmp_path):
     write_thresholds(
         planned.spec("model-thresholds.parquet"), tmp_path / "model-thresholds.parquet"
     )
-    write_summary(planned.spec("summary.csv"), tmp_path, tmp_path / "summary.csv")
+    write_summary(planned.spec("summary.csv"), tmp_path / "summary.csv")
     rows = rooflines.scan(tmp_path, "serve").collect().to_dicts()
     solved = pl.read_parquet(tmp_path / "model-thresholds.parquet").to_dicts()
     keys = ("model", "phase", "chip", "dtypes", "split")

@@ -19,7 +19,6 @@ from timed_sets import COLLECTIVES, TIMINGS, write_timings
 import rooflines
 from rooflines.fits.entries import Calibrations, shipped_calibrations, text_of
 from rooflines.model.columns import MEASURED, MEASURED_SKIPPED, measured_columns
-from rooflines.results.folders import FOLDERS
 from rooflines.run.plan import plan
 
 CONFIG = case("configs/workflow")
@@ -31,13 +30,12 @@ APART = [f"models/apart/part-{number:05d}.parquet" for number in range(4)]
 """Of a model and a chip each, in this order."""
 
 WHOLE = {f"{folder}/whole/part-00000.parquet" for folder in ("models", "layers")}
-INDEXES = {f"{folder}/index.csv" for folder in FOLDERS}
 GRID, NCCL = "measured/grid.parquet", "measured/nccl.parquet"
 LISTS = {"measured.csv", "measured-skipped.csv"}
 CHIPS, ROOFLINE, SITE = "charts/chips", "charts/roofline", "bundle"
-OF_OPERATIONS = {"thresholds.parquet", "skipped.csv", "summary.csv", "rooflines.xlsx"}
-OF_MODELS = {"model-thresholds.parquet", "skipped.csv", "summary.csv", "rooflines.xlsx"}
-EVERY = {*TABLES, *APART, *WHOLE, *INDEXES, GRID, NCCL, *LISTS, CHIPS, ROOFLINE, SITE}
+OF_ALL = {"parts.csv", "skipped.csv", "summary.csv", "rooflines.xlsx"}
+OF_OPERATIONS, OF_MODELS = {"thresholds.parquet", *OF_ALL}, {"model-thresholds.parquet", *OF_ALL}
+EVERY = {*TABLES, *APART, *WHOLE, GRID, NCCL, *LISTS, CHIPS, ROOFLINE, SITE}
 EVERY |= {*OF_OPERATIONS, *OF_MODELS, "model-shapes.csv"}
 
 
@@ -84,11 +82,10 @@ def test_a_run_makes_every_published_file_and_nothing_else(first):
 
 
 def test_the_list_of_tables_names_each_part_with_its_rows(first):
-    tables = first.results / "tables"
-    index = pl.read_csv(tables / "index.csv")
+    index = pl.read_csv(first.results / "parts.csv")
     assert index.columns == ["sweep", "part", "rows", "path"]
-    assert index["path"].to_list() == [f"{part}.parquet" for part in PARTS]
-    rows = [pl.read_parquet(tables / path).height for path in index["path"]]
+    assert {*index["path"]} == {*TABLES, *APART, *WHOLE}
+    rows = [pl.read_parquet(first.results / path).height for path in index["path"]]
     assert index["rows"].to_list() == rows
 
 
@@ -96,7 +93,7 @@ def test_every_job_leaves_a_log(first):
     logs = {path: path.read_text() for path in (first.results / "logs").rglob("*.log")}
     names = {path.relative_to(first.results / "logs").as_posix() for path in logs}
     assert names > {f"sweep_table/{part}.log" for part in PARTS}
-    assert names > {f"{job}.log" for job in ("table_index", "thresholds", "summary", "bundle")}
+    assert names > {f"{job}.log" for job in ("parts", "thresholds", "summary", "bundle")}
     assert all(re.search(r"^done in \d+\.\d\d s$", log, re.MULTILINE) for log in logs.values())
 
 
@@ -166,8 +163,8 @@ def test_what_is_deleted_comes_back_and_a_retitled_chart_is_drawn_with_the_site(
     for name in (OWN, "skipped.csv"):
         (made.results / name).unlink()
     made.config["charts"][1]["title"] = "Two chips"
-    again = {OWN, "skipped.csv", "summary.csv", ROOFLINE, SITE}
-    assert made.remade("--", "all") == again | INDEXES
+    again = {OWN, "skipped.csv", "parts.csv", "summary.csv", ROOFLINE, SITE}
+    assert made.remade("--", "all") == again
     assert "Two chips" in (made.results / ROOFLINE / "roofline-catalogue.vl.json").read_text()
 
 
@@ -176,7 +173,7 @@ def test_an_edited_chip_or_sweep_remakes_only_what_has_it(made):
     made.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.05e11
     made.config["sweeps"]["own"]["grid"]["B"] = [128, 512]
     again = {OWN, APART[1], APART[3], GRID, CHIPS}
-    assert made.remade() == again | INDEXES | OF_OPERATIONS | OF_MODELS | LISTS
+    assert made.remade() == again | OF_OPERATIONS | OF_MODELS | LISTS
     after = pl.read_parquet(made.results / OWN)
     assert after["B"].unique(maintain_order=True).to_list() == [128, 512]
     memory_s = [frame.filter(B=128, chip="mine")["t_memory_s"] for frame in (before, after)]
@@ -190,7 +187,7 @@ def test_an_edited_file_remakes_only_what_is_read_from_it(made):
     more = f"{COLLECTIVES}h100-sxm,all-gather,8,2147483648,9e-3\n"
     (made.path / "timed/nccl.csv").write_text(more, encoding="utf-8")
     again = {APART[2], APART[3], "layers/whole/part-00000.parquet", NCCL}
-    assert made.remade() == again | INDEXES | OF_MODELS | LISTS
+    assert made.remade() == again | OF_MODELS | LISTS
 
 
 def test_estimates_are_by_the_calibrations_of_the_config(made):
@@ -217,14 +214,13 @@ def test_outputs_that_are_no_longer_asked_for_go_and_foreign_files_stay(made):
     made.config["model-sweeps"]["whole"]["layers"] = False
     del made.config["model-sweeps"]["apart"]
     again = {f"tables/renamed/part-0000{number}.parquet" for number in range(2)}
-    again |= {"models/whole/part-00000.parquet", *INDEXES, *OF_OPERATIONS, *OF_MODELS}
+    again |= {"models/whole/part-00000.parquet", *OF_OPERATIONS, *OF_MODELS}
     assert made.remade() == again
     assert set(made.times()) == again | {OWN, "model-shapes.csv", SITE} | foreign
     assert not (made.results / "tables/catalogue").exists()
     records = made.results / ".made"
     gone = [*records.glob("layers/whole/*"), *records.glob("models/apart/*")]
     assert [*gone, *records.glob("measured/*.json")] == []
-    assert "removed " in (made.results / "logs/table_index.log").read_text()
 
 
 def test_charts_that_are_asked_for_are_drawn_after_a_table_that_is_made_again(made):
@@ -252,8 +248,8 @@ def test_config_and_results_may_be_anywhere(tmp_path, snakemake):
 
 def test_the_default_config_is_taken_where_none_is_given(repository, default_results):
     config = yaml.safe_load((repository / "config" / "config.yaml").read_text())
-    sweeps = [pl.read_csv(default_results / name / "index.csv")["sweep"] for name in FOLDERS]
-    assert {*pl.concat(sweeps)} == {*config["sweeps"], *config["model-sweeps"]}
+    sweeps = pl.read_csv(default_results / "parts.csv")["sweep"]
+    assert {*sweeps} == {*config["sweeps"], *config["model-sweeps"]}
 
 
 def test_another_workflow_imports_this_one_as_a_module(tmp_path, repository, snakemake):
@@ -271,7 +267,7 @@ module rooflines:
 use rule * from rooflines as rooflines_*
 
 rule report:
-    input: "theirs/rooflines/thresholds.parquet", "theirs/rooflines/tables/index.csv"
+    input: "theirs/rooflines/thresholds.parquet", "theirs/rooflines/parts.csv"
     output: "theirs/report.txt"
     shell: "wc -l {{input[0]}} > {{output}}"
 """

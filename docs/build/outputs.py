@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 from blocks import table, with_block
 from documents import DOCS, ROOT
 
+import rooflines
+from rooflines.run.plan import plan
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -32,7 +35,10 @@ OF_EVERY_FILE = (
 
 
 def declared() -> Iterator[tuple[list[str], str]]:
-    """The outputs of each rule below the results, and the first paragraph of its docstring."""
+    """The outputs of each rule below the results, and the first paragraph of its docstring.
+
+    Those of files with a rule of the plan come last.
+    """
     main = (WORKFLOW / "Snakefile").read_text(encoding="utf-8")
     for path in re.findall(r'^include: "(.*)"', main, re.MULTILINE):
         for docstring, body in RULE.findall((WORKFLOW / path).read_text(encoding="utf-8")):
@@ -43,6 +49,7 @@ def declared() -> Iterator[tuple[list[str], str]]:
             ]
             paragraph = inspect.cleandoc(docstring).partition("\n\n")[0]
             yield outputs, " ".join(paragraph.split())
+    yield from (([file.path], file.meaning) for file in plan(rooflines.load_config()).files)
 
 
 def with_outputs(page: str) -> str:

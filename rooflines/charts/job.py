@@ -27,6 +27,7 @@ from rooflines.charts.registry import kinds
 from rooflines.charts.results import measured_recipe_on_disk, on_disk, recipes_on_disk
 from rooflines.charts.views import Spec
 from rooflines.results.atomic import atomic_folder, link_or_copy, write_bytes
+from rooflines.results.folders import CHARTS
 from rooflines.results.records import (
     FOLDER,
     files_in,
@@ -68,9 +69,7 @@ class Task(NamedTuple):
         return hashlib.sha256(json.dumps(self.shown).encode()).hexdigest()
 
 
-def write_charts(
-    spec: str, results: str | Path, folder: str | Path, drawn: Path, processes: int = 1
-) -> None:
+def write_charts(spec: str, results: str | Path, drawn: Path, processes: int = 1) -> None:
     """Draw the charts of all families: pictures, specification and data of each, and `index.json`.
 
     A chart of `auto` that has nothing to say, or holds more than a page can draw, is left out; the
@@ -78,8 +77,7 @@ def write_charts(
 
     Args:
         spec: What they depend on, from `Plan.charts_spec`.
-        results: The folder that a run writes to.
-        folder: Where the folders of the families go.
+        results: The folder that a run writes to; folders of families go into its `charts`.
         drawn: Where each chart is drawn, and kept for later runs; of no other results.
         processes: Processes that draw [1]. Polars must not have been used before more than one are
             started, since it does not work in the fork of a process that has used it.
@@ -99,7 +97,7 @@ def write_charts(
     recipes = recipes_on_disk(results)
     for name, family in families.items():
         with recording(spec=family, recipes=_recipes(family["charts"], results, recipes)):
-            _publish([drawn / task.digest for task in tasks[name]], Path(folder) / name)
+            _publish([drawn / task.digest for task in tasks[name]], Path(results) / CHARTS / name)
     _remove_others(drawn, every)
 
 

@@ -17,8 +17,8 @@ THRESHOLDS, MODEL_THRESHOLDS = "thresholds.parquet", "model-thresholds.parquet"
 SUMMARY = "summary.csv"
 """The main numbers of tables and thresholds, for people."""
 
-SKIPPED, MODEL_SHAPES = "skipped.csv", "model-shapes.csv"
-"""What could not be computed, and the models of the catalogue."""
+PARTS, SKIPPED, MODEL_SHAPES = "parts.csv", "skipped.csv", "model-shapes.csv"
+"""The parts of all tables, what could not be computed, and the models of the catalogue."""
 
 SITE = "bundle"
 """The folder to publish."""
@@ -34,12 +34,6 @@ MEASURED_SUMMARIES = ("measured.csv", "measured-skipped.csv")
 
 CHARTS = "charts"
 """Charts, a folder for each family."""
-
-CHARTS_DIGEST = ".made/charts.sha256"
-"""A digest of everything that the charts depend on."""
-
-INDEX = "index.csv"
-"""The list of the parts in a folder of tables."""
 
 CONFIG = "config"
 """The file with the path of the config, from the results: both may be moved together."""

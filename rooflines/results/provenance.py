@@ -143,13 +143,13 @@ def _recorded(path: Path, digest: str, output: Path, record: Record) -> Origin:
         record: The record of that.
     """
     spec, name = record.spec, path.absolute().relative_to(output).as_posix()
-    charts = spec.get("charts", []) if isinstance(spec, dict) else []
+    charts = spec.get("charts", [])
     if name not in (".", "index.json"):
         of_file = [one for one in charts if name.startswith((f"{one['id']}-", f"{one['id']}."))]
         charts = sorted(of_file, key=lambda chart: len(chart["id"]))[-1:]
-    sweeps = _sweeps(output, record)
-    read = spec.get("measurements", []) if isinstance(spec, dict) else []
-    measurements = _by_measurement([*read, *record.recipes])
+    of_sweeps = spec.get("sweeps") or ([spec] if "sweep" in spec else [])
+    sweeps = merged([*record.recipes, *of_sweeps])
+    measurements = _by_measurement([*spec.get("measurements", []), *record.recipes])
     if charts:
         shown, timed = ({chart.get(key) for chart in charts} for key in ("sweep", "measurements"))
         sweeps = {name: sweep for name, sweep in sweeps.items() if name in shown}
@@ -187,9 +187,9 @@ def _by_measurement(recipes: Iterable[Any]) -> dict[str, Any]:
     }
 
 
-def _model_sources(spec: object, sweeps: Mapping[str, Any]) -> dict[str, str]:
+def _model_sources(spec: Mapping[str, Any], sweeps: Mapping[str, Any]) -> dict[str, str]:
     """The documents that shapes are read from, by model: of the catalogue, or of sweeps."""
-    if isinstance(spec, dict) and isinstance(spec.get("models"), list):
+    if isinstance(spec.get("models"), list):
         return {row["model"]: row["source"] for row in spec["models"]}
     return {
         name: model["source"]
@@ -217,18 +217,6 @@ def _unrecorded(path: Path, digest: str) -> Origin:
         charts=[about["chart"]] if "chart" in about else [],
         measurements=_by_measurement(recipes),
     )
-
-
-def _sweeps(output: Path, record: Record) -> dict[str, Any]:
-    """The sweeps of an output: from its recipes; for an index of parts, from the parts."""
-    spec, recipes = record.spec, list(record.recipes)
-    if isinstance(spec, dict):
-        recipes += spec.get("sweeps") or ([spec] if "sweep" in spec else [])
-    elif isinstance(spec, list):
-        home = output.parents[1]
-        parts = (record_of(home, output.parent / row["path"]) for row in spec)
-        recipes += [part.spec for part in parts if part is not None]
-    return merged(recipes)
 
 
 def merged(recipes: Iterable[Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVa
 from rooflines.basics.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
 P = ParamSpec("P")
@@ -53,12 +53,10 @@ class Maker(TypedDict, total=False):
     Attributes:
         spec: What the job depends on, as JSON.
         recipes: The sweeps of its numbers.
-        inputs: The outputs that it reads and that `spec` does not cover.
     """
 
     spec: object
     recipes: Sequence[object]
-    inputs: Iterable[str | Path]
 
 
 _maker: ContextVar[Maker | None] = ContextVar("maker", default=None)
@@ -73,7 +71,6 @@ class Record:
         made_with: Versions of this package and of those it computes and draws with, by name.
         spec: What the job depends on, as the plan states it.
         recipes: The sweeps of its numbers, with their catalogue entries, if `spec` lacks them.
-        inputs: Digests of the outputs that it was made from, by their path in the results.
         files: Size [byte] and SHA-256 of its files, by their path in it; "." for an output that is
             a file.
     """
@@ -81,25 +78,7 @@ class Record:
     made_with: Mapping[str, str]
     spec: Any
     recipes: Sequence[Any]
-    inputs: Mapping[str, str]
     files: Mapping[str, tuple[int, str]]
-
-    def digest(self) -> str:
-        """One digest for all its files."""
-        return hashlib.sha256(repr(sorted(self.files.items())).encode()).hexdigest()
-
-    def changed_inputs(self, home: Path) -> list[str]:
-        """The inputs whose content has changed since.
-
-        Args:
-            home: The results folder.
-        """
-        records = {name: record_of(home, home / name) for name in self.inputs}
-        return [
-            name
-            for name, record in records.items()
-            if record is None or record.digest() != self.inputs[name]
-        ]
 
     def damage(self, path: Path) -> str | None:
         """How an output differs from what was written.
@@ -176,13 +155,7 @@ def record_of(home: Path, path: Path) -> Record | None:
         file = record_file(home, path)
         data = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         files = {name: (int(size), str(digest)) for name, (size, digest) in data["files"].items()}
-        return Record(
-            dict(data["made_with"]),
-            data["spec"],
-            list(data["recipes"]),
-            dict(data["inputs"]),
-            files,
-        )
+        return Record(dict(data["made_with"]), data["spec"], list(data["recipes"]), files)
     except UNREADABLE:
         return None
 
@@ -259,16 +232,11 @@ def write_record(written: Path, target: Path) -> None:
     maker, home = _maker.get(), results_root(target)
     if maker is None or home is None:
         return
-    inputs = {
-        Path(path).absolute().relative_to(home).as_posix(): record_of(home, Path(path))
-        for path in maker.get("inputs", [])
-    }
     data = {
         "file": target.absolute().relative_to(home).as_posix(),
         "made_with": made_with(),
         "spec": maker.get("spec"),
         "recipes": maker.get("recipes", []),
-        "inputs": {name: record.digest() for name, record in inputs.items() if record},
         "files": {
             name: (file.stat().st_size, digest_of(file)) for name, file in files_in(written).items()
         },

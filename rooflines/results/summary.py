@@ -1,4 +1,4 @@
-"""The summary of a run for people: tables and thresholds counted by chip, dtypes and split."""
+"""Lists for people: the parts of a run, and its tables and thresholds counted by chip and split."""
 
 from __future__ import annotations
 
@@ -25,6 +25,20 @@ KINDS = dict.fromkeys(COUNTS, pl.Int64) | dict.fromkeys(SHARES, pl.Float64)
 """Types of columns that are not text."""
 
 
+PART_COLUMNS = {"sweep": pl.String, "part": pl.Int64, "rows": pl.Int64, "path": pl.String}
+
+
+@recorded
+def write_parts(spec: str, path: str | Path) -> None:
+    """Write the list of the parts of all tables as CSV.
+
+    Args:
+        spec: What it depends on, from `Plan.spec`.
+        path: The CSV file to write.
+    """
+    write_csv(pl.DataFrame(json.loads(spec)["parts"], schema=PART_COLUMNS), path)
+
+
 class SummaryKind(NamedTuple):
     """A kind of sweep.
 
@@ -42,22 +56,22 @@ MODELS = SummaryKind(("model", "phase", "chip", "dtypes", "split"), MODEL_THRESH
 
 
 @recorded
-def write_summary(spec: str, results: str | Path, path: str | Path) -> None:
+def write_summary(spec: str, path: str | Path) -> None:
     """Write the summary of all sweeps as CSV.
 
     Args:
         spec: What it depends on, from `Plan.spec`.
-        results: The folder with the tables and thresholds.
-        path: The CSV file to write.
+        path: The CSV file to write, beside the thresholds and the folders of tables.
     """
+    results = Path(path).parent
     sweeps = [
         (sweep, MODELS if sweep["models"] else OPERATIONS) for sweep in json.loads(spec)["of"]
     ]
     counted = pl.collect_all(
-        [_rows_of(sweep, kind, Path(results)) for sweep, kind in sweeps], engine="streaming"
+        [_rows_of(sweep, kind, results) for sweep, kind in sweeps], engine="streaming"
     )
     solved = pl.collect_all(
-        [_thresholds_of(sweep, kind, Path(results)) for sweep, kind in sweeps], engine="streaming"
+        [_thresholds_of(sweep, kind, results) for sweep, kind in sweeps], engine="streaming"
     )
     frames = [
         _summary(sweep, rows, sizes)

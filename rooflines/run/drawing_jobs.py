@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from itertools import chain
 from typing import TYPE_CHECKING
 
-from rooflines.results.records import recording
+from rooflines.results.records import recorded
 from rooflines.run.lock import STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-def draw_charts(spec: str, results: str, folder: str, processes: int) -> None:
+def draw_charts(spec: str, results: str, processes: int) -> None:
     """Draw the charts of all families that have changed.
 
     Args:
         spec: What they depend on, from `Plan.charts_spec`.
         results: The folder that a run writes to.
-        folder: Where the folders of the families go.
         processes: Processes that draw [1].
 
     Raises:
@@ -33,10 +31,11 @@ def draw_charts(spec: str, results: str, folder: str, processes: int) -> None:
     from rooflines.charts.job import write_charts  # noqa: PLC0415, see above
 
     # One working directory may have several results: of a workflow that imports this one.
-    place = hashlib.sha256(folder.encode()).hexdigest()[:16]
-    write_charts(spec, results, folder, STATE / "drawn" / place, processes)
+    place = hashlib.sha256(results.encode()).hexdigest()[:16]
+    write_charts(spec, results, STATE / "drawn" / place, processes)
 
 
+@recorded
 def write_site(
     spec: str,
     folder: str,
@@ -44,7 +43,7 @@ def write_site(
     thresholds: str,
     others: Mapping[str, Sequence[str]],
 ) -> None:
-    """Write the site, and record what it was made from.
+    """Write the site.
 
     Args:
         spec: What it says of itself and the config, from `Plan.spec`.
@@ -56,14 +55,13 @@ def write_site(
     """
     from rooflines.site.site import write_bundle  # noqa: PLC0415, see above
 
-    with recording(spec=json.loads(spec), inputs=[*families, thresholds, *chain(*others.values())]):
-        write_bundle(
-            folder,
-            families,
-            thresholds,
-            others["models"],
-            spec,
-            measured=others["measured"],
-            timings=others["timings"],
-            kept=STATE / "site" / f"{json.loads(spec).get('code')}.json",
-        )
+    write_bundle(
+        folder,
+        families,
+        thresholds,
+        others["models"],
+        spec,
+        measured=others["measured"],
+        timings=others["timings"],
+        kept=STATE / "site" / f"{json.loads(spec)['code']}.json",
+    )

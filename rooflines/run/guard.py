@@ -7,7 +7,6 @@ files, stale outputs are forced; see `stale` and `lock`. Its state is in `.snake
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.results.atomic import unwritable
-from rooflines.results.folders import CHARTS, CHARTS_DIGEST, record_config
+from rooflines.results.folders import record_config
 from rooflines.results.records import FOLDER
 from rooflines.run.lock import STATE, acquire
 from rooflines.run.stale import (
@@ -24,6 +23,7 @@ from rooflines.run.stale import (
     StaleOutput,
     fingerprint,
     messages,
+    remove_others,
     stale_outputs,
     temporary_outputs,
 )
@@ -51,7 +51,6 @@ class Guard(logging.Handler):
         super().__init__()
         self._workflow, self._results, self._planned = workflow, results, planned
         self._config = config
-        self._outputs = [results / name for name in planned]
         require_writable(STATE)
         self._cache: FileCache | None = None
         self._outputs_of_job: dict[int, list[Path]] = {}
@@ -96,24 +95,17 @@ class Guard(logging.Handler):
             record_config(self._results, self._config)  # also where nothing is to be made
 
     def _force(self, stale: Iterable[StaleOutput]) -> None:
-        """Have stale outputs remade in this run: damaged ones are deleted, the others forced.
-
-        Snakemake ignores a forced or missing output if its job follows jobs that run and has
-        `ancient` inputs. For charts the digest is forced as well: it has no such inputs.
-        """
-        forced = self._workflow.dag.forcefiles
+        """Have stale outputs remade in this run: damaged ones are deleted, the others forced."""
         for output in stale:
             if self._makes_files and not output.other_config:
                 _delete(output.path)
-            forced.add(str(output.path))
-        paths = {output.path for output in stale}
-        drawn = [path for path in self._outputs if path.parent == self._results / CHARTS]
-        if any(path in paths or not os.path.lexists(path) for path in drawn):
-            forced.add(str(self._results / CHARTS_DIGEST))
+            self._workflow.dag.forcefiles.add(str(output.path))
 
     def _begin(self) -> None:
-        """Before the first job: record the config, delete temporary files."""
-        ours = set(map(str, self._outputs))  # an importing workflow has outputs of its own
+        """Before the first job: record the config, delete what earlier runs left."""
+        ours = {
+            str(self._results / name) for name in self._planned
+        }  # an importing workflow has outputs of its own
         jobs = list(self._workflow.dag.needrun_jobs())
         self._outputs_of_job = {
             job.jobid: [Path(path) for path in job.output if str(path) in ours] for job in jobs
@@ -122,6 +114,7 @@ class Guard(logging.Handler):
         record_config(self._results, self._config)
         for path in temporary_outputs(self._results, self._planned):
             _delete(path, missing_ok=True)
+        remove_others(self._results, self._planned)
 
 
 def _delete(path: Path, *, missing_ok: bool = False) -> None:

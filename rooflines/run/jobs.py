@@ -58,19 +58,16 @@ BLOCK = ("model", "phase", "split", "chip", "group")
 
 
 @recorded
-def write_part(spec: str, path: str | Path, state: str | Path = "") -> None:
+def write_part(spec: str, path: str | Path) -> None:
     """Write one part of a table; of whole models, rows of chips that have not changed are kept.
 
     Args:
         spec: What it depends on, from `Output.spec`.
         path: The Parquet file to write.
-        state: The folder for the state of runs; empty: nothing is kept.
     """
     recipe = json.loads(spec)
     (table_of, texts), first = KINDS[recipe["folder"]], recipe["row"]
-    # A part with several chips is small; of a part with one chip, there is nothing to keep.
-    state = state if len(recipe["config"]["chips"]) > 1 else ""
-    before = Kept.read(path, state, recipe["code"])
+    before = Kept.read(path, recipe["code"])
     columns: Sequence[Column] = before.columns
     rows = _with_kept(recipe, table_of, before)
     if rows is None:
@@ -78,13 +75,15 @@ def write_part(spec: str, path: str | Path, state: str | Path = "") -> None:
         columns = table.stored
         names = [column.name for column in columns]
         rows = table.frame(recipe["start"], recipe["stop"], names, enums=True)
-    place = {"rows": [first, first + recipe["rows"]], "code": recipe["code"]}
+    place = [first, first + recipe["rows"]]
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         wide = recipe["folder"] != TABLES
-        metadata = about([recipe], columns, **place)
+        metadata = about([recipe], columns, rows=place)
         write_parquet(rows, path, metadata, texts, recipe["config"]["compression"], wide=wide)
-    keep(path, state)
+    # A part with several chips is small; of a part with one chip, there is nothing to keep.
+    if len(recipe["config"]["chips"]) > 1:
+        keep(path)
 
 
 def _with_kept(

@@ -1,23 +1,23 @@
 """Rows of an earlier run: those of chips that have not changed are kept.
 
-A copy of the file stays in the state of runs; its metadata have the recipes that it is of.
+A copy of the file stays in the state of runs; the record of the file has its digest and the recipes
+that it is of.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import read_parquet
 from rooflines.basics.lazy import pl
 from rooflines.model.columns import Column
 from rooflines.results.atomic import link_or_copy
-from rooflines.results.records import digest_of, record_of
+from rooflines.results.records import record_of, results_root
 from rooflines.results.tables import metadata_of
+from rooflines.run.lock import STATE
 from rooflines.sweep.recipes import beside, without_chips
 
 if TYPE_CHECKING:
@@ -41,23 +41,20 @@ class Kept(NamedTuple):
     frames: Mapping[str, pl.DataFrame]
 
     @classmethod
-    def read(cls, path: str | Path, state: str | Path, code: str | None) -> Kept:
-        """Those of a file, as this code wrote it; none where the copy is missing or damaged.
+    def read(cls, path: str | Path, code: str) -> Kept:
+        """Those of a file, as this code wrote it; none where its copy differs from its record.
 
         Args:
             path: The file.
-            state: The folder for the state of runs; empty: nothing is kept.
             code: The digest of the code.
         """
-        path = _copy_of(path, state)
-        with suppress(OSError, RooflinesError, KeyError):
-            if state and _digest_file(path).read_text(encoding="utf-8") == digest_of(path):
-                made_from = metadata_of(path)
-                if made_from["code"] == code:
-                    recipes = {recipe["sweep"]: recipe for recipe in made_from["made_from"]}
-                    columns = tuple(Column(**column) for column in made_from["columns"])
-                    return cls(recipes, columns, _by_sweep(read_parquet(path), recipes))
-        return cls({}, (), {})
+        file, home = Path(path), results_root(Path(path))
+        record, copied = home and record_of(home, file), _copy_of(file)
+        if not record or record.spec.get("code") != code or record.damage(copied):
+            return cls({}, (), {})
+        recipes = {recipe["sweep"]: recipe for recipe in record.spec.get("sweeps", [record.spec])}
+        columns = tuple(Column(**column) for column in metadata_of(copied)["columns"])
+        return cls(recipes, columns, _by_sweep(read_parquet(copied), recipes))
 
     def columns_of(self, recipes: Sequence[JSON]) -> tuple[Column, ...]:
         """The columns of sweeps that differ from these in their chips alone; else none."""
@@ -76,17 +73,16 @@ class Kept(NamedTuple):
         return new, rows
 
 
-def rows_kept(part: Output, results: Path, state: Path) -> int:
+def rows_kept(part: Output, results: Path) -> int:
     """The rows of a part that its job will take from the copy of the run before [1].
 
     Args:
         part: The part of a table.
         results: The folder of results.
-        state: The folder for the state of runs.
     """
     path, recipe = results / part.path, json.loads(part.spec)
     record = record_of(results, path)
-    if not (record and record.spec["code"] == recipe["code"] and _copy_of(path, state).is_file()):
+    if not (record and record.spec["code"] == recipe["code"] and _copy_of(path).is_file()):
         return 0
     new = _changed_chips(recipe, record.spec)
     return sum(rows for chip, rows in part.rows_by_chip.items() if new and chip not in new)
@@ -119,30 +115,19 @@ def of_chips(recipe: JSON, chips: Sequence[str]) -> JSON:
     return {**recipe, "config": config, "chips": used}
 
 
-def keep(path: str | Path, state: str | Path) -> None:
-    """Keep a copy of a file for the next run, as a second name where that is possible.
-
-    Args:
-        path: The file.
-        state: The folder for the state of runs; empty: nothing is kept.
-    """
-    if not state:
+def keep(path: str | Path) -> None:
+    """Keep a copy of a file of a run for the next one, as a second name where that is possible."""
+    if results_root(Path(path)) is None:
         return
-    kept = _copy_of(path, state)
+    kept = _copy_of(Path(path))
     kept.parent.mkdir(parents=True, exist_ok=True)
     new = kept.with_name(f"{kept.name}.new")
     new.unlink(missing_ok=True)
-    _digest_file(kept).unlink(missing_ok=True)
     link_or_copy(Path(path), new)
     new.replace(kept)
-    _digest_file(kept).write_text(digest_of(kept), encoding="utf-8")
 
 
-def _copy_of(path: str | Path, state: str | Path) -> Path:
+def _copy_of(path: Path) -> Path:
     """The place of the copy of a file."""
-    place = hashlib.sha256(str(Path(path).absolute()).encode()).hexdigest()[:16]
-    return Path(state) / "kept" / f"{place}.parquet"
-
-
-def _digest_file(kept: Path) -> Path:
-    return kept.with_suffix(".sha256")
+    place = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
+    return STATE / "kept" / f"{place}.parquet"

@@ -7,9 +7,10 @@ import json
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
-from rooflines.results.folders import CHARTS, FOLDERS, INDEX
+from rooflines.results.folders import CHARTS, FOLDERS
 from rooflines.run.code import code_digest
 
 if TYPE_CHECKING:
@@ -28,33 +29,46 @@ class Output:
 
     Attributes:
         path: Its path below the results.
-        spec: Everything it depends on besides its inputs, as JSON.
+        job: The function of its job, which takes the spec and the path.
+        spec: Everything it depends on, as JSON, with digests of its code and inputs.
         inputs: The outputs that its job reads, by their name in its rule.
         rows_by_chip: The rows of a part of a table, by chip [1].
         sweep, number: The sweep and the number of a part.
-        recorded_inputs: Whether its record has its inputs: then it is made again when their content
-            has changed.
+        rule: The rule of a file; empty: its rule is written out in `workflow/rules`.
+        meaning: What a file of `rule` has in it, for readers.
     """
 
     path: str
+    job: str
     spec: str
-    inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    inputs: Mapping[str, Sequence[Output]] = field(default_factory=dict)
     rows_by_chip: Mapping[str, int] = field(default_factory=dict)
     sweep: str = ""
     number: int = 0
-    recorded_inputs: bool = False
+    rule: str = ""
+    meaning: str = ""
 
     @classmethod
-    def of(cls, path: str, job: str, content: Mapping[str, object], **fields: Any) -> Self:  # noqa: ANN401, of the fields
-        """An output whose spec is some content, and a digest of the code of its job.
+    def of(
+        cls,
+        path: str,
+        job: str,
+        content: Mapping[str, object],
+        inputs: Mapping[str, Sequence[Output]] | None = None,
+        **fields: Any,  # noqa: ANN401, of the fields
+    ) -> Self:
+        """An output whose spec is some content, and digests of the code of its job and its inputs.
 
         Args:
             path: Its path below the results.
             job: The function that makes it, such as `run.jobs.write_part`.
-            content: What it depends on.
+            content: What it depends on besides.
+            inputs: The outputs that its job reads.
             fields: The other attributes.
         """
-        return cls(path, as_param({"code": code_digest(job), **content}), **fields)
+        read = [output.spec for output in chain(*(inputs or {}).values())]
+        digests = {"code": code_digest(job)} | ({"inputs": short_digest(read)} if read else {})
+        return cls(path, job, as_param({**digests, **content}), inputs or {}, **fields)
 
     @property
     def rows(self) -> int:
@@ -94,18 +108,22 @@ class Plan:
         """
         return lambda wildcards: self.spec(path.format(**dict(wildcards.items())))
 
-    def inputs(self, path: str) -> dict[str, list[str]]:
-        """The inputs of an output, as its rule has them."""
-        named = self.by_path[path].inputs
-        return {name: [f"<results>/{each}" for each in paths] for name, paths in named.items()}
+    def inputs(self, *paths: str) -> dict[str, list[str]]:
+        """The inputs of outputs, as their rule has them."""
+        return {
+            name: [f"<results>/{each.path}" for each in outputs]
+            for path in paths
+            for name, outputs in self.by_path[path].inputs.items()
+        }
+
+    @property
+    def files(self) -> list[Output]:
+        """The outputs with a rule of the plan."""
+        return [output for output in self.outputs if output.rule]
 
     def paths(self, *folders: str) -> list[str]:
-        """The paths of all outputs, or of those in folders, without lists of parts."""
-        return [
-            output.path
-            for output in self.outputs
-            if not folders or (output.folder in folders and not output.path.endswith(INDEX))
-        ]
+        """The paths of all outputs, or of those in folders."""
+        return [output.path for output in self.outputs if not folders or output.folder in folders]
 
     @cached_property
     def parts(self) -> tuple[Output, ...]:
@@ -116,27 +134,14 @@ class Plan:
         """The parts of tables in folders."""
         return tuple(output for output in self.outputs if output.rows and output.folder in folders)
 
-    @property
-    def indexes(self) -> dict[str, str]:
-        """The list of the parts in each folder of tables, as JSON."""
-        return {folder: self.spec(f"{folder}/{INDEX}") for folder in FOLDERS}
-
     def families(self) -> list[str]:
         """The families of charts that are drawn."""
         return [path.partition("/")[2] for path in self.paths(CHARTS)]
-
-    def charts_inputs(self) -> dict[str, list[str]]:
-        """The inputs of the charts: those of every family."""
-        return self.inputs(self.paths(CHARTS)[0]) if self.paths(CHARTS) else {}
 
     def charts_spec(self) -> str:
         """Everything that the charts of all families depend on, as JSON."""
         specs = {name: json.loads(self.spec(f"{CHARTS}/{name}")) for name in self.families()}
         return as_param({"families": specs})
-
-    def charts_digest(self) -> str:
-        """The SHA-256 of `charts_spec`."""
-        return hashlib.sha256(self.charts_spec().encode()).hexdigest()
 
     def drawing_threads(self) -> int:
         """Processes that draw the charts [1]; Snakemake starts no more than there are cores."""
@@ -148,3 +153,9 @@ def as_param(recipe: object) -> str:
     """JSON that Snakemake passes on unchanged: no text in it reads as a wildcard or an HTML tag."""
     text = json.dumps(recipe, ensure_ascii=False, separators=(",", ":"))
     return BRACE_IN_STRING.sub(r"\\u007b", text.replace("<", r"\u003c"))
+
+
+def short_digest(content: object) -> str:
+    """A digest of data."""
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

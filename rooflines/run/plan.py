@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -14,13 +12,13 @@ from rooflines.fits.entries import shipped_calibrations
 from rooflines.models.sheet import shape_rows
 from rooflines.results.folders import (
     CHARTS,
-    INDEX,
     LAYERS,
     MEASURED,
     MEASURED_SUMMARIES,
     MODEL_SHAPES,
     MODEL_THRESHOLDS,
     MODELS,
+    PARTS,
     SITE,
     SKIPPED,
     SUMMARY,
@@ -29,14 +27,14 @@ from rooflines.results.folders import (
     WORKBOOK,
 )
 from rooflines.run.code import code_digest, file_digest
-from rooflines.run.outputs import Output, Plan, as_param
+from rooflines.run.outputs import Output, Plan, as_param, short_digest
 from rooflines.run.parts import parts_of
 from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.recipes import recipe_of, skipped_records, without_chips
 from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.charts.views import Spec
@@ -46,16 +44,13 @@ if TYPE_CHECKING:
 
 def plan(config: Config) -> Plan:
     """The outputs of a config, and what each depends on; nothing is computed yet."""
-    parts = tuple(_parts(config))
-    return Plan(
-        (
-            *parts,
-            *_indexes(parts),
-            *_numbers(config, parts),
-            *_measured(config),
-            *_faces(config, parts),
-        )
-    )
+    sweeps: list[AnySweep] = [*config.sweeps.values(), *config.model_sweeps.values()]
+    recipes = [recipe_of(sweep) for sweep in sweeps]
+    parts, solved = [*_parts(config)], [*_thresholds(recipes)]
+    timings, lists = [*_timings(config)], _lists(sweeps, recipes, parts, solved)
+    errors, charts = [*_errors(config, timings)], [*_charts(config, [*parts, *timings, *solved])]
+    site = _site(config, parts, {"charts": charts, "measured": errors, "timings": timings}, solved)
+    return Plan((*parts, *solved, *lists, *timings, *errors, *charts, site))
 
 
 def _parts(config: Config) -> Iterator[Output]:
@@ -68,122 +63,150 @@ def _parts(config: Config) -> Iterator[Output]:
     )
 
 
-def _indexes(parts: Sequence[Output]) -> Iterator[Output]:
-    """The lists of parts, one per folder of tables."""
-    inputs = {"tables": _paths(parts)}
-    for folder in (TABLES, MODELS, LAYERS):
-        rows = [
-            {
-                "sweep": part.sweep,
-                "part": part.number,
-                "rows": part.rows,
-                "path": part.path.removeprefix(f"{folder}/"),
-            }
-            for part in parts
-            if part.folder == folder
-        ]
-        yield Output(f"{folder}/{INDEX}", as_param(rows), inputs)
-
-
-def _numbers(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
-    """Thresholds, what is skipped, the summary, and the models of the catalogue."""
-    sweeps, model_sweeps = config.sweeps.values(), config.model_sweeps.values()
-    every: list[AnySweep] = [*sweeps, *model_sweeps]
-    recipes = [recipe_of(sweep) for sweep in sweeps]
-    of_models = [recipe_of(sweep) for sweep in model_sweeps]
+def _thresholds(recipes: Sequence[JSON]) -> Iterator[Output]:
+    """Thresholds of operations and of whole models."""
     job = "run.solving.write_thresholds"
-    yield Output.of(THRESHOLDS, job, {"of_models": False, "sweeps": recipes})
-    if model_sweeps:
-        yield Output.of(MODEL_THRESHOLDS, job, {"of_models": True, "sweeps": of_models})
-    skipped = {
-        "rows": skipped_records(every),
-        "sweeps": [*recipes, *of_models],
-    }
-    yield Output.of(SKIPPED, "run.jobs.write_skipped", skipped)
-    summed = {
-        "of": [_summarized(sweep, parts) for sweep in every],
-        "sweeps": [*recipes, *of_models],
-    }
-    counted = [part for part in parts if part.folder in (TABLES, MODELS)]
-    inputs = {"tables": _paths(counted), **_thresholds(config)}
-    job = "results.summary.write_summary"
-    yield Output.of(SUMMARY, job, summed, inputs=inputs)
-    job = "results.catalogue_frames.write_model_shapes"
-    yield Output.of(MODEL_SHAPES, job, {"models": shape_rows()})
+    of_models = [recipe for recipe in recipes if "models" in recipe]
+    yield Output.of(
+        THRESHOLDS,
+        job,
+        {"of_models": False, "sweeps": [each for each in recipes if "models" not in each]},
+        rule="thresholds",
+        meaning="the smallest size and the largest number of chips at which an operation is "
+        'compute-bound: exact integers, "never" included',
+    )
+    if of_models:
+        yield Output.of(
+            MODEL_THRESHOLDS,
+            job,
+            {"of_models": True, "sweeps": of_models},
+            rule="model_thresholds",
+            meaning="of whole models: the smallest compute-bound batch, the longest context that "
+            "has one, the fewest chips, the largest batch within a latency. Only with "
+            "`model-sweeps`",
+        )
 
 
-def _measured(config: Config) -> Iterator[Output]:
-    """Timings joined with the model, and their summaries."""
-    recipes = [one.recipe() for one in config.measurements.values()]
-    job = "run.measured_jobs.write_measured"
-    for recipe in recipes:
+def _lists(
+    sweeps: Sequence[AnySweep],
+    recipes: Sequence[JSON],
+    parts: Sequence[Output],
+    solved: Sequence[Output],
+) -> Iterator[Output]:
+    """Lists of parts, of what is skipped and of models, the summary and the workbook."""
+    rows = [
+        {"sweep": part.sweep, "part": part.number, "rows": part.rows, "path": part.path}
+        for part in parts
+    ]
+    yield Output.of(
+        PARTS, "results.summary.write_parts", {"parts": rows, "sweeps": recipes}, {"tables": parts}
+    )
+    yield Output.of(
+        SKIPPED,
+        "run.jobs.write_skipped",
+        {"rows": skipped_records(sweeps), "sweeps": recipes},
+        rule="skipped",
+        meaning="requested combinations that no chip supports, with the reason; a missing rate is "
+        "never guessed",
+    )
+    yield Output.of(
+        SUMMARY,
+        "results.summary.write_summary",
+        {"of": [_summarized(sweep, parts) for sweep in sweeps], "sweeps": recipes},
+        {"tables": [part for part in parts if part.folder != LAYERS], "thresholds": solved},
+        rule="summary",
+        meaning="for a first look: a row per sweep, chip, dtypes and sharding, of whole models per "
+        "model, phase and split, with the share of compute-bound rows and the least, median and "
+        "largest critical size",
+    )
+    yield Output.of(
+        MODEL_SHAPES,
+        "results.catalogue_frames.write_model_shapes",
+        {"models": shape_rows()},
+        rule="model_shapes",
+        meaning="the models of the catalogue: parameters by every convention beside the published "
+        "ones, cache per token, source",
+    )
+    yield Output.of(
+        WORKBOOK,
+        "workbook.workbook.write_workbook",
+        {"thresholds": _paths(solved)},
+        {"thresholds": solved},
+        rule="workbook",
+        meaning="a workbook for a spreadsheet: an operation as formulas of sizes and rates with a "
+        "chart (What-if), critical sizes by chip (Summary), thresholds with filters, the meaning "
+        "of every column. Sheets name the sweeps that are too large for them",
+    )
+
+
+def _timings(config: Config) -> Iterator[Output]:
+    """Timings joined with the model."""
+    for one in config.measurements.values():
+        recipe = one.recipe()
         path = f"{MEASURED}/{recipe['measurement']}.parquet"
-        yield Output.of(path, job, {"measurements": [recipe]})
-    job = "run.measured_jobs.write_measured_summary"
-    inputs = {"tables": _timings(config)}
-    for path in MEASURED_SUMMARIES if recipes else ():
-        yield Output.of(path, job, {"measurements": recipes}, inputs=inputs)
+        yield Output.of(path, "run.measured_jobs.write_measured", {"measurements": [recipe]})
 
 
-def _faces(config: Config, parts: Sequence[Output]) -> Iterator[Output]:
-    """The workbook, charts and site."""
-    thresholds = _thresholds(config)
-    job = "workbook.workbook.write_workbook"
-    yield Output.of(WORKBOOK, job, {}, inputs=thresholds, recorded_inputs=True)
+def _errors(config: Config, timings: Sequence[Output]) -> Iterator[Output]:
+    """Errors of the bound and of estimates at timings, and the timings without a row."""
+    content = {"measurements": [one.recipe() for one in config.measurements.values()]}
+    for path in MEASURED_SUMMARIES if timings else ():
+        job = "run.measured_jobs.write_measured_summary"
+        yield Output.of(path, job, content, {"tables": timings})
+
+
+def _charts(config: Config, numbers: Sequence[Output]) -> Iterator[Output]:
+    """The families of charts; many charts read thresholds alone."""
+    kinds = registry.kinds()
+    timed, read = set[str](), set[str]()
     families: dict[str, list[Spec]] = {}
     for chart in config.charts:
         families.setdefault(chart.chart, []).append(chart)
-    inputs = {"tables": _charted(config, parts), **thresholds}
+        if kinds[chart.chart].source == "measurements":
+            timed.add(f"{MEASURED}/{chart.sweep}.parquet")
+        elif kinds[chart.chart].reads:
+            read.add(chart.sweep)
+    inputs = [
+        each
+        for each in numbers
+        if each.folder != LAYERS and (not each.rows or each.sweep in read)
+        if each.folder != MEASURED or each.path in timed
+    ]
     for family, charts in families.items():
         spec = {
             "formats": config.formats,
             "charts": [chart.plain() for chart in charts],
             "shown": [_shown(config, chart) for chart in charts],
         }
-        yield Output(f"{CHARTS}/{family}", as_param(spec), inputs)
+        job = "charts.job.write_charts"
+        yield Output(f"{CHARTS}/{family}", job, as_param(spec), {"numbers": inputs})
+
+
+def _site(
+    config: Config,
+    parts: Sequence[Output],
+    inputs: Mapping[str, Sequence[Output]],
+    solved: Sequence[Output],
+) -> Output:
+    """The site."""
+    catalogues = {
+        "sources": chip_sources(),
+        "chips": {chip: entry.plain for chip, entry in chip_entries().items()},
+        "dtypes": dtype_entries().model_dump(),
+        "calibrations": shipped_calibrations().model_dump(mode="json"),
+    }
     site = {
         "site": config.site,
         "config": config.plain,
-        "catalogues": _short(
-            {
-                "sources": chip_sources(),
-                "chips": {chip: entry.plain for chip, entry in chip_entries().items()},
-                "dtypes": dtype_entries().model_dump(),
-                "calibrations": shipped_calibrations().model_dump(mode="json"),
-            }
-        ),
+        "catalogues": short_digest(catalogues),
         "tables": _listed_tables(config, parts) if "tables" in config.site else [],
     }
-    inputs = {
-        "charts": [f"{CHARTS}/{family}" for family in families],
-        "thresholds": thresholds["thresholds"],
-        "models": thresholds["model_thresholds"],
-        "measured": [*MEASURED_SUMMARIES] if config.measurements else [],
-        "timings": _timings(config),
-    }
-    job = "run.drawing_jobs.write_site"
-    yield Output.of(SITE, job, site, inputs=inputs, recorded_inputs=True)
+    inputs = {**inputs, "thresholds": solved[:1], "models": solved[1:]}
+    return Output.of(SITE, "run.drawing_jobs.write_site", site, inputs)
 
 
-def _paths(parts: Iterable[Output]) -> list[str]:
-    return [part.path for part in parts]
-
-
-def _thresholds(config: Config) -> dict[str, list[str]]:
-    """The files of thresholds, as inputs."""
-    of_models = [MODEL_THRESHOLDS] if config.model_sweeps else []
-    return {"thresholds": [THRESHOLDS], "model_thresholds": of_models}
-
-
-def _timings(config: Config) -> list[str]:
-    """The tables of timings."""
-    return [f"{MEASURED}/{name}.parquet" for name in config.measurements]
-
-
-def _short(content: object) -> str:
-    """A digest of data."""
-    text = json.dumps(content, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _paths(outputs: Iterable[Output]) -> list[str]:
+    return [output.path for output in outputs]
 
 
 def _listed_tables(config: Config, parts: Sequence[Output]) -> list[JSON]:
@@ -217,15 +240,6 @@ def _summarized(sweep: AnySweep, parts: Sequence[Output]) -> dict[str, object]:
     return {**about, "axis": sweep.first_solved, "share": share}
 
 
-def _charted(config: Config, parts: Sequence[Output]) -> list[str]:
-    """The tables and timings that charts read; many read thresholds alone."""
-    kinds = [(registry.kinds()[chart.chart], chart.sweep) for chart in config.charts]
-    timed = dict.fromkeys(name for kind, name in kinds if kind.source == "measurements")
-    sweeps = {name for kind, name in kinds if kind.reads and kind.source != "measurements"}
-    read = [part for part in parts if part.folder != LAYERS and part.sweep in sweeps]
-    return [*_paths(read), *(f"{MEASURED}/{name}.parquet" for name in timed)]
-
-
 def _shown(config: Config, chart: Spec) -> dict[str, str]:
     """Digests of what a chart shows: of the numbers of each chip by its id, by "" of all else.
 
@@ -240,7 +254,9 @@ def _shown(config: Config, chart: Spec) -> dict[str, str]:
         "own": file_digest([registry.file_of(chart.chart)]),
         "data": without_chips(recipe),
     }
-    return {"": _short(rest)} | {chip: _short(each) for chip, each in recipe["chips"].items()}
+    return {"": short_digest(rest)} | {
+        chip: short_digest(each) for chip, each in recipe["chips"].items()
+    }
 
 
 def _recipe_of(config: Config, chart: Spec) -> JSON:

@@ -26,24 +26,23 @@ if TYPE_CHECKING:
 
 
 @recorded
-def write_thresholds(spec: str, path: str | Path, state: str | Path = "") -> None:
+def write_thresholds(spec: str, path: str | Path) -> None:
     """Write the thresholds of all sweeps of operations, or of whole models.
 
     Args:
         spec: What they depend on, from `Plan.spec`.
         path: The Parquet file to write.
-        state: The folder for the state of runs; empty: nothing is kept.
     """
     plan = json.loads(spec)
     models, recipes = plan["of_models"], plan["sweeps"]
-    before = Kept.read(path, state, plan.get("code"))
+    before = Kept.read(path, plan["code"])
     sweeps = map(sweep_of, recipes)
     columns = before.columns_of(recipes) or all_columns(list(sweeps), models=models)
     frames = [_thresholds(recipe, before) for recipe in recipes]
     frame = pl.concat([all_thresholds([], models=models), *frames], how="diagonal_relaxed")
     frame = frame.select(column.name for column in columns)
-    write_parquet(frame.lazy(), path, about(recipes, columns, code=plan.get("code")))
-    keep(path, state)
+    write_parquet(frame.lazy(), path, about(recipes, columns))
+    keep(path)
 
 
 def _thresholds(recipe: JSON, before: Kept) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,10 +18,17 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.results.atomic import LEFTOVER, target_of
-from rooflines.results.records import FOLDER, Record, files_in, record_file, record_of
+from rooflines.results.records import (
+    FOLDER,
+    SNAKEMAKE_TIMESTAMP,
+    files_in,
+    record_file,
+    record_of,
+    recorded_outputs,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rooflines.run.outputs import Output
@@ -121,10 +129,6 @@ def stale_outputs(
         stale = list(pool.map(lambda path: _stale(results, path, existing[path].spec), unread))
     checked = zip(unread.items(), stale, strict=True)
     cache.add({str(path): mark for (path, mark), problem in checked if problem is None})
-    read = existing.keys() - unread.keys()
-    derived = sorted(path for path in read if existing[path].recorded_inputs)
-    records = {path: record_of(results, path) for path in derived}
-    stale += [_outdated(results, path, record) for path, record in records.items() if record]
     return [problem for problem in stale if problem is not None]
 
 
@@ -137,16 +141,7 @@ def _stale(results: Path, path: Path, spec: str) -> StaleOutput | None:
         return StaleOutput(path, damage)
     if record.spec != json.loads(spec):
         return StaleOutput(path, f"was {OTHER_CONFIG}", other_config=True)
-    return _outdated(results, path, record)
-
-
-def _outdated(results: Path, path: Path, record: Record) -> StaleOutput | None:
-    """Compare the inputs of an output with those it was made from, by digest and not by time."""
-    changed = record.changed_inputs(results)
-    if not changed:
-        return None
-    more = f" and {len(changed) - 1:,} more" if len(changed) > 1 else ""
-    return StaleOutput(path, f"was made from another {changed[0]}{more} than there is now")
+    return None
 
 
 def messages(stale: Iterable[StaleOutput], action: str) -> list[str]:
@@ -209,6 +204,30 @@ def not_ours(results: Path, files: Sequence[Path]) -> RooflinesError:
         f"delete it if it is a result whose record in {results / FOLDER} was lost"
     )
     return RooflinesError("", problem, fix, file=str(files[0]))
+
+
+def remove_others(results: Path, planned: Container[str]) -> None:
+    """Remove what earlier runs made and the plan does not have; what has no record stays.
+
+    Snakemake ignores parts of a sweep that shrinks or is renamed, but a reader of the folder would
+    take their rows for results.
+
+    Args:
+        results: The folder of results.
+        planned: The paths of all outputs below it.
+    """
+    for path in recorded_outputs(results):
+        record = record_of(results, path)
+        if record is None or path.relative_to(results).as_posix() in planned:
+            continue
+        print(f"removed {path}, which the config asks for no more", file=sys.stderr)
+        names = (*record.files, SNAKEMAKE_TIMESTAMP) if path.is_dir() else (".",)
+        for name in names:
+            (path / name).unlink(missing_ok=True)
+        for folder in (path, path.parent):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+        record_file(results, path).unlink()
 
 
 def temporary_outputs(results: Path, names: Iterable[str]) -> list[Path]:

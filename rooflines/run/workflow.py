@@ -167,7 +167,7 @@ def show_progress(plan: Plan, workflow: Workflow) -> None:
         results = Path(workflow.pathvars.apply("<results>"))
 
         def kept(path: str) -> int:
-            return rows_kept(plan.by_path[path], results, STATE)
+            return rows_kept(plan.by_path[path], results)
 
         logger.addHandler(Progress(workflow, rows, kept))
 

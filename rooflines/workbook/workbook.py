@@ -20,7 +20,7 @@ from rooflines.basics.files import scan_parquet
 from rooflines.basics.version import __version__
 from rooflines.model.columns import column_records
 from rooflines.results.atomic import atomic_file
-from rooflines.results.records import recording
+from rooflines.results.records import recorded, recording
 from rooflines.results.tables import metadata_of
 from rooflines.workbook.summary import summary_sheet
 from rooflines.workbook.what_if import what_if_sheet
@@ -53,30 +53,26 @@ WIDE, NUMBERS = 420, 120
 """Width of a column of sentences, and of one of real numbers [pixel]."""
 
 
-def write_workbook(
-    spec: str,
-    thresholds: Sequence[str | Path],
-    path: str | Path,
-) -> None:
+@recorded
+def write_workbook(spec: str, path: str | Path) -> None:
     """Write the workbook. Equal results are equal files.
 
     Args:
-        spec: What it depends on besides its inputs, as JSON, from `Plan.spec`.
-        thresholds: Thresholds of operations and, if there are any, of whole models, as Parquet;
-            their metadata have the sweeps.
+        spec: What it depends on, from `Plan.spec`: the files of thresholds beside it, whose
+            metadata have the sweeps.
         path: The file to write.
     """
+    thresholds = [Path(path).parent / name for name in json.loads(spec)["thresholds"]]
     about = [metadata_of(file) for file in thresholds]
-    files = {Path(file).name: scan_parquet(file) for file in thresholds}
+    files = {file.name: scan_parquet(file) for file in thresholds}
     solved = [
         (recipe, frame)
         for each, frame in zip(about, files.values(), strict=True)
         for recipe in each["made_from"]
     ]
     every = [recipe for recipe, _ in solved]
-    made_by = recording(spec=json.loads(spec), recipes=every, inputs=thresholds)
     with (
-        made_by,
+        recording(recipes=every),
         atomic_file(path) as temporary,
         xlsxwriter.Workbook(str(temporary), OPTIONS) as book,
     ):

@@ -13,7 +13,7 @@ TABLE_FOLDERS = tuple(f"{folder}/" for folder in FOLDERS)
 """What the paths of tables, below the results, begin with."""
 
 WITHOUT_SITE = (
-    *("tables/index.csv", "thresholds.parquet", "model-thresholds.parquet"),
+    *("parts.csv", "thresholds.parquet", "model-thresholds.parquet"),
     *("skipped.csv", "model-shapes.csv"),
 )
 """Targets of runs that do not need the site."""

@@ -90,11 +90,11 @@ def test_a_further_run_makes_what_has_changed_and_removes_nothing(stored, server
     tables = {
         *(f"tables/{part}.parquet" for part in PARTS[:2]),
         "tables/renamed/part-00000.parquet",
-        "tables/index.csv",
+        "parts.csv",
     }
     gone = "tables/own/part-00000.parquet"
     assert {key for key in keys if key.startswith("tables/")} == tables | {gone}
-    index = server.objects("mine")["some/where/results/tables/index.csv"]
+    index = server.objects("mine")["some/where/results/parts.csv"]
     assert b"renamed/part-00000" in index
     assert b"own/" not in index
     assert {"charts/attained/second.png", "bundle/charts/second.png"} < keys
@@ -121,6 +121,6 @@ def test_the_untested_profile_is_at_least_understood(server, tmp_path):
 def test_nodes_that_share_no_files_make_the_tables_of_a_local_run(cluster, server, local, tmp_path):
     environment = {**server.environment, **cluster.environment}
     run = RunFolder(tmp_path / "run", CONFIG, cores=None, **environment)
-    run.finish(*profile("slurm-s3", "far"), *QUICKLY, "results/tables/index.csv")
+    run.finish(*profile("slurm-s3", "far"), *QUICKLY, "results/parts.csv")
     far = contents(brought(server, "far", tmp_path / "bucket"))
     assert_same(far, contents(local.results, TABLE_FOLDERS))

@@ -26,7 +26,7 @@ def test_a_cluster_makes_the_tables_of_a_local_run_although_jobs_are_lost_on_it(
     cluster, local, tmp_path
 ):
     run = RunFolder(tmp_path / "run", CONFIG, cores=None, **cluster.environment)
-    with run.running(*PROFILE, *QUICKLY, "results/tables/index.csv") as process:
+    with run.running(*PROFILE, *QUICKLY, "results/parts.csv") as process:
         with cluster.steps_held():
             jobs = running(cluster, "_table", 3)
             cancelled, killed, lost = jobs

@@ -65,14 +65,10 @@ def written(folder, config):
     """The workbook of a config, with what it is made from."""
     (folder / FOLDER).mkdir(parents=True)
     planned = plan(rooflines.load_config(config))
-    thresholds = [folder / "thresholds.parquet"]
-    write_thresholds(planned.spec("thresholds.parquet"), thresholds[0])
-    if planned.parts_in("models"):
-        thresholds.append(folder / "model-thresholds.parquet")
-        spec = planned.spec("model-thresholds.parquet")
-        write_thresholds(spec, thresholds[1])
     path = folder / "rooflines.xlsx"
-    write_workbook(planned.spec("rooflines.xlsx"), thresholds, path)
+    for output in planned.by_path[path.name].inputs["thresholds"]:
+        write_thresholds(output.spec, folder / output.path)
+    write_workbook(planned.spec(path.name), path)
     return path
 
 

@@ -17,7 +17,7 @@ from run_folder import RunFolder
 
 CONFIG: dict[str, Any] = case("configs/run")
 
-TABLES = ("tables/index.csv", "skipped.csv", "summary.csv", "model-shapes.csv", "rooflines.xlsx")
+TABLES = ("parts.csv", "skipped.csv", "summary.csv", "model-shapes.csv", "rooflines.xlsx")
 """Targets of a run that makes all but the site, which takes longest."""
 
 SEED = os.environ["ROOFLINES_SEED"]

@@ -1,36 +1,12 @@
 """Charts: one job draws those that changed, as pictures, specifications and data."""
 
 
-rule charts_digest:
-    """A digest of everything that the charts depend on; a change redraws those that it concerns.
-
-    The rule `charts` cannot have it in `params`: Snakemake does not compare the `params` of a job
-    whose `ancient` inputs are remade in the same run.
-    """
-    output:
-        digest="<results>/.made/charts.sha256",
-    log:
-        "<results>/logs/charts.digest.log",
-    localrule: True
-    threads: 1
-    resources:
-        mem_mb=100,
-    params:
-        digest=plan.charts_digest(),
-    run:
-        run_job("results.atomic.write_bytes", log[0], threads, output.digest, params.digest)
-
-
 rule charts:
     """Charts by kind: PNG, SVG, the Vega-Lite specification (`.vl.json`), its views, and the
     data as CSV and Parquet; other formats and views with `formats:` or `rooflines draw`.
-
-    A table that is remade unchanged does not redraw them.
     """
     input:
-        **{name: ancient(files) for name, files in plan.charts_inputs().items()},
-        digest="<results>/.made/charts.sha256",
-        index=ancient("<results>/tables/index.csv"),
+        **plan.inputs(*plan.paths("charts")),
     output:
         folders=[
             report(
@@ -58,7 +34,6 @@ rule charts:
             log[0],
             1,  # of polars, in each process that draws
             params.spec,
-            Path(input.index).parents[1],
-            Path(output.folders[0]).parent,
+            Path(output.folders[0]).parents[1],
             threads,
         )

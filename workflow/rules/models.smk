@@ -1,4 +1,4 @@
-"""Models: the rows of every sweep of whole models and their kernels, in parts; thresholds; shapes."""
+"""Models: the rows of every sweep of whole models and their kernels, in parts."""
 
 
 rule model_table:
@@ -15,7 +15,7 @@ rule model_table:
     params:
         spec=plan.spec_of("models/{sweep}/part-{part}.parquet"),
     run:
-        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table, STATE)
+        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
 
 
 rule layer_table:
@@ -30,55 +30,4 @@ rule layer_table:
     params:
         spec=plan.spec_of("layers/{sweep}/part-{part}.parquet"),
     run:
-        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table, STATE)
-
-
-rule model_thresholds:
-    """Of whole models: the smallest compute-bound batch, the longest context that has one, the fewest
-    chips, the largest batch within a latency. Only with `model-sweeps`.
-
-    No table is read.
-    """
-    output:
-        parquet="<results>/model-thresholds.parquet",
-    log:
-        "<results>/logs/model_thresholds.log",
-    # Long, on one core: it runs beside the tables, so that the charts find all cores free.
-    priority: 2
-    threads: 1
-    resources:
-        mem_mb=1500,
-    params:
-        spec=plan.spec("model-thresholds.parquet"),
-    run:
-        run_job(
-            "run.solving.write_thresholds",
-            log[0],
-            threads,
-            params.spec,
-            output.parquet,
-            STATE,
-        )
-
-
-rule model_shapes:
-    """The models of the catalogue: parameters by every convention beside the published ones, cache per
-    token, source.
-    """
-    output:
-        csv="<results>/model-shapes.csv",
-    log:
-        "<results>/logs/model_shapes.log",
-    threads: 1
-    resources:
-        mem_mb=500,
-    params:
-        spec=plan.spec("model-shapes.csv"),
-    run:
-        run_job(
-            "results.catalogue_frames.write_model_shapes",
-            log[0],
-            threads,
-            params.spec,
-            output.csv,
-        )
+        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)

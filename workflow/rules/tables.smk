@@ -1,4 +1,4 @@
-"""Tables: the rows of every sweep of operations, in parts; lists of all parts; what was skipped."""
+"""Tables: the rows of every sweep of operations, in parts, and the list of all parts."""
 
 
 rule sweep_table:
@@ -16,47 +16,19 @@ rule sweep_table:
         run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
 
 
-rule table_index:
-    """All parts with their row counts.
-
-    Its job also deletes outputs of earlier configs.
-    """
+rule parts:
+    """All parts with their row counts."""
     input:
-        tables=without_download(plan.inputs("tables/index.csv")["tables"], workflow),
+        tables=without_download(plan.inputs("parts.csv")["tables"], workflow),
     output:
-        tables="<results>/tables/index.csv",
-        models="<results>/models/index.csv",
-        layers="<results>/layers/index.csv",
+        csv="<results>/parts.csv",
     log:
-        "<results>/logs/table_index.log",
+        "<results>/logs/parts.log",
     localrule: True
     threads: 1
     resources:
         mem_mb=500,
     params:
-        specs=plan.indexes,
-        planned=plan.paths(),
+        spec=plan.spec("parts.csv"),
     run:
-        run_job(
-            "results.table_index.write_indexes",
-            log[0],
-            threads,
-            params.specs,
-            dict(output.items()),
-            params.planned,
-        )
-
-
-rule skipped:
-    """Requested combinations that no chip supports, with the reason; a missing rate is never guessed."""
-    output:
-        csv="<results>/skipped.csv",
-    log:
-        "<results>/logs/skipped.log",
-    threads: 1
-    resources:
-        mem_mb=500,
-    params:
-        spec=plan.spec("skipped.csv"),
-    run:
-        run_job("run.jobs.write_skipped", log[0], threads, params.spec, output.csv)
+        run_job("results.summary.write_parts", log[0], threads, params.spec, output.csv)
