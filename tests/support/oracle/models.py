@@ -121,7 +121,7 @@ def _experts(m, width):
         biases += width - inner
     yield Piece(m["E"] * (matrices + biases), m["k"] * (matrices + biases))
     yield _plain(m.get("shared", 0) * _mlp(width, m["Fe"], m, bias=False)[0])
-    yield _plain(m["E"] * width + (width if m.get("shared_gate") else 0))
+    yield _plain(m["E"] * width + (width if m.get("shared_gate") and m.get("shared") else 0))
     yield _plain(m["E"] if m.get("router_bias") else 0)
     if m.get("latent"):
         yield _plain(width * inner + inner * width)

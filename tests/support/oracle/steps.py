@@ -467,7 +467,7 @@ def mlps(chip):
     if not sparse:
         return
     moe = entry["moe"]
-    router = width * (moe["E"] + (1 if moe.get("shared_gate") else 0))
+    router = width * (moe["E"] + (1 if moe.get("shared_gate") and moe.get("shared") else 0))
     yield chip.linear(sparse, ("router", router, width, 0, "out"))
     latent = moe.get("latent")
     if latent:
