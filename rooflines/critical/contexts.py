@@ -1,25 +1,35 @@
-"""The largest context of decode with a compute-bound batch."""
+"""The largest context of decode with a compute-bound batch.
+
+For a large batch B only what grows with B counts: by its margin t_math grows more by a sequence
+than another time does. Contexts are S = start + k c + u, with c the tokens of a chunk of attention,
+else 1, and start the context at which all windows are full, with chunks the shortest one. In k and
+the place u in a chunk every margin is affine, on two pieces: up to the u from which on the new
+tokens reach one chunk more, and from there. So at each place every margin bounds k, in whole
+numbers. Until windows are full margins are concave.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.numbers import LARGEST_COUNT, first
-from rooflines.critical.chunks import last_context
 from rooflines.model.columns import BEYOND, ENDLESS, FOUND, NEVER
 from rooflines.model.resources import MATH, OTHERS, RESOURCES
 from rooflines.models.groups import StepExtents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rooflines.critical.chunks import Margin
-    from rooflines.model.poly import Poly
-    from rooflines.model.resources import Resource
     from rooflines.sweep.steps import StepCase
+
+Margin = Callable[[int], Fraction]
+"""By how much more t_math grows by a sequence than another time, by the context [s]."""
+
+Plane = tuple[int, int, int]
+"""A margin on a piece, constant + per_chunk * k + per_place * u, as whole numbers: it is positive
+where that is at least 0."""
 
 
 class Solution(NamedTuple):
@@ -41,19 +51,48 @@ class Solution(NamedTuple):
 def context_ceiling(case: StepCase, new: int) -> Solution:
     """The largest context at which some large batch is compute-bound.
 
-    For large B only what grows with B counts. Of a resource whose growth depends on the context let
-    h(S) be how much more t_math grows by a sequence: h > 0 is needed. Until all windows are full h
-    is concave, from then on a straight line; if that falls, h falls everywhere. t_math does not
-    fall, so resources whose growth does not depend on the context forbid short contexts only. Where
-    attention is in chunks h is a sawtooth, and the last context is that of `chunks.last_context`:
-    between multiples of the chunk before it there may be contexts without such a batch.
+    With chunks there may be contexts without such a batch before it.
 
     Args:
         case: The case.
         new: T, new tokens of each sequence: no context is smaller [1].
     """
-    shape = case.model.shape
-    far = max((reach.tokens or 0 for reach in shape.reaches), default=0) + new
+    reaches = case.model.shape.reaches
+    tokens = max((reach.tokens or 0 for reach in reaches), default=0)
+    chunk = tokens if any(reach.chunked for reach in reaches) else 1
+    full = new if chunk > 1 else new + tokens
+    above, least = _margins(case, new)
+
+    def last(least: Sequence[Margin]) -> int | str | None:
+        found = last_context([*above.values()], least, full, chunk)
+        return _before(full, [*above.values()], least, new) if found is None else found
+
+    context = last([*least.values()])
+    if context is None:
+        alone = last([])
+        bounds, at = (above, new) if alone is None else (least, alone)
+        at = at if isinstance(at, int) else new
+        return Solution(NEVER, limit=min(bounds, key=lambda bound: bounds[bound](at)))
+    if isinstance(context, str):
+        return Solution(ENDLESS)
+    reached = dict[str, Fraction]()
+    for bound, margin in (above | least).items():
+        now, then = margin(context), margin(context + 1)
+        if then < 0 or (then == 0 and bound in above):
+            reached[bound] = now / (now - then)
+    limit = min(reached, key=reached.__getitem__)
+    ends = chunk > 1 and (context + 1 - new) % chunk == 0
+    exact = float(context + (0 if ends else reached[limit]))
+    if context >= LARGEST_COUNT:
+        return Solution(BEYOND, exact, limit=limit)
+    return Solution(FOUND, exact, context, limit)
+
+
+def _margins(case: StepCase, new: int) -> tuple[dict[str, Margin], dict[str, Margin]]:
+    """The margins that have to be above zero, and those that may be zero, by bound.
+
+    The latter are of times whose growth does not depend on the context.
+    """
     slopes = {
         each.name: [
             poly.along("B").slope for least in case.times.by[each.bound].pieces for poly in least
@@ -65,90 +104,95 @@ def context_ceiling(case: StepCase, new: int) -> Solution:
     def extents(context: int) -> StepExtents:
         return StepExtents(case.step(1, context, new))
 
-    def grows(name: str, context: int) -> Fraction:
-        """What a sequence adds to a time [s]."""
-        at = extents(context)
-        return max((slope.at(at) for slope in slopes[name]), default=Fraction(0))
+    def margin(name: str) -> Margin:
+        def ahead(context: int) -> Fraction:
+            at = extents(context)
+            most = (max(slope.at(at) for slope in slopes[each]) for each in (MATH.name, name))
+            return next(most) - next(most)
 
-    if any(reach.chunked for reach in shape.reaches):
-        by_context = [each for each in OTHERS if _by_context(slopes[each.name])]
-        return _ceiling_in_chunks(grows, by_context, new, far - new)
-    fixed: dict[str, Fraction] = {}
-    last, real = Solution(ENDLESS), None
+        return ahead
+
+    above, least = dict[str, Margin](), dict[str, Margin]()
     for each in OTHERS:
-        if not _by_context(slopes[each.name]):
-            fixed[each.bound] = grows(each.name, new)
-            continue
-        found = _ceiling(lambda at: grows(MATH.name, at) - grows(each.name, at), new, far)  # noqa: B023, called at once
-        if found == 0:
-            return Solution(NEVER, limit=each.bound)
-        if found is not None and (real is None or found < real):
-            real, last = found, Solution(FOUND, float(found), math.ceil(found) - 1, each.bound)
-    longest = far if last.critical is None else last.critical
-    rises = last.critical is None and grows(MATH.name, far + 1) > grows(MATH.name, far)
-    most = max(fixed, key=fixed.__getitem__, default=None)
-    if most is not None and grows(MATH.name, longest) < fixed[most] and not rises:
-        return Solution(NEVER, limit=most)
-    if last.critical is not None and last.critical >= LARGEST_COUNT:
-        return Solution(BEYOND, last.critical_exact, limit=last.limit)
-    return last
+        by_context = any(slope.along("S").counted for slope in slopes[each.name])
+        (above if by_context else least)[each.bound] = margin(each.name)
+    return above, least
 
 
-def _by_context(slopes: Sequence[Poly]) -> bool:
-    """Whether any of them depends on the context."""
-    return any(poly.along("S").counted for poly in slopes)
-
-
-def _ceiling(ahead: Callable[[int], Fraction], new: int, far: int) -> Fraction | None:
-    """The context from which on math grows no more than a resource; 0: always so; None: never so.
+def last_context(
+    above: Sequence[Margin], least: Sequence[Margin], start: int, chunk: int
+) -> int | str | None:
+    """The largest context at which all margins are positive.
 
     Args:
-        ahead: By how much more math grows by a sequence: concave until `far`, then a straight line.
-        new: The shortest context [1].
-        far: A context at which all windows are full [1].
+        above: Margins that have to be above zero, by the context.
+        least: Margins that may be zero.
+        start: The shortest context, T tokens where there are chunks [1].
+        chunk: c, tokens of a chunk [1].
+
+    Returns:
+        The context [1]; `ENDLESS` where there is no largest; None where there is none.
     """
-    begin, fall = far, ahead(far) - ahead(far + 1)
-    if ahead(far) <= 0 and fall >= 0:
-        peak = first(lambda at: ahead(at + 1) <= ahead(at), new, far)
-        if ahead(peak) <= 0:
-            return Fraction(0)
-        begin = first(lambda at: ahead(at + 1) <= 0, peak, far)
-        fall = ahead(begin) - ahead(begin + 1)
-    return begin + ahead(begin) / fall if fall > 0 else None
+    turn = chunk - start % chunk
+    found: list[int] = []
+    for begin, end in ((0, min(turn, chunk - 1)), (turn, chunk - 1)):
+        planes = [
+            _plane(margin, start, chunk, (begin, end), strict=strict)
+            for margins, strict in ((above, True), (least, False))
+            for margin in (margins if begin <= end else ())
+        ]
+        for place in range(begin, end + 1):
+            chunks = _most_chunks(planes, place)
+            if isinstance(chunks, str):
+                return chunks
+            found += [] if chunks is None else [start + chunks * chunk + place]
+    return max(found, default=None)
 
 
-def _ceiling_in_chunks(
-    grows: Callable[[str, int], Fraction], by_context: Sequence[Resource], new: int, chunk: int
-) -> Solution:
-    """The largest context at which some large batch is compute-bound, with attention in chunks.
+def _before(full: int, above: Sequence[Margin], least: Sequence[Margin], new: int) -> int | None:
+    """The largest context before all windows are full at which all margins are positive [1]."""
+    if full == new or not above:
+        return None
 
-    Args:
-        grows: What a sequence adds to the time of a resource, by the context [s].
-        by_context: Resources besides math whose growth depends on the context.
-        new: T [1].
-        chunk: Tokens of a chunk [1].
+    def worst(context: int) -> Fraction:
+        return min(margin(context) for margin in above)
+
+    peak = first(lambda at: worst(at + 1) <= worst(at), new, full)
+    if worst(peak) <= 0:
+        return None
+    found = first(lambda at: worst(at + 1) <= 0, peak, full)
+    return found if all(margin(found) >= 0 for margin in least) else None
+
+
+def _plane(
+    margin: Margin, start: int, chunk: int, piece: tuple[int, int], *, strict: bool
+) -> Plane:
+    """A margin on a piece, from three of its values."""
+    begin, end = piece
+    value = margin(start + begin)
+    per_place = (margin(start + end) - value) / (end - begin) if end > begin else Fraction(0)
+    numbers = value - per_place * begin, margin(start + chunk + begin) - value, per_place
+    scale = math.lcm(*(each.denominator for each in numbers))
+    constant, per_chunk, of_place = (int(each * scale) for each in numbers)
+    return constant - strict, per_chunk, of_place
+
+
+def _most_chunks(planes: Sequence[Plane], place: int) -> int | str | None:
+    """The largest k with which all margins are positive at a place in a chunk [1].
+
+    Returns:
+        k; `ENDLESS` where there is no largest; None where there is none.
     """
-
-    def margin(of: Resource) -> Margin:
-        """By how much more math grows by a sequence [s]."""
-        return lambda at: grows(MATH.name, at) - grows(of.name, at)
-
-    above = {each.bound: margin(each) for each in by_context}
-    least = {each.bound: margin(each) for each in OTHERS if each not in by_context}
-    last = last_context(list(above.values()), list(least.values()), new, chunk)
-    if last is None:
-        alone = last_context(list(above.values()), [], new, chunk)
-        bounds = above if alone is None else least
-        at = alone if isinstance(alone, int) else new
-        return Solution(NEVER, limit=min(bounds, key=lambda bound: bounds[bound](at)))
-    if isinstance(last, str):
-        return Solution(ENDLESS)
-    now, then = (
-        {bound: of(at) for bound, of in (above | least).items()} for at in (last, last + 1)
-    )
-    limit = min(then, key=then.__getitem__)
-    fall = Fraction(0)
-    if (last + 1 - new) % chunk:  # else a chunk ends with it
-        fall = min(now[bound] / (now[bound] - then[bound]) for bound in then if then[bound] <= 0)
-    found = Solution(FOUND, float(last + fall), last, limit)
-    return found if last < LARGEST_COUNT else Solution(BEYOND, found.critical_exact, limit=limit)
+    low, high = 0, None
+    for constant, per_chunk, per_place in planes:
+        value = constant + per_place * place
+        if per_chunk < 0:
+            most = value // -per_chunk
+            high = most if high is None else min(high, most)
+        elif value < 0:
+            if not per_chunk:
+                return None
+            low = max(low, -(value // per_chunk))
+    if high is None:
+        return ENDLESS
+    return high if high >= low else None
