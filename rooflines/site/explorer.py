@@ -75,6 +75,9 @@ TRAINED: Sequence[str] = [
 ]
 """Formats that steps of training have: those whose weights are computed in their own dtype."""
 
+IN_EXPLORER: Mapping[str, Mapping[str, str]] = OFFERED["views"]
+"""What menus of charts are in the address of the page, by its subject."""
+
 PAGE: JSON = OFFERED["page"]
 """What the scripts of the page read as it is: what is shown `first`, the `names` in its address,
 the `tabs`, the `dtypes` of one of them, and numbers that may be typed over as one's `own`, each
@@ -143,7 +146,7 @@ def _matmuls(
         **found,
         "first": FIRST_CHIPS,
         "layers": [
-            [f"{model}-{layer}", f"{chip_label(model)} · {layer}", *sizes]
+            [f"{chip_label(model)} · {layer}", *sizes]
             for model, of in models.items()
             for layer, sizes in layers_of(of.shape).items()
         ],

@@ -15,7 +15,8 @@ import re
 import zlib
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import yaml
 
@@ -26,16 +27,18 @@ from rooflines.basics.version import __version__
 from rooflines.catalogue.chips import chip_entries, chip_sources
 from rooflines.catalogue.entries import Chip
 from rooflines.charts.files import SPEC, VIEWS
+from rooflines.charts.frames import NOMINAL
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.render import dumps
 from rooflines.charts.kit.themes import SIZES, config
+from rooflines.charts.options import ALL
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.records import recording
 from rooflines.results.tables import metadata_of
 from rooflines.site.chip_page import chip_details, chip_table
 from rooflines.site.data_package import package_files
 from rooflines.site.data_page import download_files, downloads_of, far_view, threshold_data
-from rooflines.site.explorer import MATMULS, doubles, explorer_files
+from rooflines.site.explorer import IN_EXPLORER, MATMULS, doubles, explorer_files
 from rooflines.site.pages import pages
 
 if TYPE_CHECKING:
@@ -158,8 +161,12 @@ class _Writer:
         self.charts += [chart for _, chart in found]
         data = {"charts": self.charts, "themes": _themes(), "formula": FORMULA}
         yield "assets/charts-data.js", _script("charts", data)
+        configs = [recipe["config"] for recipe in self.recipes]
+        shapes = {
+            shape["name"]: shape for config in configs for shape in config.get("shapes") or ()
+        }
         for family, chart in found:
-            yield from _chart_files(chart, family)
+            yield from _chart_files(chart, family, shapes)
 
     def table_files(self, kept: Path | None) -> Iterator[tuple[str, bytes]]:
         """Thresholds, all chips, the data of the first page, the data package, and the config."""
@@ -271,6 +278,20 @@ def _themes() -> dict[str, dict[str, JSON]]:
     }
 
 
+def _in_explorer(values: Mapping[str, Any], shapes: Mapping[str, JSON]) -> str:
+    """The address of the explorer that shows what a view of a chart does.
+
+    Args:
+        values: What is chosen in the menus of the chart.
+        shapes: Shapes of sweeps by name, with their sizes.
+    """
+    subject = "model" if "S" in values else "matmul"
+    known = {**shapes.get(values.get("shape", ""), {}), **values}
+    asked = {name: known.get(menu) for menu, name in IN_EXPLORER[subject].items()}
+    given = {name: value for name, value in asked.items() if value not in (None, ALL, NOMINAL)}
+    return f"index.html#{urlencode({'is': subject, **given})}"
+
+
 def _apart(spec: JSON, name: str) -> tuple[JSON, JSON]:
     """A specification that reads its rows from `<name>.json` beside it, and these rows by name."""
     for layer in spec["layer"]:
@@ -279,12 +300,16 @@ def _apart(spec: JSON, name: str) -> tuple[JSON, JSON]:
     return {key: each for key, each in spec.items() if key != "datasets"}, spec["datasets"]
 
 
-def _chart_files(chart: JSON, folder: Path) -> Iterator[tuple[str, bytes]]:
+def _chart_files(
+    chart: JSON, folder: Path, shapes: Mapping[str, JSON]
+) -> Iterator[tuple[str, bytes]]:
     """A chart's specification with its views as a script, its downloads, and its small pictures."""
     name = chart["id"]
     spec = json.loads((folder / f"{name}{SPEC}").read_text(encoding="utf-8"))
     alone, rows = _apart(spec, name)
     views = json.loads((folder / f"{name}{VIEWS}").read_text(encoding="utf-8"))
+    for view in views["views"]:
+        view["explorer"] = _in_explorer(view["values"], shapes)
     # The page has themes, and the views have the rest.
     page = {key: each for key, each in alone.items() if key not in ("config", "layer")}
     page["params"] = {param["name"]: param["value"] for param in spec["params"]}

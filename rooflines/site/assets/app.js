@@ -145,7 +145,7 @@ const ROOFLINES = (() => {
       `${[name, value].filter(Boolean).map(cut).join(" ")}: ${said}`);
     if (all.length > MOST_LINES) lines.push(`and ${all.length - MOST_LINES} more`);
     $("unknown").hidden = !lines.length;
-    $("unknown").replaceChildren(make("p", {}, "This link asks for what is not here:"),
+    $("unknown").replaceChildren(make("p", {}, "What is asked for is not all here:"),
       make("ul", {}, ...lines.map((text) => make("li", {}, text))));
   }
 

@@ -9,10 +9,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   if (!charts.length) return;
 
   const NARROW = 620; // pixels below which a chart takes its narrow layout
-  const OPTIONS = new Map(); // what the menus of all charts offer, by name
-  for (const { name, options } of charts.flatMap(({ params }) => params)) {
-    OPTIONS.set(name, new Set([...OPTIONS.get(name) ?? [], ...options.map(String)]));
-  }
+  const MENUS = new Set(charts.flatMap(({ params }) => params.map(({ name }) => name)));
   const EMBED = {
     ast: true, // interpreted: no eval, so a strict Content-Security-Policy holds
     actions: false, // its editor would send the chart to another site
@@ -20,11 +17,6 @@ document.addEventListener("DOMContentLoaded", async () => {
     renderer: "svg",
     defaultStyle: false,
     tooltip: { disableDefaultStyle: true, theme: "page" },
-  };
-  /** Names in the explorer of the menus of charts; of steps of models their formats. */
-  const IN_EXPLORER = {
-    chip: "chips", dtypes: "dtypes", basis: "basis", shape: "shape", split: "sharding",
-    shards: "n", B: "B", S: "S",
   };
   const system = matchMedia("(prefers-color-scheme: dark)");
   const theme = () => (system.matches ? "dark" : "light");
@@ -51,25 +43,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       const listed = options.map((option, i) => [String(option), labels[i], lacks(option)]);
       return menu(name, title, listed, String(values[name]));
     });
-    const onclick = () => go(Object.fromEntries(params.map(({ name }) => [name, null])));
-    const hidden = params.every(({ name }) => asked(name) === null);
-    const reset = make("button", { type: "button", class: "quiet", hidden, onclick }, "Reset");
-    refill($("controls"), ...menus, reset);
-    $("note").textContent = own.map(({ name }) => [asked(name), String(values[name])])
-      .filter(([wanted, has]) => wanted !== null && wanted !== has)
-      .map(([wanted, has]) => `${wanted} is not in this chart; it shows ${has}.`).join(" ");
-  }
-
-  /** Link to the explorer with what the view shows; what the chart lacks is asked for there. */
-  function showLink(values) {
-    const steps = "S" in values;
-    const names = steps ? { ...IN_EXPLORER, dtypes: "format", model: "model" } : IN_EXPLORER;
-    const next = new URLSearchParams(steps ? { is: "model" } : {});
-    for (const [name, key] of Object.entries(names)) {
-      const value = ["chip", "dtypes"].includes(name) && asked(name) || values[name];
-      if (value != null && value !== "all") next.set(key, value === "nominal" ? "bound" : value);
-    }
-    $("to-explorer").href = `index.html#${next}`;
+    refill($("controls"), ...menus);
   }
 
   /** Heading, caption and files of a chart; title and setting are those of a view. */
@@ -122,7 +96,8 @@ document.addEventListener("DOMContentLoaded", async () => {
       if (mine !== turn) return picture.finalize();
       shown = { chart, layout, picture, one, view };
       showMenus(chart, one, view.values);
-      showLink(view.values);
+      $("to-explorer").href = view.explorer;
+      tell(chart, view.values);
       showText(chart, view.title, view.subtitle.join(" "));
       $("live").textContent = view.title;
       $("stage").dataset.drawn = `${chart.id} ${theme()}`;
@@ -137,15 +112,17 @@ document.addEventListener("DOMContentLoaded", async () => {
     }
   }
 
-  /** Show the chart of the address; what it asks for that is not there is reported. */
+  /** Report what the address asks for that the chart does not have. */
+  function tell(chart, values) {
+    const asks = { chart: chart.id, ...values };
+    const lost = [...state()].filter(([name, value]) => name in asks && value !== `${asks[name]}`);
+    tellUnknown(["chart", ...MENUS],
+      lost.map(([name, value]) => [name, value, `not here; shown is ${asks[name]}`]));
+  }
+
+  /** Show the chart of the address. */
   function apply() {
     const chart = charts.find(({ id }) => id === asked("chart")) ?? charts[0];
-    const lost = [...OPTIONS].filter(([name, values]) => asked(name) && !values.has(asked(name)))
-      .map(([name]) => [name, asked(name), "in no chart of this site"]);
-    if (asked("chart") && asked("chart") !== chart.id) {
-      lost.unshift(["chart", asked("chart"), `unknown; shown is ${chart.id}`]);
-    }
-    tellUnknown(["chart", ...OPTIONS.keys()], lost);
     for (const link of links) {
       const { chart: id } = link.dataset;
       make(link, { href: addressOf({ chart: id }), "aria-current": String(id === chart.id) });

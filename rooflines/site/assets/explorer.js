@@ -23,34 +23,12 @@ const EXPLORER = (() => {
     go({ chips: next.slice(-MOST_CHIPS).map(({ id }) => id).join(), of: null }, true);
   };
 
-  /** The options of menus that depend on the state, as of `fill`, and what is chosen. */
-  function menus(of) {
-    const { steps } = data;
-    const plain = (name) => !of.formats.includes(name)
-      || (!of.model.experts && steps.formats[name].includes("experts="));
-    const able = ({ compute }) => of.chips.some((chip) => chip.peaks[compute]);
-    return {
-      model: [steps.models.map(({ id, name }) => [id, name]), of.model.id],
-      format: [Object.keys(steps.formats).map((name) => [
-        name, name === of.model.format ? `${name} (published)` : name, plain(name)])],
-      split: [steps.splits.map(({ name, chips, dp }) => [
-        name, `${name}, ${several(chips, "chip")}`, dp > 1 && !of.model.experts]), of.split.name],
-      plan: [steps.training.splits.map(({ name, chips }) => [
-        name, `${name}, ${several(chips, "chip")}`]), of.split.name],
-      dtypes: [data.dtypes.map((one) => [one.name, one.name, !able(one)]), of.dtypes.name],
-      seller: [of.sellers.map((name) => [name, name])],
-      of: [of.chips.map(({ id, short }) => [id, short]), of.of.id],
-    };
-  }
-
   function showForm(of) {
     for (const box of document.querySelectorAll("[data-of]")) {
       box.hidden = !suits(of, box.dataset.of);
     }
-    const listed = menus(of);
     for (const menu of document.querySelectorAll("select")) {
-      const [options, value = of[menu.name]] = listed[menu.name] ?? [];
-      fill(menu, options, value);
+      fill(menu, ...of.menus[menu.name] ?? [[], ""]);
     }
     for (const input of document.querySelectorAll("#main input[name]")) {
       const value = of[input.name];
@@ -64,7 +42,7 @@ const EXPLORER = (() => {
       if ($(id) !== document.activeElement) $(id).value = text();
     }
     $("n").disabled = of.sharding === "none";
-    $("seller").disabled = !of.sellers.length;
+    $("seller").disabled = !of.seller;
     const { model, dtypes, format, B, D, F, S, chips } = of; // in a line where room is little
     const what = of.is === MODEL
       ? `${model.name}, ${format}, B = ${count(B)}, S = ${count(S)}`
@@ -84,9 +62,9 @@ const EXPLORER = (() => {
   /** Fields with a list that typing filters: what they offer, do, and show without the focus. */
   const SEARCHED = {
     layer: {
-      options: () => data.layers.map(([, name, D, F]) => {
+      options: () => data.layers.map(([name, D, F]) => {
         const text = `${name}  ${count(D)} × ${count(F)}`;
-        return { text, words: text, value: { D, F, shape: null } };
+        return { text, words: text, value: { D, F } };
       }),
       take: (sizes) => go(sizes, true),
       text: () => {
@@ -169,7 +147,8 @@ const EXPLORER = (() => {
       Object.assign(of.model, await load(`steps-${index}`, `data/steps-${index}.js`));
     }
     const rows = answers(of);
-    of.of ??= answering(rows).chip;
+    const { chip } = answering(rows);
+    if (!state().has("of")) [of.of, of.menus.of[1]] = [chip, chip.id];
     const others = data.chips.filter((chip) => !chip.variant && !of.chips.includes(chip));
     const more = of.all ? answers({ ...of, chips: others }).filter(({ time }) => time) : [];
     showForm(of);
@@ -183,7 +162,7 @@ const EXPLORER = (() => {
     showOwn(of);
     $("panel").replaceChildren(TABLES[of.tab](of));
     $("of").hidden = of.chips.length < 2 || of.tab === "dtypes";
-    $("command").textContent = commandOf(of, answering(rows).chip);
+    $("command").textContent = commandOf(of, chip);
     document.body.dataset.drawn = location.hash;
   }
   /** A size that a slider may choose: of training whole micro-batches of all replicas. */

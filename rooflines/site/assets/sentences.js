@@ -109,7 +109,7 @@ const SENTENCES = (() => {
 
   /** Which tokens B counts, where the layer is that of one expert. */
   function expertLine({ data, D, F }) {
-    const [, layer] = data.layers.find((one) => one[2] === D && one[3] === F) ?? [];
+    const [layer] = data.layers.find((one) => one[1] === D && one[2] === F) ?? [];
     return layer?.includes("expert")
       ? `The layer is one expert's (${layer}): B counts its tokens alone.` : null;
   }

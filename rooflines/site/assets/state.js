@@ -55,19 +55,24 @@ const STATE = (() => {
     return known.length ? known.slice(0, MOST_CHIPS) : chipsOf(first, { chips }, lost);
   }
 
-  /** Everything that is asked for; `lost` has what cannot be, as [name, value, what is shown].
+  const idOf = (option) => option.id ?? option.name ?? option;
+  const textOf = (option) => option.short ?? option.name ?? option;
 
-      `asked` is a URLSearchParams. */
+  /** Everything that is asked for.
+
+      `asked` is a URLSearchParams; `lost` has what cannot be, as [name, value, what is shown];
+      `menus` what else can be chosen, as [value, text, whether it cannot], and what is. */
   function read(asked, data) {
-    const { dtypes, works, steps, offered: { first, tabs } } = data;
-    const lost = [];
-    const one = (name, options, first = options[0], id = (each) => each) => {
+    const { dtypes, steps, offered: { first, tabs, shardings } } = data;
+    const [lost, menus] = [[], {}];
+    const one = (name, options, first = options[0], off = () => false) => {
       const value = asked.get(name);
-      const found = options.find((each) => id(each) === value);
-      if (value !== null && !found) lost.push([name, value, `unknown; shown is ${id(first)}`]);
+      const found = options.find((each) => idOf(each) === value);
+      if (value !== null && !found) lost.push([name, value, `unknown; shown is ${idOf(first)}`]);
+      menus[name] = [options.map((each) => [idOf(each), textOf(each), off(each)]),
+        idOf(found ?? first)];
       return found ?? first;
     };
-    const [named, byId] = [({ name }) => name, ({ id }) => id];
     const size = (name, first, least = 1, most = MOST_SIZE, step = 1) => {
       const text = asked.get(name) ?? String(Math.ceil(Math.max(first, least) / step) * step);
       const whole = Math.round((Number(text) || first) / step) * step;
@@ -82,31 +87,29 @@ const STATE = (() => {
     const phase = one("phase", steps.phases);
     const trains = is === MODEL && phase === TRAIN;
     const smallest = trains && steps.models.find(({ id }) => id === steps.training.first);
-    const model = one("model", steps.models, smallest || steps.models[0], byId);
-    const split = trains ? one("plan", steps.training.splits, steps.training.splits[0], named)
-      : one("split", steps.splits, steps.splits.find(({ name }) => name === first.split), named);
+    const model = one("model", steps.models, smallest || steps.models[0]);
+    const split = trains ? one("plan", steps.training.splits) : one("split", steps.splits,
+      steps.splits.find(({ name }) => name === first.split), ({ dp }) => dp > 1 && !model.experts);
     const micro = trains ? size("micro_batch", 1, 1, MOST_N) : 1;
     const formats = trains ? steps.training.formats : Object.keys(steps.formats);
-    const sharding = one("sharding", Object.keys(works), "none");
-    const shape = asked.get("shape"); // a layer, as charts name it
-    const layer = data.layers.find(([id]) => id === shape);
-    if (shape && !layer) lost.push(["shape", shape, "no layer of this page"]);
-    const [, , D, F] = layer ?? [, , first.D, first.F];
+    const sharding = idOf(one("sharding", shardings));
     const sellers = sellersOf(chips);
     return {
-      is, chips, model, split, sharding, sellers,
+      is, chips, model, split, sharding, menus,
       seller: sellers.length ? one("seller", sellers) : null,
       own: ownNumbers(asked.get("own") ?? "", data, lost),
       n: sharding === "none" ? 1 : size("n", 8, 1, MOST_N),
-      dtypes: one("dtypes", dtypes, dtypes[0], named),
-      format: one("format", formats, formats.find((name) => name === model.format)),
-      phase, trains, formats, micro_batch: micro,
+      dtypes: one("dtypes", dtypes, dtypes[0],
+        ({ compute }) => !chips.some(({ peaks }) => peaks[compute])),
+      format: one("format", formats, formats.find((name) => name === model.format),
+        (name) => !model.experts && steps.formats[name].includes("experts=")),
+      phase, trains, micro_batch: micro,
       B: size("B", first.B[is], is === MODEL ? split.dp * micro : 1, MOST_SIZE,
         trains ? split.dp * micro : 1),
-      D: size("D", D), F: size("F", F), S: size("S", first.S),
+      D: size("D", first.D), F: size("F", first.F), S: size("S", first.S),
       basis: one("basis", [BOUND, CALIBRATED]),
       tab: one("tab", tabs[trains ? TRAIN : is]),
-      of: asked.has("of") ? one("of", chips, chips[0], byId) : null,
+      of: one("of", chips),
       sort: asked.get("sort") ?? "", all: one("rows", ["chosen", "all"]) === "all", lost, data,
     };
   }

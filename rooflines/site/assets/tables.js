@@ -81,10 +81,15 @@ const TABLES = (() => {
     ])];
   }
 
-  /** A table of cells, of rows and columns as [name, value]; `cell` gives text, class, tip and a
-      number by which it is shaded among the others. */
-  function cells(caption, corner, rows, columns, cell, note = null) {
-    const found = rows.map(([, row]) => columns.map(([, column]) => cell(row, column)));
+  /** A table of cells, of rows and columns as [name, value].
+
+      `loaded` gives what a cell is of, and `cell` its text, class, tip and a number by which it is
+      shaded among the others; what cannot be has a `lack` instead. */
+  function cells(caption, corner, rows, columns, loaded, cell, note = null) {
+    const found = rows.map(([, row]) => columns.map(([, column]) => {
+      const of = loaded(row, column);
+      return of.lack ? [NONE, "none", of.lack] : cell(of, column);
+    }));
     const heats = found.flat().flatMap(([, , , heat]) => heat ?? []);
     const [low, high] = [Math.min(...heats), Math.max(...heats)];
     const shade = (heat) => 100 * (high > low ? (heat - low) / (high - low) : 0.3);
@@ -105,25 +110,18 @@ const TABLES = (() => {
 
   /** A table of the B from which on matmuls are compute-bound, shaded by its logarithm. */
   function critical(now, what, corner, rows, columns, loaded) {
-    const cell = (row, column) => {
-      const of = loaded(row, column);
-      if (of.lack) return [NONE, "none", of.lack];
+    const cell = (of) => {
       const all = ANSWERS.critical(of);
       if (all.outcome !== NEVER) return [size(all), "heat", null, Math.log(all.size)];
       const tip = `each token adds more ${all.limit} time: below ${tends({ of, all })} of peak`;
       return ["never", "never", tip];
     };
     const caption = `Compute-bound from B tokens: ${what}${byBound(now)}`;
-    return cells(caption, corner, rows, columns, cell);
+    return cells(caption, corner, rows, columns, loaded, cell);
   }
 
-  function sizes(now) {
-    const of = matmulOf(now, now.of);
-    if (of.lack) return sentence(cannot([of])[0]);
-    const what = `${now.of.short}, ${now.dtypes.name}`;
-    const loaded = (D, F) => matmulOf({ ...now, D, F }, now.of);
-    return critical(now, what, "D \\ F", counts(GRID), counts(GRID), loaded);
-  }
+  const sizes = (now) => critical(now, `${now.of.short}, ${now.dtypes.name}`, "D \\ F",
+    counts(GRID), counts(GRID), (D, F) => matmulOf({ ...now, D, F }, now.of));
 
   const named = (chips) => chips.map((chip) => [chip.short, chip]);
   function dtypes(now) {
@@ -138,7 +136,6 @@ const TABLES = (() => {
   function binds(now) {
     const { of: { short: name }, sharding } = now;
     const cell = (of, B) => {
-      if (of.lack) return [NONE, "none", of.lack];
       const answer = ANSWERS.times(of, B);
       const share = percent(shareOf({ of, answer }, answer.lower));
       return bindsCell(answer.bound, `${seconds(answer.lower)}, ${share} of peak`);
@@ -149,24 +146,23 @@ const TABLES = (() => {
       : now.chips.map((chip) => [chip.short, matmulOf(now, chip)]);
     const caption = split ? `What binds ${name}: B × chips` : "What binds: B × chip";
     const left = split ? ` Left out: numbers of chips that no network of ${name} joins.` : "";
-    return cells(caption, split ? "chips \\ B" : "chip \\ B", rows, counts(BATCHES), cell,
-      `${LETTERS}.${left} Point at a cell for its time.`);
+    return cells(caption, split ? "chips \\ B" : "chip \\ B", rows, counts(BATCHES), (of) => of,
+      cell, `${LETTERS}.${left} Point at a cell for its time.`);
   }
 
   function context(now) {
     const { dp, chips, name } = now.split;
     const contexts = CONTEXTS.filter((S) => !now.model.trained || S <= now.model.trained);
-    const rows = contexts.map((S) => [count(S), { S, of: stepOf({ ...now, S }, now.of) }]);
-    const cell = ({ S, of }, B) => {
-      if (of.lack) return [NONE, "none", of.lack];
+    const rows = contexts.map((S) => [count(S), { ...stepOf({ ...now, S }, now.of), S }]);
+    const cell = (of, B) => {
       if (of.footprint(B).fits === false) return ["full", "never", "does not fit"];
       const { bound, ops } = ANSWERS.times(of, B);
-      const rate = short(tokensOf({ ...now, S }, B) / ops / chips);
+      const rate = short(tokensOf({ ...now, S: of.S }, B) / ops / chips);
       return bindsCell(bound, `${seconds(ops)}, ${rate} tokens/s a chip`);
     };
     const on = `${name} of ${now.of.short}`;
     const caption = `${now.model.name} in ${now.format} on ${on}: context × batch`;
-    return cells(caption, "S \\ B", rows, counts(octaves(dp, LARGEST_BATCH, 1)), cell,
+    return cells(caption, "S \\ B", rows, counts(octaves(dp, LARGEST_BATCH, 1)), (of) => of, cell,
       `${LETTERS}, full: does not fit. Point at a cell for its time.`);
   }
 
@@ -190,16 +186,17 @@ const TABLES = (() => {
       .sort((a, b) => size(b) - size(a)).map((one) => [one.name, one]);
     const at = `B = ${count(now.B)}, S = ${count(now.S)}`;
     const caption = `Kernels of a step on ${now.of.short}${byBound(now)}, ${at}`;
-    return cells(caption, "kernel", rows, columns, (one, text) => text(one));
+    return cells(caption, "kernel", rows, columns, (one) => one, (one, text) => text(one));
   }
 
   function splits(now) {
     const { trains, data } = now;
-    const cell = (chip, split) => {
+    const loaded = (chip, split) => {
       const step = trains ? split.dp * now.micro_batch : 1;
       const B = Math.ceil(Math.max(now.B, split.dp) / step) * step;
-      const row = rowOf({ ...now, split, B }, chip);
-      if (row.lack) return [NONE, "none", row.lack];
+      return rowOf({ ...now, split, B }, chip);
+    };
+    const cell = (row, split) => {
       const tip = `${seconds(row.answer.ops)} a step, ${row.bound}-bound,`
         + ` ${bytes(row.footprint.weights)} of ${trains ? "states" : "weights"} on a chip`;
       const most = trains ? bytes(row.footprint.bytes) : known(count)(row.footprint.most);
@@ -210,7 +207,7 @@ const TABLES = (() => {
     const caption = `${first} · tokens/s of a chip at B = ${count(now.B)}`;
     const listed = (trains ? data.steps.training : data.steps).splits;
     const columns = listed.map((split) => [split.name, split]);
-    return cells(caption, "chip", named(now.chips), columns, cell);
+    return cells(caption, "chip", named(now.chips), columns, loaded, cell);
   }
 
   return { showChips, sizes, dtypes, binds, context, kernels, splits };
