@@ -48,12 +48,6 @@ def test_a_step_adds_the_accepted_tokens_and_one():
     assert round(drafted.row["tokens_per_s_per_chip_ops"]) == 1732
     more = drafted.row["tokens_per_s_ops"] / plain.row["tokens_per_s_ops"]
     assert more == pytest.approx(2.540, abs=5e-4)
-    assert "adds 2.8 of 4 tokens" in " ".join(str(drafted).split())
-
-
-def test_a_step_whose_draft_is_accepted_whole_says_so():
-    assert "adds 4 of 4 tokens" in " ".join(str(step({"tokens": 3, "accepted": 3})).split())
-    assert "of 4 tokens" not in str(step(None, T=4))
 
 
 @pytest.mark.parametrize("accepted", [0, 0.5, 3])
@@ -129,13 +123,6 @@ def test_chips_hold_the_module_and_its_cache():
         for part in ("weights", "cache")
     }
     assert more == {"weights": 2 * 11_610_068_224 / 8, "cache": 2 * 576 * 8192}
-
-
-def test_answers_say_whether_the_draft_is_in_their_time():
-    known, unknown = (" ".join(str(each).split()) for each in (module(), step(THREE)))
-    assert "to draft" in known
-    assert "time left out" not in known
-    assert "the draft's time left out" in unknown
 
 
 @pytest.mark.parametrize("name", ["deepseek-v3", "deepseek-v3.2", "glm-4.5", "qwen3.5-27b"])

@@ -89,19 +89,10 @@ def test_a_model_is_found_without_its_hyphens(capsys):
     assert text.startswith("h100-sxm · llama-3.1-70b decode B=1 S=1024 · bf16")
 
 
-def test_what_a_chip_cannot_do_is_left_out_and_said(capsys):
-    text = said(capsys, "explain", "a100", "h100", "128x8192x8192", "fp8")
-    assert "Left out: a100-sxm-80gb: no fp8 peak of its matrix unit." in text
-
-
-def test_every_memory_level_and_the_one_that_binds(capsys):
+def test_every_memory_level_with_a_rate_is_asked(capsys):
     rows = rows_of(capsys, "h100 128x8192x8192 bf16 --memory all")
     levels = chip_entries()["h100-sxm"].memory
     assert [row["memory"] for row in rows] == [name for name in levels if levels[name].bytes_per_s]
-    text = said(capsys, "explain", *["h100", "128x8192x8192", "bf16", "--memory", "all"])
-    assert "hbm binds, if all bytes pass every level: 41.3 µs." in text
-    text = said(capsys, "explain", *["h100", "4096x8192x8192", "bf16", "--memory", "all"])
-    assert "No memory level binds: compute-bound on each: 556 µs." in text
 
 
 def test_a_layer_goes_up_and_down_with_one_all_reduce(capsys):

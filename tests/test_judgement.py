@@ -86,17 +86,9 @@ def test_served_runs_are_compared_by_the_time_of_a_token_on_a_chip():
     assert pair["estimate"] == pytest.approx(estimates[0] / (4 * estimates[1]), rel=1e-8)
 
 
-def test_judge_prints_errors_and_pairs(tmp_path, capsys):
+def test_judge_writes_errors_and_pairs(tmp_path, capsys):
     table = three_chips(tmp_path)
-    out = said(capsys, "measured", "judge", table)
-    assert "3 timings with a bound, 2 with an estimate, 1 below the bound" in out
-    assert "1 below: unexplained" in out
-    assert "1 without estimate: a100-sxm-80gb, trtllm, bf16: no calibration" in out
-    assert [line.split()[:3] for line in out.splitlines() if line.startswith("chips")] == [
-        ["chips", "1", "0"]
-    ]
-    out = said(capsys, "measured", "judge", table, "--json")
-    found = json.loads(out)
+    found = json.loads(said(capsys, "measured", "judge", table, "--json"))
     assert found["whole"]["n"] == 3
     bound = 2 * 4096 * 8192 * 8192 / 989e12
     (h100,) = (
@@ -108,10 +100,9 @@ def test_judge_prints_errors_and_pairs(tmp_path, capsys):
     assert "no pair is ordered wrongly" in said(capsys, "measured", "judge", table, "--wrong")
 
 
-def test_join_prints_and_writes_each_timing(tmp_path, capsys):
+def test_join_writes_each_timing(tmp_path, capsys):
     table, out_file = three_chips(tmp_path), tmp_path / "joined.parquet"
-    out = said(capsys, "measured", "join", table, "-o", str(out_file))
-    assert "bf16 B=4,096 D=8,192 F=8,192" in out
+    said(capsys, "measured", "join", table, "-o", str(out_file))
     stored = pl.read_parquet(out_file)
     assert stored["ratio_lower"][0] == pytest.approx(8e-4 / (2 * 4096 * 8192 * 8192 / 989e12))
     assert stored["reason"].to_list() == [None, None, "unexplained"]
@@ -141,24 +132,6 @@ def test_the_software_of_a_source_counts_where_none_is_given(tmp_path, capsys):
     assert [one["software"] for one in found] == [None, None]
 
 
-def test_unknown_software_is_counted_with_the_one_that_is_meant(tmp_path, capsys):
-    table = written(tmp_path, "h100-sxm,trtlm,bf16,bf16,bf16,bf16,4096,8192,8192,8e-4")
-    out = said(capsys, "measured", "judge", table)
-    assert "no calibration; close to it: trtllm" in out
-
-
 def test_no_public_run_is_below_the_bound_and_the_page_says_so():
     page = SERVED.read_text(encoding="utf-8")
     assert ", 0 below the bound\n" in page
-
-
-def test_values_of_no_catalogue_are_counted(tmp_path, capsys):
-    rows = [
-        f"h100-sxm,{BF16},1024,4096,4096,1e-4",
-        "h100-sxm,trtllm,bf16,w4a16,bf16,bf16,16,64,64,1",
-    ]
-    rows.append(f"h100-smx,{BF16},1024,4096,4096,1e-4")
-    out = said(capsys, "measured", "join", written(tmp_path, *rows))
-    assert "1 timing with a bound" in out
-    assert "they have dtype_w 'w4a16', which is no dtype" in out
-    assert "they have chip 'h100-smx', which is no chip; close to it: h100-sxm" in out

@@ -1,7 +1,8 @@
-"""What the command line refuses: one message that was reviewed, whose fix works when typed."""
+"""What the command line prints and what it refuses, as reviewed; each fix works when typed."""
 
 import json
 import re
+import shutil
 
 import pytest
 from case_files import CASES
@@ -13,12 +14,7 @@ from transcripts import asked_in
 
 from rooflines.cli.main import run
 
-REFUSED = asked_in(CASES / "refused.txt")
-
-TIMED = """\
-chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds
-h100-sxm,trtllm,bf16,bf16,bf16,bf16,4096,8192,8192,8e-4
-"""
+REFUSED, SAID = (asked_in(CASES / f"{name}.txt") for name in ("refused", "said"))
 
 SIZES = re.compile(r"[A-Z=\d.,x]+")
 """Sizes, of which a fix says the range."""
@@ -26,13 +22,20 @@ SIZES = re.compile(r"[A-Z=\d.,x]+")
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """A folder with a config, a config.json, timings, and a profile of a kernel that copies."""
+    """The files of cases/said, a config, a config.json, and a profile of a kernel that copies."""
     monkeypatch.chdir(tmp_path)
+    shutil.copytree(CASES / "said", tmp_path, dirs_exist_ok=True)
     (tmp_path / "my.yaml").write_text(SMALL)
     (tmp_path / "config.json").write_text(json.dumps(config_of("llama-3.1-8b")))
-    (tmp_path / "timed.csv").write_text(TIMED)
     (tmp_path / "copied.csv").write_text(raw(ONE))
     return tmp_path
+
+
+@pytest.mark.parametrize("asked", SAID, ids=lambda asked: asked.typed)
+def test_a_command_prints_what_was_reviewed(asked, capsys, reviewed):
+    text = said(capsys, *asked.words)
+    reviewed(asked, text)
+    assert not re.search(r"\d\n\s+[mµn]?s\b", text), "a line ends between a time and its unit"
 
 
 @pytest.mark.parametrize("asked", REFUSED, ids=lambda asked: asked.typed)

@@ -1,7 +1,6 @@
 """A step of training: worked values, thresholds, laws, and every plan against an oracle."""
 
 import json
-import re
 from bisect import bisect_left
 from contextlib import suppress
 from fractions import Fraction
@@ -11,7 +10,6 @@ from itertools import product
 import pytest
 import training_page
 from case_files import case
-from command_line import said
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle.training import TrainingOracle
@@ -494,26 +492,3 @@ def test_what_cannot_be_trained_is_refused_with_a_reason_and_a_fix(change, messa
         rooflines.train(asked.pop("model"), asked.pop("chip"), **asked)
     assert message in str(caught.value)
     assert f"\n  fix: {fix}" in str(caught.value)
-
-
-ASKED = ["train", "h100-sxm", SMALL, "B=8", "S=8k"]
-
-
-def test_the_answer_names_what_its_times_leave_out(capsys):
-    text = " ".join(said(capsys, *ASKED, "--split", "tp=8").split())
-    assert "839 ms without" in text or "840 ms without" in text
-    assert "hops at least 1.56 ms" in text
-    assert "critical" not in text
-    assert "compute-bound" in text
-
-
-def test_a_rate_is_that_of_what_is_sent_where_hops_take_longer(capsys):
-    text = said(capsys, *ASKED[:-1], "S=16", "--split", "tp=8")
-    assert "1.56 ms" in text
-    assert "298 MB at 450 GB/s" in text  # 0.66 ms
-
-
-def test_no_line_ends_between_a_time_and_its_unit(capsys):
-    text = said(capsys, *ASKED, "--split", "dp=8", "--shard", "weights")
-    assert "62.3 ms, by input" in text
-    assert not re.search(r"\d\n\s+[mµn]?s\b", text)
