@@ -83,7 +83,6 @@ VALID, WRONG = yaml.safe_load("""
   size zero: {sweeps: {a: {operation: matmul, dtypes: [bf16], chips: all, grid: {B: 0}}}}
   unknown column: {sweeps: {a: {operation: matmul, dtypes: [bf16], chips: all, columns: [flop]}}}
   unknown key of a model sweep: {model-sweeps: {a: {<<: *a, batch: [1]}}}
-  pipelines: {model-sweeps: {a: {<<: *a, splits: {tp: 8, pp: 2}}}}
   unknown column of a model sweep: {model-sweeps: {a: {<<: *a, columns: [flop]}}}
 """)
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     PlainValidator,
@@ -18,7 +17,6 @@ from pydantic import (
 )
 
 from rooflines.basics.errors import Mistakes, RooflinesError, quote
-from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.forms import (
     Count,
     Entry,
@@ -34,23 +32,10 @@ from rooflines.models.dtypes import StepDtypes, step_dtypes, training_dtypes
 from rooflines.models.groups import ROUTINGS
 from rooflines.models.shape import DECODE, TRAIN, Phase
 from rooflines.models.split import Split
-from rooflines.settings.fields import (
-    NO_FLOATS,
-    STORED_METRICS,
-    Calibrated,
-    Chips,
-    Compression,
-    MemoryLevels,
-    OnUnsupported,
-    Reached,
-    Routes,
-    RowsPerPart,
-    metrics_in,
-    metrics_schema,
-)
+from rooflines.settings.fields import Compression, SweepKeys
 from rooflines.settings.lists import Listed, one_or_many, unique
 from rooflines.settings.sizes import Grid  # noqa: TC001, pydantic reads it at run time
-from rooflines.training.plan import Recompute, Shard, TrainingPlan
+from rooflines.training.plan import TrainingKeys, TrainingPlan
 
 AUTO = "auto"
 """The split that stands for every one."""
@@ -60,7 +45,6 @@ AXES = (*SERVING_AXES, "micro_batch", "tp", "dp")
 """What thresholds of whole models can be solved for."""
 
 EVERY_METRIC = (*STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
-METRICS = [*dict.fromkeys(column.name for column in EVERY_METRIC)]
 """What `columns:` can name; metrics of kernels are in their table only."""
 
 
@@ -128,9 +112,7 @@ class Targets(Entry):
     time: Literal["t_lower_s", "t_ops_s"] = Field("t_lower_s", description="the time that must")
 
 
-OF_TRAINING = (
-    "micro_batch", "interleave", "shard", "recompute", "save", "context", "optimizer", "tokens",
-)  # fmt: skip
+OF_TRAINING = (*TrainingKeys.model_fields, "tokens")
 OF_SERVING = ("requests", "pools", "draft", "targets", "cache_split", "routing")
 """Keys of sweeps that train, and of sweeps that do not."""
 
@@ -148,7 +130,7 @@ def _split(value: object, info: ValidationInfo) -> Split:
     """A split; one of training has the keys of its sweep where it has none of its own."""
     if not _trains(info):
         return checked(Split, value)
-    shared = {key: info.data[key] for key in TrainingPlan.model_fields if key in info.data}
+    shared = {key: info.data[key] for key in TrainingKeys.model_fields if key in info.data}
     return checked(TrainingPlan, {**shared, **value} if isinstance(value, Mapping) else value)
 
 
@@ -187,27 +169,11 @@ MODEL_SCHEMA: Any = {
 DTYPES_SCHEMA: Any = {"anyOf": [{"type": "string"}, StepDtypes.model_json_schema()]}
 
 
-def _splits_schema(*kinds: type[Split]) -> dict[str, Any]:
-    """The JSON Schema of splits."""
-    of = [each.model_json_schema() for each in kinds]
-    return {
-        "anyOf": [{"const": AUTO}, *one_or_many({"anyOf": of} if len(of) > 1 else of[0])["anyOf"]]
-    }
+SPLIT_SCHEMA = {"anyOf": [Split.model_json_schema(), TrainingPlan.model_json_schema()]}
 
 
-BY_PHASE: Any = {
-    "if": {"properties": {"phase": {"enum": [TRAIN, [TRAIN]]}}, "required": ["phase"]},
-    "else": {"properties": {"splits": _splits_schema(Split)}},
-}
-"""The JSON Schema of what depends on the phase."""
-
-
-class ModelSweepConfig(Entry):
-    """One sweep of whole models: a table of every combination of the listed values."""
-
-    model_config = ConfigDict(json_schema_extra=BY_PHASE)
-
-    gone = NO_FLOATS
+class WorkloadKeys(Entry):
+    """What a sweep of whole models computes, and what it is solved for."""
 
     models: Annotated[
         list[Annotated[Any, BeforeValidator(_model), WithJsonSchema(MODEL_SCHEMA)]], Listed()
@@ -223,35 +189,6 @@ class ModelSweepConfig(Entry):
             "decode adds tokens after a cache, prefill reads prompts of S tokens; or both; train, "
             "by itself, is a step of training of B sequences of S tokens each"
         ),
-    )
-    micro_batch: Count = Field(
-        1, description="in training, sequences that a replica computes at once [1]"
-    )
-    interleave: Count = Field(
-        1, description="in training, runs of layers that each stage of a pipeline has [1]"
-    )
-    shard: Shard = Field(
-        "optimizer",
-        description=(
-            "in training, what replicas share of the states: ZeRO 0 to 3; weights is FSDP"
-        ),
-    )
-    recompute: Recompute = Field(
-        "none",
-        description=(
-            "in training, what is computed again: selective, outputs of norms and activations; "
-            "full, all layers"
-        ),
-    )
-    save: Literal["split", "gathered"] = Field(
-        "split", description="in training, saved inputs: split over tp, or gathered, kept whole"
-    )
-    context: Literal["ring", "heads"] = Field(
-        "ring",
-        description="in training, how cp shares attention: keys go round, or heads change chips",
-    )
-    optimizer: Literal["adam"] | Positive = Field(
-        "adam", description="in training, adam, or bytes of states of a parameter [byte]"
     )
     tokens: Positive | None = Field(
         None, description="in training, of the whole of it: rows then have days and USD [1]"
@@ -280,36 +217,6 @@ class ModelSweepConfig(Entry):
             "the model has a layer for it (mtp), and is left out otherwise"
         ),
     )
-    dtypes: Annotated[
-        list[Annotated[StepDtypes, BeforeValidator(_dtypes), WithJsonSchema(DTYPES_SCHEMA)]],
-        Listed(),
-    ] = Field(
-        description=(
-            "a format such as bf16 for everything, or dtypes by class of tensors, with those that "
-            "products are computed in"
-        )
-    )
-    chips: Chips
-    splits: Annotated[
-        list[
-            Annotated[
-                Split | TrainingPlan, PlainValidator(_split), PlainSerializer(Split.model_dump)
-            ]
-        ],
-        AfterValidator(_distinct),
-        Listed(),
-        WithJsonSchema(_splits_schema(Split, TrainingPlan)),
-    ] = Field(
-        default=[{}],
-        validate_default=True,
-        description=(
-            "how chips share the model: {tp: , dp: , ep: }, in training also pp, cp and keys of "
-            "its own such as recompute; auto: all of `chips_each`"
-        ),
-    )
-    chips_each: Count | None = Field(
-        None, description="chips that share the model, of `splits: auto` [1]"
-    )
     cache_split: Literal["heads", "batch"] = Field(
         "heads",
         description=(
@@ -324,10 +231,6 @@ class ModelSweepConfig(Entry):
             "likely, the same for all tokens, or all of them"
         ),
     )
-    memory: MemoryLevels = Field([MAIN_MEMORY])
-    network: Routes = None
-    efficiency: Reached = None
-    calibration: Calibrated = None
     prices: Prices = Field(
         default_factory=lambda: Prices.model_validate({}),
         description="which prices to use; the lowest of those that are left",
@@ -344,16 +247,46 @@ class ModelSweepConfig(Entry):
             "time, the fewest replicas"
         ),
     )
-    on_unsupported: OnUnsupported = "skip"
-    columns: Annotated[
-        list[str] | Literal["all"],
-        BeforeValidator(metrics_in(METRICS, STEP_CORE)),
-        WithJsonSchema(metrics_schema(METRICS)),
-    ] = Field("all", description=STORED_METRICS)
     layers: bool = Field(
         default=True, description="whether to write the table of kernels, ten times as long"
     )
-    rows_per_part: RowsPerPart = 5_000_000
+
+
+class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
+    """One sweep of whole models: a table of every combination of the listed values."""
+
+    metrics = (*dict.fromkeys(column.name for column in EVERY_METRIC),)
+    core = STEP_CORE
+
+    dtypes: Annotated[
+        list[Annotated[StepDtypes, BeforeValidator(_dtypes), WithJsonSchema(DTYPES_SCHEMA)]],
+        Listed(),
+    ] = Field(
+        description=(
+            "a format such as bf16 for everything, or dtypes by class of tensors, with those that "
+            "products are computed in"
+        )
+    )
+    splits: Annotated[
+        list[
+            Annotated[
+                Split | TrainingPlan, PlainValidator(_split), PlainSerializer(Split.model_dump)
+            ]
+        ],
+        AfterValidator(_distinct),
+        Listed(),
+        WithJsonSchema({"anyOf": [{"const": AUTO}, one_or_many(SPLIT_SCHEMA)]}),
+    ] = Field(
+        default=[{}],
+        validate_default=True,
+        description=(
+            "how chips share the model: {tp: , dp: , ep: }, in training also pp, cp and keys of "
+            "its own such as recompute; auto: all of `chips_each`"
+        ),
+    )
+    chips_each: Count | None = Field(
+        None, description="chips that share the model, of `splits: auto` [1]"
+    )
     compression: Compression = "lz4"
 
     @model_validator(mode="before")

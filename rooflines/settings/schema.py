@@ -7,12 +7,12 @@ The JSON Schema for editors is generated from these types. Keys and types are ch
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rooflines.basics.errors import RooflinesError, quote
-from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
+from rooflines.catalogue.entries import NamedCombination
 from rooflines.catalogue.forms import Entry, Name, Positive, Share, Text
 from rooflines.model.columns import CORE_METRICS, METRICS
 from rooflines.model.operation import NAMED as OPERATIONS
@@ -21,20 +21,7 @@ from rooflines.model.resources import RATES
 from rooflines.model.sharding import FIRST, SHARDS, THEN
 from rooflines.model.sharding import NAMED as SHARDINGS
 from rooflines.settings.charts import Charts, Formats  # noqa: TC001, pydantic reads it at run time
-from rooflines.settings.fields import (
-    NO_FLOATS,
-    STORED_METRICS,
-    Calibrated,
-    Chips,
-    Compression,
-    MemoryLevels,
-    OnUnsupported,
-    Reached,
-    Routes,
-    RowsPerPart,
-    metrics_in,
-    metrics_schema,
-)
+from rooflines.settings.fields import SweepKeys
 from rooflines.settings.lists import (
     COUNT_SCHEMA,
     SHARDS_SCHEMA,
@@ -46,9 +33,6 @@ from rooflines.settings.measurements import MeasurementConfig  # noqa: TC001, th
 from rooflines.settings.model_sweeps import ModelSweepConfig  # noqa: TC001, the same
 from rooflines.settings.shapes import Shapes  # noqa: TC001, pydantic reads it at run time
 from rooflines.settings.sizes import Grid  # noqa: TC001, the same
-
-METRIC_NAMES = [column.name for column in METRICS]
-"""What `columns:` can name."""
 
 
 def _no_wildcard(path: str) -> str:
@@ -79,10 +63,8 @@ Dtypes = Annotated[str | Combination, text_or(Combination)]
 Shardings = Annotated[str | LongSharding, text_or(LongSharding), WithJsonSchema(SHARDING_SCHEMA)]
 
 
-class SweepConfig(Entry):
-    """One sweep: a table of every combination of the listed values."""
-
-    gone = NO_FLOATS
+class OperationKeys(Entry):
+    """What a sweep of an operation varies, and what it is solved for."""
 
     operation: Text = Field(
         description=f"{', '.join(OPERATIONS)}, or an einsum of two operands such as 'BD,DF->BF'",
@@ -96,7 +78,6 @@ class SweepConfig(Entry):
             "dtype combinations: names of the dtype catalogue, or {x: , w: , out: , compute: }"
         )
     )
-    chips: Chips
     shapes: Shapes = Field(
         None,
         description=(
@@ -119,8 +100,6 @@ class SweepConfig(Entry):
             "chip needs a sharding [1]"
         ),
     )
-    memory: MemoryLevels = Field([MAIN_MEMORY])
-    network: Routes = None
     unit: Unit | None = Field(
         None, description="the compute unit; null: the operation's, vector for dot, else matrix"
     )
@@ -136,9 +115,6 @@ class SweepConfig(Entry):
         description="elements of one tile by dimension: operands are read again for every tile",
         json_schema_extra={"additionalProperties": COUNT_SCHEMA},
     )
-    efficiency: Reached = None
-    calibration: Calibrated = None
-    on_unsupported: OnUnsupported = "skip"
     thresholds: Annotated[list[str] | None, Listed(may_be_empty=True)] = Field(
         None,
         description=(
@@ -153,13 +129,13 @@ class SweepConfig(Entry):
             "size at 0.9 [1]"
         ),
     )
-    columns: Annotated[
-        list[str] | Literal["all"],
-        BeforeValidator(metrics_in(METRIC_NAMES, CORE_METRICS)),
-        WithJsonSchema(metrics_schema(METRIC_NAMES)),
-    ] = Field("all", description=STORED_METRICS)
-    rows_per_part: RowsPerPart = 5_000_000
-    compression: Compression = "zstd"
+
+
+class SweepConfig(SweepKeys, OperationKeys):
+    """One sweep: a table of every combination of the listed values."""
+
+    metrics = tuple(column.name for column in METRICS)
+    core = CORE_METRICS
 
     @cached_property
     def plain(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.forms import Count, Positive  # noqa: TC001, pydantic reads them
+from rooflines.catalogue.forms import Count, Entry, Positive
 from rooflines.models.cache import BY_HEADS, check_shares
 from rooflines.models.split import Split
 
@@ -38,7 +38,41 @@ MOMENTS = 2
 """Running averages that Adam keeps of each parameter [1]."""
 
 
-class TrainingPlan(Split):
+class TrainingKeys(Entry):
+    """How chips compute a step of training: keys of a plan, and of a sweep for all its plans."""
+
+    interleave: Count = Field(
+        1, description="in training, runs of layers that each stage of a pipeline has [1]"
+    )
+    micro_batch: Count = Field(
+        1, description="in training, sequences that a replica computes at once [1]"
+    )
+    shard: Shard = Field(
+        "optimizer",
+        description=(
+            "in training, what replicas share of the states: ZeRO 0 to 3; weights is FSDP"
+        ),
+    )
+    recompute: Recompute = Field(
+        "none",
+        description=(
+            "in training, what is computed again: selective, outputs of norms and activations; "
+            "full, all layers"
+        ),
+    )
+    save: Literal["split", "gathered"] = Field(
+        "split", description="in training, saved inputs: split over tp, or gathered, kept whole"
+    )
+    context: Literal["ring", "heads"] = Field(
+        "ring",
+        description="in training, how cp shares attention: keys go round, or heads change chips",
+    )
+    optimizer: Literal["adam"] | Positive = Field(
+        "adam", description="in training, adam, or bytes of states of a parameter [byte]"
+    )
+
+
+class TrainingPlan(TrainingKeys, Split):
     """How tp * cp * dp * pp chips share a step of training."""
 
     tp: Count = Field(1, description="tensor parallelism: chips that share every kernel [1]")
@@ -47,23 +81,6 @@ class TrainingPlan(Split):
     ep: Count = Field(
         1,
         description="expert parallelism: 1, experts are shared as the rest; else their chips [1]",
-    )
-    interleave: Count = Field(1, description="runs of layers that each stage has [1]")
-    micro_batch: Count = Field(1, description="sequences that a replica computes at once [1]")
-    shard: Shard = Field(
-        "optimizer", description="what replicas share of the states: ZeRO 0, 1, 2, or 3 (FSDP)"
-    )
-    recompute: Recompute = Field(
-        "none", description="what is computed again: outputs of norms and activations, or layers"
-    )
-    save: Literal["split", "gathered"] = Field(
-        "split", description="whether saved inputs are split over tp, or kept whole"
-    )
-    context: Literal["ring", "heads"] = Field(
-        "ring", description="how cp shares attention: keys and values go round, or heads change"
-    )
-    optimizer: Literal["adam"] | Positive = Field(
-        "adam", description="adam, or the bytes of the optimizer's states of a parameter [byte]"
     )
 
     @model_validator(mode="before")
@@ -124,8 +141,7 @@ class TrainingPlan(Split):
         ]
         own = {
             key: value
-            for key, field in type(self).model_fields.items()
-            if key not in Split.model_fields and key not in ("pp", "cp")
+            for key, field in TrainingKeys.model_fields.items()
             if (value := getattr(self, key)) != field.default
         }
         more = (
