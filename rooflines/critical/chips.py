@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -46,14 +46,11 @@ which the hops around a ring are another polynomial. The later one has a number 
 
 SEGMENTS = (SINGLE, LINE, RING, ODD_RING)
 
-DEGREE = 2
-"""Of the polynomials in N."""
+POWERS = range(3)
+"""Of N in the polynomials."""
 
 Polynomial = tuple[Fraction, ...]
-"""Coefficients of N^0, N^1 and N^2."""
-
-Terms = dict[tuple[str, ...], Polynomial]
-"""For every product of extents its coefficient, a polynomial in N."""
+"""Coefficients of these powers."""
 
 
 class Segment(NamedTuple):
@@ -134,7 +131,9 @@ def numbers_of(links: tuple[Link, ...]) -> ChipNumbers:
     return ChipNumbers(most, published, min(most, PAIR) if ring == 1 else most, ring, 0)
 
 
-def through(samples: Sequence[int], values: Sequence[Mapping[tuple[str, ...], Fraction]]) -> Terms:
+def through(
+    samples: Sequence[int], values: Sequence[Mapping[tuple[str, ...], Fraction]]
+) -> dict[tuple[str, ...], Polynomial]:
     """N times the values at some N, as polynomials in N: for every product of extents its own."""
     return {
         dims: interpolated([(n, n * value[dims]) for n, value in zip(samples, values, strict=True)])
@@ -154,15 +153,16 @@ def interpolated(points: Sequence[tuple[int, Fraction]]) -> Polynomial:
     return constant, slope, square
 
 
-# ------------------------------------------------------------ polynomials of cases
+def _quadratic(samples: Sequence[int], polys: Sequence[Poly]) -> list[Poly]:
+    """N times a polynomial at some N, by powers of N."""
+    terms = through(samples, [poly.coefficients for poly in polys])
+    return [
+        Poly({dims: each[power] for dims, each in terms.items() if each[power]}) for power in POWERS
+    ]
 
-Lines = dict[str, Poly]
-"""By the name of a line and a power of N, its coefficient."""
 
-
-def with_shards(case: OperationCase, shards: int) -> OperationCase:
-    """The same case on another number of chips."""
-    return replace(case, axes=(shards,))
+Lines = dict[str, list[Poly]]
+"""N times times, by `<resource>:<number>@<segment>`, and works by their name."""
 
 
 def times_of(case: OperationCase, resource: Resource) -> list[Poly]:
@@ -176,32 +176,19 @@ def times_of(case: OperationCase, resource: Resource) -> list[Poly]:
     return [*(sending for sending, _ in levels), *waits]
 
 
-def lines_of(case: OperationCase, segments: Iterable[Segment]) -> Lines:
-    """N times every time on every segment, by `<resource>:<number>@<segment>:<power>`.
-
-    Works are those of the last segment, by `<work>:<power>`.
-    """
+def lines_of(case: OperationCase, segments: Sequence[Segment]) -> Lines:
+    """N times every time of a case on every segment, and its works on the last one."""
     found: Lines = {}
-    samples: tuple[int, ...] = ()
-    cases: list[OperationCase] = []
     for segment in segments:
-        samples, cases = segment.samples, [with_shards(case, shards) for shards in segment.samples]
+        cases = [replace(case, axes=(shards,)) for shards in segment.samples]
         for each in RESOURCES:
             times = zip(*(times_of(one, each) for one in cases), strict=True)
             for number, polys in enumerate(times):
-                found |= _powers(f"{each.name}:{number}@{segment.name}", samples, polys)
-    for each in RESOURCES:
-        found |= _powers(each.work, samples, [one.work(each.work) for one in cases])
+                found[f"{each.name}:{number}@{segment.name}"] = _quadratic(segment.samples, polys)
+            if segment is segments[-1]:
+                works = [one.work(each.work) for one in cases]
+                found[each.work] = _quadratic(segment.samples, works)
     return found
-
-
-def _powers(name: str, samples: Sequence[int], polys: Sequence[Poly]) -> Lines:
-    """N times polynomials at some N, by `<name>:<power>`."""
-    terms = through(samples, [poly.coefficients for poly in polys])
-    return {
-        f"{name}:{power}": Poly({dims: each[power] for dims, each in terms.items() if each[power]})
-        for power in range(DEGREE + 1)
-    }
 
 
 class SplitLines:
@@ -214,6 +201,7 @@ class SplitLines:
     Attributes:
         rows: Cases times points of the sizes [1].
         lines: Names of lines by resource and segment.
+        bent: Those that have a square in any case.
     """
 
     def __init__(self, cases: Sequence[OperationCase], sweep: Sweep) -> None:
@@ -222,19 +210,22 @@ class SplitLines:
         numbers = [numbers_of(case.place.links) for case in cases]
         segments = [{each.name: each for each in one.segments} for one in numbers]
         pairs = zip(cases, segments, strict=True)
-        found = [lines_of(case, own.values()) for case, own in pairs]
+        found = [lines_of(case, [*own.values()]) for case, own in pairs]
+        none = ZERO, ZERO, ZERO
+        self._columns: dict[str, pl.Expr] = {}
+        self.bent = set[str]()
         names = dict.fromkeys(name for lines in found for name in lines)
-        self._columns = {
-            f"#{name}": self._sheet.total(self._sheet.poly([one.get(name, ZERO) for one in found]))
-            for name in names
-        }
-        self._bent = {name for name in names if any(one.get(name) for one in found)}
+        for name, power in product(names, POWERS):
+            polys = [one.get(name, none)[power] for one in found]
+            self._columns[f"#{name}:{power}"] = self._sheet.total(self._sheet.poly(polys))
+            if any(polys) and power == POWERS[-1]:
+                self.bent.add(name)
         self.segments = [name for name in SEGMENTS if any(name in own for own in segments)]
         self.lines = {
             (each, segment): [
-                name.removesuffix(":0")
+                name
                 for name in names
-                if name.startswith(f"{each.name}:") and name.endswith(f"@{segment}:0")
+                if name.startswith(f"{each.name}:") and name.endswith(f"@{segment}")
             ]
             for each in RESOURCES
             for segment in self.segments
@@ -251,25 +242,16 @@ class SplitLines:
     def _put(self, name: str, values: Iterable[float]) -> None:
         self._sheet.put(f"#{name}", pl.Series(list(map(float, values)), dtype=pl.Float64))
 
-    def is_quadratic(self, name: str) -> bool:
-        """Whether a line has a square in any case."""
-        return f"{name}:{DEGREE}" in self._bent
-
-    def of(self, resources: Iterable[Resource], segment: str) -> list[str]:
-        """The names of the lines of resources on a segment."""
-        return [name for each in resources for name in self.lines[each, segment]]
+    def of(self, resources: Iterable[Resource], *segments: str) -> list[str]:
+        """The names of the lines of resources on segments."""
+        return [name for key in product(resources, segments) for name in self.lines[key]]
 
     def frames(
         self, share: Fraction, stages: Sequence[Mapping[str, pl.Expr]]
     ) -> Iterator[pl.DataFrame]:
         """The lines, those of math over a share of the peak, and further columns, in slices."""
-        math = [
-            f"#{name}:{power}"
-            for (each, _), names in self.lines.items()
-            if each is MATH
-            for name in names
-            for power in range(DEGREE + 1)
-        ]
+        names = self.of([MATH], *self.segments)
+        math = [f"#{name}:{power}" for name in names for power in POWERS]
         shared = {name: quotient(pl.col(name), pl.lit(float(share))) for name in math}
         return self._sheet.slices([self._columns, shared, *stages], self.rows)
 
@@ -279,7 +261,7 @@ class SplitLines:
 
 def polynomial(name: str) -> list[pl.Expr]:
     """Constant, slope and square of a line at a row's sizes [s]."""
-    return [pl.col(f"#{name}:{power}") for power in range(DEGREE + 1)]
+    return [pl.col(f"#{name}:{power}") for power in POWERS]
 
 
 def most_within(math_name: str, name: str, *, quadratic: bool) -> dict[str, pl.Expr]:
@@ -411,7 +393,7 @@ def solution(split: SplitLines) -> list[dict[str, pl.Expr]]:
     for segment in split.segments:
         (math_name,) = split.lines[MATH, segment]
         for name in split.of(OTHERS, segment):
-            bounds |= most_within(math_name, name, quadratic=split.is_quadratic(name))
+            bounds |= most_within(math_name, name, quadratic=name in split.bent)
     wholes = {f"#whole:{name}": whole for name, whole in largest(OTHERS, split).items()}
     against = {
         f"#most:{each.name}": pl.max_horizontal(*largest([each], split).values()) for each in OTHERS
