@@ -1,6 +1,5 @@
 """The files of the site: numbers are those of tables, names are text, no other site is asked."""
 
-import gzip
 import hashlib
 import json
 import re
@@ -16,16 +15,13 @@ from site_data import Page, put
 
 import rooflines
 from rooflines import RooflinesError, load_config
-from rooflines.results.tables import NO_TEXT, csv_text, write_parquet
+from rooflines.basics.text import significant
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.site import pages
 from rooflines.site.chip_page import with_unit
 from rooflines.site.data_page import (
-    MOST_CSV_ROWS,
     MOST_ROWS,
-    download_files,
-    downloads_of,
     threshold_data,
 )
 from rooflines.site.pages import PAGES, POLICY, TEMPLATES
@@ -244,18 +240,19 @@ def test_the_thresholds_of_the_page_are_those_on_disk(site, config):
     )
     stored, offered = site.parent / "thresholds.parquet", site / "data" / "thresholds.parquet"
     assert offered.read_bytes() == stored.read_bytes()
-    text = gzip.decompress((site / "data" / "thresholds.csv.gz").read_bytes())
-    assert text == csv_text(pl.read_parquet(stored), NO_TEXT).encode()
 
 
-def test_a_large_table_is_offered_as_parquet_alone(tmp_path):
-    path = tmp_path / "thresholds.parquet"
-    for rows, csv in ((MOST_CSV_ROWS, True), (MOST_CSV_ROWS + 1, False)):
-        write_parquet(pl.LazyFrame({"n": range(rows)}), path, {"columns": [{"name": "n"}]})
-        (download,) = downloads_of(path, [])
-        assert download.csv == csv
-        names = [name for name, _ in download_files(download)]
-        assert names == ["data/thresholds.parquet", "data/thresholds.csv.gz"][: 1 + csv]
+def test_timings_of_a_run_stand_on_the_page_of_data(site):
+    rows = pl.read_csv(site / "data" / "measured.csv").filter(
+        pl.col("shards").is_null(), region="all"
+    )
+    row = rows.filter(set="grid", chip="b200", software="sglang", dtypes="bf16").row(0, named=True)
+    text = re.sub(r"<[^>]*>+", "|", (site / "data.html").read_text(encoding="utf-8"))
+    quantiles = [f"{significant(row[f'ratio_lower_{end}'])} ×" for end in ("p10", "median", "p90")]
+    shown = [f"{row['n']} timings", *quantiles]
+    assert f"B200||SGLang||bf16||bound||{'||'.join(shown)}" in text
+    lacking = pl.read_csv(site / "data" / "measured-skipped.csv").filter(lacks="row")
+    assert f"{lacking['timings'].sum()} timings without a row of the model." in text
 
 
 def test_a_table_that_is_too_long_for_the_page_is_cut():

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.basics.files import read_csv, read_parquet, scan_parquet
+from rooflines.basics.files import read_csv
 from rooflines.basics.text import counted, significant
 from rooflines.catalogue.measured import BOUND, STEP, measured_quantiles
 from rooflines.charts.kit.text import chip_label
-from rooflines.measured.join import UNEXPLAINED, WITHOUT_ESTIMATE, WITHOUT_ROW
-from rooflines.measured.summary import spread
+from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
+from rooflines.measured.summary import FIT, HELD_OUT, SITES, SPREAD
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
-from rooflines.results.folders import MEASURED_SUMMARIES
-from rooflines.results.tables import NO_TEXT, csv_text, scan
 from rooflines.site.explorer import FIRST_CHIPS
 from rooflines.site.fits import SOFTWARE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
@@ -141,144 +138,63 @@ def _first_table(frame: pl.DataFrame) -> tuple[str, str] | None:
     return next(((str(sweep), str(axis)) for sweep, axis, *_ in first.iter_rows()), None)
 
 
+# ------------------------------------------------------------ how far off
+
+ENDS = ("p10", "p50", "p90")
+"""Quantiles as published timings have them."""
+
+SPLITS = {FIT: "which a fit uses", SITES: "of sites held out", HELD_OUT: "never fitted"}
+"""Words for the splits of a set."""
+
+LACKING = {WITHOUT_ROW: "a row of the model", WITHOUT_ESTIMATE: "an estimate"}
+"""Words for what timings lack."""
+
+
 def measured_views() -> list[list[str]]:
     """How far off published timings are, as texts of rows: what, of how many, and the quantiles."""
+    rows = measured_quantiles().rename({"of": "what"}).to_dicts()
+    for row in rows:
+        kind = "served runs" if row["what"] == STEP else "matmuls"
+        row["what"] = " ".join(each for each in (row["length"], kind) if each)
+    return [_view(row) for row in rows]
+
+
+def run_views(errors: Path) -> list[list[str]]:
+    """How far off timings of a run are, as `measured_views`.
+
+    Args:
+        errors: Their quantiles, `measured.csv`.
+    """
+    frame = read_csv(errors).filter(pl.col("shards").is_null(), region="all")
     views = []
-    for row in measured_quantiles().iter_rows(named=True):
-        software = SOFTWARE.get(row["software"], row["software"])
-        what = "served runs" if row["of"] == STEP else "matmuls"
-        views.append(
-            [
-                what if row["length"] is None else f"{row['length']} {what}",
-                "all" if row["chip"] is None else chip_label(row["chip"]),
-                software or "all",
-                row["dtypes"] or "all",
-                "bound" if row["over"] == BOUND else "estimate",
-                counted(row["n"], "timing"),
-                *(f"{significant(row[name])} ×" for name in ("p10", "p50", "p90")),
-            ]
-        )
+    for row in frame.iter_rows(named=True):
+        kind = row["model"] or row["collective"] or "matmuls"
+        row["what"] = f"{row['set']}: {kind}, {SPLITS[row['split']]}"
+        for over in (BOUND, "estimate"):
+            ratio = "ratio_lower" if over == BOUND else "ratio_estimate"
+            ends = {name: row[f"{ratio}_{end}"] for name, end in zip(ENDS, SPREAD, strict=True)}
+            if None not in ends.values():
+                n = row["n"] if over == BOUND else row["n_estimate"]
+                views.append(_view({**row, **ends, "over": over, "n": n}))
     return views
 
 
-# ------------------------------------------------------------ timings of a run
-
-FILES = dict(
-    zip(MEASURED_SUMMARIES, ("Errors as CSV", "Timings left out, and why, as CSV"), strict=True)
-)
-"""Downloads of errors, and their texts."""
-
-KINDS = {"D": "matmul", "collective": "collective", "model": "served run"}
-"""What the timings of a table are, by a column that only such tables have."""
-
-
-class SetView(NamedTuple):
-    """A set of timings, in words.
-
-    Attributes:
-        name: Its name.
-        timings: Their number and kind.
-        below: How many of them are below the bound, and how many of those without a reason; empty
-            if none is.
-        bound, estimate: Median, and p10 to p90, of measured time over these; None without any, and
-            no range of times that are the same.
-    """
-
-    name: str
-    timings: str
-    below: str
-    bound: tuple[str, str] | None
-    estimate: tuple[str, str] | None
-
-
-def far_view(skipped: Path, timings: Sequence[Path]) -> JSON:
-    """How far off timings of a run are.
-
-    Args:
-        skipped: The timings without a row or an estimate, `measured-skipped.csv`.
-        timings: The sets of timings joined with the model, as Parquet.
-
-    Returns:
-        `setting`, what the numbers are, and of how many timings; the `sets` of timings; and the
-        `files`, paths and texts.
-    """
-    frames = {path.stem: read_parquet(path) for path in timings}
+def lacking_text(skipped: Path) -> str:
+    """How many timings of a run lack a row or an estimate, by `measured-skipped.csv`."""
     lacking = read_csv(skipped, infer_schema=False).cast({"timings": pl.Int64})
-    bare, unread = (
-        int(lacking.filter(lacks=what)["timings"].sum()) for what in (WITHOUT_ESTIMATE, WITHOUT_ROW)
-    )
-    foreign = sum(_foreign(frame) for frame in frames.values())
-    others = {
-        "{:,} more have no row of the model.": unread,
-        "Without an estimate: {:,}.": bare,
-        "With an estimate by the calibration of other software: {:,}.": foreign,
-    }
-    setting = (
-        f"{counted(sum(map(len, frames.values())), 'timing')} beside the model. The bound is the "
-        "least time at the rates of the data sheet; the estimate is by a calibration. At 2 × a "
-        "timing takes twice the predicted time; an error is |predicted / measured - 1|. "
-    ) + " ".join(text.format(count) for text, count in others.items() if count)
-    files = [(f"data/{name}", text) for name, text in FILES.items()]
-    sets = [_set_view(name, frame) for name, frame in frames.items()]
-    return {"setting": setting.rstrip(), "sets": sets, "files": files}
+    rows = lacking.group_by("lacks", maintain_order=True).agg(pl.col("timings").sum()).iter_rows()
+    return " ".join(f"{counted(count, 'timing')} without {LACKING[what]}." for what, count in rows)
 
 
-def _foreign(frame: pl.DataFrame) -> int:
-    """Timings whose estimate is by the calibration of other software than theirs [1]."""
-    fitted = frame.filter(pl.col("calibration").str.contains("/"))
-    softwares = pl.col("calibration").str.split("/").list.last().str.split("+")
-    return fitted.filter(~softwares.list.contains(pl.col("software"))).height
-
-
-def _set_view(name: str, frame: pl.DataFrame) -> SetView:
-    """A set of timings joined with the model, in words."""
-    kind = next(kind for column, kind in KINDS.items() if column in frame.columns)
-    spreads = [frame.select(**spread(each)).row(0) for each in ("ratio_lower", "ratio_estimate")]
-    texts = [None if None in ends else _times(*ends) for ends in spreads]
-    below, unexplained = frame["reason"].count(), frame.filter(reason=UNEXPLAINED).height
-    text = f"{below:,} below the bound, {unexplained:,} unexplained" if below else ""
-    return SetView(name, counted(frame.height, kind), text, *texts)
-
-
-def _times(low: float, middle: float, high: float) -> tuple[str, str]:
-    """A median, and the range of eight values in ten; none of values that are the same."""
-    ends = f"{significant(low)} to {significant(high)} ×" if low < high else ""
-    return f"{significant(middle)} ×", ends
-
-
-# ------------------------------------------------------------ files
-
-MOST_CSV_ROWS = 10_000
-"""Rows up to which a table is offered as CSV, too [1]; as gzip about 1.5 MB."""
-
-
-class Download(NamedTuple):
-    """A table as a file of the site.
-
-    Attributes:
-        text: What it is.
-        stem: Its path without the suffix.
-        path: The table on disk, as Parquet.
-        csv: Whether it is offered as CSV, too.
-    """
-
-    text: str
-    stem: str
-    path: Path
-    csv: bool
-
-
-def downloads_of(thresholds: Path, models: Sequence[Path]) -> list[Download]:
-    """The downloads of thresholds, and of those of whole models if there are any."""
-    named = [("All thresholds", "data/thresholds", thresholds)]
-    named += [("Thresholds of whole models", "data/model-thresholds", path) for path in models]
-    rows = [scan_parquet(path).select(pl.len()).collect().item() for *_, path in named]
-    return [Download(*one, count <= MOST_CSV_ROWS) for one, count in zip(named, rows, strict=True)]
-
-
-def download_files(download: Download) -> Iterator[tuple[str, bytes]]:
-    """The files of a download: name and content."""
-    yield f"{download.stem}.parquet", download.path.read_bytes()
-    if download.csv:
-        text = csv_text(scan(download.path).collect(), NO_TEXT)
-        yield f"{download.stem}.csv.gz", gzip.compress(text.encode(), mtime=0)
+def _view(row: Mapping[str, Any]) -> list[str]:
+    """The texts of a row; what it has no chip, software or dtypes for is of all."""
+    software = SOFTWARE.get(row["software"], row["software"])
+    return [
+        row["what"],
+        "all" if row["chip"] is None else chip_label(row["chip"]),
+        software or "all",
+        row["dtypes"] or "all",
+        row["over"],
+        counted(row["n"], "timing"),
+        *(f"{significant(row[name])} ×" for name in ENDS),
+    ]

@@ -12,14 +12,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
 from rooflines.catalogue.measured import measured_quantiles
-from rooflines.site.data_package import README, SNIPPETS
-from rooflines.site.data_page import measured_views
+from rooflines.site.data_package import README, SNIPPETS, THRESHOLDS
+from rooflines.site.data_page import lacking_text, measured_views, run_views
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.site.data_page import Download
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -51,10 +50,10 @@ def pages(  # noqa: PLR0913, what the pages show
     counts: pl.DataFrame,
     about: JSON,
     listed: JSON,
-    downloads: Sequence[Download],
+    downloads: Sequence[str],
     tables: Sequence[JSON],
     config: bool,
-    far: JSON | None,
+    measured: Sequence[Path],
 ) -> Iterator[tuple[str, str]]:
     """Render all pages.
 
@@ -64,10 +63,10 @@ def pages(  # noqa: PLR0913, what the pages show
         counts: Thresholds by `sweep`.
         about: The metadata of the thresholds: the sweeps with their chips, and the columns.
         listed: The thresholds that the page of data has, from `threshold_data`.
-        downloads: Thresholds and tables of whole models.
+        downloads: Names of tables of thresholds.
         tables: Those at the address `tables` of the site: `sweep`, `rows`, `columns` and `files`.
         config: Whether the site has the config as a file.
-        far: What it says of timings of the run; None without timings.
+        measured: Errors at timings of the run, as `write_bundle` has them.
 
     Yields:
         File name and HTML of each page.
@@ -87,12 +86,13 @@ def pages(  # noqa: PLR0913, what the pages show
             **{name: listed[name] for name in ("sweep", "axis", "counts")},
             "columns": [one for one in about["columns"] if one["name"] in shown],
             "sweeps": counted(len(by_sweep), "sweep"),
-            "downloads": downloads,
+            "downloads": {name: THRESHOLDS[name] for name in downloads},
             "snippets": SNIPPETS.findall(README.read_text(encoding="utf-8")),
             "measured": measured_views(),
             "source": quantiles["source"][0],
             "date": quantiles["date"][0],
-            "far": far,
+            "own": run_views(measured[0]) if measured else [],
+            "lacking": lacking_text(measured[1]) if measured else "",
         },
         "method.html": {
             "sweeps": [_sweep(recipe, by_sweep) for recipe in about["made_from"]],

@@ -37,7 +37,7 @@ from rooflines.results.records import recording
 from rooflines.results.tables import metadata_of
 from rooflines.site.chip_page import chip_details, chip_table
 from rooflines.site.data_package import package_files
-from rooflines.site.data_page import download_files, downloads_of, far_view, threshold_data
+from rooflines.site.data_page import threshold_data
 from rooflines.site.explorer import IN_EXPLORER, MATMULS, doubles, explorer_files
 from rooflines.site.pages import pages
 
@@ -144,7 +144,7 @@ class _Writer:
         self.about = metadata_of(thresholds)
         self.frame = read_parquet(thresholds)
         self.listed = threshold_data(self.frame, self.about["columns"])
-        self.downloads = downloads_of(thresholds, models)
+        self.stored = {"thresholds": thresholds} | {path.stem: path for path in models}
         self.charts: list[JSON] = []
         others = (
             recipe for file in (*models, *timings) for recipe in metadata_of(file)["made_from"]
@@ -171,17 +171,16 @@ class _Writer:
     def table_files(self, kept: Path | None) -> Iterator[tuple[str, bytes]]:
         """Thresholds, all chips, the data of the first page, the data package, and the config."""
         yield "data/thresholds.js", _script("thresholds", self.listed)
-        for download in self.downloads:
-            yield from download_files(download)
+        for name, path in self.stored.items():
+            yield f"data/{name}.parquet", path.read_bytes()
         used = used_chips(self.recipes)
         chips = {**chip_entries(), **used}
-        named = {"thresholds": self.thresholds} | {path.stem: path for path in self.models}
         for name, data in explorer_files(chips, self.recipes, kept):
             if name != MATMULS:
                 yield f"data/{name}.js", _script(name, data)
             else:  # it is exact for other tools
                 yield f"data/{name}.js", _script(name, doubles(data))
-                yield from package_files(chips, data, named, self.site)
+                yield from package_files(chips, data, self.stored, self.site)
         yield "data/chips.js", _script("chips", chip_table(used))
         yield "data/chip-numbers.js", _script("chip-numbers", chip_details(used, chip_sources()))
         if self.config is not None:
@@ -198,10 +197,10 @@ class _Writer:
             counts=self.frame.group_by("sweep").len(),
             about=self.about,
             listed=self.listed,
-            downloads=self.downloads,
+            downloads=list(self.stored),
             tables=self.tables,
             config=self.config is not None,
-            far=far_view(measured[1], self.timings) if measured else None,
+            measured=measured,
         )
         for name, page in rendered:
             yield name, page.encode()
