@@ -6,6 +6,7 @@ from operator import mul
 
 import polars as pl
 import pytest
+from case_files import case
 
 from rooflines.catalogue.chips import base_chips, chip_entries
 from rooflines.charts.kinds.critical import DARK_FROM
@@ -17,53 +18,7 @@ from rooflines.charts.kit.themes import SIZES, config, theme
 LEAST, LEAST_LINE = 4.5, 2.98
 """Contrast of small text and of lines by WCAG 2, level AA [1]; a B200's line is at 2.99."""
 
-KNOWN = (
-    *("tpu-v6e", "tpu-v5e", "tpu-v5p", "b200", "h100-sxm", "h200-sxm"),
-    *("mi300x", "mi355x", "tpu-7x", "a100-sxm-80gb"),
-)
-"""The chips of the charts of the default config among others: each differs from each."""
-
-GENERATIONS = (
-    "tpu-v2 tpu-v3 tpu-v4 tpu-v5e tpu-v5p tpu-v6e tpu-7x",
-    "v100-sxm2-32gb a100-sxm-80gb h100-sxm h200-sxm b200 b300 rubin",
-    "v100-pcie-32gb a100-pcie-80gb h100-pcie h100-nvl h200-nvl",
-    "t4 a10 l4 l40s",
-    "rtx-4090 rtx-5090 rtx-pro-6000-ws rtx-pro-6000-server",
-    "gh200-96gb gh200-144gb gb200 gb300 rubin rubin-cpx",
-    "h100-nvl h100-sxm h100-pcie",
-    "h800 h100-sxm b100 b200 gb200",
-    "a100-pcie-40gb a100-pcie-80gb a100-sxm-80gb a100-sxm-40gb",
-    "mi210 mi250x mi300x mi325x mi350x mi355x mi455x",
-    "gaudi2 gaudi3 max-1550",
-    "trainium1 trainium2 trainium3",
-    "mtia-300 mtia-400 mtia-450 mtia-500",
-    "ascend-910c ascend-950pr ascend-950dt",
-)
-"""Chips that follow or accompany each other, and are often compared."""
-
-SIGHTS = (
-    ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
-    (
-        (0.152286, 1.052583, -0.204868),
-        (0.114503, 0.786281, 0.099216),
-        (-0.003882, -0.048116, 1.051998),
-    ),
-    (
-        (0.367322, 0.860646, -0.227968),
-        (0.280085, 0.672501, 0.047413),
-        (-0.011820, 0.042940, 0.968881),
-    ),
-    (
-        (1.255528, -0.076749, -0.178779),
-        (-0.078411, 0.930809, 0.147602),
-        (0.004733, 0.691367, 0.303900),
-    ),
-)
-"""Linear sRGB as those with full sight, protanopia, deuteranopia and tritanopia see it.
-
-Source: Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color
-Vision Deficiency", 2009, severity 1.
-"""
+GIVEN = case("colours")
 
 LOOKS = pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 
@@ -80,33 +35,20 @@ def luminance(rgb):
 
 
 def seen(colour, sight):
-    """A colour in OKLab as a sight has it. Source: Björn Ottosson, "A perceptual color space"."""
+    """A colour in OKLab as a sight has it."""
 
     def times(matrix, vector):
         return [sum(map(mul, row, vector)) for row in matrix]
 
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels(colour)]
-    cones = times(
-        (
-            (0.4122214708, 0.5363325363, 0.0514459929),
-            (0.2119034982, 0.6806995451, 0.1073969566),
-            (0.0883024619, 0.2817188376, 0.6299787005),
-        ),
-        [min(max(value, 0.0), 1.0) for value in times(sight, linear)],
-    )
-    return times(
-        (
-            (0.2104542553, 0.7936177850, -0.0040720468),
-            (1.9779984951, -2.4285922050, 0.4505937099),
-            (0.0259040371, 0.7827717662, -0.8086757660),
-        ),
-        [math.cbrt(value) for value in cones],
-    )
+    to_cones, to_lab = GIVEN["oklab"]
+    cones = times(to_cones, [min(max(value, 0.0), 1.0) for value in times(sight, linear)])
+    return times(to_lab, [math.cbrt(value) for value in cones])
 
 
 def differences(one, other):
     """The distance of two colours in OKLab, and the least as colour-blind readers see them."""
-    full, *blind = (math.dist(seen(one, sight), seen(other, sight)) for sight in SIGHTS)
+    full, *blind = (math.dist(seen(one, sight), seen(other, sight)) for sight in GIVEN["sights"])
     return full, min(blind)
 
 
@@ -190,7 +132,8 @@ def test_chips_can_be_read_and_seen(*, dark):
 @LOOKS
 def test_chips_often_compared_differ_for_every_reader(*, dark):
     of = colours(dark=dark)
-    pairs = {*combinations(KNOWN, 2), *(p for line in GENERATIONS for p in pairwise(line.split()))}
+    pairs = {*combinations(GIVEN["known"], 2)}
+    pairs |= {pair for line in GIVEN["generations"] for pair in pairwise(line.split())}
     assert {chip for pair in pairs for chip in pair} <= set(of)
     found = {pair: differences(*(of[chip] for chip in pair)) for pair in pairs}
     assert {pair: each for pair, each in found.items() if each[0] < 0.1 or each[1] < 0.025} == {}
@@ -221,13 +164,6 @@ def test_a_chip_has_one_colour_in_the_charts_of_every_config():
     assert order[few["mine"] - len(PLACES)] in CHIPS["NVIDIA"]
     assert order[few["tpu-mine"] - len(PLACES)] in CHIPS["Google"]
     assert chip_order({"mine": "Myself"}).index("mine") >= len(PLACES)
-
-
-def test_variants_of_the_catalogue_have_a_colour_of_their_base():
-    variants = {chip: entry.base for chip, entry in chip_entries().items() if entry.base}
-    assert variants
-    for chip, base in variants.items():
-        assert chip_order({chip: None}).index(chip) == PLACES[base] + len(PLACES)
 
 
 def test_two_variants_of_a_chip_differ_in_one_chart():

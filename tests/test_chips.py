@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import pytest
+from case_files import case
 from chip_file import (
     BASES,
     CHIPS,
@@ -27,6 +28,9 @@ from chip_file import (
     main_bandwidth,
     peak,
 )
+
+KNOWN = case("chips")
+RATIOS, UNUSUAL = KNOWN["ratios"], KNOWN["unusual"]
 
 STRUCTURE = {"links", "domain", "ring_multiple"}
 """Numbers that follow from the topology, and need no source of their own."""
@@ -139,22 +143,9 @@ def test_a_variant_is_named_after_its_base_and_has_a_source(name):
     assert {"source", "note"} <= set(WRITTEN[name])
 
 
-RIDGES: dict[str, tuple[str, float]] = {
-    "tpu-v5e-book-roofline": ("bf16", 240.24),
-    "tpu-v5e-book-tables": ("int8", 486.42),
-    "tpu-v6e-book-roofline": ("bf16", 568.75),
-    "h100-sxm": ("bf16", 295.2),
-    "h100-sxm-book-round": ("bf16", 298.5),
-    "h100-nvl-critical-batch-214": ("bf16", 214.1),
-    "h100-nvl-product-brief": ("bf16", 212.2),
-    "b200-launch-8tb": ("bf16", 281.25),
-}
-"""Critical intensities [FLOP/byte]. Source: How to Scale Your Model, All About Rooflines."""
-
-
-@each(RIDGES)
+@each(KNOWN["ridges"])
 def test_critical_intensities_of_the_book_are_reachable(name):
-    dtype, intensity = RIDGES[name]
+    dtype, intensity = KNOWN["ridges"][name]
     assert peak(name, dtype) / main_bandwidth(name) == pytest.approx(intensity, abs=0.06)
 
 
@@ -163,24 +154,10 @@ def test_the_vector_unit_of_the_book_has_its_critical_intensity():
     assert peak(name, "fp32", "vector") / main_bandwidth(name) == 2.5
 
 
-LINKS: dict[tuple[str, str], tuple[float, int | str]] = {
-    ("tpu-v5e", "ici"): (4.5e10 * 4, 16),
-    ("tpu-v5p", "ici"): (9e10 * 6, 24),
-    ("a100-sxm-80gb", "nvlink"): (3.0e11, 8),
-    ("h100-sxm", "nvlink"): (4.5e11, 8),
-    ("gb200", "nvlink"): (9.0e11, 72),
-    ("h100-sxm", "infiniband"): (5.0e10, "unlimited"),
-    ("mi300x", "xgmi"): (4.48e11, 8),
-    ("gaudi3", "roce"): (5.25e11, 8),
-}
-"""One way over all links [byte/s], and chips joined [1]. Source: the vendors' data sheets."""
-
-
-@each(LINKS)
-def test_links_are_one_way(name, network):
+@each([tuple(link) for link in KNOWN["links"]])
+def test_links_are_one_way(name, network, total, domain):
     """NVLink 4 sends 4.5e11 per GPU, not the 900 GB/s printed for both directions; others alike."""
     entry = CHIPS[name]["networks"][network]
-    total, domain = LINKS[name, network]
     assert entry["bytes_per_s"] * entry["links"] == pytest.approx(total, rel=1e-12)
     assert entry["domain"] == domain
 
@@ -219,33 +196,6 @@ def test_where_nvidia_prints_sparse_rates_the_print_is_kept(name):
     peaks = CHIPS[name]["units"]["matrix"]
     for dtype in ("bf16", "fp16", "fp8", "int8"):
         assert "printed_with_sparsity" in peaks[dtype]
-
-
-RATIOS: dict[str, set[float]] = {
-    "tf32": {0.5, 1},
-    "fp16": {1},
-    "fp8": {1, 2},
-    "int8": {1, 2},
-    "mxfp8": {2},
-    "mxfp6": {2, 4},
-    "mxfp4": {4},
-    "nvfp4": {4},
-    "int4": {4},
-}
-"""Peaks over that of bf16 (or fp16). A sparse figure is off by two; rounding is within 3 %."""
-
-UNUSUAL: dict[str, set[float]] = {
-    "b300": {0.0682, 6},  # Blackwell Ultra: next to no INT8, 1.5 times the FP4 of Blackwell
-    "gb300": {0.066, 6},
-    "rtx-4090": {4, 8},  # GeForce halves bf16 with fp32 accumulation, neither integers
-    "rtx-5090": {4, 8},  # nor FP4
-    "mi250x": {1},  # CDNA 2 runs INT4 at the rate of INT8
-    "trainium3": {3.751},  # 2517 to 671 as printed; MXFP4 is turned into MXFP8 first
-    "rubin": {4.375, 8.75},  # 17.5 and 35 to 4 as printed
-    "mtia-450": {6},  # 21 to 3.5 as printed
-    "mtia-500": {6},  # 30 to 5 as printed
-    "ascend-950dt": {1.891, 3.669},  # 919 and 1783 to 486 as printed
-}
 
 
 @each(
@@ -289,20 +239,7 @@ def test_the_vector_unit_is_no_faster_than_the_matrix_unit(item):
     assert item.entry["flops_per_s"] <= same["flops_per_s"]
 
 
-SAME_SILICON = [
-    ("h100-sxm", "h200-sxm"),
-    ("h100-sxm", "gh200-96gb"),
-    ("h100-sxm", "gh200-144gb"),
-    ("h100-nvl", "h200-nvl"),
-    ("a100-sxm-80gb", "a100-sxm-40gb"),
-    ("a100-sxm-80gb", "a100-pcie-80gb"),
-    ("a100-sxm-80gb", "a100-pcie-40gb"),
-    ("mi300x", "mi325x"),
-    ("trainium1", "inferentia2"),
-]
-
-
-@each(SAME_SILICON)
+@each([tuple(pair) for pair in KNOWN["same"]])
 def test_the_same_silicon_has_the_same_peaks(one, other):
     peaks = [{item.path: item.entry for item in items_of([name], "units")} for name in (one, other)]
     both = peaks[0].keys() & peaks[1].keys()

@@ -5,10 +5,10 @@
 
 import random
 from itertools import pairwise
-from typing import Any
 
 import polars as pl
 import pytest
+from case_files import case
 from cases import CHIPS, LINKS, SWEEPS, config_of, made_up, split_config
 from comparison import row_differences, table_of, threshold_differences
 from polars.testing import assert_frame_equal
@@ -85,34 +85,10 @@ def test_times_that_are_equal_but_for_roundings_tie():
     assert rows["outcome"].to_list() == [outcomes[chip] for chip in rows["chip"]]
 
 
-RULES: list[tuple[str, str, float, dict[str, Any], dict[str, float | None]]] = [
-    ("matmul", "bf16", 2.5e14, {}, {"B": 250, "D": 250, "F": 250}),
-    ("matmul", "w8a16", 2.5e14, {}, {"B": 125, "D": 250, "F": 250}),
-    ("matmul", "int8", 2.5e14, {}, {"B": 125, "D": 125, "F": 125}),
-    ("per-example-matmul", "bf16", 2.5e14, {}, {"B": None, "D": None, "F": None}),
-    ("B,F->BF", "bf16", 2.5e14, {}, {"B": None, "F": None}),
-    # 2 n >= n + 1
-    ("per-example-matmul", "int8", 1e12, {}, {"B": None, "D": 1, "F": 1}),
-    # (2 n - 1) / 2 >= 1, with one product of out less
-    ("matmul", "int8", 2e12, {"flops": "exact"}, {"B": 1, "D": 1.5, "F": 1}),
-    # 1024 n >= 64 n + 32 tiles of 32, or + 1024
-    ("matmul", "bf16", 1e12, {"tile": {"B": 16, "D": 32}}, {"B": None, "D": 32 / 30, "F": 32 / 30}),
-    # 250 of D on each of two chips
-    (
-        "matmul",
-        "bf16",
-        2.5e14,
-        {"sharding": "contracting/all-reduce", "shards": [2]},
-        {"B": 250, "D": 500, "F": 250},
-    ),
-]
-
-
-@pytest.mark.parametrize(("operation", "dtypes", "peak", "more", "rule"), RULES)
+@pytest.mark.parametrize(("operation", "dtypes", "peak", "more", "rule"), case("rules"))
 def test_the_rule_of_thumb_is_the_ridge_by_the_bits_of_what_lacks_the_dimension(
     operation, dtypes, peak, more, rule
 ):
-    """At 10^12 byte/s; null if all bytes scale with the dimension, or memory outgrows math."""
     chip = made_up(peak, 1e12, {"bytes_per_s": 1e10, "topology": "switch"}, dtypes=["bf16", "int8"])
     sweep = {
         "operation": operation,
