@@ -5,10 +5,10 @@ of the printed one and all of it. docs/networks.md lists them, and those that di
 """
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from case_files import case
 from small_config import matmul
 
 import rooflines
@@ -38,110 +38,91 @@ CHIPS = {
 }
 
 
-def sweep(chip, sharding, shards, sizes, **more):
-    """Return a sweep of one split matmul."""
+def config_of(chip, split, shards, sizes, **keys):
+    """The config of one split matmul, or of another operation."""
     grid = dict(zip("BDF", sizes, strict=True))
-    split = {"sharding": sharding, "shards": [shards]}
-    return matmul(grid=grid, chips=[chip], **split, **{"thresholds": [], **more})
-
-
-def config_of(described):
-    """Return the config of one sweep."""
-    chips = {name: CHIPS[name] for name in described["chips"]}
+    about = {"grid": grid, "sharding": split, "shards": [shards], "thresholds": []}
+    described = matmul(chips=[chip], **{**about, **keys})
+    chips = {chip: CHIPS[chip]}
     return rooflines.load_config({"sweeps": {"s": described}, "chips": chips, "charts": []})
 
 
-def row(described):
-    """Return the only row of a sweep."""
-    return rooflines.rows(config_of(described), "s").collect().row(0, named=True)
+def network_s(*of, **keys):
+    """The time of what a split matmul sends [s]."""
+    row = rooflines.rows(config_of(*of, **keys), "s").collect().row(0, named=True)
+    return row["t_network_s"]
 
 
-def gathered(chip, shards, batch, width, **more):
-    """Return the row of an all-gather of a bf16 [batch, width]."""
-    return row(sweep(chip, "column/gather-x", shards, (batch, width, 8192), **more))
+def gather_s(chip, shards, batch, width, **keys):
+    """The time of an all-gather of a bf16 [batch, width] [s]."""
+    return network_s(chip, "column/gather-x", shards, (batch, width, 8192), **keys)
 
 
-def tokens(chip, shards, **more):
-    """Return the tokens per chip from which on gathered weights take less time than the math."""
-    described = sweep(chip, "batch/gather-w", shards, (1, 8192, 8192), thresholds=["B"])
-    described |= more
-    return float(rooflines.thresholds(config_of(described))["critical_network"].item() / shards)
+def reduce_s(chip, shards, *sizes):
+    """The time of an all-reduce of partial sums [s]."""
+    return network_s(chip, "contracting/all-reduce", shards, sizes)
+
+
+def effective(chip, shards, network=None):
+    """The bytes/s of a gather of 2^25 bytes."""
+    return 2**25 / gather_s(chip, shards, 1024, 16384, network=network and ON_TWO)
+
+
+def critical(*of, **keys):
+    """The critical size of the network."""
+    return float(rooflines.thresholds(config_of(*of, **keys))["critical_network"].item())
+
+
+def tokens(chip, shards, network=None, **keys):
+    """The tokens per chip from which on gathered weights take less time than the math."""
+    keys = {"thresholds": ["B"], "network": network and ON_TWO, **keys}
+    return critical(chip, "batch/gather-w", shards, (1, 8192, 8192), **keys) / shards
+
+
+def all_tokens(chip, shards):
+    """The same of all chips, on two levels."""
+    return tokens(chip, shards, "two") * shards
 
 
 def tokens_of_experts(chip, shards, experts, active):
-    """Return the same for experts, of which each token uses some."""
-    expert = {"operation": "EBD,EDF->EBF", "grid": {"E": experts, "B": 1, "D": 8192, "F": 8192}}
+    """The same for experts, of which each token uses some."""
+    grid = {"E": experts, "B": 1, "D": 8192, "F": 8192}
     split = {"split": "B", "first": "all-gather w"}
-    return tokens(chip, shards, **expert, network=ON_TWO, sharding=split) * experts / active
+    expert = {"operation": "EBD,EDF->EBF", "grid": grid, "sharding": split}
+    return tokens(chip, shards, "two", **expert) * experts / active
 
 
 def columns_of_a_chip(chip, shards):
-    """Return the columns per chip from which on gathered activations take less time."""
-    described = sweep(chip, "column/gather-x", shards, (8192, 8192, 1), thresholds=["F"])
-    return float(rooflines.thresholds(config_of(described))["critical_network"].item() / shards)
+    """The columns per chip from which on gathered activations take less time."""
+    return critical(chip, "column/gather-x", shards, (8192, 8192, 1), thresholds=["F"]) / shards
 
 
 def most_chips(chip, columns):
-    """Return the most chips that may split the columns of a matrix."""
-    described = sweep(chip, "column/gather-x", 1, (10**6, 10**6, columns), network=ON_TWO)
-    frame = rooflines.thresholds(config_of({**described, "thresholds": ["shards"]}))
-    return int(frame["critical_network"].item())
+    """The most chips that may split the columns of a matrix."""
+    keys = {"network": ON_TWO, "thresholds": ["shards"]}
+    return critical(chip, "column/gather-x", 1, (10**6, 10**6, columns), **keys)
 
 
-def effective(found, payload):
-    """Return the bytes/s of a payload."""
-    return payload / float(found["t_network_s"])
+NUMBERS = case("book-networks")
+ROWS = [*NUMBERS["covered"], *NUMBERS["different"]]
 
 
-COVERED: dict[int, tuple[float, int, Callable[[], float]]] = {
-    1: (377e-6, 4, lambda: gathered("book-v5e-ring", 4, 2048, 8192)["t_network_s"]),
-    2: (560e-6, 1, lambda: gathered("book-v5e", 4, 2048, 8192)["t_network_s"]),
-    3: (23e-6, 4, lambda: gathered("book-v4", 4, 1024, 1024)["t_network_s"]),
-    4: (46e-6, 16, lambda: gathered("book-v4", "4x4", 1024, 4096)["t_network_s"]),
-    5: (
-        190e-6,
-        4,
-        lambda: row(sweep("book-v4", "contracting/all-reduce", 4, (1024, 8192, 4096)))[
-            "t_network_s"
-        ],
-    ),
-    6: (65e-6, 1, lambda: gathered("book-h100", 8, 1024, 16384)["t_network_s"]),
-    7: (2200, 8, lambda: tokens("book-h100", 8)),
-    8: (2475, 128, lambda: tokens("book-h100", 1024, network=ON_TWO)),
-    9: (40e6, 2000, lambda: tokens("book-h100", 16000, network=ON_TWO) * 16000),
-    10: (79200, 128, lambda: tokens_of_experts("book-h100", 1024, 128, 4)),
-    11: (5625, 128, lambda: tokens("book-b200", 1024, network=ON_TWO)),
-    12: (2500, 8, lambda: columns_of_a_chip("book-b200", 8)),
-    13: (
-        413e9,
-        1,
-        lambda: effective(gathered("book-h100", 256, 1024, 16384, network=ON_TWO), 2**25),
-    ),
-    14: (514e9, 1, lambda: effective(gathered("book-h100", 8, 1024, 16384), 2**25)),
-}
-"""By row of the page: the printed number, N (1 if the book has the factor), and the one found."""
-
-DIFFERENT: dict[int, tuple[float, int, Callable[[], float]]] = {
-    15: (3300, 256, lambda: tokens("book-h800", 2048, network=ON_TWO)),
-    16: (6.7e6, 256, lambda: tokens("book-h800", 2048, network=ON_TWO) * 2048),
-    17: (1237, 2, lambda: tokens("book-h100", 16, network=ON_TWO)),
-    18: (11, 16, lambda: most_chips("book-h100", 28000)),
-}
-"""Those that differ by more, for the reason that the page gives."""
+def found(row):
+    """The number of a row here."""
+    _, _, name, words = row
+    return globals()[name](*words)
 
 
-@pytest.mark.parametrize("number", [*COVERED, *DIFFERENT])
-def test_a_worked_number_of_the_book_comes_out_or_is_listed_as_different(number):
-    printed, chips, find = {**COVERED, **DIFFERENT}[number]
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]} {row[2]}")
+def test_a_worked_number_of_the_book_comes_out_or_is_listed_as_different(row):
+    printed, chips, *_ = row
     least = (chips - 1) / chips if chips > 1 else 1
-    comes_out = least * (1 - PRINTED_ROUNDING) <= find() / printed <= 1 + PRINTED_ROUNDING
-    assert comes_out == (number in COVERED)
+    comes_out = least * (1 - PRINTED_ROUNDING) <= found(row) / printed <= 1 + PRINTED_ROUNDING
+    assert comes_out == (row in NUMBERS["covered"])
 
 
 def test_the_page_has_these_numbers():
     _, worked = PAGE.read_text("utf-8").split("## Worked numbers")
-    row = re.compile(r"^\|[^|]+\| ([\d.e+-]+) \| ([\d.e+-]+) \|", re.MULTILINE)
-    assert [(float(printed), float(ours)) for printed, ours in row.findall(worked)] == [
-        (printed, float(f"{find():.3g}"))
-        for printed, _, find in (*COVERED.values(), *DIFFERENT.values())
-    ]
+    cells = re.compile(r"^\|[^|]+\| ([\d.e+-]+) \| ([\d.e+-]+) \|", re.MULTILINE)
+    shown = [(float(printed), float(ours)) for printed, ours in cells.findall(worked)]
+    assert shown == [(row[0], float(f"{found(row):.3g}")) for row in ROWS]

@@ -3,6 +3,9 @@
 Three times the bytes of the memory go through the cache, at its rate; see `test_recipes.py`.
 """
 
+import sys
+from pathlib import Path
+
 import polars as pl
 
 import rooflines
@@ -16,43 +19,6 @@ RESOURCES = {
     "cache": "t_cache_s",
 }
 SAME = 1e-12
-BATCH = {"from": 1, "to": 65536, "factor": 2}
-SIZES_OF = [256, 1024, 8192]
-SWEEP = {
-    "operation": "matmul",
-    "dtypes": ["bf16", "w8a16"],
-    "chips": ["h100-sxm", "tpu-v5e"],
-    "thresholds": ["B"],
-}
-SHAPES = [{"name": "m-up", "D": 4096, "F": 14336}, {"name": "m-down", "D": 14336, "F": 4096}]
-SPLIT = {"sharding": "contracting/all-reduce", "shards": [1, 2, 4, 8], "shapes": SHAPES}
-STEPS = {
-    "models": ["gpt-oss-120b"],
-    "dtypes": ["bf16"],
-    "chips": ["h100-sxm"],
-    "splits": [{"tp": 8}],
-    "calibration": ["trtllm"],
-}
-TRAINING = {
-    "models": ["llama-3.1-8b"],
-    "phase": "train",
-    "dtypes": ["bf16"],
-    "chips": ["h100-sxm"],
-    "splits": [{"dp": 8}],
-    "grid": {"B": [8, 64], "S": [1000, 8000]},
-    "thresholds": ["B", "S"],
-}
-CONFIG = {
-    "sweeps": {
-        "grid": {**SWEEP, "grid": {"B": BATCH, "D": SIZES_OF, "F": SIZES_OF}},
-        "split": {**SWEEP, "grid": {"B": BATCH}, **SPLIT},
-    },
-    "model-sweeps": {
-        "steps": {**STEPS, "grid": {"B": [1, 64], "S": [1000, 8000]}, "thresholds": ["B", "S"]},
-        "training": TRAINING,
-        "requests": {**STEPS, "grid": {"B": 8}, "requests": [{"input": 100, "output": 900}]},
-    },
-}
 
 
 def same(one, other):
@@ -63,7 +29,8 @@ def largest(table):
     return table.select(pl.max_horizontal(*RESOURCES.values())).to_series()
 
 
-loaded = rooflines.load_config(CONFIG)
+TESTS = Path(sys.argv[1]).parent
+loaded = rooflines.load_config(TESTS / "cases/configs/one-more-resource.yaml")
 results = charts.of_config(loaded)
 
 grid = results.rows("grid").collect()
