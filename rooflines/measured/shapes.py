@@ -14,7 +14,6 @@ from rooflines.catalogue.chips import dtype_entries
 from rooflines.catalogue.dtypes import combinations_of
 from rooflines.fits.matmuls import plain_matmul
 from rooflines.fits.timings import SIZES
-from rooflines.model.poly import Poly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +61,7 @@ def workload(dtypes: str) -> Workload:
 
 def cost(shape: MatmulSizes, dtypes: str, name: str) -> int:
     """A cost of a matmul: `flops` [FLOP] or `footprint_bytes` [byte]."""
-    return int(Poly(workload(dtypes).costs[name]).at(shape._asdict()))
+    return int(workload(dtypes).costs[name].at(shape._asdict()))
 
 
 def chosen_shapes(

@@ -1,19 +1,20 @@
 """The costs of an operation, derived from its letters: sums of products of extents.
 
-Each cost is a polynomial that is linear in every single dimension. Its variables are *extents*: a
-dimension's size or, where it is tiled, its number of tiles. What one extent holds (elements of a
-tile, a shard's share) is in the coefficients. These are exact rationals, so that the same terms
-serve the tables (as floats) and the thresholds (as integers).
+Each cost is linear in every single dimension. Its variables are *extents*: a dimension's size or,
+where it is tiled, its number of tiles. What one extent holds (elements of a tile, a shard's share)
+is in the coefficients.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rooflines.model.operation import OPERANDS, Operation
+from rooflines.model.poly import Poly, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from rooflines.model.sharding import Sharding
 
 BITS_PER_BYTE = 8
-
-Term = tuple[Fraction, tuple[str, ...]]
-"""A coefficient, and the dimensions whose extents it is multiplied by."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +48,10 @@ class Workload:
     flops: str
 
     @cached_property
-    def costs(self) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
-        """All costs: the coefficient of every product, by its dimensions."""
-        sums: dict[str, dict[tuple[str, ...], Fraction]] = {}
+    def costs(self) -> Mapping[str, Poly]:
+        """All costs by column."""
         tiled = {USEFUL: useful_flops} if self.tile else {}
-        for name, terms in {**COSTS, **tiled}.items():
-            by_dims = sums.setdefault(name, {})
-            for coefficient, dims in terms(self):
-                by_dims[dims] = by_dims.get(dims, Fraction(0)) + coefficient
-        return sums
+        return {name: Poly(cost(self).coefficients) for name, cost in {**COSTS, **tiled}.items()}
 
     @cached_property
     def untiled(self) -> Workload:
@@ -78,21 +71,19 @@ class Workload:
         """Elements in one extent of the dimension on one chip [1]: a tile, or 1/N of an element."""
         return Fraction(self.tile[dim]) if dim in self.tile else Fraction(1, self.share(dim))
 
-    def elements(self, dims: Iterable[str], extents: Iterable[str] | None = None) -> Term:
-        """Elements of a tensor over `dims` on one chip, repeated over further `extents`."""
+    def elements(self, dims: Iterable[str], extents: Iterable[str] = ()) -> Poly:
+        """Elements of a tensor over `dims` on one chip, repeated over further `extents` [1]."""
         held = set(dims)
-        coefficient = Fraction(1)
-        for dim in held:
-            coefficient *= self.per_extent(dim)
-        return coefficient, self.op.in_order(held | set(extents or ()))
+        coefficient = math.prod(map(self.per_extent, held), start=Fraction(1))
+        return Poly({self.op.in_order(held.union(extents)): coefficient})
 
-    def bytes_of(self, operand: str, extents: Iterable[str] | None = None) -> Term:
+    def bytes_of(self, operand: str, extents: Iterable[str] = ()) -> Poly:
         """Bytes of an operand on one chip [byte]."""
-        elements, dims = self.elements(self.op.operand(operand), extents)
-        return elements * self.bits[operand] / BITS_PER_BYTE, dims
+        elements = self.elements(self.op.operand(operand), extents)
+        return elements.scaled(elements.scale * self.bits[operand] / BITS_PER_BYTE)
 
 
-def flops(workload: Workload) -> list[Term]:
+def flops(workload: Workload) -> Poly:
     """Floating-point operations of one chip [FLOP].
 
     Returns:
@@ -101,20 +92,18 @@ def flops(workload: Workload) -> list[Term]:
 
     Source: All About Rooflines, "Matrix multiplication", and its footnote on the exact count.
     """
-    everything, dims = workload.elements(workload.op.dims)
-    terms = [(2 * everything, dims)]
-    if workload.flops == "exact":
-        out, out_dims = workload.elements(workload.op.out)
-        terms.append((-out, out_dims))
-    return terms
+    leading = workload.elements(workload.op.dims) * 2
+    if workload.flops != "exact":
+        return leading
+    return leading + workload.elements(workload.op.out) * -1
 
 
-def useful_flops(workload: Workload) -> list[Term]:
+def useful_flops(workload: Workload) -> Poly:
     """Floating-point operations of one chip without padding [FLOP]: by sizes, not tiles."""
     return flops(workload.untiled)
 
 
-def memory_bytes(workload: Workload) -> list[Term]:
+def memory_bytes(workload: Workload) -> Poly:
     """Bytes between the memory level and the unit of one chip [byte].
 
     Returns:
@@ -124,23 +113,17 @@ def memory_bytes(workload: Workload) -> list[Term]:
     Source: All About Rooflines, "Matrix multiplication"; tiles as in its appendix on VMEM-tiled
     kernels.
     """
-    return [
-        workload.bytes_of("x", workload.tile),
-        workload.bytes_of("w", workload.tile),
-        workload.bytes_of("out"),
-    ]
+    read = (workload.bytes_of(operand, workload.tile) for operand in ("x", "w"))
+    return total((*read, workload.bytes_of("out")))
 
 
-def _sent(workload: Workload, shares: Iterable[Fraction]) -> list[Term]:
+def _sent(workload: Workload, shares: Iterable[Fraction]) -> Poly:
     """Bytes that one chip sends: shares of the payload of every transfer, by sizes, not tiles."""
-    share = sum(shares, Fraction(0))
-    payloads = [
-        workload.untiled.bytes_of(operand) for operand, _ in workload.sharding.transfers if share
-    ]
-    return [(share * held, dims) for held, dims in payloads]
+    share, transfers = sum(shares, Fraction(0)), workload.sharding.transfers
+    return total(workload.untiled.bytes_of(operand) * share for operand, _ in transfers)
 
 
-def network_bytes(workload: Workload) -> list[Term]:
+def network_bytes(workload: Workload) -> Poly:
     """Bytes that one chip sends over all interconnects [byte].
 
     Returns:
@@ -152,22 +135,22 @@ def network_bytes(workload: Workload) -> list[Term]:
     return _sent(workload, workload.sent)
 
 
-def network_inner_bytes(workload: Workload) -> list[Term]:
+def network_inner_bytes(workload: Workload) -> Poly:
     """Bytes that one chip sends within its group, over the inner of two interconnects [byte]."""
     return _sent(workload, workload.sent[:1])
 
 
-def network_outer_bytes(workload: Workload) -> list[Term]:
+def network_outer_bytes(workload: Workload) -> Poly:
     """Bytes that one chip sends to other groups, over the outer of two interconnects [byte]."""
     return _sent(workload, workload.sent[1:])
 
 
-def footprint_bytes(workload: Workload) -> list[Term]:
+def footprint_bytes(workload: Workload) -> Poly:
     """Bytes that x, w and out occupy on one chip [byte]: by sizes, not tiles."""
-    return [workload.untiled.bytes_of(operand) for operand in OPERANDS]
+    return total(workload.untiled.bytes_of(operand) for operand in OPERANDS)
 
 
-COSTS: Mapping[str, Callable[[Workload], list[Term]]] = {
+COSTS: Mapping[str, Callable[[Workload], Poly]] = {
     "flops": flops,
     "memory_bytes": memory_bytes,
     "network_bytes": network_bytes,

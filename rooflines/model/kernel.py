@@ -15,7 +15,7 @@ from rooflines.model.poly import ZERO, Poly, Product, total
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.model.costs import Term, Workload
+    from rooflines.model.costs import Workload
     from rooflines.model.network import Route
 
 MOVED = ("x", "out")
@@ -133,12 +133,12 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
         return f"{dim}/{spans[dim]}" if dim in spans else dim
 
     works: dict[str, Poly] = {}
-    for name, terms in workload.costs.items():
-        poly = Poly(terms).renamed(in_tiles) if name in TILED and spans else Poly(terms)
+    for name, cost in workload.costs.items():
+        poly = cost.renamed(in_tiles) if name in TILED and spans else cost
         equal = (each for each in works.values() if each.terms == poly.terms)
         works[name] = next(equal, poly)
     untiled, row = workload.untiled, workload.op.dims[0]
-    moved = {name: _poly(untiled.bytes_of(name)) for name in MOVED}
+    moved = {name: untiled.bytes_of(name) for name in MOVED}
     wide = tuple(dim for dim in workload.op.out if dim not in workload.op.x)
     return Kernel(
         workload.op.name,
@@ -147,8 +147,8 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
         (),
         {
             **moved,
-            "depth": _poly(untiled.elements(workload.op.contracted)),
-            "columns": _poly(untiled.elements(wide)),
+            "depth": untiled.elements(workload.op.contracted),
+            "columns": untiled.elements(wide),
         },
         (row,) if row in workload.op.out and not spans else (),
         workload.share(row),
@@ -168,7 +168,7 @@ def operation_transfers(kernel: Kernel, workload: Workload, route: Route) -> tup
     if not share:
         return ()
     transfers = workload.sharding.transfers
-    payloads = [_poly(workload.untiled.bytes_of(operand)) for operand, _ in transfers]
+    payloads = [workload.untiled.bytes_of(operand) for operand, _ in transfers]
     if len(transfers) == 1:
         payloads = [kernel.work(NETWORK_BYTES) / share]
     return tuple(
@@ -180,8 +180,3 @@ def operation_transfers(kernel: Kernel, workload: Workload, route: Route) -> tup
 def sent_bytes(transfers: tuple[Transfer, ...]) -> Poly:
     """Bytes that a chip sends in several collectives, over all interconnects [byte]."""
     return total(each.sent_bytes for each in transfers)
-
-
-def _poly(term: Term) -> Poly:
-    coefficient, dims = term
-    return Poly({dims: coefficient})

@@ -260,7 +260,7 @@ def _formulas(workload: Workload, axis: str, cells: Mapping[str, str]) -> dict[s
         axis: The dimension whose critical size is computed.
         cells: The cell of each dimension and of each column.
     """
-    flops, memory = workload.costs[MATH.work], _memory_terms(workload)
+    flops, memory = workload.costs[MATH.work].coefficients, _memory_terms(workload)
     peak = f"{cells['peak']}*{cells['peak_efficiency']}"
     bandwidth = f"{cells['bytes_per_s']}*{cells['memory_efficiency']}"
     (flops_slope, flops_rest), (memory_slope, memory_rest) = (
@@ -291,7 +291,8 @@ def _memory_terms(workload: Workload) -> dict[tuple[str, ...], Fraction]:
     terms = {}
     for operand in OPERANDS:
         bits = {other: Fraction(int(other == operand)) for other in OPERANDS}
-        for dims, coefficient in replace(workload, bits=bits).costs[MEMORY.work].items():
+        cost = replace(workload, bits=bits).costs[MEMORY.work]
+        for dims, coefficient in cost.coefficients.items():
             terms[*dims, f"{operand}_bits"] = coefficient
     return {names: coefficient for names, coefficient in terms.items() if coefficient}
 
