@@ -36,10 +36,9 @@ T = pl.col("t_math_s")
     [
         (TABLE.with_columns(pl.col("B") + 1), "B differs in 3 of 3 rows: row 0: 1, now 2; row 1: "),
         (
-            TABLE.with_columns(T.fill_null(0.0)),
-            "t_math_s differs in 1 of 3 rows: row 1: None, now 0",
+            TABLE.with_columns(T.clip(upper_bound=0.3)),
+            "t_math_s differs in 2 of 3 rows: row 0: 1.0, now 0.3; ",
         ),
-        (TABLE.with_columns(T.clip(upper_bound=0.3)), "t_math_s differs in 2 of 3 rows"),
         (TABLE.with_columns(pl.col("B").cast(pl.Int32)), "B is Int64, now Int32"),
         (TABLE.with_columns(chip=pl.lit("c").cast(pl.Categorical)), "chip differs in 3 of 3 rows"),
         (TABLE.with_columns(more=pl.lit(1)), "columns added: more"),

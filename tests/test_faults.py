@@ -106,13 +106,6 @@ def test_an_index_that_is_asked_for_is_made_after_a_table_that_outlived_its_run(
     made.whole(clean.contents)
 
 
-def test_an_index_that_is_asked_for_is_made_after_a_table_of_another_config(made, clean):
-    made.config["sweeps"]["own"]["efficiency"] = {"math": 0.5}
-    (made.results / "parts.csv").unlink()
-    made.finish("--", "results/parts.csv")
-    assert made.contents().keys() == clean.contents.keys()
-
-
 def test_damaged_files_are_named_and_made_again(made, clean):
     kept = made.finished()
     for name, (damage, _) in DAMAGES.items():

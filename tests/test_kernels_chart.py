@@ -71,18 +71,6 @@ def test_the_roofs_and_the_title_are_those_of_the_kernels():
     assert finding(spec)[0] == f"2 kernels at {100 * share:.3g} % of the roofline of H100 SXM"
 
 
-def test_a_dot_is_as_far_below_its_roof_as_its_share_says():
-    gemm, add = dots(drawn(rooflines.kernels(ROUND, "h100-sxm")))
-    assert gemm["attainable"] == pytest.approx(989e12, rel=1e-6)
-    assert add["attainable"] == pytest.approx(2e7 / 240e6 * RATE, rel=1e-6)
-    assert gemm["area"] / add["area"] == pytest.approx(2)
-    spec = drawn(rooflines.kernels(ROUND, "h100-sxm"))
-    tooltips = [layer.get("encoding", {}).get("tooltip", []) for layer in spec["layer"]]
-    assert {"roof_share", "time_share"} <= {line["field"] for each in tooltips for line in each}
-    for row in (gemm, add):
-        assert row["flops_per_s"] / row["attainable"] == pytest.approx(row["roof_share"], rel=1e-6)
-
-
 def test_what_is_not_drawn_is_said():
     kernels = rooflines.kernels(ROUND, "h100-sxm")
     copy = kernels.tail(1).with_columns(

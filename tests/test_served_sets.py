@@ -320,12 +320,3 @@ def test_runs_are_not_calibrated(tmp_path, capsys):
     config(tmp_path, *RUNS)
     words = ("calibrate", str(tmp_path / "runs.csv"), "--chip", "h200-sxm", "--software", "vllm")
     assert "has runs of served models, which are not fitted" in refused(capsys, *words)
-
-
-def test_a_run_has_its_columns_in_the_dictionary(tmp_path):
-    table = rooflines.measurements(config(tmp_path, *RUNS), "runs")
-    columns = rooflines.columns().filter(file="measured")
-    known = columns.filter(pl.col("column").is_in(table.columns))
-    assert known["column"].to_list() == table.columns
-    required = known.filter(null="")["column"]
-    assert [name for name in required if table[name].has_nulls()] == []
