@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
+from case_files import case
 from command_line import refused, said
 from gallery import PROFILE
 
@@ -186,48 +187,17 @@ def test_a_kernel_above_the_roof_is_noticed(profile, capsys):
     assert "1 kernel above the roof: " in printed
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("B,D,F\n1,2,3\n", "is no CSV of Nsight Compute: no column ID"),
-        ("", "is no CSV of Nsight Compute: no column ID"),
-        ('"ID","Name"\n"0","k"\n', "has no column Kernel Name"),
-        (raw(ONE).replace('"","","","usecond"', '"0","k","9.0","1"'), "has no row of units"),
-        (raw(ONE).splitlines()[0] + "\n", "has no launches of kernels"),
-        (raw(ONE, ONE)[:-20], "has 7 columns, and launch 1 has 3"),
-        (
-            raw({name: cell for name, cell in ONE.items() if name != TIME}),
-            "launch 1 of 'k' lacks gpu__time_duration.sum",
-        ),
-        (
-            raw({name: cell for name, cell in ONE.items() if name != READ}),
-            "launch 1 of 'k' lacks dram__bytes_read.sum",
-        ),
-        (
-            raw({name: cell for name, cell in ONE.items() if name != BF16}),
-            "launch 1 of 'k' has no counter of operations",
-        ),
-        (raw(ONE, ONE | {TIME: ("usecond", "0")}), "launch 2 of 'k' takes no time"),
-        (
-            raw(ONE | {TIME: ("cycle", "5")}),
-            "has gpu__time_duration.sum in 'cycle', which is no unit of a time",
-        ),
-        (raw(ONE | {READ: ("usecond", "5")}), "which is no unit of bytes"),
-        (raw(ONE | {TIME: ("usecond", "1.234,5")}), "'1.234,5', which is no number"),
-        (raw(ONE | {TIME: ("usecond", "-1")}), "'-1', which is no number"),
-        (raw(ONE | {READ: ("byte", "1e999999999")}), "'1e999999999', which is no number"),
-        (raw(ONE | {READ: ("byte", "9" * 200_000)}), "is no CSV: field larger than field limit"),
-        (raw(ONE | {BF16: ("", "n/a")}), "has no counter of operations"),
-        (raw(ONE) + raw(ONE, cc="8.0").splitlines()[2], "several kinds of devices: 8.0, 9.0"),
-        (
-            raw(ONE | {"sm__ops_path_tensor_src_fp4_dst_fp32.sum": ("", "1")}),
-            "computes in fp4, and the chip has no fp4 peak of its matrix unit",
-        ),
-    ],
-)
-def test_a_wrong_profile_gives_one_message(text, message, profile, capsys):
-    profile.write_text(text)
+@pytest.mark.parametrize("row", case("wrong-profiles"), ids=lambda row: row["says"])
+def test_a_wrong_profile_gives_one_message(row, profile, capsys):
+    """A text, or launches with other metrics; what replaces a part of it, and what follows."""
+    one = {name: cell for name, cell in ONE.items() if name != row.get("without")}
+    one |= row.get("with", {})
+    launches = [one, one | row["second"]] if "second" in row else [one]
+    text = row.get("text", raw(*launches)).replace("ENDLESS", "9" * 200_000)
+    for old, new in row.get("replace", {}).items():
+        assert old in text
+        text = text.replace(old, new)
+    profile.write_text(text[: row.get("end")] + row.get("more", ""))
     error = refused(capsys, "kernels", str(profile), "--chip", "b200")
-    assert message in error
-    assert "\n  fix: " in error
-    assert error.count("fix: ") == 1
+    assert row["says"] in error
+    assert error.count("\n  fix: ") == error.count("fix: ") == 1

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -16,20 +17,12 @@ from rooflines.site.matmuls import matmul_data
 CHIPS = 70
 """Numbers of chips tried [1]: more than one ring of every torus of the catalogue."""
 
-ODD = {
-    **chip_entries()["tpu-v5e"].plain,
-    "networks": {
-        "ici": {
-            "bytes_per_s": 4.5e10,
-            "topology": "torus",
-            "links": 4,
-            "domain": 60,
-            "ring_multiple": 3,
-            "hop_latency_s": 1e-6,
-        },
-        "loop": {"bytes_per_s": 1e10, "topology": "torus", "domain": 9, "ring_multiple": 1},
-    },
-    "efficiency": {"math": 0.9, "memory": 0.8, "network": 0.7},
+ODD: dict[str, Any] = {**chip_entries()["tpu-v5e"].plain}
+ODD["efficiency"] = {"math": 0.9, "memory": 0.8, "network": 0.7}
+LINK = {"bytes_per_s": 4.5e10, "topology": "torus", "links": 4, "hop_latency_s": 1e-6}
+ODD["networks"] = {
+    "ici": {**LINK, "domain": 60, "ring_multiple": 3},
+    "loop": {**LINK, "links": 1, "domain": 9, "ring_multiple": 1},
 }
 """A chip with rings of odd numbers of chips, and with efficiencies."""
 

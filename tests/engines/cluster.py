@@ -15,15 +15,8 @@ from pathlib import Path
 import psutil
 
 PROGRAMS = (
-    "munged",
-    "slurmctld",
-    "slurmd",
-    "sbatch",
-    "srun",
-    "squeue",
-    "scontrol",
-    "scancel",
-    "sinfo",
+    *("munged", "slurmctld", "slurmd"),
+    *("sbatch", "srun", "squeue", "scontrol", "scancel", "sinfo"),
 )
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin:/sbin"
 """The path with the environment activated, for jobs that start `python`, and with daemons."""

@@ -23,12 +23,8 @@ WHOLE_WORKS = ("flops", "memory_bytes", "footprint_bytes")
 KEYS = ("operation", "chip", "unit", "memory", "network", "dtypes", "sharding", "shards", "shape")
 
 WHOLE = (
-    "outcome",
-    "critical",
-    "critical_memory",
-    "critical_network",
-    "saturates_estimate",
-    "limit",
+    *("outcome", "critical", "critical_memory", "critical_network"),
+    *("saturates_estimate", "limit"),
 )
 REAL = ("critical_exact", "limit_intensity")
 

@@ -68,6 +68,22 @@ def config_of_texts():
     return {"sweeps": {"texts": sweep}, "charts": charts, "chips": {"own": own}}
 
 
+STARTS = {
+    *("os.system", "subprocess.Popen", "socket.connect", "os.exec", "os.posix_spawn"),
+    "pickle.find_class",
+}
+CHANGES = {
+    *("os.mkdir", "os.remove", "os.rename", "os.rmdir"),
+    *("os.symlink", "os.link", "os.chmod", "os.truncate"),
+}
+"""Audit events that start something, and that change files."""
+
+
+def is_written(path, _, flags):
+    """Whether a file is opened by its path to be written."""
+    return isinstance(path, str) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+
+
 class Outside:
     """Audit hook for forbidden effects: files outside a folder, programs, connections."""
 
@@ -79,29 +95,9 @@ class Outside:
     def _hear(self, event, arguments):
         if self.folder is None:
             return
-        if event in (
-            "os.system",
-            "subprocess.Popen",
-            "socket.connect",
-            "os.exec",
-            "os.posix_spawn",
-            "pickle.find_class",
-        ):
+        if event in STARTS:
             self.found.append(event)
-        elif (
-            event == "open"
-            and isinstance(arguments[0], str)
-            and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        ) or event in (
-            "os.mkdir",
-            "os.remove",
-            "os.rename",
-            "os.rmdir",
-            "os.symlink",
-            "os.link",
-            "os.chmod",
-            "os.truncate",
-        ):
+        elif event in CHANGES or (event == "open" and is_written(*arguments)):
             self._check(event, arguments[0])
 
     def _check(self, event, path):

@@ -12,15 +12,8 @@ from rooflines.run.solving import write_thresholds
 from rooflines.workbook.workbook import write_workbook
 
 METRICS = (
-    "flops",
-    "memory_bytes",
-    "memory_intensity",
-    "t_math_s",
-    "t_memory_s",
-    "t_lower_s",
-    "bound",
-    "attained_flops_per_s",
-    "utilization",
+    *("flops", "memory_bytes", "memory_intensity", "t_math_s", "t_memory_s", "t_lower_s"),
+    *("bound", "attained_flops_per_s", "utilization"),
 )
 """Columns of the sheet that a table has."""
 
