@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.catalogue.chips import CONFIG_DIR, chip_entries, dtype_entries
+from rooflines.basics.files import CONFIG_DIR
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.output import as_table
 from rooflines.fits.calibrate import FitReport, FitRequest, calibrate, errors_of
 from rooflines.fits.entries import (

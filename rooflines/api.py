@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.errors import at_path, one_of
-from rooflines.catalogue.chips import chip_entries, dtype_entries
-from rooflines.catalogue.dtypes import combinations_of
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.dtypes import combinations_of, dtype_entries
 from rooflines.critical.thresholds import all_thresholds, sweep_thresholds
 from rooflines.fits.nsight import read_launches
 from rooflines.measured.kernels import kernel_frame

@@ -20,16 +20,11 @@ from rooflines.basics.errors import (
     one_of,
     quote,
 )
-from rooflines.basics.files import named_file
+from rooflines.basics.files import CONFIG_DIR, named_file
 from rooflines.basics.text import abridged, counted
 from rooflines.basics.yaml_file import Lines, in_file, read_yaml
-from rooflines.catalogue.chips import (
-    CONFIG_DIR,
-    chip_entries,
-    dtype_entries,
-    resolve_chips,
-    with_price,
-)
+from rooflines.catalogue.chips import chip_entries, resolve_chips, with_price
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.forms import checked
 from rooflines.catalogue.plausibility import doubts
 from rooflines.charts.choice import choose

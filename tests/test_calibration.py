@@ -13,7 +13,8 @@ from timed import SIZES, timings
 from benchmarks.calibration import OWN, public_tables
 from benchmarks.calibration import fitted as refitted
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.fits.calibrate import FitRequest, calibrate
 from rooflines.fits.collective_form import CollectiveNumbers, collective_estimate
 from rooflines.fits.collectives import fit_collective, with_network_times

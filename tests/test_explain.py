@@ -17,7 +17,8 @@ from transcripts import asked_in
 
 import rooflines
 from rooflines import models
-from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.explain import SHARDINGS
 from rooflines.cli.main import run
 from rooflines.explanation.text import WIDTH, as_text

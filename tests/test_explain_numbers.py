@@ -15,7 +15,8 @@ from shown import unexplained
 from small_config import matmul
 
 import rooflines
-from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.measured import measured_quantiles
 from rooflines.critical.saturation import ATTAINED
 from rooflines.critical.thresholds import sweep_thresholds

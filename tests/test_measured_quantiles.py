@@ -7,7 +7,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from benchmarks.measured import FEWEST, KEYS, public_timings, quantiles
-from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.measured import BOUND, LONG, MATMUL, SHORT, STEP, measured_quantiles
 
 

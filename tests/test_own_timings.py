@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from catalogues import shipped
 
-from rooflines.catalogue.chips import CONFIG_DIR
+from rooflines.basics.files import CONFIG_DIR
 from rooflines.fits.read import read_timings
 from rooflines.measured.join import joined
 from rooflines.results.tables import metadata_of

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.entries import Chip, shares_of
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.network import Route, most_chips

@@ -15,6 +15,17 @@ from rooflines.basics.lazy import pl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+
+def _config_dir() -> Path:
+    """The folder of the catalogues: in the installed package, or beside it in the repository."""
+    package = Path(__file__).parents[1]
+    inside = package / "data"
+    return inside if inside.is_dir() else package.parent / "config"
+
+
+CONFIG_DIR = _config_dir()
+"""The folder of the catalogues and of the default config."""
+
 LARGEST_TABLE = 2**28
 """Bytes of a table that a user names [byte]; of CSV these are some millions of rows."""
 

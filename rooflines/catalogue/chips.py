@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import (
@@ -17,10 +16,11 @@ from rooflines.basics.errors import (
     one_of,
     quote,
 )
+from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.catalogue.entries import Chip, DtypeFile, Price, is_source
-from rooflines.catalogue.forms import checked, checked_name
+from rooflines.catalogue.entries import Chip, Price
+from rooflines.catalogue.forms import checked, checked_name, is_source
 from rooflines.catalogue.parts import NUMBERS, PRINTED, source_in
 
 if TYPE_CHECKING:
@@ -29,16 +29,7 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
 
 
-def _config_dir() -> Path:
-    """The folder of the catalogues: in the installed package, or beside it in the repository."""
-    package = Path(__file__).parents[1]
-    inside = package / "data"
-    return inside if inside.is_dir() else package.parent / "config"
-
-
-CONFIG_DIR = _config_dir()
 CHIPS_FILE = CONFIG_DIR / "chips.yaml"
-DTYPES_FILE = CONFIG_DIR / "dtypes.yaml"
 
 BY_DTYPE = ("units", "calibration")
 """Parts of a chip listed by dtype: the names are checked, so a variant may add ones that its base
@@ -46,36 +37,6 @@ lacks."""
 
 PARTS = ("units", "memory", "networks")
 """Parts of a chip that a variant cannot replace as a whole: most of it would be lost."""
-
-
-@cache
-def dtype_entries() -> DtypeFile:
-    """The dtype catalogue.
-
-    Raises:
-        RooflinesError: The file is wrong.
-    """
-    with in_file(DTYPES_FILE):
-        dtypes = checked(DtypeFile, read_yaml(DTYPES_FILE))
-        _check_dtype_entries(dtypes)
-    return dtypes
-
-
-def _check_dtype_entries(dtypes: DtypeFile) -> None:
-    with Mistakes() as mistakes:
-        for name, form in dtypes.formats.items():
-            with mistakes.at(f"formats.{name}"):
-                if (form.block is None) != (form.scale_bits is None):
-                    raise RooflinesError(
-                        "",
-                        "has one of scale_bits and block without the other",
-                        "give both or neither",
-                    )
-        fix = "use one of its formats, or add the format"
-        for name, combination in dtypes.combinations.items():
-            for key, dtype in combination.dtypes.items():
-                with mistakes.at(f"combinations.{name}.{key}"):
-                    one_of(dtype, dtypes.formats, "no format in this file", fix)
 
 
 @cache
@@ -176,30 +137,9 @@ def _resolve(
         with mistakes.at():
             checked_name(chip)
         spelt_out = entry if over is None else _override(over, entry, mistakes)
-        _check_dtypes(spelt_out, mistakes)
         resolved = checked(Chip, spelt_out)
     done[chip] = resolved
     return resolved
-
-
-def _check_dtypes(chip: object, mistakes: Mistakes) -> None:
-    """Refuse names that are no dtypes, even where the chip has other mistakes."""
-    formats = dtype_entries().formats
-    entry = _mapping(chip)
-    tables = {
-        **{f"units.{unit}": peaks for unit, peaks in _mapping(entry.get("units")).items()},
-        "calibration": entry.get("calibration"),
-    }
-    for place, table in tables.items():
-        for dtype in _mapping(table):
-            with mistakes.at():
-                if dtype not in formats:
-                    raise RooflinesError(
-                        f"{place}.{dtype}",
-                        "is no dtype of the catalogue",
-                        f"use one of {', '.join(formats)}",
-                        close=close_to(dtype, formats),
-                    )
 
 
 def _mapping(value: object) -> JSON:

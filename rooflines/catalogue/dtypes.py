@@ -1,19 +1,100 @@
-"""Dtype combinations: the dtypes that tensors are stored in, and the one the unit computes in."""
+"""The dtype catalogue: formats of stored tensors, and combinations with what is computed in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Self
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
+from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.numbers import exact
+from rooflines.basics.yaml_file import in_file, read_yaml
+from rooflines.catalogue.forms import NAME_SCHEMA, Bits, Count, Entry, Name, Source, Text, checked
 from rooflines.model.operation import OPERANDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.catalogue.entries import DtypeFile, Format, NamedCombination
+DTYPES_FILE = CONFIG_DIR / "dtypes.yaml"
+
+
+class Format(Entry):
+    """A number format as it is stored."""
+
+    bits: Bits = Field(description="bits of one element [bit]")
+    scale_bits: Count | None = Field(None, description="bits of a block's scale [bit]")
+    block: Count | None = Field(None, description="elements that share one scale [1]")
+    note: Text | None = Field(None, description="what it is")
+    source: Source | None = Field(None, description="the document that defines it")
+
+    @model_validator(mode="after")
+    def _blocks_have_scales(self) -> Self:
+        if (self.block is None) != (self.scale_bits is None):
+            problem = "has one of scale_bits and block without the other"
+            raise RooflinesError("", problem, "give both or neither")
+        return self
+
+
+class NamedCombination(Entry):
+    """What the tensors are stored in, and what the unit computes in."""
+
+    x: Name = Field(description="format of the first operand, the activations")
+    w: Name = Field(description="format of the second operand, the weights")
+    out: Name = Field(description="format of the result")
+    compute: Name = Field(
+        description="dtype that the unit multiplies in; the chip needs a peak for it"
+    )
+    note: Text | None = Field(None, description="who uses it")
+
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """The formats of the operands and the compute dtype, by key."""
+        return {"x": self.x, "w": self.w, "out": self.out, "compute": self.compute}
+
+
+class DtypeFile(Entry):
+    """The dtype catalogue."""
+
+    formats: dict[Name, Format]
+    combinations: dict[Name, NamedCombination]
+
+    @model_validator(mode="after")
+    def _formats_are_here(self) -> Self:
+        fix = "use one of its formats, or add the format"
+        with Mistakes() as mistakes:
+            for name, combination in self.combinations.items():
+                for key, dtype in combination.dtypes.items():
+                    with mistakes.at(f"combinations.{name}.{key}"):
+                        one_of(dtype, self.formats, "no format in this file", fix)
+        return self
+
+
+@cache
+def dtype_entries() -> DtypeFile:
+    """The dtype catalogue.
+
+    Raises:
+        RooflinesError: The file is wrong.
+    """
+    with in_file(DTYPES_FILE):
+        return checked(DtypeFile, read_yaml(DTYPES_FILE))
+
+
+def known_dtype(value: object) -> str:
+    """A format of the dtype catalogue.
+
+    Raises:
+        RooflinesError: There is none of that name.
+    """
+    one_of(value, dtype_entries().formats, "no dtype")
+    return str(value)
+
+
+Dtype = Annotated[str, BeforeValidator(known_dtype), WithJsonSchema(NAME_SCHEMA)]
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,17 @@ What a formula reads of them are types of the model, with exact numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import exact
+from rooflines.catalogue.dtypes import Dtype  # noqa: TC001, pydantic reads it at run time
 from rooflines.catalogue.forms import (
     UNLIMITED,
-    Bits,
     Count,
     Domain,
     Entry,
@@ -26,6 +25,7 @@ from rooflines.catalogue.forms import (
     Positive,
     Reached,
     Share,
+    Source,
     Text,
 )
 from rooflines.model.network import PAIR, Link
@@ -36,29 +36,6 @@ MAIN_MEMORY = "hbm"
 """The name of every chip's main memory, HBM or not."""
 
 
-def is_source(value: object) -> bool:
-    """Whether a value is text, a list of texts, or either by key."""
-    keys, parts = (
-        (list(value), list(value.values())) if isinstance(value, Mapping) else ([], [value])
-    )
-    texts = [
-        *keys,
-        *(text for part in parts for text in (part if isinstance(part, list) else [part])),
-    ]
-    return all(isinstance(text, str) for text in texts)
-
-
-def _source(value: object) -> object:
-    if not is_source(value):
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is no source",
-            "write text, a list of texts, or either for each number by its key",
-        )
-    return value
-
-
-Source = Annotated[str | list[str] | dict[str, str | list[str]], BeforeValidator(_source)]
 Confidence = Literal["vendor", "vendor-quoted", "book", "secondary", "derived", "measured"]
 
 
@@ -263,7 +240,7 @@ class Chip(Sourced):
             "for a config's own chips"
         ),
     )
-    units: dict[Unit, dict[Name, Peak]] = Field(
+    units: dict[Unit, dict[Dtype, Peak]] = Field(
         description="dense peaks by compute unit and compute dtype"
     )
     memory: dict[Name, Level] = Field(
@@ -280,7 +257,7 @@ class Chip(Sourced):
     efficiency: Efficiency | None = Field(
         None, description="shares of the nominal rates that are reached, for every dtype"
     )
-    calibration: dict[Name, Calibration] | None = Field(
+    calibration: dict[Dtype, Calibration] | None = Field(
         None, description="fitted efficiencies and overhead by compute dtype"
     )
 
@@ -331,37 +308,3 @@ class Chip(Sourced):
         plain: dict[str, Any] = self.model_dump(exclude_none=True, exclude_defaults=True)
         plain.setdefault("networks", {})
         return plain
-
-
-class Format(Entry):
-    """A number format as it is stored."""
-
-    bits: Bits = Field(description="bits of one element [bit]")
-    scale_bits: Count | None = Field(None, description="bits of a block's scale [bit]")
-    block: Count | None = Field(None, description="elements that share one scale [1]")
-    note: Text | None = Field(None, description="what it is")
-    source: Source | None = Field(None, description="the document that defines it")
-
-
-class NamedCombination(Entry):
-    """What the tensors are stored in, and what the unit computes in."""
-
-    x: Name = Field(description="format of the first operand, the activations")
-    w: Name = Field(description="format of the second operand, the weights")
-    out: Name = Field(description="format of the result")
-    compute: Name = Field(
-        description="dtype that the unit multiplies in; the chip needs a peak for it"
-    )
-    note: Text | None = Field(None, description="who uses it")
-
-    @property
-    def dtypes(self) -> dict[str, str]:
-        """The formats of the operands and the compute dtype, by key."""
-        return {"x": self.x, "w": self.w, "out": self.out, "compute": self.compute}
-
-
-class DtypeFile(Entry):
-    """The dtype catalogue."""
-
-    formats: dict[Name, Format]
-    combinations: dict[Name, NamedCombination]

@@ -151,6 +151,31 @@ Name = Annotated[
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
 
 
+def is_source(value: object) -> bool:
+    """Whether a value is text, a list of texts, or either by key."""
+    keys, parts = (
+        (list(value), list(value.values())) if isinstance(value, Mapping) else ([], [value])
+    )
+    texts = [
+        *keys,
+        *(text for part in parts for text in (part if isinstance(part, list) else [part])),
+    ]
+    return all(isinstance(text, str) for text in texts)
+
+
+def _source(value: object) -> object:
+    if not is_source(value):
+        raise RooflinesError(
+            "",
+            f"is {quote(value)}, which is no source",
+            "write text, a list of texts, or either for each number by its key",
+        )
+    return value
+
+
+Source = Annotated[str | list[str] | dict[str, str | list[str]], BeforeValidator(_source)]
+
+
 def path_of(location: tuple[str | int, ...]) -> str:
     """A key path such as `sweeps.mlp.chips[1]`."""
     path = ""

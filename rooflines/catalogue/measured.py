@@ -9,8 +9,7 @@ from functools import cache
 
 import polars as pl
 
-from rooflines.basics.files import read_csv
-from rooflines.catalogue.chips import CONFIG_DIR
+from rooflines.basics.files import CONFIG_DIR, read_csv
 
 MEASURED_FILE = CONFIG_DIR / "measured.csv"
 

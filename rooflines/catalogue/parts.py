@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from rooflines.catalogue.entries import Level, Measured, Network, Peak, Price, Source, Sourced
-from rooflines.catalogue.forms import UNLIMITED, Entry
+from rooflines.catalogue.entries import Level, Measured, Network, Peak, Price, Sourced
+from rooflines.catalogue.forms import UNLIMITED, Entry, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

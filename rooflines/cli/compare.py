@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import counted, significant
-from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.chips import BANDWIDTH, PEAK
 from rooflines.cli.output import (
     chip_number,

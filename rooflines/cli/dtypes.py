@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines import api
 from rooflines.basics.text import significant
-from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.output import examples, prints_frame, table
 from rooflines.model.operation import OPERANDS
 

@@ -12,7 +12,8 @@ import polars as pl
 import yaml
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.output import config_option, examples, known_of, prints_frame, table
 from rooflines.explanation.cases import Cases
 from rooflines.explanation.changed import with_own_numbers

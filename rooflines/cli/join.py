@@ -9,7 +9,7 @@ import click
 
 from rooflines.basics.errors import RooflinesError, close_to
 from rooflines.basics.text import counted
-from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.output import (
     check_new,
     config_option,

@@ -9,7 +9,8 @@ import click
 import polars as pl
 
 from rooflines.basics.errors import at_path, one_of
-from rooflines.catalogue.entries import Chip, DtypeFile
+from rooflines.catalogue.dtypes import DtypeFile
+from rooflines.catalogue.entries import Chip
 from rooflines.catalogue.forms import Entry
 from rooflines.cli.output import examples, prints_frame, table
 from rooflines.fits.entries import Calibrations

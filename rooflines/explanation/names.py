@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.text import squeezed
-from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.model.operation import NAMED
 from rooflines.models.library import model_entries
 

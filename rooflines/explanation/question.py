@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
-from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import fewer_or, need_of, route_for
 from rooflines.explanation.names import chip_named, chip_near, dtypes_named

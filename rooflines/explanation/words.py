@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
-from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.explanation.names import (
     chip_named,
     chip_near,

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.errors import at_path, one_of
-from rooflines.catalogue.chips import dtype_entries
-from rooflines.catalogue.dtypes import stored_bits
+from rooflines.catalogue.dtypes import dtype_entries, stored_bits
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.fits.folds import with_folds
 from rooflines.fits.form import Numbers

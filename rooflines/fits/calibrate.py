@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.basics.text import counted
-from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.forms import MOST_REACHED
 from rooflines.fits.attention import PRIOR, with_attention_times
 from rooflines.fits.collectives import (

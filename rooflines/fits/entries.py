@@ -9,9 +9,10 @@ import yaml
 from pydantic import Field
 
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
+from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.numbers import exact
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.catalogue.chips import CONFIG_DIR, dtype_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.forms import (
     Count,
     Entry,

@@ -15,9 +15,13 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
 from rooflines.basics.text import counted
-from rooflines.catalogue.chips import dtype_entries
-from rooflines.catalogue.dtypes import StoredDtypes, combinations_of
-from rooflines.catalogue.entries import MAIN_MEMORY, NamedCombination
+from rooflines.catalogue.dtypes import (
+    NamedCombination,
+    StoredDtypes,
+    combinations_of,
+    dtype_entries,
+)
+from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.fits.folds import held_out, held_out_below, with_folds
 from rooflines.fits.form import Numbers, bound, estimate, nominal_quantities
 from rooflines.fits.judge import with_errors

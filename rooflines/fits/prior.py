@@ -6,11 +6,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.fits.form import Numbers
 
 if TYPE_CHECKING:
-    from rooflines.catalogue.entries import Format
+    from rooflines.catalogue.dtypes import Format
     from rooflines.fits.entries import Calibrations
 
 

@@ -15,7 +15,8 @@ from rooflines.models.library import model_entries
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.catalogue.dtypes import DtypeFile
+    from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations
     from rooflines.fits.timings import Timings
 

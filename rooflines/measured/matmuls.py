@@ -22,7 +22,8 @@ from rooflines.sweep.sheet import Sheet
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.catalogue.dtypes import DtypeFile
+    from rooflines.catalogue.entries import Chip
     from rooflines.measured.catalogues import Catalogues
 
 MATMUL = NAMED["matmul"]

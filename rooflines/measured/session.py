@@ -12,7 +12,7 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.files import read_parquet
-from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.fits.timings import DTYPES, SIZES
 from rooflines.measured.multiplier import REFERENCE
 from rooflines.measured.shapes import cost

@@ -12,7 +12,7 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.text import counted
 from rooflines.basics.yaml_file import JSON, in_file, read_yaml
-from rooflines.catalogue.entries import DtypeFile
+from rooflines.catalogue.dtypes import DtypeFile
 from rooflines.catalogue.forms import checked
 from rooflines.fits.entries import Calibrations
 from rooflines.fits.read import read_timings

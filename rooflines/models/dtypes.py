@@ -6,35 +6,41 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
-from rooflines.catalogue.chips import dtype_entries
-from rooflines.catalogue.dtypes import stored_bits
-from rooflines.catalogue.forms import Count, Entry, Name, Text, checked
+from rooflines.basics.errors import RooflinesError, at_path, one_of, quote
+from rooflines.catalogue.dtypes import Dtype, dtype_entries, stored_bits
+from rooflines.catalogue.forms import Count, Entry, Text, checked
 from rooflines.model.costs import BITS_PER_BYTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflines.catalogue.entries import Format
+    from rooflines.catalogue.dtypes import Format
     from rooflines.models.shape import TensorClass
-
 
 CLASSES: tuple[TensorClass, ...] = ("weights", "experts", "head")
 """The classes of tensors with weights."""
 
 
+def _known_class(value: object) -> str:
+    one_of(value, CLASSES, "no class of tensors with weights")
+    return str(value)
+
+
+WeightClass = Annotated[str, BeforeValidator(_known_class)]
+
+
 class ModelDtypes(Entry):
     """Storage dtypes of a model: formats of the dtype catalogue."""
 
-    weights: Name = Field(description="of all tensors without a class of their own")
-    experts: Name | None = Field(default=None, description="of routed experts; null: as weights")
-    head: Name | None = Field(
+    weights: Dtype = Field(description="of all tensors without a class of their own")
+    experts: Dtype | None = Field(default=None, description="of routed experts; null: as weights")
+    head: Dtype | None = Field(
         default=None, description="of embedding and unembedding; null: as weights"
     )
-    cache: Name | None = Field(default=None, description="of the cache")
-    mixed: dict[Name, Annotated[dict[Name, Count], Field(min_length=1)]] = Field(
+    cache: Dtype | None = Field(default=None, description="of the cache")
+    mixed: dict[WeightClass, Annotated[dict[Dtype, Count], Field(min_length=1)]] = Field(
         default_factory=dict,
         description="elements of each format, of classes of tensors that have several [1]",
     )
@@ -109,25 +115,25 @@ class StepDtypes(ModelDtypes):
     """Dtypes of a step: of all tensors that it moves, and of what it computes in."""
 
     name: Text | None = Field(default=None, description="its name in tables")
-    cache: Name = Field(description="of the cache")
-    activations: Name = Field(description="of what kernels read and write besides")
-    combine: Name | None = Field(
+    cache: Dtype = Field(description="of the cache")
+    activations: Dtype = Field(description="of what kernels read and write besides")
+    combine: Dtype | None = Field(
         default=None, description="in which experts send results back; null: as activations"
     )
-    compute: Name = Field(description="dtype that the matrix unit multiplies in")
-    attention: Name | None = Field(
+    compute: Dtype = Field(description="dtype that the matrix unit multiplies in")
+    attention: Dtype | None = Field(
         default=None, description="the same for the products of attention; null: as compute"
     )
-    saved: Name | None = Field(
+    saved: Dtype | None = Field(
         default=None, description="in training, of saved tensors; null: as activations"
     )
-    gradients: Name | None = Field(
+    gradients: Dtype | None = Field(
         default=None, description="in training, of the gradients of weights; null: fp32"
     )
-    master: Name | None = Field(
+    master: Dtype | None = Field(
         default=None, description="in training, of the optimizer's own weights; null: fp32"
     )
-    moments: Name | None = Field(
+    moments: Dtype | None = Field(
         default=None, description="in training, of each of Adam's two moments; null: fp32"
     )
 
@@ -246,29 +252,4 @@ def model_dtypes(form: object) -> ModelDtypes:
         fix = "name a format such as bf16, or write {weights: , experts: , head: , cache: }"
         raise RooflinesError("dtypes", f"is {quote(form)}", fix)
     with at_path("dtypes"):
-        dtypes = checked(ModelDtypes, form)
-        check_dtypes(dtypes)
-    return dtypes
-
-
-def check_dtypes(dtypes: ModelDtypes, formats: Mapping[str, Format] | None = None) -> None:
-    """Refuse names of formats that a dtype catalogue lacks.
-
-    Args:
-        dtypes: The dtypes.
-        formats: Those of the catalogue; by default of the project's.
-
-    Raises:
-        RooflinesError: There are such names; each is a mistake.
-    """
-    known = dtype_entries().formats if formats is None else formats
-    with Mistakes() as mistakes:
-        for name, dtype in dtypes.model_dump(exclude_none=True, exclude={"name", "mixed"}).items():
-            with mistakes.at(name):
-                one_of(dtype, known, "no dtype")
-        for name, sums in dtypes.mixed.items():
-            with mistakes.at("mixed"):
-                one_of(name, CLASSES, "no class of tensors with weights")
-            for dtype in sums:
-                with mistakes.at(f"mixed.{name}"):
-                    one_of(dtype, known, "no dtype")
+        return checked(ModelDtypes, form)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, at_path, close_to, quote
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.models.dtypes import ModelDtypes
 from rooflines.models.layers import modules_of
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
-from rooflines.basics.files import named_file
+from rooflines.basics.files import CONFIG_DIR, named_file
 from rooflines.basics.text import squeezed
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.catalogue.chips import CONFIG_DIR
 from rooflines.catalogue.forms import Entry, Text, checked
 from rooflines.models.dtypes import ModelDtypes  # noqa: TC001, pydantic reads it at run time
 from rooflines.models.hf import CONFIG_JSON, NOT_READ, from_hf

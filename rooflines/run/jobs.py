@@ -10,7 +10,8 @@ import polars as pl
 
 from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
-from rooflines.catalogue.entries import Chip, DtypeFile
+from rooflines.catalogue.dtypes import DtypeFile, dtype_entries
+from rooflines.catalogue.entries import Chip
 from rooflines.fits.entries import Calibrations
 from rooflines.model.columns import LAYER_TEXTS, STEP_TEXTS, TEXTS, Column
 from rooflines.models.shape import Shape
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
+dtype_entries()  # these once in the fork server, not in the process of every job
 for form in (SweepConfig, ModelSweepConfig, Chip, DtypeFile, Calibrations, Shape):
-    form.model_rebuild()  # once in the fork server, not in the process of every job
+    form.model_rebuild()
 
 ROWS_AT_ONCE = 50_000
 """Rows that a thread computes at once: they fit its cache, at half the time and memory [1]."""

@@ -6,7 +6,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from rooflines.basics.numbers import exact
-from rooflines.catalogue.chips import chip_entries, chip_sources, dtype_entries
+from rooflines.catalogue.chips import chip_entries, chip_sources
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.charts import registry
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.models.sheet import shape_rows

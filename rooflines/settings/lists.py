@@ -94,7 +94,7 @@ def as_list(value: object) -> object:
     return unique(values)
 
 
-def unique(values: object) -> object:
+def unique(values: object, fix: str = "name it once") -> object:
     """A list without duplicates; anything else as it is."""
     if isinstance(values, list):
         seen: set[Any] = set()
@@ -104,13 +104,8 @@ def unique(values: object) -> object:
                 ordered = sorted(value.items(), key=repr) if isinstance(value, Mapping) else value
                 key = value if is_number else repr(ordered)  # 1 and 1.0 are one number
                 if key in seen:
-                    mistakes.add(
-                        RooflinesError(
-                            f"[{index}]",
-                            f"is {quote(value)}, which is listed twice",
-                            "name it once",
-                        )
-                    )
+                    problem = f"is {quote(value)}, which is listed twice"
+                    mistakes.add(RooflinesError(f"[{index}]", problem, fix))
                 seen.add(key)
     return values
 

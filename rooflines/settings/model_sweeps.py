@@ -140,6 +140,12 @@ def _distinct(splits: list[Split]) -> list[Split]:
     return splits
 
 
+def _labelled(dtypes: list[StepDtypes]) -> list[StepDtypes]:
+    """Dtypes of different names."""
+    unique([each.label for each in dtypes], "give it another name:")
+    return dtypes
+
+
 def _model(value: object) -> object:
     if isinstance(value, str):
         return value
@@ -260,6 +266,7 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
 
     dtypes: Annotated[
         list[Annotated[StepDtypes, BeforeValidator(_dtypes), WithJsonSchema(DTYPES_SCHEMA)]],
+        AfterValidator(_labelled),
         Listed(),
     ] = Field(
         description=(

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rooflines.basics.errors import RooflinesError, quote
-from rooflines.catalogue.entries import NamedCombination
+from rooflines.catalogue.dtypes import NamedCombination
 from rooflines.catalogue.forms import Entry, Name, Positive, Share, Text
 from rooflines.model.columns import CORE_METRICS, METRICS
 from rooflines.model.operation import NAMED as OPERATIONS

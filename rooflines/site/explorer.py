@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.text import FORMULA
-from rooflines.catalogue.chips import dtype_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.measured import MATMUL, SHORTEST_LONG, measured_quantiles
 from rooflines.charts.kit.text import chip_label
 from rooflines.fits.entries import joined_calibrations, shipped_calibrations

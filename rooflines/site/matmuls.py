@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.catalogue.dtypes import StoredDtypes
-    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.catalogue.dtypes import DtypeFile, StoredDtypes
+    from rooflines.catalogue.entries import Chip
 
 MATMUL = next(iter(NAMED.values()))
 """The operation of the page."""

@@ -28,7 +28,8 @@ from rooflines.sweep.calibrated import calibrated
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.catalogue.dtypes import DtypeFile
+    from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel

@@ -13,7 +13,6 @@ from rooflines.model.columns import OF_LEVELS
 from rooflines.model.network import ALL_TO_ALL, axes_text
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
-from rooflines.models.dtypes import check_dtypes
 from rooflines.models.shape import DECODE, PREFILL
 from rooflines.sweep.axes import MOST_PARTS, check_dim
 from rooflines.sweep.cases import check_chips
@@ -150,19 +149,6 @@ def check_sizes(sweep: Sweep) -> None:
             raise RooflinesError("flops", problem, fix)
 
 
-def check_step_dtypes(sweep: ModelSweep) -> None:
-    """Refuse unknown dtypes, and those that are listed twice."""
-    with at_path("dtypes"), Mistakes() as mistakes:
-        seen = set()
-        for index, dtypes in enumerate(sweep.config.dtypes):
-            with mistakes.at(f"[{index}]"):
-                check_dtypes(dtypes, sweep.dtypes.formats)
-                if dtypes.label in seen:
-                    problem = f"is {quote(dtypes.label)}, which is listed twice"
-                    raise RooflinesError("", problem, "give it another name:")
-                seen.add(dtypes.label)
-
-
 def check_step_sizes(sweep: ModelSweep) -> None:
     """Refuse sizes that a phase, or other sizes, contradict."""
     if sweep.config.requests and PREFILL in sweep.config.phase:
@@ -242,7 +228,7 @@ CHECKS: Mapping[type, Sequence[Sequence[Callable[[Any], object]]]] = {
         ]
     ],
     ModelSweep: [
-        [check_step_sizes, check_step_dtypes, check_names],
+        [check_step_sizes, check_names],
         [check_rows, check_skipped],
     ],
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.models.library import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from rooflines.catalogue.entries import Chip, DtypeFile
+from rooflines.catalogue.dtypes import DtypeFile
+from rooflines.catalogue.entries import Chip
 from rooflines.fits.entries import Calibrations, key_of
 from rooflines.models.dtypes import StepDtypes
 from rooflines.models.library import ModelEntry

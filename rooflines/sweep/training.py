@@ -27,7 +27,8 @@ from rooflines.training.memory import StageMemory
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.catalogue.entries import Chip, DtypeFile
+    from rooflines.catalogue.dtypes import DtypeFile
+    from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations, FittedTraining
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel

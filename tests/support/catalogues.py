@@ -1,6 +1,7 @@
 """The catalogues that come with the package."""
 
-from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.measured.catalogues import Catalogues
 

@@ -8,7 +8,8 @@ import polars as pl
 from shown import rounds_to, unexplained
 
 from rooflines import RooflinesError, explain, explain_model, train
-from rooflines.catalogue.chips import chip_entries, dtype_entries
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.entries import MAIN_MEMORY, Chip
 from rooflines.catalogue.measured import SHORTEST_LONG, measured_quantiles
 from rooflines.charts.kit.text import chip_label

@@ -17,6 +17,7 @@ from valid_files import CHIPS, DTYPES, ODD
 
 import rooflines
 from rooflines.catalogue import chips as catalogue
+from rooflines.catalogue import dtypes as formats
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import columns_of
 from rooflines.models.library import model_entries
@@ -227,11 +228,11 @@ def check_models(sweep, where):
 @contextlib.contextmanager
 def real_catalogues():
     """Restore the real catalogues afterwards; they are read again only if others were used."""
-    files = catalogue.CHIPS_FILE, catalogue.DTYPES_FILE
+    files = catalogue.CHIPS_FILE, formats.DTYPES_FILE
     try:
         yield
     finally:
-        used = catalogue.CHIPS_FILE, catalogue.DTYPES_FILE
+        used = catalogue.CHIPS_FILE, formats.DTYPES_FILE
         if used != files:
             use_catalogues(*files)
 
@@ -240,6 +241,6 @@ def use_catalogues(chips, dtypes):
     """Replace the catalogue files; models and calibrations stay those of the real ones."""
     for cached_with_real_dtypes in (model_entries, shipped_calibrations):
         cached_with_real_dtypes()
-    catalogue.CHIPS_FILE, catalogue.DTYPES_FILE = chips, dtypes
-    for cached in (catalogue.dtype_entries, catalogue.chip_entries, catalogue._chip_file):  # noqa: SLF001
+    catalogue.CHIPS_FILE, formats.DTYPES_FILE = chips, dtypes
+    for cached in (formats.dtype_entries, catalogue.chip_entries, catalogue._chip_file):  # noqa: SLF001
         cached.cache_clear()

@@ -5,7 +5,8 @@ import re
 from oracle import step_table
 from random_sweeps import BITS
 
-from rooflines.catalogue.chips import chip_entries, dtype_entries, resolve_chips
+from rooflines.catalogue.chips import chip_entries, resolve_chips
+from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.fits.entries import Calibrations, shipped_calibrations
 from rooflines.models.library import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
