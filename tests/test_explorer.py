@@ -299,11 +299,11 @@ def test_training_shows_what_it_has_and_tells_the_rest(visit):
 
 
 def test_the_offered_plans_a_config_are_offered_besides():
-    splits = [{"tp": 1}, {"tp": 2, "dp": 4, "shard": "gradients", "micro_batch": 2}, {"pp": 2}]
+    own = {"tp": 2, "pp": 2, "dp": 2, "interleave": 2, "shard": "gradients"}
+    splits = [{"tp": 1}, {**own, "micro_batch": 2}, {"dp": 2, "recompute": "full"}]
     sweep = {"models": ["llama-3.1-8b"], "chips": ["b200"], "dtypes": ["bf16"], "phase": "train"}
     grid = {"B": [8], "S": [1024]}
     config = load_config({"model-sweeps": {"own": {**sweep, "splits": splits, "grid": grid}}})
-    own = {"tp": 2, "dp": 4, "shard": "gradients"}
     assert offered_plans(config.model_sweeps.values()) == [*PLANS, own]
 
 
@@ -345,7 +345,7 @@ def test_lines_of_scripts_are_short():
     scripts = [*(Path(rooflines.site.__file__).parent / "assets").glob("*.js")]
     lines = [line for path in scripts for line in path.read_text().splitlines()]
     assert max(map(len, lines)) <= 100
-    assert len(lines) <= 2_151
+    assert len(lines) <= 2_154
 
 
 def test_the_table_is_saved_in_si_units_with_all_digits(visit):

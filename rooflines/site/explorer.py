@@ -11,6 +11,7 @@ import json
 import re
 from contextlib import suppress
 from fractions import Fraction
+from math import lcm
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from rooflines.models.shape import TRAIN
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.site.fits import SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
-from rooflines.site.steps import NOTHING, EarlierSteps, step_data
+from rooflines.site.steps import NOTHING, EarlierSteps, split_data, step_data
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.recipes import fits_of, shape_recipe, sweep_of
 from rooflines.sweep.training import sweep_of_models
@@ -85,7 +86,7 @@ with its text, unit and name of the unit. Also the `columns` of the table of chi
 `saved`, the name in CSV, `meaning`, the kind of `text`, the `value` of a row if that is not its
 name, and words `of` the states that have it."""
 
-OF_ONE = ("steps", "kernels", "estimates", "extents", "training")
+OF_ONE = ("steps", "kernels", "estimates", "extents")
 """What is loaded of a model when it is shown."""
 
 MATCHED = ("trtllm", "nccl")
@@ -93,9 +94,6 @@ MATCHED = ("trtllm", "nccl")
 
 MOST_OWN = 8
 """Models of a config that the page has besides its own, chips, and plans of training [1]."""
-
-PLANNED = {"tp", "dp", "shard"}
-"""Keys of the plans of a config that the page has; micro-batches have a field there."""
 
 RATIONAL = re.compile(r"-?\d+/\d+")
 
@@ -183,8 +181,8 @@ def offered_plans(own: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:
     plans: dict[str, Mapping[str, Any]] = {_name(plan): plan for plan in PLANS}
     for sweep in (each for each in own if TRAIN in each.config.phase):
         for split in sweep.config.splits:
-            plan = split.model_dump(exclude_defaults=True, exclude={MICRO_BATCH})
-            if plan.keys() <= PLANNED:
+            plan = split.model_dump(exclude_defaults=True, exclude={MICRO_BATCH})  # has a field
+            if plan.get("recompute") != "full":  # whose MFU the page does not tell from its HFU
                 plans.setdefault(_name(plan), plan)
     return [*plans.values()][: len(PLANS) + MOST_OWN]
 
@@ -216,8 +214,11 @@ def _configs(
         "splits": list(SPLITS),
         "calibration": list(MATCHED),
     }
+    every = [TrainingPlan.model_validate(plan) for plan in plans]
+    whole = {"B": lcm(*(plan.together for plan in every)), "S": lcm(*(plan.cp for plan in every))}
     trains = {
         "phase": [TRAIN],
+        "grid": whole,
         "dtypes": [forms[name] for name in TRAINED],
         "splits": list(plans),
         "calibration": calibrations.softwares,
@@ -242,48 +243,41 @@ def _steps(
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
     where = configs[0].chips
     numbers = {chip: chips[chip].plain for chip in where}
-    earlier = earlier_training = NOTHING
+    earlier = NOTHING
     with suppress(OSError, ValueError, KeyError, TypeError):
         before = json.loads(kept.read_bytes()) if kept else {}
         if before["key"] == key:
             same = [chip for chip in where if before["chips"][chip] == numbers[chip]]
             if len(same) == len(where):
-                return _as_page(before["steps"])
+                return _as_page(before["steps"], configs)
             earlier = EarlierSteps(before["steps"], same)
-            earlier_training = EarlierSteps(before["steps"]["training"], same)
     catalogues = chips, dtype_entries(), calibrations, models
-    serves, trains = (
-        checked_sweep(sweep_of_models("steps", config, *catalogues)) for config in configs
-    )
-    found = {**step_data(serves, earlier), "training": step_data(trains, earlier_training)}
+    sweeps = [checked_sweep(sweep_of_models("steps", each, *catalogues)) for each in configs]
+    found = step_data(sweeps, earlier)
     with suppress(OSError):
         if kept:
             kept.parent.mkdir(parents=True, exist_ok=True)
             content = {"key": key, "chips": numbers, "steps": found}
             kept.write_text(json.dumps(content), encoding="utf-8")
-    return _as_page(found)
+    return _as_page(found, configs)
 
 
-def _as_page(of: JSON) -> JSON:
+def _as_page(of: JSON, configs: Sequence[ModelSweepConfig]) -> JSON:
     """Steps in the form of the page."""
-    training = of["training"]
-    own = {
-        each["name"]: {key: each[key] for key in ("steps", "kernels", "extents")}
-        for each in training["models"]
-    }
-    common = ("splits", "machines", "skipped")
-    states = {
-        each["name"]: min(step["weights"] for step in each["steps"])
-        for each in training["models"]
-        if each["name"] in MODELS
-    }
+    splits, plans = ([split_data(split) for split in config.splits] for config in configs)
+    held = (
+        (max(stage["weights"] for stage in step["stages"]), index)
+        for index, model in enumerate(of["models"])
+        for step in model["steps"]
+        if step["phase"] == TRAIN and model["name"] in MODELS
+    )
+    _, smallest = min(held, default=(0, 0))
+    most = max(range(len(splits)), key=lambda index: configs[0].splits[index].shards)
     return {
-        **{key: of[key] for key in common},
-        "phases": [*of["phases"], *training["phases"]],
-        "training": {
-            **{key: training[key] for key in common},
-            "formats": TRAINED,
-            "first": min(states, key=states.__getitem__, default=None),
+        **{key: of[key] for key in ("phases", "machines", "skipped")},
+        "offers": {
+            "serve": {"splits": splits, "formats": list(FORMATS), "model": 0, "split": most},
+            "train": {"splits": plans, "formats": TRAINED, "model": smallest, "split": 0},
         },
         "formats": {
             name: each if isinstance(each, str) else ",".join(f"{a}={b}" for a, b in each.items())
@@ -294,10 +288,7 @@ def _as_page(of: JSON) -> JSON:
             for name, each in FORMATS.items()
         },
         "calibration": list(MATCHED),
-        "models": [
-            {**_model(each), "training": own.get(each["name"], {"steps": []})}
-            for each in of["models"]
-        ],
+        "models": [_model(each) for each in of["models"]],
     }
 
 

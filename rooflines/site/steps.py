@@ -40,15 +40,14 @@ if TYPE_CHECKING:
     from rooflines.models.split import Split
     from rooflines.sweep.steps import ModelSweep
     from rooflines.sweep.steps import StepCase as Case
+    from rooflines.training.kernels import KernelRun
+    from rooflines.training.memory import Stage
 
 SAMPLES = 3
 """Values that determine a polynomial of degree 2 [1]."""
 
 DIGITS = 7
 """Significant digits of a coefficient of an estimate [1]."""
-
-A_MICRO_BATCH = "B per_micro_batch"
-"""The extents of the micro-batches of a step, of all replicas."""
 
 EXPERTS = "experts"
 """The extent of the experts that a micro-batch touches."""
@@ -67,7 +66,7 @@ class EarlierSteps:
     """What is in the steps of an earlier run: kernels, and rates and estimates of some chips.
 
     Args:
-        steps: From `step_data`, as JSON, of a sweep that differs in the numbers of chips alone.
+        steps: From `step_data`, as JSON, of sweeps that differ in the numbers of chips alone.
         chips: The chips whose numbers are the same, each with one memory level and network.
     """
 
@@ -106,49 +105,48 @@ class EarlierSteps:
 NOTHING = EarlierSteps({"machines": [], "models": []}, ())
 
 
-def step_data(sweep: ModelSweep, earlier: EarlierSteps = NOTHING) -> JSON:
-    """The steps of a sweep of whole models.
+def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> JSON:
+    """The steps of sweeps of the same models, each in phases of its own.
 
     Args:
-        sweep: The sweep.
+        sweeps: The sweeps.
         earlier: What need not be computed again.
 
     Returns:
-        `phases` and `splits`, the `machines` that steps run on, the rows that are `skipped`, and
-        of each of its `models` the `trained` context, whether it has `experts`, and its steps.
+        `phases`, the `machines` that steps run on, the rows that are `skipped`, and of each of its
+        `models` the `trained` context, whether it has `experts`, and its steps.
     """
     machines: Machines = {}
-    models = []
     by_model: dict[str, list[Case]] = {}
-    for block in sweep.blocks:
+    for block in (block for sweep in sweeps for block in sweep.blocks):
         by_model.setdefault(block.cases[0].name, []).extend(block.cases)
-    for name, cases in by_model.items():
-        shape = sweep.models[name].shape
-        about = {"name": name, "trained": shape.context, "experts": shape.moe is not None}
-        models.append({**about, **_model(sweep, cases, machines, earlier)})
+    skipped = (one for sweep in sweeps for one in sweep.skipped)
     return {
-        "models": models,
-        "phases": list(sweep.config.phase),
-        "splits": [_split(split) for split in sweep.config.splits],
+        "models": [
+            {"name": name, **_model(sweeps, cases, machines, earlier)}
+            for name, cases in by_model.items()
+        ],
+        "phases": [phase for sweep in sweeps for phase in sweep.config.phase],
         "machines": list(machines.values()),
-        "skipped": [[getattr(one, name) for name in SKIPPED] for one in sweep.skipped],
+        "skipped": [[getattr(one, name) for name in SKIPPED] for one in skipped],
     }
 
 
-def _split(split: Split) -> JSON:
+def split_data(split: Split) -> JSON:
     """A split: its name, the option of commands, and its chips."""
     given = split.model_dump(exclude_defaults=True) or {"tp": split.tp}
     option = ",".join(f"{key}={value}" for key, value in given.items())
-    return {"name": split.name, "option": option, "chips": split.chips, "dp": split.dp}
+    own = {"chips": split.chips, "dp": split.dp, "cp": given.get("cp", 1)}
+    return {"name": split.name, "option": option, **own}
 
 
 def _model(
-    sweep: ModelSweep, cases: Sequence[Case], machines: Machines, earlier: EarlierSteps
+    sweeps: Sequence[ModelSweep], cases: Sequence[Case], machines: Machines, earlier: EarlierSteps
 ) -> JSON:
     """The kernels and footprints of a model by phase, split and dtypes, and where they run.
 
     Args:
-        sweep: The sweep.
+        sweeps: The sweeps.
         cases: Those of the model.
         machines: Chips with memory level and network; those of the cases are added.
         earlier: As of `step_data`.
@@ -171,11 +169,14 @@ def _model(
         steps[key]["on"][index] = estimates.of(case, steps[key]["kernels"])
     shape = cases[0].model.shape
     return {
+        "trained": shape.context,
+        "experts": shape.moe is not None,
         "steps": list(steps.values()),
         "kernels": kernels.values,
         "estimates": estimates.pool.values,
         "extents": {
             phase: {new or "all": _extents(shape, new) for new in _new_tokens(sweep, phase)}
+            for sweep in sweeps
             for phase in sweep.config.phase
         },
     }
@@ -196,15 +197,14 @@ def _step(case: Case) -> JSON:
 
 
 def _runs(case: Case, index: int) -> JSON:
-    """How often a layer runs a kernel of a step of training; nothing where that is once.
+    """How often micro-batches run a kernel of a step of training; nothing of others.
 
     The works of the kernel are those of one micro-batch, whose sequences the page chooses: the plan
     has micro-batches of one.
     """
-    if not isinstance(case, TrainingCase):
+    if not isinstance(case, TrainingCase) or case.runs[index].only is not None:
         return {}
-    runs = case.runs_of(index)
-    return {"runs": _terms(runs.renamed(lambda extent: A_MICRO_BATCH if extent == "B" else extent))}
+    return {"runs": _terms(case.runs_of(index))}
 
 
 def _new_tokens(sweep: ModelSweep, phase: str) -> Sequence[int | None]:
@@ -261,8 +261,13 @@ def _extent_name(name: str) -> str:
 
 
 def _kind(sent: Transfer) -> str:
-    """A collective and the chips along each axis; of experts their numbers and routing too."""
-    return " ".join([sent.kind, axes_text(sent.route.axes), *map(str, sent.choice or ())])
+    """A collective and the chips along each axis; of experts their numbers and routing too.
+
+    What stages send is no whole collective: it has the share that is sent.
+    """
+    whole = sent.sent == sent.route.sent(sent.kind)
+    own = sent.choice or (() if whole else sent.sent)
+    return " ".join([sent.kind, axes_text(sent.route.axes), *map(str, own)])
 
 
 def _touched(kernel: Kernel) -> list[float] | None:
@@ -282,21 +287,39 @@ def _touched(kernel: Kernel) -> list[float] | None:
 def _footprint(case: Case) -> JSON:
     """Bytes of the weights on a chip, and of the cache of a sequence of its replica by S.
 
-    Of training, of all states, and of the saved tensors of a sequence of a micro-batch.
+    Of training the memory of every kind of stage, the share that it has of each kernel, and the
+    runs of its layers for which it waits.
     """
     if isinstance(case, TrainingCase):
-        (held,) = case.held  # of one stage
-        saved = coefficients([Fraction(0), held.saved(1)])
-        return {"weights": double(held.states), "cache": {"pieces": [(1, saved)]}}
+        plan = case.plan
+        return {
+            "pp": plan.pp,
+            "waits": (plan.pp - 1) / plan.interleave,
+            "stages": [
+                {
+                    "weights": double(held.states),
+                    "caches": [
+                        {"pieces": [(1, coefficients([Fraction(0), held.saved(number)]))]}
+                        for number in range(1, -(-held.most // held.runs) + 1)
+                    ],
+                    "shares": [_share(run, stage, plan.pp) for run in case.runs],
+                }
+                for held, (stage, _) in zip(case.held, case.workload.stages, strict=True)
+            ],
+        }
     shape, sharing = case.model.shape, case.sharing
 
     def cache(context: int) -> Fraction:
         return cache_on_chip(shape, context, sharing.bits, sharing.split, sharing.cache_split)
 
-    return {
-        "weights": double(weights_on_chip(shape, sharing.bits, sharing.split)),
-        "cache": {"pieces": _pieces(cache, [1, *(reach.tokens or 1 for reach in shape.reaches)])},
-    }
+    weights = double(weights_on_chip(shape, sharing.bits, sharing.split))
+    pieces = _pieces(cache, [1, *(reach.tokens or 1 for reach in shape.reaches)])
+    return {"pp": 1, "waits": 0, "stages": [{"weights": weights, "caches": [{"pieces": pieces}]}]}
+
+
+def _share(run: KernelRun, stage: Stage, stages: int) -> float:
+    """The runs of a kernel on a stage over those in the mean of all stages [1]."""
+    return double(run.times_on(stage) * stages / run.kernel.count)
 
 
 def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
@@ -355,7 +378,8 @@ def _add_sends(machine: dict[str, Any], case: Case) -> None:
             known = case.choice.calibrations.training_of
             software = next(name for name in case.choice.softwares if known(case.chip, [name]))
             machine["bands"][case.phase] = case.band
-            machine |= {"stretch": fit.times, "fittedTo": fit.fitted.n, "software": software}
+            own = {"stretch": fit.times, "fittedTo": fit.fitted.n, "software": software}
+            machine["training"] = own
     elif case.engine:
         machine["bands"][case.phase] = case.band
     for sent in (sent for kernel in case.kernels for sent in kernel.transfers):

@@ -197,6 +197,11 @@ class Case:
         raise NotImplementedError
 
     @property
+    def shares(self) -> Mapping[str, tuple[str, int]]:
+        """The extents that are a size over a number of it, such as the batch of a replica."""
+        return {}
+
+    @property
     def kernels(self) -> tuple[Kernel, ...]:
         """What runs, in order."""
         raise NotImplementedError

@@ -99,6 +99,7 @@ class Sheet:
         cases: All cases.
         factors: Columns to compute per point of the outer axes, and per row of the block.
         varying: The columns that have a value for each row, in place of one for all.
+        shares: Extents that are a size over a number of the case, whole numbers.
     """
 
     def __init__(
@@ -133,6 +134,12 @@ class Sheet:
         for name, values in key_columns(self.cases).items():
             self.put(name, values)
             self._near.add(name)
+        self.shares: dict[str, pl.Expr] = {}
+        for name, (size, _) in self.cases[0].shares.items():
+            each = self.constant([case.shares[name][1] for case in self.cases])
+            self.shares[name] = (pl.col(size) / each).round()
+            self._near.add(name)
+            self.varying.add(name)
 
     @property
     def axes(self) -> list[Mapping[str, pl.Series]]:
@@ -293,7 +300,7 @@ class Sheet:
             values = [None if each is None else each.get(product, 0.0) for each in own]
             if not product and self._several and parts is None:
                 return Value(late=constant(values))
-            near = [extent(name) for name in product if sizes_of(name) <= self._near]
+            near = [self._extent(name) for name in product if sizes_of(name) <= self._near]
             far = tuple(name for name in product if not sizes_of(name) <= self._near)
             (late.setdefault(far, []) if far else early).append(
                 reduce(mul, [*near, constant(values)])
@@ -303,6 +310,10 @@ class Sheet:
         rows = [self._extents(far) * self._early(reduce(add, each)) for far, each in late.items()]
         return Value(reduce(add, early) if early else None, reduce(add, rows) if rows else None)
 
+    def _extent(self, name: str) -> pl.Expr:
+        """An extent as an expression, Float64."""
+        return self.shares[name] if name in self.shares else extent(name)
+
     def _early(self, expression: pl.Expr) -> pl.Expr:
         """A column of the cases' side."""
         name = f"#early{len(self._here)}"
@@ -311,7 +322,7 @@ class Sheet:
 
     def _extents(self, far: tuple[str, ...]) -> pl.Expr:
         """A product of extents of the other side, computed there if it needs nothing else."""
-        product = reduce(mul, map(extent, far))
+        product = reduce(mul, map(self._extent, far))
         if any(sizes_of(name) & self._near for name in far):
             return product
         name = f"#extents:{'*'.join(far)}"

@@ -260,6 +260,11 @@ class KernelCase(Case):
         }
 
     @property
+    def shares(self) -> Mapping[str, tuple[str, int]]:
+        """The extents that are a size over a number of the step."""
+        return self.step.shares
+
+    @property
     def runs(self) -> Poly:
         """How often a layer runs it in a step [1]."""
         return self.step.runs_of(self.index)

@@ -21,7 +21,7 @@ from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, Skipped, skipped_rows
 from rooflines.sweep.every_split import TORUS
 from rooflines.sweep.steps import ModelSweep, StepCase, not_split, step_axis
-from rooflines.training.kernels import MICRO_BATCH, TrainingKernels
+from rooflines.training.kernels import MICRO_BATCH, MICRO_BATCHES, TrainingKernels
 from rooflines.training.memory import StageMemory
 
 if TYPE_CHECKING:
@@ -63,6 +63,11 @@ class TrainingCase(StepCase):
         return self.workload.plan
 
     @property
+    def shares(self) -> Mapping[str, tuple[str, int]]:
+        """The extents that are a size over a number of it."""
+        return {MICRO_BATCHES: ("B", self.plan.together)}
+
+    @property
     def keys(self) -> Mapping[str, str | int | None]:
         """Its values in the key columns of tables."""
         plan = self.plan
@@ -87,13 +92,13 @@ class TrainingCase(StepCase):
 
     def runs_of(self, index: int) -> Poly:
         """How often a layer runs a kernel in a step, by its position [1]."""
-        return self.workload.runs[self.runs[index].often]
+        return self.runs[index].often
 
     @cached_property
     def _summed(self) -> list[tuple[Poly, KernelRun]]:
         """Sums of the kernels, each with how often a stage runs it, in the mean of all stages."""
-        often = {name: runs / self.plan.pp for name, runs in self.workload.runs.items()}
-        return [(often[run.often], run) for runs in self._together for run in runs.summed]
+        summed = (run for runs in self._together for run in runs.summed)
+        return [(run.often / self.plan.pp, run) for run in summed]
 
     @cached_property
     def parts(self) -> list[tuple[Count, Kernel]]:
@@ -143,6 +148,7 @@ class TrainingCase(StepCase):
         """The extents of a step; its B is of all replicas."""
         found = StepExtents(step)
         found[MICRO_BATCH] = self.plan.micro_batch
+        found[MICRO_BATCHES] = step.B // self.plan.together
         return found
 
 

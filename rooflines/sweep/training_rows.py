@@ -20,6 +20,7 @@ from rooflines.sweep.step_rows import (
     cost_columns,
     kernel_times,
 )
+from rooflines.training.kernels import MICRO_BATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,8 +47,7 @@ class TrainingSheet(StepSheet):
 
     def __init__(self, block: Block[TrainingCase]) -> None:
         super().__init__(block)
-        together = self._of_plans(lambda case: case.plan.together)
-        self._batches = quotient(pl.col("B").cast(pl.Float64), together)
+        self._batches = self.sheet.shares[MICRO_BATCHES]
 
     def stages(self) -> Stages:
         """The columns but keys and sizes."""
@@ -73,7 +73,7 @@ class TrainingSheet(StepSheet):
                 **seconds,
                 **{name: sheet.total(sheet.poly(polys)) for name, polys in own.items()},
                 "bubble": waits / (runs + waits),
-                "micro_batches": self._batches.cast(pl.Int64),
+                MICRO_BATCHES: self._batches.cast(pl.Int64),
             },
             *self._memory(),
             {

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 
 GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
 
-MICRO_BATCH = "micro_batch"
-"""The extent of a step of training besides those of serving: sequences of a micro-batch."""
+MICRO_BATCH, MICRO_BATCHES = "micro_batch", "micro_batches"
+"""The extents of a step of training besides those of serving: sequences of a micro-batch, and
+micro-batches of a step."""
 
 BACKWARD = "bwd"
 """The pass of attention that is twice its forward one."""
@@ -56,8 +57,10 @@ OWN_TOKENS = (MICRO_BATCH, "T")
 """The tokens of a micro-batch."""
 
 
-EVERY, LATER, ONCE = "every", "later", "once"
-"""How often a kernel runs in a step: in every micro-batch, in all but the first, or once."""
+EVERY = Poly({(MICRO_BATCHES,): Fraction(1)})
+LATER = EVERY + constant(-1)
+ONCE = ONE
+"""How often a kernel runs in a step: in every micro-batch, in all but the first, or once [1]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +77,7 @@ class KernelRun:
     """
 
     kernel: Kernel
-    often: str
+    often: Poly
     part: str = ""
     share: Fraction = Fraction(1)
     again: bool = False
@@ -140,12 +143,6 @@ class TrainingKernels(StepKernels):
     def stages(self) -> tuple[tuple[Stage, int], ...]:
         """The kinds of stages, the first of each, and how many there are."""
         return kinds_of(stages_of(self.shape, self.plan))
-
-    @cached_property
-    def runs(self) -> Mapping[str, Poly]:
-        """How often a kernel runs in a step, by B: its micro-batches, all but one, or once [1]."""
-        every = Poly({SEQUENCES: Fraction(1, self.plan.together)})
-        return {EVERY: every, LATER: every + constant(-1), ONCE: ONE}
 
     def runs_over(self, links: tuple[Link, ...]) -> tuple[KernelRuns, ...]:
         """The kernels of one chip, those of all micro-batches before those of the whole step.

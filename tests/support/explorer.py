@@ -129,7 +129,7 @@ def random_training():
         "plan": TrainingPlan.model_validate(split).name,
         "micro_batch": micro_batch,
         "B": split.get("dp", 1) * micro_batch * random_size(8),
-        "S": random_size(16),
+        "S": split.get("cp", 1) * random_size(16),
         "basis": basis,
         "own": own,
     }

@@ -41,16 +41,16 @@ const ANSWERS = (() => {
 
   /** A kernel in lines, from works as sums of products, rates [1/s], and levels of networks.
 
-      Works that grow with B are of kernels that run once; others run as often as `runs` says. */
-  function kernelOf({ name, count: layers, compute, works, sends, runs }, at, rate, levelsOf) {
-    const [more, once] = runs ? along(runs, at, "B") : [0, 1];
-    const often = ([slope, start], seconds) =>
-      [slope * once + start * more, start * once].map((one) => layers * one * seconds);
+      Works that grow with B run once; others as `runs` says, by micro-batches: `per` for each B. */
+  function kernelOf({ name, count: layers, compute, works, sends, runs }, at, rate, levelsOf, per) {
+    const [every, once] = runs ? along(runs, at, "micro_batches") : [0, 1];
+    const often = ([slope, start], seconds) => [slope * once + start * every * per, start * once]
+      .map((one) => layers * one * seconds);
     const times = (terms, seconds) => often(along(terms, at, "B"), seconds);
     const memory = 1 / rate("memory");
     const [expert, ...moved] = along(works.memory, at, "touched", "B");
     return {
-      name, layers, expert: layers * expert * memory, memory: often(moved, memory),
+      name, layers, runs, expert: layers * expert * memory, memory: often(moved, memory),
       math: times(works.math, 1 / rate(compute)), activation: times(works.activation, memory),
       sends: sends.map(([kind, payload]) => levelsOf(kind).map(([perByte, latency]) =>
         [...times(payload, perByte), ...often([0, latency], 1)])),
@@ -78,7 +78,8 @@ const ANSWERS = (() => {
     [lineAt(math, B), lineAt(memory, B) + expert * experts, sent];
 
   /** The times by resource: with full overlap, kernel after kernel, without any overlap, and of
-      each kernel. */
+      each kernel. Of a pipeline those of kernels are means: the busiest of `stages`, with its
+      `shares` of them, counts, and waits for runs of the others. */
   function times(of, B) {
     const experts = expertsOf(of, B);
     const kernels = of.kernels.map((kernel) => {
@@ -91,8 +92,10 @@ const ANSWERS = (() => {
     const parts = partsAt(of.total, B, experts, sentAt(of.total.levels, B));
     const lower = Math.max(...parts);
     const bound = of.bounds[parts.findIndex((part) => part >= lower * (1 - SLACK))];
-    const [ops, upper] = [kernels.map(({ time }) => time), kernels.flatMap((one) => one.parts)];
-    return { kernels, parts, lower, bound, ops: sum(ops), upper: sum(upper) };
+    const most = (timeOf) => Math.max(...of.stages.map(({ shares }) => sum(kernels.map((one, i) =>
+      timeOf(one) * (shares ? shares[i] * (one.runs ? 1 + of.waits / B : 1) : 1)))));
+    const [ops, upper] = [({ time }) => time, (one) => sum(one.parts)].map(most);
+    return { kernels, parts, lower, bound, ops, upper };
   }
 
   /** From which B on, of at least `of.least`, the math takes longest, for a share of the peak.
@@ -160,17 +163,22 @@ const ANSWERS = (() => {
     return { size, plateau: of.flops[0] / each };
   }
 
-  /** Bytes on a chip, the largest batch, and the longest context of this batch. */
-  function footprint({ weights, cache, dp, capacity }, S, B) {
-    const cachesAt = (context) => (pieceAt(cache, context) * B) / dp;
-    const caches = cachesAt(S);
-    const held = { weights, caches, capacity, bytes: weights + caches };
+  /** Bytes on a chip of the fullest stage, the largest batch, and the longest context of this one,
+      a multiple of `cp`. What a stage caches grows with the micro-batches, up to its last. */
+  function footprint({ stages, dp, cp, capacity }, S, B, micro = 1) {
+    const each = ({ caches }, at) =>
+      pieceAt(caches[Math.ceil(Math.min(micro, caches.length)) - 1], at);
+    const heldAt = (context) => stages.map((stage) => {
+      const [{ weights }, caches] = [stage, (each(stage, context) * B) / dp];
+      return { weights, caches, capacity, bytes: weights + caches };
+    }).reduce((a, b) => (b.bytes > a.bytes ? b : a));
+    const held = heldAt(S);
     if (capacity === null) return { ...held, most: null, longest: null, fits: null };
-    const fits = (context) => weights + cachesAt(context) <= capacity * (1 + SLACK);
-    const room = capacity - weights;
-    const most = room > 0 ? dp * downward(room / pieceAt(cache, S)) : 0;
-    const full = fits(1) ? firstWhole(1, LONGEST, (context) => !fits(context)) : 1;
-    return { ...held, most, longest: (full ?? LONGEST + 1) - 1, fits: fits(S) };
+    const fits = (parts) => heldAt(parts * cp).bytes <= capacity * (1 + SLACK);
+    const rooms = stages.map((one) => Math.max(0, (capacity - one.weights) / each(one, S)));
+    const full = fits(1) ? firstWhole(1, LONGEST, (parts) => !fits(parts)) : 1;
+    return { ...held, most: dp * downward(Math.min(...rooms)), fits: fits(S / cp),
+      longest: ((full ?? LONGEST + 1) - 1) * cp };
   }
 
   return {

@@ -165,10 +165,10 @@ const EXPLORER = (() => {
     $("command").textContent = commandOf(of, chip);
     document.body.dataset.drawn = location.hash;
   }
-  /** A size that a slider may choose: of training whole micro-batches of all replicas. */
+  /** A size that a slider may choose: of training whole shares of micro-batches and of chips. */
   function near(name, size) {
     const { trains, split, micro_batch } = now();
-    const step = trains && name === "B" ? split.dp * micro_batch : 1;
+    const step = (trains && { B: split.dp * micro_batch, S: split.cp }[name]) || 1;
     return Math.max(1, Math.round(size / step)) * step;
   }
   const pick = (changes) => soon(() => go(changes));

@@ -163,8 +163,7 @@ const SENTENCES = (() => {
 
   /** The split with which a step fits a chip, or in training the context. */
   function remedy(now, { chip, footprint: { longest } }) {
-    const { splits } = now.trains ? now.data.steps.training : now.data.steps;
-    const enough = splits.find((split) =>
+    const enough = now.splits.find((split) =>
       (now.trains || split.dp === 1) && rowOf({ ...now, split }, chip).fits);
     if (enough) return `; ${enough.name} is enough`;
     return now.trains && longest ? `; up to S = ${count(longest)} it does` : "";

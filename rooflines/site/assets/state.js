@@ -73,7 +73,7 @@ const STATE = (() => {
         idOf(found ?? first)];
       return found ?? first;
     };
-    const size = (name, first, least = 1, most = MOST_SIZE, step = 1) => {
+    const size = (name, first, step = 1, least = step, most = MOST_SIZE) => {
       const text = asked.get(name) ?? String(Math.ceil(Math.max(first, least) / step) * step);
       const whole = Math.round((Number(text) || first) / step) * step;
       const nearest = Math.min(most - (most % step), Math.max(least, whole));
@@ -86,27 +86,26 @@ const STATE = (() => {
     const [is, chips] = [one("is", [MATMUL, MODEL]), chipsOf(ids, data, lost)];
     const phase = one("phase", steps.phases);
     const trains = is === MODEL && phase === TRAIN;
-    const smallest = trains && steps.models.find(({ id }) => id === steps.training.first);
-    const model = one("model", steps.models, smallest || steps.models[0]);
-    const split = trains ? one("plan", steps.training.splits) : one("split", steps.splits,
-      steps.splits.find(({ name }) => name === first.split), ({ dp }) => dp > 1 && !model.experts);
-    const micro = trains ? size("micro_batch", 1, 1, MOST_N) : 1;
-    const formats = trains ? steps.training.formats : Object.keys(steps.formats);
+    const { splits, formats, ...usual } = steps.offers[trains ? TRAIN : SERVE];
+    const model = one("model", steps.models, steps.models[usual.model]);
+    const split = one(trains ? "plan" : "split", splits, splits[usual.split],
+      ({ option }) => option.includes("ep=") && !model.experts);
+    const micro = trains ? size("micro_batch", 1, 1, 1, MOST_N) : 1;
+    const together = is === MODEL ? split.dp * micro : 1;
     const sharding = idOf(one("sharding", shardings));
     const sellers = sellersOf(chips);
     return {
       is, chips, model, split, sharding, menus,
       seller: sellers.length ? one("seller", sellers) : null,
       own: ownNumbers(asked.get("own") ?? "", data, lost),
-      n: sharding === "none" ? 1 : size("n", 8, 1, MOST_N),
+      n: sharding === "none" ? 1 : size("n", 8, 1, 1, MOST_N),
       dtypes: one("dtypes", dtypes, dtypes[0],
         ({ compute }) => !chips.some(({ peaks }) => peaks[compute])),
       format: one("format", formats, formats.find((name) => name === model.format),
         (name) => !model.experts && steps.formats[name].includes("experts=")),
-      phase, trains, micro_batch: micro,
-      B: size("B", first.B[is], is === MODEL ? split.dp * micro : 1, MOST_SIZE,
-        trains ? split.dp * micro : 1),
-      D: size("D", first.D), F: size("F", first.F), S: size("S", first.S),
+      phase, trains, splits, micro_batch: micro,
+      B: size("B", first.B[is], trains ? together : 1, together),
+      D: size("D", first.D), F: size("F", first.F), S: size("S", first.S, split.cp),
       basis: one("basis", [BOUND, CALIBRATED]),
       tab: one("tab", tabs[trains ? TRAIN : is]),
       of: one("of", chips),
@@ -162,13 +161,13 @@ const STATE = (() => {
     const kernel = ANSWERS.kernelOf({
       name: "matmul", count: 1, compute, sends: [["", works.network_bytes]],
       works: { math: works.flops, memory: works.memory_bytes },
-    }, at, rate, () => levels);
+    }, at, rate, () => levels, 0);
     const [each, fixed] = line("footprint_bytes");
-    const held = { weights: fixed, cache: { pieces: [[1, [each]]] }, dp: 1 };
+    const stages = [{ weights: fixed, caches: [{ pieces: [[1, [each]]] }] }];
     const of = ANSWERS.loaded([kernel], {
-      chip, collective, rates, bounds, reach, least: 1, flops: line("flops"),
+      chip, collective, rates, bounds, reach, least: 1, flops: line("flops"), stages,
       moved: line("memory_bytes"),
-      footprint: (B) => ANSWERS.footprint({ ...held, capacity }, 1, B),
+      footprint: (B) => ANSWERS.footprint({ stages, dp: 1, cp: 1, capacity }, 1, B),
     });
     const fit = now.data.fits[chip.id]?.[compute];
     if (!fit) return of;
@@ -204,19 +203,18 @@ const STATE = (() => {
 
   /** A step of a model on a chip as `ANSWERS` takes it, or the reason why there is none. */
   function stepOf(now, chip, more = 1) {
-    const { data: { bounds, steps }, phase, format, split, S, trains, micro_batch } = now;
-    const { machines, skipped } = trains ? steps.training : steps;
-    const model = trains ? { ...now.model.training, id: now.model.id } : now.model;
-    const place = machines.findIndex((machine) => machine.chip === chip.id);
+    const { data: { bounds, steps }, phase, model, format, split, S, trains, micro_batch } = now;
+    const together = split.dp * micro_batch; // sequences that all replicas compute at once
+    const place = steps.machines.findIndex((machine) => machine.chip === chip.id);
     const step = model.steps.find((one) =>
       one.phase === phase && one.split === split.name && one.dtypes === format);
     if (!step || !(place in step.on)) {
       const wanted = [chip.id, model.id, split.name, format];
-      const why = skipped.find((row) =>
+      const why = steps.skipped.find((row) =>
         wanted.every((value, i) => !row[i] || row[i] === value));
       return { chip, lack: why?.[4] ?? (place < 0 ? "no steps on this page" : "no such step") };
     }
-    const { sends, bands, stretch, software, fittedTo } = machines[place];
+    const { sends, bands, training } = steps.machines[place];
     const { rate, capacity, slower } = machineOf(now, chip, steps.compute[format], more);
     const [all] = Object.values(model.extents[phase]);
     const extents = Object.fromEntries(Object.entries(all).map(([name, pieces]) =>
@@ -224,22 +222,21 @@ const STATE = (() => {
     const chosen = step.kernels.map((index) => model.kernels[index]);
     const touched = chosen.map((kernel) => kernel.touched).find(Boolean);
     const { T: tokens } = extents;
-    if (trains) {
-      const experts = ANSWERS.expertsOf({ touched, tokens }, micro_batch);
-      Object.assign(extents, { micro_batch, per_micro_batch: 1 / micro_batch, experts });
-    }
+    const experts = ANSWERS.expertsOf({ touched, tokens }, micro_batch);
+    Object.assign(extents, { micro_batch, experts });
     const at = (name) => extents[name] ?? 1;
-    const levelsOf = (kind) =>
-      sends[kind].map(([perByte, latency]) => [perByte * slower, latency]);
-    const kernels = chosen.map((kernel) => ANSWERS.kernelOf(kernel, at, rate, levelsOf));
-    const held = { weights: step.weights, cache: step.cache, dp: split.dp, capacity };
+    const levelsOf = (kind) => sends[kind].map(([each, latency]) => [each * slower, latency]);
+    const kernels = chosen.map((kernel) => ANSWERS.kernelOf(
+      { ...kernel, count: kernel.count / step.pp }, at, rate, levelsOf, 1 / together));
+    const held = { stages: step.stages, dp: split.dp, cp: split.cp, capacity };
     const of = ANSWERS.loaded(kernels, {
       chip, bounds, touched, tokens, least: split.dp, reach: 1,
-      footprint: (B) => ANSWERS.footprint(held, S, trains ? split.dp * micro_batch : B),
+      stages: step.stages, waits: step.waits * together,
+      footprint: (B) => ANSWERS.footprint(held, S, trains ? together : B, B / together),
     });
     const [fitted, bandOf] = [step.on[place], () => bands[phase]];
     if (altered(now, chip)) return of;
-    if (!fitted) return { ...of, stretch, software, fittedTo, bandOf };
+    if (!fitted) return { ...of, ...(trains ? training : {}), bandOf };
     /** An extent at a batch; `tokens:128` are the tokens in whole spans of 128. */
     const extentsAt = (B) => (name) => {
       const [kind, span] = name.split(":");
@@ -252,8 +249,7 @@ const STATE = (() => {
     return { ...of, estimates, extentsAt, bandOf };
   }
 
-  const tokensOf = (now, B) =>
-    B * (now.is === MODEL && now.phase !== "decode" ? now.S : 1);
+  const tokensOf = (now, B) => B * (now.is === MODEL && now.phase !== "decode" ? now.S : 1);
   /** The time that is asked for: of a bound kernel after kernel; null without a calibration. */
   const timeOf = (now, of, B) => (now.basis === CALIBRATED
     ? ANSWERS.estimate(of, B)?.time ?? null : ANSWERS.times(of, B).ops);

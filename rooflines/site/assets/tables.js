@@ -190,11 +190,12 @@ const TABLES = (() => {
   }
 
   function splits(now) {
-    const { trains, data } = now;
+    const { trains } = now;
     const loaded = (chip, split) => {
       const step = trains ? split.dp * now.micro_batch : 1;
       const B = Math.ceil(Math.max(now.B, split.dp) / step) * step;
-      return rowOf({ ...now, split, B }, chip);
+      const S = Math.ceil(now.S / split.cp) * split.cp;
+      return rowOf({ ...now, split, B, S }, chip);
     };
     const cell = (row, split) => {
       const tip = `${seconds(row.answer.ops)} a step, ${row.bound}-bound,`
@@ -205,8 +206,7 @@ const TABLES = (() => {
     };
     const first = trains ? "Memory of a chip" : "Largest batch";
     const caption = `${first} · tokens/s of a chip at B = ${count(now.B)}`;
-    const listed = (trains ? data.steps.training : data.steps).splits;
-    const columns = listed.map((split) => [split.name, split]);
+    const columns = now.splits.map((split) => [split.name, split]);
     return cells(caption, "chip", named(now.chips), columns, loaded, cell);
   }
 
