@@ -1,37 +1,40 @@
-"""Shapes by model: those of config/config.yaml, and every form in which they are given."""
+"""Shapes by model: the layers of the catalogue's models, and every form in which they are given."""
 
 from typing import Any
 
-from defaults import sweeps
-from model_matrices import matrices
-from plain_files import plain_file
-
 import rooflines
+from rooflines import models
 from rooflines.models.layers import LAYERS, layers_of
 from rooflines.models.library import model_entries
 
+MATRICES = {
+    **{name: (name,) for name in ("qkv", "o", "down", "unembed")},
+    "gate-up": ("gate-up", "up"),
+    "q-up": ("q-b",),
+    "kv-up": ("kv-b",),
+}
+"""The layer that a kernel with weights is, the first that a model has."""
 
-def test_shapes_are_those_of_the_catalogue():
-    config = rooflines.load_config()
-    for name, sweep in sweeps().items():
-        shapes = sweep.get("shapes", [])
-        assert (config.sweep(name).config_json["shapes"] or []) == shapes
-        names = [shape["name"] for shape in shapes]
-        assert len(set(names)) == len(names)
 
-
-def test_layers_of_every_model():
+def test_layers_of_every_model_have_the_weights_and_the_inputs_of_their_kernels():
     found = {name: layers_of(entry) for name, entry in model_entries().items()}
-    entries = plain_file("models.yaml")["models"]
-    assert found == {name: matrices(entry) for name, entry in entries.items()}
-    for layers in found.values():
-        assert list(layers) == [name for name in LAYERS if name in layers]
+    for name, layers in found.items():
+        assert list(layers) == [layer for layer in LAYERS if layer in layers]
+        for group in models.load(name).groups("prefill"):
+            known = [layers[each] for each in MATRICES.get(group.name, ()) if each in layers]
+            for width, out in known[:1]:
+                assert [*group.weights.values()] == [width * out], (name, group.name)
+                assert [*group.reads.values()] == [width], (name, group.name)
+            if group.name == "experts":
+                into = layers.get("expert-gate-up", layers["expert-up"])
+                of_one = sum(width * out for width, out in (into, layers["expert-down"]))
+                assert [*group.weights.values()] == [of_one], name
     assert {layer for layers in found.values() for layer in layers} == set(LAYERS)
 
 
 def test_matrices_of_deepseek_v3_are_the_published_ones():
     """Source: config.json of deepseek-ai/DeepSeek-V3."""
-    found = matrices(plain_file("models.yaml")["models"]["deepseek-v3"])
+    found = layers_of(model_entries()["deepseek-v3"])
     assert (found["q-b"], found["kv-a"]) == ((1536, 128 * (128 + 64)), (7168, 512 + 64))
     assert (found["o"], found["expert-gate-up"]) == ((128 * 128, 7168), (7168, 2 * 2048))
 

@@ -1,22 +1,24 @@
-"""The default config as plain YAML, assembled without the package, to check tables against."""
+"""The default config as plain YAML, but for shapes by model, to check tables against."""
 
 import random
 from functools import cache
 
-from model_matrices import written_out
 from oracle import as_list, sizes_of
 from plain_files import plain_file
+
+import rooflines
 
 
 @cache
 def sweeps():
     """Return the sweeps of the default config, with shapes and chips written out."""
     config, catalogue = plain_file("config.yaml"), plain_file("chips.yaml")["chips"]
+    loaded = rooflines.load_config()
     every = [chip for chip, entry in catalogue.items() if "base" not in entry]
     return {
         name: {
             **given,
-            **({"shapes": written_out(given["shapes"])} if "shapes" in given else {}),
+            **({"shapes": loaded.sweep(name).config_json["shapes"]} if "shapes" in given else {}),
             "dtypes": as_list(given["dtypes"]),
             "chips": every if given["chips"] == "all" else as_list(given["chips"]),
         }
