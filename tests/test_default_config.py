@@ -1,9 +1,12 @@
-"""config/config.yaml and config/dtypes.yaml as plain YAML, read without the package."""
+"""config/config.yaml and dtypes.yaml: as plain YAML, and their tables in exact arithmetic."""
 
 import re
 from fractions import Fraction
 
+import effort
 import pytest
+from comparison import row_differences, threshold_differences
+from defaults import drawn, sweeps
 from plain_files import CONFIG, plain_file
 
 import rooflines
@@ -70,3 +73,16 @@ def meant(name):
 def test_combination_names_tell_their_formats():
     found = {name: tuple(given[part] for part in PARTS) for name, given in COMBINATIONS.items()}
     assert found == {name: meant(name) for name in found}
+
+
+@pytest.mark.parametrize("name", sweeps())
+def test_rows_and_thresholds_of_the_default_config_are_the_exact_ones(name):
+    for _ in range(effort.cases(30)):
+        config = drawn(name)
+        try:
+            rooflines.load_config(config)
+        except rooflines.RooflinesError as error:
+            assert "is left with no rows" in str(error)  # noqa: PT017, the chip may have none
+            continue
+        assert row_differences(config) == []
+        assert threshold_differences(config) == []

@@ -1,17 +1,52 @@
-"""Networks of How to Scale Your Model: its worked numbers that the model covers.
+"""How to Scale Your Model: its worked numbers of models and networks that the model covers.
 
-The book often takes (N-1)/N of a collective over N chips for 1, so a number here is between (N-1)/N
-of the printed one and all of it. docs/networks.md lists them, and those that differ.
+They are rows of tests/cases/book-models.yaml and book-networks.yaml. The book often takes (N-1)/N
+of a collective over N chips for 1, so a number of networks is between (N-1)/N of the printed one
+and all of it. docs/networks.md lists them, and those that differ.
 """
 
 import re
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from book_models import System, here
 from case_files import case
 from small_config import matmul
 
 import rooflines
+
+CLOSE = Fraction(2, 100)
+"""How far a number that comes out may be from the printed one [1]."""
+
+NUMBERS = case("book-models")
+
+
+def comes_out(printed, found):
+    """Whether a number has the printed digits, rounded or cut off, or is within 2 %."""
+    text, digits = Decimal(printed), Decimal(float(found))
+    last = Decimal(1).scaleb(int(text.as_tuple().exponent))
+    same = {digits.quantize(last, how) for how in (ROUND_HALF_UP, ROUND_DOWN)}
+    return text in same or abs(found / Fraction(text) - 1) <= CLOSE
+
+
+def test_numbers_come_out_or_have_a_reason():
+    """docs/book.md states how many."""
+    printed = [number for number in NUMBERS if number["printed"] is not None]
+    different = [each for each in printed if not comes_out(each["printed"], here(each["here"]))]
+    assert [each["quantity"] for each in different if "why" not in each] == []
+    assert (len(printed), len(different)) == (61, 17)
+    assert all(here(each["here"]) > 0 for each in NUMBERS)
+
+
+def test_the_models_have_the_sizes_that_are_printed():
+    model = System("thirty").case.model
+    assert model.parameters().total == pytest.approx(30e9, rel=1e-3)
+    assert model.cache_elements(1) == 100_000
+    fewer, llama = (System(name).case.model for name in ("fewer-heads", "llama-2-13b"))
+    assert 5 * fewer.cache_elements(1) == llama.cache_elements(1)
+
 
 PAGE = Path(__file__).parents[1] / "docs" / "networks.md"
 
@@ -103,8 +138,8 @@ def most_chips(chip, columns):
     return critical(chip, "column/gather-x", 1, (10**6, 10**6, columns), **keys)
 
 
-NUMBERS = case("book-networks")
-ROWS = [*NUMBERS["covered"], *NUMBERS["different"]]
+NETWORKS = case("book-networks")
+ROWS = [*NETWORKS["covered"], *NETWORKS["different"]]
 
 
 def found(row):
@@ -118,7 +153,7 @@ def test_a_worked_number_of_the_book_comes_out_or_is_listed_as_different(row):
     printed, chips, *_ = row
     least = (chips - 1) / chips if chips > 1 else 1
     comes_out = least * (1 - PRINTED_ROUNDING) <= found(row) / printed <= 1 + PRINTED_ROUNDING
-    assert comes_out == (row in NUMBERS["covered"])
+    assert comes_out == (row in NETWORKS["covered"])
 
 
 def test_the_page_has_these_numbers():
