@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +53,8 @@ def _tables() -> Mapping[str, Any]:
     return {**content, **{name: tuple(content[name].split()) for name in words}}
 
 
-LAYER = re.compile(r"(?:model\.)?layers\.(\d+)(\*|(?:\.(.+))?)$")
-"""A module of one layer: its number, and what follows."""
+LAYER = re.compile(r"(?:model\.)?layers\.(\d+)")
+"""A module of one layer, by its number."""
 
 HEAD, EMBEDDING = "lm_head", "model.embed_tokens"
 
@@ -258,90 +258,73 @@ def _elements(
     found: Quantization, shape: Shape, stack: Stack, base: str
 ) -> dict[str, Counter[str]]:
     """Elements of each format, by class of tensors [1]."""
-    names = [pattern for pattern, _ in found.left_out]
-    left_out = Patterns(names, shape.layers)
-    chosen = [(Patterns([pattern], shape.layers), name) for pattern, name in found.formats]
-    sums: dict[str, Counter[str]] = {}
-    for layer, (mixer, mlp) in enumerate(zip(stack.mixers, stack.mlps, strict=True)):
-        for module, tensors, size in modules_of(shape, mixer, mlp):
-            formats = [name for patterns, name in chosen if patterns.match(layer, module)]
-            kept = left_out.match(layer, module) or not formats
-            sums.setdefault(tensors, Counter())[base if kept else formats[0]] += size
-    head = left_out.match(None, HEAD) or not found.head or not found.left_out or shape.tied
-    left_out.match(None, EMBEDDING)
-    tables = Counter({base: shape.table})
-    if not shape.tied:
-        tables[base if head else found.formats[0][1]] += shape.table
-    sums["head"] = tables
+    matrices = {
+        f"model.layers.{layer}.{module}": (tensors, size)
+        for layer, of in enumerate(zip(stack.mixers, stack.mlps, strict=True))
+        for module, tensors, size in modules_of(shape, *of)
+    }
+    names = Modules([*matrices, HEAD, EMBEDDING])
+    formats: dict[str, str] = {}
+    for pattern, name in reversed(found.formats):
+        formats |= dict.fromkeys(names.meant(pattern), name)
     for pattern, key in found.left_out:
-        if pattern in left_out.unmatched and not _without_effect(pattern, shape.layers):
+        meant = names.meant(pattern)
+        if not meant and not _without_effect(pattern, shape.layers):
             problem = f"leaves out {quote(pattern)}, which is no module that is known"
             raise RooflinesError(f"quantization_config.{key}", problem, FIX)
+        formats |= dict.fromkeys(meant, base)
+    sums: dict[str, Counter[str]] = {}
+    for name, (tensors, size) in matrices.items():
+        sums.setdefault(tensors, Counter())[formats.get(name, base)] += size
+    sums["head"] = Counter({base: shape.table})
+    if not shape.tied:
+        listed = found.head and found.left_out and formats.get(HEAD) != base
+        sums["head"][found.formats[0][1] if listed else base] += shape.table
     return sums
 
 
 def _without_effect(pattern: str, layers: int) -> bool:
     """Whether a pattern names vectors, routers, encoders, or layers beyond the model's."""
-    if (match := LAYER.fullmatch(pattern)) and int(match[1]) >= layers:
+    if (match := LAYER.match(pattern)) and int(match[1]) >= layers:
         return True
     words = re.split(r"[.\\*:()|]+", pattern.removeprefix("re:"))
     return any(word in _tables()["uncounted"] for word in words)
 
 
-class Patterns:
-    """Modules by pattern, of one layer or of all.
+class Modules:
+    """The modules of a model, and which of them a pattern means.
 
     Args:
-        patterns: Names, with `*` for any text, or regular expressions after `re:`. A name stands
-            for what is inside the module too, and may lack what is around it.
-        layers: Layers of the model [1].
-
-    Attributes:
-        unmatched: Patterns that matched nothing so far.
+        names: Their names.
     """
 
-    def __init__(self, patterns: Sequence[str], layers: int) -> None:
-        self.unmatched = set(patterns)
-        self._everywhere: list[tuple[str, re.Pattern[str]]] = []
-        self._by_layer: dict[int, list[tuple[str, str]]] = {}
-        for pattern in patterns:
-            text = pattern
-            for name, ours in _tables()["same"].items():
-                text = text.replace(name, ours)
-            match = None if text.startswith("re:") else LAYER.fullmatch(text)
-            if match is None:
-                self._everywhere.append((pattern, _compiled(text)))
-                continue
-            number, tail, inside = match.groups()
-            of = [n for n in range(layers) if str(n).startswith(number)] if tail == "*" else []
-            for layer in of or [int(number)]:
-                self._by_layer.setdefault(layer, []).append((pattern, inside or "*"))
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._inside: dict[str, list[str]] = {}
+        for name in names:
+            parts = name.split(".")
+            for count in range(1, len(parts) + 1):
+                self._inside.setdefault(".".join(parts[:count]), []).append(name)
 
-    def match(self, layer: int | None, module: str) -> bool:
-        """Whether a module is meant: of a layer, or outside of all."""
-        found = [
-            pattern
-            for pattern, inside in self._by_layer.get(-1 if layer is None else layer, ())
-            if _compiled(inside).match(module)
-        ]
-        name = module if layer is None else f"model.layers.{layer}.{module}"
-        found += [pattern for pattern, regex in self._everywhere if regex.match(name)]
-        self.unmatched.difference_update(found)
-        return bool(found)
+    def meant(self, pattern: str) -> list[str]:
+        """The modules that are meant.
 
+        Args:
+            pattern: A name, with `*` for any text, or a regular expression after `re:`. A name
+                stands for what is inside the module too, and may lack what is around it.
 
-@lru_cache(maxsize=2**10)
-def _compiled(text: str) -> re.Pattern[str]:
-    """A pattern as a regular expression, matched from the start of a name.
-
-    Raises:
-        RooflinesError: It is no regular expression.
-    """
-    try:
-        if text.startswith("re:"):
-            return re.compile(text.removeprefix("re:"))
-        inside = ".*".join(map(re.escape, text.split("*")))
-        return re.compile(rf"(?:.*\.)?{inside}(?:\..*)?$")
-    except re.error as error:
-        problem = f"has {quote(text)}, which is no regular expression: {error}"
-        raise RooflinesError("quantization_config", problem, FIX) from None
+        Raises:
+            RooflinesError: It is no regular expression.
+        """
+        for other, ours in _tables()["same"].items():
+            pattern = pattern.replace(other, ours)
+        if pattern in self._inside:
+            return self._inside[pattern]
+        inside = ".*".join(map(re.escape, pattern.split("*")))
+        text = rf"(?:.*\.)?{inside}(?:\..*)?$"
+        try:
+            regex = re.compile(pattern.removeprefix("re:") if pattern.startswith("re:") else text)
+        except re.error as error:
+            problem = f"has {quote(pattern)}, which is no regular expression: {error}"
+            raise RooflinesError("quantization_config", problem, FIX) from None
+        return [name for name in self._names if regex.match(name)]
