@@ -13,9 +13,9 @@ Source of the model: All About Rooflines, a chapter of How to Scale Your Model.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rooflines.basics.lazy import lazily
 from rooflines.basics.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -46,47 +46,20 @@ if TYPE_CHECKING:
     from rooflines.results.tables import scan as scan
 
 HOMES = {
-    **dict.fromkeys(
-        (
-            "chips",
-            "columns",
-            "dtypes",
-            "kernels",
-            "measured_summary",
-            "measurements",
-            "model_layers",
-            "model_shapes",
-            "rows",
-            "skipped",
-            "thresholds",
-        ),
-        "api",
+    "api": (
+        *("chips", "columns", "dtypes", "kernels", "measured_summary", "measurements"),
+        *("model_layers", "model_shapes", "rows", "skipped", "thresholds"),
     ),
-    **dict.fromkeys(("PlausibilityWarning", "RooflinesError"), "basics.errors"),
-    **dict.fromkeys(("Config", "load_config"), "config"),
-    "Explanation": "explanation.answer",
-    "best_splits": "explanation.best_split",
-    **dict.fromkeys(("explain", "explain_model"), "explanation.explain"),
-    **dict.fromkeys(("Origin", "origin"), "results.provenance"),
-    **dict.fromkeys(("metadata_of", "scan"), "results.tables"),
-    "train": "explanation.training",
+    "basics.errors": ("PlausibilityWarning", "RooflinesError"),
+    "config": ("Config", "load_config"),
+    "explanation.answer": ("Explanation",),
+    "explanation.best_split": ("best_splits",),
+    "explanation.explain": ("explain", "explain_model"),
+    "explanation.training": ("train",),
+    "models": (),
+    "results.provenance": ("Origin", "origin"),
+    "results.tables": ("metadata_of", "scan"),
 }
-"""The module of each public name."""
+"""The modules of public names; planning a workflow does not wait for polars."""
 
-SUBPACKAGES = ("models",)
-"""Sub-packages that are public as they are."""
-
-__all__ = ["__version__", *HOMES, *SUBPACKAGES]  # noqa: PLE0604, all of them are strings
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401, any of the names above
-    """Names are loaded when they are first used: planning a workflow does not wait for polars."""
-    if name in SUBPACKAGES:
-        return import_module(f"{__name__}.{name}")
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazily(__name__, HOMES, "__version__")

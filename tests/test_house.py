@@ -14,7 +14,7 @@ FLOORS = (
 )
 """Sub-packages and top modules; each imports only from itself and from those before it."""
 
-PUBLIC = {"__init__", "basics/lazy", "models/__init__"}
+PUBLIC = {"basics/lazy", "models/__init__"}
 """Modules with an `__all__`: what users import, and modules that are imported when first used.
 
 The file of a chart lists what `charts` offers."""

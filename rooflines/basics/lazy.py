@@ -1,4 +1,4 @@
-"""Altair and polars, imported when they are first used: reading a config waits for neither."""
+"""Modules that are imported when they are first used: reading a config waits for few of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,34 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["alt", "pl"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["alt", "lazily", "pl"]
+
+
+def lazily(
+    package: str, homes: Mapping[str, Sequence[str]], *more: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose public names are imported when first used.
+
+    Args:
+        package: The package.
+        homes: Public names by module; a module without names is public itself.
+        more: Public names that the package has at once.
+    """
+    where = {name: home for home, names in homes.items() for name in names or (home,)}
+    public = sorted([*where, *more])
+
+    def found(name: str) -> Any:  # noqa: ANN401, any of the names
+        if name == "__all__":
+            return public
+        if name not in where:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f"{package}.{where[name]}")
+        return module if name == where[name] else getattr(module, name)
+
+    return found, lambda: public
 
 
 class Lazy(ModuleType):

@@ -12,8 +12,9 @@ and two themes for all of them.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rooflines.basics.lazy import lazily
 
 if TYPE_CHECKING:
     from rooflines.charts.drawn import attained as attained
@@ -47,16 +48,4 @@ HOMES = {
 }
 """The modules of public names, which are loaded when one is first used."""
 
-
-def __dir__() -> list[str]:
-    return sorted(name for names in HOMES.values() for name in names)
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401, any of the names above
-    """A public name; the modules that import polars wait until one is used."""
-    if name == "__all__":
-        return __dir__()
-    for home, names in HOMES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazily(__name__, HOMES)

@@ -318,8 +318,9 @@ class Modules:
         """
         for other, ours in _tables()["same"].items():
             pattern = pattern.replace(other, ours)
-        if pattern in self._inside:
-            return self._inside[pattern]
+        whole = pattern.startswith("model.") and "*" not in pattern
+        if whole or pattern in self._inside:
+            return self._inside.get(pattern, [])
         inside = ".*".join(map(re.escape, pattern.split("*")))
         text = rf"(?:.*\.)?{inside}(?:\..*)?$"
         try:
