@@ -86,7 +86,7 @@ def test_only_the_edited_chip_is_solved_for_and_nothing_damaged_is_kept(damage, 
     write_thresholds(before.spec(name), path)
     capsys.readouterr()
     write_thresholds(after.spec(name), path)
-    assert capsys.readouterr().out == "split: solved for own\ndot: solved for own\n"
+    assert capsys.readouterr().out == "split: made for own\ndot: made for own\n"
     (kept,) = STATE.rglob("*.parquet")
     spec = before.spec(name)
     if damage == "changed":
@@ -118,7 +118,7 @@ def test_after_an_edit_parts_of_models_are_those_of_a_run_from_nothing(
             expected = rows_kept(part, tmp_path)
             capsys.readouterr()
             write_part(part.spec, tmp_path / part.path)
-            one_made = "made for own\n" in capsys.readouterr().out
+            one_made = ": made for own\n" in capsys.readouterr().out
             write_part(part.spec, tmp_path / "alone.parquet")
             made, alone = map(pl.read_parquet, (tmp_path / part.path, tmp_path / "alone.parquet"))
             assert_frame_equal(made, alone, check_exact=True)

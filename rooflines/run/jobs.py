@@ -18,7 +18,7 @@ from rooflines.models.shape import Shape
 from rooflines.results.folders import LAYERS, MODELS, TABLES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
-from rooflines.run.kept import Kept, keep, of_chips
+from rooflines.run.kept import Kept, keep
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.recipes import sweep_of
@@ -55,9 +55,6 @@ KINDS: Mapping[str, tuple[Callable[[Any], SweepTable[Any]], Iterable[str]]] = {
 }
 """The rows of a sweep by the folder of their table, and their columns of text."""
 
-BLOCK = ("model", "phase", "split", "chip", "group")
-"""Columns whose values name consecutive rows of a sweep of whole models."""
-
 
 @recorded
 def write_part(spec: str, path: str | Path) -> None:
@@ -71,12 +68,14 @@ def write_part(spec: str, path: str | Path) -> None:
     (table_of, texts), first = KINDS[recipe["folder"]], recipe["row"]
     before = Kept.read(path, recipe["code"])
     columns: Sequence[Column] = before.columns
-    rows = _with_kept(recipe, table_of, before)
-    if rows is None:
+    kept = before.rows_of(recipe, lambda one: table_of(sweep_of(one)).stored_frame().collect())
+    if kept is None or kept.height != recipe["rows"]:  # or it ends between rows of one chip
         table = table_of(sweep_of(recipe))
         columns = table.stored
         names = [column.name for column in columns]
         rows = table.frame(recipe["start"], recipe["stop"], names, enums=True)
+    else:
+        rows = kept.lazy()
     place = [first, first + recipe["rows"]]
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
@@ -86,41 +85,6 @@ def write_part(spec: str, path: str | Path) -> None:
     # A part with several chips is small; of a part with one chip, there is nothing to keep.
     if len(recipe["config"]["chips"]) > 1:
         keep(path)
-
-
-def _with_kept(
-    recipe: JSON, table_of: Callable[[Any], SweepTable[Any]], before: Kept
-) -> pl.LazyFrame | None:
-    """The rows of a part, made for chips that have changed, in the places of their old ones.
-
-    Args:
-        recipe: The recipe of the part.
-        table_of: The rows of a sweep.
-        before: The part of the run before.
-
-    Returns:
-        None where all rows have to be made.
-    """
-    chips, _ = before.of(recipe)
-    if not 0 < len(chips) < len(recipe["config"]["chips"]):
-        return None
-    print(f"made for {', '.join(chips)}")
-    names = [column.name for column in before.columns]
-    old = before.frames[recipe["sweep"]].with_row_index("place")
-    stale = old.filter(pl.col("chip").cast(pl.String).is_in(chips))
-    keys = [pl.col(name).cast(pl.String) for name in BLOCK if name in names]
-    blocks = stale.select(keys).unique()
-    made = table_of(sweep_of(of_chips(recipe, chips))).frame(columns=names).collect()
-    made = made.join(blocks, on=keys, how="semi", nulls_equal=True, maintain_order="left")
-    if not made.select(keys).equals(stale.select(keys)):
-        return None  # other rows than before are supported, or the part ends between rows of one
-    same = old.join(stale, on="place", how="anti")
-    return (
-        pl.concat([same, made.with_columns(stale["place"])], how="diagonal_relaxed")
-        .sort("place")
-        .select(names)
-        .lazy()
-    )
 
 
 @recorded

@@ -8,23 +8,32 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import read_parquet
 from rooflines.basics.lazy import pl
 from rooflines.model.columns import Column
+from rooflines.models.split import Split
 from rooflines.results.atomic import link_or_copy
 from rooflines.results.records import record_of, results_root
 from rooflines.results.tables import metadata_of
 from rooflines.run.lock import STATE
+from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.recipes import beside, without_chips
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.run.outputs import Output
+
+
+Key = tuple[str | float | None, ...]
+"""Values of columns that consecutive rows share."""
 
 
 class Kept(NamedTuple):
@@ -61,16 +70,29 @@ class Kept(NamedTuple):
         ours = [without_chips(recipe) for recipe in self.recipes.values()]
         return self.columns if ours == [without_chips(recipe) for recipe in recipes] else ()
 
-    def of(self, recipe: JSON) -> tuple[list[str], pl.DataFrame]:
-        """The chips of a sweep whose rows have to be made, and the rows of the others."""
-        chips, old = list(recipe["config"]["chips"]), self.recipes.get(recipe["sweep"])
-        if old is None or (new := _changed_chips(recipe, old)) is None:
-            return chips, pl.DataFrame()
+    def rows_of(self, recipe: JSON, make: Callable[[JSON], pl.DataFrame]) -> pl.DataFrame | None:
+        """The rows of a sweep, made for chips that have changed.
+
+        Args:
+            recipe: The recipe of the rows.
+            make: Makes the rows of a recipe of some chips.
+
+        Returns:
+            None where all rows have to be made.
+        """
+        every, old = recipe["config"]["chips"], self.recipes.get(recipe["sweep"])
+        new = None if old is None else _changed_chips(recipe, old)
+        if old is None or new is None or len(new) == len(every):
+            return None
         rows = self.frames.get(recipe["sweep"], pl.DataFrame())
-        if new or len(chips) < len(old["chips"]):
-            same = [chip for chip in chips if chip not in new]
-            rows = rows.filter(pl.col("chip").cast(pl.String).is_in(same)) if rows.height else rows
-        return new, rows
+        if not new and every == old["config"]["chips"]:
+            return rows
+        made = rows.clear()
+        if new:
+            print(f"{recipe['sweep']}: made for {', '.join(new)}")
+            with suppress(RooflinesError):  # no row is left, which is no mistake of the whole sweep
+                made = make(of_chips(recipe, new))
+        return _merged(rows, made, _order(recipe), {*every} - {*new}, part="start" in recipe)
 
 
 def rows_kept(part: Output, results: Path) -> int:
@@ -100,12 +122,7 @@ def _by_sweep(frame: pl.DataFrame, recipes: Mapping[str, JSON]) -> dict[str, pl.
     """The rows of each sweep, which follow one another; a part of a table is of one sweep."""
     if "sweep" not in frame.columns:
         return dict.fromkeys(recipes, frame)
-    runs = frame.select(pl.col("sweep").rle()).unnest("sweep")
-    found, start = dict[str, pl.DataFrame](), 0
-    for length, sweep in runs.iter_rows():
-        found[sweep] = frame.slice(start, length)
-        start += length
-    return found
+    return {str(key[0]): frame[start:stop] for key, start, stop in _runs(frame, ["sweep"])}
 
 
 def of_chips(recipe: JSON, chips: Sequence[str]) -> JSON:
@@ -113,6 +130,68 @@ def of_chips(recipe: JSON, chips: Sequence[str]) -> JSON:
     config = {**recipe["config"], "chips": chips, "on_unsupported": "skip"}
     used = {chip: recipe["chips"][chip] for chip in (*chips, *beside(recipe))}
     return {**recipe, "config": config, "chips": used}
+
+
+def _order(recipe: JSON) -> dict[str, Sequence[str | float]]:
+    """The values of columns that order the rows and the thresholds of a sweep, slowest first."""
+    config = recipe["config"]
+    if "models" not in recipe:
+        shares = [float(share) for share in config["shares"]]
+        return {"axis": config["thresholds"] or (), "share": shares, "chip": config["chips"]}
+    return {
+        "axis": AXES,
+        "model": list(recipe["models"]),
+        "phase": config["phase"],
+        "split": [Split.model_validate(split).name for split in config["splits"]],
+        "chip": config["chips"],
+    }
+
+
+def _merged(
+    old: pl.DataFrame,
+    made: pl.DataFrame,
+    order: Mapping[str, Sequence[str | float]],
+    kept: Collection[str],
+    *,
+    part: bool,
+) -> pl.DataFrame:
+    """The rows of two frames in one order, which both have: runs of rows, neither read nor copied.
+
+    Args:
+        old: The rows of before.
+        made: The rows of chips that have changed.
+        order: The values of columns in order, slowest first.
+        kept: The chips of `old` to keep.
+        part: Whether they are a part of a table: it has the runs that it had.
+    """
+    names = [name for name in order if name in old.columns]
+    ranks: list[dict[str | float | None, int]] = [
+        {value: rank for rank, value in enumerate(order[name])} for name in names
+    ]
+    before = list(_runs(old, names))
+    had = {key for key, *_ in before}
+    found = [(0, *run) for run in before if run[0][-1] in kept]
+    found += [(1, *run) for run in _runs(made, names) if not part or run[0] in had]
+    runs = sorted(
+        ([rank.get(value, 0) for rank, value in zip(ranks, key, strict=True)], of, start, stop)
+        for of, key, start, stop in found
+    )
+    pieces: list[tuple[int, int, int]] = []
+    for _, of, start, stop in runs:
+        joins = bool(pieces) and (pieces[-1][0], pieces[-1][2]) == (of, start)
+        pieces.append((of, pieces.pop()[1] if joins else start, stop))
+    slices = ((old, made)[of][start:stop] for of, start, stop in pieces)
+    return pl.concat([old.clear(), *slices], how="diagonal_relaxed")
+
+
+def _runs(frame: pl.DataFrame, names: Sequence[str]) -> Iterator[tuple[Key, int, int]]:
+    """The runs of rows with equal values of columns: these, the first row and the one after."""
+    changes = (pl.col(name).ne_missing(pl.col(name).shift()) for name in names)
+    first = pl.int_range(pl.len()) == 0
+    starts = frame.select(pl.any_horizontal(first, *changes).arg_true()).to_series()
+    texts = (pl.col(name) if name == "share" else pl.col(name).cast(pl.String) for name in names)
+    keys = frame[starts].select(*texts).rows()
+    return zip(keys, starts, chain(starts[1:], [frame.height]), strict=False)
 
 
 def keep(path: str | Path) -> None:

@@ -1,7 +1,8 @@
 """Parts of tables: slices of a sweep, a job each, with everything a job depends on as JSON.
 
 A part begins where a chip begins, unless one chip has more rows than a part may have. Chips share a
-part up to `ROWS_TOGETHER`. So an edit of one chip leaves the parts of most others valid.
+part up to `TOGETHER` rows. So an edit of one chip leaves the parts of most others valid. A table of
+whole models has every chip in each part: there rows of other chips are kept (see `kept`).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
     from rooflines.sweep.checks import AnySweep
 
-ROWS_TOGETHER = 36_000
-"""Chips share a part up to this many rows [1].
+TOGETHER, MODELS_TOGETHER = 36_000, 200_000
+"""Chips share a part up to this many rows, of operations and of whole models [1].
 
 Smaller parts take longer to start than to write, and compress less.
 """
@@ -36,7 +37,8 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
     units = _units(sweep, folder)
     most = max((unit.each for unit in units), default=1)
     rows_per_part = max(sweep.config.rows_per_part // most, 1)
-    pieces = cuts([unit.rows for unit in units], rows_per_part, max(ROWS_TOGETHER // most, 1))
+    together = TOGETHER if isinstance(sweep, Sweep) else MODELS_TOGETHER
+    pieces = cuts([unit.rows for unit in units], rows_per_part, max(together // most, 1))
     row = 0
     for number, (start, stop, indices) in enumerate(pieces):
         own, earlier = units[indices.start : indices.stop], units[: indices.start]
@@ -97,7 +99,7 @@ def _rows_within(units: Iterable[Unit], start: int, stop: int) -> dict[str, int]
 
 
 def cuts(
-    rows: Sequence[int], most: int, together: int = ROWS_TOGETHER
+    rows: Sequence[int], most: int, together: int = TOGETHER
 ) -> Iterator[tuple[int, int, range]]:
     """Slices of a table.
 
