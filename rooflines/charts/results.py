@@ -20,7 +20,7 @@ from rooflines.measured.summary import measured_frame
 from rooflines.model.columns import AXES
 from rooflines.model.network import axes_text
 from rooflines.results.folders import MEASURED, MODEL_THRESHOLDS, THRESHOLDS
-from rooflines.results.tables import metadata_of, scan
+from rooflines.results.tables import metadata_of, scan, scan_sweeps
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.recipes import chips_of, sweep_of
 from rooflines.sweep.rows import KernelTable, table_of
@@ -233,8 +233,11 @@ def on_disk(results: str | Path) -> Results:
     Args:
         results: The folder that a run writes to.
     """
-    path = Path(results) / THRESHOLDS
     recipes = recipes_on_disk(results)
+
+    @cache
+    def solved() -> Mapping[str, pl.LazyFrame]:
+        return scan_sweeps(Path(results) / THRESHOLDS)
 
     def recipe(sweep: str) -> JSON:
         with at_path(file=str(results)):
@@ -247,9 +250,7 @@ def on_disk(results: str | Path) -> Results:
 
     return Results(
         rows=lambda sweep, chips=(): joinable(scan(results, sweep), chips),
-        thresholds=lambda sweep, chips=(): joinable(
-            scan_parquet(path).filter(pl.col("sweep") == sweep), chips
-        ),
+        thresholds=lambda sweep, chips=(): joinable(solved()[sweep], chips),
         sweep=sweep_on_disk,
         model_sweep=sweep_on_disk,
         joined=lambda name: joined_on_disk(results, name),

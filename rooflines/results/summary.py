@@ -13,7 +13,7 @@ from rooflines.model.columns import NEVER, OF_SPLIT, SUMMARY
 from rooflines.model.resources import MATH, RESOURCES
 from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.records import recorded
-from rooflines.results.tables import NO_TEXT, write_csv
+from rooflines.results.tables import NO_TEXT, scan_sweeps, write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,8 +70,9 @@ def write_summary(spec: str, path: str | Path) -> None:
     counted = pl.collect_all(
         [_rows_of(sweep, kind, results) for sweep, kind in sweeps], engine="streaming"
     )
+    found = {kind: scan_sweeps(results / kind.thresholds) for kind in {kind for _, kind in sweeps}}
     solved = pl.collect_all(
-        [_thresholds_of(sweep, kind, results) for sweep, kind in sweeps], engine="streaming"
+        [_thresholds_of(sweep, kind, found[kind]) for sweep, kind in sweeps], engine="streaming"
     )
     frames = [
         _summary(sweep, rows, sizes)
@@ -105,7 +106,9 @@ def _rows_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.L
     return _grouped(frame, kind.keys, pl.len().cast(pl.Int64).alias("rows"), *bounds)
 
 
-def _thresholds_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.LazyFrame:
+def _thresholds_of(
+    sweep: Mapping[str, Any], kind: SummaryKind, solved: Mapping[str, pl.LazyFrame]
+) -> pl.LazyFrame:
     """Thresholds of a sweep along its axis by group. Integers stay exact: no mean, no Float64.
 
     The fewest chips of a model are of all its splits: their groups have no split.
@@ -113,8 +116,7 @@ def _thresholds_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -
     critical = pl.col("critical").drop_nulls().sort()
     middle = pl.max_horizontal(pl.col("critical").count().cast(pl.Int64) - 1, 0) // 2
     rule = pl.col("critical_rule").min() if kind is OPERATIONS else pl.lit(None, pl.Float64)
-    along = scan_parquet(results / kind.thresholds).filter(
-        pl.col("sweep").cast(pl.String) == sweep["sweep"],
+    along = solved[sweep["sweep"]].filter(
         pl.col("axis").cast(pl.String) == pl.lit(sweep["axis"], pl.String),
         *([pl.col("share") == sweep["share"]] if kind is OPERATIONS else []),
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +17,7 @@ from rooflines.results.atomic import atomic_file
 from rooflines.results.folders import LAYERS, MODELS, TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Compression = Literal["zstd", "lz4"]
 
@@ -181,3 +183,25 @@ def _parts(place: Path, sweep: str | None, *, layers: bool) -> list[Path]:
     )
     problem = f"has no table {quote(sweep)}"
     raise RooflinesError("", problem, fix, close=close_to(sweep, names), file=str(folders[0]))
+
+
+Key = tuple[str | float | None, ...]
+"""Values of columns that consecutive rows share."""
+
+
+def runs_of(frame: pl.DataFrame, names: Sequence[str]) -> Iterator[tuple[Key, int, int]]:
+    """The runs of rows with equal values of columns: these, the first row and the one after."""
+    changes = (pl.col(name).ne_missing(pl.col(name).shift()) for name in names)
+    first = pl.int_range(pl.len()) == 0
+    starts = frame.select(pl.any_horizontal(first, *changes).arg_true()).to_series()
+    texts = pl.col(pl.Categorical, pl.Enum).cast(pl.String)
+    keys = frame.select(names)[starts].with_columns(texts).rows()
+    return zip(keys, starts, chain(starts[1:], [frame.height]), strict=False)
+
+
+def scan_sweeps(path: str | Path) -> defaultdict[str, pl.LazyFrame]:
+    """The rows of each sweep of a file of thresholds, where they follow one another; else none."""
+    every = scan_parquet(path)
+    runs = runs_of(every.select("sweep").collect(), ["sweep"])
+    found = {str(sweep): every.slice(start, stop - start) for (sweep,), start, stop in runs}
+    return defaultdict(every.clear, found)

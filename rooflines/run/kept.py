@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,20 +19,16 @@ from rooflines.model.columns import Column
 from rooflines.models.split import Split
 from rooflines.results.atomic import link_or_copy
 from rooflines.results.records import record_of, results_root
-from rooflines.results.tables import metadata_of
+from rooflines.results.tables import metadata_of, runs_of
 from rooflines.run.lock import STATE
 from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.recipes import beside, without_chips
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.run.outputs import Output
-
-
-Key = tuple[str | float | None, ...]
-"""Values of columns that consecutive rows share."""
 
 
 class Kept(NamedTuple):
@@ -63,7 +58,11 @@ class Kept(NamedTuple):
             return cls({}, (), {})
         recipes = {recipe["sweep"]: recipe for recipe in record.spec.get("sweeps", [record.spec])}
         columns = tuple(Column(**column) for column in metadata_of(copied)["columns"])
-        return cls(recipes, columns, _by_sweep(read_parquet(copied), recipes))
+        rows = read_parquet(copied)
+        if "sweep" in rows.columns:
+            runs = runs_of(rows, ["sweep"])
+            return cls(recipes, columns, {str(sweep): rows[a:b] for (sweep,), a, b in runs})
+        return cls(recipes, columns, dict.fromkeys(recipes, rows))
 
     def columns_of(self, recipes: Sequence[JSON]) -> tuple[Column, ...]:
         """The columns of sweeps that differ from these in their chips alone; else none."""
@@ -118,13 +117,6 @@ def _changed_chips(recipe: JSON, old: JSON) -> list[str] | None:
     return [chip for chip in chips if recipe["chips"][chip] != old["chips"].get(chip)]
 
 
-def _by_sweep(frame: pl.DataFrame, recipes: Mapping[str, JSON]) -> dict[str, pl.DataFrame]:
-    """The rows of each sweep, which follow one another; a part of a table is of one sweep."""
-    if "sweep" not in frame.columns:
-        return dict.fromkeys(recipes, frame)
-    return {str(key[0]): frame[start:stop] for key, start, stop in _runs(frame, ["sweep"])}
-
-
 def of_chips(recipe: JSON, chips: Sequence[str]) -> JSON:
     """The recipe of some chips of a sweep."""
     config = {**recipe["config"], "chips": chips, "on_unsupported": "skip"}
@@ -168,10 +160,10 @@ def _merged(
     ranks: list[dict[str | float | None, int]] = [
         {value: rank for rank, value in enumerate(order[name])} for name in names
     ]
-    before = list(_runs(old, names))
+    before = list(runs_of(old, names))
     had = {key for key, *_ in before}
     found = [(0, *run) for run in before if run[0][-1] in kept]
-    found += [(1, *run) for run in _runs(made, names) if not part or run[0] in had]
+    found += [(1, *run) for run in runs_of(made, names) if not part or run[0] in had]
     runs = sorted(
         ([rank.get(value, 0) for rank, value in zip(ranks, key, strict=True)], of, start, stop)
         for of, key, start, stop in found
@@ -182,16 +174,6 @@ def _merged(
         pieces.append((of, pieces.pop()[1] if joins else start, stop))
     slices = ((old, made)[of][start:stop] for of, start, stop in pieces)
     return pl.concat([old.clear(), *slices], how="diagonal_relaxed")
-
-
-def _runs(frame: pl.DataFrame, names: Sequence[str]) -> Iterator[tuple[Key, int, int]]:
-    """The runs of rows with equal values of columns: these, the first row and the one after."""
-    changes = (pl.col(name).ne_missing(pl.col(name).shift()) for name in names)
-    first = pl.int_range(pl.len()) == 0
-    starts = frame.select(pl.any_horizontal(first, *changes).arg_true()).to_series()
-    texts = (pl.col(name) if name == "share" else pl.col(name).cast(pl.String) for name in names)
-    keys = frame[starts].select(*texts).rows()
-    return zip(keys, starts, chain(starts[1:], [frame.height]), strict=False)
 
 
 def keep(path: str | Path) -> None:

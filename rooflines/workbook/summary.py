@@ -47,7 +47,7 @@ def summary_sheet(
     Args:
         book: The workbook.
         sheet: The sheet.
-        solved: The recipe of every sweep, with the thresholds that it is in.
+        solved: The recipe of every sweep, with its thresholds.
     """
     heads, notes = list[str](), list[str]()
     rows: dict[str, dict[str, int | str]] = {}
@@ -92,8 +92,7 @@ def _cases(recipe: JSON, frame: pl.LazyFrame) -> pl.DataFrame | str:
         What a case is about is in lines of text; or a sentence: the sweep is solved for no size.
     """
     columns = frame.collect_schema().names()
-    of_sweep = frame.filter(pl.col("sweep").cast(pl.String) == recipe["sweep"])
-    solved = of_sweep.select(pl.col("axis").cast(pl.String).unique()).collect()["axis"].to_list()
+    solved = frame.select(pl.col("axis").cast(pl.String).unique()).collect()["axis"].to_list()
     after = columns[columns.index("axis") + 1 :]
     sizes = after[: next(index for index, each in enumerate(after) if each in NO_SIZE)]
     axis = next((size for size in sizes if size in solved), None)
@@ -101,7 +100,7 @@ def _cases(recipe: JSON, frame: pl.LazyFrame) -> pl.DataFrame | str:
         return f"{recipe['sweep']} is solved for no size"
     nominal = pl.col("target_s").is_null() if "target_s" in columns else pl.lit(value=True)
     share = pl.col("share") == pl.col("share").max() if "share" in columns else pl.lit(value=True)
-    rows = of_sweep.filter(pl.col("axis").cast(pl.String) == axis, nominal, share)
+    rows = frame.filter(pl.col("axis").cast(pl.String) == axis, nominal, share)
     others = [size for size in sizes if size != axis]
     lines = [pl.lit(recipe["sweep"]), *_lines(recipe, columns, others), pl.lit(f"critical {axis}")]
     case = pl.concat_str(lines, separator="\n", ignore_nulls=True).alias("case")

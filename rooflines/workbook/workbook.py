@@ -16,12 +16,11 @@ import polars as pl
 import xlsxwriter
 from polars import selectors as cs
 
-from rooflines.basics.files import scan_parquet
 from rooflines.basics.version import __version__
 from rooflines.model.columns import column_records
 from rooflines.results.atomic import atomic_file
 from rooflines.results.records import recorded, recording
-from rooflines.results.tables import metadata_of
+from rooflines.results.tables import metadata_of, scan_sweeps
 from rooflines.workbook.summary import summary_sheet
 from rooflines.workbook.what_if import what_if_sheet
 
@@ -64,10 +63,10 @@ def write_workbook(spec: str, path: str | Path) -> None:
     """
     thresholds = [Path(path).parent / name for name in json.loads(spec)["thresholds"]]
     about = [metadata_of(file) for file in thresholds]
-    files = {file.name: scan_parquet(file) for file in thresholds}
+    files = {file.name: scan_sweeps(file) for file in thresholds}
     solved = [
-        (recipe, frame)
-        for each, frame in zip(about, files.values(), strict=True)
+        (recipe, frames[recipe["sweep"]])
+        for each, frames in zip(about, files.values(), strict=True)
         for recipe in each["made_from"]
     ]
     every = [recipe for recipe, _ in solved]
@@ -85,33 +84,34 @@ def write_workbook(spec: str, path: str | Path) -> None:
             sheet.set_landscape()
 
 
-def _thresholds(book: Workbook, files: Mapping[str, pl.LazyFrame]) -> None:
+def _thresholds(book: Workbook, files: Mapping[str, Mapping[str, pl.LazyFrame]]) -> None:
     """Write the thresholds of operations and of whole models, as one table.
 
     Whole sweeps are shown, the smallest first, up to `MOST_THRESHOLDS` rows.
 
     Args:
         book: The workbook.
-        files: Thresholds by the name of their file.
+        files: Thresholds by the name of their file, and by sweep.
     """
     sheet = book.add_worksheet("Thresholds")
-    sweep = pl.col("sweep").cast(pl.String)
     heights = sorted(
-        (height, name, file)
-        for file, frame in files.items()
-        for name, height in frame.group_by(sweep).len().collect().iter_rows()
+        (frame.select(pl.len()).collect().item(), name, file)
+        for file, frames in files.items()
+        for name, frame in frames.items()
     )
     room = bisect_right(list(accumulate(height for height, _, _ in heights)), MOST_THRESHOLDS)
     left_out = [f"{name} ({height:,} rows of {file})" for height, name, file in heights[room:]]
     if left_out:
         sheet.write_string(0, 0, f"Left out: {', '.join(left_out)}")
+    names = {(name, file) for _, name, file in heights[:room]}
     shown = [
-        frame.filter(sweep.is_in([name for _, name, of in heights[:room] if of == file]))
-        for file, frame in files.items()
+        frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String)).collect()
+        for file, frames in files.items()
+        for name, frame in frames.items()
+        if (name, file) in names
     ]
-    texts = pl.col(pl.Categorical, pl.Enum).cast(pl.String)
-    table = pl.concat([each.with_columns(texts).collect() for each in shown], how="diagonal")
-    if table.height:
+    if shown:
+        table = pl.concat(shown, how="diagonal")
         filled = [column.name for column in table if column.null_count() < table.height]
         _table(book, sheet, table.select(filled), row=2)
 
