@@ -28,14 +28,16 @@ from rooflines.cli.output import as_table
 from rooflines.fits.calibrate import FitReport, FitRequest, calibrate, errors_of
 from rooflines.fits.entries import (
     CALIBRATIONS_FILE,
+    ENTRIES,
     Calibrations,
     Errors,
     key_of,
     shipped_calibrations,
     text_of,
 )
+from rooflines.fits.fitting import judged
 from rooflines.fits.judge import band
-from rooflines.fits.matmuls import judged, with_nominal_times
+from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.read import read_timings
 from rooflines.fits.solving import rounded
 from rooflines.fits.steps import step_fits
@@ -50,7 +52,7 @@ from rooflines.results.tables import metadata_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.fits.entries import FittedMatmul
+    from rooflines.fits.entries import FittedCollective, FittedMatmul
 
 DATA = "ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, (c) NVIDIA"
 
@@ -74,6 +76,9 @@ HEADS = "heads of 128, no window"
 
 VARIANTS = {DYNAMIC: "-dynamic", BLOCK: "-block"}
 """Ends of the names of software with fits of a kind of their own, by what their timings include."""
+
+LIBRARY = "/nccl"
+"""The end of the key of a library of collectives, which is no engine."""
 
 UNSTATED = {("trtllm", "fp8"): DYNAMIC}
 """What timings include where their table does not say it, by software and compute dtype."""
@@ -133,13 +138,17 @@ def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[
         if error_of(result) <= LARGEST_ERROR:
             by_key = content.setdefault(result.entry.KIND, {})
             by_key.setdefault(key, {})[name] = result.entry
+    engines = {
+        of: request
+        for of, request in seen.items()
+        if request.source.endswith(DATA) and not of[0].endswith(LIBRARY)
+    }
+    for kind, by_key in content.items():
+        for key, entries in by_key.items():
+            for name, entry in entries.items():
+                wider = elsewhere(key, name, entry, engines)
+                content[kind][key][name] = entry.model_copy(update={"elsewhere": wider})
     matmuls = content.get("calibrations", {})
-    engines = {of: request for of, request in seen.items() if request.source.endswith(DATA)}
-    for key, entries in matmuls.items():
-        for name, entry in entries.items():
-            entries[name] = entry.model_copy(
-                update={"elsewhere": elsewhere(key, name, entry, engines)}
-            )
     for key, entries in [*matmuls.items()]:  # where all timings include it, it is the plain fit
         if key.endswith(VARIANTS[DYNAMIC]):
             plain = matmuls.setdefault(key.removesuffix(VARIANTS[DYNAMIC]), {})
@@ -150,13 +159,17 @@ def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[
 
 
 def elsewhere(
-    key: str, name: str, entry: FittedMatmul, requests: Mapping[tuple[str, str], FitRequest]
+    key: str,
+    name: str,
+    entry: FittedMatmul | FittedCollective,
+    requests: Mapping[tuple[str, str], FitRequest],
 ) -> tuple[float, float] | None:
-    """The band of a fit of matmuls at other engines' timings of the chip; None without any."""
+    """The band of a fit at other engines' timings of the chip; None without any."""
     chip, _, engine = key.partition("/")
     parts = []
     for (other, dtype), request in requests.items():
-        same = (request.chip, dtype, request.timings.kind) == (chip, name, "matmul")
+        kind = ENTRIES[request.timings.kind].KIND
+        same = (request.chip, dtype, kind) == (chip, name, entry.KIND)
         if same and other.partition("/")[2].partition("-")[0] != engine.partition("-")[0]:
             frame, _ = with_nominal_times(request.timings, chip, request.entry, name)
             parts.append(judged(frame.filter(~pl.col("in_cache")), entry.numbers).select("ratio"))

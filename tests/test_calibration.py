@@ -3,6 +3,7 @@
 import math
 import os
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,8 +17,6 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.fits.calibrate import FitRequest, calibrate
-from rooflines.fits.collective_form import CollectiveNumbers, collective_estimate
-from rooflines.fits.collectives import fit_collective, with_network_times
 from rooflines.fits.entries import (
     CALIBRATIONS_FILE,
     Calibrations,
@@ -27,8 +26,11 @@ from rooflines.fits.entries import (
     shipped_calibrations,
     text_of,
 )
+from rooflines.fits.fitting import COLLECTIVE, judged
 from rooflines.fits.folds import held_out, with_folds
+from rooflines.fits.form import CollectiveNumbers
 from rooflines.fits.judge import FEWEST_IN_BAND, bands
+from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
 from rooflines.fits.solving import Problem
@@ -238,18 +240,18 @@ def test_a_collective_by_hand_and_found_again(tmp_path):
     )
     frame.write_csv(path)
     chosen = read_timings(path).of("h100-sxm", "mine")
-    joined, _ = with_network_times(chosen, chip_entries()["h100-sxm"], "all-reduce")
-    times = joined.select(
-        collective_estimate(known, pl.col("network"), pl.col("hops"), pl.min_horizontal)
-    ).to_series()
-    assert times.to_list() == pytest.approx(joined["seconds"].to_list(), rel=1e-12)
-    found = fit_collective(joined)
+    of = "h100-sxm", chip_entries()["h100-sxm"], "all-reduce"
+    nominal, _ = with_nominal_times(chosen, *of)
+    assert judged(nominal, known)["error"].to_list() == pytest.approx(
+        [0] * nominal.height, abs=1e-12
+    )
+    found = COLLECTIVE.fit(nominal)
     assert found.held == ()
     others = pl.concat([frame, frame.head(3).with_columns(shards=pl.Series([1, 16, 9000]))])
     others.write_csv(path)
     chosen = read_timings(path).of("h100-sxm", "mine")
-    same, noted = with_network_times(chosen, chip_entries()["h100-sxm"], "all-reduce")
-    assert same.equals(joined)
+    same, noted = with_nominal_times(chosen, *of)
+    assert same.equals(nominal)
     assert noted.notes == ("3 timings left out: not on 2 to 8 chips, as the network joins",)
     assert {name: float(number) for name, number in vars(found.numbers).items()} == pytest.approx(
         vars(known), rel=5e-3
@@ -341,6 +343,9 @@ def test_the_shipped_file_follows_from_the_timings():
                 )
 
 
+ENDS = ("p10", "p90")
+
+
 def attention_by_hand(rows):
     """Attention in bf16 on an H100 at 40 % of its peak and 80 % of its memory rate [s]."""
     entry = chip_entries()["h100-sxm"]
@@ -376,5 +381,18 @@ def test_attention_has_a_fit_of_each_phase(tmp_path):
     assert prefill.entry.overhead_s == pytest.approx(2e-5, rel=0.05)
     assert prefill.entry.held_out is not None
     assert prefill.entry.held_out.median < 0.01
-    with pytest.raises(RooflinesError, match="timings of attention, which are not joined"):
-        joined(timings, Catalogues(chip_entries(), dtype_entries(), shipped_calibrations()))
+    fits = shipped_calibrations().model_copy(
+        update={
+            "attention": {"h100-sxm/mine": {each.name: each.entry for each in (decode, prefill)}}
+        }
+    )
+    named = replace(timings, frame=timings.frame.with_columns(software=pl.lit("mine")))
+    rows = joined(named, Catalogues(chip_entries(), dtype_entries(), fits)).frame
+    assert rows["t_estimate_s"].to_list() == pytest.approx(rows["seconds"].to_list(), rel=0.1)
+    assert set(rows["bound"]) == {"compute", "memory"}
+    assert set(rows["calibration"]) == {"h100-sxm/mine"}
+    assert rows["ratio_lower"].gt(1).all()
+    far = named.frame.filter(phase="prefill", S=8192).with_columns(S=2**18, T=2**18, seconds=3e3)
+    wider = joined(replace(named, frame=far), Catalogues(chip_entries(), dtype_entries(), fits))
+    low, high = (wider.frame[f"t_estimate_{end}_s"] / wider.frame["t_estimate_s"] for end in ENDS)
+    assert prefill.entry.outside == pytest.approx((low[0], high[0]))

@@ -262,8 +262,8 @@ def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> lis
             raise RooflinesError("calibration", problem, "choose another, or leave it out")
         found.append(software)
     kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
-    joined = (case.choice.collective_software(kind) for kind in kinds)
-    return list(dict.fromkeys([*found, *(name for name in joined if name)]))
+    joined = (case.choice.found("collectives", kind) for kind in kinds)
+    return list(dict.fromkeys([*found, *(named[0] for named in joined if named)]))
 
 
 def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -74,9 +74,9 @@ LARGEST = {
 
 
 BEYOND = {
-    "sizes": "timed at other D or F, so the band is wider",
+    "sizes": "timed at other sizes, so the band is wider",
     "engine": "of another engine than the one named first, so the band is wider",
-    "engine, sizes": "of another engine, at other D or F, so the band is wider",
+    "engine, sizes": "of another engine, at other sizes, so the band is wider",
 }
 """What is said of an estimate that is beyond the timings of its calibration."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,26 +11,22 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.forms import MOST_REACHED
-from rooflines.fits.attention import PRIOR, with_attention_times
-from rooflines.fits.collectives import (
-    fit_collective,
-    judged_collectives,
-    with_network_times,
-)
-from rooflines.fits.entries import Errors, FittedAttention, FittedCollective, FittedMatmul
+from rooflines.fits.entries import ENTRIES, Errors
+from rooflines.fits.fitting import ATTENTION_PRIOR, COLLECTIVE, judged, kernel_fit
 from rooflines.fits.folds import held_out, held_out_below, sites_in
 from rooflines.fits.judge import REGIONS, band, bands, errors
-from rooflines.fits.matmuls import PARAMETERS, fit, fit_like, judged, with_nominal_times
+from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.solving import rounded
-from rooflines.fits.timings import ATTENTION_SIZES, FEWEST, FIT_BY, SIZES
+from rooflines.fits.timings import ATTENTION_SIZES, FEWEST, FIT_BY, SITES, SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.fits.entries import Calibrations
-    from rooflines.fits.form import Form, Numbers
+    from rooflines.fits.entries import Calibrations, FittedCollective, FittedMatmul
+    from rooflines.fits.fitting import FormFit
+    from rooflines.fits.form import Form, FormNumbers
     from rooflines.fits.timings import Kind, Timings
 
 ENOUGH = 30
@@ -42,9 +38,6 @@ SIZED: Mapping[Kind, tuple[str, ...]] = {
     "collective": ("shards", "bytes"),
 }
 """The sizes of which a fit says how far they reach."""
-
-SITES = ("D", "F", "S")
-"""Sizes whose ends show how far an estimate is off beyond the timings."""
 
 FIT, HELD_OUT = "fit", "held out"
 """The splits: timings that were fitted, and those of sites that were not."""
@@ -110,113 +103,92 @@ def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
         raise RooflinesError("", problem, fix, file=timings.file)
     column = FIT_BY[timings.kind]
     names = timings.frame[column].unique().sort().to_list() if dtype is None else [dtype]
-    fit_one = {"compute": _matmul, "attention": _attention, "collective": _collective}[column]
     results: list[FitReport] = []
     with Mistakes() as mistakes:
         for name in names:
             with mistakes.at(), at_path(name, file=timings.file):
-                results.append(fit_one(request, name))
+                results.append(_fitted(request, name))
     return results
 
 
-def _matmul(request: FitRequest, compute: str) -> FitReport:
-    """The fit of a compute dtype."""
-    frame, timings = with_nominal_times(request.timings, request.chip, request.entry, compute)
-    if request.contents is None:
-        contents = _stated(timings) or _converted(timings, compute)
-        request = replace(request, contents=contents)
-    prior = prior_of(compute, request.prior)
-    return _fitted(request, compute, frame, timings, (prior, request.form, FittedMatmul))
+def _fitted(request: FitRequest, name: str) -> FitReport:
+    """The fit of a compute dtype, a phase of attention or a collective."""
+    kind, chip = request.timings.kind, request.chip
+    frame, timings = with_nominal_times(request.timings, chip, request.entry, name)
+    form: FormFit = COLLECTIVE
+    if kind != "collective":
+        matmul = kind == "matmul"
+        prior = prior_of(name, request.prior) if matmul else ATTENTION_PRIOR
+        form = kernel_fit(prior, request.form if matmul else "max")
+    sizes = {size: [frame[size].min(), frame[size].max()] for size in SIZED[kind]}
+    frame = frame.filter(~pl.col("in_cache"))
+    below = held_out_below(frame)
+    train, test = frame.filter(~held_out(below)), frame.filter(held_out(below))
+    if train.height < FEWEST:
+        train, test, below = frame, test.clear(), 0
+    found = form.fit(train)
+    entry, numbers = ENTRIES[kind], vars(found.numbers.floats)
+    if kind != "collective":
+        _check_reached(found.numbers, chip)
+    fitted, tested = (judged(part, found.numbers) for part in (train, test))
+    about = {
+        **{name: number for name, number in numbers.items() if name in entry.model_fields},
+        "bands": {
+            bound: [float(rounded(share)) for share in ends]
+            for bound, ends in bands(fitted).items()
+        },
+        "held": list(found.held),
+        "fitted": errors_of(fitted),
+        "held_out": errors_of(tested) if tested.height else None,
+        "held_out_below": below,
+        "sizes": sizes,
+        "outside": _outside(frame, found.numbers, form),
+        "contents": request.contents or (_contents(timings, name) if kind == "matmul" else None),
+        "source": request.source,
+        "date": request.date,
+    }
+    regions = pl.concat(
+        errors(part, REGIONS if "B" in frame.columns else ("all",)).select(
+            pl.lit(split).alias("split"), pl.all()
+        )
+        for split, part in ((FIT, fitted), (HELD_OUT, tested))
+    )
+    notes = (*timings.notes, *_little(train, test, len(form.names)))
+    return FitReport(name, entry.model_validate(about), regions, notes)
 
 
-def _stated(timings: Timings) -> str | None:
-    """What all timings say that they include besides the matmul; None: they do not, or differ."""
+def _contents(timings: Timings, compute: str) -> str | None:
+    """What timings include besides the matmul; None: it is not said, or differs.
+
+    Of weight-only formats that is the conversion of the weights.
+    """
     stated = timings.frame.get_column("contents", default=pl.Series([None])).unique()
-    return stated[0] if len(stated) == 1 else None
-
-
-def _converted(timings: Timings, compute: str) -> str | None:
-    """What timings of weight-only formats include besides the matmul; None: they are of none."""
+    if len(stated) == 1 and stated[0]:
+        return str(stated[0])
     formats = dtype_entries().formats
     weights = timings.frame["dtype_w"].unique().sort()
     narrow = [each for each in weights if formats[each].bits < formats[compute].bits]
     return f"the conversion of {' and '.join(narrow)} weights" if narrow else None
 
 
-def _attention(request: FitRequest, name: str) -> FitReport:
-    """The fit of attention in a phase."""
-    frame, timings = with_attention_times(request.timings, request.chip, request.entry, name)
-    return _fitted(request, name, frame, timings, (PRIOR, "max", FittedAttention))
-
-
-def _fitted(
-    request: FitRequest,
-    name: str,
-    frame: pl.DataFrame,
-    timings: Timings,
-    how: tuple[Numbers, Form, type[FittedMatmul]],
-) -> FitReport:
-    """The fit of a kernel to its timings with nominal times: `how` is prior, form and entry."""
-    prior, form, kind = how
-    train, test, below = _split(frame.filter(~pl.col("in_cache")))
-    found = fit(train, prior, form)
-    notes = timings.notes + tuple(_little(train, test, len(PARAMETERS[form])))
-    _check_reached(found.numbers, request.chip)
-    fitted, tested = (judged(part, found.numbers) for part in (train, test))
-    numbers = {
-        name: float(number)
-        for name, number in vars(found.numbers).items()
-        if name in FittedMatmul.model_fields
-    }
-    about = {**numbers, **_about(request, fitted, tested, found.held), "held_out_below": below}
-    about |= {
-        "sizes": _sizes(frame, request.timings.kind),
-        "outside": _outside(frame, found.numbers, prior),
-    }
-    return FitReport(name, kind.model_validate(about), _regions(fitted, tested, REGIONS), notes)
-
-
-def _collective(request: FitRequest, collective: str) -> FitReport:
-    """The fit of a collective."""
-    frame, timings = with_network_times(request.timings, request.entry, collective)
-    train, test, below = _split(frame)
-    found = fit_collective(train)
-    numbers = vars(found.numbers.floats)
-    notes = timings.notes + tuple(_little(train, test, len(numbers)))
-    fitted, tested = (judged_collectives(part, found.numbers) for part in (train, test))
-    about = {**numbers, **_about(request, fitted, tested, found.held), "held_out_below": below}
-    about["sizes"] = _sizes(frame, request.timings.kind)
-    entry = FittedCollective.model_validate(about)
-    return FitReport(collective, entry, _regions(fitted, tested, ("all",)), notes)
-
-
-def _sizes(frame: pl.DataFrame, kind: Kind) -> dict[str, list[object]]:
-    """The smallest and largest sizes of timings [1]."""
-    return {name: [frame[name].min(), frame[name].max()] for name in SIZED[kind]}
-
-
-def _outside(frame: pl.DataFrame, numbers: Numbers, prior: Numbers) -> list[float] | None:
+def _outside(frame: pl.DataFrame, numbers: FormNumbers, form: FormFit) -> list[float] | None:
     """The band of sites with the smallest and largest sizes, by a fit to the others.
 
     Returns:
         p10 and p90 of measured over estimated time [1]; None: too few are left to fit.
     """
-    frame = frame.filter(~pl.col("in_cache"))
-    sites = [name for name in SITES if name in frame.columns]
-    ends = pl.any_horizontal(
-        pl.col(name).is_in([frame[name].min(), frame[name].max()]) for name in sites
-    )
-    inner, outer = frame.filter(~ends), frame.filter(ends)
-    if min(inner.height, outer.height) < ENOUGH or inner["bound"].n_unique() == 1:
+    ends, few = [], ENOUGH
+    for name in (each for each in SITES if each in frame.columns):
+        smallest, largest = frame[name].min(), frame[name].max()
+        if name == "shards":  # no fewer than two chips send
+            smallest, few = largest, FEWEST
+        ends.append(pl.col(name).is_in([smallest, largest]))
+    outside = pl.any_horizontal(ends)
+    inner, outer = frame.filter(~outside), frame.filter(outside)
+    one_bound = form is not COLLECTIVE and inner["bound"].n_unique() == 1
+    if min(inner.height, outer.height) < few or one_bound:
         return None
-    return [float(rounded(end)) for end in band(judged(outer, fit_like(inner, prior, numbers)))]
-
-
-def _split(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, float]:
-    """Timings to fit, timings held out, and the place below which sites are held out."""
-    below = held_out_below(frame)
-    train, test = frame.filter(~held_out(below)), frame.filter(held_out(below))
-    return (train, test, below) if train.height >= FEWEST else (frame, test.clear(), 0)
+    return [float(rounded(end)) for end in band(judged(outer, form.like(inner, numbers)))]
 
 
 def _little(train: pl.DataFrame, test: pl.DataFrame, numbers: int) -> Iterator[str]:
@@ -231,7 +203,7 @@ def _little(train: pl.DataFrame, test: pl.DataFrame, numbers: int) -> Iterator[s
         )
 
 
-def _check_reached(numbers: Numbers, chip: str) -> None:
+def _check_reached(numbers: FormNumbers, chip: str) -> None:
     """Refuse shares that no chip reaches."""
     with Mistakes() as mistakes:
         for name, rate in (("math", "peak"), ("memory", "memory rate")):
@@ -243,35 +215,8 @@ def _check_reached(numbers: Numbers, chip: str) -> None:
                     raise RooflinesError("", problem, fix)
 
 
-def _about(
-    request: FitRequest, fitted: pl.DataFrame, tested: pl.DataFrame, held: tuple[str, ...]
-) -> dict[str, object]:
-    """The errors, bands and origin of an entry."""
-    return {
-        "bands": {
-            bound: [float(rounded(share)) for share in ends]
-            for bound, ends in bands(fitted).items()
-        },
-        "held": list(held),
-        "fitted": errors_of(fitted),
-        "held_out": errors_of(tested) if tested.height else None,
-        "contents": request.contents,
-        "source": request.source,
-        "date": request.date,
-    }
-
-
 def errors_of(frame: pl.DataFrame) -> Errors:
     """The errors of all timings, to the digits of a fit."""
     row = errors(frame, ("all",)).row(0, named=True)
     shares = {name: float(rounded(row[name])) for name in ("median", "mean", "p90")}
     return Errors(n=row["n"], **shares)
-
-
-def _regions(fitted: pl.DataFrame, tested: pl.DataFrame, regions: Iterable[str]) -> pl.DataFrame:
-    """The errors by split and region."""
-    parts = {FIT: fitted, HELD_OUT: tested}
-    return pl.concat(
-        errors(part, regions).select(pl.lit(split).alias("split"), pl.all())
-        for split, part in parts.items()
-    )

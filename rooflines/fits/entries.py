@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import yaml
 from pydantic import Field
@@ -24,9 +24,8 @@ from rooflines.catalogue.forms import (
     checked,
     checked_name,
 )
-from rooflines.fits.collective_form import CollectiveNumbers
 from rooflines.fits.folds import QUARTER
-from rooflines.fits.form import Numbers
+from rooflines.fits.form import CollectiveNumbers, Numbers
 from rooflines.model.network import PASSES
 from rooflines.models.shape import DECODE, PHASES
 
@@ -35,12 +34,14 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from pathlib import Path
 
+    from rooflines.fits.timings import Kind
+
 CALIBRATIONS_FILE = CONFIG_DIR / "calibrations.yaml"
 
 Bound = Literal["compute", "memory", "network", "mixed", "step"]
 
-SAME_NUMBERS = {"fp16": "bf16"}
-"""Compute dtypes that take the fit of another of the same width and peak where they have none."""
+SAME_NUMBERS = "fp16", "bf16"
+"""A compute dtype, and the one of the same width and peak whose fit it takes where it has none."""
 
 UNSCALED = "bf16"
 """The compute dtype whose matmuls neither read scales nor quantize: they show best what share of
@@ -147,7 +148,7 @@ class FittedAttention(FittedMatmul):
 
 
 class FittedCollective(Fitted):
-    """Numbers fitted to timings of a collective; see `collectives.CollectiveNumbers`."""
+    """Numbers fitted to timings of a collective; see `form.CollectiveNumbers`."""
 
     KIND = "collectives"
 
@@ -167,6 +168,13 @@ class FittedCollective(Fitted):
         names = CollectiveNumbers.__dataclass_fields__
         return CollectiveNumbers(**{name: exact(getattr(self, name)) for name in names})
 
+
+ENTRIES: Mapping[Kind, type[FittedMatmul | FittedCollective]] = {
+    "matmul": FittedMatmul,
+    "attention": FittedAttention,
+    "collective": FittedCollective,
+}
+"""The fit of timings by what these are of."""
 
 STEP_NUMBERS = ("prompts", "layer_s", "experts_layer_s", "sequence_s")
 """The numbers of a fit of steps."""
@@ -259,69 +267,58 @@ class Calibrations(Entry):
         for name in names:
             one_of(name, self.softwares, "no software of a calibration")
 
+    def first(
+        self, kind: str, chip: str, softwares: Sequence[str], name: str
+    ) -> tuple[str, Any] | None:
+        """The first software with a fit, and the fit; None without.
+
+        Args:
+            kind: Its key in a file.
+            chip: The chip's id.
+            softwares: Software in order.
+            name: Of the fit: a compute dtype, `attention_name`, a collective.
+        """
+        same = name.replace(*SAME_NUMBERS)
+        for software in softwares:
+            by_name = getattr(self, kind).get(f"{chip}/{software}", {})
+            if entry := by_name.get(name) or by_name.get(same):
+                return software, entry
+        return None
+
     def matmul(self, chip: str, softwares: Sequence[str], dtype: str) -> FittedMatmul | None:
         """The fit of matmuls in a compute dtype, of the first software that has one."""
-        return _first_of(self.calibrations, chip, softwares, dtype)
+        found = self.first("calibrations", chip, softwares, dtype)
+        return found[1] if found else None
 
-    def attention_of(
-        self, chip: str, softwares: Sequence[str], phase: str, dtype: str
-    ) -> FittedAttention | None:
-        """The fit of attention in a phase and compute dtype, of the first software that has one."""
-        names = (attention_name(phase, each) for each in (dtype, SAME_NUMBERS.get(dtype, dtype)))
-        found = (_first_of(self.attention, chip, softwares, name) for name in names)
-        return next((fit for fit in found if fit), None)
-
-    def collective(
-        self, chip: str, softwares: Sequence[str], collective: str
-    ) -> FittedCollective | None:
-        """The fit of a collective, of the first software that has one."""
-        return _first_of(self.collectives, chip, softwares, collective)
+    def training_of(self, chip: str, softwares: Sequence[str]) -> FittedTraining | None:
+        """The fit of steps of training, of the first software that has one."""
+        found = self.first("training", chip, softwares, "train")
+        return found[1] if found else None
 
     def step(self, chip: str, engine: str | None) -> FittedStep | None:
         """What an engine adds to the kernels of decode: on this chip, else on any."""
         found = self.steps.get(f"{chip}/{engine}") or self.steps.get(str(engine), {})
         return found.get("decode")
 
-    def training_of(self, chip: str, softwares: Sequence[str]) -> FittedTraining | None:
-        """The fit of steps of training, of the first software that has one."""
-        return _first_of(self.training, chip, softwares, "train")
-
     def used(self, keys: Collection[str], dtypes: Collection[str]) -> Calibrations:
         """The fits of some chips and software: matmuls in these compute dtypes and `UNSCALED`."""
-        matmuls = {
-            key: {
-                dtype: entry
-                for dtype, entry in self.calibrations[key].items()
-                if dtype in {UNSCALED, *dtypes, *map(SAME_NUMBERS.get, dtypes)}
-            }
-            for key in keys
-            if key in self.calibrations
+        found: dict[str, dict[str, Any]] = {
+            kind: {key: by_key[key] for key in keys if key in by_key}
+            for kind in KINDS
+            for by_key in [getattr(self, kind)]
         }
-        attention = {key: self.attention[key] for key in keys if key in self.attention}
-        collectives = {key: self.collectives[key] for key in keys if key in self.collectives}
+        wanted = {UNSCALED, *dtypes, *(dtype.replace(*SAME_NUMBERS) for dtype in dtypes)}
+        found["calibrations"] = {
+            key: {dtype: entry for dtype, entry in by_dtype.items() if dtype in wanted}
+            for key, by_dtype in found["calibrations"].items()
+        }
         engines = {key.partition("/")[2].partition("-")[0] for key in keys}
         steps = {key: each for key, each in self.steps.items() if key.rpartition("/")[2] in engines}
-        training = {key: self.training[key] for key in keys if key in self.training}
-        return Calibrations(
-            calibrations=matmuls,
-            attention=attention,
-            collectives=collectives,
-            steps=steps,
-            training=training,
-        )
+        return Calibrations(**found, steps=steps)
 
 
-Fit = TypeVar("Fit", bound=Fitted)
-
-
-def _first_of(
-    entries: Mapping[str, Mapping[str, Fit]], chip: str, softwares: Sequence[str], name: str
-) -> Fit | None:
-    for software in softwares:
-        by_name = entries.get(f"{chip}/{software}", {})
-        if entry := by_name.get(name) or by_name.get(SAME_NUMBERS.get(name, "")):
-            return entry
-    return None
+KINDS = ("calibrations", "attention", "collectives", "training")
+"""Fits by chip and software, the keys of a file."""
 
 
 def joined_calibrations(parts: Sequence[Calibrations]) -> Calibrations:

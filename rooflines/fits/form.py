@@ -1,23 +1,26 @@
-"""The form of a calibrated time: an overhead, plus the largest of a few affine pieces.
+"""The form of a calibrated time: what is common, plus the largest of a few pieces.
 
-Each piece is affine in nominal quantities. One definition, `pieces`, serves exact numbers, polars
-expressions and the arrays of a fit.
+A piece is the least of some sums that are affine in nominal quantities. One definition serves exact
+numbers, polars expressions and the arrays of a fit.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence  # noqa: TC003, a named tuple reads it
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 from operator import add, mul
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Self, TypeVar
 
 from rooflines.basics.lazy import pl
+from rooflines.model.network import PASSES, Route
 from rooflines.model.poly import Poly, total
 from rooflines.model.resources import ACTIVATIONS, MATH, MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -33,7 +36,10 @@ Number = Fraction | float
 Value = TypeVar("Value", Fraction, "pl.Expr", "NDArray[np.float64]")
 """A nominal quantity: exact, an expression, or the values of many timings."""
 
-COUNTED = ("depth", "columns")
+QUANTITIES = ("math", "memory", "network", "x", "out", "depth", "hops")
+"""The nominal quantities by the names of `Affine`."""
+
+COUNTED = ("depth", "columns", "context")
 """Sizes among what kernels move [1]; the others are bytes."""
 
 SUSTAINED_S = Fraction(1, 1000)
@@ -41,7 +47,53 @@ SUSTAINED_S = Fraction(1, 1000)
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Affine:
+    """A sum of nominal quantities, each times a factor, plus a constant.
+
+    Attributes:
+        bound: What limits the operation where this piece is the largest.
+        per: The factor of every quantity, one of `QUANTITIES`: nominal seconds, of `depth` the
+            contracted elements, of `hops` the steps around the ring.
+        constant_s: The constant [s].
+    """
+
+    bound: str
+    per: Mapping[str, Number]
+    constant_s: Number = field(default=Fraction(0))
+
+
+Leasts = tuple[Affine, ...]
+"""A piece: the least of these counts, which have the same bound."""
+
+
+class FormNumbers(ABC):
+    """The fitted numbers of a form of times: dataclasses whose fields are the keys of a file."""
+
+    tile: int = 1
+
+    @property
+    @abstractmethod
+    def common(self) -> Affine:
+        """What is added to the largest piece."""
+
+    @property
+    @abstractmethod
+    def pieces(self) -> tuple[Leasts, ...]:
+        """The pieces, of which the largest counts; the earlier one wins a tie."""
+
+    def replaced(self, numbers: Mapping[str, Number]) -> Self:
+        """The same with other numbers, by name."""
+        return type(self)(**{**vars(self), **numbers})
+
+    @property
+    def floats(self) -> Self:
+        """The same as Float64, for tables and fits."""
+        named = vars(self).items()
+        return self.replaced({name: float(number) for name, number in named if name != "tile"})
+
+
+@dataclass(frozen=True)
+class Numbers(FormNumbers):
     """The fitted numbers of a chip, a compute dtype and a software.
 
     The names are the keys of a calibration in a file; `entries.FittedMatmul` says what they are.
@@ -72,67 +124,75 @@ class Numbers:
         return Numbers(self.math, self.memory, self.overhead_s, self.network)
 
     @property
-    def floats(self) -> Numbers:
-        """The same as Float64, for tables and fits."""
-        return self.replaced(
-            {name: float(number) for name, number in vars(self).items() if name != "tile"}
-        )
+    def common(self) -> Affine:
+        """What every operation takes on top of its largest piece."""
+        return Affine("", {"x": self.activation_passes}, self.overhead_s)
 
-    def replaced(self, numbers: Mapping[str, Number]) -> Numbers:
-        """The same with other numbers, by name."""
-        return Numbers(**{**vars(self), **numbers})
+    @property
+    def pieces(self) -> tuple[Leasts, ...]:
+        """The pieces, of which the largest counts; the earlier one wins a tie.
+
+        Returns:
+            Compute, compute at the sustained clock, memory, network, and mixed: imperfect overlap
+            near the ridge, and blocks too few to fill the chip. Pieces that cannot be the largest
+            because their factors are zero are left out.
+        """
+        math = 1 / self.math
+        found = [Affine("compute", {"math": math})]
+        if self.sustained:
+            lost = self.sustained * SUSTAINED_S
+            found.append(Affine("compute", {"math": math + self.sustained}, -lost))
+        found.append(Affine("memory", {"memory": 1 / self.memory}))
+        found.append(Affine("network", {"network": 1 / self.network}))
+        mixed = {
+            "math": self.mixed_math,
+            "memory": self.mixed_memory,
+            "x": self.mixed_activations,
+            "out": self.mixed_activations,
+            "depth": self.mixed_depth_s,
+        }
+        if any(mixed.values()):
+            factors = {name: factor for name, factor in mixed.items() if factor}
+            found.append(Affine("mixed", factors))
+        return tuple((each,) for each in found)
 
 
 @dataclass(frozen=True)
-class Affine:
-    """A sum of nominal quantities, each times a factor, plus a constant.
+class CollectiveNumbers(FormNumbers):
+    """The fitted numbers of a chip, a software and a collective.
 
-    Attributes:
-        bound: What limits the operation where this piece is the largest.
-        per: The factor of every quantity, which is `math`, `memory`, `network`, `x`, `out` (nominal
-            seconds) or `depth` (contracted elements).
-        constant_s: The constant [s].
+    The names are the keys of a file; `entries.FittedCollective` says what they are. Of two
+    protocols, for small and for large payloads, the faster one is taken.
     """
 
-    bound: str
-    per: Mapping[str, Number]
-    constant_s: Number = field(default=Fraction(0))
+    overhead_s: Number
+    low_latency: Number
+    bulk_overhead_s: Number
+    bulk: Number
+    hop_s: Number
+
+    @property
+    def common(self) -> Affine:
+        """The time of the steps around the ring."""
+        return Affine("", {"hops": self.hop_s})
+
+    @property
+    def pieces(self) -> tuple[Leasts, ...]:
+        """One piece: the protocols for small and for large payloads."""
+        bulk_s = self.overhead_s + self.bulk_overhead_s
+        fast = Affine("network", {"network": 1 / self.low_latency}, self.overhead_s)
+        return ((fast, Affine("network", {"network": 1 / self.bulk}, bulk_s)),)
 
 
-def common(numbers: Numbers) -> Affine:
-    """What every operation takes on top of its largest piece."""
-    return Affine("", {"x": numbers.activation_passes}, numbers.overhead_s)
+class Extremes(NamedTuple, Generic[Value]):
+    """The maximum and the minimum of several values."""
 
-
-def pieces(numbers: Numbers) -> tuple[Affine, ...]:
-    """The pieces, of which the largest counts; the earlier one wins a tie.
-
-    Returns:
-        Compute, compute at the sustained clock, memory, network, and mixed: imperfect overlap near
-        the ridge, and blocks too few to fill the chip. Pieces that cannot be the largest because
-        their factors are zero are left out.
-    """
-    math = 1 / numbers.math
-    found = [Affine("compute", {"math": math})]
-    if numbers.sustained:
-        lost = numbers.sustained * SUSTAINED_S
-        found.append(Affine("compute", {"math": math + numbers.sustained}, -lost))
-    found.append(Affine("memory", {"memory": 1 / numbers.memory}))
-    found.append(Affine("network", {"network": 1 / numbers.network}))
-    mixed = {
-        "math": numbers.mixed_math,
-        "memory": numbers.mixed_memory,
-        "x": numbers.mixed_activations,
-        "out": numbers.mixed_activations,
-        "depth": numbers.mixed_depth_s,
-    }
-    if any(mixed.values()):
-        found.append(Affine("mixed", {name: factor for name, factor in mixed.items() if factor}))
-    return tuple(found)
+    largest: Callable[[Sequence[Value]], Value]
+    least: Callable[[Sequence[Value]], Value]
 
 
 def value(affine: Affine, quantities: Mapping[str, Value]) -> Value:
-    """The value of an affine piece [s]; a quantity that is left out is zero."""
+    """The value of an affine sum [s]; a quantity that is left out is zero."""
     terms = [mul(quantities[name], per) for name, per in affine.per.items() if name in quantities]
     if affine.constant_s or not terms:
         terms.append(affine.constant_s)
@@ -140,18 +200,20 @@ def value(affine: Affine, quantities: Mapping[str, Value]) -> Value:
     return summed
 
 
-def used(numbers: Numbers, quantities: Mapping[str, Value]) -> list[tuple[str, Value]]:
+def piece_values(
+    numbers: FormNumbers, quantities: Mapping[str, Value], of: Extremes[Value]
+) -> list[tuple[str, Value]]:
     """The bound and the value [s] of every piece that has a quantity, in order."""
-    return [
-        (piece.bound, value(piece, quantities))
-        for piece in pieces(numbers)
-        if piece.per.keys() & quantities.keys()
-    ]
+    found = []
+    for leasts in numbers.pieces:
+        if leasts[0].per.keys() & quantities.keys():
+            values = [value(each, quantities) for each in leasts]
+            found.append((leasts[0].bound, of.least(values) if len(values) > 1 else values[0]))
+    return found
 
 
-def bound(numbers: Numbers, quantities: Mapping[str, pl.Expr]) -> pl.Expr:
-    """The bound of the largest piece, the earlier one in a tie: compute, memory, network, mixed."""
-    times = used(numbers, quantities)
+def bound(times: Sequence[tuple[str, pl.Expr]]) -> pl.Expr:
+    """The bound of the largest of `piece_values`, the earlier one in a tie."""
     largest = pl.max_horizontal([time for _, time in times])
     found: pl.Expr = pl.lit(times[-1][0])
     for name, time in reversed(times[:-1]):
@@ -159,21 +221,26 @@ def bound(numbers: Numbers, quantities: Mapping[str, pl.Expr]) -> pl.Expr:
     return found
 
 
-def estimate(
-    numbers: Numbers,
-    quantities: Mapping[str, Value],
-    largest: Callable[[Sequence[Value]], Value],
-) -> Value:
+def estimate(numbers: FormNumbers, quantities: Mapping[str, Value], of: Extremes[Value]) -> Value:
     """The calibrated time [s].
 
     Args:
-        numbers: The fitted numbers; as `Numbers.floats` unless the quantities are exact.
+        numbers: The fitted numbers; as `FormNumbers.floats` unless the quantities are exact.
         quantities: The nominal quantities by name; one that is left out is zero.
-        largest: The maximum of several values.
+        of: The maximum and the minimum of several values.
     """
-    times = [time for _, time in used(numbers, quantities)]
-    time: Value = add(value(common(numbers), quantities), largest(times))
+    times = [time for _, time in piece_values(numbers, quantities, of)]
+    time: Value = add(value(numbers.common, quantities), of.largest(times))
     return time
+
+
+def ring_steps(route: Route, collective: str) -> Fraction:
+    """Steps of a collective around a ring of all chips [1]: N-1 for each pass.
+
+    Libraries send around rings also where a switch would allow fewer hops.
+    """
+    (level,) = route.levels
+    return Fraction(PASSES[collective] * (level.chips - 1))
 
 
 def nominal_quantities(kernel: Kernel, machine: Machine, tile: int = 1) -> dict[str, Poly]:

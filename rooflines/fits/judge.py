@@ -9,6 +9,8 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rooflines.model.times import FitReach
+
 BAND = (0.1, 0.9)
 """The quantiles of a band [1]."""
 
@@ -81,6 +83,33 @@ def band(frame: pl.DataFrame) -> tuple[float, float]:
     """The p10 and p90 of `ratio` [1]."""
     low, high = (frame["ratio"].quantile(share, "linear") for share in BAND)
     return float(low or 1), float(high or 1)
+
+
+def with_band(
+    frame: pl.DataFrame, of: Mapping[str, tuple[float, float]], reach: FitReach | None
+) -> pl.DataFrame:
+    """Adds `t_estimate_p10_s` and `t_estimate_p90_s` to timings with estimates.
+
+    Args:
+        frame: With `t_estimate_s` [s], `estimate_bound`, and the sizes of the timings.
+        of: The bands by bound; without one, the ends are null.
+        reach: How far the fit reaches: the band of other sizes is wider.
+    """
+    beyond = [pl.lit(value=False)]
+    for name, (low, high) in reach.sizes.items() if reach else ():
+        beyond.append(~pl.col(name).is_between(low, high))
+    wider = reach.outside if reach and reach.outside else None
+    ends = {}
+    for side, widest in enumerate((min, max)):
+        inner = {bound: band[side] for bound, band in of.items()}
+        outer = {bound: widest(end, wider[side]) if wider else end for bound, end in inner.items()}
+        within, outside = (
+            pl.col("estimate_bound").replace_strict(each, default=None, return_dtype=pl.Float64)
+            for each in (inner, outer)
+        )
+        share = pl.when(pl.any_horizontal(beyond)).then(outside).otherwise(within)
+        ends[f"t_estimate_p{(10, 90)[side]}_s"] = pl.col("t_estimate_s") * share
+    return frame.with_columns(**ends)
 
 
 def bands(frame: pl.DataFrame) -> dict[str, tuple[float, float]]:

@@ -13,10 +13,9 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to,
 from rooflines.basics.files import bounded_content, read_csv, read_parquet
 from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.basics.text import counted
-from rooflines.fits.attention import fit_names
 from rooflines.fits.layouts import tidy
 from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
-from rooflines.fits.timings import FORMS, ROW, Timings, timed_kind
+from rooflines.fits.timings import FORMS, ROW, Timings, attention_names, timed_kind
 from rooflines.model.network import PASSES
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
         if frame.is_empty():
             raise RooflinesError("", "has no timings", "give a table with a row for each timing")
         if kind == "attention":
-            frame = frame.with_columns(attention=fit_names())
+            frame = frame.with_columns(attention=attention_names())
     timings = Timings(str(path), frame, _notes(left_out), left_out)
     for column, value in wanted.items():
         with at_path("where"):

@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import exp
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import not_installed
-from rooflines.fits.collective_form import CollectiveNumbers
-from rooflines.fits.form import Numbers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,9 +38,6 @@ DIGITS = 6
 """Significant digits of a fitted number [1]."""
 
 Named = Mapping[str, float]
-
-Fittable = TypeVar("Fittable", Numbers, CollectiveNumbers)
-"""The numbers of a matmul or of a collective."""
 
 
 def require_scipy() -> Callable[..., OptimizeResult]:
@@ -151,19 +146,6 @@ class Problem:
             shares = np.log(more / self.estimate({**found, name: here})) / STEP
             weights.append(float(np.abs(shares).sum()))
         return max(weights)
-
-
-@dataclass(frozen=True)
-class FitResult(Generic[Fittable]):
-    """Fitted numbers.
-
-    Attributes:
-        numbers: Exact decimals.
-        held: The names of those that are not identifiable from the timings, kept at the prior.
-    """
-
-    numbers: Fittable
-    held: tuple[str, ...]
 
 
 def rounded(number: float) -> Fraction:

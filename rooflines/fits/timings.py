@@ -15,6 +15,7 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError, at_path, close_to, quote
 from rooflines.basics.text import MOST_SHOWN, counted
 from rooflines.model.columns import MEASURED, RECORDED
+from rooflines.models.shape import DECODE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -91,11 +92,28 @@ FIT_BY: Mapping[Kind, str] = {
 }
 """The column that says which fit a timing belongs to."""
 
+IDENTITY: Mapping[Kind, tuple[str, ...]] = {
+    "matmul": (*DTYPES, *SIZES),
+    "attention": ("phase", "compute", "cache", *ATTENTION_SIZES),
+    "collective": ("collective", "shards", "bytes"),
+}
+"""The columns that tell a timing from another."""
+
+
+SITES = ("D", "F", "S", "bytes", "shards")
+"""The sizes beyond whose smallest and largest values in timings an estimate says so."""
+
+
+def attention_names() -> pl.Expr:
+    """The name of the fit of each timing of attention, as of `entries.attention_name`."""
+    phase = pl.col("phase")
+    return pl.when(phase == DECODE).then(phase).otherwise(pl.format("{}-{}", phase, "compute"))
+
 
 def timed_kind(columns: Collection[str]) -> Kind:
     """What timings with these columns are of."""
     telling: Mapping[str, Kind] = {
-        "tpot_s": "served",
+        **dict.fromkeys(("tpot_s", "concurrency"), "served"),
         "collective": "collective",
         "phase": "attention",
     }

@@ -87,10 +87,11 @@ def catalogue_columns(timings: Timings, catalogues: Catalogues) -> list[Catalogu
     """The columns of timings whose values are in catalogues."""
     describe = "choose rows of other chips, or describe the chip in a config under `chips:`"
     columns = [CatalogueColumn("chip", catalogues.chips, "is no chip", describe)]
-    if timings.kind == "matmul":
+    stored = {"matmul": DTYPES, "attention": ("compute", "cache")}.get(timings.kind)
+    if stored:
         formats = catalogues.dtypes.formats
         fix = f"use some of {', '.join(formats)}, or choose other rows"
-        columns += [CatalogueColumn(column, formats, "is no dtype", fix) for column in DTYPES]
+        columns += [CatalogueColumn(column, formats, "is no dtype", fix) for column in stored]
     if timings.served:
         fix = "use an id of `rooflines list models`, or choose other rows"
         columns.append(CatalogueColumn("model", model_entries(), "is no model", fix))

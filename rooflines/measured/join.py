@@ -12,8 +12,7 @@ from rooflines.fits.judge import BIN
 from rooflines.fits.timings import OPTIONAL, ROW
 from rooflines.fits.units import check_first_tokens, check_units
 from rooflines.measured.catalogues import check_listed
-from rooflines.measured.collectives import collective_rows, missing_network_reason
-from rooflines.measured.matmuls import matmul_rows, missing_bound_reason, with_dtypes
+from rooflines.measured.kernel_rows import MISSING, kernel_rows, with_dtypes
 from rooflines.measured.served import NO_ROOM, missing_step_reason, served_rows, with_formats
 from rooflines.measured.served_estimates import LACKS, with_estimates
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.fits.timings import Timings
+    from rooflines.fits.timings import Kind, Timings
     from rooflines.measured.catalogues import Catalogues
 
 IN_CACHE, PARTLY, BOOST_CLOCK = "in cache", "partly in cache", "boost clock"
@@ -90,14 +89,12 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
     frame = timings.frame.with_columns(**missing)
     frame = frame if ROW in frame.columns else frame.with_row_index(ROW, offset=1)
     chips = catalogues.chips
-    if timings.kind == "attention":
-        problem = "has timings of attention, which are not joined with rows of a table"
-        fix = "fit them: `rooflines measured calibrate` prints the errors of the bound and the fit"
-        raise RooflinesError("", problem, fix, file=timings.file)
     with at_path(file=timings.file):
         check_listed(timings, catalogues)
-        of_kind = {"matmul": _matmuls, "collective": _collectives, "served": _served}
-        rows, skipped = of_kind[timings.kind](frame, catalogues)
+        if timings.served:
+            rows, skipped = _served(frame, catalogues)
+        else:
+            rows, skipped = _kernels(frame, timings.kind, catalogues)
         with Mistakes() as mistakes:
             for (chip,), part in rows.group_by("chip", maintain_order=True):
                 with mistakes.at():
@@ -109,38 +106,33 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
     return JoinedTimings(_compared(rows, chips).drop(ROW, LEAST), pl.concat([skipped, without]))
 
 
-def _matmuls(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Matmuls with their metrics, and those skipped."""
-    chips = catalogues.chips
-    frame = with_dtypes(frame, catalogues.dtypes)
-    keys = ("chip", "compute")
-    kept, skipped = _parted(
-        frame, keys, lambda chip, compute: missing_bound_reason(chips[chip], compute)
-    )
-    rows = pl.concat(matmul_rows(kept, catalogues)).sort(ROW)
+def _kernels(
+    frame: pl.DataFrame, kind: Kind, catalogues: Catalogues
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Matmuls, attention or collectives with their metrics, and those skipped."""
+    chips, (column, why) = catalogues.chips, MISSING[kind]
+    if kind == "matmul":
+        frame = with_dtypes(frame, catalogues.dtypes)
+    elif kind == "attention":
+        frame = frame.with_columns(dtypes="attention")
+    kept, skipped = _parted(frame, ("chip", column), lambda chip, of: why(chips[chip], of))
+    rows = pl.concat(kernel_rows(kept, kind, catalogues)).sort(ROW)
+    if kind == "collective":
+        first = ((name, [*chip.networks.values()][:1]) for name, chip in chips.items())
+        reducing = [name for name, network in first if any(each.reduces for each in network)]
+        in_switch = pl.col("chip").is_in(reducing) & (pl.col("collective") == "all-reduce")
+        around_ring = 2 * (pl.col("shards") - 1)  # times payload / N, where a switch takes N + 1
+        least = pl.when(in_switch).then(pl.col("t_lower_s") * (pl.col("shards") + 1) / around_ring)
+        return rows.with_columns(fits_cache=pl.lit(None, pl.Boolean), **{LEAST: least}), skipped
     caches = {chip: chips[chip].last_level_cache for chip in rows["chip"].unique()}
     capacities = {chip: cache and cache.capacity_bytes for chip, cache in caches.items()}
     capacity = pl.col("chip").replace_strict(capacities, return_dtype=pl.Float64)
     operands = pl.col("footprint_bytes")
     from_memory = (operands - capacity) / operands * pl.col("t_lower_s")
+    region = {} if kind == "attention" else {"region": BIN}
     return rows.with_columns(
-        region=BIN, fits_cache=operands < capacity, **{LEAST: from_memory}
+        fits_cache=operands < capacity, **region, **{LEAST: from_memory}
     ), skipped
-
-
-def _collectives(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Collectives with their metrics, and those skipped."""
-    chips, keys = catalogues.chips, ("chip", "shards")
-    kept, skipped = _parted(
-        frame, keys, lambda chip, shards: missing_network_reason(chips[chip], shards)
-    )
-    rows = pl.concat(collective_rows(kept, catalogues)).sort(ROW)
-    first = ((name, [*chip.networks.values()][:1]) for name, chip in chips.items())
-    reducing = [name for name, network in first if any(each.reduces for each in network)]
-    in_switch = pl.col("chip").is_in(reducing) & (pl.col("collective") == "all-reduce")
-    around_ring = 2 * (pl.col("shards") - 1)  # times payload / N, where a switch takes N + 1
-    least = pl.when(in_switch).then(pl.col("t_lower_s") * (pl.col("shards") + 1) / around_ring)
-    return rows.with_columns(fits_cache=pl.lit(None, pl.Boolean), **{LEAST: least}), skipped
 
 
 def _served(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.fits.judge import with_errors
-from rooflines.fits.timings import DTYPES, PARALLEL, SIZES
+from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, PARALLEL, SIZES
 from rooflines.measured.summary import error_columns, summaries
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ VARIED = {
     "engines": ("software",),
     "splits": PARALLEL,
     "concurrency": ("concurrency",),
-    "dtypes": ("dtypes", *DTYPES),
+    "dtypes": ("dtypes", *DTYPES, "cache"),
     "number of chips": ("shards",),
 }
 """What two timings of a pair differ in, all else equal: by kind of pair the columns."""
@@ -99,10 +99,10 @@ def pairs_of(frame: pl.DataFrame) -> pl.DataFrame:
     frame = frame.drop_nulls("t_estimate_s").with_row_index("#")
     if served:
         frame = per_token_and_chip(frame).drop("shards")  # those of the split
-    sizes = () if served else SIZES
+    sizes = () if served else (*ATTENTION_SIZES, *SIZES, "phase")
     known = [
         name
-        for name in (*dict.fromkeys(sum(VARIED.values(), ())), *SAME, *sizes)
+        for name in dict.fromkeys((*sum(VARIED.values(), ()), *SAME, *sizes))
         if name in frame.columns
     ]
     parts = []

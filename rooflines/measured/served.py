@@ -15,7 +15,7 @@ from rooflines.fits.judge import BIN
 from rooflines.fits.layouts import chips_of_run
 from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import FORMATS, UNQUANTIZED
-from rooflines.measured.matmuls import NOMINAL, missing_bound_reason
+from rooflines.measured.kernel_rows import NOMINAL, missing_bound_reason
 from rooflines.models.footprint import cache_on_chip, weights_on_chip
 from rooflines.sweep.one_chip import case_on, least_seconds
 

@@ -19,7 +19,7 @@ from rooflines.fits.read import read_timings
 from rooflines.fits.timings import DTYPES
 from rooflines.measured.catalogues import FORMATS, Catalogues, in_catalogues
 from rooflines.measured.join import UNEXPLAINED, WITHOUT_ROW, joined
-from rooflines.measured.matmuls import missing_bound_reason, with_dtypes
+from rooflines.measured.kernel_rows import missing_bound_reason, with_dtypes
 from rooflines.models.library import model_entries
 from rooflines.results.records import digest_of
 from rooflines.results.tables import metadata_of

@@ -11,7 +11,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.basics.files import bounded_content, read_csv
 from rooflines.basics.numbers import whole
 from rooflines.catalogue.dtypes import combinations_of, dtype_entries
-from rooflines.fits.matmuls import plain_matmul
+from rooflines.fits.nominal import plain_matmul
 from rooflines.fits.timings import SIZES
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ class Kernel:
             that is the time of one [1].
         transfers: What is sent, one after another.
         moved: `x` and `out`, between memory and unit [byte]; of one matmul with weights also
-            `depth` and `columns`, its D and F [1].
+            `depth` and `columns`, its D and F, of attention the `context` of a sequence [1].
         rows: The sizes whose product is computed in the whole tiles of a calibration; none where
             the kernel has tiles of its own, or is no matmul.
         sharers: Chips that share these rows [1].

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.model.poly import ZERO, Poly, total
 
@@ -32,7 +32,8 @@ class FitReach:
     """How far a calibration reaches: beyond it bands are wider.
 
     Attributes:
-        sizes: The smallest and the largest sizes of its timings, D and F among them [1].
+        sizes: The smallest and the largest sizes of its timings: of matmuls D and F, of attention
+            S [1], of a collective its payload, `bytes` [byte], and its chips, `shards` [1].
         outside: The band of other sizes; None: not known.
         elsewhere: The band of another engine than the one that is asked for; None: not known.
         foreign: Whether it is of another engine.
@@ -42,6 +43,13 @@ class FitReach:
     outside: Band | None = None
     elsewhere: Band | None = None
     foreign: bool = False
+
+
+class SizedReach(NamedTuple):
+    """How far a calibration reaches, and the sizes on one chip that it is asked for, by name."""
+
+    reach: FitReach
+    sizes: Mapping[str, Poly]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,16 +194,15 @@ class Times:
         activation: Of what kernels hand each other through memory [s]. Nominal times have it apart
             from those of memory, estimates in them.
         bands: Bands by bound; a bound without one is left out.
-        reach: Of an estimate by a fit of matmuls, how far the fit reaches; and `sizes`, the D and F
-            of one chip.
+        reaches: How far the fits of an estimate reach: under "" that of the kernel, under the bound
+            of networks that of its only collective, which counts where that is the largest.
     """
 
     by: Mapping[str, Time]
     common: Poly = ZERO
     activation: Poly = ZERO
     bands: Mapping[str, Band] = field(default_factory=dict)
-    reach: FitReach | None = None
-    sizes: Mapping[str, Poly] = field(default_factory=dict)
+    reaches: Mapping[str, SizedReach] = field(default_factory=dict)
 
     @property
     def largest(self) -> Time:

@@ -219,6 +219,9 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         depth = group.depth if placement.reads else group.depth / split.shards
         moved["depth"] = constant(depth)
         moved["columns"] = constant(sum(group.weights.values()) * split.share(tensors) / depth)
+    if group.attends:
+        ((_, entries),) = group.cache
+        moved["context"] = Poly({(entries,): Fraction(1)})
     works = {
         "flops": amount(group.flops, shared),
         "weight_bytes": weights,

@@ -1,7 +1,6 @@
 """Calibrations as data of a page: pieces of times, affine in nominal quantities.
 
-No form of a calibrated time is written here, nor in the page: pieces are those of
-`fits.form`, collectives those of `fits.collective_form`.
+No form of a calibrated time is written here, nor in the page: pieces are those of `fits.form`.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from typing import TYPE_CHECKING
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.critical.chips import interpolated
 from rooflines.fits.choice import CalibrationChoice
-from rooflines.fits.collective_form import protocols, ring_steps
-from rooflines.fits.form import common, pieces
+from rooflines.fits.form import ring_steps
 from rooflines.model.network import PAIR, PASSES, Route
 from rooflines.model.operation import MATRIX
 from rooflines.site.coefficients import Terms, json_number, over_chips
@@ -24,9 +22,9 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.entries import Chip
-    from rooflines.fits.collective_form import CollectiveNumbers
     from rooflines.fits.entries import Calibrations
-    from rooflines.fits.form import Affine
+    from rooflines.fits.form import Affine, CollectiveNumbers
+    from rooflines.model.times import FitReach
 
 OWN = "own"
 """The name of the calibration in a chip's entry, among those of software."""
@@ -95,20 +93,27 @@ def _fit(choice: CalibrationChoice, compute: str) -> JSON:
     numbers = fit.numbers
     return {
         "tile": numbers.tile,
-        "common": _affine(common(numbers)),
-        "pieces": [[piece.bound, _affine(piece)] for piece in pieces(numbers)],
+        "common": _affine(numbers.common),
+        "pieces": [[piece.bound, _affine(piece)] for (piece,) in numbers.pieces],
         "bands": fit.bands,
-        "reach": fit.reach and {**fit.reach.sizes, "outside": fit.reach.outside},
+        "reach": fit.reach and _reach(fit.reach),
         "sent": {
             kind: {
-                "protocols": [_affine(each) for each in protocols(of.collective)],
-                "waits": _waits(choice.entry, of.collective, kind),
-                "bands": of.bands,
+                "protocols": [_affine(each) for each in of.numbers.pieces[0]],
+                "waits": _waits(choice.entry, of.numbers, kind),
+                "bands": {**fit.bands, **of.bands},
+                "reach": of.reach and _reach(of.reach),
             }
             for kind in PASSES
-            if (of := choice.fit(compute, kind)) and of.collective
+            if (of := choice.collective(kind))
         },
     }
+
+
+def _reach(reach: FitReach) -> JSON:
+    """The sizes of timings, and the bands beyond them, and as the fit of another software."""
+    elsewhere = reach.elsewhere if reach.foreign else None
+    return {**reach.sizes, "outside": reach.outside, "elsewhere": elsewhere}
 
 
 def _affine(affine: Affine) -> Terms:

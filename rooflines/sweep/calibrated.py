@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import prod
 from typing import TYPE_CHECKING
 
-from rooflines.fits.collective_form import protocols, ring_steps
-from rooflines.fits.form import common, nominal_quantities, pieces
+from rooflines.fits.form import nominal_quantities, ring_steps
 from rooflines.model.poly import Poly, constant, total
 from rooflines.model.resources import exchange
-from rooflines.model.times import Time, Times
+from rooflines.model.times import SizedReach, Time, Times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rooflines.fits.form import Affine
     from rooflines.model.kernel import Kernel, Transfer
     from rooflines.model.resources import Machine
-    from rooflines.model.times import Pieces
+    from rooflines.model.times import Band, Pieces
 
 BOUNDS = ("compute", "memory", "network", "mixed", "engine")
 """The bounds of an estimate, in the order that decides ties."""
@@ -42,22 +42,31 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
         machine: The chip.
         choice: The calibrations that apply.
     """
-    kinds = kernel.kinds or [each.kind for each in kernel.transfers]
-    fit = choice.fit(kernel.compute, kinds[0] if len(kinds) == 1 else None)
+    fit = choice.fit(kernel.compute)
     if fit is None:
         return None
     if kernel.engine:
         return _of_engine(kernel, choice)
     own = kernel.attends and choice.attention(kernel.attends, kernel.compute)
-    if own:
-        numbers, bands = own.numbers, own.bands
-    else:
-        timed = kernel.is_matmul
-        numbers, bands = (fit.numbers, fit.bands) if timed else (choice.untimed(fit.numbers), {})
+    numbers = choice.untimed(fit.numbers)
+    bands: dict[str, Band] = {}
+    reaches: dict[str, SizedReach] = {}
+    if own or kernel.is_matmul:
+        timed = own or fit
+        numbers, bands = timed.numbers, {**timed.bands}
+        if timed.reach:
+            reaches[""] = SizedReach(timed.reach, _sizes(kernel))
+    kinds = kernel.kinds or [each.kind for each in kernel.transfers]
+    sent = choice.collective(kinds[0]) if kernel.is_matmul and len(kinds) == 1 else None
+    if sent and sent.reach:
+        bands |= sent.bands
+        for each in kernel.transfers:
+            sizes = {"bytes": each.payload, "shards": constant(prod(each.route.axes))}
+            reaches["network"] = SizedReach(sent.reach, sizes)
     quantities = nominal_quantities(kernel, machine, numbers.tile)
     by: dict[str, list[tuple[Poly, ...]]] = {}
     network = Time()
-    for piece in pieces(numbers):
+    for (piece,) in numbers.pieces:
         if piece.bound != "network":
             by.setdefault(piece.bound, []).append((_weighed(piece, quantities),))
         elif kernel.transfers:
@@ -71,10 +80,14 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
         for bound in BOUNDS
         if bound in by
     }
-    reached = fit.reach if kernel.is_matmul else None
-    sizes = {"D": kernel.moved["depth"], "F": kernel.moved["columns"]} if reached else {}
-    overhead = _weighed(common(numbers), quantities)
-    return Times(times, overhead, bands=bands, reach=reached, sizes=sizes)
+    overhead = _weighed(numbers.common, quantities)
+    return Times(times, overhead, bands=bands, reaches=reaches)
+
+
+def _sizes(kernel: Kernel) -> dict[str, Poly]:
+    """The sizes of a kernel that fits of its kind reach to."""
+    names = {"D": "depth", "F": "columns", "S": "context"}
+    return {name: kernel.moved[of] for name, of in names.items() if of in kernel.moved}
 
 
 def _of_engine(kernel: Kernel, choice: CalibrationChoice) -> Times:
@@ -94,9 +107,8 @@ def _collective(transfer: Transfer, share: Fraction, choice: CalibrationChoice) 
     if fitted is None:
         return ((sending / share,), (hops,)) if hops else ((sending / share,),)
     waits = fitted.numbers.hop_s * ring_steps(transfer.route, transfer.kind)
-    found = (
-        replace(each, constant_s=each.constant_s + waits) for each in protocols(fitted.numbers)
-    )
+    (protocols,) = fitted.numbers.pieces
+    found = (replace(each, constant_s=each.constant_s + waits) for each in protocols)
     return (tuple(_weighed(each, {"network": sending}) for each in found),)
 
 

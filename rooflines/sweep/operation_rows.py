@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -134,7 +134,7 @@ def estimate_stages(sheet: Sheet, found: Sequence[Times | None]) -> Stages:
             here = pl.col("estimate_bound") == pl.lit(bound, dtype=ESTIMATE_BOUND)
             column = sheet.constant([None if each is None else each[side] for each in known])
             share = pl.when(here).then(column).otherwise(share)
-        ends = [share, *(pl.when(beyond).then(band[side]) for beyond, band in wider.values())]
+        ends = [share, *(pl.when(each.where).then(each.band[side]) for each in wider)]
         bands.append(pl.col("t_estimate_s") * pl.when(share.is_not_null()).then(widest(*ends)))
     label = first_longest(
         {bound: pl.col(f"#piece_{bound}") for bound in present}, largest, ESTIMATE_BOUND
@@ -146,45 +146,71 @@ def estimate_stages(sheet: Sheet, found: Sequence[Times | None]) -> Stages:
         {
             "t_estimate_s": largest + pl.col("#common"),
             "estimate_bound": pl.when(estimated).then(label),
+        },
+        {
+            **dict(zip(ESTIMATES[1:], bands, strict=True)),
             "estimate_beyond": pl.when(estimated).then(_beyond(wider)),
         },
-        dict(zip(ESTIMATES[1:], bands, strict=True)),
     ]
 
 
-Wider = dict[str, tuple[pl.Expr, tuple[pl.Expr, pl.Expr]]]
-"""Where a calibration is beyond its timings, by `OTHER_SIZES` and `OTHER_ENGINE`, and the band."""
+class Wider(NamedTuple):
+    """Where estimates are beyond the timings of a calibration, and the band there.
+
+    Attributes:
+        of: `OTHER_SIZES` or `OTHER_ENGINE`.
+        where: Whether a row is.
+        band: Its ends.
+    """
+
+    of: str
+    where: pl.Expr
+    band: tuple[pl.Expr, pl.Expr]
 
 
-def _wider(sheet: Sheet, found: Sequence[Times | None]) -> Wider:
-    """Where the estimates of cases are beyond the timings of their calibration."""
-    reaches = [each.reach if each else None for each in found]
-    if not any(reaches):
-        return {}
-    sizes = []
-    for name in ("D", "F"):
-        size = sheet.total(sheet.poly([each.sizes.get(name) if each else None for each in found]))
-        ends = [each.sizes.get(name) if each else None for each in reaches]
-        low, high = (sheet.constant([end and float(end[side]) for end in ends]) for side in (0, 1))
-        sizes.append((size < low) | (size > high))
-    foreign = sheet.constant([float(each.foreign) if each else 0.0 for each in reaches])
+def _wider(sheet: Sheet, found: Sequence[Times | None]) -> list[Wider]:
+    """Where the estimates of cases are beyond the timings of their calibrations."""
+    wider = []
+    for bound in ("", NETWORK.bound):
+        cases = [each.reaches.get(bound) if each else None for each in found]
+        if not any(cases):
+            continue
 
-    def band(name: str) -> tuple[pl.Expr, pl.Expr]:
-        ends = [getattr(each, name) if each else None for each in reaches]
-        low, high = (sheet.constant([end and end[side] for end in ends]) for side in (0, 1))
-        return low, high
+        def ends(pairs: Sequence[tuple[float, float] | None]) -> tuple[pl.Expr, pl.Expr]:
+            low, high = (
+                sheet.constant([pair and float(pair[side]) for pair in pairs]) for side in (0, 1)
+            )
+            return low, high
 
-    return {
-        OTHER_SIZES: (pl.any_horizontal(*sizes).fill_null(value=False), band("outside")),
-        OTHER_ENGINE: (foreign > 0, band("elsewhere")),
-    }
+        beyond = [pl.lit(value=False)]
+        for name in dict.fromkeys(name for each in cases if each for name in each.sizes):
+            size = sheet.total(sheet.poly([each and each.sizes.get(name) for each in cases]))
+            low, high = ends([each and each.reach.sizes.get(name) for each in cases])
+            beyond += [size < low, size > high]
+        foreign = sheet.constant([float(each.reach.foreign) if each else 0.0 for each in cases])
+        binds = pl.lit(value=True)
+        if bound:
+            binds = pl.col("estimate_bound") == pl.lit(bound, dtype=ESTIMATE_BOUND)
+        outside, elsewhere = (
+            ends([each and getattr(each.reach, name) for each in cases])
+            for name in ("outside", "elsewhere")
+        )
+        sizes = pl.any_horizontal(*beyond).fill_null(value=False)
+        wider += [
+            Wider(OTHER_SIZES, sizes & binds, outside),
+            Wider(OTHER_ENGINE, (foreign > 0) & binds, elsewhere),
+        ]
+    return wider
 
 
-def _beyond(wider: Wider) -> pl.Expr:
+def _beyond(wider: Sequence[Wider]) -> pl.Expr:
     """What estimates are beyond; null within."""
     if not wider:
         return pl.lit(None, dtype=BEYOND)
-    sizes, engine = (wider[name][0] for name in (OTHER_SIZES, OTHER_ENGINE))
+    sizes, engine = (
+        pl.any_horizontal(each.where for each in wider if each.of == of)
+        for of in (OTHER_SIZES, OTHER_ENGINE)
+    )
     return (
         pl.when(sizes & engine)
         .then(pl.lit(ENGINE_AND_SIZES))

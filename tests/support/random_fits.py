@@ -21,11 +21,18 @@ def fits(draw, of=BOUNDS):
         "fitted": errors,
         "source": "made up",
         "date": "2026-01-01",
+        **{name: draw(values) for name, values in REACHES.items() if draw(st.booleans())},
     }
 
 
 REACHES = {
-    "sizes": st.sampled_from([{"B": [1, 2], "D": [16, 4096], "F": [64, 512]}, {"D": [4096, 4096]}]),
+    "sizes": st.sampled_from(
+        [
+            {"B": [1, 2], "D": [16, 4096], "F": [64, 512], "S": [2, 64]},
+            {"D": [4096, 4096], "S": [1000, 100_000]},
+            {"bytes": [2**10, 2**20], "shards": [2, 8]},
+        ]
+    ),
     "outside": st.sampled_from([[0.5, 1.1], [0.9, 3]]),
     "elsewhere": st.sampled_from([[0.3, 1], [1, 4]]),
 }
@@ -49,7 +56,6 @@ def fitted_matmuls(draw):
         "memory": draw(fractions_of_one),
         "overhead_s": draw(st.sampled_from([0, 3.2e-6])),
         **{name: draw(values) for name, values in further.items() if draw(st.booleans())},
-        **{name: draw(values) for name, values in REACHES.items() if draw(st.booleans())},
         **draw(fits()),
     }
 

@@ -132,7 +132,7 @@ const ANSWERS = (() => {
   function estimate(of, B) {
     if (of.stretch) {
       const { upper, bound } = times(of, B);
-      return within(of, of.stretch * upper, bound);
+      return within(of, B, of.stretch * upper, bound);
     }
     if (!of.estimates) return null;
     const at = of.extentsAt(B);
@@ -143,11 +143,12 @@ const ANSWERS = (() => {
       return { time: layers * (value(common, at) + top), bound };
     });
     const [{ bound }] = kernels;
-    return within(of, sum(kernels.map((one) => one.time)), bound, kernels.map((one) => one.time));
+    const each_s = kernels.map((one) => one.time);
+    return within(of, B, sum(each_s), bound, each_s);
   }
   /** An estimate with its band, and the times of kernels if they are known. */
-  function within(of, time, bound, each = null) {
-    const band = of.bandOf(bound)?.map((share) => share * time) ?? null;
+  function within(of, B, time, bound, each = null) {
+    const band = of.bandOf(bound, B)?.map((share) => share * time) ?? null;
     return { time, bound, band, times: each };
   }
 

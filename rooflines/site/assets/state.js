@@ -189,16 +189,23 @@ const STATE = (() => {
       ANSWERS.lineAt(lines[name], name === "math" ? upward(B / span) * span : B);
     const estimates = [{ layers: 1, common: fit.common, pieces }];
     const sizes = { D: ANSWERS.lineAt(lines.depth, 1), F: ANSWERS.lineAt(line("columns"), 1) };
-    return { ...of, estimates, bandOf: bandOf(fit, fitted ?? fit, sizes), span, extentsAt };
+    const payload = line("network_bytes");
+    const sentAt = (B) => ({ shards: n, bytes: ANSWERS.lineAt(payload, B) });
+    return { ...of, estimates, bandOf: bandOf(fit, fitted, sizes, sentAt), span, extentsAt };
   }
 
-  /** The band of a fit by bound, wider for a D or F of a chip beyond those of its timings. */
-  function bandOf({ reach }, { bands }, sizes) {
-    const beyond = reach?.outside && Object.entries(sizes).some(([name, size]) =>
-      reach[name] && (size < reach[name][0] || size > reach[name][1]));
-    const [lower, higher] = beyond ? reach.outside : [Infinity, 0];
-    return (bound) => bands[bound]
-      && [Math.min(bands[bound][0], lower), Math.max(bands[bound][1], higher)];
+  /** The band of a fit by bound and B, wider for sizes and payloads beyond those of its timings. */
+  function bandOf(fit, sent, sizes, sentAt) {
+    const beyond = ({ outside, elsewhere, ...ends }, all) => [elsewhere,
+      Object.entries(all).some(([name, size]) =>
+        ends[name] && (size < ends[name][0] || size > ends[name][1])) && outside];
+    const common = fit.reach ? beyond(fit.reach, sizes) : [];
+    return (bound, B) => {
+      const band = (sent ?? fit).bands[bound];
+      const wider = sent && bound === "network" ? beyond(sent.reach, sentAt(B)) : [];
+      const all = [band, ...common, ...wider].filter(Boolean);
+      return band && [Math.min(...all.map(([low]) => low)), Math.max(...all.map(([, up]) => up))];
+    };
   }
 
   /** A step of a model on a chip as `ANSWERS` takes it, or the reason why there is none. */

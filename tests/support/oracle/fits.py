@@ -10,6 +10,7 @@
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import chain
 from typing import Any, NamedTuple
 
 from oracle.kernels import collective_s, sent
@@ -28,7 +29,7 @@ SHARES = ("math", "memory", "network", "overhead_s")
 
 
 class Fit(NamedTuple):
-    """Fitted numbers, bands by bound, and of matmuls how far they reach."""
+    """Fitted numbers, bands by bound, and how far they reach."""
 
     numbers: Mapping[str, Fraction]
     bands: Mapping[str, tuple[Fraction, Fraction]]
@@ -174,7 +175,7 @@ def estimate(machine, kernel):
     fit = fit_of(machine, kernel)
     if fit is None:
         return dict.fromkeys(ESTIMATES)
-    numbers, bands = fit.numbers, dict(fit.bands)
+    numbers, bands, of_network = fit.numbers, dict(fit.bands), None
     if kernel.matmul is not None and len(kernel.collectives) == 1:
         of_network = machine.fits.collectives.get(kernel.collectives[0].name)
         bands |= of_network.bands if of_network else {}
@@ -185,10 +186,16 @@ def estimate(machine, kernel):
     if kernel.matmul is not None:
         total += numbers.get("activation_passes", 0) * kernel.matmul.inputs / machine.memory_rate
     low, high = bands.get(bound, (None, None))
-    beyond = beyond_of(kernel.matmul, fit.reach)
-    for wider in filter(None, (fit.reach and fit.reach[band] for band in beyond.values())):
-        if low is not None:
+    found = [beyond_of(sizes_of(kernel), fit.reach)]
+    if of_network and bound == "network":
+        (sent_once,) = kernel.collectives
+        sizes = {"bytes": sent_once.payload, "shards": math.prod(sent_once.axes)}
+        own = beyond_of(sizes, of_network.reach)
+        found.append({of: band for of, band in own.items() if of == "sizes" or band})
+    for _, wider in chain.from_iterable(each.items() for each in found):
+        if low is not None and wider:
             low, high = min(low, exact(wider[0])), max(high, exact(wider[1]))
+    beyond = [of for of in ("engine", "sizes") if any(of in each for each in found)]
     return {
         "t_estimate_s": total,
         "t_estimate_p10_s": None if low is None else low * total,
@@ -198,16 +205,22 @@ def estimate(machine, kernel):
     }
 
 
-def beyond_of(matmul, reach):
-    """What a matmul is beyond, in words, each with the name of the band there."""
-    if matmul is None or reach is None:
+def sizes_of(kernel):
+    """The sizes of a kernel that fits reach to."""
+    if kernel.matmul is not None:
+        return {"D": kernel.matmul.depth, "F": kernel.matmul.columns}
+    return {} if kernel.context is None else {"S": kernel.context}
+
+
+def beyond_of(sizes, reach):
+    """What sizes are beyond, in words, each with the band there."""
+    if not sizes or reach is None:
         return {}
-    sizes = {"D": matmul.depth, "F": matmul.columns}
     inside = all(
         low <= sizes[name] <= high for name, (low, high) in reach["sizes"].items() if name in sizes
     )
-    engine = {"engine": "elsewhere"} if reach["foreign"] else {}
-    return engine | ({} if inside else {"sizes": "outside"})
+    engine = {"engine": reach["elsewhere"]} if reach["foreign"] else {}
+    return engine | ({} if inside else {"sizes": reach["outside"]})
 
 
 def sent_estimate(case, kernel):

@@ -42,7 +42,10 @@ class Matmul(NamedTuple):
 
 @dataclass(frozen=True)
 class Kernel:
-    """Work of one chip, and its collectives; `activation_bytes` are those of inputs and outputs."""
+    """Work of one chip, and its collectives; `activation_bytes` are those of inputs and outputs.
+
+    `context` is what each sequence attends to, of attention.
+    """
 
     name: str
     count: int
@@ -53,6 +56,7 @@ class Kernel:
     collectives: Sequence[Collective] = ()
     unit: str = "compute"
     matmul: Matmul | None = None
+    context: Fraction | int | None = None
 
 
 def sent(links, collective):

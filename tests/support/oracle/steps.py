@@ -214,6 +214,7 @@ class Inner(NamedTuple):
     heads: int
     inside: int
     outside: int
+    context: Fraction | int | None = None
 
 
 class OneChip:
@@ -264,14 +265,16 @@ class OneChip:
         """The attention of layers with one window."""
         step = self.step
         flops, inside, outside = attention_of(a, self.case.phase)
+        context = entries_moved(step.S, step.T, window)
         return Inner(
             ATTENTION[type(window)],
             flops * step.B * pairs(step.S, step.T, window),
-            entry_elements(a) * entries_moved(step.S, step.T, window),
+            entry_elements(a) * context,
             self.bits["cache"],
             a.get("K", 1),
             inside,
             outside,
+            context,
         )
 
     def indexer(self):
@@ -308,6 +311,7 @@ class OneChip:
             self.bytes_of(sum(shared, Fraction(0)), "activations"),
             list(chain(*exchanged)) if case.cache_split == "batch" else [],
             "attention",
+            context=of.context,
         )
 
     def experts(self, count):

@@ -1,0 +1,207 @@
+"""The fit of a form to timings with nominal times, and the times by its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.fits.folds import held_out, held_out_below
+from rooflines.fits.form import (
+    QUANTITIES,
+    CollectiveNumbers,
+    Extremes,
+    FormNumbers,
+    Numbers,
+    bound,
+    estimate,
+    piece_values,
+)
+from rooflines.fits.judge import with_errors
+from rooflines.fits.nominal import TILES, math_column
+from rooflines.fits.solving import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflines.fits.form import Form
+    from rooflines.fits.solving import Array, Named
+
+SHARES = ("math", "memory", "overhead_s")
+MIXED = ("activation_passes", "mixed_math", "mixed_memory", "mixed_depth_s")
+PARAMETERS: Mapping[Form, tuple[str, ...]] = {"max": SHARES, "pieces": (*SHARES, *MIXED)}
+"""The numbers that are fitted to kernels, by form."""
+
+EXTENSIONS = ("sustained", "mixed_activations")
+"""Numbers that are tried with many timings."""
+
+MANY = 300
+"""Timings from which on extensions are tried [1]."""
+
+LEAST_GAIN = 0.003
+"""Least gain of an extension in the median error at inner held-out sites [1]."""
+
+STARTS: tuple[Named, ...] = (
+    {},
+    dict(zip(PARAMETERS["pieces"], (1.1, 1.1, 0.7, 0.3, 0.5, 0.5, 0.5), strict=True)),
+    dict(zip(PARAMETERS["pieces"], (0.9, 0.9, 1.3, 3.0, 1.5, 1.5, 2.0), strict=True)),
+)
+"""The starts of fits of kernels, as factors of the prior."""
+
+NONE = Numbers(Fraction(1), Fraction(1), Fraction(0))
+"""Nothing fitted: the bound itself."""
+
+EXPRESSIONS: Extremes[pl.Expr] = Extremes(pl.max_horizontal, pl.min_horizontal)
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """Fitted numbers.
+
+    Attributes:
+        numbers: Exact decimals.
+        held: The names of those that are not identifiable from the timings, kept at the prior.
+    """
+
+    numbers: FormNumbers
+    held: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FormFit:
+    """What is fitted to timings: the form, and where a fit starts.
+
+    Attributes:
+        prior: Where a fit starts; it pulls weakly.
+        names: The numbers that are fitted.
+        starts: The starts, as factors of the prior.
+        base: What is not fitted, as it is without.
+        extends: Whether `MANY` timings try the extensions and tiles, and keep what gains
+            `LEAST_GAIN` at inner held-out sites.
+    """
+
+    prior: FormNumbers
+    names: tuple[str, ...]
+    starts: tuple[Named, ...]
+    base: FormNumbers
+    extends: bool = False
+
+    def fit(self, frame: pl.DataFrame) -> FitResult:
+        """The numbers that fit timings best.
+
+        Args:
+            frame: From `nominal_times`, none in a cache and none of a held-out site.
+
+        Raises:
+            RooflinesError: scipy is missing.
+        """
+        chosen = self._extended(frame) if self.extends and frame.height >= MANY else self
+        found, held = chosen.problem(frame).fit(chosen.names)
+        return FitResult(chosen.base.replaced(found), held)
+
+    def like(self, frame: pl.DataFrame, numbers: FormNumbers) -> FormNumbers:
+        """The numbers that fit other timings best, the same ones as of another fit."""
+        known = dict.fromkeys((*self.names, *(EXTENSIONS if self.extends else ())))
+        names = tuple(name for name in known if getattr(numbers, name))
+        base = self.base.replaced({"tile": numbers.tile} if self.extends else {})
+        return replace(self, names=names, base=base).solved(frame)
+
+    def solved(self, frame: pl.DataFrame) -> FormNumbers:
+        """The best numbers, none held at the prior, as Float64."""
+        found, _ = self.problem(frame).solve(self.names)
+        return self.base.floats.replaced(found)
+
+    def _extended(self, frame: pl.DataFrame) -> FormFit:
+        """It with the extensions and the tile that gain enough, the best one first."""
+        kept = held_out(held_out_below(frame, inner=True), inner=True)
+        inner, rest = frame.filter(kept), frame.filter(~kept)
+        if inner.is_empty() or rest.is_empty():
+            return self
+
+        def error(option: FormFit) -> float:
+            found = judged(inner, option.solved(rest))["error"]
+            return float(found.quantile(0.5, "linear") or 0)
+
+        chosen: FormFit = self
+        least = error(self)
+        while True:
+            more = (name for name in EXTENSIONS if name not in chosen.names)
+            options = [replace(chosen, names=(*chosen.names, name)) for name in more]
+            if chosen.base.tile == 1:
+                tiled = (chosen.base.replaced({"tile": tile}) for tile in TILES)
+                options += [replace(chosen, base=base) for base in tiled]
+            errors = [error(option) for option in options]
+            if not errors or min(errors) > least - LEAST_GAIN:
+                return chosen
+            least = min(errors)
+            chosen = options[errors.index(least)]
+
+    def problem(self, frame: pl.DataFrame) -> Problem:
+        """Timings and the form."""
+        base = self.base.floats
+        quantities = {
+            name: frame[column].to_numpy() for name, column in columns_in(frame, base).items()
+        }
+
+        def times(numbers: Named) -> Array:
+            import numpy as np  # noqa: PLC0415, an extra
+
+            arrays = Extremes(np.maximum.reduce, np.minimum.reduce)
+            return estimate(base.replaced(numbers), quantities, arrays)
+
+        return Problem(frame["seconds"].to_numpy(), times, vars(self.prior), self.starts)
+
+
+COLLECTIVE_PRIOR = CollectiveNumbers(
+    overhead_s=Fraction("7e-6"),
+    low_latency=Fraction("0.25"),
+    bulk_overhead_s=Fraction("15e-6"),
+    bulk=Fraction("0.65"),
+    hop_s=Fraction("1e-6"),
+)
+"""Where a fit of a collective starts: typical numbers of data-center GPUs."""
+
+COLLECTIVE = FormFit(
+    COLLECTIVE_PRIOR,
+    tuple(vars(COLLECTIVE_PRIOR)),
+    (
+        {},
+        {"overhead_s": 0.5, "low_latency": 0.3, "bulk_overhead_s": 2.0, "hop_s": 3.0},
+        {"low_latency": 2.0, "bulk_overhead_s": 0.3, "bulk": 0.8, "hop_s": 0.2},
+    ),
+    COLLECTIVE_PRIOR,
+)
+"""The fit of a collective."""
+
+ATTENTION_PRIOR = Numbers(Fraction("0.4"), Fraction("0.7"), Fraction("1.1e-5"))
+"""Where a fit of attention starts: typical numbers of data-center GPUs."""
+
+
+def kernel_fit(prior: Numbers, form: Form) -> FormFit:
+    """The fit of kernels, from a prior."""
+    return FormFit(prior, PARAMETERS[form], STARTS, NONE, extends=form == "pieces")
+
+
+def columns_in(frame: pl.DataFrame, numbers: FormNumbers) -> dict[str, str]:
+    """The columns of the quantities that timings have, with rows in whole tiles."""
+    columns = {name: name for name in QUANTITIES if name in frame.columns}
+    return {**columns, "math": math_column(numbers.tile)} if numbers.tile > 1 else columns
+
+
+def judged(frame: pl.DataFrame, numbers: FormNumbers) -> pl.DataFrame:
+    """Timings with nominal times, with their estimate.
+
+    Returns:
+        Also `t_estimate_s`, `estimate_bound`, `ratio` (measured over estimated) and the errors
+        `bare` and `error`, |time / measured - 1| of the bound and of the estimate [1].
+    """
+    numbers = numbers.floats
+    quantities = {name: pl.col(column) for name, column in columns_in(frame, numbers).items()}
+    return with_errors(
+        frame.with_columns(
+            t_estimate_s=estimate(numbers, quantities, EXPRESSIONS),
+            estimate_bound=bound(piece_values(numbers, quantities, EXPRESSIONS)),
+        )
+    )

@@ -1,0 +1,255 @@
+"""Timings with their nominal times: what a fit reads, and what a measured time is compared with.
+
+A fit is of one chip and software: of matmuls in a compute dtype, of attention in decode, where the
+compute dtype decides little, or in prefill in a compute dtype, or of a collective. That of
+attention holds for grouped-query attention to all tokens; latent attention has other kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from operator import add, mul
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
+from rooflines.basics.text import counted
+from rooflines.catalogue.dtypes import (
+    NamedCombination,
+    StoredDtypes,
+    combinations_of,
+    dtype_entries,
+    stored_bits,
+)
+from rooflines.catalogue.entries import MAIN_MEMORY
+from rooflines.fits.folds import with_folds
+from rooflines.fits.form import nominal_quantities, ring_steps
+from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, FIT_BY, IDENTITY, medians
+from rooflines.fits.units import check_units
+from rooflines.model.costs import BITS_PER_BYTE, Workload
+from rooflines.model.kernel import operation_kernel
+from rooflines.model.network import PAIR, Route
+from rooflines.model.operation import MATRIX, OPERANDS
+from rooflines.model.operation import NAMED as OPERATIONS
+from rooflines.model.resources import MATH, collective_rate
+from rooflines.model.sharding import sharding
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from rooflines.catalogue.entries import Chip
+    from rooflines.fits.timings import Kind, Timings
+    from rooflines.model.network import Link
+    from rooflines.model.poly import Poly
+
+MATMUL = OPERATIONS["matmul"]
+
+TILES = (64, 128)
+"""Tiles of rows that a fit tries [1]."""
+
+WORKS = ("flops", "memory_bytes", "footprint_bytes")
+"""Costs of a matmul [FLOP, byte]."""
+
+OUTPUT_BITS = 16
+"""Bits of an element of queries and outputs, which kernels of attention keep in half precision."""
+
+
+def math_column(tile: int) -> str:
+    """The column of the nominal time of the math with rows in whole tiles."""
+    return "math" if tile == 1 else f"math_{tile}"
+
+
+def with_nominal_times(
+    timings: Timings, chip: str, entry: Chip, name: str
+) -> tuple[pl.DataFrame, Timings]:
+    """The timings that a fit is of, with what it reads of them.
+
+    Args:
+        timings: Of one chip and software.
+        chip: The chip's id.
+        entry: Its entry, whose main memory and first interconnect count.
+        name: The name of the fit: a compute dtype, a phase of attention, or a collective.
+
+    Returns:
+        The sizes, `seconds`, the columns of `nominal_times`, `in_cache` (faster than the bound, and
+        small enough for a cache), and `fold` (the hash of its site). And the timings, with notes.
+
+    Raises:
+        RooflinesError: A dtype is unknown, the chip has no peak in a compute dtype or no
+            interconnect, the unit of time is off, or there are too few timings or kinds of them.
+    """
+    kind = timings.kind
+    if kind == "matmul":
+        with at_path("compute"):
+            one_of(name, dtype_entries().formats, "no dtype")
+            one_of(name, entry.units.get(MATRIX, {}), f"no dtype that {chip} has a peak for")
+    if kind == "collective" and not entry.networks:
+        raise RooflinesError("chip", "has no interconnect in its entry", "add one under `networks`")
+    chosen = timings.where(FIT_BY[kind], name)
+    if kind == "collective":
+        chosen = _joined(chosen, _link(entry))
+    chosen = medians(chosen, IDENTITY[kind])
+    chosen.enough()
+    if kind == "attention":
+        known: dict[str, Collection[str]] = {
+            "compute": entry.units.get(MATRIX, {}),
+            "cache": dtype_entries().formats,
+        }
+        for column, names in known.items():
+            with at_path(column):
+                for dtype in chosen.frame[column].unique().sort():
+                    one_of(dtype, names, f"no dtype that {chip} has a peak for")
+    frame = with_folds(nominal_times(chosen.frame, kind, entry))
+    check_units(frame)
+    frame = frame.with_columns(in_cache=_in_cache(frame, entry))
+    if cached := frame.filter("in_cache").height:
+        note = f"{counted(cached, 'timing')} left out: faster than memory, they fit a cache"
+        chosen = replace(chosen, notes=(*chosen.notes, note))
+    if kind == "matmul":
+        _check_regimes(frame)
+    return frame, chosen
+
+
+def nominal_times(frame: pl.DataFrame, kind: Kind, entry: Chip) -> pl.DataFrame:
+    """Timings with their nominal times.
+
+    Args:
+        frame: Timings of one kind and chip, of known dtypes, chips that the chip's network joins,
+            and collectives.
+        kind: What they are of.
+        entry: The chip's entry.
+
+    Returns:
+        Also works; `form.QUANTITIES`, as many as the kind has, of matmuls `math_<tile>` for each of
+        `TILES`; the bound `t_lower_s` [s] and its resource, `bound`: compute, memory or network.
+    """
+    if kind == "collective":
+        return _of_collectives(frame, entry)
+    frame = _of_matmuls(frame, entry) if kind == "matmul" else _of_attention(frame, entry)
+    of_math = pl.col("math") >= pl.col("memory")
+    return frame.with_columns(
+        t_lower_s=pl.max_horizontal("math", "memory"),
+        bound=pl.when(of_math).then(pl.lit("compute")).otherwise(pl.lit("memory")),
+    )
+
+
+def plain_matmul(stored: StoredDtypes) -> Workload:
+    """A matmul of any size, on one chip."""
+    return Workload(MATMUL, stored.bits, sharding("none", MATMUL), 1, (), {}, MATMUL.flops)
+
+
+def _of_matmuls(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
+    """Matmuls with their works and nominal times."""
+    machine = entry.machine(MATMUL.unit, MAIN_MEMORY)
+    parts = []
+    for part in frame.partition_by(DTYPES, maintain_order=True):
+        workload = _workload(part.row(0, named=True))
+        kernel = operation_kernel(workload, part["compute"][0])
+        of = nominal_quantities(kernel, machine)
+        for tile in TILES:
+            of[math_column(tile)] = nominal_quantities(kernel, machine, tile)[MATH.name]
+        of |= {name: kernel.work(name) for name in WORKS}
+        parts.append(part.with_columns(**_expressions(of)))
+    return pl.concat(parts)
+
+
+def _workload(row: Mapping[str, str]) -> Workload:
+    """The workload of the dtypes of a row."""
+    names = {operand: row[f"dtype_{operand}"] for operand in OPERANDS}
+    with Mistakes() as mistakes:
+        for operand, name in names.items():
+            with mistakes.at(f"dtype_{operand}"):
+                one_of(name, dtype_entries().formats, "no dtype")
+    wanted = NamedCombination(**names, compute=row["compute"])
+    return plain_matmul(*combinations_of([wanted], dtype_entries()).values())
+
+
+def _expressions(of: Mapping[str, Poly]) -> dict[str, pl.Expr]:
+    """Polynomials of sizes as expressions of their columns, Float64."""
+
+    def extent(name: str) -> pl.Expr:
+        size, _, span = name.partition("/")
+        counted = (pl.col(size) + (int(span) - 1)) // int(span) if span else pl.col(size)
+        return counted.cast(pl.Float64)
+
+    def summed(poly: Poly) -> pl.Expr:
+        products = [
+            reduce(mul, [pl.lit(float(per)), *map(extent, product)])
+            for product, per in poly.coefficients.items()
+        ]
+        return reduce(add, products)
+
+    return {name: summed(poly) for name, poly in of.items()}
+
+
+def _of_attention(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
+    """Attention with its works and nominal times: the cache's bytes in decode, all products."""
+    per_s = {dtype: float(peak.exact) for dtype, peak in entry.units.get(MATRIX, {}).items()}
+    formats = dtype_entries().formats
+    byte = {name: float(stored_bits(each) / BITS_PER_BYTE) for name, each in formats.items()}
+    B, S, T, N, K, H = (pl.col(size).cast(pl.Float64) for size in ATTENTION_SIZES)  # noqa: N806
+    pairs = T * S - T * (T - 1) / 2
+    cached = 2 * K * H * S * pl.col("cache").replace_strict(byte, return_dtype=pl.Float64)
+    peak = pl.col("compute").replace_strict(per_s, return_dtype=pl.Float64)
+    works = {
+        "flops": 4 * N * H * B * pairs,
+        "memory_bytes": B * (cached + 2 * N * H * T * (OUTPUT_BITS / BITS_PER_BYTE)),
+    }
+    rate = float(entry.memory[MAIN_MEMORY].exact.bytes_per_s)
+    return frame.with_columns(**works).with_columns(
+        footprint_bytes="memory_bytes",
+        math=pl.col("flops") / peak,
+        memory=pl.col("memory_bytes") / rate,
+    )
+
+
+def _of_collectives(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
+    """Collectives with what a chip sends over the first interconnect, and its nominal time."""
+    link, parts = _link(entry), []
+    keys = ["collective", "shards"]
+    for part in frame.partition_by(keys, maintain_order=True):
+        collective, shards = part.select(keys).row(0)
+        route = Route((link,), (shards,))
+        rate = collective_rate(route, collective, Fraction(1))
+        sent = pl.col("bytes").cast(pl.Float64) * float(sum(route.sent(collective)))
+        network, hops = sent / float(rate.per_s), float(ring_steps(route, collective))
+        least = pl.max_horizontal(network, float(rate.latency_s))
+        columns = {"network_bytes": sent, "network": network, "hops": pl.lit(hops)}
+        parts.append(part.with_columns(**columns, t_lower_s=least))
+    return pl.concat(parts).with_columns(bound=pl.lit("network"))
+
+
+def _link(entry: Chip) -> Link:
+    """The first interconnect of a chip, which has one."""
+    return next(iter(entry.networks.values())).exact
+
+
+def _joined(timings: Timings, link: Link) -> Timings:
+    """Timings on several chips that an interconnect joins; the others are counted."""
+    most = link.domain if link.published else None
+    frame = timings.frame.filter(pl.col("shards").is_between(PAIR, most or pl.col("shards")))
+    others = timings.frame.height - frame.height
+    chips = f"2 to {most:,}" if most else "2 or more"
+    note = f"{counted(others, 'timing')} left out: not on {chips} chips, as the network joins"
+    return replace(timings, frame=frame, notes=timings.notes + ((note,) if others else ()))
+
+
+def _in_cache(frame: pl.DataFrame, entry: Chip) -> pl.Expr:
+    """Whether a timing beats the bound, and its operands fit the last-level cache."""
+    cache = entry.last_level_cache
+    if cache is None or cache.capacity_bytes is None or "memory_bytes" not in frame.columns:
+        return pl.lit(value=False)
+    fits = pl.col("memory_bytes") < cache.capacity_bytes
+    return (pl.col("seconds") < pl.col("t_lower_s")) & fits
+
+
+def _check_regimes(frame: pl.DataFrame) -> None:
+    """Refuse timings that are all bound by one resource."""
+    bounds = frame["bound"].unique().to_list()
+    if len(bounds) == 1:
+        other = {"compute": "smaller", "memory": "larger"}[bounds[0]]
+        problem = f"has no timings but {quote(bounds[0])}-bound ones: they tell one rate of two"
+        raise RooflinesError("B", problem, f"add timings with {other} B")

@@ -1,0 +1,135 @@
+"""Rows of timed kernels: their works, bound and estimate, as a sweep has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rooflines.catalogue.dtypes import name_of
+from rooflines.catalogue.entries import MAIN_MEMORY
+from rooflines.catalogue.unsupported import (
+    interconnects,
+    missing_level_reason,
+    missing_peak_reason,
+    not_joined,
+)
+from rooflines.fits.choice import CalibrationChoice
+from rooflines.fits.fitting import judged
+from rooflines.fits.judge import with_band
+from rooflines.fits.nominal import MATMUL, nominal_times
+from rooflines.fits.timings import DTYPES
+from rooflines.model.operation import MATRIX
+from rooflines.model.resources import RESOURCES
+from rooflines.sweep.operation_rows import ESTIMATES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from rooflines.catalogue.dtypes import DtypeFile
+    from rooflines.catalogue.entries import Chip
+    from rooflines.fits.choice import CalibrationFit
+    from rooflines.fits.timings import Kind
+    from rooflines.measured.catalogues import Catalogues
+
+METRICS = (
+    *("flops", "memory_bytes", "memory_intensity", "footprint_bytes", "network_bytes"),
+    *("t_lower_s", *ESTIMATES, "bound", "calibration"),
+)
+"""The columns that a timing is joined with, as many as its kind has."""
+
+NOMINAL = {resource.name: 1 for resource in RESOURCES}
+"""Efficiencies of a sweep at the nominal rates [1]."""
+
+KEYS: Mapping[Kind, tuple[str, ...]] = {
+    "matmul": ("compute", "contents"),
+    "attention": ("phase", "compute"),
+    "collective": ("collective",),
+}
+"""The columns besides chip and software that decide which fit applies."""
+
+
+def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
+    """Adds the name of the dtype combination, `dtypes`, to timings of known dtypes."""
+    catalogue = {
+        tuple(entry.dtypes.values()): name for name, entry in reversed(dtypes.combinations.items())
+    }
+    stored = frame.select(DTYPES).unique(maintain_order=True)
+    names = [catalogue.get(row) or name_of(*row) for row in stored.iter_rows()]
+    named = stored.with_columns(pl.Series("dtypes", names, pl.String))
+    return frame.join(named, on=DTYPES, how="left", maintain_order="left")
+
+
+def missing_bound_reason(chip: Chip, compute: str) -> str | None:
+    """The reason why a chip has no bound for timings in a compute dtype; None where it has one."""
+    return missing_peak_reason(chip, MATMUL.unit, compute) or missing_level_reason(
+        chip, MAIN_MEMORY
+    )
+
+
+def missing_network_reason(chip: Chip, shards: int) -> str | None:
+    """The reason why a chip's first interconnect cannot join the chips; None where it can."""
+    if shards == 1:
+        return "no collective on one chip"
+    name, links, reason = interconnects(chip, None)
+    return reason or not_joined([str(name)], links, (shards,))
+
+
+MISSING: Mapping[Kind, tuple[str, Callable[[Chip, Any], str | None]]] = {
+    "matmul": ("compute", missing_bound_reason),
+    "attention": ("compute", missing_bound_reason),
+    "collective": ("shards", missing_network_reason),
+}
+"""Why a chip has no row: the column that decides it, and the reason by its value."""
+
+
+def kernel_rows(frame: pl.DataFrame, kind: Kind, catalogues: Catalogues) -> Iterator[pl.DataFrame]:
+    """Timings with the metrics of their row.
+
+    Args:
+        frame: Timings of one kind; their chips lack nothing.
+        kind: What they are of.
+        catalogues: What gives the rows.
+
+    Yields:
+        The timings of one chip and software with the columns of `METRICS`, nominal: without
+        efficiencies. Estimates are by the calibration of the software; without, by the chip's own.
+    """
+    of = [name for name in KEYS[kind] if name in frame.columns]
+    keys = ["chip", "software", *of]
+    for part in frame.partition_by(keys, maintain_order=True):
+        row = part.row(0, named=True)
+        chip, software = row["chip"], row["software"]
+        rows = nominal_times(part, kind, catalogues.chips[chip])
+        named = [] if software is None else [software]
+        if kind == "matmul" and named:
+            contents = row.get("contents")
+            named = [catalogues.fits.variant(chip, software, row["compute"], contents)]
+        fit = _fit(row, kind, named, catalogues)
+        if fit is None and named and kind == "matmul":
+            named, fit = [], _fit(row, kind, [], catalogues)
+        if fit is not None:
+            rows = with_band(judged(rows, fit.numbers), fit.bands, fit.reach)
+        none = {name: pl.lit(None, pl.Float64) for name in ESTIMATES if name not in rows.columns}
+        label = "/".join([chip, *named]) if fit else None
+        rows = rows.with_columns(**none, calibration=pl.lit(label, pl.String))
+        if kind != "collective":
+            rows = rows.with_columns(memory_intensity=pl.col("flops") / pl.col("memory_bytes"))
+        yield rows.select(*part.columns, *(name for name in METRICS if name in rows.columns))
+
+
+def _fit(
+    row: Mapping[str, Any], kind: Kind, softwares: list[str], catalogues: Catalogues
+) -> CalibrationFit[Any] | None:
+    """The calibration that applies to a timing; None without."""
+    chip = row["chip"]
+    entry = catalogues.chips[chip]
+    networks = tuple(entry.networks)[:1]
+    choice = CalibrationChoice(
+        catalogues.fits, softwares, chip, entry, MATRIX, MAIN_MEMORY, networks
+    )
+    if kind == "collective":
+        return choice.collective(row["collective"])
+    if kind == "attention":
+        return choice.attention(row["phase"], row["compute"])
+    return choice.fit(row["compute"])
