@@ -13,7 +13,7 @@ from shown import unexplained
 
 import rooflines
 from rooflines import RooflinesError, charts
-from rooflines.charts.files import draw, views_file
+from rooflines.charts.files import draw, entry_of, views_file
 from rooflines.charts.kinds.chips import KIND as CHIPS
 from rooflines.charts.kinds.front import TARGET
 from rooflines.charts.kit.render import limited
@@ -47,7 +47,10 @@ def test_texts_of_a_view_do_not_overlap(chart):
     for size in ("slide", "paper"):
         assert misfits(specs, size) == {}
         for spec in specs.values():
-            assert [text.role for text in texts(spec, size)].count("axis-label") > 1
+            drawn = texts(spec, size)
+            assert [text.role for text in drawn].count("axis-label") > 1
+            (title,) = (of["value"] for of in spec["params"] if of["name"] == "headline")
+            assert (title in {text.text for text in drawn}) == (size == "slide")
     assert (invalid(specs), oversized(specs), fetching_or_themed(specs)) == ({}, [], [])
 
 
@@ -163,6 +166,8 @@ def test_the_file_of_views_makes_the_specification_of_each(chart):
     file = views_file(every)
     assert 1 <= len(file["views"]) == len(every) <= MOST_VIEWS
     assert len(file["layers"]) < max(len(every), 2)
+    menus = entry_of(kinds()[chart.chart], chart, every)["params"]
+    assert all(menu["value"] == every[0][0].get(menu["name"]) for menu in menus)
     base = every[0][1].spec()
     for (case, view), part in zip(every, file["views"], strict=True):
         assert part["values"] == case

@@ -76,7 +76,7 @@ def changed(node):  # noqa: PLR0911, a kind of place each
 
 
 class Change(ast.NodeTransformer):
-    """Changes one place of a module, by its number, and counts them; types are no places."""
+    """Changes one place of a module, by its number, and counts them; not of types and `strict`."""
 
     def __init__(self, number=-1):
         self.number, self.count, self.said = number, 0, ""
@@ -93,6 +93,9 @@ class Change(ast.NodeTransformer):
 
     def visit_arg(self, node):
         return node
+
+    def visit_keyword(self, node):
+        return node if node.arg == "strict" else self.generic_visit(node)
 
     def visit_AnnAssign(self, node):
         node.value = node.value and self.visit(node.value)
