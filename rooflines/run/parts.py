@@ -32,13 +32,11 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
 
     Args:
         sweep: The sweep.
-        folder: `TABLES`, `MODELS` or `LAYERS`; kernels are cut between rows of the sweep.
+        folder: `TABLES`, `MODELS` or `LAYERS`.
     """
     units = _units(sweep, folder)
-    most = max((unit.each for unit in units), default=1)
-    rows_per_part = max(sweep.config.rows_per_part // most, 1)
     together = TOGETHER if isinstance(sweep, Sweep) else MODELS_TOGETHER
-    pieces = cuts([unit.rows for unit in units], rows_per_part, max(together // most, 1))
+    pieces = cuts([unit.rows for unit in units], sweep.config.rows_per_part, together)
     row = 0
     for number, (start, stop, indices) in enumerate(pieces):
         own, earlier = units[indices.start : indices.stop], units[: indices.start]
@@ -61,46 +59,41 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
 
 
 class Unit(NamedTuple):
-    """Consecutive rows of a sweep, of one model and chip.
+    """Consecutive rows of a table, of one model and chip.
 
     Attributes:
         model, chip: Their names; the model of an operation is empty.
-        rows: Rows of the sweep [1].
-        each: Rows of the table for each of them [1].
+        rows: How many [1].
     """
 
     model: str
     chip: str
     rows: int
-    each: int
 
 
 def _units(sweep: AnySweep, folder: str) -> list[Unit]:
-    """The rows of a sweep by chip, of whole models by model, phase, split and chip, in order."""
+    """The rows of a table by chip, of whole models by model, phase, split and chip, in order."""
     if isinstance(sweep, Sweep):
-        return [Unit("", chip, rows, 1) for chip, rows in sweep.rows_by_chip().items()]
+        return [Unit("", chip, rows) for chip, rows in sweep.rows_by_chip().items()]
     units = []
     for block in sweep.blocks:
         model, each = block.cases[0].name, len(block.cases[0].kernels) if folder == LAYERS else 1
         for chip, cases in groupby(block.cases, key=lambda case: case.chip):
-            rows = block.points * sum(1 for _ in cases)
-            units.append(Unit(model, chip, rows, each))
+            units.append(Unit(model, chip, block.points * each * sum(1 for _ in cases)))
     return units
 
 
 def _rows_within(units: Iterable[Unit], start: int, stop: int) -> dict[str, int]:
-    """Rows of the table for rows `start` to `stop` of units, by chip [1]."""
+    """Rows `start` to `stop` of units by chip [1]."""
     rows: dict[str, int] = {}
     for unit in units:
-        within = unit.each * (min(stop, unit.rows) - max(start, 0))
+        within = min(stop, unit.rows) - max(start, 0)
         rows[unit.chip] = rows.get(unit.chip, 0) + within
         start, stop = start - unit.rows, stop - unit.rows
     return rows
 
 
-def cuts(
-    rows: Sequence[int], most: int, together: int = TOGETHER
-) -> Iterator[tuple[int, int, range]]:
+def cuts(rows: Sequence[int], most: int, together: int) -> Iterator[tuple[int, int, range]]:
     """Slices of a table.
 
     Args:

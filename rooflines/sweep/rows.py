@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.cases import BaseSweep
     from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.operations import OperationCase
-    from rooflines.sweep.steps import StepCase
 
 Group = list["Block[Any]"]
 """Blocks that are computed at once."""
@@ -58,14 +57,13 @@ class SweepTable(ABC, Generic[SweepT]):
         """The blocks of the sweep, those together that are computed at once."""
         return [[block] for block in self.sweep.blocks]
 
+    def rows_of(self, group: Group) -> int:
+        """The rows of a group [1]."""
+        return sum(block.rows for block in group)
+
     @abstractmethod
     def computed(self, group: Group) -> tuple[Sheet, Stages]:
         """The sheet of a group, and its columns but keys and sizes."""
-
-    def ranges(self, group: Group, start: int, stop: int) -> list[tuple[int, int]]:
-        """The rows of a sheet, half open, that are some rows of a group of the sweep."""
-        del group
-        return [(start, stop)]
 
     def frame(
         self,
@@ -88,18 +86,15 @@ class SweepTable(ABC, Generic[SweepT]):
             The columns. Times, intensities and works are Float64, exact to a few roundings.
         """
         names = [column.name for column in self.columns] if columns is None else columns
-        groups = [(group, sum(block.rows for block in group)) for group in self.groups()]
+        groups = [(group, self.rows_of(group)) for group in self.groups()]
+        end = sum(rows for _, rows in groups) if stop is None else stop
         pieces = [
-            (*self.computed(group), self.ranges(group, low, high))
-            for group, low, high in pieces_of(
-                groups, start, self.sweep.rows if stop is None else stop
-            )
+            (*self.computed(group), low, high) for group, low, high in pieces_of(groups, start, end)
         ]
         texts = enums_of(sheet.texts for sheet, *_ in pieces) if enums else {}
         return pl.concat(
-            sheet.frame(stages, *rows, texts).select(names)
-            for sheet, stages, ranges in pieces
-            for rows in ranges
+            sheet.frame(stages, low, high, texts).select(names)
+            for sheet, stages, low, high in pieces
         )
 
     def stored_frame(self) -> pl.LazyFrame:
@@ -188,7 +183,7 @@ class StepTable(SweepTable[ModelSweep]):
 
 
 class KernelTable(SweepTable[ModelSweep]):
-    """The kernels of the rows of a sweep of models; slices are of rows of the sweep.
+    """The kernels of the rows of a sweep of models: of every case one kernel after another.
 
     Values are of one layer. A value of the sweep's row is the sum over its kernels of `count` times
     that of the kernel.
@@ -202,51 +197,24 @@ class KernelTable(SweepTable[ModelSweep]):
                 f"model-sweeps.{sweep.name}", problem, "use a sweep with S in its grid"
             )
         self.columns, self.stored = sweep.layer_columns, sweep.stored_layers
-        self._kernels: dict[Block[StepCase], Block[KernelCase]] = {}
 
-    def kernels_of(self, block: Block[StepCase]) -> Block[KernelCase]:
-        """The kernels of the cases of a block, as cases of their own."""
-        if block not in self._kernels:
-            cases = [
-                KernelCase(case.place, case, index)
-                for case in block.cases
-                for index in range(len(case.kernels))
-            ]
-            self._kernels[block] = Block(block.before, tuple(cases), block.after)
-        return self._kernels[block]
+    def rows_of(self, group: Group) -> int:
+        """The rows of a block: one for every kernel [1]."""
+        (block,) = group
+        return block.rows * len(block.cases[0].kernels)
 
     def computed(self, group: Group) -> tuple[Sheet, Stages]:
         """The sheet of the kernels of a block, and their columns but keys and sizes."""
-        kernels = self.kernels_of(*group)
-        sheet = Sheet([kernels], INNER_AXES)
-        return sheet, kernel_stages(sheet, kernels.cases)
-
-    def ranges(self, group: Group, start: int, stop: int) -> list[tuple[int, int]]:
-        """The rows of kernels that are of some rows of the sweep."""
         (block,) = group
-        return _kernel_pieces(block, start, stop)
+        kernels = tuple(
+            KernelCase(case.place, case, index)
+            for case in block.cases
+            for index in range(len(case.kernels))
+        )
+        sheet = Sheet([Block(block.before, kernels, block.after)], INNER_AXES)
+        return sheet, kernel_stages(sheet, kernels)
 
 
 def table_of(sweep: Sweep | ModelSweep) -> SweepTable[Any]:
     """The table of the rows of a sweep."""
     return OperationTable(sweep) if isinstance(sweep, Sweep) else StepTable(sweep)
-
-
-def _kernel_pieces(block: Block[StepCase], start: int, stop: int) -> list[tuple[int, int]]:
-    """The rows of kernels of some rows of a block: kernels are slower than sizes.
-
-    The kernels of a case that is there as a whole follow one another.
-    """
-    number, rows = len(block.cases[0].kernels), block.points
-    pieces: list[tuple[int, int]] = []
-    for case in range(start // rows, -(-stop // rows)):
-        first, last = max(start - case * rows, 0), min(stop - case * rows, rows)
-        offset = case * number * rows
-        if (first, last) == (0, rows) and pieces and pieces[-1][1] == offset:
-            pieces[-1] = pieces[-1][0], offset + number * rows
-        elif (first, last) == (0, rows):
-            pieces.append((offset, offset + number * rows))
-        else:
-            starts = (offset + kernel * rows for kernel in range(number))
-            pieces += [(each + first, each + last) for each in starts]
-    return pieces
