@@ -162,11 +162,10 @@ def described(chip: Chip, *, shares: bool = True) -> Iterator[NumberRecord]:
     """
     for part in parts(chip):
         if shares or part.tree not in SHARES:
-            yield from records(chip, part)
+            yield from _records(chip, part)
 
 
-def records(chip: Chip, part: ChipPart) -> Iterator[NumberRecord]:
-    """The numbers of a part of a chip one by one."""
+def _records(chip: Chip, part: ChipPart) -> Iterator[NumberRecord]:
     entry = part.entry
     sourced = entry if isinstance(entry, Sourced) else None
     peak = entry if isinstance(entry, Peak) else None

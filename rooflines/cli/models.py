@@ -64,7 +64,7 @@ def command(model: str | None) -> Printed:
         frame = api.model_shapes()
         return frame, _list(frame)
     one = model_named(one_model(model))
-    rows = [(one.name, line.path, line.value, line.unit) for line in model_numbers(one)]
+    rows = [(one.name, *line) for line in model_numbers(one)]
     schema = {"model": pl.String, "path": pl.String, "value": pl.Float64, "unit": pl.String}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     return frame, "\n".join(_sheet(one, frame))

@@ -14,7 +14,7 @@ from rooflines.basics.numbers import LARGEST_SIZE, first
 from rooflines.catalogue import measured
 from rooflines.catalogue.chips import chip_sources
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.catalogue.parts import parts, records
+from rooflines.catalogue.parts import described
 from rooflines.catalogue.unsupported import joining
 from rooflines.critical.rates import limit_share, rates_at
 from rooflines.critical.thresholds import sweep_thresholds
@@ -305,9 +305,7 @@ def _used(chip: Chip, case: OperationCase | StepCase, row: Mapping[str, Any]) ->
 def _sourced(chip: Chip, used: set[str]) -> dict[str, Any]:
     """The numbers of parts of a chip, and the documents that they name."""
     catalogue = chip_sources()
-    numbers = [
-        number for part in parts(chip) if part.path in used for number in records(chip, part)
-    ]
+    numbers = [each for each in described(chip) if each["path"].rpartition(".")[0] in used]
     named = {name for number in numbers for name in (number["source"] or "").split(", ")}
     documents = {
         name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}

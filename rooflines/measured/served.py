@@ -16,7 +16,7 @@ from rooflines.fits.layouts import chips_of_run
 from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import FORMATS, UNQUANTIZED
 from rooflines.measured.kernel_rows import NOMINAL, missing_bound_reason
-from rooflines.models.footprint import cache_on_chip, weights_on_chip
+from rooflines.models.cache import cache_on_chip, weights_on_chip
 from rooflines.sweep.one_chip import case_on, least_seconds
 
 if TYPE_CHECKING:

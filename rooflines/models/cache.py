@@ -1,15 +1,22 @@
-"""The cache of keys and values: what layers keep of a sequence, its bytes and its shares."""
+"""What a model takes of the memory of chips: parameters, and the caches of sequences."""
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, at_path, one_of
 from rooflines.basics.numbers import whole
+from rooflines.model.costs import BITS_PER_BYTE
+from rooflines.models.counts import parameters_of
 from rooflines.models.reach import AttentionReach
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rooflines.models.shape import Shape
+    from rooflines.models.split import Split
 
 BY_HEADS, BY_BATCH = CACHE_SPLITS = ("heads", "batch")
 """How the chips of a tensor-parallel group split the cache: by KV heads, the rest replicated; or by
@@ -39,6 +46,13 @@ class Store(NamedTuple):
         """Elements of a sequence of S tokens in all its layers [1]."""
         entries = 1 if self.state else self.reach.kept(context)
         return self.layers * self.elements * entries
+
+    def bytes_on_chip(
+        self, elements: int, bits: Mapping[str, Fraction], split: Split, cache_split: str
+    ) -> Fraction:
+        """Bytes that each chip has of elements [byte]; arguments as of `cache_on_chip`."""
+        each = Fraction(self.bits or bits["cache"]) / BITS_PER_BYTE
+        return elements * each / cache_shards(self.heads, split.shards, cache_split)
 
 
 def stores_of(shape: Shape) -> tuple[Store, ...]:
@@ -118,3 +132,98 @@ def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
                 f"is {chips}, which neither divides the {cached} key-value heads nor is a multiple",
                 "use a number of chips that shares or replicates the heads evenly",
             )
+
+
+def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Split) -> Fraction:
+    """Bytes of the parameters that one chip holds [byte], exact.
+
+    Embedding and unembedding count once where tied. Norms, biases and routers are stored as
+    `weights`.
+
+    Args:
+        shape: The model.
+        bits: Bits per element by class of tensors, as of `ModelDtypes.bits` [bit].
+        split: How chips share the model.
+    """
+    classes = parameters_of(shape).by_class
+    shares = (count * bits[name] * split.share(name) for name, count in classes.items())
+    return sum(shares, Fraction(0)) / BITS_PER_BYTE
+
+
+def cache_on_chip(
+    shape: Shape,
+    context: int,
+    bits: Mapping[str, Fraction],
+    split: Split,
+    cache_split: str = BY_HEADS,
+) -> Fraction:
+    """Bytes that the cache of one sequence takes on each chip of its replica [byte], exact.
+
+    Args:
+        shape: The model.
+        context: S, tokens of the sequence [1].
+        bits: Bits per element by class of tensors, with those of the cache [bit].
+        split: How chips share the model.
+        cache_split: `heads` or `batch`; by batch this is the average over the replica.
+
+    Raises:
+        RooflinesError: An argument is invalid, or the bits have none for the cache.
+    """
+    if "cache" not in bits:
+        raise RooflinesError("dtypes", "lacks cache", "add cache: with the dtype of the cache")
+    check_shares(shape, split.shards, cache_split)
+    with at_path("S"):
+        tokens = whole(context)
+    stores = stores_of(shape)
+    sizes = (store.bytes_on_chip(store.held(tokens), bits, split, cache_split) for store in stores)
+    return sum(sizes, Fraction(0))
+
+
+class CacheUnits(NamedTuple):
+    """What a sequence takes of a chip in whole units, so that batches are exact.
+
+    Attributes:
+        unit: Bytes of a unit [byte].
+        far: Units of an element in layers that keep every token [1].
+        near: Units of an element in layers with a window or chunks [1].
+        state: Units of all states [1].
+    """
+
+    unit: Fraction
+    far: int
+    near: int
+    state: int
+
+    def of_sequence(self, far: int, near: int) -> int:
+        """The units of a sequence [1].
+
+        Args:
+            far: Its cache elements in layers that keep every token [1].
+            near: Those in other layers [1].
+        """
+        return far * self.far + near * self.near + self.state
+
+
+def cache_units(
+    shape: Shape, bits: Mapping[str, Fraction], split: Split, cache_split: str = BY_HEADS
+) -> CacheUnits:
+    """The units of `cache_on_chip`: elements of both kinds, in units, and states add up to it.
+
+    Args:
+        shape: The model.
+        bits: Bits per element by class of tensors, with those of the cache [bit].
+        split: How chips share the model; checked.
+        cache_split: `heads` or `batch`.
+    """
+    sizes = {"far": Fraction(0), "near": Fraction(0), "state": Fraction(0)}
+    counts = dict.fromkeys(sizes, 0)
+    for store in stores_of(shape):
+        kind = "state" if store.state else "far" if store.reach.tokens is None else "near"
+        elements = store.layers * store.elements
+        sizes[kind] += store.bytes_on_chip(elements, bits, split, cache_split)
+        counts[kind] += elements
+    counts["state"] = 1
+    per = [sizes[kind] / (counts[kind] or 1) for kind in ("far", "near", "state")]
+    scale = math.lcm(*(size.denominator for size in per))
+    unit = Fraction(math.gcd(*(int(size * scale) for size in per)), scale)
+    return CacheUnits(unit, *(int(size / unit) for size in per))

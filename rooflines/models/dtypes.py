@@ -11,7 +11,6 @@ from pydantic import BeforeValidator, Field
 from rooflines.basics.errors import RooflinesError, at_path, one_of, quote
 from rooflines.catalogue.dtypes import Dtype, dtype_entries, stored_bits
 from rooflines.catalogue.forms import Count, Entry, Text, checked
-from rooflines.model.costs import BITS_PER_BYTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -225,17 +224,6 @@ def bits_of(dtype: str) -> Fraction:
     formats = dtype_entries().formats
     one_of(dtype, formats, "no dtype")
     return stored_bits(formats[dtype])
-
-
-def in_bytes(elements: int, bits: Fraction) -> int | Fraction:
-    """Bytes of elements [byte], exact; an int where it is whole.
-
-    Args:
-        elements: How many [1].
-        bits: Bits of each [bit].
-    """
-    size = elements * bits / BITS_PER_BYTE
-    return int(size) if size.denominator == 1 else size
 
 
 def model_dtypes(form: object) -> ModelDtypes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
@@ -70,33 +70,17 @@ def token_share(split: Split) -> Fraction:
     return Fraction(1) if split.parts > 1 else Fraction(1, split.dp)
 
 
-class Placement(NamedTuple):
-    """What the chips of a tensor-parallel group have whole of a kernel's input and output.
-
-    Attributes:
-        reads: Whether every chip reads the whole input.
-        writes: Whether every chip writes the whole output.
-        collective: What sums the outputs; None if there is nothing to sum.
-    """
-
-    reads: bool
-    writes: bool
-    collective: str | None = None
-
-
-ALL_REDUCE = "all-reduce"
-
 SHARED = ("shared", f"{DRAFT}shared")
 """The kernels of shared experts, whose outputs are summed with those of routed ones."""
 
-PLACEMENTS: Mapping[Layout, Placement] = {
-    "column": Placement(reads=True, writes=False),
-    "row": Placement(reads=False, writes=True, collective=ALL_REDUCE),
-    "heads": Placement(reads=False, writes=False),
-    "fused": Placement(reads=True, writes=True, collective=ALL_REDUCE),
-    "whole": Placement(reads=True, writes=True),
-}
-"""By layout: of `row` each chip has sums that are added up, of `fused` a column, then a row."""
+READ_WHOLE: frozenset[Layout] = frozenset(("column", "fused", "whole"))
+"""Layouts whose input every chip of a tensor-parallel group reads whole."""
+
+WRITTEN_WHOLE: frozenset[Layout] = frozenset(("row", "fused", "whole"))
+"""Those whose output every chip writes whole."""
+
+SUMMED: frozenset[Layout] = frozenset(("row", "fused"))
+"""Those of whose output each chip has a sum, which are added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,14 +193,14 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         weights = constant(used * next(iter(weights.terms.values())))
     parts = split.dp * cache_shards(group.heads, split.shards, sharing.cache_split)
     cached = amount(group.cache, sharing.bytes_of("cache", group.bits) / parts)
-    placement = PLACEMENTS[group.layout]
     alone, shared = Fraction(1, split.chips if over_all else split.dp), Fraction(1, split.chips)
     size = sharing.bytes_of("activations")
-    x = amount(group.reads, size * (alone if placement.reads else shared))
-    out = amount(group.writes, size * (alone if placement.writes else shared))
+    read_whole, written_whole = group.layout in READ_WHOLE, group.layout in WRITTEN_WHOLE
+    x = amount(group.reads, size * (alone if read_whole else shared))
+    out = amount(group.writes, size * (alone if written_whole else shared))
     moved = {"x": x, "out": out}
     if group.depth is not None:
-        depth = group.depth if placement.reads else group.depth / split.shards
+        depth = group.depth if read_whole else group.depth / split.shards
         moved["depth"] = constant(depth)
         moved["columns"] = constant(sum(group.weights.values()) * split.share(tensors) / depth)
     if group.attends:
@@ -303,7 +287,6 @@ def _transfers(
     if over_all:
         yield transfer("all-gather", outputs)
         return
-    summed = PLACEMENTS[group.layout].collective
     with_experts = group.name in SHARED and split.parts == 1  # one sum for both
-    if summed is not None and not with_experts:
-        yield transfer(summed, outputs)
+    if group.layout in SUMMED and not with_experts:
+        yield transfer("all-reduce", outputs)

@@ -10,9 +10,9 @@ from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.numbers import exact, whole
 from rooflines.basics.text import count
 from rooflines.catalogue.forms import checked
-from rooflines.models import cache, footprint
+from rooflines.models import cache
 from rooflines.models.counts import Parameters, parameters_of
-from rooflines.models.dtypes import ModelDtypes, bits_of, in_bytes, model_dtypes
+from rooflines.models.dtypes import ModelDtypes, bits_of, model_dtypes
 from rooflines.models.groups import Group, groups_of
 from rooflines.models.split import Split
 
@@ -67,8 +67,8 @@ class Model:
             tokens = whole(S)
         with at_path("dtype"):
             bits = bits_of(dtype)
-        stored = (each.held(tokens) * (each.bits or bits) for each in cache.stores_of(self.shape))
-        return in_bytes(1, Fraction(sum(stored)))
+        size = cache.cache_on_chip(self.shape, tokens, {"cache": bits}, checked(Split, {}))
+        return _whole(size)
 
     def weights_bytes(self, dtypes: Any = None) -> int | Fraction:  # noqa: ANN401, see model_dtypes
         """Bytes of all parameters [byte], exact.
@@ -80,8 +80,8 @@ class Model:
             RooflinesError: A dtype is unknown, or the published ones are.
         """
         one_chip = checked(Split, {})
-        size = footprint.weights_on_chip(self.shape, self._dtypes(dtypes).bits(), one_chip)
-        return int(size) if size.denominator == 1 else size
+        size = cache.weights_on_chip(self.shape, self._dtypes(dtypes).bits(), one_chip)
+        return _whole(size)
 
     def max_batch(  # noqa: PLR0913, all but the first two have a default
         self,
@@ -116,8 +116,8 @@ class Model:
                 problem = f"is {quote(capacity)}, which is not above zero"
                 raise RooflinesError("", problem, "write bytes, such as 80e9")
         bits, split = self._dtypes(dtypes).bits(), checked(Split, {"tp": tp, "dp": dp})
-        free = memory - footprint.weights_on_chip(self.shape, bits, split)
-        of_one = footprint.cache_on_chip(self.shape, S, bits, split, cache_split)
+        free = memory - cache.weights_on_chip(self.shape, bits, split)
+        of_one = cache.cache_on_chip(self.shape, S, bits, split, cache_split)
         return dp * max(int(free // of_one), 0)
 
     def groups(self, phase: Phase) -> tuple[Group, ...]:
@@ -139,3 +139,8 @@ class Model:
                 "dtypes", f"are not known for {self.name}", "give them, such as bf16"
             )
         return self.dtypes
+
+
+def _whole(size: Fraction) -> int | Fraction:
+    """A number as an int where it is whole."""
+    return int(size) if size.denominator == 1 else size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.numbers import exact
@@ -31,49 +30,35 @@ BATCH_CONTEXT = CONTEXTS[0]
 """Context of the largest batch on one chip [1]."""
 
 
-@dataclass(frozen=True)
-class ModelNumber:
-    """A number of a model.
-
-    Attributes:
-        path: What it is, such as `parameters.total` or `cache_bytes.bf16.8192`.
-        value: The number [unit].
-        unit: Its unit: 1 or byte.
-    """
-
-    path: str
-    value: float
-    unit: str
-
-
-def model_numbers(model: Model) -> Iterator[ModelNumber]:
+def model_numbers(model: Model) -> Iterator[tuple[str, float, str]]:
     """The numbers of a model.
 
     Yields:
-        The context that it is trained for, if known; parameters by part and by convention; the
-        cache of one token and at three contexts; weights by dtype; and the largest batch on each
-        chip of the catalogue that holds the model.
+        What each is, such as `parameters.total` or `cache_bytes.bf16.8192`, the number, and its
+        unit, 1 or byte: the context that it is trained for, if known; parameters by part and by
+        convention; the cache of one token and at three contexts; weights by dtype; and the largest
+        batch on each chip of the catalogue that holds the model.
     """
     if model.shape.context is not None:
-        yield ModelNumber("context", model.shape.context, "1")
+        yield "context", model.shape.context, "1"
     counts = model.parameters()
     for part, count in counts.groups.items():
-        yield ModelNumber(f"parameters.{part}", count, "1")
+        yield f"parameters.{part}", count, "1"
     for name in ("total", *CONVENTIONS):
-        yield ModelNumber(f"parameters.{name}", getattr(counts, name), "1")
-    yield ModelNumber("cache_elements.1", model.cache_elements(1), "1")
+        yield f"parameters.{name}", getattr(counts, name), "1"
+    yield "cache_elements.1", model.cache_elements(1), "1"
     for dtype in CACHE_DTYPES:
         for context in (1, *CONTEXTS):
             size = model.cache_bytes(context, dtype)
-            yield ModelNumber(f"cache_bytes.{dtype}.{context}", float(size), "byte")
+            yield f"cache_bytes.{dtype}.{context}", float(size), "byte"
     for dtype in DTYPES:
-        yield ModelNumber(f"weights_bytes.{dtype}", float(model.weights_bytes(dtype)), "byte")
+        yield f"weights_bytes.{dtype}", float(model.weights_bytes(dtype)), "byte"
     if model.dtypes is not None:
-        yield ModelNumber("weights_bytes.published", float(model.weights_bytes()), "byte")
+        yield "weights_bytes.published", float(model.weights_bytes()), "byte"
     for chip, _, batches in chips_that_hold(model):
         for dtype, batch in batches.items():
             if batch:
-                yield ModelNumber(f"max_batch.{chip}.{dtype}.{BATCH_CONTEXT}", batch, "1")
+                yield f"max_batch.{chip}.{dtype}.{BATCH_CONTEXT}", batch, "1"
 
 
 def chips_that_hold(model: Model) -> Iterator[tuple[str, float, dict[str, int]]]:

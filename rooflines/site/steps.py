@@ -20,7 +20,7 @@ from rooflines.critical.chips import interpolated
 from rooflines.model.network import axes_text
 from rooflines.model.poly import TOUCHED, constant, touching
 from rooflines.model.resources import MEMORY, level_times
-from rooflines.models.footprint import cache_on_chip, weights_on_chip
+from rooflines.models.cache import cache_on_chip, weights_on_chip
 from rooflines.models.groups import touched_experts
 from rooflines.models.shape import PREFILL, TRAIN
 from rooflines.site.coefficients import MOST_DIGITS, Pool, coefficients, double

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.models.cache import CacheUnits, cache_units, weights_on_chip
 from rooflines.models.drafter import merge_elements
-from rooflines.models.footprint import CacheUnits, cache_units, weights_on_chip
 from rooflines.sweep.space import whole_numbers
 from rooflines.sweep.steps import ELEMENTS, NEAR
 

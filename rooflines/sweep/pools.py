@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import polars as pl
 
 from rooflines.catalogue.unsupported import interconnects
-from rooflines.models.footprint import cache_on_chip
+from rooflines.models.cache import cache_on_chip
 from rooflines.models.split import Split
 from rooflines.sweep.requests import RequestSheet, first_token
 from rooflines.sweep.sheet import quotient
