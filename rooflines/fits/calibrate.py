@@ -11,14 +11,14 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.forms import MOST_REACHED
-from rooflines.fits.entries import ENTRIES, Errors
+from rooflines.fits.entries import ENTRIES, REACHED, Errors
 from rooflines.fits.fitting import ATTENTION_PRIOR, COLLECTIVE, judged, kernel_fit
 from rooflines.fits.folds import held_out, held_out_below, sites_in
 from rooflines.fits.judge import REGIONS, band, bands, errors
 from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.solving import rounded
-from rooflines.fits.timings import ATTENTION_SIZES, FEWEST, FIT_BY, SITES, SIZES
+from rooflines.fits.timings import ATTENTION_SIZES, FEWEST, FIT_BY, SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -178,7 +178,7 @@ def _outside(frame: pl.DataFrame, numbers: FormNumbers, form: FormFit) -> list[f
         p10 and p90 of measured over estimated time [1]; None: too few are left to fit.
     """
     ends, few = [], ENOUGH
-    for name in (each for each in SITES if each in frame.columns):
+    for name in (each for each in REACHED if each in frame.columns):
         smallest, largest = frame[name].min(), frame[name].max()
         if name == "shards":  # no fewer than two chips send
             smallest, few = largest, FEWEST

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rooflines.basics.numbers import exact
 from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
-from rooflines.fits.entries import UNSCALED, attention_name
+from rooflines.fits.entries import REACHED, UNSCALED, attention_name
 from rooflines.fits.form import FormNumbers, Numbers
-from rooflines.fits.timings import SITES
 from rooflines.model.operation import MATRIX
 from rooflines.model.times import FitReach
 
@@ -106,7 +105,7 @@ class CalibrationChoice:
         if named is None:
             return None
         software, fit = named
-        sizes = {size: ends for size, ends in fit.sizes.items() if size in SITES}
+        sizes = {size: ends for size, ends in fit.sizes.items() if size in REACHED}
         foreign = software != self.softwares[0]
         if kind == "collectives":  # engines call those of libraries unless they have their own
             foreign = foreign and fit.elsewhere is not None

@@ -43,6 +43,9 @@ Bound = Literal["compute", "memory", "network", "mixed", "step"]
 SAME_NUMBERS = "fp16", "bf16"
 """A compute dtype, and the one of the same width and peak whose fit it takes where it has none."""
 
+REACHED = ("D", "F", "S", "bytes", "shards")
+"""The sizes beyond whose smallest and largest values in timings an estimate says so."""
+
 UNSCALED = "bf16"
 """The compute dtype whose matmuls neither read scales nor quantize: they show best what share of
 the memory rate other kernels reach."""

@@ -100,10 +100,6 @@ IDENTITY: Mapping[Kind, tuple[str, ...]] = {
 """The columns that tell a timing from another."""
 
 
-SITES = ("D", "F", "S", "bytes", "shards")
-"""The sizes beyond whose smallest and largest values in timings an estimate says so."""
-
-
 def attention_names() -> pl.Expr:
     """The name of the fit of each timing of attention, as of `entries.attention_name`."""
     phase = pl.col("phase")
