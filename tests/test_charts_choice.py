@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import charted
 import pytest
 from documents import config_schema
 from processes import python
@@ -10,11 +9,9 @@ from processes import python
 import rooflines
 from rooflines import RooflinesError
 from rooflines.charts.files import write_chart
-from rooflines.charts.models import layers_by_model, layers_run
 from rooflines.charts.registry import REPLACED, kinds
 from rooflines.charts.results import of_config
 from rooflines.run.plan import plan
-from rooflines.settings.shapes import NamedShape
 
 SWEEP: dict[str, Any] = {
     "operation": "matmul",
@@ -92,42 +89,3 @@ def test_every_removed_name_is_told_with_what_shows_the_same():
         with pytest.raises(RooflinesError, match="a chart of an earlier version"):
             rooflines.load_config({"sweeps": {"mine": SWEEP}, "charts": charts})
         assert instead.partition(" ")[0] in kinds()
-
-
-def test_a_kind_depends_on_what_it_draws_and_on_nothing_else():
-    def specs(**own):
-        rate = "memory.hbm.bytes_per_s"
-        chips = {
-            name: {"base": "h100-sxm", rate: own.get(name, 3e12), "source": "a test"}
-            for name in ("mine", "other")
-        }
-        sweep = {**SWEEP, "chips": ["mine", "other"]}
-        charts = [
-            {"chart": "chips", "sweep": "one"},
-            {"chart": "attained", "sweep": "one", "chips": ["other"]},
-        ]
-        config = {"sweeps": {"one": sweep}, "chips": chips, "charts": charts}
-        made = plan(rooflines.load_config(config))
-        return {family: made.spec(f"charts/{family}") for family in made.families()}
-
-    before, after = specs(), specs(mine=2e12)
-    assert {family for family in before if before[family] != after[family]} == {"chips"}
-
-
-def test_parts_of_fused_layers_are_left_out():
-    layers = layers_run(charted.loaded().sweeps["split"], "m")
-    assert [*layers] == ["qkv", "o", "gate-up", "expert-gate-up", "down"]
-    assert layers["gate-up"] == "m-gate-up"
-
-
-def test_shapes_are_the_layers_of_the_models_that_they_state():
-    shapes = [
-        NamedShape.model_validate({"name": "one-q", "model": "first", "layer": "query"}),
-        NamedShape.model_validate({"name": "two-q", "model": "two"}),
-        NamedShape.model_validate({"name": "three-q"}),
-    ]
-    assert layers_by_model(shapes) == {
-        "": {"three-q": "three-q"},
-        "first": {"query": "one-q"},
-        "two": {"q": "two-q"},
-    }

@@ -56,19 +56,6 @@ def test_the_numbers_of_the_user_win(file):
     assert (found.filter(~own)["t_estimate_s"].drop_nulls() < 1).all()
 
 
-def test_a_job_depends_on_the_numbers_that_it_uses(file):
-    sweep = rooflines.load_config(config(calibrations=[file])).sweep("one")
-    recipe = recipe_of(sweep, chips=["h100-sxm"])
-    fits = recipe["calibrations"]["calibrations"]
-    named = {key: list(entries) for key, entries in fits.items()}
-    assert named == {"h100-sxm/trtllm": ["bf16"], "h100-sxm/sglang": ["bf16"]}
-    assert fits["h100-sxm/trtllm"]["bf16"]["overhead_s"] == 1
-    again = sweep_of(recipe)
-    assert recipe_of(again, chips=["h100-sxm"]) == recipe
-    plain = rooflines.load_config(config(calibration=None)).sweep("one")
-    assert "calibrations" not in recipe_of(plain)
-
-
 STEPS: dict[str, Any] = {
     "models": ["llama-3.1-8b"],
     "grid": {"B": 8, "S": 100},

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -119,17 +118,6 @@ def test_a_killed_server_is_replaced(waiting, tmp_path):
     job.kill()
     with pytest.raises(JobError, match="was left without the process that started it"):
         waiting.result(60)
-
-
-def test_the_jobs_of_a_killed_run_are_terminated(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    code = f"from rooflines.run.start import run_job; run_job({READ!r}, 'log', 1, 'pipe')"
-    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as run:
-        until((tmp_path / "log").exists)
-        below = psutil.Process(run.pid).children(recursive=True)
-        run.kill()
-    assert len(below) == 2
-    until(lambda: not any(process.is_running() for process in below))
 
 
 def test_a_killed_job_is_not_waited_for_until_its_own_processes_end(tmp_path):

@@ -1,13 +1,14 @@
 """The Python interface: how configs and results print, and how a wrong name is refused."""
 
-from typing import Any
-
 import pytest
+from case_files import case
 from polars.testing import assert_frame_equal
 from small_config import matmul
 
 import rooflines
 from rooflines import RooflinesError, charts
+
+WRONG = case("wrong-questions")
 
 UNITS = {
     *("", "1", "%", "s", "d", "1/s", "MHz", "byte", "FLOP", "FLOP/s", "FLOP/byte", "USD", "J"),
@@ -49,21 +50,10 @@ def test_a_sweep_is_had_by_name_and_one_of_the_other_kind_is_refused(config):
         charts.of_config(config).of("serving", ["h100-sxm"], ["bf16"])
 
 
-SELECTIONS: dict[str, tuple[tuple[str, list[str], list[str]], str]] = {
-    "a sweep": (("sharded-model", ["h100-sxm"], ["bf16"]), "sharded-models"),
-    "a chip of the catalogue that the sweep lacks": (
-        ("attainable", ["h100-sxm", "h100-nvl"], ["bf16"]),
-        "h100-sxm",
-    ),
-    "a chip that nobody knows": (("sharded-models", ["h100"], ["bf16"]), "h100-sxm"),
-    "a combination": (("sharded-models", ["h100-sxm"], ["bf61"]), "bf16"),
-}
-
-
-@pytest.mark.parametrize(("asked", "close"), SELECTIONS.values(), ids=SELECTIONS)
-def test_a_selection_of_what_is_not_there_is_refused(config, asked, close):
+@pytest.mark.parametrize(("sweep", "chips", "dtypes", "close"), WRONG["selections"])
+def test_a_selection_of_what_is_not_there_is_refused(config, sweep, chips, dtypes, close):
     with pytest.raises(RooflinesError, match=r"which is no |has no ") as refusal:
-        charts.of_config(config).of(*asked)
+        charts.of_config(config).of(sweep, chips, dtypes)
     assert close in refusal.value.close
     assert "fix: use one of" in str(refusal.value)
 
@@ -73,17 +63,7 @@ def test_a_selection_that_no_chip_can_do_is_refused(config):
         charts.of_config(config).of("model-shapes", ["tpu-v5e"], ["fp8-out-bf16"])
 
 
-VIEWS: dict[str, tuple[str, dict[str, Any], str]] = {
-    "shape": ("roofline", {"shape": "llama-3.1-70b-dwn"}, "shape.* is 'llama-3.1-70b-dwn'"),
-    "split": ("who-binds", {"split": "colum"}, "split.* is 'colum'"),
-    "by": ("chips", {"by": "euro"}, "by.* is 'euro'"),
-    "menu": ("roofline", {"chp": "h100-sxm"}, "chp is no choice"),
-    "kind": ("rooflin", {}, "'rooflin', which is no kind of chart"),
-    "need": ("attained", {}, "needs rows of one chip"),
-}
-
-
-@pytest.mark.parametrize(("kind", "choices", "message"), VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize(("kind", "choices", "message"), WRONG["views"])
 def test_a_chart_refuses_what_its_sweep_lacks(config, kind, choices, message):
     sweep = "all-gather-of-weights" if kind == "attained" else "sharded-models"
     with pytest.raises(RooflinesError, match=message):

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
+from case_files import case
 from catalogues import NOMINAL
 from command_line import refused
 from polars.testing import assert_frame_equal
@@ -119,32 +120,26 @@ def test_the_estimate_of_a_run_is_that_of_a_sweep_of_requests(tmp_path):
     assert run["estimate_lacks"] is None
 
 
-ALL_TO_ALL = "deepseek-v3,h200-sxm,sglang,fp8,fp8,1024,1024,16,1,0.05"
-PARALLEL = "model,chip,software,linear,experts,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
+RUN = {
+    "model": "deepseek-v3",
+    "chip": "h200-sxm",
+    "software": "sglang",
+    "linear": "fp8",
+    "experts": "fp8",
+    "input_tokens": 1024,
+    "output_tokens": 1024,
+    "concurrency": 16,
+    "ttft_s": 1,
+    "tpot_s": 0.05,
+}
 
 
-@pytest.mark.parametrize(
-    ("run", "split", "lacks"),
-    [
-        (f"{ALL_TO_ALL},8,,8,1", "tp8", None),
-        (f"{ALL_TO_ALL},8,,1,8", "tp8-ep8", None),
-        (f"{ALL_TO_ALL},1,8,1,8", "tp1-dp8-ep8", None),
-        (f"{ALL_TO_ALL},4,2,1,8", "tp4-dp2-ep8", None),
-        (f"{ALL_TO_ALL},8,,1,1", None, "a split that is not recorded"),
-        (f"{ALL_TO_ALL},1,,8,1", None, "a split that is not recorded"),
-        (f"{ALL_TO_ALL},8,,2,4", None, "a split of experts that sweeps of models do not have"),
-        (f"{ALL_TO_ALL},4,2,8,1", None, "a split of experts that sweeps of models do not have"),
-        (
-            f"{ALL_TO_ALL.replace('deepseek-v3', 'llama-3.1-70b')},6,,1,1",
-            None,
-            "tp is 6, which does not divide the 64 query heads",
-        ),
-        (f"{ALL_TO_ALL.replace('h200-sxm', 'mi300x')},8,,8,1", None, "no calibration in fp8"),
-        (f"{ALL_TO_ALL.replace('h200-sxm', 'partly')},8,,8,1", None, "no calibration in bf16"),
-    ],
-)
-def test_an_estimate_has_the_split_of_the_run(run, split, lacks, tmp_path):
-    head = f"{PARALLEL},tp,attention_dp,moe_tp,moe_ep"
+@pytest.mark.parametrize("case", case("served-splits"), ids=lambda case: str(case["columns"]))
+def test_an_estimate_has_the_split_of_the_run(case, tmp_path):
+    split, lacks = case.get("split"), case.get("lacks")
+    run = RUN | {key: case[key] for key in ("model", "chip") if key in case}
+    head = f"{','.join(run)},tp,attention_dp,moe_tp,moe_ep"
+    line = f"{','.join(map(str, run.values()))},{case['columns']}"
     (tmp_path / "fits.yaml").write_text(
         json.dumps({"calibrations": {"partly/mine": {"fp8": NOMINAL}}})
     )
@@ -152,7 +147,7 @@ def test_an_estimate_has_the_split_of_the_run(run, split, lacks, tmp_path):
         "chips": {"partly": {"base": "h200-sxm", "source": "a guess"}},
         "calibrations": [str(tmp_path / "fits.yaml")],
     }
-    one = config(tmp_path, run, head=head, **more).measurement("runs")
+    one = config(tmp_path, line, head=head, **more).measurement("runs")
     found = one.joined()
     (row,) = found.frame.to_dicts()
     assert (row["estimate_split"], row["estimate_lacks"]) == (split, lacks)
