@@ -180,8 +180,8 @@ def _by_algorithm(stated: Mapping[str, Any], algorithm: str) -> Iterator[tuple[s
         if not isinstance(layers, Mapping) or not layers:
             raise RooflinesError("quant_algo", "is MIXED_PRECISION without quantized_layers", FIX)
         for name, form in layers.items():
-            algo = form.get("quant_algo") if isinstance(form, Mapping) else form
-            yield str(name), _algorithm(algo, form.get("group_size"))
+            of = form if isinstance(form, Mapping) else {"quant_algo": form}
+            yield str(name), _algorithm(of.get("quant_algo"), of.get("group_size"))
         return
     yield "*", _algorithm(algorithm, stated.get("group_size"))
 
@@ -208,8 +208,8 @@ def _by_scheme(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             weights = form.get("weights") if isinstance(form, Mapping) else None
             if not isinstance(weights, Mapping):
                 raise RooflinesError("weights", f"is {quote(weights)}, which is no object", FIX)
-            for target in form.get("targets") or ["Linear"]:
-                yield "*" if target == "Linear" else str(target), _scheme(weights)
+            for target in _modules(form, "targets") or ["Linear"]:
+                yield "*" if target == "Linear" else target, _scheme(weights)
 
 
 def _scheme(weights: Mapping[str, Any]) -> str:
@@ -244,11 +244,16 @@ def _cache(stated: Mapping[str, Any]) -> str | None:
 def _left_out(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Patterns of the modules that are not quantized, with the key that lists them."""
     for key in _tables()["left-out"]:
-        listed = stated.get(key) or []
-        modules = [listed] if isinstance(listed, str) else listed
-        if not isinstance(modules, list) or not all(isinstance(one, str) for one in modules):
-            raise RooflinesError(key, f"is {quote(listed)}, which is no list of modules", FIX)
-        yield from ((module, key) for module in modules)
+        yield from ((module, key) for module in _modules(stated, key))
+
+
+def _modules(stated: Mapping[str, Any], key: str) -> list[str]:
+    """Patterns of modules that a key lists."""
+    listed = stated.get(key) or []
+    modules = [listed] if isinstance(listed, str) else listed
+    if not isinstance(modules, list) or not all(isinstance(one, str) for one in modules):
+        raise RooflinesError(key, f"is {quote(listed)}, which is no list of modules", FIX)
+    return modules
 
 
 # ---------------------------------------------------------------- which matrix has which format
