@@ -119,7 +119,7 @@ def test_nothing_but_a_fit_imports_scipy_or_numpy():
         "import sys, rooflines.config, rooflines.fits.calibrate, rooflines.cli.calibrate\n"
         "from rooflines.fits.entries import shipped_calibrations\n"
         "rooflines.config.load_config(); shipped_calibrations()\n"
-        "import rooflines.charts as charts, rooflines.run.drawing_jobs, rooflines.run.jobs\n"
+        "import rooflines.charts as charts, rooflines.run.jobs\n"
         f"config = rooflines.load_config({SWEEP!r})\n"
         "rooflines.thresholds(config); rooflines.rows(config, 'own').collect()\n"
         "shown = charts.of_config(config)\n"

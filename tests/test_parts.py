@@ -129,7 +129,7 @@ def test_an_edit_of_code_changes_the_digests_of_what_it_is_behind(tmp_path, monk
         return [
             code.code_digest("run.jobs.write_part"),
             code.code_digest("run.solving.write_thresholds"),
-            code.code_digest("site.site.write_bundle"),
+            code.code_digest("site.site.write_site"),
             code.code_digest("charts.job.write_charts", but="charts/kinds"),
         ]
 

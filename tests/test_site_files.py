@@ -24,7 +24,7 @@ from rooflines.site.data_page import (
     threshold_data,
 )
 from rooflines.site.pages import PAGES, POLICY, TEMPLATES
-from rooflines.site.site import FILES, write_bundle
+from rooflines.site.site import FILES, write_site
 
 FOREIGN = {
     "http://www.w3.org/": "names of XML vocabularies, never fetched",
@@ -108,16 +108,12 @@ def files_of(folder):
 def test_a_site_is_replaced_by_the_same_byte_for_byte(site, config, tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "site/old.html").touch()
-    made = site.parent
-    write_bundle(
-        tmp_path / "site",
-        [made / "charts" / chart.partition("-")[0] for chart in CHARTS],
-        made / "thresholds.parquet",
-        [made / "model-thresholds.parquet"],
-        spec=plan(config).spec("bundle"),
-        measured=[made / "measured.csv", made / "measured-skipped.csv"],
-        timings=sorted((made / "measured").glob("*.parquet")),
-    )
+    planned = plan(config).by_path["bundle"]
+    inputs = {
+        name: [site.parent / each.path for each in outputs]
+        for name, outputs in planned.inputs.items()
+    }
+    write_site(planned.spec, tmp_path / "site", inputs)
     first, again = files_of(site), files_of(tmp_path / "site")
     first.pop(".snakemake_timestamp", None)
     assert first.keys() == again.keys()
@@ -133,8 +129,11 @@ def test_a_chart_whose_id_is_no_file_name_or_another_one_s_is_refused(wrong, sit
     charts = json.loads(index.read_text())
     charts = charts * 2 if wrong == "twice" else [{**charts[0], "id": wrong}]
     index.write_text(json.dumps(charts))
+    thresholds, none = [site.parent / "thresholds.parquet"], list[Path]()
+    inputs = {"charts": [family], "thresholds": thresholds, "models": none}
+    inputs |= {"measured": none, "timings": none}
     with pytest.raises(RooflinesError, match="twice" if wrong == "twice" else "no name of a file"):
-        write_bundle(tmp_path / "site", [family], site.parent / "thresholds.parquet")
+        write_site("{}", tmp_path / "site", inputs)
 
 
 def test_it_says_what_the_config_says_of_it(shown):

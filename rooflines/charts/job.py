@@ -69,7 +69,7 @@ class Task(NamedTuple):
         return hashlib.sha256(json.dumps(self.shown).encode()).hexdigest()
 
 
-def write_charts(spec: str, results: str | Path, drawn: Path, processes: int = 1) -> None:
+def write_charts(spec: str, results: str | Path, state: str | Path, processes: int = 1) -> None:
     """Draw the charts of all families: pictures, specification and data of each, and `index.json`.
 
     A chart of `auto` that has nothing to say, or holds more than a page can draw, is left out; the
@@ -78,14 +78,16 @@ def write_charts(spec: str, results: str | Path, drawn: Path, processes: int = 1
     Args:
         spec: What they depend on, from `Plan.charts_spec`.
         results: The folder that a run writes to; folders of families go into its `charts`.
-        drawn: Where each chart is drawn, and kept for later runs; of no other results.
+        state: The folder in which each chart is drawn, and kept for later runs.
         processes: Processes that draw [1]. Polars must not have been used before more than one are
             started, since it does not work in the fork of a process that has used it.
 
     Raises:
         RooflinesError: A chart that the config lists would hold more than a page can draw.
     """
-    families = json.loads(spec)["families"]
+    # One working directory may have several results: of a workflow that imports this one.
+    place = hashlib.sha256(str(results).encode()).hexdigest()[:16]
+    families, drawn = json.loads(spec)["families"], Path(state) / "drawn" / place
     tasks = {name: _tasks(family) for name, family in families.items()}
     every = {task.digest: task for family in tasks.values() for task in family}
     (drawn / FOLDER).mkdir(parents=True, exist_ok=True)

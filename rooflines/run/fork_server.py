@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1 << 16
 """Bytes of a message that are received at once [byte]."""
 
+SHARED = "rooflines.run."
+"""Modules of many jobs, imported once; what draws is imported in the processes that draw."""
+
 GARBAGE_THRESHOLDS = (50_000, 20, 20)
 """Thresholds of the garbage collector, of a run and its jobs; Python's own are 700, 10 and 10."""
 
@@ -61,8 +64,9 @@ class ForkServer:
                 request = json.loads(receive(job))
             except (OSError, ValueError):  # the run was killed while it sent this
                 break
-            with suppress(Exception):  # the job reports it
-                import_module(request["module"])
+            if request["module"].startswith(SHARED):
+                with suppress(Exception):  # the job reports it
+                    import_module(request["module"])
             gc.freeze()
             # SIGCHLD waits until `_jobs` has the process.
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})

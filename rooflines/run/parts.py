@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rooflines.sweep.checks import AnySweep
 
-TOGETHER, MODELS_TOGETHER = 36_000, 200_000
+TOGETHER, MODELS_TOGETHER = 36_000, 300_000
 """Chips share a part up to this many rows, of operations and of whole models [1].
 
 Smaller parts take longer to start than to write, and compress less.

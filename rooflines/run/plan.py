@@ -203,7 +203,7 @@ def _site(
         "tables": _listed_tables(config, parts) if "tables" in config.site else [],
     }
     inputs = {**inputs, "thresholds": solved[:1], "models": solved[1:]}
-    return Output.of(SITE, "run.drawing_jobs.write_site", site, inputs)
+    return Output.of(SITE, "site.site.write_site", site, inputs)
 
 
 def _paths(outputs: Iterable[Output]) -> list[str]:

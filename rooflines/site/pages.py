@@ -66,7 +66,7 @@ def pages(  # noqa: PLR0913, what the pages show
         downloads: Names of tables of thresholds.
         tables: Those at the address `tables` of the site: `sweep`, `rows`, `columns` and `files`.
         config: Whether the site has the config as a file.
-        measured: Errors at timings of the run, as `write_bundle` has them.
+        measured: Errors at timings of the run, as `write_site` has them.
 
     Yields:
         File name and HTML of each page.

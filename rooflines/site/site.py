@@ -33,7 +33,7 @@ from rooflines.charts.kit.render import dumps
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.charts.options import ALL
 from rooflines.results.atomic import atomic_folder
-from rooflines.results.records import recording
+from rooflines.results.records import recorded, recording
 from rooflines.results.tables import metadata_of
 from rooflines.site.chip_page import chip_details, chip_table
 from rooflines.site.data_package import package_files
@@ -74,39 +74,28 @@ COMPRESSION = 6
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def write_bundle(  # noqa: PLR0913, all but the first three have a default
+@recorded
+def write_site(
+    spec: str,
     folder: str | Path,
-    families: Iterable[str | Path],
-    thresholds: str | Path,
-    models: Iterable[str | Path] = (),
-    spec: str = "{}",
-    *,
-    measured: Iterable[str | Path] = (),
-    timings: Iterable[str | Path] = (),
-    kept: Path | None = None,
+    inputs: Mapping[str, Sequence[str | Path]],
+    state: str | Path | None = None,
 ) -> None:
     """Write the site; a folder of that name is replaced.
 
     Args:
-        folder: The folder to write.
-        families: The folders of the families of charts, in the order of the list: the files of the
-            charts, and `index.json`, which lists them.
-        thresholds: The thresholds, as Parquet; their metadata have the chips.
-        models: Thresholds of whole models, as Parquet, for download.
         spec: What the site says of itself and the config, from `Plan.spec`: `site`, its title,
             author, addresses and date, `config` as it was written, and `tables` elsewhere.
-        measured: The files of `MEASURED_SUMMARIES`; none without timings.
-        timings: The timings, as Parquet; their metadata have the chips.
-        kept: A file for data that the next run reads if their inputs are equal; None: none.
+        folder: The folder to write.
+        inputs: Files and folders: `charts`, the families in the order of the list, each with
+            `index.json`; `thresholds` and `models`, thresholds of operations and of whole models;
+            `measured`, those of `MEASURED_SUMMARIES`, and `timings`, if there are any.
+        state: The folder for data that the next run reads if their inputs are equal; None: none.
     """
-    whole_models, joined = [Path(path) for path in models], [Path(path) for path in timings]
-    written = _Writer(json.loads(spec), Path(thresholds), whole_models, joined)
-    files = chain(
-        _assets(),
-        written.chart_files([Path(family) for family in families]),
-        written.table_files(kept),
-        written.pages([Path(path) for path in measured]),
-    )
+    content = json.loads(spec)
+    written = _Writer(content, {name: [*map(Path, inputs[name])] for name in inputs})
+    kept = Path(state) / "site" / f"{content['code']}.json" if state else None
+    files = chain(_assets(), written.chart_files(), written.table_files(kept), written.pages())
     with recording(recipes=written.recipes), atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
         for name, content in files:
@@ -128,32 +117,27 @@ class _Writer:
     """Path and content of the files of a site, part by part.
 
     Args:
-        spec: As of `write_bundle`.
-        thresholds: The thresholds, as Parquet.
-        models: Thresholds of whole models, as Parquet.
-        timings: The timings, as Parquet.
+        spec, inputs: As of `write_site`.
     """
 
-    def __init__(
-        self, spec: JSON, thresholds: Path, models: Sequence[Path], timings: Sequence[Path]
-    ) -> None:
+    def __init__(self, spec: JSON, inputs: Mapping[str, Sequence[Path]]) -> None:
         self.site: Mapping[str, str] = spec.get("site") or {}
         self.config: JSON | None = spec.get("config")
         self.tables: Sequence[JSON] = spec.get("tables", ())
-        self.thresholds, self.models, self.timings = thresholds, models, timings
+        (thresholds,), models = inputs["thresholds"], inputs["models"]
+        self.families, self.measured = inputs["charts"], inputs["measured"]
         self.about = metadata_of(thresholds)
         self.frame = read_parquet(thresholds)
         self.listed = threshold_data(self.frame, self.about["columns"])
         self.stored = {"thresholds": thresholds} | {path.stem: path for path in models}
         self.charts: list[JSON] = []
-        others = (
-            recipe for file in (*models, *timings) for recipe in metadata_of(file)["made_from"]
-        )
-        self.recipes: list[JSON] = [*self.about["made_from"], *others]
+        others = map(metadata_of, (*models, *inputs["timings"]))
+        made_from = (each["made_from"] for each in (self.about, *others))
+        self.recipes: list[JSON] = [*chain(*made_from)]
 
-    def chart_files(self, families: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+    def chart_files(self) -> Iterator[tuple[str, bytes]]:
         """The charts, and what the page of charts lists."""
-        found = [(family, chart) for family in families for chart in _charts(family)]
+        found = [(family, chart) for family in self.families for chart in _charts(family)]
         ids = [chart["id"] for _, chart in found]
         if repeated := sorted({name for name in ids if ids.count(name) > 1}):
             problem = f"has the id {repeated[0]!r} twice"
@@ -187,9 +171,9 @@ class _Writer:
             text = yaml.safe_dump(self.config, sort_keys=False, allow_unicode=True)
             yield "data/config.yaml", text.encode()
 
-    def pages(self, measured: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+    def pages(self) -> Iterator[tuple[str, bytes]]:
         """The pages, and errors at timings."""
-        for path in measured:
+        for path in self.measured:
             yield f"data/{path.name}", path.read_bytes()
         rendered = pages(
             self.site,
@@ -200,7 +184,7 @@ class _Writer:
             downloads=list(self.stored),
             tables=self.tables,
             config=self.config is not None,
-            measured=measured,
+            measured=self.measured,
         )
         for name, page in rendered:
             yield name, page.encode()

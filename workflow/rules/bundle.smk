@@ -24,12 +24,11 @@ rule bundle:
         spec=plan.spec("bundle"),
     run:
         run_job(
-            "run.drawing_jobs.write_site",
+            "site.site.write_site",
             log[0],
             threads,
             params.spec,
             output.site,
-            input.charts,
-            input.thresholds[0],
-            {name: list(input[name]) for name in ("models", "measured", "timings")},
+            {name: list(files) for name, files in input.items()},
+            STATE,
         )

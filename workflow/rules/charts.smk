@@ -30,10 +30,11 @@ rule charts:
         spec=plan.charts_spec(),
     run:
         run_job(
-            "run.drawing_jobs.draw_charts",
+            "charts.job.write_charts",
             log[0],
             1,  # of polars, in each process that draws
             params.spec,
             Path(output.folders[0]).parents[1],
+            STATE,
             threads,
         )
