@@ -149,13 +149,6 @@ def stored_columns(columns: Iterable[Column], names: Collection[str]) -> list[Co
     return [column for column in columns if column.name not in left_out]
 
 
-def check_chips(names: Sequence[str], chips: Mapping[str, Chip]) -> None:
-    """Refuse chips that are in no catalogue."""
-    fix = "use one of these, or describe the chip under `chips:` with a source"
-    with at_path("chips"):
-        check_known(names, chips, "no chip in the catalogue", fix)
-
-
 @dataclass(frozen=True, eq=False)
 class Case:
     """What runs at a place: everything but the sizes.
@@ -449,7 +442,9 @@ class BaseSweep(ABC, Generic[CaseT_co]):
     @cached_property
     def supported(self) -> tuple[tuple[Block[CaseT_co], ...], tuple[Skipped, ...]]:
         """The cases that chips support, in blocks, and the rows that are skipped."""
-        check_chips(self.config.chips, self.chips)
+        fix = "use one of these, or describe the chip under `chips:` with a source"
+        with at_path("chips"):
+            check_known(self.config.chips, self.chips, "no chip in the catalogue", fix)
         return self.find_cases()
 
     @property

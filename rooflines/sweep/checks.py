@@ -15,7 +15,6 @@ from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.models.shape import DECODE, PREFILL
 from rooflines.sweep.axes import MOST_PARTS, check_dim
-from rooflines.sweep.cases import check_chips
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.steps import ModelSweep
 from rooflines.sweep.training import TrainingSweep
@@ -88,11 +87,6 @@ def check_columns(sweep: Sweep) -> None:
                 f"is {quote(name)}, but the sweep has no two networks",
                 "leave it out, or write `network: [inner, outer]`",
             )
-
-
-def check_names(sweep: AnySweep) -> None:
-    """Refuse chips that are in no catalogue."""
-    check_chips(sweep.config.chips, sweep.chips)
 
 
 def check_rows(sweep: AnySweep) -> None:
@@ -220,7 +214,6 @@ CHECKS: Mapping[type, Sequence[Sequence[Callable[[Any], object]]]] = {
         [
             *map(attrgetter, ("op", "combinations", "tile", "shardings", "axes", "supported")),
             check_skipped,
-            check_names,
             check_thresholds,
             check_columns,
             check_sizes,
@@ -228,7 +221,7 @@ CHECKS: Mapping[type, Sequence[Sequence[Callable[[Any], object]]]] = {
         ]
     ],
     ModelSweep: [
-        [check_step_sizes, check_names],
+        [check_step_sizes, attrgetter("supported")],
         [check_rows, check_skipped],
     ],
 }
