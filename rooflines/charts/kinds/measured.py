@@ -17,7 +17,7 @@ from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.charts import frames, roofs
 from rooflines.charts.frames import CASE, NO_SOFTWARE
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.place import Label, Plane, at_ends, labelled
+from rooflines.charts.kit.place import Label, Plane, at_ends
 from rooflines.charts.kit.text import chip_label, part_name, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.options import Menu
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 ROOF, RATIO = "roof", "ratio"
 
-OF_ROOF, OF_RATIO = Margins(left=4.2, right=11.2), Margins(left=4.2, right=7.8)
+OF_RATIO = Margins(left=4.2, right=7.8)
 
 MOST_DOTS = 600
 """Timings drawn as dots [1]."""
@@ -90,7 +90,7 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
         f"{about} {words}",
         layers,
         data,
-        OF_ROOF if under else OF_RATIO,
+        roofs.MARGINS if under else OF_RATIO,
         timings.drop("flops", "fits_cache"),
         kit.plane_params(plane),
         (chip, software, dtypes),
@@ -122,21 +122,28 @@ def _under_roof(
         hollow=pl.col("fits_cache").fill_null(value=False),
     )
     drawn = sampled(dots, "intensity", "flops_per_s")
-    roof = roofs.frame_of([("bound", peak, f"bound {si(peak, 'FLOP/s')}")], rate)
-    plane = roofs.plane_of(roof, drawn)
-    x, y, lines = roofs.roof_layers(
-        None, "Arithmetic intensity (FLOP per byte of memory)", "Attained FLOP/s"
+    roof = roofs.Roof(
+        roofs.plain_lines(rate, {"bound": peak}), drawn.select("intensity", "flops_per_s").rows()
     )
-    tips = kit.tips(B="B", D="D", F="F", seconds="measured, s", flops_per_s="FLOP/s")
-    data = {**roofs.data_of(roof, plane, OF_ROOF), "dots": drawn}
     hollow = "; hollow: the operands fit the last-level cache" if drawn["hollow"].any() else ""
     words = f"{_dots_text(drawn.height, dots.height)}{hollow}."
-    at = {"x": {**x, "field": "intensity"}, "y": {**y, "field": "flops_per_s"}, "tooltip": tips}
-    marks = [
-        kit.layer("dots", "point", "timing", at, where=f"{no}datum.hollow", filled=bool(no))
+    layers = roofs.roof_layers("Attained FLOP/s", _timing_layers)
+    return layers, {**roof.data(), "dots": drawn}, roof.plane, words
+
+
+def _timing_layers(at: Layer) -> list[Layer]:
+    """Timings under the roof."""
+    tips = kit.tips(B="B", D="D", F="F", seconds="measured, s", flops_per_s="FLOP/s")
+    own = {**_at_dots(at), "tooltip": tips}
+    return [
+        kit.layer("dots", "point", "timing", own, where=f"{no}datum.hollow", filled=bool(no))
         for no in ("!", "")
     ]
-    return [lines[0], *marks, *lines[1:]], data, plane, words
+
+
+def _at_dots(at: Layer) -> Layer:
+    """The places of dots in the plot of a roof."""
+    return {"x": {**at["x"], "field": "intensity"}, "y": {**at["y"], "field": "flops_per_s"}}
 
 
 def _ratios(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFrame], Plane, str]:
@@ -202,8 +209,6 @@ def _sentences(timings: pl.DataFrame, by: str) -> Iterator[Sentence]:
 
 # ------------------------------------------------------------ profiled kernels
 
-OF_KERNELS, NAME_ROOM = Margins(left=4.2, right=15.2), 14.4
-
 MOST_KERNELS, MOST_NAMES = 500, 12
 """Kernels that are drawn, and of these that are named, those that take most time [1]."""
 
@@ -243,54 +248,38 @@ def kernels_view(
         kernel=pl.Series(names, dtype=pl.String),
         attainable=pl.col("flops_per_s") / pl.col("roof_share"),
     )
-    lines = _kernel_roofs(kernels, entry)
-    plane = roofs.plane_of(lines, dots)
-    data = {
-        **roofs.data_of(lines, plane, OF_KERNELS),
-        "dots": dots,
-        "dot-names": _kernel_names(dots, texts, lines, plane),
-    }
-    return View(
-        _says(kernels, chip, title),
-        _subtitle(kernels, dots, entry),
-        _kernel_layers(),
-        data,
-        OF_KERNELS,
-        drawn.drop("area"),
-        kit.plane_params(plane),
-        (chip,),
-    )
-
-
-def _kernel_names(
-    dots: pl.DataFrame, texts: Sequence[str], lines: pl.DataFrame, plane: Plane
-) -> pl.DataFrame:
-    """The names of the first kernels beside their dots, off all dots."""
     at = dots.select("intensity", "flops_per_s").rows()
     radii = [math.sqrt(area / math.pi) for area in dots["area"]]
     labels = [
         Label(text, [point], distance=radius + AWAY)
         for text, point, radius in zip(texts[:MOST_NAMES], at, radii, strict=False)
     ]
-    paths = roofs.paths_of(lines, plane)
-    return labelled(OF_KERNELS, plane, labels, paths, list(zip(at, radii, strict=True)))
+    roof = roofs.Roof(_kernel_lines(kernels, entry), at)
+    found = roof.data(labels, list(zip(at, radii, strict=True)), regions=False)
+    return View(
+        _says(kernels, chip, title),
+        _subtitle(kernels, dots, entry),
+        roofs.roof_layers("Attained FLOP/s", _kernel_layers),
+        {**found, "dots": dots},
+        roofs.MARGINS,
+        drawn.drop("area"),
+        kit.plane_params(roof.plane),
+        (chip,),
+    )
 
 
-def _kernel_roofs(kernels: pl.DataFrame, entry: Chip) -> pl.DataFrame:
-    """The roof of each unit and dtype that kernels are compared with."""
+def _kernel_lines(kernels: pl.DataFrame, entry: Chip) -> pl.DataFrame:
+    """The main memory, and the peak of each unit and dtype that kernels are compared with."""
     compared = kernels.drop_nulls("compute").select("unit", "compute").unique(maintain_order=True)
-    rate = float(entry.memory[MAIN_MEMORY].exact.bytes_per_s)
-    roofs_of = []
-    for unit, compute in compared.iter_rows():
-        name, peak = f"{compute}, {unit}", float(entry.units[unit][compute].exact)
-        roofs_of.append((name, peak, with_value(name, si(peak, "FLOP/s"), NAME_ROOM)))
-    return roofs.frame_of(roofs_of, rate)
+    peaks = {
+        f"{compute}, {unit}": float(entry.units[unit][compute].exact)
+        for unit, compute in compared.iter_rows()
+    }
+    return roofs.plain_lines(float(entry.memory[MAIN_MEMORY].exact.bytes_per_s), peaks)
 
 
-def _kernel_layers() -> list[Layer]:
-    """Roofs, a line from every dot to its roof, the dots, and the names."""
-    across = "Arithmetic intensity (FLOP per byte of main memory)"
-    x, y, lines = roofs.roof_layers(None, across, "Attained FLOP/s")
+def _kernel_layers(at: Layer) -> list[Layer]:
+    """A line from every dot to its roof, and the dots."""
     tips = kit.tips(
         kernel="kernel",
         launches="launches",
@@ -301,14 +290,11 @@ def _kernel_layers() -> list[Layer]:
         flops_per_s="FLOP/s",
         bound="bound",
     )
-    at = {"x": {**x, "field": "intensity"}, "y": {**y, "field": "flops_per_s"}}
+    own = _at_dots(at)
     size: dict[str, Any] = {"opacity": 0.85, "size": kit.expr("em * em * datum.area")}
     return [
-        lines[0],
-        kit.layer("dots", "rule", "rule", {**at, "y2": {"field": "attainable"}}),
-        kit.layer("dots", "point", "timing", {**at, "tooltip": tips}, **size),
-        *kit.labels("dot-names", "strong", {"x": x, "y": y}),
-        *lines[1:],
+        kit.layer("dots", "rule", "rule", {**own, "y2": {"field": "attainable"}}),
+        kit.layer("dots", "point", "timing", {**own, "tooltip": tips}, **size),
     ]
 
 
