@@ -15,7 +15,9 @@ from math import lcm
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.text import FORMULA
+import polars as pl
+
+from rooflines.basics.text import FORMULA, counted
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.measured import MATMUL, SHORTEST_LONG, measured_quantiles
 from rooflines.charts.kit.text import chip_label
@@ -162,6 +164,10 @@ def _measured(found: JSON) -> JSON:
 
     Args:
         found: The `fits` of chips and the `dtypes`, as the page has them.
+
+    Returns:
+        The quantiles `by` these, with what a sentence has `said` of them; the dtypes of matmuls
+        that are `timed` of each chip, in words; and the least `long` bound [s].
     """
     compute = {each["name"]: each["compute"] for each in found["dtypes"]}
     by: dict[str, JSON] = {}
@@ -171,9 +177,22 @@ def _measured(found: JSON) -> JSON:
         fitted = fit.get("software") if row["of"] == MATMUL else MATCHED[0]
         if key not in by or row["software"] == fitted:
             quantiles = {"low": row["p10"], "middle": row["p50"], "high": row["p90"]}
-            kept = {name: row[name] for name in ("software", "n", "over", "length")}
-            by[key] = {**kept, **quantiles}
-    return {"long": SHORTEST_LONG, "by": by}
+            said = _timed_text(row)
+            by[key] = {"over": row["over"], "length": row["length"], "said": said, **quantiles}
+    matmuls = measured_quantiles().filter(of=MATMUL)
+    dtypes = matmuls.group_by("chip", maintain_order=True).agg(pl.col("dtypes").unique().sort())
+    timed = {chip: ", ".join(names) for chip, names in dtypes.iter_rows()}
+    return {"long": SHORTEST_LONG, "by": by, "timed": timed}
+
+
+def _timed_text(row: JSON) -> str:
+    """Which timings quantiles are of, in words."""
+    noun = "timing" if row["of"] == MATMUL else "run"
+    if not row["chip"]:
+        return f"of other models, chips and engines, {counted(row['n'], noun)}"
+    of = chip_label(row["chip"])
+    of = of if row["of"] == MATMUL else f"{of} in {row['dtypes']}"
+    return f"{of}, {SOFTWARE.get(row['software'], row['software'])}, {counted(row['n'], noun)}"
 
 
 def offered_plans(own: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:

@@ -58,16 +58,10 @@ const ROOFLINES = (() => {
     if (focused) (again ?? into.querySelector("[data-key]"))?.focus();
   }
 
-  /** Give a menu its options, [value, text, disabled], which are made anew only if they differ.
-
-      Without options it keeps those of the page. */
+  /** Give a menu its options, [value, text, disabled]. */
   function fill(select, options, value) {
-    const given = JSON.stringify(options);
-    if (options && select.dataset.options !== given) {
-      select.replaceChildren(...options.map(([option, text, disabled]) =>
-        make("option", { value: option, disabled }, text)));
-      select.dataset.options = given;
-    }
+    select.replaceChildren(...options.map(([option, text, disabled]) =>
+      make("option", { value: option, disabled }, text)));
     select.value = value;
   }
 

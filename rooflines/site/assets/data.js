@@ -33,14 +33,11 @@ document.addEventListener("DOMContentLoaded", async () => {
     const cell = (value, i) => (opens && !i ? opener(value)
       : make("td", { class: columns[i].kind }, text(value)));
     const line = (row) => make("tr", {}, ...row.map(cell));
-    const [own, variants] = [false, true].map((is) =>
-      found.filter((row) => opens && row[place["variant of"]] !== null === is));
-    const apart = make("tr", { class: "apart" }, make("th", { colspan: columns.length },
-      "Variants: chips of this site with some numbers of another"));
+    const variant = place["variant of"]; // of another chip: these come last
+    const last = (row) => row[variant] !== null;
+    const ordered = [...found].sort((a, b) => last(a) - last(b));
     refill($("head"), ...heads);
-    refill($("body"), ...(opens
-      ? [...own.map(line), ...(variants.length ? [apart] : []), ...variants.map(line)]
-      : found.slice(0, length).map(line)));
+    refill($("body"), ...ordered.slice(0, length).map(line));
     $("empty").hidden = found.length > 0;
     const first = found.length > length ? ` Shown are the first ${count(length)}.` : "";
     $("count").textContent = `${count(found.length)} of ${count(rows.length)} rows.${first}`;

@@ -165,13 +165,12 @@ const EXPLORER = (() => {
     $("command").textContent = commandOf(of, chip);
     document.body.dataset.drawn = location.hash;
   }
-  /** A size that a slider may choose: of training whole shares of micro-batches and of chips. */
-  function near(name, size) {
+  /** Set a size that a hand drags: of training whole shares of micro-batches and of chips. */
+  function pick(name, size) {
     const { trains, split, micro_batch } = now();
     const step = (trains && { B: split.dp * micro_batch, S: split.cp }[name]) || 1;
-    return Math.max(1, Math.round(size / step)) * step;
+    soon(() => go({ [name]: Math.max(1, Math.round(size / step)) * step }));
   }
-  const pick = (changes) => soon(() => go(changes));
 
   const pictures = () => [...document.querySelectorAll(".plot svg")];
 
@@ -186,7 +185,7 @@ const EXPLORER = (() => {
   on("keydown", (event) => { if (event.key === "Enter") taken(event); }); // not all report both
   on("input", (event) => {
     const { target: { name, type, value }, inputType } = event;
-    if (type === "range") pick({ [name]: near(name, 2 ** (value / PER_OCTAVE)) });
+    if (type === "range") pick(name, 2 ** (value / PER_OCTAVE));
     if (inputType === "insertReplacementText") taken(event);
   });
   on("focusin", ({ target }) => {

@@ -44,20 +44,17 @@ const PICTURES = (() => {
   const intensityOf = ({ flops, moved }, B) =>
     ANSWERS.lineAt(flops, B) / ANSWERS.lineAt(moved, B);
   const attained = ({ flops }, B, time) => ANSWERS.lineAt(flops, B) / time;
-  /** The rates of pictures of matmuls, from somewhat below those of marks. */
-  const rates = (now, able, marks) => axis(
-    Math.min(...marks.map(({ points }) => points[0][1])) / 1.6,
-    Math.max(...able.map(({ of }) => of.rates.peak)) * 1.7,
-    now.n > 1 ? "FLOP/s of a chip" : "FLOP/s",
-  );
+  /** The axis of rates of a matmul, around those of marks. */
+  const rates = (now, marks) =>
+    around(marks, 1, now.n > 1 ? "FLOP/s of a chip" : "FLOP/s", 1.6, 1.7);
 
   /** Where timed kernels are under the roof of a chip. */
   function measuredBand(now, row, ends) {
     const [{ chip, of }, found] = [row, offOf(now, row, true)];
     if (!found) return [];
-    const { n, low, high } = found;
+    const { low, high, said } = found;
     const edge = (ratio) => ends(of).map((one) => [one, roof(of, one) / ratio]);
-    const tip = `${chip.short}: ${several(n, "timing")}, ${range(found)} the bound`;
+    const tip = `${said}: ${range(found)} the bound`;
     return [mark("area", chip, ring(edge(low), edge(high)), { faint: true, tip })];
   }
 
@@ -79,7 +76,7 @@ const PICTURES = (() => {
     return {
       note: bands.length ? `${said} Bands: timed kernels, p10 to p90.` : said,
       label: `Rooflines of ${names}; the numbers are in the table`,
-      x, y: rates(now, able, [...roofs, ...dots]), marks: [...bands, ...roofs, ...dots],
+      x, y: rates(now, [...roofs, ...dots]), marks: [...bands, ...roofs, ...dots],
     };
   }
 
@@ -120,7 +117,7 @@ const PICTURES = (() => {
         ? "Bands: p10 to p90 of the calibration; faint lines: bounds; circles: 90% of the plateau."
         : "Circles: from here on compute-bound.",
       label: "FLOP/s attained over B; from which B on is in the table",
-      x: axis(from, to, "B, tokens"), y: rates(now, able, marks), picks: "B",
+      x: axis(from, to, "B, tokens"), y: rates(now, marks), picks: "B",
       marks: [...marks, rule(now.B, `B = ${count(now.B)}`)],
     };
   }
@@ -246,14 +243,14 @@ const PICTURES = (() => {
     };
   }
 
-  /** Show a picture; `go` changes the size that it picks. */
+  /** Show a picture; `go` sets the size that it picks. */
   function show(id, title, { note = "", instead, picks, ...drawn }, go) {
     const [head, plot, below] = $(id).children;
     head.textContent = title;
     const hint = picks ? make("span", {}, ` Drag the rule to change ${picks}.`) : "";
     below.replaceChildren(note, hint);
     plot.onpointerdown = plot.onpointermove = null;
-    const onPick = picks && ((size) => go({ [picks]: Math.round(size) }, true));
+    const onPick = picks && ((size) => go(picks, size));
     if (!instead) return SVG.draw(plot, { ...drawn, onPick });
     return plot.replaceChildren(
       make("div", { class: "instead" }, ...instead.map((text) => make("p", {}, text))));

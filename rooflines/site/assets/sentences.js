@@ -90,21 +90,16 @@ const SENTENCES = (() => {
   /** How far timed kernels are from what is shown. */
   function measuredLine(now, { chip, off }) {
     const unknown = "How far off this is, is not known:";
+    const { timed: { [chip.id]: only }, long } = now.data.measured;
     if (altered(now, chip)) return `${unknown} there are no timings of own numbers.`;
     if (now.n > 1) return `${unknown} timings are of one chip.`;
     if (!off) {
-      const others = Object.keys(now.data.measured.by).map((key) => key.split("/"))
-        .filter(([what, id]) => what === MATMUL && id === chip.id);
-      const only = [...new Set(others.map((one) => one[2]))];
-      return `${unknown} no timings of ${chip.short} in ${now.dtypes.name}`
-        + `${only.length ? `, only in ${listed(only)}` : ""}.`;
+      const others = only ? `, only in ${only}` : "";
+      return `${unknown} no timings of ${chip.short} in ${now.dtypes.name}${others}.`;
     }
-    const { software, n, over, length } = off;
-    const what = over !== "bound" ? "this estimate" : length === "short" ? "a bound" : "this bound";
-    const which = length === "short" ? ` below ${seconds(now.data.measured.long)}` : "";
-    const named = now.data.software[software] ?? software;
-    return `Timed kernels take ${range(off)} ${what}${which} (${chip.short}, ${named},`
-      + ` ${several(n, "timing")}, p10 to p90).`;
+    const what = off.over !== "bound" ? "this estimate"
+      : off.length === "short" ? `a bound below ${seconds(long)}` : "this bound";
+    return `Timed kernels take ${range(off)} ${what} (${off.said}, p10 to p90).`;
   }
 
   /** Which tokens B counts, where the layer is that of one expert. */
@@ -123,15 +118,12 @@ const SENTENCES = (() => {
   }
 
   /** How far served runs are from what is shown: of this chip, or of all. */
-  function servedLine(now, { chip, off, answer, time }) {
+  function servedLine(now, { off, answer, time }) {
     const over = now.basis === BOUND || time === null ? "bound" : "estimate";
     const found = off ?? measuredOf(now, "step", "", "", "", over);
     const overlapped = `With full overlap ${seconds(answer.lower)}`;
     if (!found) return `${overlapped}.`;
-    const { middle, n, software } = found;
-    const of = off ? `${chip.short} in ${now.format}, ${now.data.software[software] ?? software},`
-      : "of other models, chips and engines,";
-    const which = `(median ${significant(middle)}; ${of} ${several(n, "run")}, p10 to p90).`;
+    const which = `(median ${significant(found.middle)}; ${found.said}, p10 to p90).`;
     return over === "bound"
       ? `${overlapped}; served runs take ${range(found)} such a bound ${which}`
       : `Served runs take ${range(found)} such estimates ${which} ${overlapped}.`;
