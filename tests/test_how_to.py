@@ -11,8 +11,18 @@ import click
 import pytest
 import yaml
 from documents import DOCS, ROOT
-from how_to import HOW_TO, LONG, TIMINGS, arguments, prepare
-from pages import FENCED, PAGES, blocks, code, every_command
+from pages import (
+    FENCED,
+    HOW_TO,
+    LONG,
+    PAGES,
+    TIMINGS,
+    arguments,
+    blocks,
+    code,
+    every_command,
+    prepare,
+)
 from transcripts import COMMAND
 
 from benchmarks.first_steps import CLONE, PAGE, steps

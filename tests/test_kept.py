@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 from case_files import case
 from polars.testing import assert_frame_equal
-from small_config import matmul
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries
@@ -23,36 +22,20 @@ from rooflines.run.solving import write_thresholds
 from rooflines.site import explorer
 from rooflines.sweep.recipes import recipe_of, sweep_of
 
-OWN = {"base": "h100-sxm", "source": "a test"}
-CONFIG = case("configs/kept")
+CONFIG, EDITS = case("configs/kept"), case("kept-edits")
+CHIP, _, MORE, *_ = EDITS
 
 
-def with_chip(config):
-    """Another number of one chip."""
-    config["chips"]["own"] = {**OWN, "memory.hbm.bytes_per_s": 2.0e12}
-
-
-def with_fewer(config):
-    """A chip less, and the others in another order."""
-    config["sweeps"]["split"]["chips"] = ["h100-sxm", "own", "tpu-v5e"]
-    config["model-sweeps"]["serve"]["chips"] = ["own", "h100-sxm"]
-
-
-def with_more(config):
-    """A chip more, between the others, that has no rows of a dtype."""
-    config["sweeps"]["split"]["chips"].insert(1, "v100-sxm2-32gb")
-    config["model-sweeps"]["serve"]["chips"].insert(0, "a100-sxm-80gb")
-
-
-def with_size(config):
-    """Another size."""
-    config["sweeps"]["split"]["grid"]["D"] = [2048]
-    config["model-sweeps"]["serve"]["grid"]["S"] = [1024]
-
-
-def with_sweep(config):
-    """Another sweep, of an operation with other dimensions."""
-    config["sweeps"]["scores"] = matmul(operation="per-example-matmul", chips=["own", "b200"])
+def edited(edit, config=CONFIG):
+    """The config with other values at some dotted places."""
+    changed = copy.deepcopy(config)
+    for path, value in EDITS[edit].items():
+        *steps, last = path.split(".")
+        place = changed
+        for step in steps:
+            place = place[step]
+        place[last] = value
+    return changed
 
 
 @pytest.fixture(autouse=True)
@@ -63,11 +46,9 @@ def results(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["thresholds.parquet", "model-thresholds.parquet"])
-@pytest.mark.parametrize("edit", [with_chip, with_fewer, with_more, with_size, with_sweep])
+@pytest.mark.parametrize("edit", EDITS)
 def test_after_an_edit_thresholds_are_those_of_a_run_from_nothing(edit, name, tmp_path):
-    changed = copy.deepcopy(CONFIG)
-    edit(changed)
-    before, after = (plan(rooflines.load_config(each)) for each in (CONFIG, changed))
+    before, after = (plan(rooflines.load_config(each)) for each in (CONFIG, edited(edit)))
     path = tmp_path / name
     write_thresholds(before.spec(name), path)
     write_thresholds(after.spec(name), path)
@@ -79,9 +60,7 @@ def test_after_an_edit_thresholds_are_those_of_a_run_from_nothing(edit, name, tm
 
 @pytest.mark.parametrize("damage", ["changed", "record lost", "of other code"])
 def test_only_the_edited_chip_is_solved_for_and_nothing_damaged_is_kept(damage, tmp_path, capsys):
-    changed = copy.deepcopy(CONFIG)
-    with_chip(changed)
-    before, after = (plan(rooflines.load_config(each)) for each in (CONFIG, changed))
+    before, after = (plan(rooflines.load_config(each)) for each in (CONFIG, edited(CHIP)))
     name, path = "thresholds.parquet", tmp_path / "thresholds.parquet"
     write_thresholds(before.spec(name), path)
     capsys.readouterr()
@@ -102,18 +81,15 @@ def test_only_the_edited_chip_is_solved_for_and_nothing_damaged_is_kept(damage, 
 
 @pytest.mark.parametrize(
     ("edit", "rows_per_part"),
-    [(edit, 1000) for edit in (with_chip, with_fewer, with_more, with_size)]
-    + [(edit, 40) for edit in (with_chip, with_more)],
+    [*((edit, 1000) for edit in EDITS), (CHIP, 40), (MORE, 40)],
 )
 def test_after_an_edit_parts_of_models_are_those_of_a_run_from_nothing(
     edit, rows_per_part, tmp_path, capsys
 ):
     first = copy.deepcopy(CONFIG)
     first["model-sweeps"]["serve"]["rows_per_part"] = rows_per_part
-    changed = copy.deepcopy(first)
-    edit(changed)
     kept = []
-    for config in (first, changed):
+    for config in (first, edited(edit, first)):
         for part in plan(rooflines.load_config(config)).parts_in("models", "layers"):
             expected = rows_kept(part, tmp_path)
             capsys.readouterr()
@@ -125,7 +101,7 @@ def test_after_an_edit_parts_of_models_are_those_of_a_run_from_nothing(
             others = made.filter(pl.col("chip").cast(pl.String) != "own").height
             assert expected == (others if one_made else 0)
             kept.append(expected)
-    assert any(kept) == (edit is with_chip)
+    assert any(kept) == (edit == CHIP)
 
 
 def test_rows_follow_the_chip_that_computes_their_prompts(tmp_path):
@@ -136,9 +112,7 @@ def test_rows_follow_the_chip_that_computes_their_prompts(tmp_path):
         changed = {**config, "sweeps": {}, "model-sweeps": {"serve": sweep}}
         return plan(rooflines.load_config(changed)).parts_in("models")
 
-    changed = copy.deepcopy(CONFIG)
-    with_chip(changed)
-    for config in (CONFIG, changed):
+    for config in (CONFIG, edited(CHIP)):
         (part,) = parts_of(config)
         write_part(part.spec, tmp_path / part.path)
         write_part(part.spec, tmp_path / "alone.parquet")

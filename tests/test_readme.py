@@ -5,10 +5,9 @@ import re
 
 import pytest
 from documents import DOCS, README
-from example import example
 from gallery import PROFILE
 from outputs import declared
-from pages import PAGES, blocks
+from pages import PAGES, blocks, example
 from processes import python
 
 import rooflines

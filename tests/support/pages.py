@@ -1,11 +1,15 @@
-"""The pages for users: README, docs and others, and the blocks of code in them."""
+"""The pages for users: README, docs and others, their code, and the files that it names."""
 
+import json
 import re
+import shlex
+import shutil
 from typing import NamedTuple
 
-from documents import DOCS, README
+from documents import DOCS, README, ROOT
+from hf_configs import config_of
+from timed import timings
 
-ROOT = README.parent
 PAGES = (
     *(README, ROOT / "CONTRIBUTING.md", ROOT / "config" / "README.md"),
     *sorted(DOCS.glob("*.md")),
@@ -60,3 +64,47 @@ def every_command(page):
 def commands(page, program):
     """The commands of a page that start a program."""
     return [command for command in every_command(page) if f"{command} ".startswith(f"{program} ")]
+
+
+def example(folder, repository):
+    """Write the config into a folder; the arguments of the command, without its cores.
+
+    Args:
+        folder: Where the command is run.
+        repository: The checkout whose workflow it names.
+    """
+    text = text_of("own-sweep.md")
+    (config,) = re.findall(r"^```yaml\n(sweeps:.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    (folder / "my.yaml").write_text(config, encoding="utf-8")
+    (command,) = re.findall(
+        r"^    (snakemake .*--configfile my\.yaml.*)$", text, flags=re.MULTILINE
+    )
+    arguments = shlex.split(command.replace("path/to/rooflines", str(repository)))[1:]
+    return [argument for argument in arguments if argument not in ("--cores", "4")]
+
+
+TIMINGS = timings({"math": 0.72, "memory": 0.86, "overhead_s": 4e-6})
+
+LONG = "rooflines measured measure"
+"""A command of minutes, left to tests/verify/test_measure.py."""
+
+
+def prepare(folder):
+    """Write the files that pages name: a model, its config.json, timings, a profile."""
+    TIMINGS.write_csv(folder / "timings.csv")
+    (model,) = blocks(DOCS / "own-model.md", "yaml")
+    (folder / "own-model.yaml").write_text(model, encoding="utf-8")
+    (folder / "path/to").mkdir(parents=True)
+    (folder / "path/to/config.json").write_text(
+        json.dumps(config_of("llama-3.1-8b")), encoding="utf-8"
+    )
+    shutil.copy(ROOT / "tests/cases/nsight/h200.csv", folder / "kernels.csv")
+
+
+def arguments(page):
+    """The commands of a page, in order: the words after `rooflines`."""
+    return [shlex.split(command)[1:] for command in commands(page, "rooflines") if command != LONG]
+
+
+HOW_TO = [page for page in PAGES if arguments(page)]
+"""The pages with commands of `rooflines`."""

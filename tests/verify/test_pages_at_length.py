@@ -4,8 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from example import example
-from how_to import HOW_TO, arguments, prepare
+from pages import HOW_TO, arguments, example, prepare
 
 from rooflines.cli import main as cli
 from rooflines.results.provenance import check_results
