@@ -17,7 +17,7 @@ from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import FORMATS, UNQUANTIZED
 from rooflines.measured.kernel_rows import NOMINAL, missing_bound_reason
 from rooflines.models.cache import cache_on_chip, weights_on_chip
-from rooflines.sweep.one_chip import case_on, least_seconds
+from rooflines.sweep.one_chip import sweep_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,22 +116,27 @@ def _with_bounds(part: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFram
     }
 
     more = {"routing": "same", "efficiency": NOMINAL}
-    case = case_on(model, chip, dtypes, entries=entries, phase="decode", **more)
+    (case,) = sweep_on(model, chip, dtypes, entries=entries, phase="decode", **more).cases
     runs = part.select("B", "S", "chips", "prompt").iter_rows(named=True)
     rows = [_bounds(run, case) for run in runs]
     return pl.concat([part, pl.DataFrame(rows)], how="horizontal")
 
 
 def _bounds(run: JSON, case: Case) -> dict[str, object]:
-    """The bounds of a run, of decode and of prefill."""
+    """The bounds of a run, of decode and of prefill.
+
+    That is the least time of the unsplit model over the number of chips: a split adds copies and
+    transfers, and its busiest chip has at least the mean share.
+    """
     B, S, chips = run["B"], run["S"], run["chips"]  # noqa: N806, letters of sizes
-    times = case.seconds(case.step(B, S))
+    times, prefill = case.seconds(case.step(B, S)), case.prefill
+    first = prefill.seconds(prefill.step(1, run["prompt"]))
     shape, bits, split = case.model.shape, case.sharing.bits, case.split
     held = weights_on_chip(shape, bits, split) + B * cache_on_chip(shape, S, bits, split)
     capacity = case.machine.level.capacity_bytes
     return {
-        "t_lower_s": float(least_seconds(case, B, S, chips)),
-        "ttft_lower_s": float(least_seconds(case.prefill, 1, run["prompt"], chips)),
+        "t_lower_s": float(times.lower / chips),
+        "ttft_lower_s": float(first.lower / chips),
         "bound": "compute" if times["compute"] > times["memory"] else "memory",
         "fits": capacity is not None and held <= capacity * chips,
     }

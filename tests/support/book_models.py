@@ -16,7 +16,7 @@ from rooflines.basics.numbers import exact
 from rooflines.models import Step, load, work
 from rooflines.models.groups import StepExtents
 from rooflines.models.library import models_of
-from rooflines.sweep.one_chip import case_on
+from rooflines.sweep.one_chip import sweep_on
 
 CAPACITY = 16 * 10**9
 """Memory of a TPU v5e [byte]."""
@@ -59,7 +59,7 @@ DTYPES: Mapping[str, str | Mapping[str, str]] = {
 def case_of(model, dtypes, chip, phase):
     """A model on one chip; every step uses all experts."""
     form = {"name": model, **FORMS[model]} if model in FORMS else model
-    return case_on(form, chip, DTYPES[dtypes], phase=phase, routing="all")
+    return sweep_on(form, chip, DTYPES[dtypes], phase=phase, routing="all").cases[0]
 
 
 def down_of(case, batch):
@@ -158,9 +158,9 @@ def prefill_s(chips, reached):
 
 def all_reduce_s(batch, axes):
     """t_network of the last projection of an MLP of Llama 3.1 70B in bf16 [s]."""
-    return down_of(case_on("llama-3.1-70b", TABLES, "bf16", splits=[{"tp": axes}]), batch)[
-        "network"
-    ]
+    return down_of(
+        sweep_on("llama-3.1-70b", TABLES, "bf16", splits=[{"tp": axes}]).cases[0], batch
+    )["network"]
 
 
 def equal_tokens(model, names):
