@@ -110,4 +110,5 @@ def _default(field: FieldInfo) -> str:
     """The default of a key, as YAML has it."""
     if field.is_required():
         return "required"
-    return json.dumps(field.get_default(call_default_factory=True), default=str)
+    default = field.get_default(call_default_factory=True)
+    return json.dumps(default, default=lambda entry: entry.model_dump(exclude_none=True))

@@ -196,9 +196,6 @@ class WorkloadKeys(Entry):
             "by itself, is a step of training of B sequences of S tokens each"
         ),
     )
-    tokens: Positive | None = Field(
-        None, description="in training, of the whole of it: rows then have days and USD [1]"
-    )
     grid: Annotated[Grid, BeforeValidator(_grid)] = Field(
         description=(
             "B sequences, S tokens of each after the step (prefill: the prompt) and, if wanted, "
@@ -222,6 +219,16 @@ class WorkloadKeys(Entry):
             "tokens + 1 of each sequence and adds accepted + 1; the time of the draft counts where "
             "the model has a layer for it (mtp), and is left out otherwise"
         ),
+    )
+    dtypes: Annotated[
+        list[Annotated[StepDtypes, BeforeValidator(_dtypes), WithJsonSchema(DTYPES_SCHEMA)]],
+        AfterValidator(_labelled),
+        Listed(),
+    ] = Field(
+        description=(
+            "a format such as bf16 for everything, or dtypes by class of tensors, with those that "
+            "products are computed in"
+        )
     )
     cache_split: Literal["heads", "batch"] = Field(
         "heads",
@@ -264,16 +271,6 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
     metrics = (*dict.fromkeys(column.name for column in EVERY_METRIC),)
     core = STEP_CORE
 
-    dtypes: Annotated[
-        list[Annotated[StepDtypes, BeforeValidator(_dtypes), WithJsonSchema(DTYPES_SCHEMA)]],
-        AfterValidator(_labelled),
-        Listed(),
-    ] = Field(
-        description=(
-            "a format such as bf16 for everything, or dtypes by class of tensors, with those that "
-            "products are computed in"
-        )
-    )
     splits: Annotated[
         list[
             Annotated[
@@ -290,6 +287,9 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
             "how chips share the model: {tp: , dp: , ep: }, in training also pp, cp and keys of "
             "its own such as recompute; auto: all of `chips_each`"
         ),
+    )
+    tokens: Positive | None = Field(
+        None, description="in training, of the whole of it: rows then have days and USD [1]"
     )
     chips_each: Count | None = Field(
         None, description="chips that share the model, of `splits: auto` [1]"
