@@ -35,9 +35,12 @@ from rooflines.fits.entries import (
     shipped_calibrations,
     text_of,
 )
-from rooflines.fits.fitting import judged
+from rooflines.fits.fitting import judged, kernel_fit
+from rooflines.fits.folds import FOLD, FOLDS
 from rooflines.fits.judge import band
+from rooflines.fits.judge import errors as regions_of
 from rooflines.fits.nominal import with_nominal_times
+from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
 from rooflines.fits.solving import rounded
 from rooflines.fits.steps import step_fits
@@ -225,12 +228,21 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("tables", nargs="*", metavar="TABLE")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--steps", action="store_true", help="keep the fits of kernels")
+    parser.add_argument(
+        "--every-site",
+        action="store_true",
+        help="hold out each quarter of sites of matmuls in turn",
+    )
     options = parser.parse_args(arguments)
     date = datetime.now(tz=UTC).date().isoformat()
     shipped = shipped_calibrations().model_copy(update={"steps": {}})
     tables = options.tables or [*public_tables(), *OWN]
-    found, rows = (shipped, []) if options.steps else fitted(tables, date)
-    if not options.tables:
+    found, rows = shipped, list[tuple[str, ...]]()
+    if options.every_site:
+        rows = list(every_site(tables))
+    elif not options.steps:
+        found, rows = fitted(tables, date)
+    if not (options.tables or options.every_site):
         served = public_tables()[0].parents[1] / "models" / "served.csv"
         source = f"runs of InferenceX, collected by {DATA}"
         steps, tested = step_fits(served_runs(served, found), source, date)
@@ -240,9 +252,27 @@ def main(arguments: Sequence[str]) -> int:
         rows += [pair_row(each) for each in ordering(pairs_of(tested)).to_dicts()]
     names = ("chip and software", "of", "timings", "bound", "estimate", "p90")
     print("Median errors at held-out sites in percent", as_table(names, rows, None), sep="\n")
-    if options.write:
+    if options.write and not options.every_site:
         CALIBRATIONS_FILE.write_text(text_of(found, ABOUT), encoding="utf-8")
     return 0
+
+
+def every_site(tables: Sequence[str | Path]) -> Iterator[tuple[str, ...]]:
+    """A line of the table for each fit of matmuls: each quarter of its sites held out in turn."""
+    for key, name, request in (one for path in tables for one in groups(path, "")):
+        if request.timings.kind != "matmul":
+            continue
+        frame, _ = with_nominal_times(request.timings, request.chip, request.entry, name)
+        rank = pl.col(FOLD).rank("dense") - 1
+        quarter = (rank * FOLDS // (rank.max() + 1)).alias("quarter")
+        frame = frame.filter(~pl.col("in_cache")).with_columns(quarter)
+        parts = []
+        for at in range(FOLDS):
+            rest, kept = frame.filter(pl.col("quarter") != at), frame.filter(quarter=at)
+            parts.append(judged(kept, kernel_fit(prior_of(name), "pieces").fit(rest).numbers))
+        (errors,) = regions_of(pl.concat(parts), ("all",)).to_dicts()
+        shown = (f"{100 * errors[each]:.1f}" for each in ("bare_median", "median", "p90"))
+        yield key, name, f"{errors['n']:,}", *shown
 
 
 def error_of(result: FitReport) -> float:

@@ -371,16 +371,14 @@ def _measurements(
         return sets
     # Imported here: only a config with timings reads tables before a job starts.
     from rooflines.measured.catalogues import Catalogues  # noqa: PLC0415
-    from rooflines.measured.sets import check_distinct, checked_set  # noqa: PLC0415
+    from rooflines.measured.sets import checked_set  # noqa: PLC0415
 
     catalogues = Catalogues(chips, dtype_entries(), fitted)
     for name, config in top.measurements.items():
         with mistakes.at(name):
             with at_path("file"):
                 path = named_file(folder, config.file)
-            found = checked_set(name, config, path, catalogues)
-            check_distinct(found, sets.values())
-            sets[name] = found
+            sets[name] = checked_set(name, config, path, catalogues)
     return sets
 
 

@@ -13,6 +13,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.config import load_config
 from rooflines.fits.read import read_timings
 from rooflines.fits.timings import Timings
+from rooflines.measured.catalogues import in_catalogues
 from rooflines.measured.join import joined
 from rooflines.measured.summary import summary
 
@@ -135,14 +136,21 @@ def test_timings_without_a_row_are_counted():
         bf16(rows[:1])
 
 
-def test_unknown_chips_and_dtypes_are_told():
+@pytest.mark.parametrize(
+    ("chips", "dtype", "where", "told"),
+    [
+        (["h100", "b20"], "bf16", "chip", "has 'b20', 'h100', which is no chip."),
+        (["h100-sxm"], "bfloat16", "dtype_x", "has 'bfloat16', which is no dtype."),
+    ],
+)
+def test_timings_of_unknown_chips_or_dtypes_alone_are_refused(chips, dtype, where, told):
+    sizes = {name: [16] * len(chips) for name in "BDF"}
+    frame = pl.DataFrame({"chip": chips, **sizes, "seconds": [1e-5] * len(chips)})
+    frame = frame.with_columns(**dict.fromkeys(STORED, pl.lit(dtype)))
     with pytest.raises(RooflinesError) as raised:
-        bf16([("h100", 1, 1, 1, 1e-5), ("b20", 1, 1, 1, 1e-5)])
-    assert "t.csv: chip has 'b20', 'h100', which is no chip." in str(raised.value)
-    assert "h100-sxm" in str(raised.value)
-    with pytest.raises(RooflinesError) as raised:
-        bf16([("h100-sxm", 1, 1, 1, 1e-5)], dtype="bfloat16")
-    assert [error.where for error in raised.value.errors] == [*STORED]
+        in_catalogues(Timings("t.csv", frame), shipped())
+    assert f"{where} {told}" in str(raised.value)
+    assert "h100-sxm" in str(raised.value) or where == "dtype_x"
 
 
 @pytest.mark.parametrize(("factor", "fix"), [(1e3, "1e-3"), (1e6, "1e-6"), (1e-3, "1e3")])

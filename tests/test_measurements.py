@@ -38,8 +38,6 @@ def wrong(folder):
         ("x", {"where": {}}, "measurements.x lacks file"),
         ("X Y", {"file": "timed/nccl.csv"}, "measurements.X Y"),
         ("x", {"file": "timed/grid.csv", "on_unexplained": "stop"}, "on_unexplained"),
-        ("x", {"file": "timed/grid.csv"}, "has the same content as that of grid"),
-        ("x", {"file": "timed/nccl.csv", "where": {"chip": "h100-sxm"}}, "as that of nccl"),
     ],
 )
 def test_a_wrong_set_is_refused(folder, key, entry, problem):

@@ -250,7 +250,7 @@ def test_prompts_of_other_servers_are_not_between_tokens(tmp_path):
         ("llama-3.1-70b,h200,vllm,fp8,fp8,1,1024,1024,8,1,0.02", "which is no chip"),
         ("llama-3.1-70b,h200-sxm,vllm,int3,fp8,1,1024,1024,8,1,0.02", "no format of weights"),
         (f"{LLAMA},2x,1024,1024,8,1,0.02", "of at least zero, the first in row 1: '2x'"),
-        (f"{LLAMA},1,1024,1024,8,1,20", "tpot_s of h200-sxm is 1.35e+03 times the bound"),
+        (f"{LLAMA},1,1024,1024,8,1,20", "and likely ttft_s, is 1.35e+03 times the bound"),
         (f"{LLAMA},1,1024,1024,500,0.01,0.02", "has no timing that the model has a row for"),
     ],
 )
@@ -261,54 +261,15 @@ def test_wrong_runs_are_refused(run, message, tmp_path):
     assert str(refusal.value).count("fix: ") == 1
 
 
-LOADS = ((1, 0.09, 0.018), (4, 0.15, 0.02), (16, 0.4, 0.024), (64, 1.2, 0.04))
-"""Requests at the same time, and the times to the first token and per output token [s]."""
-
-
-def loads(ttft=1.0, tpot=1.0):
-    """Runs of `LOADS` with times that are multiplied."""
-    return [f"{LLAMA},1,1024,1024,{n},{ttft * a},{tpot * b}" for n, a, b in LOADS]
-
-
-@pytest.mark.parametrize(
-    ("ttft", "tpot", "fixes"),
-    [
-        (1e6, 1.0, {"ttft_s": "1e-6"}),
-        (1e3, 1e3, {"tpot_s": "1e-3", "ttft_s": "1e-3"}),
-        (1e-3, 1.0, {"ttft_s": "1e3"}),
-        (1.0, 1e-3, {"tpot_s": "1e3"}),
-    ],
-)
-def test_times_in_other_units_are_refused(ttft, tpot, fixes, tmp_path):
+@pytest.mark.parametrize(("slip", "factor"), [(1e3, "1e-3"), (1e-3, "1e3")])
+def test_times_in_other_units_are_refused(slip, factor, tmp_path):
+    loads = ((1, 0.09, 0.018), (4, 0.15, 0.02), (16, 0.4, 0.024), (64, 1.2, 0.04))
+    runs = [f"{LLAMA},1,1024,1024,{n},{slip * a},{slip * b}" for n, a, b in loads]
     with pytest.raises(RooflinesError) as refusal:
-        rooflines.measurements(config(tmp_path, *loads(ttft, tpot)), "runs")
+        rooflines.measurements(config(tmp_path, *runs), "runs")
     message = str(refusal.value)
-    assert message.count("fix: ") == len(fixes)
-    for column, factor in fixes.items():
-        assert f"{column} of h200-sxm is" in message
-        assert f"fix: write seconds: times {factor}" in message
-
-
-def test_the_longest_wait_is_that_of_requests_one_after_another(tmp_path):
-    found = rooflines.measurements(config(tmp_path, *loads()), "runs")
-    over = 90 / (1 + 300 * found["ttft_lower_s"][0])
-    with pytest.raises(RooflinesError, match=f"is {over:.3g} times as long as all requests"):
-        rooflines.measurements(config(tmp_path, *loads(ttft=1e3)), "runs")
-
-
-@pytest.mark.parametrize(
-    ("requests", "ttft_s"),
-    [
-        (64, 63 * 1024 * 0.04),  # a server that takes one request after another
-        (1, 90),  # a run of its own that is slow: a thousandth is below the bound of the others
-        (1, 0.02),  # a prompt in a cache
-        (1, 1e-3),  # all but the last of its tokens in a cache
-    ],
-)
-def test_honest_times_to_the_first_token_are_kept(requests, ttft_s, tmp_path):
-    run = f"{LLAMA},1,1024,1024,{requests},{ttft_s},0.04"
-    assert rooflines.measurements(config(tmp_path, *loads(), run), "runs").height == 5
-    assert rooflines.measurements(config(tmp_path, run), "runs").height == 1
+    assert "tpot_s of h200-sxm, and likely ttft_s, is" in message
+    assert f"fix: write seconds: times {factor}" in message
 
 
 def test_runs_are_not_calibrated(tmp_path, capsys):

@@ -20,9 +20,6 @@ takes from the second to a thousand times the second [1]."""
 LAUNCH_S = 1e-4
 """A time up to this may be overhead alone, for any bound [s]."""
 
-SERVER_S = 1.0
-"""The time that a server takes at most for a request, beside the model [s]."""
-
 
 def check_units(frame: pl.DataFrame, what: str = "seconds") -> None:
     """Refuse times that are off by powers of a thousand: those of the largest quarter tell.
@@ -60,43 +57,6 @@ def _check_each(frame: pl.DataFrame, what: str) -> None:
             f"{seconds(time)} is {share:.3g} times the bound"
         )
         raise RooflinesError(what, problem, "write seconds in these rows, or take them out")
-
-
-def check_first_tokens(frame: pl.DataFrame, what: str = "ttft_s") -> None:
-    """Refuse times to the first token that are off by powers of a thousand.
-
-    A request waits no longer than all requests at the same time take one after another; the unit
-    of time is off where that is exceeded, and the times divided by thousands keep their bound. A
-    prompt that is in a cache may take less than its bound, but no less than a token after it. One
-    run alone may be slow or fast for any reason, and is not refused.
-
-    Args:
-        frame: Runs with `ttft_s`, its bound `ttft_lower_s`, `tpot_s` [s], `output_tokens` and
-            `concurrency` [1].
-        what: What the times are in their file.
-
-    Raises:
-        RooflinesError: The unit of time is off.
-    """
-    if frame.height == 1:
-        return
-    reading = SERVER_S + USUAL * 10**THOUSAND * pl.col("ttft_lower_s")
-    before = (pl.col("concurrency") - 1) * (reading + pl.col("output_tokens") * pl.col("tpot_s"))
-    rows = frame.with_columns(longest=before + reading).sort("longest")
-    shortest = rows.head(max(rows.height // 4, 1))
-    over = (shortest["ttft_s"] / shortest["longest"]).quantile(0.5, "linear") or 0.0
-    if over > 1:
-        slip = -THOUSAND * ceil(log10(over) / THOUSAND)
-        if (rows["ttft_s"] * 10.0**slip >= rows["ttft_lower_s"]).all():
-            problem = (
-                f"is {over:.3g} times as long as all requests at the same time take one after "
-                "another, in the quarter of the runs where that is least"
-            )
-            raise _off(what, problem, slip)
-    most = rows.select((pl.col("ttft_s") / pl.col("ttft_lower_s")).max()).item()
-    if most < FASTEST and (rows["ttft_s"] < rows["tpot_s"]).all():
-        problem = f"is at most {most:.3g} times its bound, and less than tpot_s, in all runs"
-        raise _off(what, problem, THOUSAND * ceil(log10(FASTEST / most) / THOUSAND))
 
 
 SLIPS = {

@@ -10,8 +10,7 @@ import polars as pl
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.fits.judge import BIN
 from rooflines.fits.timings import OPTIONAL, ROW
-from rooflines.fits.units import check_first_tokens, check_units
-from rooflines.measured.catalogues import check_listed
+from rooflines.fits.units import check_units
 from rooflines.measured.kernel_rows import MISSING, kernel_rows, with_dtypes
 from rooflines.measured.served import NO_ROOM, missing_step_reason, served_rows, with_formats
 from rooflines.measured.served_estimates import LACKS, with_estimates
@@ -68,7 +67,7 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
     """Timings joined with their row of the model.
 
     Args:
-        timings: Of any chips and software.
+        timings: Of any chips and software that are in catalogues.
         catalogues: What gives the rows.
 
     Returns:
@@ -81,8 +80,7 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
         not. All are nominal: efficiencies are not applied.
 
     Raises:
-        RooflinesError: A chip or dtype is in no catalogue, no timing has a row, or the unit of time
-            is off.
+        RooflinesError: No timing has a row, or the unit of time is off.
     """
     absent = [name for name in ALWAYS if name not in timings.frame.columns]
     missing = {name: pl.lit(None, OPTIONAL[name]) for name in absent}
@@ -90,7 +88,6 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
     frame = frame if ROW in frame.columns else frame.with_row_index(ROW, offset=1)
     chips = catalogues.chips
     with at_path(file=timings.file):
-        check_listed(timings, catalogues)
         if timings.served:
             rows, skipped = _served(frame, catalogues)
         else:
@@ -98,10 +95,8 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
         with Mistakes() as mistakes:
             for (chip,), part in rows.group_by("chip", maintain_order=True):
                 with mistakes.at():
-                    check_units(part, f"{'tpot_s' if timings.served else 'seconds'} of {chip}")
-                if timings.served:
-                    with mistakes.at():
-                        check_first_tokens(part, f"ttft_s of {chip}")
+                    served = f"tpot_s of {chip}, and likely ttft_s,"
+                    check_units(part, served if timings.served else f"seconds of {chip}")
     without = _counted(rows.filter(pl.col("t_estimate_s").is_null()), WITHOUT_ESTIMATE)
     return JoinedTimings(_compared(rows, chips).drop(ROW, LEAST), pl.concat([skipped, without]))
 

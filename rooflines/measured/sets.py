@@ -27,8 +27,6 @@ from rooflines.settings.measurements import AboutTimings, MeasurementConfig
 from rooflines.sweep.recipes import chips_of, entries_of, shape_recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rooflines.fits.timings import Timings
     from rooflines.measured.join import JoinedTimings
 
@@ -166,21 +164,6 @@ def checked_set(
         timings = in_catalogues(timings, catalogues)
     about = _about(path).model_dump(exclude_none=True)
     return MeasuredSet(name, config, path, digest_of(path), about, timings, catalogues)
-
-
-def check_distinct(found: MeasuredSet, others: Iterable[MeasuredSet]) -> None:
-    """Refuse a set that may have timings of another: of the same content, and of no other rows.
-
-    Raises:
-        RooflinesError: It does.
-    """
-    for other in others:
-        mine, its = found.config.where, other.config.where
-        apart = any(mine[column] != its[column] for column in mine.keys() & its.keys())
-        if found.sha256 == other.sha256 and not apart:
-            problem = f"has the same content as that of {other.name}"
-            fix = "choose other rows with `where:`, or remove one of the two"
-            raise RooflinesError("file", problem, fix)
 
 
 def _about(path: Path) -> AboutTimings:
