@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first used: reading a config waits for few of them."""
+"""What keeps processes quick: modules imported when first used, garbage collected seldom."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["alt", "lazily", "pl"]
+__all__ = ["GARBAGE_THRESHOLDS", "alt", "lazily", "pl"]
+
+GARBAGE_THRESHOLDS = (50_000, 20, 20)
+"""Thresholds of the garbage collector, of commands and jobs; Python's own are 700, 10 and 10."""
 
 
 def lazily(

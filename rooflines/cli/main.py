@@ -7,6 +7,7 @@ when the command is used; help lists the commands without them.
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import sys
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rooflines.basics.errors import INTERRUPTED, RooflinesError, close_to, quote, shortened
+from rooflines.basics.lazy import GARBAGE_THRESHOLDS
 from rooflines.basics.version import __version__
 
 if TYPE_CHECKING:
@@ -231,4 +233,5 @@ def main() -> NoReturn:
     """The entry point of the command `rooflines`."""
     if COMPLETE in os.environ:
         commands.main(prog_name=NAME)  # answers the shell, then exits
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     sys.exit(run())

@@ -142,6 +142,14 @@ class Route:
     links: tuple[Link, ...]
     axes: tuple[int, ...]
 
+    def __hash__(self) -> int:
+        """That of its fields, computed once."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.links, self.axes))
+
     @cached_property
     def levels(self) -> tuple[NetworkLevel, ...]:
         """The levels, inner first: as many chips as the inner one joins, then their groups."""

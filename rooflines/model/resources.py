@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,9 @@ class Machine:
 Count = int | Fraction | Poly
 """How often a kernel runs [1]; in a step of training by the number of its micro-batches."""
 
+Apart = tuple[list[Poly], list[Poly]]
+"""Times of work at a rate, and of the least times of any amount of it [s]."""
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -77,6 +81,7 @@ def memory_rate(machine: Machine, compute: str) -> Rate:
     return Rate(machine.level.bytes_per_s * machine.efficiency["memory"])
 
 
+@cache
 def collective_rates(
     route: Route, collective: str, efficiency: Fraction, *, typical: bool = False
 ) -> list[Rate]:
@@ -169,6 +174,7 @@ def nominal(
     parts: Sequence[tuple[Count, Kernel]],
     machine: Machine,
     work: Callable[[str], Poly] | None = None,
+    sent: Apart | None = None,
 ) -> Times:
     """The times of an operation or step at the rates of the data sheet, efficiencies applied.
 
@@ -180,10 +186,12 @@ def nominal(
         machine: The chip.
         work: The sum of a work over the kernels, by column, where it is known already: a time at
             one rate then shares its terms.
+        sent: The times of all that is sent, and of all hops, where they are known already [s].
 
     Source: All About Rooflines, "Where does the time go?".
     """
-    return _times(parts, machine, Time.of(*chain(*_sent(parts, machine))), work)
+    network = Time.of(*chain(*(sent or sent_apart(parts, machine))))
+    return _times(parts, machine, network, work)
 
 
 def in_turn(kernel: Kernel, machine: Machine) -> Times:
@@ -193,12 +201,26 @@ def in_turn(kernel: Kernel, machine: Machine) -> Times:
     return _times([(1, kernel)], machine, sent, kernel.work)
 
 
+def work_of(column: str, parts: Iterable[tuple[Count, Kernel]]) -> Poly:
+    """A work of kernels, by its column [FLOP or byte].
+
+    Args:
+        column: The column.
+        parts: The kernels, each with how often it runs.
+    """
+    resource = next((each for each in RESOURCES if each.work == column), None)
+    return total(
+        (kernel.work(column) if resource is None else resource.of(kernel)) * count
+        for count, kernel in parts
+    )
+
+
 def apart(
     resource: Resource,
     parts: Sequence[tuple[Count, Kernel]],
     machine: Machine,
     work: Callable[[str], Poly] | None = None,
-) -> tuple[list[Poly], list[Poly]]:
+) -> Apart:
     """The times of a resource, latencies apart: the largest of all counts; arguments: `nominal`.
 
     Returns:
@@ -206,7 +228,7 @@ def apart(
         time of each for every network, inner first [s].
     """
     if resource.rate is None:
-        return _sent(parts, machine)
+        return sent_apart(parts, machine)
     return _worked(resource, resource.rate, parts, machine, work)
 
 
@@ -233,7 +255,7 @@ def _worked(
     parts: Sequence[tuple[Count, Kernel]],
     machine: Machine,
     work: Callable[[str], Poly] | None,
-) -> tuple[list[Poly], list[Poly]]:
+) -> Apart:
     """The time of a resource's work at its rate, and that of its latencies [s]."""
     rates = {
         compute: rate_of(machine, compute)
@@ -251,7 +273,7 @@ def _worked(
     return [total(amount * count / rate.per_s for count, amount, rate in used)], waits
 
 
-def _sent(parts: Iterable[tuple[Count, Kernel]], machine: Machine) -> tuple[list[Poly], list[Poly]]:
+def sent_apart(parts: Iterable[tuple[Count, Kernel]], machine: Machine) -> Apart:
     """The times of all that is sent, and of all hops, on networks that work at once [s]."""
     sends: dict[int, list[Poly]] = {}
     hops: dict[int, list[Poly]] = {}

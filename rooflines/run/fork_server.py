@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
+from rooflines.basics.lazy import GARBAGE_THRESHOLDS
 from rooflines.run.log import job_log
 
 if TYPE_CHECKING:
@@ -35,9 +36,6 @@ CHUNK_BYTES = 1 << 16
 
 SHARED = "rooflines.run."
 """Modules of many jobs, imported once; what draws is imported in the processes that draw."""
-
-GARBAGE_THRESHOLDS = (50_000, 20, 20)
-"""Thresholds of the garbage collector, of a run and its jobs; Python's own are 700, 10 and 10."""
 
 
 @dataclass

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rooflines.basics.errors import PlausibilityWarning, RooflinesError
+from rooflines.basics.lazy import GARBAGE_THRESHOLDS
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.config import DEFAULT_CONFIG, load_config
 from rooflines.run import Workflow
-from rooflines.run.fork_server import GARBAGE_THRESHOLDS
 from rooflines.run.guard import Guard, require_writable
 from rooflines.run.interrupt import Interruption
 from rooflines.run.kept import rows_kept

@@ -19,8 +19,7 @@ from rooflines.catalogue.unsupported import (
 from rooflines.fits.choice import CalibrationChoice
 from rooflines.model.columns import KERNEL_METRICS, METRICS, STEP_METRICS, TRAINING_METRICS
 from rooflines.model.network import BETWEEN, Link
-from rooflines.model.poly import Poly, total
-from rooflines.model.resources import RESOURCES, apart, in_turn, nominal
+from rooflines.model.resources import apart, in_turn, nominal, sent_apart, work_of
 from rooflines.model.times import Times
 from rooflines.settings.fields import ALL
 from rooflines.sweep.calibrated import calibrated
@@ -34,7 +33,8 @@ if TYPE_CHECKING:
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
     from rooflines.model.operation import Unit
-    from rooflines.model.resources import Count, Machine, Resource
+    from rooflines.model.poly import Poly
+    from rooflines.model.resources import Apart, Count, Machine, Resource
     from rooflines.sweep.axes import Axis
 
 Axes = tuple[int, ...]
@@ -106,6 +106,21 @@ class ChipPlace:
         if kernel not in self._estimates:
             self._estimates[kernel] = calibrated(kernel, self.machine, self.choice)
         return self._estimates[kernel]
+
+    def sent(self, runs: object, parts: Sequence[tuple[Count, Kernel]]) -> Apart:
+        """The times of what kernels send, and of its hops [s].
+
+        Args:
+            runs: What the kernels are known by.
+            parts: The kernels, each with how often it runs.
+        """
+        if runs not in self._sent:
+            self._sent[runs] = sent_apart(parts, self.machine)
+        return self._sent[runs]
+
+    @cached_property
+    def _sent(self) -> dict[object, Apart]:
+        return {}
 
     @cached_property
     def _times(self) -> dict[Kernel, Times]:
@@ -207,7 +222,11 @@ class Case:
     @cached_property
     def times(self) -> Times:
         """The nominal times of all kernels and layers; their collectives overlap."""
-        return nominal(self.parts, self.machine, self.work)
+        return nominal(self.parts, self.machine, self.work, self.sent())
+
+    def sent(self) -> Apart | None:
+        """The times of all that is sent, and of all hops, where they are known [s]."""
+        return None
 
     def apart(self, resource: Resource) -> tuple[list[Poly], list[Poly]]:
         """The nominal times of a resource's work and those of latencies; see `resources.apart`."""
@@ -237,12 +256,12 @@ class Case:
     def work(self, column: str) -> Poly:
         """A work of all kernels and layers, by its column [FLOP or byte]."""
         if column not in self._works:
-            resource = next((each for each in RESOURCES if each.work == column), None)
-            self._works[column] = total(
-                (kernel.work(column) if resource is None else resource.of(kernel)) * count
-                for count, kernel in self.parts
-            )
+            self._works[column] = self._summed_work(column)
         return self._works[column]
+
+    def _summed_work(self, column: str) -> Poly:
+        """The work of a column."""
+        return work_of(column, self.parts)
 
     @cached_property
     def _works(self) -> dict[str, Poly]:

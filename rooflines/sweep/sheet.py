@@ -426,8 +426,9 @@ class Sheet:
         extents = {name for poly in polys for product in poly.terms for name in product}
         if any(not self.varying.isdisjoint(sizes_of(name)) for name in extents):
             return True
-        unlike = {(id(poly.terms), poly.scale): poly for poly in polys}
-        return len({tuple(poly.coefficients.items()) for poly in unlike.values()}) > 1
+        first = polys[0]
+        alike = (same([first], [poly]) or first.coefficients == poly.coefficients for poly in polys)
+        return not all(alike)
 
 
 def same(polys: Sequence[Poly], others: Sequence[Poly]) -> bool:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby, product
+from itertools import groupby, product, zip_longest
 from typing import TYPE_CHECKING, Any, cast
 
 from rooflines.catalogue.unsupported import Reason
 from rooflines.fits.choice import bands_of
 from rooflines.model.columns import columns_of
 from rooflines.model.network import ALL_TO_ALL
-from rooflines.model.poly import WINDOWED, Poly, total
-from rooflines.model.resources import MATH
+from rooflines.model.poly import ZERO, Poly, total
 from rooflines.models.groups import StepExtents
 from rooflines.models.kernels import Sharing
 from rooflines.models.shape import PREFILL, TRAIN
@@ -21,7 +20,8 @@ from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, Skipped, skipped_rows
 from rooflines.sweep.every_split import TORUS
 from rooflines.sweep.steps import ModelSweep, StepCase, not_split, step_axis
-from rooflines.training.kernels import MICRO_BATCH, MICRO_BATCHES, TrainingKernels
+from rooflines.sweep.training_seconds import RunSeconds
+from rooflines.training.kernels import MICRO_BATCH, MICRO_BATCHES, TrainingKernels, grouped
 from rooflines.training.memory import StageMemory
 
 if TYPE_CHECKING:
@@ -32,16 +32,20 @@ if TYPE_CHECKING:
     from rooflines.fits.entries import Calibrations, FittedTraining
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
-    from rooflines.model.resources import Count
+    from rooflines.model.resources import Apart, Count
     from rooflines.model.times import Times
     from rooflines.models.groups import Step
     from rooflines.models.model import Model
     from rooflines.models.shape import Phase
     from rooflines.models.split import Split
     from rooflines.settings.model_sweeps import ModelSweepConfig
+    from rooflines.sweep.training_seconds import Placed
     from rooflines.training.kernels import KernelRun, KernelRuns
     from rooflines.training.plan import TrainingPlan
 
+
+POINT = "#point"
+"""The column with the index of a context."""
 
 SizedCase = tuple[tuple[tuple[int, ...], tuple[int, ...]], "TrainingCase"]
 """A case, with the batches and contexts that its plan allows."""
@@ -76,14 +80,19 @@ class TrainingCase(StepCase):
         return {**super().keys, **own, "shard": plan.shard, "recompute": plan.recompute}
 
     @cached_property
-    def _together(self) -> tuple[KernelRuns, ...]:
+    def together(self) -> tuple[KernelRuns, ...]:
         """What runs in a step, by what plans have in common."""
         return self.workload.runs_over(self.place.links)
+
+    @property
+    def placed(self) -> list[Placed]:
+        """What runs in a micro-batch, with what decides its times."""
+        return [(self.place, runs, self.plan.micro_batch) for runs in self.together]
 
     @cached_property
     def runs(self) -> tuple[KernelRun, ...]:
         """What runs in a step: in every micro-batch, then once."""
-        return tuple(run for runs in self._together for run in runs.each)
+        return tuple(run for runs in self.together for run in runs.each)
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -95,15 +104,23 @@ class TrainingCase(StepCase):
         return self.runs[index].often
 
     @cached_property
-    def _summed(self) -> list[tuple[Poly, KernelRun]]:
-        """Sums of the kernels, each with how often a stage runs it, in the mean of all stages."""
-        summed = (run for runs in self._together for run in runs.summed)
-        return [(run.often / self.plan.pp, run) for run in summed]
-
-    @cached_property
     def parts(self) -> list[tuple[Count, Kernel]]:
-        """The same without what is said of runs."""
-        return [(count, run.kernel) for count, run in self._summed]
+        """Sums of the kernels, each with how often a stage runs it, in the mean of all stages."""
+        summed = (run for runs in self.together for run in runs.summed)
+        return [(run.often / self.plan.pp, run.kernel) for run in summed]
+
+    def sent(self) -> Apart:
+        """The times of all that is sent, and of all hops, in the mean of all stages [s]."""
+        each = [self.place.sent(runs, runs.parts) for runs in self.together]
+        sends, hops = (
+            [total(level) / self.plan.pp for level in zip_longest(*levels, fillvalue=ZERO)]
+            for levels in zip(*each, strict=True)
+        )
+        return sends, hops
+
+    def _summed_work(self, column: str) -> Poly:
+        """The work of a column, in the mean of all stages."""
+        return total(runs.work(column) for runs in self.together) / self.plan.pp
 
     @cached_property
     def kernel_estimates(self) -> tuple[Times | None, ...]:
@@ -133,16 +150,9 @@ class TrainingCase(StepCase):
             causal: Whether only the pairs that a token attends to count in attention; all pairs of
                 a sequence otherwise, as some publish it.
         """
-
-        def every(extent: str) -> str:
-            return "T*S" if extent.startswith(WINDOWED[0]) else extent
-
-        found = []
-        for count, run in self._summed:
-            work = run.kernel.work(MATH.work) / self.machine.peaks[run.kernel.compute]
-            if work and not run.again:
-                found.append((work if causal else work.renamed(every)) * count)
-        return total(found)
+        flops = (runs.model_flops[0 if causal else 1] for runs in self.together)
+        found = (work / self.machine.peaks[key] for each in flops for key, work in each.items())
+        return total(found) / self.plan.pp
 
     def extents(self, step: Step) -> StepExtents:
         """The extents of a step; its B is of all replicas."""
@@ -164,12 +174,15 @@ class TrainingSweep(ModelSweep):
         """The kernels of a model with these dtypes."""
         computed, config = self.combinations[label].computed, self.config
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
-        made = self._made.setdefault((name, label), {})
-        return TrainingKernels(self.models[name].shape, phase, sharing, scores_all=True, made=made)
+        if (name, label) not in self._made:
+            shape = self.models[name].shape
+            first = TrainingKernels(shape, phase, sharing, groups=grouped(shape))
+            self._made[name, label] = first
+        return replace(self._made[name, label], sharing=sharing)
 
     @cached_property
-    def _made(self) -> dict[tuple[str, str], dict[object, KernelRuns]]:
-        """Kernels that plans have in common, by model and dtypes."""
+    def _made(self) -> dict[tuple[str, str], TrainingKernels]:
+        """What made those of a plan before, by model and dtypes."""
         return {}
 
     @cached_property
@@ -181,6 +194,15 @@ class TrainingSweep(ModelSweep):
     def layer_columns(self) -> tuple[Column, ...]:
         """The columns of its kernels, in order."""
         return columns_of("training-layers")
+
+    def run_seconds(self, points: Axis) -> RunSeconds:
+        """The times of kernels at some contexts, which plans have in common."""
+        key = *points.columns, *points.columns["S"]
+        return self._seconds.setdefault(key, RunSeconds(points))
+
+    @cached_property
+    def _seconds(self) -> dict[tuple[object, ...], RunSeconds]:
+        return {}
 
     def max_thresholds(self) -> int:
         """Rows of all its thresholds, at most [1]."""
@@ -204,6 +226,7 @@ class TrainingSweep(ModelSweep):
         for (batches, contexts, *_), group in groupby(self._cases(rows), key=alike):
             cases = tuple(case for _, case in group)
             points = step_axis(cases[0].model.shape, PREFILL, contexts, None)
+            points = Axis({**points.columns, POINT: range(points.count)})
             blocks.append(Block((), cases, (Axis({"B": batches}), points)))
         return tuple(blocks), skipped_rows(rows)
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
 from rooflines.model.columns import OPS_SUFFIX
 from rooflines.model.resources import ACTIVATIONS, RESOURCES
 from rooflines.sweep.operation_rows import BOUND, resource_times
-from rooflines.sweep.sheet import first_longest, quotient
+from rooflines.sweep.sheet import CASE, first_longest, quotient
 from rooflines.sweep.step_rows import (
     BANDS,
     OF_RESOURCES,
     StepSheet,
     band_columns,
     cost_columns,
-    kernel_times,
 )
+from rooflines.sweep.training import POINT
+from rooflines.sweep.training_seconds import IN_TURN
 from rooflines.training.kernels import MICRO_BATCHES
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from rooflines.sweep.cases import Block
     from rooflines.sweep.operation_rows import Stages
-    from rooflines.sweep.training import TrainingCase
+    from rooflines.sweep.training import TrainingCase, TrainingSweep
 
 WORKS = dict.fromkeys(
     ["flops", "weight_bytes", ACTIVATIONS, *(resource.work for resource in RESOURCES)]
@@ -47,6 +46,7 @@ class TrainingSheet(StepSheet):
 
     def __init__(self, block: Block[TrainingCase]) -> None:
         super().__init__(block)
+        _, self._points = block.after
         self._batches = self.sheet.shares[MICRO_BATCHES]
 
     def stages(self) -> Stages:
@@ -67,9 +67,9 @@ class TrainingSheet(StepSheet):
         lower = pl.max_horizontal(*OF_RESOURCES.values())
         ends = map(sheet.constant, zip(*(case.band for case in cases), strict=True))
         found = [
-            *in_turn,
             works,
             {
+                **in_turn,
                 **seconds,
                 **{name: sheet.total(sheet.poly(polys)) for name, polys in own.items()},
                 "bubble": waits / (runs + waits),
@@ -101,46 +101,31 @@ class TrainingSheet(StepSheet):
             [None if (number := value(case)) is None else float(number) for case in self.cases]
         )
 
-    def _in_turn(self) -> Stages:
+    def _in_turn(self) -> dict[str, pl.Expr]:
         """The times of the busiest stage, kernels one after another and without overlap [s].
 
         A micro-batch begins on the last stage when all others have computed their part of one.
-        Kernels that stages have as often are summed up first.
         """
-        sheet, first, batches = self.sheet, self.cases[0], self._batches
+        cases, batches = self.cases, self._batches
+        known = cast("TrainingSweep", cases[0].place.sweep).run_seconds(self._points)
+        known.add(each for case in cases for each in case.placed)
         ahead = self._of_plans(lambda case: (case.plan.pp - 1) / case.plan.interleave)
         stretched = (batches + ahead) / batches
-        alike: dict[object, list[int]] = {}
-        for index, run in enumerate(first.runs):
-            alike.setdefault((run.part, run.share, run.often, run.only), []).append(index)
-        sums = dict[str, pl.Expr]()
-        stages: list[dict[str, list[pl.Expr]]] = [{} for _ in first.held]
-        for indices in alike.values():
-            kernels = [
-                [*kernel_times(sheet, [case.kernel_times[index] for case in self.cases]).values()]
-                for index in indices
-            ]
-            runs = [case.runs[indices[0]] for case in self.cases]
-            factor = pl.lit(1.0)
-            if runs[0].only is None:
-                of_a_step = sheet.poly([case.runs_of(indices[0]) for case in self.cases])
-                factor = sheet.total(of_a_step) * stretched
-            for name, of_kernel in (("t_ops_s", sheet.largest), ("t_upper_s", sheet.sum)):
-                column = f"#{name}{indices[0]}"
-                sums[column] = sheet.total(sheet.sum(map(of_kernel, kernels)))
-                for kind, found in enumerate(stages):
-                    times = [
-                        float(run.times_on(case.workload.stages[kind][0]))
-                        for run, case in zip(runs, self.cases, strict=True)
-                    ]
-                    if any(times):
-                        seconds = pl.col(column) * (sheet.constant(times) * factor)
-                        found.setdefault(name, []).append(seconds)
-        busiest = {
-            name: pl.max_horizontal(*(reduce(add, found[name]) for found in stages))
-            for name in ("t_ops_s", "t_upper_s")
-        }
-        return [sums, busiest]
+        stages = []
+        for kind in range(len(cases[0].held)):
+            stages_of = ((case.placed, case.workload.stages[kind][0]) for case in cases)
+            of_cases = zip(*(known.on_stage(*each) for each in stages_of), strict=True)
+            lines = [map(self._of_points, zip(*each, strict=True)) for each in of_cases]
+            stages.append(
+                [(slope * batches + start) * stretched + once for slope, start, once in lines]
+            )
+        return dict(zip(IN_TURN, map(pl.max_horizontal, zip(*stages, strict=True)), strict=True))
+
+    def _of_points(self, of_cases: Sequence[Sequence[float]]) -> pl.Expr:
+        """A number of every context of every case."""
+        values = pl.Series([each for of_case in of_cases for each in of_case], dtype=pl.Float64)
+        index = pl.col(CASE).cast(pl.Int64) * self._points.count + pl.col(POINT)
+        return pl.lit(values).gather(index)
 
     def _memory(self) -> Stages:
         """States and saved tensors of the fullest stage, whether they fit, and what would."""

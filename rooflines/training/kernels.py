@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, kernel_sum, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route
-from rooflines.model.poly import ONE, TOUCHED, ZERO, Poly, constant, total
+from rooflines.model.poly import ONE, TOUCHED, WINDOWED, ZERO, Poly, constant, total
+from rooflines.model.resources import work_of
 from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, reached
 from rooflines.models.kernels import StepKernels
 from rooflines.models.shape import PREFILL, Gqa
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from rooflines.model.network import Link
+    from rooflines.model.resources import Count
     from rooflines.models.groups import Group
     from rooflines.models.shape import Shape
     from rooflines.training.memory import Saved, Stage
@@ -111,16 +113,71 @@ class KernelRuns:
             for runs in alike.values()
         )
 
+    @property
+    def parts(self) -> list[tuple[Count, Kernel]]:
+        """The sums, each with how often it runs in a step."""
+        return [(run.often, run.kernel) for run in self.summed]
+
+    @cached_property
+    def model_flops(self) -> tuple[dict[str, Poly], dict[str, Poly]]:
+        """The FLOP of a step that are not computed again, by compute dtype.
+
+        In attention of the pairs that a token attends to, and of all pairs of a sequence.
+        """
+        found: tuple[dict[str, list[Poly]], ...] = ({}, {})
+        for run in self.summed:
+            if not run.again and (flops := run.kernel.work("flops") * run.often):
+                for parts, work in zip(found, (flops, flops.renamed(_all_pairs)), strict=True):
+                    parts.setdefault(run.kernel.compute, []).append(work)
+        causal, every = ({key: total(polys) for key, polys in of.items()} for of in found)
+        return causal, every
+
+    @cached_property
+    def _works(self) -> dict[str, Poly]:
+        return {}
+
+    def work(self, column: str) -> Poly:
+        """A work of a step by its column, on all stages [FLOP or byte]."""
+        if column not in self._works:
+            self._works[column] = work_of(column, self.parts)
+        return self._works[column]
+
+
+def _all_pairs(extent: str) -> str:
+    """An extent, of all pairs of a sequence where it is of those that tokens attend to."""
+    return "T*S" if extent.startswith(WINDOWED[0]) else extent
+
+
+class MadeKernels:
+    """What plans of a model have in common over the same interconnects.
+
+    Attributes:
+        runs: Kernels, by what decides them.
+        routes: Routes, by the number of chips and the distance between them.
+    """
+
+    def __init__(self) -> None:
+        self.runs: dict[object, KernelRuns] = {}
+        self.routes: dict[tuple[int, int], Route] = {}
+
+
+def grouped(shape: Shape) -> tuple[tuple[Group, ...], ...]:
+    """The groups of a model in order, those with routed experts apart from those around them."""
+    found = groupby(groups_of(shape, PREFILL, scores_all=True), lambda of: of.tensors == "experts")
+    return tuple(tuple(alike) for _, alike in found)
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingKernels(StepKernels):
     """The kernels of a step of training; `sharing` has its plan, a `TrainingPlan`.
 
     Attributes:
-        made: Kernels of a micro-batch that were made for other plans of the model and its dtypes.
+        groups: The groups of the model, from `grouped`.
+        made: What was made for other plans of the model and its dtypes, by interconnects.
     """
 
-    made: dict[object, KernelRuns] = field(default_factory=dict)
+    groups: tuple[tuple[Group, ...], ...] = ()
+    made: dict[tuple[Link, ...], MadeKernels] = field(default_factory=dict)
 
     @property
     def plan(self) -> TrainingPlan:
@@ -150,22 +207,25 @@ class TrainingKernels(StepKernels):
         Args:
             links: The interconnects, inner first; none where nothing is sent.
         """
-        setting = Setting(self.shape, self.plan, self.sharing.compute, self.sizes, links)
-        found = []
-        groups = groups_of(self.shape, PREFILL, scores_all=True)
-        for experts, several in groupby(groups, key=lambda group: group.tensors == "experts"):
-            alike = [*several]
-            key = alike[0].name, links, setting.decides(experts=experts)
-            if key not in self.made:
-                self.made[key] = KernelRuns(tuple(micro_batch_runs(setting, alike)))
-            found.append(self.made[key])
-        return (*found, KernelRuns(tuple(self._own_runs(setting))))
+        plan, made, found = self.plan, self.made.setdefault(links, MadeKernels()), []
+        setting = Setting(self.shape, plan, self.sharing.compute, self.sizes, links, made.routes)
 
-    def _own_runs(self, setting: Setting) -> Iterator[KernelRun]:
-        """The kernels that plans with others in common have apart."""
-        if self.plan.pp > 1:
-            kernel = setting.on_chip(SEND, (_sends(setting),))
-            yield KernelRun(replace(kernel, count=self.plan.pp), EVERY, SEND)
+        def add(key: object, runs: Iterator[KernelRun]) -> None:
+            if key not in made.runs:
+                made.runs[key] = KernelRuns(tuple(runs))
+            found.append(made.runs[key])
+
+        for first, *others in self.groups:
+            decides = setting.decides(experts=first.tensors == "experts")
+            add((first.name, decides), micro_batch_runs(setting, (first, *others)))
+        if plan.pp > 1:
+            add((SEND, plan.pp, plan.interleave, setting.share, plan.dp), stage_sends(setting))
+        shares = plan.tp, plan.replicas, plan.expert_shards, plan.expert_replicas
+        add((plan.pp, plan.interleave, shares, plan.shard, plan.optimizer), self._once(setting))
+        return tuple(found)
+
+    def _once(self, setting: Setting) -> Iterator[KernelRun]:
+        """The kernels of the whole step, of every kind of stage."""
         for index, (stage, number) in enumerate(self.stages):
             yield from once_runs(setting, stage, number, f"-{index + 1}" if index else "")
 
@@ -184,6 +244,7 @@ class Setting:
         compute: The compute dtypes of linear kernels, and of attention and the unembedding.
         sizes: Bytes of an element by class of tensors [byte].
         links: The interconnects, inner first; none for one chip.
+        routes: Those between chips that are known already.
     """
 
     shape: Shape
@@ -191,6 +252,7 @@ class Setting:
     compute: tuple[str, str]
     sizes: Mapping[str, Fraction]
     links: tuple[Link, ...]
+    routes: dict[tuple[int, int], Route]
 
     @cached_property
     def saved(self) -> Mapping[str, Saved]:
@@ -218,10 +280,13 @@ class Setting:
             stride: Chips from one to the next; the inner network joins as many as it has room for
                 at this distance [1].
         """
-        inner, *outer = self.links
-        if outer and inner.domain is not None:
-            inner = replace(inner, domain=max(inner.domain // stride, 1))
-        return Route((inner, *outer), (chips,))
+        key = chips, stride
+        if key not in self.routes:
+            inner, *outer = self.links
+            if outer and inner.domain is not None:
+                inner = replace(inner, domain=max(inner.domain // stride, 1))
+            self.routes[key] = Route((inner, *outer), (chips,))
+        return self.routes[key]
 
     def collective(
         self, kind: str, payload: Poly, chips: int, stride: int = 1
@@ -272,6 +337,12 @@ def micro_batch_runs(setting: Setting, groups: Iterable[Group]) -> Iterator[Kern
         for each in passes:
             kernel = replace(each.kernel, count=group.count)
             yield replace(each, kernel=kernel, part=name, share=share)
+
+
+def stage_sends(setting: Setting) -> Iterator[KernelRun]:
+    """What a stage sends in a micro-batch."""
+    kernel = setting.on_chip(SEND, (_sends(setting),))
+    yield KernelRun(replace(kernel, count=setting.plan.pp), EVERY, SEND)
 
 
 def once_runs(setting: Setting, stage: Stage, number: int, of: str) -> Iterator[KernelRun]:
