@@ -87,17 +87,12 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
     (case,) = of.cases()
     peak = float(math_rate(case.machine, case.combination.compute).per_s)
     rows, knees = _rows(of, lead, choice.get("model"))
-    exact = bool(of.sweep.tile) or of.sweep.flops != "leading"
+    exact = calibrated or bool(of.sweep.tile) or of.sweep.flops != "leading"
     if calibrated:
         knees = knees.clear()
-    curves = {
-        str(name): list(made.select(lead, *(RATES if calibrated else ["flops_per_s"])).rows())
-        for (name,), part in rows.group_by("series", maintain_order=True)
-        for made in [
-            _with_rates(part, lead) if calibrated else _bent(part, knees, lead, peak, tiled=exact)
-        ]
-        if made.height
-    }
+    rates = frames.calibrated_rates(RATES) if calibrated else {RATES[0]: pl.col(RATES[0])}
+    points = rows.select("series", pl.col(lead).cast(pl.Float64), **rates).drop_nulls(RATES[0])
+    curves = _curves(points, knees, peak, MOST_POINTS if exact else FEW_POINTS)
     low, high = frames.lowest(rows, lead), frames.highest(rows, lead)
     span = (low, high if high > low else low * 2)
     plane = Plane(span, (0.0, float(f"{peak * HEADROOM:.5g}")), linear=True)
@@ -149,24 +144,27 @@ def _rows(of: Selection, lead: str, model: str | None) -> tuple[pl.DataFrame, pl
     return found, knees.collect().sort(*others, "shape", "share", descending=order)
 
 
-def _bent(
-    part: pl.DataFrame, knees: pl.DataFrame, lead: str, peak: float, *, tiled: bool
-) -> pl.DataFrame:
-    """The points of a nominal curve, with that where it meets the peak."""
-    points = MOST_POINTS if tiled else FEW_POINTS
-    part = thinned(part, lead, points).select(
-        "series", pl.col(lead).cast(pl.Float64), "flops_per_s"
-    )
-    bends = knees.filter(series=part["series"][0], share=1.0).drop_nulls("exact")
-    bends = bends.filter(pl.col("exact").is_between(part[lead].min(), part[lead].max()))
-    bend = bends.select("series", pl.col("exact").alias(lead), flops_per_s=pl.lit(peak))
-    return pl.concat([bend, part]).unique(lead, keep="first").sort(lead)
+def _curves(
+    points: pl.DataFrame, knees: pl.DataFrame, peak: float, most: int
+) -> dict[str, list[Point]]:
+    """The points of each curve, with that where it meets the peak.
 
-
-def _with_rates(part: pl.DataFrame, lead: str) -> pl.DataFrame:
-    """The points of a calibrated curve, with its band."""
-    known = thinned(part.drop_nulls(BAND[0]), lead)
-    return known.with_columns(pl.col(lead).cast(pl.Float64), **frames.calibrated_rates(RATES))
+    Args:
+        points: Curves with their sizes, and what is attained in each time, by rising size.
+        knees: The critical sizes.
+        peak: What is attained there [FLOP/s].
+        most: Sizes of the table that a curve is drawn through [1].
+    """
+    found: dict[str, list[Point]] = {}
+    for series, *point in points.iter_rows():
+        found.setdefault(series, []).append(tuple(point))
+    curves = {series: thinned(of, most) for series, of in found.items()}
+    bends = knees.filter(share=1.0).drop_nulls("exact").select("series", "exact")
+    for series, bend in bends.iter_rows():
+        of = curves.get(series)
+        if of and of[0][0] <= bend <= of[-1][0]:
+            curves[series] = sorted([(bend, peak), *(each for each in of if each[0] != bend)])
+    return curves
 
 
 def _data(
@@ -375,15 +373,15 @@ def series_of(rows: pl.LazyFrame, dims: Sequence[str], most: int) -> pl.DataFram
     return found.with_columns(series=pl.Series(names, dtype=pl.String))
 
 
-def thinned(table: pl.DataFrame, column: str, points: int = MOST_POINTS) -> pl.DataFrame:
-    """As many sizes of a table as a curve needs, about even on a log axis."""
-    sizes = table[column].unique().sort().to_list()
-    if len(sizes) <= points:
-        return table
+def thinned(points: Sequence[Point], most: int) -> list[Point]:
+    """As many points as a curve needs, about even on a log axis."""
+    sizes = [size for size, *_ in points]
+    if len(sizes) <= most:
+        return [*points]
     low, high = sizes[0], sizes[-1]
-    wanted = (low * (high / low) ** (i / (points - 1)) for i in range(points - 1))
-    kept = {sizes[bisect_left(sizes, size)] for size in wanted} | {high}
-    return table.filter(pl.col(column).is_in(kept))
+    wanted = (low * (high / low) ** (i / (most - 1)) for i in range(most - 1))
+    kept = {bisect_left(sizes, size) for size in wanted} | {len(sizes) - 1}
+    return [points[place] for place in sorted(kept)]
 
 
 def smooth(points: Sequence[Point], steps: int = STEPS) -> list[Point]:

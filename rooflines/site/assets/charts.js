@@ -2,7 +2,7 @@
 /* The page of the charts: a list, one chart at a time, menus that filter it, and its files. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { $, load, make, refill, menu, state, go, tellUnknown, follow } = ROOFLINES;
+  const { $, load, make, refill, menu, state, tellUnknown, follow } = ROOFLINES;
   const { addressOf, save, csv, copy } = ROOFLINES;
   const { charts, themes, formula } = await load("charts", "assets/charts-data.js");
   const links = [...document.querySelectorAll("#charts a")];

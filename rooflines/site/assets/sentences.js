@@ -6,7 +6,7 @@
 
 const SENTENCES = (() => {
   const { SLACK, significant, si, seconds, count, percent, short, bytes, several } = NUMBERS;
-  const { listed, sum } = NUMBERS;
+  const { listed } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
   const { BOUND, MATMUL, altered, answering, measuredOf, rowOf, shareOf, tokensOf } = STATE;
   const CLEAR = 1.2; // a lead of bounds below this is none, where there are no timings
