@@ -87,3 +87,26 @@ def test_sizes_and_engines_beyond_the_timings_are_named(file):
     assert found.filter(chip="h100-sxm")["estimate_beyond"].to_list() == [None] * 3  # no sizes
     beyond = estimates(grid=grid, dtypes=["bf16"])["estimate_beyond"].to_list()
     assert beyond == ["sizes", None, "sizes", "engine, sizes", "engine", "engine, sizes"]
+
+
+def test_explain_names_attention_and_collectives_beyond_their_timings():
+    """Of attention a context, of a collective a payload; bands are those of `test_properties`."""
+
+    def found(context):
+        return rooflines.explain_model(
+            "h100-sxm", "llama-3.1-8b", B=1, S=context, dtypes="bf16", calibration="trtllm"
+        )
+
+    for context, beyond in ((131_072, None), (131_073, "sizes")):
+        (attention,) = (each for each in found(context).terms if each["group"] == "attention")
+        assert attention["estimate_beyond"] == beyond
+        assert ("trtllm attention, timed at other sizes" in str(found(context))) == bool(beyond)
+    split: dict[str, Any] = {
+        "sharding": "contracting/all-reduce",
+        "shards": 8,
+        "calibration": ["trtllm", "nccl"],
+    }
+    for batch, beyond in ((2**14, None), (2**16, "sizes")):
+        row = rooflines.explain("h100-sxm", (batch, 1024 * 8, 16384), "bf16", **split).row
+        assert row["estimate_bound"] == "network"
+        assert row["estimate_beyond"] == beyond

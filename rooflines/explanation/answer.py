@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.steps import ModelSweep
 
 
-ESTIMATED = ("t_estimate_s", "estimate_bound", "collectives_estimate_s")
+ESTIMATED = ("t_estimate_s", "estimate_bound", "estimate_beyond", "collectives_estimate_s")
 """What is said of the estimate of a kernel."""
 
 LEFT_OUT = "steps of a model left out"

@@ -74,9 +74,9 @@ LARGEST = {
 
 
 BEYOND = {
-    "sizes": "timed at other sizes, so the band is wider",
-    "engine": "of another engine than the one named first, so the band is wider",
-    "engine, sizes": "of another engine, at other sizes, so the band is wider",
+    "sizes": "timed at other sizes",
+    "engine": "of another engine than the one named first",
+    "engine, sizes": "of another engine, at other sizes",
 }
 """What is said of an estimate that is beyond the timings of its calibration."""
 
@@ -238,7 +238,8 @@ def _estimate(answer: Answer) -> str:
         of = f"{of}; {row['estimate_bound']}-bound"
     includes = "matmuls include" if answer.of_a_model else "includes"
     contents = "".join(f"; {includes} {each}" for each in answer.contents)
-    beyond = f"; {BEYOND[what]}" if (what := row.get("estimate_beyond")) else ""
+    what = row.get("estimate_beyond")
+    beyond = f"; {BEYOND[what]}, so the band is wider" if what else ""
     time = seconds(row["t_estimate_s"])
     return f"{time}{ends}, calibrated to {of or 'measurements'}{contents}{beyond}"
 
@@ -383,6 +384,7 @@ def _terms(answer: Answer) -> Iterator[Line]:
     for each in answer.terms:
         layers = f" × {each['count']}" if each["count"] > 1 else ""
         of = f"; {each['calibration']}" if each["calibration"] else ""
+        of += f", {BEYOND[what]}" if (what := each["estimate_beyond"]) else ""
         name, time_s = f"{each['group']}{layers}", each["count"] * each["t_estimate_s"]
         parts.append((name, time_s, f", {each['estimate_bound']}{of}"))
     yield from _longest(parts, total, sum(part[1] >= LEAST_TERM * total for part in parts))
