@@ -34,6 +34,15 @@ def test_a_ridge_is_that_of_the_main_memory_wherever_it_is_listed():
     assert rows["ridge"].to_list() == [300, 300]
 
 
+def test_chips_are_compared_by_what_two_of_them_have():
+    own = {"base": "h100-sxm", "source": "made up"}
+    other: dict[str, object] = {**own, "prices": [], "power": None}
+    chips = {"one": {**own, "power.watts": 500}, "other": other, "third": other}
+    config = rooflines.load_config({"sweeps": {"s": {**SWEEP, "chips": [*chips]}}, "chips": chips})
+    menus = charts.menus("chips", charts.of_config(config), "s")
+    assert menus[0].options == ("ridge",)
+
+
 def test_the_longest_bar_is_the_first_from_above():
     (view,) = pictures("chips", by="ridge", dtypes="bf16")
     names = [chip_label(chip) for chip in view.rows["chip"]]

@@ -111,18 +111,19 @@ def test_the_module_of_deepseek_v3(tokens, entries):
     assert of_drafts(answer, "flops") == tokens * 2 * used + 278_528 * entries
 
 
-def test_chips_hold_the_module_and_its_cache():
+@pytest.mark.parametrize(
+    ("name", "weights", "entry"),
+    [("deepseek-v3", 11_610_068_224, 2 * 576), ("deepseek-v3.2", 11_624_027_648, 2 * 576 + 128)],
+)
+def test_chips_hold_the_module_and_its_cache(name, weights, entry):
     # 187,105,280 + 256 * 44,040,192 + 44,040,192 + 1,835,008 + 102,760,448; norms 1536 + 512 and
-    # 5 * 7168, 256 biases of the router. A 62nd layer of 576 elements is cached.
-    plain = rooflines.explain_model(
-        "b200", "deepseek-v3", B=1, S=8192, dtypes="bf16", split="tp=8,ep=8"
-    ).row
-    drafted = module(split="tp=8,ep=8").row
-    more = {
-        part: drafted[f"{part}_footprint_bytes"] - plain[f"{part}_footprint_bytes"]
-        for part in ("weights", "cache")
-    }
-    assert more == {"weights": 2 * 11_610_068_224 / 8, "cache": 2 * 576 * 8192}
+    # 5 * 7168, 256 biases of the router. A 62nd layer of 576 elements is cached. An indexer has
+    # 1536 * 64 * 128 + 7168 * (128 + 64) + 2 * 128 = 13,959,424 and a key of 128 bytes.
+    plain = rooflines.explain_model("b200", name, B=1, S=8192, dtypes="bf16", split="tp=8,ep=8")
+    drafted = module(name, split="tp=8,ep=8")
+    held = [f"{part}_footprint_bytes" for part in ("weights", "cache")]
+    more = [drafted.row[part] - plain.row[part] for part in held]
+    assert more == [2 * weights / 8, entry * 8192]
 
 
 @pytest.mark.parametrize("name", ["deepseek-v3", "deepseek-v3.2", "glm-4.5", "qwen3.5-27b"])

@@ -63,6 +63,7 @@ def test_thresholds_of_random_sweeps(config, target, share):
     time = ["t_lower_s", "t_ops_s"][target % 2]
     sweep["targets"] = {"t_step_s": float(seconds * (1 + share)), "time": time}
     rows = sweep_thresholds(sweep_of(config))
+    assert rows.height <= sweep_of(config).max_thresholds() <= rows.height * len(cases) * 99
     for row in rows.to_dicts():
         case = cases[tuple(row[key] for key in KEYS)]
         if row["axis"] == "S":
