@@ -120,7 +120,7 @@ def load(name: str) -> Model:
         return found(name, "read its config.json with rooflines.models.from_hf")
 
 
-def found(name: str, otherwise: str) -> Model:
+def found(name: object, otherwise: str) -> Model:
     """A model of the catalogue; as `load`, but errors have no key path.
 
     Args:
@@ -213,7 +213,7 @@ def models_of(forms: Sequence[object], folder: Path | None = None) -> dict[str, 
 
 def _model(form: object, folder: Path) -> Model:
     if not isinstance(form, Mapping):
-        return found(str(form), "name its config.json: {name: , hf: }")
+        return found(form, "write {name: , hf: } with its config.json, or {name: , layers: , ..}")
     name = form.get("name")
     with at_path("name"):
         checked_model_name(name)

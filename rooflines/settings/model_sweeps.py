@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from rooflines.basics.errors import Mistakes, RooflinesError, quote
+from rooflines.basics.errors import Mistakes, RooflinesError
 from rooflines.catalogue.forms import (
     Count,
     Entry,
@@ -146,17 +146,6 @@ def _labelled(dtypes: list[StepDtypes]) -> list[StepDtypes]:
     return dtypes
 
 
-def _model(value: object) -> object:
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, Mapping):
-        fix = "name a model of the catalogue, or write {name: , hf: path} or {name: , layers: , ..}"
-        raise RooflinesError("", f"is {quote(value)}, which is no model", fix)
-    if not isinstance(value.get("name"), str):
-        raise RooflinesError("", "lacks name", "add name:, which stands in the tables")
-    return dict(value)
-
-
 def _grid(value: object) -> object:
     with Mistakes() as mistakes:
         for letter in value if isinstance(value, Mapping) else ():
@@ -181,9 +170,7 @@ SPLIT_SCHEMA = {"anyOf": [Split.model_json_schema(), TrainingPlan.model_json_sch
 class WorkloadKeys(Entry):
     """What a sweep of whole models computes, and what it is solved for."""
 
-    models: Annotated[
-        list[Annotated[Any, BeforeValidator(_model), WithJsonSchema(MODEL_SCHEMA)]], Listed()
-    ] = Field(
+    models: Annotated[list[Annotated[Any, WithJsonSchema(MODEL_SCHEMA)]], Listed()] = Field(
         description=(
             "models of the catalogue by id or published name, {name: , hf: path of a config.json}, "
             "or {name: , layers: , D: , ..} in the form of config/models.yaml"
