@@ -67,7 +67,7 @@ def results_of_others(home):
     """A folder with a file and two folders of ours, and harmless files of others; the specs."""
     _, spec = recorded_file(home)
     for name in ("bundle", "charts/roofline"):
-        with records.recording(spec={}), atomic_folder(home / name) as aside:
+        with records.recording({}), atomic_folder(home / name) as aside:
             (aside / "index.json").write_text("[]")
     for name in (
         "notes.txt",

@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 
 from rooflines.charts.options import KEYS
 from rooflines.charts.registry import kinds
-from rooflines.charts.results import measured_recipe_on_disk, on_disk, recipes_on_disk
+from rooflines.charts.results import on_disk
 from rooflines.charts.views import Spec
 from rooflines.results.atomic import atomic_folder, link_or_copy, write_bytes
 from rooflines.results.folders import CHARTS
@@ -96,9 +96,8 @@ def write_charts(spec: str, results: str | Path, state: str | Path, processes: i
     changed.sort(key=lambda task: not kinds()[task.chart.chart].reads)
     if changed:
         _draw(changed, str(results), drawn, min(processes, len(changed)))
-    recipes = recipes_on_disk(results)
     for name, family in families.items():
-        with recording(spec=family, recipes=_recipes(family["charts"], results, recipes)):
+        with recording(family):
             _publish([drawn / task.digest for task in tasks[name]], Path(results) / CHARTS / name)
     _remove_others(drawn, every)
 
@@ -172,7 +171,7 @@ def _draw_one(
 
     chart, folder = task.chart, drawn / task.digest
     stored = StoredViews(task.shown, chart.id, *earlier.get(chart.id, ()))
-    with recording(spec=folder.name), atomic_folder(folder) as aside:
+    with recording(folder.name), atomic_folder(folder) as aside:
         entry = write_chart(_numbers(results), chart, task.formats, aside, stored)
         write_bytes(aside / ENTRY, json.dumps(entry, ensure_ascii=False))
 
@@ -180,25 +179,6 @@ def _draw_one(
 @cache
 def _numbers(results: str) -> Results:
     return on_disk(results)
-
-
-def _recipes(specs: Sequence[JSON], results: str | Path, recipes: Mapping[str, JSON]) -> list[JSON]:
-    """The recipes of the sweeps and timings that charts show, with the chips that are shown."""
-    timings = {name for name, kind in kinds().items() if kind.source == "measurements"}
-    shown: dict[tuple[str, bool], set[str]] = {}
-    for spec in specs:
-        shown.setdefault((spec["sweep"], spec["chart"] in timings), set()).update(spec["chips"])
-    found = [
-        (chips, measured_recipe_on_disk(results, name) if timed else recipes[name])
-        for (name, timed), chips in shown.items()
-    ]
-    return [
-        {
-            **recipe,
-            "chips": {chip: recipe["chips"][chip] for chip in recipe["chips"] if chip in chips},
-        }
-        for chips, recipe in found
-    ]
 
 
 def _publish(drawn: Iterable[Path], folder: Path) -> None:

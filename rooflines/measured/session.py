@@ -16,7 +16,7 @@ from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.fits.timings import DTYPES, SIZES
 from rooflines.measured.multiplier import REFERENCE
 from rooflines.measured.shapes import cost
-from rooflines.results.records import unrecorded
+from rooflines.results.records import recording
 from rooflines.results.tables import metadata_of, write_parquet
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Session:
             rows = [self._row(multiplier, shape, runs[shape], states[shape]) for shape in block]
             self.frame = pl.concat([self.frame, pl.DataFrame(rows)], how="diagonal_relaxed")
             self._note(multiplier.dtypes, runs, states.values())
-            with unrecorded():
+            with recording(None):
                 write_parquet(self.frame.lazy(), self.path, self.about)
             done += len(block)
             progress(done)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.results.records import unrecorded, write_record
+from rooflines.results.records import recording, write_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
             for _ in range(2)
         )
         try:
-            with unrecorded():
+            with recording(None):
                 yield temporary
             temporary.chmod(0o777 & ~_umask())
             write_record(temporary, target)

@@ -147,13 +147,19 @@ def _recorded(path: Path, digest: str, output: Path, record: Record) -> Origin:
     if name not in (".", "index.json"):
         of_file = [one for one in charts if name.startswith((f"{one['id']}-", f"{one['id']}."))]
         charts = sorted(of_file, key=lambda chart: len(chart["id"]))[-1:]
-    of_sweeps = spec.get("sweeps") or ([spec] if "sweep" in spec else [])
-    sweeps = merged([*record.recipes, *of_sweeps])
-    measurements = _by_measurement([*spec.get("measurements", []), *record.recipes])
+    recipes = _recipes(results_root(output), record)
     if charts:
-        shown, timed = ({chart.get(key) for chart in charts} for key in ("sweep", "measurements"))
-        sweeps = {name: sweep for name, sweep in sweeps.items() if name in shown}
-        measurements = {name: one for name, one in measurements.items() if name in timed}
+        names = {chart["sweep"] for chart in charts}
+        chips = {chip for chart in charts for chip in chart["chips"]}
+        recipes = [
+            {
+                **each,
+                "chips": {chip: each["chips"][chip] for chip in each["chips"] if chip in chips},
+            }
+            for each in recipes
+            if each.get("sweep", each.get("measurement")) in names
+        ]
+    sweeps, measurements = merged(recipes), _by_measurement(recipes)
     damage = _damage(path, record, name)
     return Origin(
         path,
@@ -167,6 +173,16 @@ def _recorded(path: Path, digest: str, output: Path, record: Record) -> Origin:
         _model_sources(spec, sweeps),
         measurements,
     )
+
+
+def _recipes(home: Path | None, record: Record) -> list[Any]:
+    """The recipes of sweeps and of timings that an output is of: its own, or of its inputs."""
+    spec = record.spec
+    own = [*spec.get("sweeps", []), *spec.get("measurements", [])]
+    own += [spec] if "sweep" in spec else []
+    names = spec.get("inputs", []) if home and not own else []
+    inputs = (record_of(home, home / name) for name in names if home)
+    return own + [recipe for each in inputs if each for recipe in _recipes(home, each)]
 
 
 def _damage(path: Path, record: Record, name: str) -> str | None:

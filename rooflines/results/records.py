@@ -18,13 +18,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from rooflines.basics.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator, Mapping
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,20 +46,8 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
 """Errors of reading a record that is missing, truncated or of another version."""
 
 
-class Maker(TypedDict, total=False):
-    """What makes files.
-
-    Attributes:
-        spec: What the job depends on, as JSON.
-        recipes: The sweeps of its numbers.
-    """
-
-    spec: object
-    recipes: Sequence[object]
-
-
-_maker: ContextVar[Maker | None] = ContextVar("maker", default=None)
-"""What makes the files that are being written; None if they are not recorded."""
+_spec: ContextVar[object] = ContextVar("spec", default=None)
+"""What the files that are being written depend on; None if they are not recorded."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +57,12 @@ class Record:
     Attributes:
         made_with: Versions of this package and of those it computes and draws with, by name.
         spec: What the job depends on, as the plan states it.
-        recipes: The sweeps of its numbers, with their catalogue entries, if `spec` lacks them.
         files: Size [byte] and SHA-256 of its files, by their path in it; "." for an output that is
             a file.
     """
 
     made_with: Mapping[str, str]
     spec: Any
-    recipes: Sequence[Any]
     files: Mapping[str, tuple[int, str]]
 
     def damage(self, path: Path) -> str | None:
@@ -155,7 +140,7 @@ def record_of(home: Path, path: Path) -> Record | None:
         file = record_file(home, path)
         data = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         files = {name: (int(size), str(digest)) for name, (size, digest) in data["files"].items()}
-        return Record(dict(data["made_with"]), data["spec"], list(data["recipes"]), files)
+        return Record(dict(data["made_with"]), data["spec"], files)
     except UNREADABLE:
         return None
 
@@ -177,28 +162,13 @@ def forget(path: Path) -> None:
 
 
 @contextmanager
-def recording(**maker: Unpack[Maker]) -> Iterator[None]:
-    """Record what makes the files that are written in this context.
-
-    Args:
-        maker: The keys of `Maker`; the others are taken from the outer context.
-    """
-    with _made_by({**(_maker.get() or Maker()), **maker}):
-        yield
-
-
-def unrecorded() -> AbstractContextManager[None]:
-    """Files written in this context get no records."""
-    return _made_by(None)
-
-
-@contextmanager
-def _made_by(maker: Maker | None) -> Iterator[None]:
-    token = _maker.set(maker)
+def recording(spec: object) -> Iterator[None]:
+    """Record what the files depend on that are written in this context; None: record nothing."""
+    token = _spec.set(spec)
     try:
         yield
     finally:
-        _maker.reset(token)
+        _spec.reset(token)
 
 
 def recorded(job: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
@@ -206,7 +176,7 @@ def recorded(job: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str,
 
     @functools.wraps(job)
     def run(spec: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with recording(spec=json.loads(spec)):
+        with recording(json.loads(spec)):
             return job(spec, *args, **kwargs)
 
     return run
@@ -229,14 +199,13 @@ def write_record(written: Path, target: Path) -> None:
         written: The output under its temporary name.
         target: The output's name from now on.
     """
-    maker, home = _maker.get(), results_root(target)
-    if maker is None or home is None:
+    spec, home = _spec.get(), results_root(target)
+    if spec is None or home is None:
         return
     data = {
         "file": target.absolute().relative_to(home).as_posix(),
         "made_with": made_with(),
-        "spec": maker.get("spec"),
-        "recipes": maker.get("recipes", []),
+        "spec": spec,
         "files": {
             name: (file.stat().st_size, digest_of(file)) for name, file in files_in(written).items()
         },

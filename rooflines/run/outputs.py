@@ -57,7 +57,7 @@ class Output:
         inputs: Mapping[str, Sequence[Output]] | None = None,
         **fields: Any,  # noqa: ANN401, of the fields
     ) -> Self:
-        """An output whose spec is some content, and digests of the code of its job and its inputs.
+        """An output whose spec is some content, and digests of the code of its job and of inputs.
 
         Args:
             path: Its path below the results.
@@ -66,9 +66,14 @@ class Output:
             inputs: The outputs that its job reads.
             fields: The other attributes.
         """
-        read = [output.spec for output in chain(*(inputs or {}).values())]
-        digests = {"code": code_digest(job)} | ({"inputs": short_digest(read)} if read else {})
-        return cls(path, job, as_param({**digests, **content}), inputs or {}, **fields)
+        read = {output.path: output.digest for output in chain(*(inputs or {}).values())}
+        spec = {"code": code_digest(job), **({"inputs": read} if read else {}), **content}
+        return cls(path, job, as_param(spec), inputs or {}, **fields)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of its spec."""
+        return hashlib.sha256(self.spec.encode()).hexdigest()[:16]
 
     @property
     def rows(self) -> int:

@@ -28,7 +28,7 @@ from rooflines.results.folders import (
     WORKBOOK,
 )
 from rooflines.run.code import code_digest, file_digest
-from rooflines.run.outputs import Output, Plan, as_param, short_digest
+from rooflines.run.outputs import Output, Plan, short_digest
 from rooflines.run.parts import parts_of
 from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.recipes import recipe_of, skipped_records, without_chips
@@ -99,9 +99,7 @@ def _lists(
         {"sweep": part.sweep, "part": part.number, "rows": part.rows, "path": part.path}
         for part in parts
     ]
-    yield Output.of(
-        PARTS, "results.summary.write_parts", {"parts": rows, "sweeps": recipes}, {"tables": parts}
-    )
+    yield Output.of(PARTS, "results.summary.write_parts", {"parts": rows}, {"tables": parts})
     yield Output.of(
         SKIPPED,
         "run.jobs.write_skipped",
@@ -113,7 +111,7 @@ def _lists(
     yield Output.of(
         SUMMARY,
         "results.summary.write_summary",
-        {"of": [_summarized(sweep, parts) for sweep in sweeps], "sweeps": recipes},
+        {"of": [_summarized(sweep, parts) for sweep in sweeps]},
         {"tables": [part for part in parts if part.folder != LAYERS], "thresholds": solved},
         rule="summary",
         meaning="for a first look: a row per sweep, chip, dtypes and sharding, of whole models per "
@@ -180,7 +178,7 @@ def _charts(config: Config, numbers: Sequence[Output]) -> Iterator[Output]:
             "shown": [_shown(config, chart) for chart in charts],
         }
         job = "charts.job.write_charts"
-        yield Output(f"{CHARTS}/{family}", job, as_param(spec), {"numbers": inputs})
+        yield Output.of(f"{CHARTS}/{family}", job, spec, {"numbers": inputs})
 
 
 def _site(

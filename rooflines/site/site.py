@@ -33,7 +33,7 @@ from rooflines.charts.kit.render import dumps
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.charts.options import ALL
 from rooflines.results.atomic import atomic_folder
-from rooflines.results.records import recorded, recording
+from rooflines.results.records import recorded
 from rooflines.results.tables import metadata_of
 from rooflines.site.chip_page import chip_details, chip_table
 from rooflines.site.data_package import package_files
@@ -96,7 +96,7 @@ def write_site(
     written = _Writer(content, {name: [*map(Path, inputs[name])] for name in inputs})
     kept = Path(state) / "site" / f"{content['code']}.json" if state else None
     files = chain(_assets(), written.chart_files(), written.table_files(kept), written.pages())
-    with recording(recipes=written.recipes), atomic_folder(folder) as temporary:
+    with atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
         for name, content in files:
             path = temporary / name

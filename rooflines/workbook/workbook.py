@@ -19,7 +19,7 @@ from polars import selectors as cs
 from rooflines.basics.version import __version__
 from rooflines.model.columns import column_records
 from rooflines.results.atomic import atomic_file
-from rooflines.results.records import recorded, recording
+from rooflines.results.records import recorded
 from rooflines.results.tables import metadata_of, scan_sweeps
 from rooflines.workbook.summary import summary_sheet
 from rooflines.workbook.what_if import what_if_sheet
@@ -69,12 +69,7 @@ def write_workbook(spec: str, path: str | Path) -> None:
         for each, frames in zip(about, files.values(), strict=True)
         for recipe in each["made_from"]
     ]
-    every = [recipe for recipe, _ in solved]
-    with (
-        recording(recipes=every),
-        atomic_file(path) as temporary,
-        xlsxwriter.Workbook(str(temporary), OPTIONS) as book,
-    ):
+    with atomic_file(path) as temporary, xlsxwriter.Workbook(str(temporary), OPTIONS) as book:
         book.set_properties({"created": CREATED, "comments": f"rooflines {__version__}"})
         what_if_sheet(book, book.add_worksheet("What-if"), about[0]["made_from"])
         summary_sheet(book, book.add_worksheet("Summary"), solved)
