@@ -14,7 +14,7 @@ from comparison import row_differences, table_of, threshold_differences
 from polars.testing import assert_frame_equal
 
 import rooflines
-from rooflines.model.columns import TEXTS
+from rooflines.model.columns import text_columns
 from rooflines.sweep import blocked, sheet
 from rooflines.sweep.rows import OperationTable
 
@@ -35,7 +35,7 @@ def test_every_row_and_threshold_is_the_exact_one(name, monkeypatch):
 def check_written(frame, sweep):
     """Check that written rows equal a frame under filters, slices and selections."""
     rows = OperationTable(sweep).frame(0, sweep.rows, frame.columns, enums=True)
-    texts = [name for name in TEXTS if name in frame.columns]
+    texts = text_columns(sweep.columns)
     rows = rows.with_columns(pl.col(texts).cast(pl.String).cast(pl.Categorical))
     first = pl.col("bound") == frame["bound"][0]
     assert rows.collect().equals(frame)

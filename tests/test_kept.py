@@ -14,13 +14,14 @@ from rooflines.catalogue.entries import Chip
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.results.records import FOLDER, record_file
 from rooflines.results.tables import metadata_of
-from rooflines.run.jobs import KINDS, write_part
+from rooflines.run.jobs import write_part
 from rooflines.run.kept import of_chips, rows_kept
 from rooflines.run.lock import STATE
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
 from rooflines.site import explorer
 from rooflines.sweep.recipes import recipe_of, sweep_of
+from rooflines.sweep.rows import KernelTable, table_of
 
 CONFIG, EDITS = case("configs/kept"), case("kept-edits")
 CHIP, _, MORE, *_ = EDITS
@@ -148,7 +149,9 @@ def test_rows_of_a_chip_have_the_same_last_digit_with_other_chips_beside_it(name
     def rows(chips):
         recipe = recipe_of(serving, models=["llama-3.1-70b", "deepseek-v3.2"], chips=chips)
         sweep = sweep_of(of_chips(recipe, chips))
-        return sweep_thresholds(sweep) if name == "thresholds" else KINDS[name][0](sweep).frame()
+        if name == "thresholds":
+            return sweep_thresholds(sweep)
+        return (KernelTable if name == "layers" else table_of)(sweep).frame()
 
     every = rows(serving.config.chips).lazy().collect()
     for chip in ("h100-sxm", "b200", "tpu-v6e"):

@@ -11,7 +11,7 @@ from rooflines.basics.yaml_file import read_yaml
 from rooflines.model.resources import MATH, MEMORY, OTHERS, RATES, RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 FOUND, NEVER, ALWAYS, ENDLESS, BEYOND, UNKNOWN = OUTCOMES = (
     "found",
@@ -129,6 +129,9 @@ def _from_ops(column: Column) -> tuple[str, Column]:
 
 CONTENT = read_yaml(FILE)
 SECTIONS = _read_sections(CONTENT)
+LABELS = ("bound", "estimate_bound", "estimate_beyond", "fits")
+"""Columns of rows without a unit that are no names."""
+
 DIMS = "dims"
 """What stands for the dimensions of an operation among the sections of a table."""
 
@@ -161,6 +164,11 @@ def columns_of(table: str, dims: Sequence[str] = (), /, **has: bool) -> tuple[Co
     return tuple(found)
 
 
+def text_columns(columns: Iterable[Column]) -> list[str]:
+    """Those with names, which are Categorical in every table; not those of a few fixed labels."""
+    return [each.name for each in columns if not each.unit and each.name not in LABELS]
+
+
 def dimension(dim: str) -> Column:
     """The column with the sizes of a dimension."""
     return Column(dim, "1", f"size of dimension {dim}")
@@ -173,9 +181,6 @@ AXES = "axes"
 """The key with the chips along each axis, in tables of sweeps that split over several."""
 
 (SWEEP,), KEYS = _columns("swept"), _columns("keys")
-TEXTS = tuple(column.name for column in KEYS if not column.unit)
-"""Keys with text values: Categorical in every table."""
-
 METRICS, SOLUTION = _columns("metrics"), _columns("solution")
 """Columns besides the keys, of which `columns:` of a sweep selects; and those of thresholds."""
 
@@ -195,18 +200,11 @@ OF_LEVELS = tuple(CONTENT["needs"]["levels"].split())
 # ------------------------------------------------------------ steps of whole models
 
 
-STEP_KEYS = _columns("step-keys")
 OF_SPLIT = ("split", "chips", "tp", "dp", "ep")
 """Keys that say how chips share the model."""
 
-KEY_TEXTS = tuple(column.name for column in STEP_KEYS if not column.unit)
-PLAN_TEXTS = ("shard", "recompute")
-STEP_TEXTS = (*KEY_TEXTS, *PLAN_TEXTS, "price_provider", "price_date")
 UNTIMED = "untimed"
 """Before the fits of matmuls that the estimate of a kernel takes, as no timings are of it."""
-
-LAYER_TEXTS = (*KEY_TEXTS, *PLAN_TEXTS, "group", "calibration")
-"""Columns with text values, of steps and of kernels: Categorical in every table."""
 
 STEP_METRICS = _columns(
     "step-works", "step-footprint", "step-times", "step-totals", "step-rates", "prices"

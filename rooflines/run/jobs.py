@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -13,19 +13,19 @@ from rooflines.basics.version import __version__
 from rooflines.catalogue.dtypes import DtypeFile, dtype_entries
 from rooflines.catalogue.entries import Chip
 from rooflines.fits.entries import Calibrations
-from rooflines.model.columns import LAYER_TEXTS, STEP_TEXTS, TEXTS, Column
+from rooflines.model.columns import Column, text_columns
 from rooflines.models.shape import Shape
-from rooflines.results.folders import LAYERS, MODELS, TABLES
+from rooflines.results.folders import LAYERS, TABLES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.run.kept import Kept, keep
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.settings.schema import SweepConfig
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.rows import KernelTable, OperationTable, StepTable, SweepTable, skipped_frame
+from rooflines.sweep.rows import KernelTable, skipped_frame, table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
@@ -48,14 +48,6 @@ def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) ->
     }
 
 
-KINDS: Mapping[str, tuple[Callable[[Any], SweepTable[Any]], Iterable[str]]] = {
-    TABLES: (OperationTable, TEXTS),
-    MODELS: (StepTable, STEP_TEXTS),
-    LAYERS: (KernelTable, LAYER_TEXTS),
-}
-"""The rows of a sweep by the folder of their table, and their columns of text."""
-
-
 @recorded
 def write_part(spec: str, path: str | Path) -> None:
     """Write one part of a table; of whole models, rows of chips that have not changed are kept.
@@ -65,12 +57,13 @@ def write_part(spec: str, path: str | Path) -> None:
         path: The Parquet file to write.
     """
     recipe = json.loads(spec)
-    (table_of, texts), first = KINDS[recipe["folder"]], recipe["row"]
+    rows_of = KernelTable if recipe["folder"] == LAYERS else table_of
+    first = recipe["row"]
     before = Kept.read(path, recipe["code"])
     columns: Sequence[Column] = before.columns
-    kept = before.rows_of(recipe, lambda one: table_of(sweep_of(one)).stored_frame().collect())
+    kept = before.rows_of(recipe, lambda one: rows_of(sweep_of(one)).stored_frame().collect())
     if kept is None or kept.height != recipe["rows"]:  # or it ends between rows of one chip
-        table = table_of(sweep_of(recipe))
+        table = rows_of(sweep_of(recipe))
         columns = table.stored
         names = [column.name for column in columns]
         rows = table.frame(recipe["start"], recipe["stop"], names, enums=True)
@@ -81,6 +74,7 @@ def write_part(spec: str, path: str | Path) -> None:
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
         wide = recipe["folder"] != TABLES
         metadata = about([recipe], columns, rows=place)
+        texts = text_columns(columns)
         write_parquet(rows, path, metadata, texts, recipe["config"]["compression"], wide=wide)
     # A part with several chips is small; of a part with one chip, there is nothing to keep.
     if len(recipe["config"]["chips"]) > 1:
