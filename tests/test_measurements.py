@@ -1,14 +1,17 @@
 """`measurements:` of a config: what is refused, and what `check` says of timings."""
 
 import datetime as dt
+import json
 
 import pytest
 from case_files import case
 from command_line import refused, said
+from polars.testing import assert_frame_equal
 from run_folder import RunFolder
 from timed_sets import BF16, HEAD, write_timings
 
 import rooflines
+from rooflines.measured.sets import measured_set_of
 from rooflines.settings.measurements import AboutTimings
 from rooflines.settings.schema import SiteConfig
 
@@ -71,6 +74,30 @@ def test_unexplained_timings_can_stop_a_run(folder, capsys):
     message = refused(capsys, "check", str(folder.write()))
     assert "has 1 timing of h100-sxm below the bound, without a reason" in message
     assert "the least is 0.899 of it" in message
+
+
+ATTENTION = """\
+chip,software,phase,compute,cache,B,S,T,N,K,H,seconds
+h100-sxm,vllm,decode,bf16,bf16,64,8192,1,32,8,128,1e-3
+h100-sxm,vllm,prefill,bf16,bf16,1,8192,8192,32,8,128,3e-3
+h100-sxm,vllm,decode,bf16,bf17,64,8192,1,32,8,128,1e-3
+"""
+
+
+def test_timings_of_attention_are_a_set(folder, capsys):
+    """Its job joins the same rows: of 64 caches of 8,192 tokens, 32 kB each, at 3.35 TB/s."""
+    (folder.path / "timed/grid.csv").write_text(ATTENTION, encoding="utf-8")
+    one = rooflines.load_config(folder.write()).measurement("grid")
+    rows = one.joined().frame
+    moved = 64 * (8192 * 2 * 8 * 128 * 2 + 2 * 32 * 128 * 2)
+    assert rows["t_lower_s"][0] == pytest.approx(moved / 3.35e12)
+    assert rows["t_lower_s"][1] == pytest.approx(4 * 32 * 128 * 8192 * 8193 / 2 / 989e12)
+    assert rows["dtypes"].to_list() == ["decode", "prefill-bf16"]
+    assert rows["t_estimate_s"].null_count() == 0
+    assert_frame_equal(measured_set_of(json.loads(json.dumps(one.recipe()))).joined().frame, rows)
+    printed = said(capsys, "measured", "judge", str(folder.path / "timed/grid.csv"))
+    assert "1 without row: they have cache 'bf17', which is no dtype; close to it: bf16" in printed
+    assert "h100-sxm vllm decode" in printed
 
 
 def test_a_date_of_yaml_is_kept_as_text():

@@ -100,6 +100,10 @@ IDENTITY: Mapping[Kind, tuple[str, ...]] = {
 """The columns that tell a timing from another."""
 
 
+STORED: Mapping[Kind, tuple[str, ...]] = {"matmul": DTYPES, "attention": ("compute", "cache")}
+"""The columns with dtypes of the catalogue."""
+
+
 def attention_names() -> pl.Expr:
     """The name of the fit of each timing of attention, as of `entries.attention_name`."""
     phase = pl.col("phase")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
-from rooflines.fits.timings import DTYPES
+from rooflines.fits.timings import STORED
 from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
@@ -62,10 +62,11 @@ def _listed(timings: Timings, catalogues: Catalogues) -> dict[str, CatalogueValu
     """The columns of timings whose values are in catalogues."""
     describe = "choose rows of other chips, or describe the chip in a config under `chips:`"
     columns = {"chip": CatalogueValues(catalogues.chips, "is no chip", describe)}
-    stored = {"matmul": DTYPES, "attention": ("compute", "cache")}.get(timings.kind, ())
     formats = catalogues.dtypes.formats
     fix = f"use some of {', '.join(formats)}, or choose other rows"
-    columns |= dict.fromkeys(stored, CatalogueValues(formats, "is no dtype", fix))
+    columns |= dict.fromkeys(
+        STORED.get(timings.kind, ()), CatalogueValues(formats, "is no dtype", fix)
+    )
     if timings.served:
         fix = "use an id of `rooflines list models`, or choose other rows"
         columns["model"] = CatalogueValues(model_entries(), "is no model", fix)

@@ -16,7 +16,7 @@ from rooflines.catalogue.dtypes import DtypeFile
 from rooflines.catalogue.forms import checked
 from rooflines.fits.entries import Calibrations
 from rooflines.fits.read import read_timings
-from rooflines.fits.timings import DTYPES
+from rooflines.fits.timings import DTYPES, STORED
 from rooflines.measured.catalogues import FORMATS, Catalogues, in_catalogues
 from rooflines.measured.join import UNEXPLAINED, WITHOUT_ROW, joined
 from rooflines.measured.kernel_rows import missing_bound_reason, with_dtypes
@@ -119,7 +119,7 @@ class MeasuredSet:
         """It as JSON: its config and digest, and the entries of its chips and dtypes."""
         frame, given = self.timings.frame, self.catalogues
         chips = frame["chip"].unique().sort().to_list()
-        stored = DTYPES if self.timings.kind == "matmul" else []
+        stored = STORED.get(self.timings.kind, ())
         formats = {str(dtype) for column in stored for dtype in frame[column].unique()}
         if self.timings.served:
             formats |= {*FORMATS.values()}
@@ -183,23 +183,14 @@ def _about(path: Path) -> AboutTimings:
 
 def _used(found: MeasuredSet) -> Calibrations:
     """The calibrations of its chips and software, in its compute dtypes; of served models all."""
-    frame, given = found.timings.frame, found.catalogues
+    frame, fits = found.timings.frame, found.catalogues.fits
+    chips = frame["chip"].unique().sort()
+    keys = [f"{chip}/{name}" for chip in chips for name in fits.softwares_of(chip)]
     if found.timings.served:
-        chips = frame["chip"].unique().sort()
-        every = [f"{chip}/{name}" for chip in chips for name in given.fits.softwares_of(chip)]
-        used = given.fits.used(every, {*FORMATS.values()})
-        return used.model_copy(update={"steps": given.fits.steps})
-    if "software" not in frame.columns:
-        return Calibrations()
-    pairs = frame.select("chip", "software").drop_nulls().unique().sort("chip", "software")
-    compute = frame["compute"].unique().to_list() if found.timings.kind == "matmul" else []
-    keys = [
-        f"{chip}/{name}"
-        for chip, software in pairs.iter_rows()
-        for name in given.fits.softwares_of(chip)
-        if name.partition("-")[0] == software
-    ]
-    return given.fits.used(keys, compute)
+        return fits.used(keys, {*FORMATS.values()}).model_copy(update={"steps": fits.steps})
+    named = {*frame.get_column("software", default=pl.Series([], dtype=pl.String))}
+    own = [key for key in keys if key.partition("/")[2].partition("-")[0] in named]
+    return fits.used(own, {*frame.get_column("compute", default=pl.Series([], dtype=pl.String))})
 
 
 def stored_calibrations(recipe: JSON) -> Calibrations:
