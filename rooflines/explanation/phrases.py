@@ -14,9 +14,9 @@ from rooflines.explanation.sentences import LEAST_FACTOR
 from rooflines.model.columns import ALWAYS, AXES, ENDLESS, FOUND, HEADS, NEVER, UNKNOWN, UNTIMED
 from rooflines.model.resources import MATH
 from rooflines.model.sharding import SHARDS
-from rooflines.models.cache import BY_BATCH
 from rooflines.models.groups import DRAFT
 from rooflines.models.shape import DECODE, PREFILL
+from rooflines.models.split import BY_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -6,21 +6,17 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.basics.errors import RooflinesError, at_path, one_of
+from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import whole
 from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.models.counts import parameters_of
 from rooflines.models.reach import AttentionReach
+from rooflines.models.split import BY_BATCH, BY_HEADS, Split, check_shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rooflines.models.shape import Shape
-    from rooflines.models.split import Split
-
-BY_HEADS, BY_BATCH = CACHE_SPLITS = ("heads", "batch")
-"""How the chips of a tensor-parallel group split the cache: by KV heads, the rest replicated; or by
-sequences, each on one chip."""
 
 
 class Store(NamedTuple):
@@ -99,39 +95,6 @@ def cache_elements(shape: Shape, context: int, *, near: bool | None = None) -> i
 def cache_shards(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:
     """Shards of a tensor with this number of heads over tp chips [1]; the rest is replicated."""
     return tp if cache_split == BY_BATCH else min(tp, heads)
-
-
-def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
-    """Refuse a number of chips that does not share the heads of a model evenly.
-
-    Args:
-        shape: The model.
-        tp: Chips of a tensor-parallel group [1].
-        cache_split: `heads`: min(tp, K), and 1 for MLA, whose entries are for all heads; `batch`:
-            tp.
-
-    Raises:
-        RooflinesError: tp does not divide the heads evenly, or is no number of chips.
-    """
-    with at_path("cache_split"):
-        one_of(cache_split, CACHE_SPLITS, "no split of the cache")
-    with at_path("tp"):
-        chips = whole(tp)
-    states = () if shape.state is None else (("heads of states", shape.state.heads),)
-    queries = [("query heads", each.attention.N) for each in shape.attentions]
-    for name, heads in (*queries, *states):
-        if heads % chips:
-            divisors = ", ".join(str(n) for n in range(1, heads + 1) if not heads % n)
-            problem = f"is {chips}, which does not divide the {heads} {name}"
-            raise RooflinesError("tp", problem, f"use one of {divisors}")
-    for _, attention, _ in shape.attentions:
-        cached = attention.cache_heads
-        if cached % chips and chips % cached:
-            raise RooflinesError(
-                "tp",
-                f"is {chips}, which neither divides the {cached} key-value heads nor is a multiple",
-                "use a number of chips that shares or replicates the heads evenly",
-            )
 
 
 def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Split) -> Fraction:

@@ -15,7 +15,7 @@ from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route
 from rooflines.model.poly import TOUCHED, ZERO, Poly, constant, total
-from rooflines.models.cache import BY_BATCH, cache_shards
+from rooflines.models.cache import cache_shards
 from rooflines.models.drafter import drafting
 from rooflines.models.groups import (
     DRAFT,
@@ -27,6 +27,7 @@ from rooflines.models.groups import (
     touched_experts,
 )
 from rooflines.models.shape import DECODE, PREFILL
+from rooflines.models.split import BY_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,7 +14,7 @@ from rooflines.models import cache
 from rooflines.models.counts import Parameters, parameters_of
 from rooflines.models.dtypes import ModelDtypes, bits_of, model_dtypes
 from rooflines.models.groups import Group, groups_of
-from rooflines.models.split import Split
+from rooflines.models.split import BY_HEADS, Split
 
 if TYPE_CHECKING:
     from rooflines.models.shape import Phase, Shape
@@ -91,7 +91,7 @@ class Model:
         *,
         tp: int = 1,
         dp: int = 1,
-        cache_split: str = cache.BY_HEADS,
+        cache_split: str = BY_HEADS,
     ) -> int:
         """The most sequences of S tokens whose caches fit beside the weights [1], exact.
 

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.errors import RooflinesError, at_path, one_of, quote
 from rooflines.basics.numbers import LARGEST_SIZE, whole
 from rooflines.catalogue.forms import Count, Entry
 from rooflines.model.network import PAIR, axes_text, parse_axes
-from rooflines.models.cache import BY_HEADS, check_shares
 
 if TYPE_CHECKING:
     from rooflines.models.shape import Shape
+
+BY_HEADS, BY_BATCH = CACHE_SPLITS = ("heads", "batch")
+"""How the chips of a tensor-parallel group split the cache: by KV heads, the rest replicated; or by
+sequences, each on one chip."""
 
 ONE_CHIP = 1
 
@@ -48,6 +51,39 @@ AXES_SCHEMA: Any = {
     ]
 }
 AlongAxes = Annotated[int | str, BeforeValidator(chips_along_axes), WithJsonSchema(AXES_SCHEMA)]
+
+
+def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
+    """Refuse a number of chips that does not share the heads of a model evenly.
+
+    Args:
+        shape: The model.
+        tp: Chips of a tensor-parallel group [1].
+        cache_split: `heads`: min(tp, K), and 1 for MLA, whose entries are for all heads; `batch`:
+            tp.
+
+    Raises:
+        RooflinesError: tp does not divide the heads evenly, or is no number of chips.
+    """
+    with at_path("cache_split"):
+        one_of(cache_split, CACHE_SPLITS, "no split of the cache")
+    with at_path("tp"):
+        chips = whole(tp)
+    states = () if shape.state is None else (("heads of states", shape.state.heads),)
+    queries = [("query heads", each.attention.N) for each in shape.attentions]
+    for name, heads in (*queries, *states):
+        if heads % chips:
+            divisors = ", ".join(str(n) for n in range(1, heads + 1) if not heads % n)
+            problem = f"is {chips}, which does not divide the {heads} {name}"
+            raise RooflinesError("tp", problem, f"use one of {divisors}")
+    for _, attention, _ in shape.attentions:
+        cached = attention.cache_heads
+        if cached % chips and chips % cached:
+            raise RooflinesError(
+                "tp",
+                f"is {chips}, which neither divides the {cached} key-value heads nor is a multiple",
+                "use a number of chips that shares or replicates the heads evenly",
+            )
 
 
 class Split(Entry):

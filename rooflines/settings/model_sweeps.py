@@ -27,11 +27,10 @@ from rooflines.catalogue.forms import (
     checked,
 )
 from rooflines.model.columns import KERNEL_METRICS, STEP_CORE, STEP_METRICS, TRAINING_METRICS
-from rooflines.models.cache import CACHE_SPLITS
 from rooflines.models.dtypes import StepDtypes, step_dtypes, training_dtypes
 from rooflines.models.groups import ROUTINGS
 from rooflines.models.shape import DECODE, TRAIN, Phase
-from rooflines.models.split import Split
+from rooflines.models.split import CACHE_SPLITS, Split
 from rooflines.settings.fields import Compression, SweepKeys
 from rooflines.settings.lists import Listed, one_or_many, unique
 from rooflines.settings.sizes import Grid  # noqa: TC001, pydantic reads it at run time

@@ -13,8 +13,7 @@ from pydantic import Field, model_validator
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.forms import Count, Entry, Positive
-from rooflines.models.cache import BY_HEADS, check_shares
-from rooflines.models.split import Split
+from rooflines.models.split import BY_HEADS, Split, check_shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
