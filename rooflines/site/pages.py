@@ -74,12 +74,10 @@ def pages(  # noqa: PLR0913, what the pages show
     by_sweep = dict(counts.with_columns(pl.col("sweep").cast(pl.String)).iter_rows())
     quantiles = measured_quantiles()
     shown = {column["name"] for column in listed["columns"]}
+    families = groupby(charts, lambda chart: chart["heading"])
     own: dict[str, dict[str, object]] = {
         "charts.html": {
-            "families": [
-                (heading, list(group))
-                for heading, group in groupby(charts, lambda chart: chart["heading"])
-            ],
+            "families": [(heading, list(group)) for heading, group in families],
             "first": charts[0] if charts else NO_CHART,
         },
         "data.html": {
