@@ -112,7 +112,7 @@ def _names(module: ModuleType) -> Iterator[str]:
     names: Iterable[str] = module.__all__
     yield f"\n## {module.__name__}\n"
     for name in names:
-        if not name.startswith("_") and name not in rooflines.SUBPACKAGES:
+        if not name.startswith("_") and name not in rooflines.HOMES:
             yield f"\n::: {module.__name__}.{name}\n"
 
 
