@@ -1,6 +1,7 @@
 """Thresholds of random steps of whole models, against evaluation and bisection in fractions."""
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from operator import mul
 from typing import Any
@@ -143,6 +144,8 @@ def check_saturation(case, row, engine=NO_ENGINE):
     if None in case.fits.kernels.values():
         assert found is None
         return
+    if along_contexts and (window := case.entry.get("window")):
+        case = replace(case, entry={**case.entry, "window": {**window, "chunked": False}})
     new, many = new_tokens(case, row), limits.FAR_TILES
 
     def growth(context):

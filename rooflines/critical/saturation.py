@@ -11,7 +11,7 @@ attains the share, and then the row in it.
 
 Along the context S of decode the time is what a sequence adds to a large batch. With attention in
 chunks it is that of windows of their size: from the size found on all contexts attain the share, as
-may some less than a chunk before.
+may shorter ones whose last chunk is short.
 """
 
 from __future__ import annotations
