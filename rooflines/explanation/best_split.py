@@ -20,16 +20,14 @@ from rooflines.model.resources import RESOURCES
 from rooflines.settings.model_sweeps import AUTO, Targets
 from rooflines.settings.sizes import Sizes
 from rooflines.sweep.checks import checked_sweep
-from rooflines.sweep.every_split import TORUS, plans_of, splits_of
+from rooflines.sweep.every_split import TORUS, with_every_split
 from rooflines.sweep.rows import StepTable
 from rooflines.sweep.steps import ModelSweep
-from rooflines.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.models.model import Model
-    from rooflines.models.split import Split
 
 MOST_CHIPS = 2**16
 """Chips that can be shared out [1]."""
@@ -123,13 +121,12 @@ def _ranked(
     one = question_sweep(asked, known, **options)
     if one.rows > 1 or not isinstance(one, ModelSweep):
         raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
-    keys = _shared(one, asked.chips[0], number_of_chips, network)
+    every = _with_every_split(one, asked.chips[0], number_of_chips, network)
     if within is None:
-        rows = StepTable(_changed(one, keys)).frame().collect()
-        return _in_order(rows, by_throughput=False)
+        return _in_order(StepTable(_changed(every)).frame().collect(), by_throughput=False)
     with at_path("within"):
         target = Targets.model_validate({"t_step_s": [number(within)], "time": "t_ops_s"})
-    return _within(one, keys, target)
+    return _within(every, target)
 
 
 def split_cases(
@@ -191,42 +188,37 @@ COLUMNS = {
 """What is shown of every split, and the titles of the columns."""
 
 
-def _changed(sweep: ModelSweep, keys: Mapping[str, object]) -> ModelSweep:
+def _changed(sweep: ModelSweep, **keys: object) -> ModelSweep:
     """The sweep with other keys in its config."""
-    config = sweep.config.model_copy(update=dict(keys))
-    return checked_sweep(replace(sweep, config=config))
+    return checked_sweep(replace(sweep, config=sweep.config.model_copy(update=keys)))
 
 
-def _shared(
+def _with_every_split(
     one: ModelSweep, chip: str, chips: int, network: Sequence[str] | None
-) -> dict[str, object]:
-    """The keys of a sweep of every split."""
-    (shape,) = (each.shape for each in one.models.values())
+) -> ModelSweep:
+    """The sweep of every split of so many chips, in place of that of one."""
     entry = one.chips[chip]
     first = [*entry.networks][:1]
     along_axes = [name for name in first if entry.networks[name].topology == TORUS]
     names = network or along_axes or route_for(entry, chips)
-    _, links, missing = interconnects(entry, names)
+    _, _, missing = interconnects(entry, names)
     if missing and chips > 1:
         raise RooflinesError("chips", f"are {chips}: {missing}", "ask for one chip")
-    (fixed,) = one.config.splits
-    splits: Iterable[Split] = splits_of(shape, chips, names, links, one.config.cache_split)
-    if isinstance(fixed, TrainingPlan):
-        splits = plans_of(shape, chips, fixed)
-    splits = list(splits)
-    return {"splits": splits, "network": [names] if chips > 1 else None, "thresholds": []}
+    keys = {"chips_each": chips, "network": [names] if chips > 1 else None, "thresholds": []}
+    config = with_every_split(one.config.model_copy(update=keys), one.models, one.chips)
+    return replace(one, config=config)
 
 
-def _within(one: ModelSweep, keys: Mapping[str, object], targets: Targets) -> pl.DataFrame:
+def _within(every: ModelSweep, targets: Targets) -> pl.DataFrame:
     """The splits with the largest batches that keep a time and fit."""
-    solved = sweep_thresholds(_changed(one, {**keys, "thresholds": ["B"], "targets": targets}))
+    solved = sweep_thresholds(_changed(every, thresholds=["B"], targets=targets))
     largest = solved.select("split", B=pl.min_horizontal("max_B_latency", "max_B_fit"))
     largest = largest.filter(pl.col("B") > 0)
     if largest.is_empty():
         problem = f"is {targets.t_step_s[0]:g} s, which no split keeps with any batch that fits"
         raise RooflinesError("within", problem, "allow more time, or use more chips")
-    grid = {**one.config.grid, "B": Sizes(largest["B"].unique().sort().to_list())}
-    rows = StepTable(_changed(one, {**keys, "grid": grid})).frame().collect()
+    grid = {**every.config.grid, "B": Sizes(largest["B"].unique().sort().to_list())}
+    rows = StepTable(_changed(every, grid=grid)).frame().collect()
     rows = rows.join(largest, on=["split", "B"], how="semi", maintain_order="left")
     return _in_order(rows, by_throughput=True)
 
