@@ -146,9 +146,9 @@ def _matmuls(
         **found,
         "first": FIRST_CHIPS,
         "layers": [
-            [f"{chip_label(model)} · {layer}", *sizes]
+            [f"{chip_label(model)} · {layer}, {depth:,} × {columns:,}", depth, columns]
             for model, of in models.items()
-            for layer, sizes in layers_of(of.shape).items()
+            for layer, (depth, columns) in layers_of(of.shape).items()
         ],
         "software": SOFTWARE,
         "measured": _measured(found),

@@ -62,10 +62,7 @@ const EXPLORER = (() => {
   /** Fields with a list that typing filters: what they offer, do, and show without the focus. */
   const SEARCHED = {
     layer: {
-      options: () => data.layers.map(([name, D, F]) => {
-        const text = `${name}  ${count(D)} × ${count(F)}`;
-        return { text, words: text, value: { D, F } };
-      }),
+      options: () => data.layers.map(([text, D, F]) => ({ text, words: text, value: { D, F } })),
       take: (sizes) => go(sizes, true),
       text: () => {
         const { D, F } = now();

@@ -52,10 +52,9 @@ const PICTURES = (() => {
   function measuredBand(now, row, ends) {
     const [{ chip, of }, found] = [row, offOf(now, row, true)];
     if (!found) return [];
-    const { low, high, said } = found;
     const edge = (ratio) => ends(of).map((one) => [one, roof(of, one) / ratio]);
-    const tip = `${said}: ${range(found)} the bound`;
-    return [mark("area", chip, ring(edge(low), edge(high)), { faint: true, tip })];
+    const tip = `${found.said}: ${range(found)} the bound`;
+    return [mark("area", chip, ring(edge(found.low), edge(found.high)), { faint: true, tip })];
   }
 
   function roofline(now, able) {

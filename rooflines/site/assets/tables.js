@@ -120,8 +120,12 @@ const TABLES = (() => {
     return cells(caption, corner, rows, columns, loaded, cell);
   }
 
-  const sizes = (now) => critical(now, `${now.of.short}, ${now.dtypes.name}`, "D \\ F",
-    counts(GRID), counts(GRID), (D, F) => matmulOf({ ...now, D, F }, now.of));
+  function sizes(now) {
+    const of = matmulOf(now, now.of);
+    if (of.lack) return sentence(cannot([of])[0]);
+    return critical(now, `${now.of.short}, ${now.dtypes.name}`, "D \\ F", counts(GRID),
+      counts(GRID), (D, F) => matmulOf({ ...now, D, F }, now.of));
+  }
 
   const named = (chips) => chips.map((chip) => [chip.short, chip]);
   function dtypes(now) {
