@@ -114,11 +114,6 @@ class Numbers(FormNumbers):
     tile: int = 1
 
     @property
-    def form(self) -> Form:
-        """`max` if only shares and the overhead are set."""
-        return "max" if self == self.plain else "pieces"
-
-    @property
     def plain(self) -> Numbers:
         """The shares and the overhead alone."""
         return Numbers(self.math, self.memory, self.overhead_s, self.network)
