@@ -103,9 +103,8 @@ class Guard(logging.Handler):
 
     def _begin(self) -> None:
         """Before the first job: record the config, delete what earlier runs left."""
-        ours = {
-            str(self._results / name) for name in self._planned
-        }  # an importing workflow has outputs of its own
+        # An importing workflow has outputs of its own.
+        ours = {str(self._results / name) for name in self._planned}
         jobs = list(self._workflow.dag.needrun_jobs())
         self._outputs_of_job = {
             job.jobid: [Path(path) for path in job.output if str(path) in ours] for job in jobs

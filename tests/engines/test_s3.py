@@ -90,7 +90,6 @@ def test_a_further_run_makes_what_has_changed_and_removes_nothing(stored, server
     tables = {
         *(f"tables/{part}.parquet" for part in PARTS[:2]),
         "tables/renamed/part-00000.parquet",
-        "parts.csv",
     }
     gone = "tables/own/part-00000.parquet"
     assert {key for key in keys if key.startswith("tables/")} == tables | {gone}
