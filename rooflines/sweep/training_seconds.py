@@ -11,8 +11,6 @@ from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.sweep.cases import Block, Case
-from rooflines.sweep.sheet import Sheet
-from rooflines.sweep.step_rows import INNER_AXES, kernel_times
 from rooflines.training.kernels import MICRO_BATCH, MICRO_BATCHES
 
 if TYPE_CHECKING:
@@ -92,6 +90,9 @@ class RunSeconds:
 
     def add(self, placed: Iterable[Placed]) -> None:
         """Compute the times of kernels."""
+        from rooflines.sweep.sheet import Sheet  # noqa: PLC0415, planning needs no polars
+        from rooflines.sweep.step_rows import INNER_AXES, kernel_times  # noqa: PLC0415, as above
+
         new = [key for key in dict.fromkeys(placed) if key not in self._known]
         runs = [RunCase(at, run.kernel, size) for at, of, size in new for run in of.each]
         if not runs:
