@@ -347,6 +347,16 @@ def test_a_step_is_that_of_closed_formulas(plan, model, ep, m, b, length):  # no
         assert (memory.states, memory.saved(m) * length) == (states, saved)
 
 
+def test_all_pairs_of_tokens_are_those_of_layers_with_windows_too():
+    model, length = models.load("gemma-3-27b"), 32_768
+    _, row = step_of("gemma-3-27b", "b200", 8, length, dp=8)
+    flops = row["flops"] * row["mfu_full"] / row["mfu"] / length  # of a token
+    own, heads, width = model.parameters(), 32, 128
+    weights = own.attention + own.mlp + own.table
+    pairs = 12 * model.shape.layers * heads * width * length
+    assert flops == pytest.approx(6 * weights + pairs, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     "plan", [{"dp": 2, "shard": "weights"}, {"pp": 2, "dp": 2}, {"tp": 2, "recompute": "full"}]
 )

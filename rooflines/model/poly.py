@@ -111,7 +111,10 @@ class Poly:
 
     def renamed(self, extent: Callable[[str], str]) -> Poly:
         """The same by extents of other names."""
-        found = {tuple(map(extent, product)): each for product, each in self.terms.items()}
+        found: dict[Product, Fraction] = {}
+        for product, each in self.terms.items():
+            name = tuple(map(extent, product))
+            found[name] = found[name] + each if name in found else each
         return Poly(found, self.scale)
 
     def in_spans(self, sizes: Product, span: int | Fraction) -> Poly:

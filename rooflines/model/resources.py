@@ -174,7 +174,6 @@ def nominal(
     parts: Sequence[tuple[Count, Kernel]],
     machine: Machine,
     work: Callable[[str], Poly] | None = None,
-    sent: Apart | None = None,
 ) -> Times:
     """The times of an operation or step at the rates of the data sheet, efficiencies applied.
 
@@ -186,12 +185,10 @@ def nominal(
         machine: The chip.
         work: The sum of a work over the kernels, by column, where it is known already: a time at
             one rate then shares its terms.
-        sent: The times of all that is sent, and of all hops, where they are known already [s].
 
     Source: All About Rooflines, "Where does the time go?".
     """
-    network = Time.of(*chain(*(sent or sent_apart(parts, machine))))
-    return _times(parts, machine, network, work)
+    return _times(parts, machine, Time.of(*chain(*_sent(parts, machine))), work)
 
 
 def in_turn(kernel: Kernel, machine: Machine) -> Times:
@@ -228,7 +225,7 @@ def apart(
         time of each for every network, inner first [s].
     """
     if resource.rate is None:
-        return sent_apart(parts, machine)
+        return _sent(parts, machine)
     return _worked(resource, resource.rate, parts, machine, work)
 
 
@@ -273,7 +270,7 @@ def _worked(
     return [total(amount * count / rate.per_s for count, amount, rate in used)], waits
 
 
-def sent_apart(parts: Iterable[tuple[Count, Kernel]], machine: Machine) -> Apart:
+def _sent(parts: Iterable[tuple[Count, Kernel]], machine: Machine) -> Apart:
     """The times of all that is sent, and of all hops, on networks that work at once [s]."""
     sends: dict[int, list[Poly]] = {}
     hops: dict[int, list[Poly]] = {}

@@ -19,7 +19,7 @@ from rooflines.catalogue.unsupported import (
 from rooflines.fits.choice import CalibrationChoice
 from rooflines.model.columns import KERNEL_METRICS, METRICS, STEP_METRICS, TRAINING_METRICS
 from rooflines.model.network import BETWEEN, Link
-from rooflines.model.resources import apart, in_turn, nominal, sent_apart, work_of
+from rooflines.model.resources import apart, in_turn, nominal, work_of
 from rooflines.model.times import Times
 from rooflines.settings.fields import ALL
 from rooflines.sweep.calibrated import calibrated
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rooflines.model.kernel import Kernel
     from rooflines.model.operation import Unit
     from rooflines.model.poly import Poly
-    from rooflines.model.resources import Apart, Count, Machine, Resource
+    from rooflines.model.resources import Count, Machine, Resource
     from rooflines.sweep.axes import Axis
 
 Axes = tuple[int, ...]
@@ -106,21 +106,6 @@ class ChipPlace:
         if kernel not in self._estimates:
             self._estimates[kernel] = calibrated(kernel, self.machine, self.choice)
         return self._estimates[kernel]
-
-    def sent(self, runs: object, parts: Sequence[tuple[Count, Kernel]]) -> Apart:
-        """The times of what kernels send, and of its hops [s].
-
-        Args:
-            runs: What the kernels are known by.
-            parts: The kernels, each with how often it runs.
-        """
-        if runs not in self._sent:
-            self._sent[runs] = sent_apart(parts, self.machine)
-        return self._sent[runs]
-
-    @cached_property
-    def _sent(self) -> dict[object, Apart]:
-        return {}
 
     @cached_property
     def _times(self) -> dict[Kernel, Times]:
@@ -222,11 +207,7 @@ class Case:
     @cached_property
     def times(self) -> Times:
         """The nominal times of all kernels and layers; their collectives overlap."""
-        return nominal(self.parts, self.machine, self.work, self.sent())
-
-    def sent(self) -> Apart | None:
-        """The times of all that is sent, and of all hops, where they are known [s]."""
-        return None
+        return nominal(self.parts, self.machine, self.work)
 
     def apart(self, resource: Resource) -> tuple[list[Poly], list[Poly]]:
         """The nominal times of a resource's work and those of latencies; see `resources.apart`."""

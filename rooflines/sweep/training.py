@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby, product, zip_longest
+from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, cast
 
 from rooflines.catalogue.unsupported import Reason
 from rooflines.fits.choice import bands_of
 from rooflines.model.columns import columns_of
 from rooflines.model.network import ALL_TO_ALL
-from rooflines.model.poly import ZERO, Poly, total
+from rooflines.model.poly import Poly, total
 from rooflines.models.groups import StepExtents
 from rooflines.models.kernels import Sharing
 from rooflines.models.shape import PREFILL, TRAIN
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rooflines.fits.entries import Calibrations, FittedTraining
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
-    from rooflines.model.resources import Apart, Count
+    from rooflines.model.resources import Count
     from rooflines.model.times import Times
     from rooflines.models.groups import Step
     from rooflines.models.model import Model
@@ -106,17 +106,8 @@ class TrainingCase(StepCase):
     @cached_property
     def parts(self) -> list[tuple[Count, Kernel]]:
         """Sums of the kernels, each with how often a stage runs it, in the mean of all stages."""
-        summed = (run for runs in self.together for run in runs.summed)
-        return [(run.often / self.plan.pp, run.kernel) for run in summed]
-
-    def sent(self) -> Apart:
-        """The times of all that is sent, and of all hops, in the mean of all stages [s]."""
-        each = [self.place.sent(runs, runs.parts) for runs in self.together]
-        sends, hops = (
-            [total(level) / self.plan.pp for level in zip_longest(*levels, fillvalue=ZERO)]
-            for levels in zip(*each, strict=True)
-        )
-        return sends, hops
+        parts = (part for runs in self.together for part in runs.parts)
+        return [(often / self.plan.pp, kernel) for often, kernel in parts]
 
     def _summed_work(self, column: str) -> Poly:
         """The work of a column, in the mean of all stages."""
@@ -142,17 +133,6 @@ class TrainingCase(StepCase):
         """What a chip holds, of every kind of stage."""
         of = self.workload
         return tuple(StageMemory.of(of.shape, of.plan, stage, of.sizes) for stage, _ in of.stages)
-
-    def model_seconds(self, *, causal: bool = True) -> Poly:
-        """The time at the nominal peaks of what is not computed again [s].
-
-        Args:
-            causal: Whether only the pairs that a token attends to count in attention; all pairs of
-                a sequence otherwise, as some publish it.
-        """
-        flops = (runs.model_flops[0 if causal else 1] for runs in self.together)
-        found = (work / self.machine.peaks[key] for each in flops for key, work in each.items())
-        return total(found) / self.plan.pp
 
     def extents(self, step: Step) -> StepExtents:
         """The extents of a step; its B is of all replicas."""

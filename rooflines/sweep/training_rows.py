@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import polars as pl
 
 from rooflines.model.columns import OPS_SUFFIX
-from rooflines.model.resources import ACTIVATIONS, RESOURCES
+from rooflines.model.resources import ACTIVATIONS, MATH, RESOURCES
 from rooflines.sweep.operation_rows import BOUND, resource_times
 from rooflines.sweep.sheet import CASE, first_longest, quotient
 from rooflines.sweep.step_rows import (
@@ -19,7 +19,7 @@ from rooflines.sweep.step_rows import (
 )
 from rooflines.sweep.training import POINT
 from rooflines.sweep.training_seconds import IN_TURN
-from rooflines.training.kernels import MICRO_BATCHES
+from rooflines.training.kernels import ALL_PAIRS, MICRO_BATCHES, MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,6 +32,9 @@ WORKS = dict.fromkeys(
     ["flops", "weight_bytes", ACTIVATIONS, *(resource.work for resource in RESOURCES)]
 )
 """The columns of works."""
+
+SHARES = (MODEL, ALL_PAIRS)
+"""What shares of the peak are of."""
 
 DAY_S = 86_400
 
@@ -57,8 +60,7 @@ class TrainingSheet(StepSheet):
         seconds = resource_times(sheet, cases)
         own = {
             "t_activation_s": [case.times.activation for case in cases],
-            "#model_s": [case.model_seconds() for case in cases],
-            "#model_full_s": [case.model_seconds(causal=False) for case in cases],
+            **{f"#{of.name}_s": [case.apart(of)[0][0] for case in cases] for of in SHARES},
         }
         for name, values in cost_columns(cases, self.config.prices).items():
             sheet.put(name, values)
@@ -181,11 +183,12 @@ class TrainingSheet(StepSheet):
     def _per_token(self, suffix: str, seconds: str) -> dict[str, pl.Expr]:
         """Metrics per token and shares of peaks at a time of a step."""
         over = pl.col(seconds)
+        reached = self._of_plans(lambda case: float(case.machine.efficiency[MATH.name]))
         return {
             **super()._per_token(suffix, seconds),
             f"hfu{suffix}": super()._per_token(suffix, seconds)[f"mfu{suffix}"],
-            f"mfu{suffix}": quotient(pl.col("#model_s"), over),
-            f"mfu_full{suffix}": quotient(pl.col("#model_full_s"), over),
+            f"mfu{suffix}": quotient(pl.col("#model_s") * reached, over),
+            f"mfu_full{suffix}": quotient(pl.col("#model_full_s") * reached, over),
         }
 
 

@@ -17,7 +17,7 @@ from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, kernel_sum, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route
 from rooflines.model.poly import ONE, TOUCHED, WINDOWED, ZERO, Poly, constant, total
-from rooflines.model.resources import work_of
+from rooflines.model.resources import MATH, Resource, math_rate, work_of
 from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, reached
 from rooflines.models.kernels import StepKernels
 from rooflines.models.shape import PREFILL, Gqa
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from rooflines.model.network import Link
-    from rooflines.model.resources import Count
     from rooflines.models.groups import Group
     from rooflines.models.shape import Shape
     from rooflines.training.memory import Saved, Stage
@@ -49,8 +48,13 @@ MICRO_BATCH, MICRO_BATCHES = "micro_batch", "micro_batches"
 """The extents of a step of training besides those of serving: sequences of a micro-batch, and
 micro-batches of a step."""
 
-BACKWARD = "bwd"
-"""The pass of attention that is twice its forward one."""
+BACKWARD, AGAIN = "bwd", "again"
+"""The pass of attention that is twice its forward one, and a forward pass that is repeated."""
+
+MODEL = Resource("model", "model_flops", "", math_rate)
+ALL_PAIRS = Resource("model_full", "model_full_flops", "", math_rate)
+"""The FLOP of the model, nothing repeated; of all pairs of tokens in attention, as some publish
+it."""
 
 IN_MICRO_BATCH = ("gradients", "weights")
 """What replicas share that they send in every micro-batch."""
@@ -74,7 +78,6 @@ class KernelRun:
         often: `EVERY`, `LATER` or `ONCE`.
         part: What stages count as their layers with it; empty where `only` says who has it.
         share: Of these layers, those with it [1].
-        again: Whether it repeats a forward pass.
         only: The kind of stage that has it once a step, after the last micro-batch.
     """
 
@@ -82,7 +85,6 @@ class KernelRun:
     often: Poly
     part: str = ""
     share: Fraction = Fraction(1)
-    again: bool = False
     only: Stage | None = None
 
     def times_on(self, stage: Stage) -> Fraction:
@@ -103,34 +105,12 @@ class KernelRuns:
     each: tuple[KernelRun, ...]
 
     @cached_property
-    def summed(self) -> tuple[KernelRun, ...]:
-        """The sums of those that run as often, in the same dtype, again or not."""
-        alike: dict[object, list[KernelRun]] = {}
+    def parts(self) -> list[tuple[Poly, Kernel]]:
+        """The sums of those that run as often in the same dtype, each with how often in a step."""
+        alike: dict[tuple[Poly, str], list[Kernel]] = {}
         for run in self.each:
-            alike.setdefault((run.often, run.kernel.compute, run.again), []).append(run)
-        return tuple(
-            replace(runs[0], kernel=kernel_sum([run.kernel for run in runs]))
-            for runs in alike.values()
-        )
-
-    @property
-    def parts(self) -> list[tuple[Count, Kernel]]:
-        """The sums, each with how often it runs in a step."""
-        return [(run.often, run.kernel) for run in self.summed]
-
-    @cached_property
-    def model_flops(self) -> tuple[dict[str, Poly], dict[str, Poly]]:
-        """The FLOP of a step that are not computed again, by compute dtype.
-
-        In attention of the pairs that a token attends to, and of all pairs of a sequence.
-        """
-        found: tuple[dict[str, list[Poly]], ...] = ({}, {})
-        for run in self.summed:
-            if not run.again and (flops := run.kernel.work("flops") * run.often):
-                for parts, work in zip(found, (flops, flops.renamed(_all_pairs)), strict=True):
-                    parts.setdefault(run.kernel.compute, []).append(work)
-        causal, every = ({key: total(polys) for key, polys in of.items()} for of in found)
-        return causal, every
+            alike.setdefault((run.often, run.kernel.compute), []).append(run.kernel)
+        return [(often, kernel_sum(kernels)) for (often, _), kernels in alike.items()]
 
     @cached_property
     def _works(self) -> dict[str, Poly]:
@@ -417,8 +397,11 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[KernelRun]:
     def kernel(
         of: str, sent: tuple[Transfer, ...], weights: Poly, saved: Poly, handed: Poly
     ) -> Kernel:
+        math = flops * (2 if of == BACKWARD else 1)
+        own = {} if of == AGAIN else {MODEL.work: math, ALL_PAIRS.work: math.renamed(_all_pairs)}
         works = {
-            "flops": flops * (2 if of == BACKWARD else 1),
+            **own,
+            MATH.work: math,
             "weight_bytes": weights,
             "memory_bytes": weights + saved,
             "activation_bytes": handed,
@@ -427,7 +410,7 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[KernelRun]:
 
     yield KernelRun(kernel("fwd", gather + layers.forward, weights, held, handed), EVERY)
     if plan.recompute == "full" and not head:
-        yield KernelRun(kernel("again", layers.again, weights, ZERO, moved), EVERY, again=True)
+        yield KernelRun(kernel(AGAIN, layers.again, weights, ZERO, moved), EVERY)
     if not linear:
         yield KernelRun(kernel(BACKWARD, layers.backward, ZERO, held, handed * 2), EVERY)
         return
