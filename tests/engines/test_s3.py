@@ -121,5 +121,5 @@ def test_nodes_that_share_no_files_make_the_tables_of_a_local_run(cluster, serve
     environment = {**server.environment, **cluster.environment}
     run = RunFolder(tmp_path / "run", CONFIG, cores=None, **environment)
     run.finish(*profile("slurm-s3", "far"), *QUICKLY, "results/parts.csv")
-    far = contents(brought(server, "far", tmp_path / "bucket"))
+    far = contents(brought(server, "far", tmp_path / "bucket"), TABLE_FOLDERS)
     assert_same(far, contents(local.results, TABLE_FOLDERS))
