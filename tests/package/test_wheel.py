@@ -76,7 +76,7 @@ def test_the_wheel_has_types_catalogues_and_the_workflow(wheel):
         "rooflines/data/dtypes.yaml",
         "rooflines/data/models.yaml",
         "rooflines/workflow/Snakefile",
-        "rooflines/workflow/rules/workbook.smk",
+        "rooflines/workflow/rules/bundle.smk",
         "rooflines/workflow/profiles/default/config.yaml",
         "rooflines/workflow/schemas/config.schema.json",
     }
