@@ -15,6 +15,7 @@ import rooflines
 from rooflines import charts
 from rooflines.catalogue.chips import chip_entries
 from rooflines.charts.kinds.measured import MOST_KERNELS, MOST_NAMES
+from rooflines.charts.roofs import Roof, plain_lines
 from rooflines.fits.nsight import Launch
 from rooflines.measured.kernels import kernel_frame
 from rooflines.model.operation import Unit
@@ -83,6 +84,13 @@ def test_what_is_not_drawn_is_said():
     many = drawn(profile(MOST_KERNELS + 7).with_columns(long))
     assert len(dots(many)) == MOST_KERNELS
     assert " Not drawn: 7 kernels, " in finding(many)[1]
+
+
+@pytest.mark.parametrize("intensity", [0.017, 0.2, 1.9, 5, 19, 25, 60, 1e4])
+def test_a_dot_and_its_roof_are_in_the_plot(intensity):
+    roof = Roof(plain_lines(RATE, {"bf16": 989e12}), [(intensity, 1e12)])
+    assert roof.low < min(intensity, roof.main["ridge"])
+    assert roof.high > max(intensity, roof.main["ridge"])
 
 
 @pytest.mark.parametrize("number", [2, 7, 40, 300])

@@ -77,7 +77,9 @@ class Roof:
             grouped.setdefault(peak, []).append(name)
         self.ceilings = dict(sorted(grouped.items(), reverse=True))
         at = [*(row["ridge"] for row in self.slopes), *(x for x, _ in dots)]
-        self.low, self.high = 10.0 ** math.floor(math.log10(min(at) * 0.55)) * 3, max(at) * 4
+        start = 10.0 ** math.floor(math.log10(min(at) * 0.55))
+        self.low = 3 * start if 3 * start <= min(at) * 0.55 else start
+        self.high = max(at) * 4
         rates = [y for _, y in dots]
         top = max([*self.ceilings, self.peak, *rates]) * 1.9
         foot = min([self.main["bytes_per_s"] * self.low, *rates]) / 1.6
@@ -98,7 +100,7 @@ class Roof:
         """The rows of every layer of `roof_layers`, dots aside.
 
         Args:
-            labels: Those of dots; without regions they are placed before those of peaks.
+            labels: Those of dots, placed after those of peaks.
             dots: The dots, which labels do not cover, and their radii [em].
             regions: Whether the ridge and what is left and right of it are drawn.
         """
@@ -129,8 +131,7 @@ class Roof:
             name: pl.DataFrame(rows, schema=list(columns), orient="row")
             for name, (columns, rows) in made.items()
         }
-        peaks = [*self._of_ceilings()]
-        flat = [*self._of_regions(), *peaks, *labels] if regions else [*labels, *peaks]
+        flat = [*(self._of_regions() if regions else ()), *self._of_ceilings(), *labels]
         lines = [
             *(self.path(slope["bytes_per_s"], self.peak)[:2] for slope in self.slopes),
             *(self.path(self.main["bytes_per_s"], peak)[1:] for peak in self.ceilings),
