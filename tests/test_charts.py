@@ -1,12 +1,14 @@
 """Views of every kind: numbers are those of tables, sentences keep the rules, texts have room."""
 
 import random
+from io import BytesIO
 from typing import Any
 
 import charted
 import polars as pl
 import pytest
 from hypothesis import given
+from PIL import Image
 from random_sweeps import check, configs
 from scenes import fetching_or_themed, invalid, misfits, oversized, texts
 from shown import unexplained
@@ -16,8 +18,9 @@ from rooflines import RooflinesError, charts
 from rooflines.charts.files import draw, entry_of, views_file
 from rooflines.charts.kinds.chips import KIND as CHIPS
 from rooflines.charts.kinds.front import TARGET
-from rooflines.charts.kit.render import limited
+from rooflines.charts.kit.render import SMALLER, limited, thumbnail
 from rooflines.charts.kit.text import chip_label
+from rooflines.charts.kit.themes import SIZES, Margins
 from rooflines.charts.options import MOST_VIEWS
 from rooflines.charts.registry import kinds
 from rooflines.explanation.sentences import LEAST_FACTOR, broken
@@ -180,6 +183,19 @@ def test_the_file_of_views_makes_the_specification_of_each(chart):
             spec["datasets"],
             spec["layer"],
         )
+
+
+def test_a_thumbnail_shows_all_of_a_chart_but_its_title():
+    slide, spec = SIZES["slide"], charted.views(LISTED[0])[0][1].spec()
+    about = {param["name"]: param["value"] for param in spec["params"]}
+    titles = {about["headline"], *about["subline"]}
+    picture = Image.new("RGB", (SMALLER * slide.width, SMALLER * slide.height))
+    small = Image.open(BytesIO(thumbnail(picture)))
+    assert small.width == slide.width
+    cut = slide.height - small.height - Margins().top * slide.em  # below the plot's top
+    for text in texts(spec, "slide"):
+        middle = sum(corner.imag for corner in text.corners) / len(text.corners)
+        assert (middle < cut) == (text.text in titles)
 
 
 def test_long_and_hostile_names_are_cut_and_never_markup():

@@ -19,6 +19,7 @@ from valid_files import ONE_SWEEP, PLAIN
 import rooflines
 from rooflines.run.plan import plan
 from rooflines.run.workflow import plan_or_exit
+from rooflines.settings.lists import as_list
 
 FILE = "wrong.yaml"
 WRONG, SKIPPED = case("wrong"), case("skipped")
@@ -213,6 +214,12 @@ def test_what_no_file_can_hold_is_refused_in_python(value):
     grid = {**PLAIN["sweeps"]["mlp"]["grid"], "D": value}
     error = refused({**PLAIN, "sweeps": {"mlp": {**PLAIN["sweeps"]["mlp"], "grid": grid}}})
     assert "sweeps.mlp.grid.D" in str(error)
+
+
+def test_a_list_has_100_000_entries_at_most():
+    assert as_list(list(range(100_000))) == list(range(100_000))
+    with pytest.raises(rooflines.RooflinesError, match="has 100,001 entries"):
+        as_list(list(range(100_001)))
 
 
 def test_a_sweep_that_is_not_in_the_config_is_refused():
