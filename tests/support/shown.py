@@ -47,7 +47,12 @@ def numbers_in(data):
 def unexplained(text, data):
     """The numbers of a text that are none of those in some data, rounded; shares may be cut."""
     known = {abs(number) for number in numbers_in(data)}
-    known |= {math.floor(100 * number) / 100 for number in known if number < 1}
+    known |= {
+        math.floor(scale * number) / scale
+        for number in known
+        for scale in (100, 100_000)
+        if number < 1 and (scale == 100 or number >= 0.9995)
+    }
     said = {found: number_of(found.replace(" %", "%")) for found in NUMBER.findall(text)}
     return [
         found
