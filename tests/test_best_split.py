@@ -45,6 +45,12 @@ def test_a_screen_has_the_best_twenty_splits_and_counts_the_others(capsys):
     assert screen.splitlines()[-1] == f"{rest}: --csv and --json have all."
 
 
+def test_a_screen_says_that_no_split_fits(capsys):
+    words = "explain", "h100-sxm", LLAMA, "S=8192", "bf16", "--split", "auto", "--chips", "2"
+    assert said(capsys, *words, "B=64").splitlines()[-1] == "None of them fits."
+    assert "None of them fits." not in said(capsys, *words, "B=1")
+
+
 def test_within_a_time_the_largest_batches_are_those_of_the_worked_example():
     rows = rooflines.best_splits(
         "h100-sxm", LLAMA, {"S": 8192}, chips=16, within=0.02, dtypes=["bf16"]

@@ -21,6 +21,7 @@ from rooflines.charts.kinds.front import TARGET
 from rooflines.charts.kit.render import SMALLER, limited, thumbnail
 from rooflines.charts.kit.text import chip_label
 from rooflines.charts.kit.themes import SIZES, Margins
+from rooflines.charts.models import layers_run
 from rooflines.charts.options import MOST_VIEWS
 from rooflines.charts.registry import kinds
 from rooflines.explanation.sentences import LEAST_FACTOR, broken
@@ -196,6 +197,14 @@ def test_a_thumbnail_shows_all_of_a_chart_but_its_title():
     for text in texts(spec, "slide"):
         middle = sum(corner.imag for corner in text.corners) / len(text.corners)
         assert (middle < cut) == (text.text in titles)
+
+
+def test_a_layer_within_another_is_not_run_beside_it():
+    shapes = {"models": ["llama-3.1-8b"], "layers": "all"}
+    sweep = {"operation": "matmul", "grid": {"B": 8}, "dtypes": ["bf16"], "chips": ["h100-sxm"]}
+    config = rooflines.load_config({"sweeps": {"one": {**sweep, "shapes": shapes}}})
+    layers = layers_run(config.sweep("one"), "llama-3.1-8b")
+    assert list(layers) == ["qkv", "o", "gate-up", "down", "unembed"]
 
 
 def test_long_and_hostile_names_are_cut_and_never_markup():

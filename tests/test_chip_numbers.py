@@ -9,9 +9,10 @@ from case_files import case
 
 import rooflines
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.catalogue.chips import CHIPS_FILE, chip_entries, chip_sources
+from rooflines.catalogue.chips import CHIPS_FILE, chip_entries, chip_sources, resolve_chips
 from rooflines.catalogue.entries import Chip, Power
 from rooflines.catalogue.parts import described, numbers, parts, source_of
+from rooflines.results.catalogue_frames import chip_numbers
 from rooflines.site.chip_page import chip_details
 
 WRITTEN: dict[str, Any] = read_yaml(CHIPS_FILE)["chips"]
@@ -64,6 +65,13 @@ def test_every_number_has_a_source_in_the_frame():
         "gcp-v4",
         "book-sharding",
     ]
+
+
+def test_the_frame_has_rates_and_no_measured_share():
+    own = {"base": "h100-sxm", "source": "a test", "efficiency": {"math": 0.8}}
+    chips = resolve_chips({"mine": own}, chip_entries())
+    assert any(each["path"] == "efficiency.math" for each in described(chips["mine"]))
+    assert "efficiency.math" not in chip_numbers(chips)["path"]
 
 
 def test_a_source_is_that_of_the_part_else_of_the_chip():
