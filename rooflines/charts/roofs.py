@@ -100,7 +100,7 @@ class Roof:
         """The rows of every layer of `roof_layers`, dots aside.
 
         Args:
-            labels: Those of dots, placed after those of peaks.
+            labels: Those of dots, placed after those of peaks; without regions the highest alone.
             dots: The dots, which labels do not cover, and their radii [em].
             regions: Whether the ridge and what is left and right of it are drawn.
         """
@@ -131,7 +131,9 @@ class Roof:
             name: pl.DataFrame(rows, schema=list(columns), orient="row")
             for name, (columns, rows) in made.items()
         }
-        flat = [*(self._of_regions() if regions else ()), *self._of_ceilings(), *labels]
+        highest, *others = self._of_ceilings()
+        peaks = [highest, *others, *labels] if regions else [highest, *labels, *others]
+        flat = [*(self._of_regions() if regions else ()), *peaks]
         lines = [
             *(self.path(slope["bytes_per_s"], self.peak)[:2] for slope in self.slopes),
             *(self.path(self.main["bytes_per_s"], peak)[1:] for peak in self.ceilings),
