@@ -196,7 +196,7 @@ def _changed(sweep: ModelSweep, **keys: object) -> ModelSweep:
 def _with_every_split(
     one: ModelSweep, chip: str, chips: int, network: Sequence[str] | None
 ) -> ModelSweep:
-    """The sweep of every split of so many chips, in place of that of one."""
+    """Replace the split of a sweep by every split over `chips` chips."""
     entry = one.chips[chip]
     first = [*entry.networks][:1]
     along_axes = [name for name in first if entry.networks[name].topology == TORUS]
