@@ -11,6 +11,8 @@ from random_sweeps import check
 
 import rooflines
 from rooflines.basics.errors import RooflinesError
+from rooflines.models.split import Split
+from rooflines.training.plan import TrainingPlan
 
 LLAMA = "llama-3.1-70b"
 EXPERTS = ("mixtral-8x7b", "deepseek-v3")
@@ -23,6 +25,52 @@ def test_splits_of_sixteen_chips_are_those_of_the_worked_example():
     assert [round(1e3 * each, 3) for each in rows["t_ops_s"][:4]] == [8.460, 9.328, 13.622, 23.982]
     assert round(rows["footprint_bytes"][3] / 1e9, 2) == 81.29
     assert rows["lost_to"].to_list() == [None, "memory", "memory", "capacity", "capacity"]
+
+
+@given(
+    chips=st.fixed_dictionaries(dict.fromkeys(("tp", "dp"), st.integers(1, 64))),
+    training=st.fixed_dictionaries(
+        {},
+        optional={
+            **dict.fromkeys(("pp", "cp", "ep", "interleave", "micro_batch"), st.integers(1, 64)),
+            "shard": st.sampled_from(["none", "optimizer", "gradients", "weights"]),
+            "recompute": st.sampled_from(["none", "selective", "full"]),
+            "save": st.sampled_from(["split", "gathered"]),
+            "context": st.sampled_from(["ring", "heads"]),
+            "optimizer": st.sampled_from(["adam", 4, 1234567.5]),
+        },
+    ),
+)
+def test_a_split_is_read_from_its_name(chips, training):
+    plan, split = TrainingPlan(**chips, **training), Split(**chips, ep=chips["tp"] * chips["dp"])
+    assert TrainingPlan.model_validate(plan.name).name == plan.name
+    assert TrainingPlan.model_validate(plan.name).model_dump() == plan.model_dump()
+    assert Split.model_validate(split.name) == split
+    assert Split.model_validate("tp4x4-ep4x4").axes == (4, 4)
+
+
+@pytest.mark.parametrize("words", ["tp2-dp4-ep8", "TP=2,dp=4,ep=8", "tp=2 dp=4 ep=8"])
+def test_a_split_is_a_word_of_a_question(capsys, words):
+    asked = "explain", "h100", "mixtral-8x7b", "B=64", "S=8k"
+    assert said(capsys, *asked, *words.split()) == said(capsys, *asked, "--split", "tp2-dp4-ep8")
+
+
+def test_a_config_names_splits_as_tables_do():
+    form = {"models": LLAMA, "grid": {"B": 8, "S": 64}, "dtypes": "bf16", "chips": "h100-sxm"}
+    rows = [
+        rooflines.rows(
+            rooflines.load_config({"model-sweeps": {"one": {**form, **keys, "splits": splits}}}),
+            "one",
+        )
+        for keys, given in (
+            ({}, ["tp8", {"tp": 8}]),
+            ({"phase": "train", "shard": "weights"}, ["pp2-dp4", {"pp": 2, "dp": 4}]),
+        )
+        for splits in given
+    ]
+    assert rows[0].collect().equals(rows[1].collect())
+    assert rows[2].collect().equals(rows[3].collect())
+    assert set(rows[2].collect()["split"]) == {"pp2-dp4-fsdp"}
 
 
 def test_a_screen_says_what_each_split_loses_by(capsys):

@@ -100,8 +100,8 @@ OF_BOTH = {
     "split": (
         "SPLIT",
         (
-            "How chips share a model: tp=8, or tp=2,dp=4,ep=8; auto: every split of --chips, the "
-            "best first. Of a matmul tp=8: up and down."
+            "How chips share a model: tp8, tp2-dp4-ep8 or tp=2,dp=4,ep=8, also as a word of the "
+            "question; auto: every split of --chips, the best first. Of a matmul tp8: up and down."
         ),
     ),
     "network": (

@@ -9,7 +9,7 @@ from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.text import seconds
 from rooflines.explanation.answer import letters_of, rows_of, thresholds_of
 from rooflines.explanation.phrases import asked as words_of
-from rooflines.explanation.question import question_sweep
+from rooflines.explanation.question import question_sweep, split_of
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.resources import MEMORY
 from rooflines.settings.model_sweeps import SERVING_AXES
@@ -106,9 +106,8 @@ def layer_cases(asked: Question, known: Known, *, split: object, **options: obje
     Raises:
         RooflinesError: Something is invalid, the chips cannot do it, or there are too many cases.
     """
-    written = str(split).replace(" ", "")
-    tp = written.partition("tp=")[2]
-    if written != f"tp={tp}" or not tp:
+    keys = split_of(split)
+    if not isinstance(keys, dict) or keys.keys() != {"tp"}:
         problem = f"is {quote(split)}, but chips share a matmul by tp alone"
         raise RooflinesError("split", problem, "write tp=8, or name a model such as llama-3.1-70b")
     given = {**options, "operation": asked.operation}
@@ -116,6 +115,7 @@ def layer_cases(asked: Question, known: Known, *, split: object, **options: obje
         if given.get(key) is not None:
             problem = f"stands beside --{key}, which says how a single operation is split"
             raise RooflinesError("split", problem, "leave one of them out")
+    tp = keys["tp"]
     shared = [{"shards": tp, "sharding": each} if tp != "1" else {} for each in UP_AND_DOWN]
     up = question_sweep(asked, known, **options, **shared[0])
     _check(up)

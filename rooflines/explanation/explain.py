@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import RooflinesError, quote
 from rooflines.catalogue.chips import chip_entries
 from rooflines.explanation.answer import explained
 from rooflines.explanation.best_split import split_cases
@@ -154,6 +154,11 @@ def answered(asked: Question, known: Known, **options: object) -> Explanation | 
     Raises:
         RooflinesError: Something is invalid, the chips cannot do it, or there are too many cases.
     """
+    if asked.split is not None:
+        if "split" in options:
+            twice = f"is given twice, {quote(asked.split)} and {quote(options['split'])}"
+            raise RooflinesError("split", twice, "leave out one of them")
+        options["split"] = asked.split
     if asked.model is None and "split" in options:
         return layer_cases(asked, known, **options)
     if options.get("split") == AUTO or options.keys() & {"chips", "within"}:

@@ -174,7 +174,7 @@ def _of_model(
         with mistakes.at("dtypes"):
             forms = [_format(form) for form in asked.dtypes]
         with mistakes.at("split"):
-            parts = by_key(split, "write tp=8, or tp=4,dp=2") if isinstance(split, str) else split
+            parts = split_of(split)
             if trains and not options.get("network"):
                 options["network"] = _joining(asked, known.chips, parts)
         with mistakes.at("draft"):
@@ -345,6 +345,14 @@ def _format(form: object) -> object:
     known, form = dtype_entries(), dtypes_named(form) or form
     one_of(form, {**known.formats, **known.combinations}, "no format or combination", LIST_FORMATS)
     return form
+
+
+def split_of(split: object) -> object:
+    """A split as a config has it, of a name such as tp4-dp2, or keys such as tp=4,dp=2."""
+    if not isinstance(split, str):
+        return split
+    keys = "=" in split
+    return by_key(split.lower(), "write tp8, or tp4-dp2") if keys else TrainingPlan.named(split)
 
 
 def by_key(text: str, fix: str) -> dict[str, str]:

@@ -56,6 +56,7 @@ class Question:
         chips: Ids, or what stands in their place.
         operation, model: A name; at most one of the two.
         dtypes: Names of combinations or formats, or those by tensor as a config has them.
+        split: How chips share a model, such as `tp8` or `tp=4,dp=2`.
         product: Sizes in order, such as 128x8192x8192; also typed as several words.
         sizes: Sizes by letter.
         notes: What was taken for what.
@@ -65,12 +66,13 @@ class Question:
     operation: str | None = None
     model: str | Model | None = None
     dtypes: list[Any] = field(default_factory=list)
+    split: str | None = None
     product: Any = None
     sizes: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def take(self, kind: str, word: str) -> None:
-        """Keep the word of an operation or model.
+        """Keep the word of an operation, a model or a split.
 
         Raises:
             RooflinesError: There is one of this kind already.
@@ -160,12 +162,9 @@ def _placed(known: Question, word: str, chips: Mapping[str, Chip]) -> bool:
         check_once(match[1], match[2], known.sizes)
         known.sizes[match[1]] = match[2]
     elif "=" in word:
-        key = word.partition("=")[0]
-        if key not in StepDtypes.model_fields:
-            problem = f"has {quote(word)}, which is neither a size nor dtypes"
-            fix = f"write --split {word}" if key in TrainingPlan.model_fields else BY_LETTER
-            raise RooflinesError("the question", problem, fix)
-        known.add("dtypes", word)
+        _place_key(known, word)
+    elif TrainingPlan.keys_of(word):
+        known.take("split", word)
     elif (match := CHIPS.fullmatch(word)) and chip_named(match[1], chips):
         problem = f"is {quote(word)}, but how many chips share a model is its split"
         raise RooflinesError("chip", problem, f"write {match[1]}, and --split tp=8")
@@ -179,6 +178,21 @@ def _placed(known: Question, word: str, chips: Mapping[str, Chip]) -> bool:
     else:
         return False
     return True
+
+
+def _place_key(known: Question, word: str) -> None:
+    """Take words such as `tp=8` as the split, and one such as `weights=fp8` as dtypes."""
+    key = word.partition("=")[0]
+    if key.lower() in TrainingPlan.model_fields:
+        if "=" in (known.split or ""):
+            known.split = f"{known.split},{word}"
+        else:
+            known.take("split", word)
+    elif key in StepDtypes.model_fields:
+        known.add("dtypes", word)
+    else:
+        problem = f"has {quote(word)}, which is neither a size, dtypes nor a split"
+        raise RooflinesError("the question", problem, BY_LETTER)
 
 
 def _place_misspelt(known: Question, word: str, chips: Mapping[str, Chip]) -> None:

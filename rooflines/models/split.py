@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -21,6 +22,14 @@ BY_HEADS, BY_BATCH = CACHE_SPLITS = ("heads", "batch")
 sequences, each on one chip."""
 
 ONE_CHIP = 1
+
+OF_TRAINING = ("pp", "cp")
+"""Numbers of chips that plans of training have besides."""
+
+KEYS = ("tp", "dp", "ep", *OF_TRAINING)
+
+CHIPS = re.compile(r"([a-z]{2})(\d[\dx]*)")
+"""A number of chips in the name of a split: the key, and chips, perhaps along axes."""
 
 
 def chips_along_axes(value: object) -> int | str:
@@ -103,12 +112,43 @@ class Split(Entry):
         "a product of axes, each chip holds E / ep experts [1]",
     )
 
+    @classmethod
+    def key_of(cls, part: str) -> tuple[str, str] | None:
+        """The key and the value of a part of a name, such as `tp2`; None: it is no such part."""
+        match = CHIPS.fullmatch(part)
+        return (match[1], match[2]) if match and match[1] in KEYS else None
+
+    @classmethod
+    def keys_of(cls, name: str) -> dict[str, str] | None:
+        """The keys of a split by its name in tables, such as `tp2-dp4`; None: it is no name."""
+        keys = [cls.key_of(part) for part in name.lower().split("-")]
+        found = {key[0]: key[1] for key in keys if key}
+        return found if len(found) == len(keys) else None
+
+    @classmethod
+    def named(cls, name: str) -> dict[str, str]:
+        """The keys of a split by its name.
+
+        Raises:
+            RooflinesError: It is no name of a split.
+        """
+        keys = cls.keys_of(name)
+        if keys is None:
+            problem = f"is {quote(name)}, which is no split"
+            raise RooflinesError("", problem, "write a name such as tp8-dp2, or its keys")
+        return keys
+
     @model_validator(mode="before")
     @classmethod
     def _not_of_training(cls, value: object) -> object:
-        if isinstance(value, dict) and (keys := [key for key in ("pp", "cp") if key in value]):
+        if isinstance(value, dict) and (keys := [key for key in OF_TRAINING if key in value]):
             raise RooflinesError(keys[0], "is of training alone", "use tp, dp and ep")
         return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, value: object) -> object:
+        return cls.named(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _not_too_many(self) -> Self:

@@ -130,7 +130,8 @@ def _split(value: object, info: ValidationInfo) -> Split:
     if not _trains(info):
         return checked(Split, value)
     shared = {key: info.data[key] for key in TrainingKeys.model_fields if key in info.data}
-    return checked(TrainingPlan, {**shared, **value} if isinstance(value, Mapping) else value)
+    own = TrainingPlan.keys_of(value) if isinstance(value, str) else value
+    return checked(TrainingPlan, {**shared, **own} if isinstance(own, Mapping) else value)
 
 
 def _distinct(splits: list[Split]) -> list[Split]:
@@ -163,7 +164,9 @@ MODEL_SCHEMA: Any = {
 DTYPES_SCHEMA: Any = {"anyOf": [{"type": "string"}, StepDtypes.model_json_schema()]}
 
 
-SPLIT_SCHEMA = {"anyOf": [Split.model_json_schema(), TrainingPlan.model_json_schema()]}
+SPLIT_SCHEMA: Any = {
+    "anyOf": [Split.model_json_schema(), TrainingPlan.model_json_schema(), {"type": "string"}]
+}
 
 
 class WorkloadKeys(Entry):
@@ -271,7 +274,7 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
         validate_default=True,
         description=(
             "how chips share the model: {tp: , dp: , ep: }, in training also pp, cp and keys of "
-            "its own such as recompute; auto: all of `chips_each`"
+            "its own such as recompute; or its name, tp2-dp4; auto: all of `chips_each`"
         ),
     )
     tokens: Positive | None = Field(

@@ -6,8 +6,9 @@ The chips are laid out in the order tp, cp, dp, pp, from the inner network out.
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -26,12 +27,15 @@ Recompute = Literal["none", "selective", "full"]
 WORDS: Mapping[str, str] = {
     "interleave": "v{}",
     "micro_batch": "b{}",
-    "optimizer": "optimizer{:g}",
+    "optimizer": "optimizer{}",
     "none": "zero0",
     "gradients": "zero2",
     "weights": "fsdp",
 }
 """What names of plans call keys or values that are not the default; others are as they are."""
+
+NUMBER = r"(\d+(?:\.\d+)?)"
+"""A number in the name of a plan."""
 
 MOMENTS = 2
 """Running averages that Adam keeps of each parameter [1]."""
@@ -93,6 +97,19 @@ class TrainingPlan(TrainingKeys, Split):
         """Experts may be shared by any number of chips; see `check`."""
         return self
 
+    @classmethod
+    def key_of(cls, part: str) -> tuple[str, str] | None:
+        """The key and the value of a part of a name, as of `Split`."""
+        for key, field in TrainingKeys.model_fields.items():
+            if key in WORDS:
+                if match := re.fullmatch(WORDS[key].format(NUMBER), part):
+                    return key, match[1]
+            else:
+                own = set(get_args(field.annotation)) - {field.default}
+                if value := next((each for each in own if WORDS.get(each, each) == part), None):
+                    return key, value
+        return super().key_of(part)
+
     @property
     def replicas(self) -> int:
         """Chips with equal weights: dp * cp [1]."""
@@ -144,7 +161,9 @@ class TrainingPlan(TrainingKeys, Split):
             if (value := getattr(self, key)) != field.default
         }
         more = (
-            WORDS[key].format(value) if key in WORDS else WORDS.get(str(value), str(value))
+            WORDS[key].format(f"{value:.15g}")
+            if key in WORDS
+            else WORDS.get(str(value), str(value))
             for key, value in own.items()
         )
         return "-".join([*chips, f"dp{self.dp}", *more])
