@@ -1,6 +1,7 @@
 """Views of every kind: numbers are those of tables, sentences keep the rules, texts have room."""
 
 import random
+from functools import cache
 from io import BytesIO
 from typing import Any
 
@@ -102,15 +103,15 @@ def test_numbers_of_a_title_are_those_of_its_rows(chart):
         assert unexplained(text, [*behind(view)]) == [], (case, text)
 
 
-def table_of(chart, columns):
+@cache
+def table_of(chart, *, of_thresholds):
     """The table that has the rows of a chart."""
     results, kind = charted.results(), kinds()[chart.chart]
     if kind.source == "measurements":
         return results.joined(chart.sweep).frame.collect()
     if chart.chart == "time":
         return rooflines.model_layers(charted.loaded(), chart.sweep).collect()
-    thresholds = "critical" in columns
-    frame = results.thresholds(chart.sweep) if thresholds else results.rows(chart.sweep)
+    frame = results.thresholds(chart.sweep) if of_thresholds else results.rows(chart.sweep)
     return frame.collect()
 
 
@@ -134,7 +135,7 @@ def test_a_number_is_that_of_the_table_column_of_its_name(chart):
             )
         if case.get("basis") == "calibrated":
             rows = rows.drop("bound", "utilization", strict=False)
-        table = table_of(chart, rows.columns)
+        table = table_of(chart, of_thresholds="critical" in rows.columns)
         if chart.chart == "time":  # its rows are computed without the other chips
             table, rows = (
                 one.with_columns(pl.selectors.float().round_sig_figs(12)) for one in (table, rows)

@@ -3,6 +3,7 @@
 import atexit
 import shutil
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,9 @@ def loaded():
 
 @cache
 def results():
-    """What it computes."""
-    return charts.of_config(loaded())
+    """What it computes, each table once."""
+    made = charts.of_config(loaded())
+    return replace(made, rows=cache(made.rows), joined=cache(made.joined))
 
 
 @cache

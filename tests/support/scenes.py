@@ -6,6 +6,7 @@ Texts come from the scenegraph, each with the rectangle it takes; points are com
 import cmath
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import altair as alt
@@ -56,12 +57,16 @@ class Text:
         return True
 
 
-def texts(spec, size, *, dark=False):
-    """Every visible text of a chart in one size and theme, without halos."""
+def texts(spec, size):
+    """Every visible text of a chart in one size, without halos."""
+    return _texts(dumps(themed(spec, SIZES[size], dark=False)))
+
+
+@lru_cache(32)
+def _texts(spec):
+    """The texts of a specification in JSON, which a test asks for several times in a row."""
     register_fonts()
-    graph = vlc.vegalite_to_scenegraph(
-        themed(spec, SIZES[size], dark=dark), vl_version=VEGA_LITE, allowed_base_urls=[]
-    )
+    graph = vlc.vegalite_to_scenegraph(spec, vl_version=VEGA_LITE, allowed_base_urls=[])
     return list(dict.fromkeys(_walk(graph["scenegraph"], 0j)))
 
 
@@ -96,10 +101,10 @@ def _lines(item, at, role):
         yield Text(line, tuple(origin + corner * turn for corner in box), role)
 
 
-def overlaps(spec, size, *, dark=False):
+def overlaps(spec, size):
     """Pairs of texts of a chart that overlap."""
-    every = texts(spec, size, dark=dark)
-    return [(one.text, other.text) for one, other in combinations(every, 2) if one.meets(other)]
+    every = combinations(texts(spec, size), 2)
+    return [(one.text, other.text) for one, other in every if one.meets(other)]
 
 
 def outside(spec, size):
