@@ -29,7 +29,7 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config):
     """And a null means what the dictionary says."""
     assert row_differences(config) == []
     loaded = rooflines.load_config(config)
-    predicates.check_table(table_of(config), loaded.sweep("random"))
+    predicates.check_table(table_of(config), loaded.sweep("random").columns)
     skipped = rooflines.skipped(loaded)
     assert skipped["rows"].sum() == sum(row.setting is None for row in expected_rows(config))
 

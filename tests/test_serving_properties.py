@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import step_table
 from polars.testing import assert_frame_equal
-from predicates import check_steps
+from predicates import check_table
 from random_sweeps import BITS, check
 from serving_tables import expected_rows, kind_of, sweep_of
 
@@ -30,7 +30,7 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config):
     sweep = sweep_of(config)
     table = StepTable(sweep).frame().collect()
     assert table.height == len(truth)
-    check_steps(table, sweep.columns)
+    check_table(table, sweep.columns)
     for found, row in zip(table.iter_rows(named=True), truth, strict=True):
         exact = {**row.keys, **(row.values or {})}
         assert exact.keys() == found.keys()
@@ -48,7 +48,7 @@ def test_every_kernel_of_a_random_sweep_is_the_exact_one(config):
     (form,) = config["model-sweeps"].values()
     sweep = sweep_of(config)
     table = KernelTable(sweep).frame().collect()
-    check_steps(table, sweep.layer_columns)
+    check_table(table, sweep.layer_columns)
     keys = [*keys_of(table), "group"]
     truth = {
         tuple(row[key] for key in keys): row

@@ -19,7 +19,6 @@ import rooflines
 from rooflines.catalogue import chips as catalogue
 from rooflines.catalogue import dtypes as formats
 from rooflines.fits.entries import shipped_calibrations
-from rooflines.model.columns import columns_of
 from rooflines.models.library import model_entries
 from rooflines.results.folders import FOLDERS
 from rooflines.run.jobs import write_part, write_skipped
@@ -178,12 +177,8 @@ def outcome(case, folder):
             rooflines.dtypes()
             for sweep in config.sweeps.values():
                 start = int(case.where * max(sweep.rows - MOST_ROWS, 0))
-                predicates.check_table(
-                    OperationTable(sweep)
-                    .frame(start, min(start + MOST_ROWS, sweep.rows))
-                    .collect(),
-                    sweep,
-                )
+                rows = OperationTable(sweep).frame(start, min(start + MOST_ROWS, sweep.rows))
+                predicates.check_table(rows.collect(), sweep.columns)
             for models in config.model_sweeps.values():
                 check_models(models, case.where)
             for folder_name in FOLDERS:
@@ -203,9 +198,7 @@ def outcome(case, folder):
                 write_thresholds(made.spec("thresholds.parquet"), results / "thresholds.parquet")
                 frame = pl.read_parquet(results / "thresholds.parquet")
                 for name, sweep in config.sweeps.items():
-                    known = columns_of("thresholds", sweep.op.dims, axes=sweep.has_axes)
-                    own = [column.name for column in known]
-                    predicates.check_thresholds(frame.filter(sweep=name).select(own), sweep)
+                    predicates.check_thresholds(frame.filter(sweep=name), sweep)
             write_skipped(made.spec("skipped.csv"), results / "skipped.csv")
             for csv in results.glob("*.csv"):
                 predicates.check_csv(csv.read_text(encoding="utf-8"))
@@ -220,9 +213,9 @@ def check_models(sweep, where):
     """Check some rows of a sweep of models, and their kernels."""
     start = int(where * max(sweep.rows - MOST_ROWS, 0))
     stop = min(start + MOST_ROWS, sweep.rows)
-    predicates.check_steps(StepTable(sweep).frame(start, stop).collect(), sweep.columns)
+    predicates.check_table(StepTable(sweep).frame(start, stop).collect(), sweep.columns)
     if not sweep.config.requests:
-        predicates.check_steps(KernelTable(sweep).frame(start, stop).collect(), sweep.layer_columns)
+        predicates.check_table(KernelTable(sweep).frame(start, stop).collect(), sweep.layer_columns)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ CONFIG = rooflines.load_config()
 @pytest.mark.parametrize("name", CONFIG.sweeps)
 def test_every_row_and_every_threshold_keeps_the_laws(name):
     sweep, table = CONFIG.sweep(name), rooflines.rows(CONFIG, name).collect()
-    predicates.check_table(table, sweep)
+    predicates.check_table(table, sweep.columns)
     thresholds = rooflines.thresholds(CONFIG, name)
     predicates.check_thresholds(thresholds, sweep)
     for axis in sweep.solved:
