@@ -63,30 +63,11 @@ def test_sizes_are_lists_and_ranges(written, values, capsys):
     assert [row["B"] for row in rows] == values
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("h100", "GEMM", "128x8192x8192", "fp8"),
-        ("h100 128 x 8192 x 8192 fp8",),
-        ("H100SXM", "128x", "8kx8k", "float8"),
-        ("linear", "M=128 K=8k", "N = 8k", "h100_sxm", "FP8"),
-    ],
-)
-def test_a_question_is_understood_as_other_tools_write_it(words, capsys):
-    text = said(capsys, "explain", *words)
-    assert text.splitlines()[0] == "h100-sxm · matmul B=128 D=8192 F=8192 · fp8"
-
-
 def test_python_takes_the_names_that_are_typed():
     typed = rooflines.explain("H100", (128, 8192, 8192))
     assert typed.row == rooflines.explain("h100-sxm", (128, 8192, 8192), "bf16").row
     model = rooflines.explain_model("b200", "Llama 3.1 8B", B=8, S=8192, dtypes="FP8")
     assert (model.row["model"], model.row["dtypes"]) == ("llama-3.1-8b", "fp8")
-
-
-def test_a_model_is_found_without_its_hyphens(capsys):
-    text = said(capsys, "explain", *["h100", "Llama3.1_70B", "B=1", "S=1k"])
-    assert text.startswith("h100-sxm · llama-3.1-70b decode B=1 S=1024 · bf16")
 
 
 def test_every_memory_level_with_a_rate_is_asked(capsys):
@@ -150,14 +131,6 @@ def test_numbers_are_set_for_every_chip_of_the_question():
     known = with_own_numbers(asked, Known(chips, Calibrations()), [rate])
     assert asked.chips == ["h100-sxm-set", "h200-sxm-set"]
     assert [known.chips[name].memory["hbm"].bytes_per_s for name in asked.chips] == [3e12, 3e12]
-
-
-def test_words_are_taken_as_people_type_them(capsys):
-    plain = rows_of(capsys, "h100-sxm 128,256x8192x8192 fp16")
-    assert rows_of(capsys, "H100 128,256 x 8192 x 8192 float16") == plain
-    assert {row["dtypes"] for row in rows_of(capsys, "h100 B=1,2 d=8k F=8k BFloat16")} == {"bf16"}
-    listed = rows_of(capsys, "h100,b200 128x8192x8192 bf16,fp8")
-    assert listed == rows_of(capsys, "h100-sxm b200 128x8192x8192 bf16 fp8")
 
 
 def test_a_combination_gives_the_dtypes_of_a_model(capsys):
