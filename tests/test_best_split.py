@@ -3,7 +3,6 @@
 import json
 import math
 
-import pytest
 from command_line import said
 from hypothesis import given
 from hypothesis import strategies as st
@@ -174,16 +173,3 @@ def test_a_sweep_has_the_rows_of_every_split():
             str(chip), str(model), {"B": 64, "S": 8192}, chips=8, dtypes=["bf16"]
         )
         assert set(found["split"]) == set(alone["split"])
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"splits": "auto"}, "splits is auto, but chips_each is not given"),
-        ({"chips_each": 8}, "chips_each is given, but splits is not auto"),
-    ],
-)
-def test_splits_that_cannot_be_found_are_refused(keys, message):
-    with pytest.raises(RooflinesError, match="fix:") as caught:
-        sweep(chips=["a10"], models=[LLAMA], **keys)
-    assert message in str(caught.value)

@@ -106,15 +106,6 @@ def test_a_config_of_prices_is_enough(here, capsys):
     assert "prices.mine" not in refused(capsys, "explain", "b200", "1x2x3", "bf16", *words)
 
 
-@pytest.mark.parametrize("text", ["a:\n  b: 1\n   c: 2\n", "a:\n\tb: 1\n", "a: [1, 2\nb: 3\n"])
-def test_a_config_that_is_no_yaml_says_what_to_look_at(text, here, capsys):
-    (here / "bad.yaml").write_text(text)
-    assert cli.run(["check", "bad.yaml"]) == 2
-    message = capsys.readouterr().err
-    assert message.startswith("bad.yaml: line ")
-    assert "indent with spaces and not with tabs" in message
-
-
 def test_the_help_has_a_whole_line_for_each_command(capsys):
     listed = said(capsys, "--help").partition("Commands:\n")[2].splitlines()
     for name, line in zip(COMMANDS, listed, strict=False):
