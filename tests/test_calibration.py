@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from catalogues import NOMINAL, shipped
 from timed import SIZES, timings
 
 from benchmarks.calibration import OWN, public_tables
 from benchmarks.calibration import fitted as refitted
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.fits.calibrate import FitRequest, calibrate
 from rooflines.fits.entries import (
     CALIBRATIONS_FILE,
@@ -34,7 +34,6 @@ from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
 from rooflines.fits.solving import Problem
-from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import joined
 
 KNOWN: dict[str, float] = {
@@ -104,27 +103,23 @@ def test_many_timings_find_an_extension(tmp_path, name, number, batches):
     assert found.keys() == {*KNOWN, "network", "tile", name}
 
 
-def test_what_timings_do_not_tell_is_held(tmp_path):
+def few_small():
+    """Timings that do not tell the share of the memory's rate."""
     large = timings(KNOWN, sizes=(4096, 8192), batches=(2048, 4096, 8192, 16384))
-    small = timings(KNOWN, sizes=(4096,), batches=(1, 2))
-    result = fitted(tmp_path, pl.concat([large, small]))
+    return pl.concat([large, timings(KNOWN, sizes=(4096,), batches=(1, 2))])
+
+
+def test_what_timings_do_not_tell_is_held(tmp_path):
+    result = fitted(tmp_path, few_small())
     assert "memory" in result.entry.held
     assert numbers_of(result)["memory"] == float(prior_of("bf16").memory)
     assert "math" not in result.entry.held
 
 
 def test_another_fit_is_a_prior(tmp_path):
-    other = {"math": 0.7, "memory": 0.84, "overhead_s": 4e-6}
-    about = {
-        "bands": {},
-        "fitted": {"n": 30, "median": 0, "mean": 0, "p90": 0},
-        "source": "made up",
-        "date": "2026-01-01",
-    }
-    prior = Calibrations.model_validate({"calibrations": {"a/b": {"bf16": {**other, **about}}}})
-    large = timings(KNOWN, sizes=(4096, 8192), batches=(2048, 4096, 8192, 16384))
-    small = timings(KNOWN, sizes=(4096,), batches=(1, 2))
-    result = fitted(tmp_path, pl.concat([large, small]), prior=prior)
+    other = {"bf16": {**NOMINAL, "memory": 0.84}}
+    prior = Calibrations.model_validate({"calibrations": {"a/b": other}})
+    result = fitted(tmp_path, few_small(), prior=prior)
     assert numbers_of(result)["memory"] == 0.84
     with pytest.raises(RooflinesError, match="has 0 calibrations in fp8, not one"):
         prior_of("fp8", prior)
@@ -331,19 +326,13 @@ def test_the_shipped_file_follows_from_the_timings():
         for key, fits in found.items():
             for name, fit in fits.items():
                 held = stored[key][name]
-                assert (fit.held, fit.contents, fit.source) == (
-                    held.held,
-                    held.contents,
-                    held.source,
+                about, known = ((of.held, of.contents, of.source) for of in (fit, held))
+                assert about == known
+                numbers, floats = (
+                    {name: float(value) for name, value in vars(of.numbers).items()}
+                    for of in (fit, held)
                 )
-                number = vars(held.numbers)
-                floats = {name: float(value) for name, value in number.items()}
-                assert {k: float(v) for k, v in vars(fit.numbers).items()} == pytest.approx(
-                    floats, rel=1e-3
-                )
-
-
-ENDS = ("p10", "p90")
+                assert numbers == pytest.approx(floats, rel=1e-3)
 
 
 def attention_by_hand(rows):
@@ -381,18 +370,16 @@ def test_attention_has_a_fit_of_each_phase(tmp_path):
     assert prefill.entry.overhead_s == pytest.approx(2e-5, rel=0.05)
     assert prefill.entry.held_out is not None
     assert prefill.entry.held_out.median < 0.01
-    fits = shipped_calibrations().model_copy(
-        update={
-            "attention": {"h100-sxm/mine": {each.name: each.entry for each in (decode, prefill)}}
-        }
-    )
+    own = {"h100-sxm/mine": {each.name: each.entry for each in (decode, prefill)}}
+    fits = shipped_calibrations().model_copy(update={"attention": own})
+    catalogues = replace(shipped(), fits=fits)
     named = replace(timings, frame=timings.frame.with_columns(software=pl.lit("mine")))
-    rows = joined(named, Catalogues(chip_entries(), dtype_entries(), fits)).frame
+    rows = joined(named, catalogues).frame
     assert rows["t_estimate_s"].to_list() == pytest.approx(rows["seconds"].to_list(), rel=0.1)
     assert set(rows["bound"]) == {"compute", "memory"}
     assert set(rows["calibration"]) == {"h100-sxm/mine"}
     assert rows["ratio_lower"].gt(1).all()
     far = named.frame.filter(phase="prefill", S=8192).with_columns(S=2**18, T=2**18, seconds=3e3)
-    wider = joined(replace(named, frame=far), Catalogues(chip_entries(), dtype_entries(), fits))
-    low, high = (wider.frame[f"t_estimate_{end}_s"] / wider.frame["t_estimate_s"] for end in ENDS)
+    wider = joined(replace(named, frame=far), catalogues).frame
+    low, high = (wider[f"t_estimate_{end}_s"] / wider["t_estimate_s"] for end in ("p10", "p90"))
     assert prefill.entry.outside == pytest.approx((low[0], high[0]))

@@ -5,21 +5,14 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+from catalogues import NOMINAL
 from small_config import matmul
 
 import rooflines
 from rooflines.sweep.recipes import recipe_of, sweep_of
 from rooflines.sweep.rows import StepTable
 
-FIT: dict[str, Any] = {
-    "math": 0.5,
-    "memory": 0.5,
-    "overhead_s": 1.0,
-    "bands": {"memory": [0.5, 2]},
-    "fitted": {"n": 30, "median": 0.05, "mean": 0.06, "p90": 0.1},
-    "source": "made up",
-    "date": "2026-01-01",
-}
+FIT: dict[str, Any] = {**NOMINAL, "overhead_s": 1.0, "bands": {"memory": [0.5, 2]}}
 """An overhead of a second, which no shipped fit has."""
 
 CHIPS = ["h100-sxm", "a100-sxm-80gb"]
