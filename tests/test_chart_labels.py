@@ -4,12 +4,15 @@ import math
 from itertools import combinations
 
 import pytest
+from case_files import case
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflines.basics.text import count, seconds, si, significant
 from rooflines.charts.kit.place import DOT, Box, Label, Plane, Room
 from rooflines.charts.kit.text import listed, shorten, sizes_text, width_em, wrapped
+
+SHOWN = case("labels")
 
 PLANE = Plane((1.0, 100.0), (0.0, 8.0), linear=True)
 points = st.tuples(st.floats(1.0, 100.0), st.floats(0.0, 8.0))
@@ -18,38 +21,14 @@ labels = st.lists(
 )
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "digits", "text"),
-    [
-        (1.97e14, "FLOP/s", 3, "197 TFLOP/s"),
-        (1.979e15, "FLOP/s", 4, "1.979 PFLOP/s"),
-        (1.979e15, "FLOP/s", 3, "1.98 PFLOP/s"),
-        (999.96e9, "B/s", 4, "1 TB/s"),
-        (999.4e9, "B/s", 3, "999 GB/s"),
-        (34_603_008.0, "B", 4, "34.6 MB"),
-        (2e24, "B", 3, "2e+24 B"),
-        (0.0, "s", 3, "0 s"),
-        (0.00123, "B", 3, "0.00123 B"),
-    ],
-)
+@pytest.mark.parametrize(("value", "unit", "digits", "text"), SHOWN["quantities"])
 def test_a_quantity_has_a_prefix_and_few_digits(value, unit, digits, text):
     assert si(value, unit, digits) == text
 
 
-def test_times_and_counts():
-    assert [seconds(v) for v in (4.13e-5, 0.99996e-3, 1.2, 1234.0, 0.0)] == [
-        "41.3 µs",
-        "1 ms",
-        "1.2 s",
-        "1,234 s",
-        "0 ns",
-    ]
-    assert [count(v) for v in (0, 999_999, 1_000_000, 12_345_678)] == [
-        "0",
-        "999,999",
-        "1M",
-        "12.3M",
-    ]
+@pytest.mark.parametrize(("kind", "show"), [("seconds", seconds), ("counts", count)])
+def test_times_and_counts(kind, show):
+    assert {value: show(value) for value in SHOWN[kind]} == SHOWN[kind]
 
 
 @given(st.floats(1e-9, 1e20), st.integers(1, 6))
@@ -62,26 +41,13 @@ def test_a_number_is_off_by_half_a_digit_at_most(value, digits):
 def test_sizes_and_lists():
     assert sizes_text("B", [1_250_000, 246, 300]) == "B = 246 to 1,250,000"
     assert sizes_text("B", [7, 7]) == "B = 7"
-    assert [listed(v) for v in ([1], [8, 2, 4], [2, 4, 8, 16, 64, 32], [1, 2, 3, 4])] == [
-        "1",
-        "2, 4 or 8",
-        "2, 4 ... 64",
-        "1, 2, 3 or 4",
-    ]
+    assert [[sizes, listed(sizes)] for sizes, _ in SHOWN["lists"]] == SHOWN["lists"]
 
 
-@pytest.mark.parametrize(
-    ("name", "most", "short"),
-    [
-        ("RTX pro 6000 server", 9.5, "RTX pro 6000…rver"),
-        ("A100 SXM 80GB (book)", 9.5, "A100…80GB (book)"),
-        ("TPU v5p (at 95 percent)", 9.5, "TPU v5p (at 95…nt)"),
-        ("H100 SXM", 9.5, "H100 SXM"),
-    ],
-)
-def test_a_shortened_name_keeps_its_numbers(name, most, short):
-    assert shorten(name, most, tail=True) == short
-    assert width_em(short) <= most
+@pytest.mark.parametrize(("name", "short"), SHOWN["shortened"].items())
+def test_a_shortened_name_keeps_its_numbers(name, short):
+    assert shorten(name, 9.5, tail=True) == short
+    assert width_em(short) <= 9.5
     assert "…" in shorten("1234567890 1234567890", 9.5, tail=True)
 
 

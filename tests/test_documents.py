@@ -10,9 +10,9 @@ import gallery
 import jsonschema
 import performance
 import pytest
-import yaml
 from answers import _said, critical_batches
 from blocks import with_values
+from case_files import case
 from documents import PICTURES, README, SCHEMA, VEGA, vega_script
 from generated import FIX, TEXTS, current, out_of_date
 from performance import CONFIG, PERFORMANCE, SCALING, default_rows
@@ -75,24 +75,16 @@ def test_the_default_config_is_valid_by_the_schema(repository, validator):
     ]
 
 
-VALID, WRONG = yaml.safe_load("""
-- models alone: {model-sweeps: {a: &a
-    {models: [qwen3-8b], grid: {B: 1, S: 1}, dtypes: [bf16], chips: [b200]}}}
-  in short: {model-sweeps: {a: {<<: *a, models: qwen3-8b, splits: {tp: 4x4}, chips: b200}}}
-- no sweeps: {}
-  two empty kinds of sweeps: {sweeps: {}, model-sweeps: {}}
-  no dtypes: {sweeps: {a: {operation: matmul, chips: [b200]}}}
-  unknown key: {sweeps: {a: {operation: matmul, dtypes: [bf16], chips: all, shard: [2]}}}
-  size zero: {sweeps: {a: {operation: matmul, dtypes: [bf16], chips: all, grid: {B: 0}}}}
-  unknown column: {sweeps: {a: {operation: matmul, dtypes: [bf16], chips: all, columns: [flop]}}}
-  unknown key of a model sweep: {model-sweeps: {a: {<<: *a, batch: [1]}}}
-  unknown column of a model sweep: {model-sweeps: {a: {<<: *a, columns: [flop]}}}
-""")
+BY_SCHEMA = [
+    pytest.param(config, kind == "valid", id=name)
+    for kind, configs in case("schema").items()
+    for name, config in configs.items()
+]
 
 
-@pytest.mark.parametrize("name", [*VALID, *WRONG])
-def test_the_schema_accepts_what_is_a_config_and_nothing_else(name, validator):
-    assert validator.is_valid({**VALID, **WRONG}[name]) == (name in VALID)
+@pytest.mark.parametrize(("config", "valid"), BY_SCHEMA)
+def test_the_schema_accepts_what_is_a_config_and_nothing_else(config, valid, validator):
+    assert validator.is_valid(config) == valid
 
 
 def test_every_key_is_explained():
