@@ -234,24 +234,7 @@ def test_a_known_model_on_eight_chips_has_the_numbers_worked_by_hand():
         assert text in section
 
 
-@pytest.mark.parametrize(
-    ("rate", "path", "question"),
-    [
-        ("memory_rate", "memory.hbm.bytes_per_s", {"model": "llama-3.1-70b", "B": 64, "S": 1024}),
-        (
-            "network_rate",
-            "networks.infiniband.bytes_per_s",
-            {
-                "model": "qwen2.5-72b",
-                "B": 1,
-                "S": 2048,
-                "phase": "prefill",
-                "split": {"tp": 8},
-                "network": "infiniband",
-            },
-        ),
-    ],
-)
+@pytest.mark.parametrize(("rate", "path", "question"), QUESTIONS["rates"])
 def test_the_rate_that_is_told_makes_a_model_compute_bound(rate, path, question):
     answer = rooflines.explain_model("h100-sxm", **question)
     factors: dict[str, Any] = {change.rate: change.factor for change in answer.changes}
@@ -302,15 +285,7 @@ def test_an_estimate_of_a_model_names_its_software():
         rooflines.explain_model("h100-sxm", "llama-3.1-8b", calibration="trtlm", **asked)
 
 
-@pytest.mark.parametrize(
-    ("chip", "model", "label"),
-    [
-        ("h100-sxm", "llama-3.1-70b", "bf16"),
-        ("h100-sxm", "gpt-oss-120b", "bf16,bf16,bf16,experts:mxfp4@bf16"),
-        ("h100-sxm", "deepseek-v3", "fp8,bf16,bf16,head:bf16,attention:bf16@fp8"),
-        ("a100-sxm-80gb", "deepseek-v3", "fp8,bf16,bf16,head:bf16@bf16"),
-    ],
-)
+@pytest.mark.parametrize(("chip", "model", "label"), QUESTIONS["published"])
 def test_a_model_is_asked_for_in_the_dtypes_that_it_is_published_in(chip, model, label):
     question: dict[str, Any] = {"B": 8, "S": 64, "split": "tp=8"}
     answer = rooflines.explain_model(chip, model, **question)

@@ -24,6 +24,7 @@ from rooflines.explanation.sentences import Ranking, Sentence, broken
 from rooflines.model.operation import MATRIX
 from rooflines.site.explorer import PLANS, offered_plans
 
+VERDICTS = case("verdicts")
 STATES = effort.cases(100)
 DRAWS = (explorer.random_matmul, explorer.random_step, explorer.random_training)
 
@@ -165,10 +166,7 @@ def test_a_changed_digit_of_a_verdict_is_noticed(visit):
     assert noticed > 0.75 * planted
 
 
-VERDICTS = case("verdicts")
-
-
-@pytest.mark.parametrize("case", VERDICTS, ids=lambda case: str(case["state"]))
+@pytest.mark.parametrize("case", VERDICTS["said"], ids=lambda case: str(case["state"]))
 def test_a_verdict_says_what_matters(visit, case):
     show(visit.page, case["state"])
     if "beside" in case:
@@ -247,20 +245,7 @@ def test_back_undoes_a_choice_and_keeps_what_a_slider_did(visit):
 
 
 def test_the_command_of_the_page_is_one(visit):
-    for state in (
-        {"chips": "b200", "sharding": "batch/gather-w", "n": 8, "basis": "calibrated"},
-        {"is": "model", "chips": "h100-sxm", "model": "deepseek-v3.2", "split": "tp1-dp8-ep8"},
-        {"is": "model", "chips": "b200", "phase": "prefill", "basis": "calibrated", "B": 2},
-        {"is": "model", "chips": "mi300x", "model": "gpt-oss-120b", "basis": "calibrated"},
-        {
-            "is": "model",
-            "chips": "b300",
-            "phase": "train",
-            "plan": "tp2-dp4-fsdp",
-            "micro_batch": 2,
-        },
-        {"is": "model", "chips": "b200", "phase": "train", "basis": "calibrated"},
-    ):
+    for state in VERDICTS["commands"]:
         show(visit.page, state)
         program, *words = visit.page.locator("#command").inner_text().split()
         assert program == "rooflines"
