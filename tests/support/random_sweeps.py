@@ -6,42 +6,13 @@ from typing import Any
 
 import effort
 import oracle
+from case_files import case
 from hypothesis import assume, settings
 from hypothesis import strategies as st
 
-BITS: dict[str, Any] = {
-    "fp32": {"bits": 32},
-    "bf16": {"bits": 16},
-    "fp8": {"bits": 8},
-    "int8": {"bits": 8},
-    "int4": {"bits": 4},
-    "mxfp8": {"bits": 8, "scale_bits": 8, "block": 32},
-    "mxfp4": {"bits": 4, "scale_bits": 8, "block": 32},
-    "nvfp4": {"bits": 4, "scale_bits": 8, "block": 16},
-}
+DTYPES = case("random")
+BITS: dict[str, Any] = DTYPES["formats"]
 COMPUTE = ("fp32", "bf16", "fp8", "int8")
-DTYPES: dict[str, Any] = {
-    "formats": BITS,
-    "combinations": {
-        "bf16": {"x": "bf16", "w": "bf16", "out": "bf16", "compute": "bf16"},
-        "int8": {"x": "int8", "w": "int8", "out": "int8", "compute": "int8"},
-        "w8a16": {"x": "bf16", "w": "int8", "out": "bf16", "compute": "bf16"},
-    },
-}
-NAMED_COMBINATIONS = ("bf16", "int8", "w8a16")
-
-SPARE: dict[str, Any] = {
-    "spare": {
-        "source": "made up",
-        "units": {"matrix": {"bf16": {"flops_per_s": 1e14}}},
-        "memory": {level: {"bytes_per_s": 1e12} for level in ("hbm", "l2")},
-        "networks": {
-            name: {"bytes_per_s": 1e10, "topology": "switch", "domain": 8}
-            for name in ("fabric", "second")
-        },
-    }
-}
-"""A chip that no sweep asks for: some chip has to have what sweeps name."""
 
 
 def check(examples, at_length=0):
@@ -211,7 +182,7 @@ def axes(draw, most):
 def combinations(draw):
     """Draw a named combination or four dtypes."""
     if draw(st.booleans()):
-        return draw(st.sampled_from(NAMED_COMBINATIONS))
+        return draw(st.sampled_from(list(DTYPES["combinations"])))
     return {
         **{operand: draw(st.sampled_from(list(BITS))) for operand in ("x", "w", "out")},
         "compute": draw(st.sampled_from(COMPUTE)),
@@ -322,7 +293,7 @@ def configs(draw):
     assume(any(row.setting is not None for row in requested))
     if oracle.exactly(sweep) and operation.contracted:
         assume(all(fewest_elements(row) >= row.keys["shards"] for row in requested))
-    return {"sweeps": {"random": sweep}, "chips": own | SPARE, "charts": []}
+    return {"sweeps": {"random": sweep}, "chips": {**own, "spare": DTYPES["spare"]}, "charts": []}
 
 
 def leave_out_unknown(sweep, own):
