@@ -3,6 +3,7 @@
 import json
 import math
 
+import pytest
 from command_line import said
 from hypothesis import given
 from hypothesis import strategies as st
