@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+from case_files import case
 
 from rooflines import RooflinesError, models
 from rooflines.models.cache import stores_of
@@ -27,28 +28,7 @@ FOLDER = next(
 )
 pytestmark = pytest.mark.skipif(FOLDER is None, reason=SKIPPED)
 
-REFUSED = {
-    "deepseek-ai--DeepSeek-V4-Pro": "model_type is 'deepseek_v4'",
-    "nvidia--DeepSeek-V4-Pro-NVFP4": "model_type is 'deepseek_v4'",
-    "nvidia--Llama-3_3-Nemotron-Super-49B-v1": "model_type is 'nemotron-nas'",
-    "sgl-project--DeepSeek-V4-Pro-FP8": "model_type is 'deepseek_ref'",
-}
-
-# File: parameters as the publisher prints them [1e9], and how close the count is [1e9]; cache
-# elements of a token in layers without a window; fixed bytes of a sequence [1e6]; bytes that a
-# decode step of S = 131,072 reads of it, at one byte an element [1e9]; bytes of weights [1e9].
-TABLE: dict[str, tuple[float, float, int, float, float, float]] = {
-    "deepseek-ai--DeepSeek-V3": (671.03, 0.005, 35_136, 0, 4.605, 672.9),
-    "deepseek-ai--DeepSeek-V3.2": (671.9, 0.05, 42_944, 0, 1.095, 673.7),
-    "google--gemma-4-26B-A4B": (25.2, 0.05, 5_120, 105, 0.776, 50.5),
-    "moonshotai--Kimi-K3": (2780, 5, 13_824, 217, 2.246, 1552.9),
-    "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": (31.6, 0.05, 3_072, 48, 0.499, 63.2),
-    "nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4": (120.7, 0.05, 4_096, 168, 0.872, 69.4),
-    "Qwen--Qwen3.5-397B-A17B": (396.3, 0.05, 15_360, 189, 2.391, 792.7),
-    "XiaomiMiMo--MiMo-V2-Flash": (309, 0.5, 11_520, 13, 1.523, 310.0),
-    "zai-org--GLM-5": (744, 0.5, 54_912, 0, 1.4006, 1487.8),
-    "zai-org--GLM-5.2": (743.4, 0.05, 47_616, 0, 0.444, 1486.8),
-}
+READ, REFUSED = (case("published-configs")[part] for part in ("read", "refused"))
 
 
 def config(name):
@@ -57,9 +37,9 @@ def config(name):
     return FOLDER / "models" / "configs" / f"{name}_config.json"
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", READ)
 def test_counts_caches_and_reads_of_late_models(name):
-    total, close, per_token, fixed, read, weights = TABLE[name]
+    total, close, per_token, fixed, read, weights = READ[name]
     model = models.from_hf(config(name))
     assert model.parameters().total / 1e9 == pytest.approx(total, abs=close)
     context = 131_072

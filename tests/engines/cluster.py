@@ -23,44 +23,11 @@ PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin:/sbin"
 QUICKLY = ("--slurm-init-seconds-before-status-checks", "8")
 """Options for Snakemake: the jobs of this cluster take seconds."""
 
-MUNGE_FILES = {
-    "key-file": "key",
-    "socket": "socket",
-    "pid-file": "pid",
-    "log-file": "log",
-    "seed-file": "seed",
-}
+MUNGE_FILES = ("key-file", "socket", "pid-file", "log-file", "seed-file")
+"""Options of munged, each with a file."""
 
-CONFIG = """\
-ClusterName=rooflines
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={port}
-SlurmUser={user}
-SlurmdUser={user}
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
-CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool/%n
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.%n.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.%n.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-SwitchType=switch/none
-MpiDefault=none
-ReturnToService=2
-SlurmdParameters=config_overrides
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
-SchedulerParameters=bf_interval=2,sched_min_interval=0,sched_interval=2
-KillWait=2
-SlurmdTimeout=10
-PropagateResourceLimits=NONE
-"""
+CONFIG = Path(__file__).with_name("slurm.conf").read_text(encoding="utf-8")
+"""The configuration but for its nodes, with places for `format`."""
 
 
 def missing_programs():
@@ -112,14 +79,9 @@ class Cluster:
     def start(self):
         """Start the daemons, and wait until every node is idle."""
         self._write()
-        self._call(
-            "munged",
-            "--force",
-            *(
-                f"--{option}={self.folder / f'munge.{name}'}"
-                for option, name in MUNGE_FILES.items()
-            ),
-        )
+        below = self.folder / "munge"
+        files = (f"--{name}={below}.{name.removesuffix('-file')}" for name in MUNGE_FILES)
+        self._call("munged", "--force", *files)
         self._call("slurmctld", "-c")
         for node in self.nodes:
             self.start_node(node)
