@@ -7,7 +7,9 @@ import json
 import yaml
 from command_line import said, table
 from hf_configs import config_of
+from outputs_made import make_outputs
 from pages import text_of
+from small_config import matmul
 
 import rooflines
 from rooflines.catalogue.chips import chip_entries
@@ -17,9 +19,7 @@ from rooflines.models.family import families
 from rooflines.models.library import model_entries
 from rooflines.models.shape import Shape
 from rooflines.models.sheet import chips_that_hold, model_numbers
-from rooflines.results.catalogue_frames import write_model_shapes
-from rooflines.results.records import FOLDER, record_file
-from rooflines.run.plan import plan
+from rooflines.results.records import record_file
 
 SECTION = text_of("models.md").partition("\n## ")[0]
 
@@ -92,10 +92,8 @@ def test_the_config_of_a_model_can_be_given(tmp_path, capsys):
 
 
 def test_the_file_of_the_workflow_has_the_models(tmp_path):
-    (tmp_path / FOLDER).mkdir()
-    spec = plan(rooflines.load_config()).spec("model-shapes.csv")
+    make_outputs({"sweeps": {"one": matmul()}}, tmp_path, "model-shapes.csv")
     file = tmp_path / "model-shapes.csv"
-    write_model_shapes(spec, file)
     assert record_file(tmp_path, file).is_file()
     rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
     assert [row["model"] for row in rows] == list(model_entries())

@@ -5,15 +5,13 @@ import warnings
 import polars as pl
 import pytest
 from case_files import case
+from outputs_made import make_outputs
 
 import rooflines
 from rooflines.model.columns import SUMMARY
-from rooflines.results.records import FOLDER
 from rooflines.results.summary import write_summary
 from rooflines.results.tables import NO_TEXT, write_csv
-from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
-from rooflines.run.solving import write_thresholds
 
 CONFIG = case("configs/summary")
 
@@ -21,12 +19,7 @@ CONFIG = case("configs/summary")
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     results = tmp_path_factory.mktemp("summarized")
-    (results / FOLDER).mkdir()
-    planned = plan(rooflines.load_config(CONFIG))
-    for part in planned.parts:
-        write_part(part.spec, results / part.path)
-    write_thresholds(planned.spec("thresholds.parquet"), results / "thresholds.parquet")
-    write_summary(planned.spec("summary.csv"), results / "summary.csv")
+    make_outputs(CONFIG, results, "thresholds.parquet", "summary.csv")
     return results
 
 
@@ -108,13 +101,8 @@ STEPS = {
 @pytest.mark.parametrize("axis", ["B", "S", "chips"])
 def test_whole_models_are_counted_by_model_phase_and_split(axis, tmp_path):
     sweep = {**STEPS, "thresholds": [axis]}
-    planned = plan(rooflines.load_config({"model-sweeps": {"serve": sweep}, "charts": []}))
-    for part in planned.parts:
-        write_part(part.spec, tmp_path / part.path)
-    write_thresholds(
-        planned.spec("model-thresholds.parquet"), tmp_path / "model-thresholds.parquet"
-    )
-    write_summary(planned.spec("summary.csv"), tmp_path / "summary.csv")
+    config = {"model-sweeps": {"serve": sweep}, "charts": []}
+    make_outputs(config, tmp_path, "model-thresholds.parquet", "summary.csv")
     rows = rooflines.scan(tmp_path, "serve").collect().to_dicts()
     solved = pl.read_parquet(tmp_path / "model-thresholds.parquet").to_dicts()
     keys = ("model", "phase", "chip", "dtypes", "split")

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from cases import made_up
+from outputs_made import make_outputs
 from polars.testing import assert_frame_equal
 from predicates import check_numbers
 from pyarrow import parquet
@@ -18,8 +19,6 @@ from rooflines.measured.shapes import read_shapes
 from rooflines.results import tables
 from rooflines.results.atomic import atomic_file
 from rooflines.results.tables import metadata_of, scan, write_parquet
-from rooflines.run.jobs import write_part
-from rooflines.run.plan import plan
 
 
 def test_a_file_is_written_atomically(tmp_path):
@@ -51,14 +50,10 @@ def test_a_foreign_file_is_refused(tmp_path):
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
 def test_a_table_has_the_configured_compression(compression, tmp_path):
-    config = rooflines.load_config({"sweeps": {"small": matmul(compression=compression)}})
-    (part,) = plan(config).parts
-    path = tmp_path / part.path
-    write_part(part.spec, path)
-    assert {"zstd": "ZSTD", "lz4": "LZ4"}[compression] == parquet.read_metadata(path).row_group(
-        0
-    ).column(0).compression
-    assert_frame_equal(pl.read_parquet(path), rooflines.rows(config, "small").collect())
+    config = {"sweeps": {"small": matmul(compression=compression)}}
+    (part,) = make_outputs(config, tmp_path).parts
+    stored = parquet.read_metadata(tmp_path / part.path).row_group(0).column(0)
+    assert stored.compression == compression.upper()
 
 
 @pytest.mark.parametrize(("flops", "hop"), [("leading", 1e30), ("exact", 1e-30)])
@@ -95,24 +90,15 @@ def test_parts_that_hold_different_names_are_read_together(tmp_path, monkeypatch
     chips = {f"chip-{number:03}": {"base": "h100-sxm"} for number in range(150)}
     grid = {"B": [1, 2], "D": 1024, "F": "D"}
     sweep = matmul(grid=grid, dtypes=["bf16", "w8a16"], chips=[*chips], rows_per_part=500)
-    config = rooflines.load_config({"sweeps": {"many": sweep}, "chips": chips, "charts": []})
-    parts = plan(config).parts
+    config = {"sweeps": {"many": sweep}, "chips": chips, "charts": []}
+    parts = make_outputs(config, tmp_path).parts
     assert len(parts) == 2
+    made = rooflines.rows(rooflines.load_config(config), "many").collect()
+    assert_frame_equal(rooflines.scan(tmp_path, "many").collect(), made)
     for part in parts:
-        write_part(part.spec, tmp_path / part.path)
-    read, made = (
-        rooflines.scan(tmp_path, "many").collect(),
-        rooflines.rows(config, "many").collect(),
-    )
-    assert_frame_equal(read, made)
-    for part in parts:
-        path = tmp_path / part.path
-        kinds = {field.name: field.type for field in parquet.read_schema(path)}
-        assert (
-            str(kinds["chip"])
-            == str(kinds["shape"])
-            == "dictionary<values=string, indices=uint32, ordered=0>"
-        )
+        kinds = {each.name: str(each.type) for each in parquet.read_schema(tmp_path / part.path)}
+        of_texts = "dictionary<values=string, indices=uint32, ordered=0>"
+        assert kinds["chip"] == kinds["shape"] == of_texts
 
 
 PATTERNS = {"f[1]": "f1", "f*": "f1", "f?": "f1", "f{a,b}": "fa", "~f": "f", "s3:": "s3"}
