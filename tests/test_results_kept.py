@@ -41,18 +41,16 @@ def test_a_run_of_another_config_needs_replace(here):
         command = ("-m", "rooflines", "run", config, *words, "--cores", "1", "--", "summary")
         return python(*command, status=status).stderr
 
-    run("my.yaml")
-    table = here / "results/summary.csv"
-    kept = table.read_bytes()
+    results = made(here / "results", here / "my.yaml")
     assert run("other.yaml", status=2) == (
         "results are those of my.yaml, and this run would replace them.\n"
         "  fix: add --replace, or put results elsewhere (`pathvars: {results: FOLDER}` in the "
         "config).\n"
     )
-    assert table.read_bytes() == kept
+    assert config_of_results(results) == here / "my.yaml"
     said = run("other.yaml", "--replace")
     assert said.startswith("replacing the results of my.yaml in results\n")
-    assert config_of_results(here / "results") == here / "other.yaml"
+    assert config_of_results(results) == here / "other.yaml"
     assert cli.run(["run", "my.yaml"]) == 2
 
 
