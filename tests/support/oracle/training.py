@@ -45,6 +45,7 @@ class TrainingOracle:
         self.dense += shape.D * moe.E if moe else 3 * shape.D * mlp.F
         self.expert = 3 * shape.D * moe.Fe if moe else 0
         self.table = shape.V * shape.D
+        self.copies = plan.tp if plan.save == "gathered" else 1  # of inputs that tp gathers
 
     def works(self):
         """FLOP, bytes of memory and of the network, in the mean of all stages."""
@@ -60,10 +61,14 @@ class TrainingOracle:
         """Elements of a token that a layer saves, and those dropped to be computed again."""
         shape, a, moe = self.shape, self.shape.attention, self.shape.moe
         sums = Fraction(a.N * 4, ACTIVATION)
-        kept = 4 * shape.D + 2 * (a.N + a.K) * a.H + sums
+        kept = 2 * shape.D + 2 * (a.N + a.K) * a.H + sums
+        normed = shape.D * (self.copies + (self.copies if self.plan.ep == 1 else 1))
         if moe is None:
-            return kept + 3 * shape.mlp.F, 2 * shape.D + shape.mlp.F
-        return kept + 2 * moe.E + moe.k * (shape.D + 3 * moe.Fe), 2 * shape.D + moe.k * moe.Fe
+            every, dropped = kept + 3 * shape.mlp.F, shape.mlp.F
+        else:
+            every = kept + 2 * moe.E + moe.k * (shape.D + 3 * moe.Fe)
+            dropped = moe.k * moe.Fe
+        return every + normed, dropped + normed
 
     def saved(self, layers):
         """Elements of a token that stay until the backward pass."""
@@ -105,7 +110,8 @@ class TrainingOracle:
         )
         elements = self.saved(Fraction(shape.layers, plan.pp)) * min(plan.pp - stage, self.m)
         if stage == plan.pp - 1:
-            elements += shape.V + shape.D + shape.D * (plan.recompute != "selective")
+            elements += shape.V + shape.D
+            elements += self.copies * shape.D * (plan.recompute != "selective")
         if plan.recompute == "full":
             elements += self.saved_of_layer[0]
         return states, elements * ACTIVATION * self.x
@@ -176,14 +182,18 @@ class TrainingOracle:
         self, layers, weights, into, out, *, kept=0, dropped=0, first=0, sent=1, again=1, wgrad=0,
         of_layer=True,
     ):  # fmt: skip
-        """A kernel of weights: forward, perhaps again, by input and by weights."""
+        """A kernel of weights: forward, perhaps again, by input and by weights.
+
+        With `wgrad`, its input is what tp gathers.
+        """
         number = Fraction(weights, self.plan.tp)
         replicas = self.plan.dp * self.plan.cp
         whole = self.plan.save == "gathered" and self.plan.recompute != "selective"
         units = (sent, again * sent, sent, 0 if whole else wgrad)
         yield from self._passes(
             layers, 2 * self.x * weights, number, number, replicas, into + out,
-            (kept, dropped, first), [each * self._unit for each in units], of_layer=of_layer,
+            (kept, dropped * (self.copies if wgrad else 1), first),
+            [each * self._unit for each in units], of_layer=of_layer,
         )  # fmt: skip
 
     def _experts(self, layers):
