@@ -191,7 +191,10 @@ class Case:
 
     @property
     def shares(self) -> Mapping[str, tuple[str, int]]:
-        """The extents that are a size over a number of it, such as the batch of a replica."""
+        """Extents computed as a size divided by a number of the case, such as micro-batches.
+
+        (size, divisor) by name.
+        """
         return {}
 
     @property

@@ -99,7 +99,7 @@ class Sheet:
         cases: All cases.
         factors: Columns to compute per point of the outer axes, and per row of the block.
         varying: The columns that have a value for each row, in place of one for all.
-        shares: Extents that are a size over a number of the case, whole numbers.
+        shares: Extents computed as a size divided by a number of the case, whole numbers.
     """
 
     def __init__(

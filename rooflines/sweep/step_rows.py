@@ -261,7 +261,7 @@ class KernelCase(Case):
 
     @property
     def shares(self) -> Mapping[str, tuple[str, int]]:
-        """The extents that are a size over a number of the step."""
+        """Those of the step; see `Case.shares`."""
         return self.step.shares
 
     @property

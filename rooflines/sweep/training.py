@@ -68,7 +68,7 @@ class TrainingCase(StepCase):
 
     @property
     def shares(self) -> Mapping[str, tuple[str, int]]:
-        """The extents that are a size over a number of it."""
+        """Its micro-batches; see `Case.shares`."""
         return {MICRO_BATCHES: ("B", self.plan.together)}
 
     @property
