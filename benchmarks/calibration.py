@@ -28,7 +28,6 @@ from rooflines.cli.output import as_table
 from rooflines.fits.calibrate import FitReport, FitRequest, calibrate, errors_of
 from rooflines.fits.entries import (
     CALIBRATIONS_FILE,
-    ENTRIES,
     Calibrations,
     Errors,
     key_of,
@@ -36,7 +35,7 @@ from rooflines.fits.entries import (
     text_of,
 )
 from rooflines.fits.fitting import judged, kernel_fit
-from rooflines.fits.folds import FOLD, FOLDS
+from rooflines.fits.folds import FOLDS, quarters
 from rooflines.fits.judge import band
 from rooflines.fits.judge import errors as regions_of
 from rooflines.fits.nominal import with_nominal_times
@@ -44,7 +43,7 @@ from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
 from rooflines.fits.solving import rounded
 from rooflines.fits.steps import step_fits
-from rooflines.fits.timings import FIT_BY
+from rooflines.fits.timings import ATTENTION, MATMUL
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import joined
 from rooflines.measured.judgement import ordering, pairs_of
@@ -109,7 +108,7 @@ config/README.md explains the numbers."""
 def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]:
     """The timings of each fit of a table, by chip and software, and compute dtype or collective."""
     timings = read_timings(path)
-    name, frame = FIT_BY[timings.kind], timings.frame
+    name, frame = timings.kind.fit_by, timings.frame
     if "contents" not in frame.columns:
         frame = frame.with_columns(contents=pl.lit(None, pl.String))
     keys = ("chip", "software", "contents", name)
@@ -118,7 +117,7 @@ def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]
         one = replace(timings, frame=part.filter(pl.col("source") == newest))
         known = (each for each in (DYNAMIC, BLOCK, STATIC) if each in str(stated or ""))
         contents = next(known, UNSTATED.get((str(software), str(of))))
-        contents = HEADS if timings.kind == "attention" else contents
+        contents = HEADS if timings.kind is ATTENTION else contents
         library = f"{software}{VARIANTS.get(contents or '', '')}"
         collected = f"{newest.partition('/')[2]}, timed by {DATA}"
         source = timings_source(metadata_of(Path(path))) if path in OWN else collected
@@ -171,8 +170,8 @@ def elsewhere(
     chip, _, engine = key.partition("/")
     parts = []
     for (other, dtype), request in requests.items():
-        kind = ENTRIES[request.timings.kind].KIND
-        same = (request.chip, dtype, kind) == (chip, name, entry.KIND)
+        fits = request.timings.kind.fits
+        same = (request.chip, dtype, fits) == (chip, name, entry.KIND)
         if same and other.partition("/")[2].partition("-")[0] != engine.partition("-")[0]:
             frame, _ = with_nominal_times(request.timings, chip, request.entry, name)
             parts.append(judged(frame.filter(~pl.col("in_cache")), entry.numbers).select("ratio"))
@@ -260,12 +259,10 @@ def main(arguments: Sequence[str]) -> int:
 def every_site(tables: Sequence[str | Path]) -> Iterator[tuple[str, ...]]:
     """A line of the table for each fit of matmuls: each quarter of its sites held out in turn."""
     for key, name, request in (one for path in tables for one in groups(path, "")):
-        if request.timings.kind != "matmul":
+        if request.timings.kind is not MATMUL:
             continue
         frame, _ = with_nominal_times(request.timings, request.chip, request.entry, name)
-        rank = pl.col(FOLD).rank("dense") - 1
-        quarter = (rank * FOLDS // (rank.max() + 1)).alias("quarter")
-        frame = frame.filter(~pl.col("in_cache")).with_columns(quarter)
+        frame = frame.filter(~pl.col("in_cache")).with_columns(quarter=quarters())
         parts = []
         for at in range(FOLDS):
             rest, kept = frame.filter(pl.col("quarter") != at), frame.filter(quarter=at)

@@ -26,7 +26,7 @@ from rooflines.fits.entries import (
     shipped_calibrations,
     text_of,
 )
-from rooflines.fits.fitting import COLLECTIVE, judged
+from rooflines.fits.fitting import COLLECTIVE_FIT, judged
 from rooflines.fits.folds import held_out, with_folds
 from rooflines.fits.form import CollectiveNumbers
 from rooflines.fits.judge import FEWEST_IN_BAND, bands
@@ -240,7 +240,7 @@ def test_a_collective_by_hand_and_found_again(tmp_path):
     assert judged(nominal, known)["error"].to_list() == pytest.approx(
         [0] * nominal.height, abs=1e-12
     )
-    found = COLLECTIVE.fit(nominal)
+    found = COLLECTIVE_FIT.fit(nominal)
     assert found.held == ()
     others = pl.concat([frame, frame.head(3).with_columns(shards=pl.Series([1, 16, 9000]))])
     others.write_csv(path)

@@ -12,32 +12,25 @@ from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.catalogue.forms import MOST_REACHED
 from rooflines.fits.entries import ENTRIES, REACHED, Errors
-from rooflines.fits.fitting import ATTENTION_PRIOR, COLLECTIVE, judged, kernel_fit
+from rooflines.fits.fitting import ATTENTION_PRIOR, COLLECTIVE_FIT, judged, kernel_fit
 from rooflines.fits.folds import held_out, held_out_below, sites_in
 from rooflines.fits.judge import REGIONS, band, bands, errors
 from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.solving import rounded
-from rooflines.fits.timings import ATTENTION_SIZES, FEWEST, FIT_BY, SIZES
+from rooflines.fits.timings import COLLECTIVE, FEWEST, MATMUL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from rooflines.catalogue.entries import Chip
     from rooflines.fits.entries import Calibrations, FittedCollective, FittedMatmul
     from rooflines.fits.fitting import FormFit
     from rooflines.fits.form import Form, FormNumbers
-    from rooflines.fits.timings import Kind, Timings
+    from rooflines.fits.timings import Timings
 
 ENOUGH = 30
 """Timings that determine the numbers of a fit [1]."""
-
-SIZED: Mapping[Kind, tuple[str, ...]] = {
-    "matmul": SIZES,
-    "attention": ATTENTION_SIZES,
-    "collective": ("shards", "bytes"),
-}
-"""The sizes of which a fit says how far they reach."""
 
 FIT, HELD_OUT = "fit", "held out"
 """The splits: timings that were fitted, and those of sites that were not."""
@@ -101,7 +94,7 @@ def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
     if timings.served:
         problem, fix = "has runs of served models, which are not fitted", "give timings of kernels"
         raise RooflinesError("", problem, fix, file=timings.file)
-    column = FIT_BY[timings.kind]
+    column = timings.kind.fit_by
     names = timings.frame[column].unique().sort().to_list() if dtype is None else [dtype]
     results: list[FitReport] = []
     with Mistakes() as mistakes:
@@ -115,20 +108,20 @@ def _fitted(request: FitRequest, name: str) -> FitReport:
     """The fit of a compute dtype, a phase of attention or a collective."""
     kind, chip = request.timings.kind, request.chip
     frame, timings = with_nominal_times(request.timings, chip, request.entry, name)
-    form: FormFit = COLLECTIVE
-    if kind != "collective":
-        matmul = kind == "matmul"
-        prior = prior_of(name, request.prior) if matmul else ATTENTION_PRIOR
-        form = kernel_fit(prior, request.form if matmul else "max")
-    sizes = {size: [frame[size].min(), frame[size].max()] for size in SIZED[kind]}
+    form: FormFit = COLLECTIVE_FIT
+    if kind is MATMUL:
+        form = kernel_fit(prior_of(name, request.prior), request.form)
+    elif kind is not COLLECTIVE:
+        form = kernel_fit(ATTENTION_PRIOR, "max")
+    sizes = {size: [frame[size].min(), frame[size].max()] for size in kind.sizes}
     frame = frame.filter(~pl.col("in_cache"))
     below = held_out_below(frame)
     train, test = frame.filter(~held_out(below)), frame.filter(held_out(below))
     if train.height < FEWEST:
         train, test, below = frame, test.clear(), 0
     found = form.fit(train)
-    entry, numbers = ENTRIES[kind], vars(found.numbers.floats)
-    if kind != "collective":
+    entry, numbers = ENTRIES[kind.fits], vars(found.numbers.floats)
+    if kind is not COLLECTIVE:
         _check_reached(found.numbers, chip)
     fitted, tested = (judged(part, found.numbers) for part in (train, test))
     about = {
@@ -143,7 +136,7 @@ def _fitted(request: FitRequest, name: str) -> FitReport:
         "held_out_below": below,
         "sizes": sizes,
         "outside": _outside(frame, found.numbers, form),
-        "contents": request.contents or (_contents(timings, name) if kind == "matmul" else None),
+        "contents": request.contents or (_contents(timings, name) if kind is MATMUL else None),
         "source": request.source,
         "date": request.date,
     }
@@ -185,7 +178,7 @@ def _outside(frame: pl.DataFrame, numbers: FormNumbers, form: FormFit) -> list[f
         ends.append(pl.col(name).is_in([smallest, largest]))
     outside = pl.any_horizontal(ends)
     inner, outer = frame.filter(~outside), frame.filter(outside)
-    one_bound = form is not COLLECTIVE and inner["bound"].n_unique() == 1
+    one_bound = form is not COLLECTIVE_FIT and inner["bound"].n_unique() == 1
     if min(inner.height, outer.height) < few or one_bound:
         return None
     return [float(rounded(end)) for end in band(judged(outer, form.like(inner, numbers)))]

@@ -67,10 +67,7 @@ class CalibrationChoice:
 
     def fit(self, compute: str) -> CalibrationFit[Numbers] | None:
         """The calibration of operations in a compute dtype; None without."""
-        if not self.softwares:
-            own = (self.entry.calibration or {}).get(compute)
-            return CalibrationFit(_numbers(own)) if own else None
-        return self._fit("calibrations", compute)
+        return self.of("calibrations", compute)
 
     def attention(self, phase: str, compute: str) -> CalibrationFit[Numbers] | None:
         """The calibration of grouped-query attention; None without.
@@ -79,11 +76,11 @@ class CalibrationChoice:
             phase: `decode` or `prefill`.
             compute: The compute dtype.
         """
-        return self._fit("attention", attention_name(phase, compute))
+        return self.of("attention", attention_name(phase, compute))
 
     def collective(self, kind: str) -> CalibrationFit[CollectiveNumbers] | None:
         """The calibration of a collective over the interconnects; None without."""
-        return self._fit("collectives", kind)
+        return self.of("collectives", kind)
 
     def found(self, kind: str, name: str) -> tuple[str, Any] | None:
         """The first software with a fit that applies, and the fit.
@@ -99,8 +96,11 @@ class CalibrationChoice:
         first = self.calibrations.first
         return first(kind, self.chip, self.softwares, name) if applies else None
 
-    def _fit(self, kind: str, name: str) -> CalibrationFit[Any] | None:
-        """The first fit that applies, and how far it reaches."""
+    def of(self, kind: str, name: str) -> CalibrationFit[Any] | None:
+        """The calibration that applies, and how far it reaches; arguments as of `found`."""
+        if kind == "calibrations" and not self.softwares:
+            own = (self.entry.calibration or {}).get(name)
+            return CalibrationFit(_numbers(own)) if own else None
         named = self.found(kind, name)
         if named is None:
             return None

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from pathlib import Path
 
-    from rooflines.fits.timings import Kind
-
 CALIBRATIONS_FILE = CONFIG_DIR / "calibrations.yaml"
 
 Bound = Literal["compute", "memory", "network", "mixed", "step"]
@@ -172,12 +170,10 @@ class FittedCollective(Fitted):
         return CollectiveNumbers(**{name: exact(getattr(self, name)) for name in names})
 
 
-ENTRIES: Mapping[Kind, type[FittedMatmul | FittedCollective]] = {
-    "matmul": FittedMatmul,
-    "attention": FittedAttention,
-    "collective": FittedCollective,
+ENTRIES: Mapping[str, type[FittedMatmul | FittedCollective]] = {
+    each.KIND: each for each in (FittedMatmul, FittedAttention, FittedCollective)
 }
-"""The fit of timings by what these are of."""
+"""The fits of timings by their key in a file."""
 
 STEP_NUMBERS = ("prompts", "layer_s", "experts_layer_s", "sequence_s")
 """The numbers of a fit of steps."""

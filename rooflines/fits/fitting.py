@@ -163,7 +163,7 @@ COLLECTIVE_PRIOR = CollectiveNumbers(
 )
 """Where a fit of a collective starts: typical numbers of data-center GPUs."""
 
-COLLECTIVE = FormFit(
+COLLECTIVE_FIT = FormFit(
     COLLECTIVE_PRIOR,
     tuple(vars(COLLECTIVE_PRIOR)),
     (

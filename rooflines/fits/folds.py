@@ -76,6 +76,12 @@ def held_out_below(frame: pl.DataFrame, *, inner: bool = False) -> float:
     return float(places[(places.len() + 1) // FOLDS])
 
 
+def quarters() -> pl.Expr:
+    """The quarter of a row's site, 0 to `FOLDS` - 1: by rank of the places, all of one size."""
+    rank = _place(inner=False).rank("dense") - 1
+    return rank * FOLDS // (rank.max() + 1)
+
+
 def sites_in(frame: pl.DataFrame) -> int:
     """Sites that rows with `FOLD` are of [1]."""
     return frame[FOLD].n_unique()

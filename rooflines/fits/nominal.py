@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 from operator import add, mul
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -27,25 +27,26 @@ from rooflines.catalogue.dtypes import (
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.fits.folds import with_folds
 from rooflines.fits.form import nominal_quantities, ring_steps
-from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, FIT_BY, IDENTITY, medians
+from rooflines.fits.timings import ATTENTION, ATTENTION_SIZES, COLLECTIVE, DTYPES, MATMUL, medians
 from rooflines.fits.units import check_units
 from rooflines.model.costs import BITS_PER_BYTE, Workload
 from rooflines.model.kernel import operation_kernel
 from rooflines.model.network import PAIR, Route
-from rooflines.model.operation import MATRIX, OPERANDS
-from rooflines.model.operation import NAMED as OPERATIONS
+from rooflines.model.operation import MATRIX, NAMED, OPERANDS
 from rooflines.model.resources import MATH, collective_rate
 from rooflines.model.sharding import sharding
+from rooflines.models.reach import TO_ALL
+from rooflines.models.shape import DECODE, Gqa
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.fits.timings import Kind, Timings
+    from rooflines.fits.timings import TimedKind, Timings
     from rooflines.model.network import Link
     from rooflines.model.poly import Poly
 
-MATMUL = OPERATIONS["matmul"]
+OPERATION = NAMED["matmul"]
 
 TILES = (64, 128)
 """Tiles of rows that a fit tries [1]."""
@@ -82,18 +83,18 @@ def with_nominal_times(
             interconnect, the unit of time is off, or there are too few timings or kinds of them.
     """
     kind = timings.kind
-    if kind == "matmul":
+    if kind is MATMUL:
         with at_path("compute"):
             one_of(name, dtype_entries().formats, "no dtype")
             one_of(name, entry.units.get(MATRIX, {}), f"no dtype that {chip} has a peak for")
-    if kind == "collective" and not entry.networks:
+    if kind is COLLECTIVE and not entry.networks:
         raise RooflinesError("chip", "has no interconnect in its entry", "add one under `networks`")
-    chosen = timings.where(FIT_BY[kind], name)
-    if kind == "collective":
+    chosen = timings.where(kind.fit_by, name)
+    if kind is COLLECTIVE:
         chosen = _joined(chosen, _link(entry))
-    chosen = medians(chosen, IDENTITY[kind])
+    chosen = medians(chosen, kind.identity)
     chosen.enough()
-    if kind == "attention":
+    if kind is ATTENTION:
         known: dict[str, Collection[str]] = {
             "compute": entry.units.get(MATRIX, {}),
             "cache": dtype_entries().formats,
@@ -108,12 +109,12 @@ def with_nominal_times(
     if cached := frame.filter("in_cache").height:
         note = f"{counted(cached, 'timing')} left out: faster than memory, they fit a cache"
         chosen = replace(chosen, notes=(*chosen.notes, note))
-    if kind == "matmul":
+    if kind is MATMUL:
         _check_regimes(frame)
     return frame, chosen
 
 
-def nominal_times(frame: pl.DataFrame, kind: Kind, entry: Chip) -> pl.DataFrame:
+def nominal_times(frame: pl.DataFrame, kind: TimedKind, entry: Chip) -> pl.DataFrame:
     """Timings with their nominal times.
 
     Args:
@@ -126,9 +127,9 @@ def nominal_times(frame: pl.DataFrame, kind: Kind, entry: Chip) -> pl.DataFrame:
         Also works; `form.QUANTITIES`, as many as the kind has, of matmuls `math_<tile>` for each of
         `TILES`; the bound `t_lower_s` [s] and its resource, `bound`: compute, memory or network.
     """
-    if kind == "collective":
+    if kind is COLLECTIVE:
         return _of_collectives(frame, entry)
-    frame = _of_matmuls(frame, entry) if kind == "matmul" else _of_attention(frame, entry)
+    frame = _of_matmuls(frame, entry) if kind is MATMUL else _of_attention(frame, entry)
     of_math = pl.col("math") >= pl.col("memory")
     return frame.with_columns(
         t_lower_s=pl.max_horizontal("math", "memory"),
@@ -138,12 +139,12 @@ def nominal_times(frame: pl.DataFrame, kind: Kind, entry: Chip) -> pl.DataFrame:
 
 def plain_matmul(stored: StoredDtypes) -> Workload:
     """A matmul of any size, on one chip."""
-    return Workload(MATMUL, stored.bits, sharding("none", MATMUL), 1, (), {}, MATMUL.flops)
+    return Workload(OPERATION, stored.bits, sharding("none", OPERATION), 1, (), {}, OPERATION.flops)
 
 
 def _of_matmuls(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     """Matmuls with their works and nominal times."""
-    machine = entry.machine(MATMUL.unit, MAIN_MEMORY)
+    machine = entry.machine(OPERATION.unit, MAIN_MEMORY)
     parts = []
     for part in frame.partition_by(DTYPES, maintain_order=True):
         workload = _workload(part.row(0, named=True))
@@ -190,13 +191,16 @@ def _of_attention(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     per_s = {dtype: float(peak.exact) for dtype, peak in entry.units.get(MATRIX, {}).items()}
     formats = dtype_entries().formats
     byte = {name: float(stored_bits(each) / BITS_PER_BYTE) for name, each in formats.items()}
-    B, S, T, N, K, H = (pl.col(size).cast(pl.Float64) for size in ATTENTION_SIZES)  # noqa: N806
-    pairs = T * S - T * (T - 1) / 2
-    cached = 2 * K * H * S * pl.col("cache").replace_strict(byte, return_dtype=pl.Float64)
+    columns: dict[str, Any] = {size: pl.col(size).cast(pl.Float64) for size in ATTENTION_SIZES}
+    B, S, T = (columns.pop(size) for size in "BST")  # noqa: N806, letters of sizes
+    heads = Gqa.model_construct(**columns)  # its formulas, of columns in place of numbers
+    of_pair, read, written = heads.core(DECODE)
+    cached = pl.col("cache").replace_strict(byte, return_dtype=pl.Float64) * heads.cache_elements
     peak = pl.col("compute").replace_strict(per_s, return_dtype=pl.Float64)
+    moved = (read + written) * (OUTPUT_BITS / BITS_PER_BYTE)
     works = {
-        "flops": 4 * N * H * B * pairs,
-        "memory_bytes": B * (cached + 2 * N * H * T * (OUTPUT_BITS / BITS_PER_BYTE)),
+        "flops": B * of_pair * TO_ALL.pairs(S, T),
+        "memory_bytes": B * (cached * TO_ALL.entries(S, T) + moved * T),
     }
     rate = float(entry.memory[MAIN_MEMORY].exact.bytes_per_s)
     return frame.with_columns(**works).with_columns(

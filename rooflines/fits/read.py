@@ -15,7 +15,7 @@ from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.basics.text import counted
 from rooflines.fits.layouts import tidy
 from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
-from rooflines.fits.timings import FORMS, ROW, Timings, attention_names, timed_kind
+from rooflines.fits.timings import ATTENTION, MATMUL, ROW, Timings, attention_names, timed_kind
 from rooflines.model.network import PASSES
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ LEFT_OUT: Mapping[str, tuple[pl.Expr, str]] = {
 def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Timings:
     """Timings of a table: Parquet, the text of nccl-tests or, else, CSV.
 
-    A table in the tidy form has the columns of `MATMUL`, `COLLECTIVE` or `SERVED`. Of public
-    layouts, aiconfigurator's `gemm_perf.parquet` and runs of InferenceX, vidur's `mlp.csv` and the
-    text of nccl-tests are known by their columns. Without a column `software`, that of a timing is
-    in its `source`, if all sources are `<collection>/<software>/<version>`.
+    A table in the tidy form has the columns of a `TimedKind`. Of public layouts, aiconfigurator's
+    `gemm_perf.parquet` and runs of InferenceX, vidur's `mlp.csv` and the text of nccl-tests are
+    known by their columns. Without a column `software`, that of a timing is in its `source`, if all
+    sources are `<collection>/<software>/<version>`.
 
     Args:
         path: The file.
@@ -73,14 +73,14 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
         frame = frame.with_columns(**{name: pl.lit(value) for name, value in added.items()})
         frame = _with_software(frame)
         kind = timed_kind(frame.columns)
-        schema, optional = FORMS[kind]
+        schema, optional = kind.columns, kind.optional
         frame = _typed(frame, schema, optional)
-        if kind == "matmul":
+        if kind is MATMUL:
             frame, unusable = _usable(frame)
             left_out = {**left_out, **unusable}
         if frame.is_empty():
             raise RooflinesError("", "has no timings", "give a table with a row for each timing")
-        if kind == "attention":
+        if kind is ATTENTION:
             frame = frame.with_columns(attention=attention_names())
     timings = Timings(str(path), frame, _notes(left_out), left_out)
     for column, value in wanted.items():

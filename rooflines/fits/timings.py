@@ -1,14 +1,12 @@
 """Timings: the tidy form of measured times, a row each, in SI units.
 
-Matmuls have the columns of `MATMUL`, attention those of `ATTENTION`, collectives those of
-`COLLECTIVE`, served models those of `SERVED`; `OPTIONAL` ones, of served models `SERVED_OPTIONAL`,
-may be left out.
+`KINDS` says what timings can be of, and which columns each kind has or may have.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -43,31 +41,11 @@ def _types(*names: str) -> dict[str, pl.DataType]:
     return {name: TYPES[units[name]] for name in names}
 
 
-MATMUL = _types("chip", *DTYPES, *SIZES, "seconds")
-"""The columns of timings of matmuls."""
-
-COLLECTIVE = _types("chip", "collective", "shards", "bytes", "seconds")
-"""The columns of timings of collectives; `bytes` is the whole tensor, over all chips."""
-
 ATTENTION_SIZES = ("B", "S", "T", "N", "K", "H")
 """The sizes of attention: sequences, context and new tokens of each, heads and their size."""
 
-ATTENTION = _types("chip", "phase", "compute", "cache", *ATTENTION_SIZES, "seconds")
-"""The columns of timings of attention: `phase` is decode or prefill, `cache` a storage dtype."""
-
-SERVED = _types(
-    *("model", "chip", "input_tokens", "output_tokens", "concurrency", "ttft_s", "tpot_s")
-)
-"""The columns of served models, a row for each run."""
-
 PARALLEL = ("tp", "attention_dp", "moe_tp", "moe_ep")
 """How the chips of a run share its model [1]."""
-
-SERVED_OPTIONAL = _types(
-    *("software", "source", "linear", "experts", "note", *PARALLEL, "disaggregated")
-)
-"""Columns of served models that may be left out: formats of weights, bf16; one chip; prompts are
-read by the same servers."""
 
 OPTIONAL = _types(
     *("software", "source", "batch", "shards", "seconds_min", "seconds_iqr", "runs", "copies"),
@@ -75,33 +53,71 @@ OPTIONAL = _types(
 )
 """Columns that may be left out: one software, no source, one matmul on one chip, one run."""
 
-Kind = Literal["matmul", "attention", "collective", "served"]
 
-FORMS: Mapping[Kind, tuple[Mapping[str, pl.DataType], Mapping[str, pl.DataType]]] = {
-    "matmul": (MATMUL, OPTIONAL),
-    "attention": (ATTENTION, OPTIONAL),
-    "collective": (COLLECTIVE, OPTIONAL),
-    "served": (SERVED, SERVED_OPTIONAL),
-}
-"""What timings can be of: the columns that they have, and those that they may have."""
+class TimedKind(NamedTuple):
+    """What timings can be of.
 
-FIT_BY: Mapping[Kind, str] = {
-    "matmul": "compute",
-    "attention": "attention",
-    "collective": "collective",
-}
-"""The column that says which fit a timing belongs to."""
+    Attributes:
+        columns: The columns that they have, with their types.
+        telling: Those of which any tells the kind; of matmuls none does.
+        optional: The columns that may be left out.
+        stored: Those with dtypes of the catalogue.
+        fits: The key of their fits in a file of calibrations; empty where none are of them alone.
+        fit_by: The column that says which fit a timing belongs to.
+    """
 
-IDENTITY: Mapping[Kind, tuple[str, ...]] = {
-    "matmul": (*DTYPES, *SIZES),
-    "attention": ("phase", "compute", "cache", *ATTENTION_SIZES),
-    "collective": ("collective", "shards", "bytes"),
-}
-"""The columns that tell a timing from another."""
+    columns: Mapping[str, pl.DataType]
+    telling: tuple[str, ...] = ()
+    optional: Mapping[str, pl.DataType] = OPTIONAL
+    stored: tuple[str, ...] = ()
+    fits: str = ""
+    fit_by: str = ""
+
+    @property
+    def identity(self) -> list[str]:
+        """The columns that tell a timing from another one of a chip."""
+        return [name for name in self.columns if name not in ("chip", "seconds")]
+
+    @property
+    def sizes(self) -> list[str]:
+        """The sizes of which a fit says how far they reach."""
+        return [name for name in self.identity if self.columns[name].is_integer()]
 
 
-STORED: Mapping[Kind, tuple[str, ...]] = {"matmul": DTYPES, "attention": ("compute", "cache")}
-"""The columns with dtypes of the catalogue."""
+MATMUL = TimedKind(
+    _types("chip", *DTYPES, *SIZES, "seconds"),
+    stored=DTYPES,
+    fits="calibrations",
+    fit_by="compute",
+)
+
+ATTENTION = TimedKind(
+    _types("chip", "phase", "compute", "cache", *ATTENTION_SIZES, "seconds"),
+    ("phase",),
+    stored=("compute", "cache"),
+    fits="attention",
+    fit_by="attention",
+)
+"""Attention: `phase` is decode or prefill, `cache` a storage dtype."""
+
+COLLECTIVE = TimedKind(
+    _types("chip", "collective", "shards", "bytes", "seconds"),
+    ("collective",),
+    fits="collectives",
+    fit_by="collective",
+)
+"""Collectives; `bytes` is the whole tensor, over all chips."""
+
+SERVED = TimedKind(
+    _types("model", "chip", "input_tokens", "output_tokens", "concurrency", "ttft_s", "tpot_s"),
+    ("tpot_s", "concurrency"),
+    _types("software", "source", "linear", "experts", "note", *PARALLEL, "disaggregated"),
+)
+"""Served models, a row for each run. What may be left out: formats of weights, bf16; one chip;
+prompts are read by the same servers."""
+
+KINDS = (SERVED, COLLECTIVE, ATTENTION, MATMUL)
+"""In the order in which columns tell them."""
 
 
 def attention_names() -> pl.Expr:
@@ -110,14 +126,10 @@ def attention_names() -> pl.Expr:
     return pl.when(phase == DECODE).then(phase).otherwise(pl.format("{}-{}", phase, "compute"))
 
 
-def timed_kind(columns: Collection[str]) -> Kind:
+def timed_kind(columns: Collection[str]) -> TimedKind:
     """What timings with these columns are of."""
-    telling: Mapping[str, Kind] = {
-        **dict.fromkeys(("tpot_s", "concurrency"), "served"),
-        "collective": "collective",
-        "phase": "attention",
-    }
-    return next((kind for name, kind in telling.items() if name in columns), "matmul")
+    told = (kind for kind in KINDS if any(name in columns for name in kind.telling))
+    return next(told, MATMUL)
 
 
 FEWEST = 10
@@ -130,7 +142,7 @@ class Timings:
 
     Attributes:
         file: Where they come from.
-        frame: The columns of `MATMUL`, `COLLECTIVE` or `SERVED`, optional ones, and `ROW`.
+        frame: The columns of their kind, optional ones, and `ROW`.
         notes: What was left out or merged, a sentence each.
         left_out: The numbers of timings that were left out, by reason [1].
     """
@@ -141,14 +153,14 @@ class Timings:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> TimedKind:
         """What was timed."""
         return timed_kind(self.frame.columns)
 
     @property
     def served(self) -> bool:
         """Whether the rows are runs of served models."""
-        return self.kind == "served"
+        return self.kind is SERVED
 
     @property
     def copies(self) -> int:

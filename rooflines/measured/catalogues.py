@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
-from rooflines.fits.timings import STORED
 from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
@@ -64,9 +63,7 @@ def _listed(timings: Timings, catalogues: Catalogues) -> dict[str, CatalogueValu
     columns = {"chip": CatalogueValues(catalogues.chips, "is no chip", describe)}
     formats = catalogues.dtypes.formats
     fix = f"use some of {', '.join(formats)}, or choose other rows"
-    columns |= dict.fromkeys(
-        STORED.get(timings.kind, ()), CatalogueValues(formats, "is no dtype", fix)
-    )
+    columns |= dict.fromkeys(timings.kind.stored, CatalogueValues(formats, "is no dtype", fix))
     if timings.served:
         fix = "use an id of `rooflines list models`, or choose other rows"
         columns["model"] = CatalogueValues(model_entries(), "is no model", fix)

@@ -9,9 +9,9 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.fits.judge import BIN
-from rooflines.fits.timings import OPTIONAL, ROW
+from rooflines.fits.timings import ATTENTION, COLLECTIVE, MATMUL, OPTIONAL, ROW
 from rooflines.fits.units import check_units
-from rooflines.measured.kernel_rows import MISSING, kernel_rows, with_dtypes
+from rooflines.measured.kernel_rows import kernel_rows, missing_row_reason, with_dtypes
 from rooflines.measured.served import NO_ROOM, missing_step_reason, served_rows, with_formats
 from rooflines.measured.served_estimates import LACKS, with_estimates
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.fits.timings import Kind, Timings
+    from rooflines.fits.timings import TimedKind, Timings
     from rooflines.measured.catalogues import Catalogues
 
 IN_CACHE, PARTLY, BOOST_CLOCK = "in cache", "partly in cache", "boost clock"
@@ -102,17 +102,18 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
 
 
 def _kernels(
-    frame: pl.DataFrame, kind: Kind, catalogues: Catalogues
+    frame: pl.DataFrame, kind: TimedKind, catalogues: Catalogues
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Matmuls, attention or collectives with their metrics, and those skipped."""
-    chips, (column, why) = catalogues.chips, MISSING[kind]
-    if kind == "matmul":
+    chips = catalogues.chips
+    column, why = missing_row_reason(kind)
+    if kind is MATMUL:
         frame = with_dtypes(frame, catalogues.dtypes)
-    elif kind == "attention":
+    elif kind is ATTENTION:
         frame = frame.with_columns(dtypes="attention")
     kept, skipped = _parted(frame, ("chip", column), lambda chip, of: why(chips[chip], of))
     rows = pl.concat(kernel_rows(kept, kind, catalogues)).sort(ROW)
-    if kind == "collective":
+    if kind is COLLECTIVE:
         first = ((name, [*chip.networks.values()][:1]) for name, chip in chips.items())
         reducing = [name for name, network in first if any(each.reduces for each in network)]
         in_switch = pl.col("chip").is_in(reducing) & (pl.col("collective") == "all-reduce")
@@ -124,7 +125,7 @@ def _kernels(
     capacity = pl.col("chip").replace_strict(capacities, return_dtype=pl.Float64)
     operands = pl.col("footprint_bytes")
     from_memory = (operands - capacity) / operands * pl.col("t_lower_s")
-    region = {} if kind == "attention" else {"region": BIN}
+    region = {} if kind is ATTENTION else {"region": BIN}
     return rows.with_columns(
         fits_cache=operands < capacity, **region, **{LEAST: from_memory}
     ), skipped

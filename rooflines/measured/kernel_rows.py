@@ -17,19 +17,18 @@ from rooflines.catalogue.unsupported import (
 from rooflines.fits.choice import CalibrationChoice
 from rooflines.fits.fitting import judged
 from rooflines.fits.judge import with_band
-from rooflines.fits.nominal import MATMUL, nominal_times
-from rooflines.fits.timings import DTYPES
+from rooflines.fits.nominal import OPERATION, nominal_times
+from rooflines.fits.timings import COLLECTIVE, DTYPES, MATMUL
 from rooflines.model.operation import MATRIX
 from rooflines.model.resources import RESOURCES
 from rooflines.sweep.operation_rows import ESTIMATES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from rooflines.catalogue.dtypes import DtypeFile
     from rooflines.catalogue.entries import Chip
-    from rooflines.fits.choice import CalibrationFit
-    from rooflines.fits.timings import Kind
+    from rooflines.fits.timings import TimedKind
     from rooflines.measured.catalogues import Catalogues
 
 METRICS = (
@@ -40,13 +39,6 @@ METRICS = (
 
 NOMINAL = {resource.name: 1 for resource in RESOURCES}
 """Efficiencies of a sweep at the nominal rates [1]."""
-
-KEYS: Mapping[Kind, tuple[str, ...]] = {
-    "matmul": ("compute", "contents"),
-    "attention": ("phase", "compute"),
-    "collective": ("collective",),
-}
-"""The columns besides chip and software that decide which fit applies."""
 
 
 def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
@@ -62,7 +54,7 @@ def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
 
 def missing_bound_reason(chip: Chip, compute: str) -> str | None:
     """The reason why a chip has no bound for timings in a compute dtype; None where it has one."""
-    return missing_peak_reason(chip, MATMUL.unit, compute) or missing_level_reason(
+    return missing_peak_reason(chip, OPERATION.unit, compute) or missing_level_reason(
         chip, MAIN_MEMORY
     )
 
@@ -75,15 +67,16 @@ def missing_network_reason(chip: Chip, shards: int) -> str | None:
     return reason or not_joined([str(name)], links, (shards,))
 
 
-MISSING: Mapping[Kind, tuple[str, Callable[[Chip, Any], str | None]]] = {
-    "matmul": ("compute", missing_bound_reason),
-    "attention": ("compute", missing_bound_reason),
-    "collective": ("shards", missing_network_reason),
-}
-"""Why a chip has no row: the column that decides it, and the reason by its value."""
+def missing_row_reason(kind: TimedKind) -> tuple[str, Callable[[Chip, Any], str | None]]:
+    """Why a chip has no row: the column that decides it, and the reason by its value."""
+    if kind is COLLECTIVE:
+        return "shards", missing_network_reason
+    return "compute", missing_bound_reason
 
 
-def kernel_rows(frame: pl.DataFrame, kind: Kind, catalogues: Catalogues) -> Iterator[pl.DataFrame]:
+def kernel_rows(
+    frame: pl.DataFrame, kind: TimedKind, catalogues: Catalogues
+) -> Iterator[pl.DataFrame]:
     """Timings with the metrics of their row.
 
     Args:
@@ -95,41 +88,31 @@ def kernel_rows(frame: pl.DataFrame, kind: Kind, catalogues: Catalogues) -> Iter
         The timings of one chip and software with the columns of `METRICS`, nominal: without
         efficiencies. Estimates are by the calibration of the software; without, by the chip's own.
     """
-    of = [name for name in KEYS[kind] if name in frame.columns]
-    keys = ["chip", "software", *of]
+    contents = ["contents"] if kind is MATMUL and "contents" in frame.columns else []
+    keys = ["chip", "software", kind.fit_by, *contents]
     for part in frame.partition_by(keys, maintain_order=True):
         row = part.row(0, named=True)
         chip, software = row["chip"], row["software"]
         rows = nominal_times(part, kind, catalogues.chips[chip])
         named = [] if software is None else [software]
-        if kind == "matmul" and named:
-            contents = row.get("contents")
-            named = [catalogues.fits.variant(chip, software, row["compute"], contents)]
-        fit = _fit(row, kind, named, catalogues)
-        if fit is None and named and kind == "matmul":
-            named, fit = [], _fit(row, kind, [], catalogues)
+        if kind is MATMUL and named:
+            stated = row.get("contents")
+            named = [catalogues.fits.variant(chip, software, row["compute"], stated)]
+        fit = _choice(chip, named, catalogues).of(kind.fits, row[kind.fit_by])
+        if fit is None and named and kind is MATMUL:
+            named, fit = [], _choice(chip, [], catalogues).fit(row["compute"])
         if fit is not None:
             rows = with_band(judged(rows, fit.numbers), fit.bands, fit.reach)
         none = {name: pl.lit(None, pl.Float64) for name in ESTIMATES if name not in rows.columns}
         label = "/".join([chip, *named]) if fit else None
         rows = rows.with_columns(**none, calibration=pl.lit(label, pl.String))
-        if kind != "collective":
+        if kind is not COLLECTIVE:
             rows = rows.with_columns(memory_intensity=pl.col("flops") / pl.col("memory_bytes"))
         yield rows.select(*part.columns, *(name for name in METRICS if name in rows.columns))
 
 
-def _fit(
-    row: Mapping[str, Any], kind: Kind, softwares: list[str], catalogues: Catalogues
-) -> CalibrationFit[Any] | None:
-    """The calibration that applies to a timing; None without."""
-    chip = row["chip"]
+def _choice(chip: str, softwares: list[str], catalogues: Catalogues) -> CalibrationChoice:
+    """The calibrations that apply to timings of a chip."""
     entry = catalogues.chips[chip]
     networks = tuple(entry.networks)[:1]
-    choice = CalibrationChoice(
-        catalogues.fits, softwares, chip, entry, MATRIX, MAIN_MEMORY, networks
-    )
-    if kind == "collective":
-        return choice.collective(row["collective"])
-    if kind == "attention":
-        return choice.attention(row["phase"], row["compute"])
-    return choice.fit(row["compute"])
+    return CalibrationChoice(catalogues.fits, softwares, chip, entry, MATRIX, MAIN_MEMORY, networks)

@@ -16,7 +16,7 @@ from rooflines.catalogue.dtypes import DtypeFile
 from rooflines.catalogue.forms import checked
 from rooflines.fits.entries import Calibrations
 from rooflines.fits.read import read_timings
-from rooflines.fits.timings import DTYPES, STORED
+from rooflines.fits.timings import DTYPES, MATMUL
 from rooflines.measured.catalogues import FORMATS, Catalogues, in_catalogues
 from rooflines.measured.join import UNEXPLAINED, WITHOUT_ROW, joined
 from rooflines.measured.kernel_rows import missing_bound_reason, with_dtypes
@@ -69,7 +69,7 @@ class MeasuredSet:
     @cached_property
     def cases(self) -> list[TimedCase]:
         """Chips, software and dtypes of matmuls that have rows of the model."""
-        if self.timings.kind != "matmul":
+        if self.timings.kind is not MATMUL:
             return []
         keys = [
             name for name in ("chip", "software", *DTYPES) if name in self.timings.frame.columns
@@ -119,7 +119,7 @@ class MeasuredSet:
         """It as JSON: its config and digest, and the entries of its chips and dtypes."""
         frame, given = self.timings.frame, self.catalogues
         chips = frame["chip"].unique().sort().to_list()
-        stored = STORED.get(self.timings.kind, ())
+        stored = self.timings.kind.stored
         formats = {str(dtype) for column in stored for dtype in frame[column].unique()}
         if self.timings.served:
             formats |= {*FORMATS.values()}

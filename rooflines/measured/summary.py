@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.fits.entries import ENTRIES
 from rooflines.fits.folds import QUARTER, held_out, with_folds
 from rooflines.fits.judge import BAND, REGIONS, with_errors
-from rooflines.fits.timings import FIT_BY, timed_kind
+from rooflines.fits.timings import ATTENTION, MATMUL, SERVED, timed_kind
 from rooflines.measured.join import IN_CACHE, PARTLY
 from rooflines.model.columns import MEASURED_SKIPPED, MEASURED_SUMMARY, measured_columns
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.fits.entries import Calibrations
-    from rooflines.fits.timings import Kind
+    from rooflines.fits.timings import TimedKind
     from rooflines.measured.join import JoinedTimings, Lacks
 
 KEYS = ("model", "chip", "software", "dtypes", "collective", "split")
@@ -63,7 +62,7 @@ def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = Fal
     for name in ("model", "dtypes", "collective"):
         if name not in frame.columns:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
-    served = kind == "served"
+    served = kind is SERVED
     frame = frame if served else with_folds(frame)
     never = never_fitted or served
     kept = held_out() if never else held_out(_below(frame, fits, kind))
@@ -76,7 +75,7 @@ def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = Fal
     frame = with_errors(frame).with_columns(split=split)
     regions = REGIONS if "B" in frame.columns else {"all": REGIONS["all"]}
     every = pl.lit(None, pl.Int64)
-    by_chips = [every] if kind in ("matmul", "attention") else [every, pl.col("shards")]
+    by_chips = [every] if kind in (MATMUL, ATTENTION) else [every, pl.col("shards")]
     parts = [
         frame.filter(inside)
         .group_by(*KEYS, shards=chips, maintain_order=True)
@@ -90,10 +89,10 @@ def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = Fal
     return pl.concat(parts).sort(*KEYS, "shards", place, nulls_last=last)
 
 
-def _below(frame: pl.DataFrame, fits: Calibrations, kind: Kind) -> pl.Expr:
+def _below(frame: pl.DataFrame, fits: Calibrations, kind: TimedKind) -> pl.Expr:
     """The place below which the fit of a timing's estimate held sites out [1]."""
-    name = "dtypes" if kind == "attention" else FIT_BY[kind]
-    entries = getattr(fits, ENTRIES[kind].KIND)
+    name = "dtypes" if kind is ATTENTION else kind.fit_by
+    entries = getattr(fits, kind.fits)
     below = pl.lit(QUARTER)
     for key, label in frame.select("calibration", name).unique().drop_nulls().iter_rows():
         if (entry := entries.get(key, {}).get(label)) and entry.held_out_below != QUARTER:
