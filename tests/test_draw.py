@@ -23,7 +23,7 @@ def spec(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     sweep = matmul(grid={"B": [1, 64], "D": 4096, "F": 4096}, chips=["h100-sxm", "tpu-v5e"])
     config = rooflines.load_config({"sweeps": {"own": sweep}})
-    made = charts.spec_of(charts.chips(charts.of_config(config), "own"), "chips-own")
+    made = charts.view("chips", charts.of_config(config), "own").spec()
     folder = tmp_path / "results" / "charts" / "chips"
     folder.mkdir(parents=True)
     (folder / "chips-own.vl.json").write_text(json.dumps(made))

@@ -89,19 +89,24 @@ def test_after_an_edit_parts_of_models_are_those_of_a_run_from_nothing(
 ):
     first = copy.deepcopy(CONFIG)
     first["model-sweeps"]["serve"]["rows_per_part"] = rows_per_part
+    before, after = (
+        plan(rooflines.load_config(config)).parts_in("models", "layers")
+        for config in (first, edited(edit, first))
+    )
+    for part in before:
+        assert rows_kept(part, tmp_path) == 0
+        write_part(part.spec, tmp_path / part.path)
     kept = []
-    for config in (first, edited(edit, first)):
-        for part in plan(rooflines.load_config(config)).parts_in("models", "layers"):
-            expected = rows_kept(part, tmp_path)
-            capsys.readouterr()
-            write_part(part.spec, tmp_path / part.path)
-            one_made = ": made for own\n" in capsys.readouterr().out
-            write_part(part.spec, tmp_path / "alone.parquet")
-            made, alone = map(pl.read_parquet, (tmp_path / part.path, tmp_path / "alone.parquet"))
-            assert_frame_equal(made, alone, check_exact=True)
-            others = made.filter(pl.col("chip").cast(pl.String) != "own").height
-            assert expected == (others if one_made else 0)
-            kept.append(expected)
+    for part in after:
+        kept.append(rows_kept(part, tmp_path))
+        capsys.readouterr()
+        write_part(part.spec, tmp_path / part.path)
+        one_made = ": made for own\n" in capsys.readouterr().out
+        write_part(part.spec, tmp_path / "alone.parquet")
+        made, alone = map(pl.read_parquet, (tmp_path / part.path, tmp_path / "alone.parquet"))
+        assert_frame_equal(made, alone, check_exact=True)
+        others = made.filter(pl.col("chip").cast(pl.String) != "own").height
+        assert kept[-1] == (others if one_made else 0)
     assert any(kept) == (edit == CHIP)
 
 

@@ -14,7 +14,8 @@ from test_kernels import BF16, ONE, raw
 import rooflines
 from rooflines import charts
 from rooflines.catalogue.chips import chip_entries
-from rooflines.charts.kinds.measured import MOST_KERNELS, MOST_NAMES
+from rooflines.charts.kinds.measured import MOST_KERNELS, MOST_NAMES, kernels_view
+from rooflines.charts.kit.render import limited
 from rooflines.charts.roofs import Roof, plain_lines
 from rooflines.fits.nsight import Launch
 from rooflines.measured.kernels import kernel_frame
@@ -29,9 +30,8 @@ FLOPS = 2**37 + 2000
 """The operations of the example's first kernel."""
 
 
-def drawn(kernels, chip="h100-sxm"):
-    """The specification of the chart of kernels."""
-    return charts.spec_of(charts.kernels(kernels, chip), "kernels")
+def drawn(kernels):
+    return limited(kernels_view(kernels, "h100-sxm").spec(), "kernels")
 
 
 def profile(number):
@@ -49,11 +49,6 @@ def profile(number):
     return kernel_frame(launches, chip_entries()["h100-sxm"])
 
 
-def dots(spec):
-    """The rows of the dots."""
-    return list(spec["datasets"]["dots"])
-
-
 def finding(spec):
     """Title and subtitle."""
     params = {param["name"]: param["value"] for param in spec["params"]}
@@ -62,7 +57,7 @@ def finding(spec):
 
 def test_the_roofs_and_the_title_are_those_of_the_kernels():
     """989 TFLOP/s of bf16, 67 of fp32, 3.35 TB/s; the share is of the sums of times."""
-    spec = drawn(rooflines.kernels(ROUND, "h100-sxm"))
+    spec = charts.spec_of(charts.kernels(rooflines.kernels(ROUND, "h100-sxm"), "h100-sxm"))
     peaks = {row["name"]: row["peak"] for row in spec["datasets"]["ceiling"]}
     assert peaks == {f"{dtype}, {unit}": peak for (unit, dtype), peak in PEAKS.items()}
     for row in spec["datasets"]["slope"]:
@@ -78,11 +73,11 @@ def test_what_is_not_drawn_is_said():
         kernel=pl.lit("copy"), memory_intensity=0.0, flops=0.0, flops_per_s=0.0
     )
     spec = drawn(pl.concat([kernels, copy]))
-    assert [row["kernel"] for row in dots(spec)] == kernels["kernel"].to_list()
+    assert [row["kernel"] for row in spec["datasets"]["dots"]] == kernels["kernel"].to_list()
     assert finding(spec)[1].endswith(" Not drawn: 1 kernel, 25 % of the time.")
     long = pl.col("kernel") + "x" * 5_000
     many = drawn(profile(MOST_KERNELS + 7).with_columns(long))
-    assert len(dots(many)) == MOST_KERNELS
+    assert len(many["datasets"]["dots"]) == MOST_KERNELS
     assert " Not drawn: 7 kernels, " in finding(many)[1]
 
 
