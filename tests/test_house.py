@@ -29,9 +29,25 @@ FACES = {"__init__", "__main__"}
 """Modules that only re-export names, or start a command."""
 
 
-def imports(path):
+@pytest.fixture(scope="module")
+def texts(repository):
+    """The text of each module of the package, by its path without a suffix."""
+    root = repository / "rooflines"
+    return {
+        path.relative_to(root).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(root.rglob("*.py"))
+    }
+
+
+@pytest.fixture(scope="module")
+def trees(texts):
+    """The syntax tree of each module."""
+    return {name: ast.parse(text) for name, text in texts.items()}
+
+
+def imports(tree):
     """Imports of a module from the package, including those for types only."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             own = [f"rooflines.{alias.name}" for alias in node.names]
             named = own if node.module == "rooflines" else [node.module or ""]
@@ -40,29 +56,13 @@ def imports(path):
         yield from (name for name in named if name.split(".")[0] == "rooflines")
 
 
-def too_long(path, module):
-    """The module, if it is longer than the limit, and its functions that are."""
-    text = path.read_text(encoding="utf-8")
-    if len(text.splitlines()) > LONGEST_FILE:
-        yield module
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            if lines > LONGEST_FUNCTION:
-                yield f"{module}:{node.name}"
-
-
 @pytest.fixture(scope="module")
-def edges(repository):
-    root = repository / "rooflines"
-    found = []
-    for path in sorted(root.rglob("*.py")):
-        name = path.relative_to(root).with_suffix("").as_posix()
-        found += [
-            (name, module.removeprefix("rooflines").removeprefix(".").replace(".", "/"))
-            for module in imports(path)
-        ]
-    return found
+def edges(trees):
+    return [
+        (name, module.removeprefix("rooflines").removeprefix(".").replace(".", "/"))
+        for name, tree in trees.items()
+        for module in imports(tree)
+    ]
 
 
 def test_nothing_imports_upward(edges):
@@ -92,24 +92,20 @@ def test_modules_do_not_import_in_circles(edges):
     assert sorted(waiting) == []
 
 
-def test_only_public_modules_list_their_names(repository):
-    root = repository / "rooflines"
-    listed = {
-        path.relative_to(root).with_suffix("").as_posix()
-        for path in root.rglob("*.py")
-        if "\n__all__ = " in path.read_text(encoding="utf-8")
-    }
+def test_only_public_modules_list_their_names(texts):
+    listed = {name for name, text in texts.items() if "\n__all__ = " in text}
     assert {name for name in listed if not name.startswith("charts/kinds/")} == PUBLIC
 
 
-def test_modules_and_functions_are_short(repository):
-    root = repository / "rooflines"
-    long = [
-        name
-        for path in sorted(root.rglob("*.py"))
-        for name in too_long(path, path.relative_to(root).with_suffix("").as_posix())
-    ]
-    assert long == []
+def test_modules_and_functions_are_short(texts, trees):
+    assert [name for name, text in texts.items() if len(text.splitlines()) > LONGEST_FILE] == []
+    lines = {
+        f"{name}:{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {name: number for name, number in lines.items() if number > LONGEST_FUNCTION} == {}
 
 
 ONE_PLACE = {
@@ -120,12 +116,11 @@ ONE_PLACE = {
 
 
 @pytest.mark.parametrize(("called", "module"), ONE_PLACE.items())
-def test_one_module_reads_tables_and_one_writes_csv(called, module, repository):
-    root = repository / "rooflines"
+def test_one_module_reads_tables_and_one_writes_csv(called, module, trees):
     found = {
-        path.relative_to(root).with_suffix("").as_posix()
-        for path in root.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        name
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call) and re.fullmatch(called, ast.unparse(node.func))
     }
     assert found == {module}
@@ -136,29 +131,21 @@ SHARED = {"command", "kernels", "menus", "view"}
 of each kind of chart."""
 
 
-def named(path, kinds):
-    """The public names of a module's classes or functions."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, kinds):
-            name: str = node.name
-            if not name.startswith("_"):
-                yield name
-
-
-def shared(root, *kinds):
+def shared(trees, *kinds):
     """The modules of every public name that several modules give a class or a function."""
     found = defaultdict(list)
-    for path in sorted(root.rglob("*.py")):
-        for name in named(path, kinds):
-            found[name].append(path.relative_to(root).as_posix())
+    for module, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, kinds) and not node.name.startswith("_"):
+                found[node.name].append(module)
     return {name: modules for name, modules in found.items() if len(modules) > 1}
 
 
-def test_no_two_classes_share_a_name(repository):
-    assert shared(repository / "rooflines", ast.ClassDef) == {}
+def test_no_two_classes_share_a_name(trees):
+    assert shared(trees, ast.ClassDef) == {}
 
 
-def test_no_two_public_functions_share_a_name(repository):
-    functions = shared(repository / "rooflines", ast.FunctionDef, ast.AsyncFunctionDef)
+def test_no_two_public_functions_share_a_name(trees):
+    functions = shared(trees, ast.FunctionDef, ast.AsyncFunctionDef)
     assert {name: modules for name, modules in functions.items() if name not in SHARED} == {}
     assert SHARED - functions.keys() == set(), "take these off the list"
