@@ -96,7 +96,6 @@ def test_yaml_builds_plain_data_alone(value, tmp_path):
 
 @pytest.mark.parametrize("text", YAML["ambiguous"])
 def test_what_yaml_reads_as_another_number_is_text(text, tmp_path):
-    """As a size it is refused, as a name it is what was written."""
     message = message_of(ONE_SWEEP.replace("D: 512", f"D: {text}"), tmp_path)
     assert f"{FILE}:6: sweeps.mlp.grid.D is {text!r}, which is no number." in message
     (tmp_path / FILE).write_text(ONE_SWEEP.replace("name: My chip", f"name: {text}"))
@@ -133,7 +132,6 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_refused_before_it_goes_off(name, tmp_path):
-    """One message, within 256 MiB."""
     with fuzzing.little_memory(2**28), fuzzing.within(fuzzing.SECONDS):
         message = message_of(BOMBS[name], tmp_path)
     assert_form(message, FILE, mistakes=None)

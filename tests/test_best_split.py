@@ -156,7 +156,6 @@ def test_a_torus_has_its_axes():
 
 
 def sweep(**keys):
-    """The rows of a sweep of splits."""
     own = {
         "models": [LLAMA, "mixtral-8x7b"],
         "grid": {"B": 64, "S": 8192},

@@ -57,7 +57,6 @@ ON_TWO = ["nvlink", "infiniband"]
 
 
 def without_latency(base, *networks, **numbers):
-    """Return a variant of a chip whose hops take no time."""
     hops = {f"networks.{name}.hop_latency_s": 0 for name in networks}
     return {"base": base, **hops, **numbers, "source": "How to Scale Your Model"}
 
@@ -74,7 +73,6 @@ CHIPS = {
 
 
 def config_of(chip, split, shards, sizes, **keys):
-    """The config of one split matmul, or of another operation."""
     grid = dict(zip("BDF", sizes, strict=True))
     about = {"grid": grid, "sharding": split, "shards": [shards], "thresholds": []}
     described = matmul(chips=[chip], **{**about, **keys})
@@ -83,7 +81,6 @@ def config_of(chip, split, shards, sizes, **keys):
 
 
 def network_s(*of, **keys):
-    """The time of what a split matmul sends [s]."""
     row = rooflines.rows(config_of(*of, **keys), "s").collect().row(0, named=True)
     return row["t_network_s"]
 
@@ -94,7 +91,6 @@ def gather_s(chip, shards, batch, width, **keys):
 
 
 def reduce_s(chip, shards, *sizes):
-    """The time of an all-reduce of partial sums [s]."""
     return network_s(chip, "contracting/all-reduce", shards, sizes)
 
 
@@ -104,7 +100,6 @@ def effective(chip, shards, network=None):
 
 
 def critical(*of, **keys):
-    """The critical size of the network."""
     return float(rooflines.thresholds(config_of(*of, **keys))["critical_network"].item())
 
 
@@ -143,7 +138,6 @@ ROWS = [*NETWORKS["covered"], *NETWORKS["different"]]
 
 
 def found(row):
-    """The number of a row here."""
     _, _, name, words = row
     return globals()[name](*words)
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 from site_data import put
@@ -18,20 +17,16 @@ def default(default_results):
 
 
 def charts(site):
-    """The charts that a site lists."""
-    _, data = put(site / "assets" / "charts-data.js")
-    listed: list[dict[str, Any]] = data["charts"]
-    return listed
+    return put(site / "assets" / "charts-data.js")[1]["charts"]
 
 
 def choices(page):
     """Parameter and value of the enabled options of menus."""
-    options: list[tuple[str, str]] = page.evaluate(
+    return page.evaluate(
         "[...document.querySelectorAll('select[data-key]')].flatMap((menu) =>"
         " [...menu.querySelectorAll('option:enabled')].map((option) => [menu.dataset.key,"
         " option.value]))"
     )
-    return options
 
 
 def check_every_chart(browser, site, theme, width, *, chosen):
@@ -114,7 +109,6 @@ def test_specifications_are_strict_json(default):
 
 
 def test_the_site_is_small(default):
-    """20 MB in all."""
     assert sum(path.stat().st_size for path in default.rglob("*") if path.is_file()) < 20e6
 
 

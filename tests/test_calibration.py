@@ -59,7 +59,6 @@ def fitted(tmp_path, frame, form="pieces", prior=None):
 
 
 def numbers_of(result):
-    """The fitted numbers that are not zero."""
     assert isinstance(result.entry, FittedMatmul)
     return {
         name: float(number) for name, number in vars(result.entry.numbers).items() if float(number)
@@ -154,7 +153,6 @@ ORDINARY = [
 
 
 def at(sites):
-    """Ten timings of each of these sites."""
     every = timings(KNOWN, sizes=sorted({size for site in sites for size in site}))
     chosen = pl.DataFrame(sites, schema=["D", "F"], orient="row")
     return every.join(chosen, on=["D", "F"], how="semi", maintain_order="left")

@@ -14,7 +14,6 @@ SWEEP = {"operation": "matmul", "grid": {"B": [1, 64], "D": 64, "F": 64}, "dtype
 
 
 def pictures(kind, **choice):
-    """The views of a chart with some options."""
     views = charted.views(CHARTS[kind])
     found = [view for case, view in views if choice.items() <= case.items()]
     assert found

@@ -105,7 +105,6 @@ def test_numbers_of_a_title_are_those_of_its_rows(chart):
 
 @cache
 def table_of(chart, *, of_thresholds):
-    """The table that has the rows of a chart."""
     results, kind = charted.results(), kinds()[chart.chart]
     if kind.source == "measurements":
         return results.joined(chart.sweep).frame.collect()

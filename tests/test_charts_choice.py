@@ -22,7 +22,6 @@ SWEEP: dict[str, Any] = {
 
 
 def chosen(**changes):
-    """The charts that a sweep gets by itself."""
     config = rooflines.load_config({"sweeps": {"mine": {**SWEEP, **changes}}})
     return [chart.chart for chart in config.charts]
 

@@ -53,13 +53,11 @@ def differences(one, other):
 
 
 def colours(*, dark, letters=False):
-    """The colours of the catalogue's chips in lines or in letters."""
     shades = config(SIZES["web"], dark=dark)["range"]["diverging" if letters else "category"]
     return dict(zip(PLACES, shades, strict=False))
 
 
 def contrast(one, other):
-    """Contrast of two colours [1]."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

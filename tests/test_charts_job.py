@@ -24,7 +24,6 @@ IDS = ("chips-own", "watts", "critical-own")
 
 
 def planned(**keys):
-    """The plan of the config with other values of some keys."""
     return plan(rooflines.load_config({**CONFIG, **keys}))
 
 
@@ -48,7 +47,6 @@ def draw(results, of):
 
 
 def redrawn(before, after):
-    """The charts of which a file is new."""
     return {
         chart
         for chart in IDS

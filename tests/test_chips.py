@@ -58,7 +58,6 @@ def test_aliases_and_usual_chips_are_nobodys_id():
 
 
 def sources_of(entry):
-    """The sources of each number of an entry."""
     source = entry["source"]
     numbers = set(entry) & (NUMBERS - STRUCTURE)
     return source if isinstance(source, dict) else dict.fromkeys(numbers, source)
@@ -100,7 +99,6 @@ def test_a_number_says_how_it_was_read(item):
 
 @each(POWERS)
 def test_power_is_in_watts(item):
-    """Between 50 and 3000 W: neither kilowatts nor milliwatts."""
     assert 50 <= item.entry["watts"] <= 3000
 
 

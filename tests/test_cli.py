@@ -73,7 +73,6 @@ def test_check_says_what_a_run_will_make(capsys):
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_new_config_is_valid_and_answers_its_question(question, here, capsys):
-    """It has thresholds, comments, and at most 25 lines."""
     assert f"rooflines run {question}.yaml" in said(capsys, "new", question)
     text = (here / f"{question}.yaml").read_text()
     assert len(text.splitlines()) <= 25

@@ -38,7 +38,6 @@ WHOLE = {
 
 
 def config_of(columns, **more):
-    """A config with a sweep of each kind."""
     content: dict[str, Any] = {
         "sweeps": {"mine": {**OPERATION, "columns": columns, **more}},
         "model-sweeps": {"whole": {**WHOLE, "columns": columns}},

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from typing import Any
 
 import polars as pl
 import pytest
@@ -39,15 +38,12 @@ def folder(site):
 
 @pytest.fixture(scope="module")
 def package(folder):
-    found: dict[str, Any] = json.loads((folder / "datapackage.json").read_text())
-    return found
+    return json.loads((folder / "datapackage.json").read_text())
 
 
 def snippet(folder, language, word=""):
-    """A block of code of the README."""
-    found: list[str] = re.findall(
-        rf"```{language}\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL
-    )
+    readme = (folder / "README.md").read_text()
+    found = re.findall(rf"```{language}\n(.*?)```", readme, re.DOTALL)
     return next(code for code in found if word in code)
 
 

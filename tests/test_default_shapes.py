@@ -1,7 +1,5 @@
 """Shapes by model: the layers of the catalogue's models, and every form in which they are given."""
 
-from typing import Any
-
 import rooflines
 from rooflines import models
 from rooflines.models.layers import LAYERS, layers_of
@@ -50,10 +48,8 @@ SWEEP = {"operation": "matmul", "grid": {"B": 8}, "dtypes": "bf16", "chips": "h1
 
 
 def of(shapes, **more):
-    """The shapes of a sweep."""
     config = rooflines.load_config({"sweeps": {"one": {**SWEEP, **more, "shapes": shapes}}})
-    found: list[dict[str, Any]] = config.sweep("one").config_json["shapes"]
-    return found
+    return config.sweep("one").config_json["shapes"]
 
 
 def test_forms_of_shapes():

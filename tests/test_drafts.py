@@ -76,7 +76,6 @@ def module(name="deepseek-v3", tokens=1, B=1, **options):  # noqa: N803, the let
 
 
 def of_drafts(answer, cost):
-    """A cost of all runs of the module."""
     own = [each for each in answer.groups if each["group"].startswith("draft-")]
     return sum(each["count"] * each[cost] for each in own)
 

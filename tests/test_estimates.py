@@ -19,7 +19,6 @@ CHIPS = ["h100-sxm", "a100-sxm-80gb"]
 
 
 def config(**keys):
-    """The config of a small sweep."""
     grid = {"B": [1, 64, 4096], "D": 4096, "F": 4096}
     sweep = matmul(grid=grid, dtypes=["bf16", "int8"], chips=CHIPS)
     sweep["calibration"] = ["trtllm", "sglang"]
@@ -28,7 +27,6 @@ def config(**keys):
 
 
 def estimates(**keys):
-    """The chip, the compute dtype and the estimates of the small sweep."""
     rows = rooflines.rows(rooflines.load_config(config(**keys)), "one")
     texts = pl.col("chip", "dtypes").cast(pl.String)
     return rows.select(texts, pl.col("^t_estimate.*|estimate_(bound|beyond)$")).collect()

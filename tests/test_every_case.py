@@ -33,7 +33,6 @@ def test_every_row_and_threshold_is_the_exact_one(name, monkeypatch):
 
 
 def check_written(frame, sweep):
-    """Check that written rows equal a frame under filters, slices and selections."""
     rows = OperationTable(sweep).frame(0, sweep.rows, frame.columns, enums=True)
     texts = text_columns(sweep.columns)
     rows = rows.with_columns(pl.col(texts).cast(pl.String).cast(pl.Categorical))

@@ -1,7 +1,6 @@
 """`rooflines explain` of several cases, other numbers and layers: tables say what rows say."""
 
 import json
-from typing import Any
 
 import pytest
 from command_line import said
@@ -18,11 +17,7 @@ EXAMPLE = ("128x8192x8192", "bf16")
 
 
 def rows_of(capsys, words):
-    """The rows of the JSON of a question of several cases."""
-    rows: list[dict[str, Any]] = json.loads(said(capsys, "explain", *words.split(), "--json"))[
-        "rows"
-    ]
-    return rows
+    return json.loads(said(capsys, "explain", *words.split(), "--json"))["rows"]
 
 
 def test_every_case_is_the_row_of_its_own_question(capsys):

@@ -33,7 +33,6 @@ QUESTIONS = case("explained/questions")
 
 
 def own_chips():
-    """The chips of the explanations' own config."""
     return rooflines.load_config(FOLDER / "own.yaml").chips
 
 
@@ -161,7 +160,6 @@ def test_an_estimate_names_its_software_and_its_band():
 
 
 def sweep_of(chip, model, **keys):
-    """The same question as a sweep, written by hand."""
     form = {"models": [model], "chips": [chip], "thresholds": ["B", "S", "chips"], **keys}
     config = ModelSweepConfig.model_validate(form)
     catalogues = own_chips(), dtype_entries(), shipped_calibrations()

@@ -62,7 +62,6 @@ CRITICAL = """([asked]) => {
 
 
 def random_sweep():
-    """A sweep of random sizes, dtypes and splits on every chip, and its thresholds along B."""
     every = [chip for chip in base_chips() if "bf16" in chip_entries()[chip].units.get(MATRIX, {})]
     return {
         "operation": "matmul",

@@ -21,8 +21,6 @@ pytestmark = pytest.mark.slow
 
 
 class Clean(NamedTuple):
-    """An undisturbed run: the folder around it, its own, and its outputs."""
-
     around: Path
     run: RunFolder
     contents: dict[str, str]

@@ -35,7 +35,6 @@ def waiting(tmp_path):
 
 
 def until(condition):
-    """Wait for a condition, a minute at most."""
     for _ in range(6000):
         if condition():
             return
@@ -44,7 +43,6 @@ def until(condition):
 
 
 def server():
-    """The fork server of this process for jobs of one thread."""
     (found,) = (
         process
         for process in psutil.Process().children()
@@ -55,7 +53,6 @@ def server():
 
 
 def read(folder):
-    """Run a job that reads a file; its log."""
     (folder / "good.yaml").write_text("a: 1\n")
     run_job(READ, folder / "good.log", 1, folder / "good.yaml")
     return (folder / "good.log").read_text()

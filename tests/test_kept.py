@@ -28,7 +28,6 @@ CHIP, _, MORE, *_ = EDITS
 
 
 def edited(edit, config=CONFIG):
-    """The config with other values at some dotted places."""
     changed = copy.deepcopy(config)
     for path, value in EDITS[edit].items():
         *steps, last = path.split(".")

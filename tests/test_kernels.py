@@ -50,7 +50,6 @@ def test_values_have_separators_units_and_weights():
 
 
 def test_a_profile_of_pytorch_is_read():
-    """One made on an H200: a bf16 product of 4096 x 8192 x 8192, and the same in fp8."""
     found = rooflines.kernels(PROFILE, "h200-sxm")
     bf16, fp8 = found.head(2).iter_rows(named=True)
     assert (bf16["compute"], fp8["compute"]) == ("bf16", "fp8")

@@ -5,7 +5,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import oracle
-import polars as pl
 import yaml
 from plain_files import plain_file
 
@@ -39,8 +38,7 @@ def same(found, expected):
 def table_of(config):
     """Return the table of a config's one sweep."""
     (sweep,) = config["sweeps"]
-    frame: pl.DataFrame = rooflines.rows(rooflines.load_config(config), sweep).collect()
-    return frame
+    return rooflines.rows(rooflines.load_config(config), sweep).collect()
 
 
 def expected_rows(config):

@@ -5,13 +5,10 @@ import copy
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import yaml
 from hypothesis import strategies as st
 from valid_files import CHIPS, CONFIGS, DTYPES, LONG, ODD
-
-Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 KINDS = ("numbers", "odd-numbers", "names", "ranges", "others")
 values = st.one_of(*(st.sampled_from(ODD[kind]) for kind in KINDS), st.sampled_from(LONG))
@@ -129,7 +126,9 @@ def parsed(text):
 
 def dumped(document):
     """Return the text of a document in block or flow style."""
-    return str(yaml.dump(document, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=1000))
+    return yaml.dump(
+        document, Dumper=yaml.CSafeDumper, allow_unicode=True, sort_keys=False, width=1000
+    )
 
 
 @st.composite

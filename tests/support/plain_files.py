@@ -3,17 +3,13 @@
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 CONFIG = Path(__file__).parents[2] / "config"
 
 
-Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(Base):
+class _Loader(yaml.CSafeLoader):
     """YAML with the numbers of YAML 1.2 (9.89e14), and without duplicate keys."""
 
     def construct_mapping(self, node, deep=False):  # noqa: FBT002
@@ -23,8 +19,7 @@ class _Loader(Base):
         if twice:
             message = f"{node.start_mark}: given twice: {twice}"
             raise ValueError(message)
-        found: dict[Any, Any] = super().construct_mapping(node, deep)
-        return found
+        return super().construct_mapping(node, deep)
 
 
 _Loader.add_implicit_resolver(
@@ -36,5 +31,4 @@ _Loader.add_implicit_resolver(
 def plain_file(name):
     """Return the content of one of the files, not to be changed."""
     text = (CONFIG / name).read_text(encoding="utf-8")
-    content: dict[str, Any] = yaml.load(text, _Loader)  # noqa: S506, a safe loader with two additions
-    return content
+    return yaml.load(text, _Loader)  # noqa: S506, a safe loader with two additions

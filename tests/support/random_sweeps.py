@@ -149,8 +149,7 @@ def axes(draw, most):
     """Draw the grid entry of one dimension, of at most `most` sizes."""
     kind = draw(st.sampled_from(["one", "list", "list", "factor", "count", "step", "tokens"]))
     if kind == "one":
-        size: int = draw(sizes)
-        return size
+        return draw(sizes)
     if kind == "list":
         return draw(st.lists(sizes, min_size=1, max_size=most, unique=True))
     start = draw(st.integers(1, 5000))

@@ -102,8 +102,7 @@ def first_saturated(setting, axis, sizes, chips):
         step = split * tile if tile > 1 else 1
 
     def time(size):
-        found: Fraction = setting.estimate({**sizes, axis: size}, chips)["t_estimate_s"]
-        return found
+        return setting.estimate({**sizes, axis: size}, chips)["t_estimate_s"]
 
     slope = (time(2 * FAR * step) - time(FAR * step)) / (FAR * step)
 
