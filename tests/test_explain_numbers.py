@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 from case_files import case
-from explained import FOLDER, as_config
+from explained import FOLDER, OWN, as_config
 from hf_configs import config_of
 from pages import text_of
+from serving_tables import model_sweep
 from shown import unexplained
 from small_config import matmul
 
@@ -21,12 +22,7 @@ from rooflines.catalogue.measured import measured_quantiles
 from rooflines.critical.saturation import ATTAINED
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.sentences import LEAST_FACTOR
-from rooflines.fits.entries import shipped_calibrations
-from rooflines.models.library import models_of
-from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.rows import KernelTable, StepTable
-from rooflines.sweep.steps import ModelSweep
 
 EXAMPLE = ("h100-sxm", "128x8192x8192", "bf16")
 QUESTIONS = case("explained/questions")
@@ -161,9 +157,7 @@ def test_an_estimate_names_its_software_and_its_band():
 
 def sweep_of(chip, model, **keys):
     form = {"models": [model], "chips": [chip], "thresholds": ["B", "S", "chips"], **keys}
-    config = ModelSweepConfig.model_validate(form)
-    catalogues = own_chips(), dtype_entries(), shipped_calibrations()
-    return checked_sweep(ModelSweep("explain", config, *catalogues, models_of([model])))
+    return model_sweep(form, OWN)
 
 
 @pytest.mark.parametrize("name", QUESTIONS["models"])

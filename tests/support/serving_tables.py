@@ -32,6 +32,8 @@ KINDS = {
 def model_sweep(sweep, chips=None, fits=None):
     """A sweep on chips of the catalogue and on others, by id, checked as a user's is.
 
+    It has the name of the sweep of a question.
+
     Args:
         sweep: Its keys.
         chips: Chips that are not of the catalogue.
@@ -41,16 +43,9 @@ def model_sweep(sweep, chips=None, fits=None):
         RooflinesError: It has mistakes.
     """
     config = ModelSweepConfig.model_validate(dict(sweep))
-    catalogue = chip_entries()
-    given = chips or {}
-    names = {*config.chips, *(given[name].get("base") for name in config.chips if name in given)}
-    wanted = {name: form for name, form in given.items() if name in names}
-    own = resolve_chips(wanted, catalogue)
-    models = models_of(config.models)
-    entries, calibrations = {**catalogue, **own}, fits or shipped_calibrations()
-    return checked_sweep(
-        sweep_of_models("sweep", config, entries, dtype_entries(), calibrations, models)
-    )
+    entries = {**chip_entries(), **resolve_chips(chips or {}, chip_entries())}
+    catalogues = entries, dtype_entries(), fits or shipped_calibrations()
+    return checked_sweep(sweep_of_models("explain", config, *catalogues, models_of(config.models)))
 
 
 def sweep_of(config):
