@@ -1,6 +1,5 @@
 """The sites of workflow runs, of the default config and with a hostile name, in a browser."""
 
-import json
 import re
 
 import pytest
@@ -110,13 +109,3 @@ def test_specifications_are_strict_json(default):
 
 def test_the_site_is_small(default):
     assert sum(path.stat().st_size for path in default.rglob("*") if path.is_file()) < 20e6
-
-
-def test_the_manifest_lists_every_file(default):
-    named = set(json.loads((default / "manifest.json").read_text())["sha256"])
-    files = {
-        path.relative_to(default).as_posix()
-        for path in default.rglob("*")
-        if path.is_file() and path.suffix not in (".pdf", "")
-    }
-    assert named == files - {"manifest.json"}

@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 import polars as pl
-import pytest
 from case_files import case
 
 import rooflines
@@ -135,16 +134,3 @@ def test_sources_are_close_unless_they_count_differently():
         if any(max(other / value, value / other) > APART for other in others)
     }
     assert wide == {(chip, path) for chip, paths in EXPLAINED.items() for path in paths}
-
-
-@pytest.mark.parametrize("chip", ["tpu-v5e", "tpu-v5p", "h100-sxm", "b200"])
-def test_what_is_disputed_can_be_computed_with(chip):
-    chips = rooflines.chips()
-    main = chips.filter(chips["path"] == "memory.hbm.bytes_per_s")
-    values = main.filter((main["chip"] == chip) | (main["base"] == chip))["value"].to_list()
-    others_of = [
-        others
-        for name, path, _, others in disputed()
-        if (name, path) == (chip, "memory.hbm.bytes_per_s")
-    ]
-    assert len(set(values)) > 1 or not others_of

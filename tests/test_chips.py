@@ -97,14 +97,13 @@ def test_a_number_says_how_it_was_read(item):
         assert entry["note"]
 
 
-@each(POWERS)
-def test_power_is_in_watts(item):
-    assert 50 <= item.entry["watts"] <= 3000
+@each([(item, *of) for part, of in KNOWN["ranges"].items() for item in items_of(CHIPS, part)])
+def test_a_number_has_the_size_of_its_unit(item, key, low, high):
+    assert low <= item.entry.get(key, low) <= high, f"{item.chip} {item.path}"
 
 
 @each(PRICES)
-def test_prices_are_dated_and_per_chip_hour(item):
-    assert 0.1 <= item.entry["usd_per_hour"] <= 50
+def test_prices_are_dated(item):
     assert re.fullmatch(r"20\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?", item.entry["date"])
 
 
@@ -163,12 +162,6 @@ def test_links_are_one_way(name, network, total, domain):
 # ------------------------------------------------ numbers fit each other and their units
 
 GIB = 2**30
-
-
-@each(items_of(CHIPS, "units"))
-def test_every_peak_is_plausible(item):
-    """None is below 1 TFLOP/s or above the 4.03e16 of the fastest FP4, as printed."""
-    assert 1e12 <= item.entry["flops_per_s"] <= 4.03e16
 
 
 @each(HALF_PRECISION)
@@ -251,12 +244,9 @@ PRINTED_IN_GIB = {"trainium1", "inferentia2", "tpu-v5e-gcp-800gib"}
 
 @each([item for item in items_of(CHIPS, "memory") if item.path == "hbm"])
 def test_main_memory_is_decimal_and_plausible(item):
-    """0.1 to 100 TB/s, a multiple of 1e8 byte/s; of 2^30 only if it is printed in GiB/s.
-
-    The capacity is between 10 GB and 1 TB, whole GiB or GB: the printed label to the byte.
-    """
+    """A multiple of 1e8 byte/s, of 2^30 only if it is printed in GiB/s; whole GiB or GB."""
     rate, size = item.entry["bytes_per_s"], item.entry["capacity_bytes"]
-    assert 1e11 <= rate <= 1e14
+    assert rate >= 1e11
     assert 1e10 <= size <= 1e12
     if item.chip in PRINTED_IN_GIB:
         assert rate % GIB == 0
@@ -294,7 +284,6 @@ ROUTED = {"dcn", "infiniband", "rdma", "efa", "ethernet", "roce-scale-out"}
 @each(NETWORKS)
 def test_a_network_is_slower_than_main_memory(item):
     entry = item.entry
-    assert entry["bytes_per_s"] >= 1e9
     assert entry["bytes_per_s"] * entry["links"] < main_bandwidth(item.chip)
     if item.path == "pcie":  # one way, generations 3 to 6
         assert entry["bytes_per_s"] in {1.6e10, 3.2e10, 6.4e10, 1.28e11}
