@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines.basics.errors import at_path, one_of
-from rooflines.cli.output import check_new, config_option, examples, known_of, out_options, table
+from rooflines.cli.output import (
+    WithExamples,
+    check_new,
+    config_option,
+    known_of,
+    out_options,
+    table,
+)
 from rooflines.fits.calibrate import FitRequest, calibrate
 from rooflines.fits.entries import Calibrations, Fitted, key_of, read_calibrations, text_of
 from rooflines.fits.form import FORMS
@@ -37,14 +44,7 @@ REGIONS = {
 """What is shown of the errors of a fit in a region, and the titles of the columns."""
 
 
-@click.command(
-    "calibrate",
-    epilog=examples(
-        "rooflines measured calibrate timings.parquet --chip h100-sxm --software trtllm",
-        "rooflines measured calibrate few.csv --chip h200-sxm --software vllm --prior other.yaml",
-        "rooflines measured calibrate nccl.csv --chip b200 --software nccl",
-    ),
-)
+@click.command("calibrate", cls=WithExamples)
 @click.argument("file")
 @click.option("--chip", required=True, metavar="ID", help="The chip that was measured.")
 @click.option("--software", required=True, metavar="NAME", help="The library that was measured.")
@@ -85,6 +85,11 @@ def command(  # noqa: PLR0913, the options
 
     A quarter of the sites (D, F) is held out; the error there is what to expect. It is said when
     what is left hardly determines the numbers.
+
+    Examples:
+        rooflines measured calibrate timings.parquet --chip h100-sxm --software trtllm
+        rooflines measured calibrate few.csv --chip h200-sxm --software vllm --prior other.yaml
+        rooflines measured calibrate nccl.csv --chip b200 --software nccl
     """
     require_scipy()
     key = key_of(chip, software)

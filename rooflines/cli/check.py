@@ -10,7 +10,7 @@ import click
 from rooflines import api
 from rooflines.basics.errors import Mistakes, PlausibilityWarning
 from rooflines.basics.text import counted, si
-from rooflines.cli.output import examples
+from rooflines.cli.output import WithExamples
 from rooflines.config import load_config
 from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
 from rooflines.measured.summary import timings_lacking
@@ -44,19 +44,17 @@ BYTES_PER_PART = 20_000
 """Bytes of a part beside its rows: the catalogue entries that it was made from [byte]."""
 
 
-@click.command(
-    "check",
-    epilog=examples(
-        "rooflines check my.yaml",
-        "rooflines check",
-    ),
-)
+@click.command("check", cls=WithExamples)
 @click.argument("config", required=False, metavar="[CONFIG]")
 def command(config: str | None) -> None:
     """Check a config: all of its mistakes at once, or what a run of it will make.
 
     That is rows, parts, about how many bytes, and what will be skipped and why.
     CONFIG is the default config if left out.
+
+    Examples:
+        rooflines check my.yaml
+        rooflines check
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PlausibilityWarning)

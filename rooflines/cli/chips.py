@@ -10,9 +10,9 @@ import polars as pl
 from rooflines import api
 from rooflines.catalogue.chips import chip_sources
 from rooflines.cli.output import (
+    WithExamples,
     chip_number,
     config_option,
-    examples,
     one_chip,
     prints_frame,
     table,
@@ -26,15 +26,7 @@ PEAK, BANDWIDTH = "units.matrix.bf16.flops_per_s", "memory.hbm.bytes_per_s"
 """The numbers of the list."""
 
 
-@click.command(
-    "chips",
-    epilog=examples(
-        "rooflines list chips",
-        "rooflines list chips h100-sxm",
-        "rooflines list chips --all",
-        "rooflines list chips --csv > chips.csv",
-    ),
-)
+@click.command("chips", cls=WithExamples)
 @click.argument("chip", required=False, metavar="[ID]")
 @config_option
 @click.option("--all", "every", is_flag=True, help="Variants of chips too.")
@@ -44,6 +36,12 @@ def command(chip: str | None, config: str | None, *, every: bool) -> Printed:
 
     Variants, which differ from a chip in some numbers, are left out of the list without --all; CSV
     and JSON have all of them.
+
+    Examples:
+        rooflines list chips
+        rooflines list chips h100-sxm
+        rooflines list chips --all
+        rooflines list chips --csv > chips.csv
     """
     loaded = None if config is None else load_config(config, needs_sweeps=False)
     frame = api.chips(loaded)

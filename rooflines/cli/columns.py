@@ -8,20 +8,13 @@ import click
 
 from rooflines import api
 from rooflines.basics.errors import at_path, one_of
-from rooflines.cli.output import examples, prints_frame, table
+from rooflines.cli.output import WithExamples, prints_frame, table
 
 if TYPE_CHECKING:
     from rooflines.cli.output import Printed
 
 
-@click.command(
-    "columns",
-    epilog=examples(
-        "rooflines list columns",
-        "rooflines list columns thresholds",
-        "rooflines list columns models --json",
-    ),
-)
+@click.command("columns", cls=WithExamples)
 @click.argument("file", required=False, metavar="[TABLE]")
 @prints_frame
 def command(file: str | None) -> Printed:
@@ -29,6 +22,11 @@ def command(file: str | None) -> Printed:
 
     TABLE is the kind of a file, such as table, thresholds, models, layers or measured. Every
     Parquet file has the same in its metadata.
+
+    Examples:
+        rooflines list columns
+        rooflines list columns thresholds
+        rooflines list columns models --json
     """
     frame = api.columns()
     if file is not None:

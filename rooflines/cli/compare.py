@@ -12,9 +12,9 @@ from rooflines.basics.text import counted, significant
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.chips import BANDWIDTH, PEAK
 from rooflines.cli.output import (
+    WithExamples,
     chip_number,
     config_option,
-    examples,
     known_of,
     one_chip,
     prints_frame,
@@ -42,14 +42,7 @@ RATES = r"^(units|memory|networks)\."
 """Paths of the numbers that are compared: prices are of different sellers and days."""
 
 
-@click.command(
-    "compare",
-    epilog=examples(
-        "rooflines compare h100-sxm b200",
-        "rooflines compare h100-sxm mine --config mine.yaml",
-        "rooflines compare h100-sxm b200 --csv",
-    ),
-)
+@click.command("compare", cls=WithExamples)
 @click.argument("one", metavar="CHIP")
 @click.argument("other", metavar="CHIP")
 @config_option
@@ -59,6 +52,11 @@ def command(one: str, other: str, config: str | None) -> Printed:
 
     The critical batch is that of a matmul with D = F = 8192 in each dtype combination that both
     support; a null is a batch that no size reaches, or a number that one of them lacks.
+
+    Examples:
+        rooflines compare h100-sxm b200
+        rooflines compare h100-sxm mine --config mine.yaml
+        rooflines compare h100-sxm b200 --csv
     """
     known = known_of(config)
     one = one_chip("first chip", one, known.chips)

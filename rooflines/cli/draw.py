@@ -14,7 +14,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_kno
 from rooflines.charts.files import SPEC
 from rooflines.charts.kit.render import PNG_SCALE, picture
 from rooflines.charts.kit.themes import SIZES
-from rooflines.cli.output import examples, picture_options
+from rooflines.cli.output import WithExamples, picture_options
 from rooflines.results.atomic import write_bytes
 from rooflines.results.provenance import unreadable
 from rooflines.settings.charts import FORMATS
@@ -26,15 +26,7 @@ MOST_SCALE = 8
 """Limit of the scale [1]: a slide then has 59 million pixels."""
 
 
-@click.command(
-    "draw",
-    epilog=examples(
-        "rooflines draw",
-        "rooflines draw roofline-model-shapes --format svg --size paper",
-        "rooflines draw roofline-model-shapes --set chip=b200 --set dtypes=fp8",
-        "rooflines draw --format png --scale 3 --dark -o slides",
-    ),
-)
+@click.command("draw", cls=WithExamples)
 @click.argument("charts", nargs=-1, metavar="[CHART...]")
 @click.option(
     "--format",
@@ -73,6 +65,12 @@ def command(  # noqa: PLR0913, the options
 
     CHART is the name of its files in `results/charts`. With --set another view of it is drawn,
     of any chip and dtypes of its sweep. Pictures of the same name are replaced.
+
+    Examples:
+        rooflines draw
+        rooflines draw roofline-model-shapes --format svg --size paper
+        rooflines draw roofline-model-shapes --set chip=b200 --set dtypes=fp8
+        rooflines draw --format png --scale 3 --dark -o slides
     """
     files = _specifications(Path(results))
     _check(charts, files, form, size, scale)

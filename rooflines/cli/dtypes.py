@@ -10,7 +10,7 @@ import polars as pl
 from rooflines import api
 from rooflines.basics.text import significant
 from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.cli.output import examples, prints_frame, table
+from rooflines.cli.output import WithExamples, prints_frame, table
 from rooflines.model.operation import OPERANDS
 
 if TYPE_CHECKING:
@@ -27,18 +27,16 @@ TITLES = {
 """What is shown of a combination, and the titles of the columns."""
 
 
-@click.command(
-    "dtypes",
-    epilog=examples(
-        "rooflines list dtypes",
-        "rooflines list dtypes --json",
-    ),
-)
+@click.command("dtypes", cls=WithExamples)
 @prints_frame
 def command() -> Printed:
     """List the dtype combinations: formats of x, w and out, and what computes.
 
     CSV and JSON have the source of each format too.
+
+    Examples:
+        rooflines list dtypes
+        rooflines list dtypes --json
     """
     frame, formats = api.dtypes(), dtype_entries().formats
     sources = {name: str(entry.source) for name, entry in formats.items()}

@@ -14,7 +14,7 @@ import yaml
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.cli.output import config_option, examples, known_of, prints_frame, table
+from rooflines.cli.output import WithExamples, config_option, known_of, prints_frame, table
 from rooflines.explanation.cases import Cases
 from rooflines.explanation.changed import with_own_numbers
 from rooflines.explanation.explain import answered
@@ -40,19 +40,8 @@ SHARDINGS = {
 }
 """What the named shardings mean, of `BD,DF->BF`."""
 
-EXAMPLES = examples(
-    "rooflines explain h100 128x8192x8192 bf16",
-    "rooflines explain h100 b200 mi300x M=1..512 K=8192 N=8192 bf16",
-    "rooflines explain h100 llama-3.1-70b B=64 S=8k --split tp=8",
-    "rooflines explain h100 llama-3.1-70b S=8k --split auto --chips 16 --within 0.02",
-    'rooflines explain tpu-v5e "BSD,DF->BSF" B=8 S=4096 D=8192 F=28672 int8',
-    "rooflines explain h100 128x8192x28672 bf16 --split tp=8",
-    "rooflines explain h100 64x8192x28672 w4a16 --shards 8 --sharding column/gather-x",
-    "rooflines explain h100 128x8192x8192 bf16 --set memory.hbm.bytes_per_s=4.8e12",
-    "rooflines explain h100 128x8192x8192 bf16 --memory all",
-    "rooflines explain b200 gpt-oss-120b B=256 S=4096 fp8 --split tp=4 --price 2.5 --json",
-    more="\n\n\b\nShardings of BD,DF->BF:\n"
-    + "\n".join(f"  {name:<27}{meaning}" for name, meaning in SHARDINGS.items()),
+EPILOG = "\n\n\b\nShardings of BD,DF->BF:\n" + "\n".join(
+    f"  {name:<27}{meaning}" for name, meaning in SHARDINGS.items()
 )
 
 OF_OPERATIONS = {
@@ -143,7 +132,7 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     return [name for name in names if name.startswith(incomplete)]
 
 
-@click.command("explain", epilog=EXAMPLES)
+@click.command("explain", cls=WithExamples, epilog=EPILOG)
 @click.argument(
     "words",
     nargs=-1,
@@ -180,6 +169,18 @@ def command(
     combination such as w4a16, or weights=fp8,cache=fp8,activations=bf16,compute=fp8, by default
     those that it is published in; of an operation bf16. The words may be in any order, names in any
     case; a family name such as h100 stands for its usual chip.
+
+    Examples:
+        rooflines explain h100 128x8192x8192 bf16
+        rooflines explain h100 b200 mi300x M=1..512 K=8192 N=8192 bf16
+        rooflines explain h100 llama-3.1-70b B=64 S=8k --split tp=8
+        rooflines explain h100 llama-3.1-70b S=8k --split auto --chips 16 --within 0.02
+        rooflines explain tpu-v5e "BSD,DF->BSF" B=8 S=4096 D=8192 F=28672 int8
+        rooflines explain h100 128x8192x28672 bf16 --split tp=8
+        rooflines explain h100 64x8192x28672 w4a16 --shards 8 --sharding column/gather-x
+        rooflines explain h100 128x8192x8192 bf16 --set memory.hbm.bytes_per_s=4.8e12
+        rooflines explain h100 128x8192x8192 bf16 --memory all
+        rooflines explain b200 gpt-oss-120b B=256 S=4096 fp8 --split tp=4 --price 2.5 --json
     """
     known = known_of(config)
     asked = read_words(words, known.chips)

@@ -11,9 +11,9 @@ from rooflines.basics.errors import RooflinesError, close_to
 from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.output import (
+    WithExamples,
     check_new,
     config_option,
-    examples,
     format_of,
     known_of,
     out_options,
@@ -65,14 +65,7 @@ def timings_options(function: click.decorators.FC) -> click.decorators.FC:
     return where(calibrations(config_option(function)))
 
 
-@click.command(
-    "join",
-    epilog=examples(
-        "rooflines measured join timings.csv",
-        "rooflines measured join gemm_perf.parquet --where chip=h100-sxm -o joined.parquet",
-        "rooflines measured join served.csv --calibrations mine.yaml --csv > joined.csv",
-    ),
-)
+@click.command("join", cls=WithExamples)
 @click.argument("table")
 @timings_options
 @out_options("Write all columns as .parquet or .csv.")
@@ -91,6 +84,11 @@ def command(  # noqa: PLR0913, the options
     TABLE is as of `rooflines measured calibrate`, or has a row for each run of a served model. A
     time below the bound has its reason: operands in a cache, a clock above that of the peak, or
     none. `rooflines list columns` explains the columns.
+
+    Examples:
+        rooflines measured join timings.csv
+        rooflines measured join gemm_perf.parquet --where chip=h100-sxm -o joined.parquet
+        rooflines measured join served.csv --calibrations mine.yaml --csv > joined.csv
     """
     form = None
     if out is not None:

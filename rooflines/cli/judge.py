@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines.basics.text import significant
 from rooflines.cli.join import counts, joined_table, timings_options
-from rooflines.cli.output import examples, prints_frame, table
+from rooflines.cli.output import WithExamples, prints_frame, table
 from rooflines.measured.judgement import judged_set
 
 if TYPE_CHECKING:
@@ -47,15 +47,7 @@ WRONG = {
 """What is shown of errors, of the order of pairs, and of a pair, and the titles of the columns."""
 
 
-@click.command(
-    "judge",
-    epilog=examples(
-        "rooflines measured judge served.csv",
-        "rooflines measured judge timings.parquet --where chip=h100-sxm --where software=trtllm",
-        "rooflines measured judge timings.csv --calibrations mine.yaml --json",
-        "rooflines measured judge served.csv --wrong --csv > wrong.csv",
-    ),
-)
+@click.command("judge", cls=WithExamples)
 @click.argument("table")
 @timings_options
 @click.option("--wrong", is_flag=True, help="List the pairs that the estimate orders wrongly.")
@@ -75,6 +67,12 @@ def command(
     the faster one is also estimated to be faster, of pairs whose measured times differ by more
     than 25 %. Kendall's tau is of all pairs. Runs of served models are compared by the time of a
     token on one chip. CSV has the errors by region, or the pairs of --wrong; JSON has all.
+
+    Examples:
+        rooflines measured judge served.csv
+        rooflines measured judge timings.parquet --where chip=h100-sxm --where software=trtllm
+        rooflines measured judge timings.csv --calibrations mine.yaml --json
+        rooflines measured judge served.csv --wrong --csv > wrong.csv
     """
     one, found = joined_table(table, where, calibrations, config)
     judgement = judged_set(one, found)

@@ -14,9 +14,9 @@ from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import limited, picture
 from rooflines.charts.kit.themes import SIZES
 from rooflines.cli.output import (
+    WithExamples,
     check_new,
     config_option,
-    examples,
     format_of,
     out_options,
     picture_options,
@@ -54,15 +54,7 @@ LONGEST_NAME = 60
 """Characters of the name of a kernel that are shown [1]."""
 
 
-@click.command(
-    "kernels",
-    epilog=examples(
-        "ncu --import report.ncu-rep --csv --page raw > kernels.csv",
-        "rooflines measured kernels kernels.csv --chip h200-sxm",
-        "rooflines measured kernels kernels.csv --chip b200 --dtype nvfp4 --out kernels.parquet",
-        "rooflines measured kernels kernels.csv --chip h200-sxm --out kernels.html",
-    ),
-)
+@click.command("kernels", cls=WithExamples)
 @click.argument("file")
 @click.option("--chip", required=True, metavar="ID", help="The chip that ran the kernels.")
 @click.option("--dtype", metavar="DTYPE", help="That tensor cores compute in; default: counted.")
@@ -87,6 +79,12 @@ def command(  # noqa: PLR0913, the options
     gpu__time_duration.sum, dram__bytes_read.sum, dram__bytes_write.sum and those of operations:
     sm__ops_path_tensor_src_{bf16_dst_fp32,fp16,fp8,...}.sum of tensor cores, and
     sm__sass_thread_inst_executed_op_{fadd,fmul,ffma}_pred_on.sum (hadd, dadd, ...) of threads.
+
+    Examples:
+        ncu --import report.ncu-rep --csv --page raw > kernels.csv
+        rooflines measured kernels kernels.csv --chip h200-sxm
+        rooflines measured kernels kernels.csv --chip b200 --dtype nvfp4 --out kernels.parquet
+        rooflines measured kernels kernels.csv --chip h200-sxm --out kernels.html
     """
     form = _form(out, size, dark=dark)
     if out is not None:

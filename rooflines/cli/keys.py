@@ -12,7 +12,7 @@ from rooflines.basics.errors import at_path, one_of
 from rooflines.catalogue.dtypes import DtypeFile
 from rooflines.catalogue.entries import Chip
 from rooflines.catalogue.forms import Entry
-from rooflines.cli.output import examples, prints_frame, table
+from rooflines.cli.output import WithExamples, prints_frame, table
 from rooflines.fits.entries import Calibrations
 from rooflines.models.library import ModelEntry
 from rooflines.settings.schema import ConfigFile
@@ -38,14 +38,7 @@ ROOTS: Mapping[str, object] = {
 """The types of the mappings that users write, by their place; places below follow from them."""
 
 
-@click.command(
-    "keys",
-    epilog=examples(
-        "rooflines list keys",
-        "rooflines list keys sweeps",
-        "rooflines list keys chips.networks",
-    ),
-)
+@click.command("keys", cls=WithExamples)
 @click.argument("place", required=False, metavar="[PLACE]")
 @prints_frame
 def command(place: str | None) -> Printed:
@@ -53,6 +46,11 @@ def command(place: str | None) -> Printed:
 
     PLACE is such as sweeps, model-sweeps, charts, chips, chips.memory, models.moe or calibrations;
     config is the top level of a config.
+
+    Examples:
+        rooflines list keys
+        rooflines list keys sweeps
+        rooflines list keys chips.networks
     """
     frame = every_key()
     if place is not None:

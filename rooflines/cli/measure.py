@@ -23,7 +23,7 @@ from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.cli.calibrate import FOLDER as FITS
 from rooflines.cli.calibrate import fit_and_write
-from rooflines.cli.output import examples, format_of
+from rooflines.cli.output import WithExamples, format_of
 from rooflines.explanation.names import chip_named
 from rooflines.fits.calibrate import FitRequest
 from rooflines.fits.entries import key_of
@@ -56,15 +56,7 @@ DRIFT = 0.1
 """Drift of the reference shape's time over a session from which on a warning is printed [1]."""
 
 
-@click.command(
-    "measure",
-    epilog=examples(
-        "rooflines measured measure",
-        "rooflines measured measure --budget 30 --dtypes fp32",
-        "rooflines measured measure --shapes sites.csv --out measured/mine.parquet",
-        "rooflines measured measure --backend torch --dtypes bf16,fp8-out-bf16 --budget 300",
-    ),
-)
+@click.command("measure", cls=WithExamples)
 @click.option(
     "--budget", type=click.IntRange(1), default=100, help="Shapes in every dtype; default 100."
 )
@@ -101,6 +93,12 @@ def command(  # noqa: PLR0913, the options
     adding and reading long arrays. Operands are in no cache; a time is the median of interleaved
     runs. Ctrl-C keeps what is there, and the same command goes on with it. Anything else that runs
     meanwhile is in the numbers.
+
+    Examples:
+        rooflines measured measure
+        rooflines measured measure --budget 30 --dtypes fp32
+        rooflines measured measure --shapes sites.csv --out measured/mine.parquet
+        rooflines measured measure --backend torch --dtypes bf16,fp8-out-bf16 --budget 300
     """
     multiplier = BACKENDS[backend] if backend else _default_backend()
     machine = multiplier.machine()

@@ -11,7 +11,7 @@ import yaml
 
 from rooflines import api
 from rooflines.basics.text import si
-from rooflines.cli.output import examples, one_model, prints_frame, table
+from rooflines.cli.output import WithExamples, one_model, prints_frame, table
 from rooflines.models.library import model_entries, model_named
 from rooflines.models.shape import Shape
 from rooflines.models.sheet import (
@@ -42,15 +42,7 @@ def known_models(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return [name for name in model_entries() if name.startswith(incomplete)]
 
 
-@click.command(
-    "models",
-    epilog=examples(
-        "rooflines list models",
-        "rooflines list models llama-3.1-70b",
-        "rooflines list models Qwen/Qwen3-235B-A22B --json",
-        "rooflines list models path/to/config.json",
-    ),
-)
+@click.command("models", cls=WithExamples)
 @click.argument("model", required=False, metavar="[ID]", shell_complete=known_models)
 @prints_frame
 def command(model: str | None) -> Printed:
@@ -59,6 +51,12 @@ def command(model: str | None) -> Printed:
     Its shape as a config has it, parameters by part and convention, the cache of a token and of
     long contexts, weights by dtype, and the chips that hold it alone, with the largest batch. ID is
     an id, a published name, or the path of a config.json.
+
+    Examples:
+        rooflines list models
+        rooflines list models llama-3.1-70b
+        rooflines list models Qwen/Qwen3-235B-A22B --json
+        rooflines list models path/to/config.json
     """
     if model is None:
         frame = api.model_shapes()

@@ -11,7 +11,7 @@ import click
 
 from rooflines.basics.errors import RooflinesError, at_path, one_of
 from rooflines.catalogue.chips import chip_entries
-from rooflines.cli.output import examples, one_model
+from rooflines.cli.output import WithExamples, one_model
 from rooflines.explanation.question import as_published
 from rooflines.models.library import is_path, model_named
 
@@ -27,21 +27,21 @@ QUESTIONS = {
 CHIP = "h100-sxm"
 """The chip of question `model`."""
 
-EXAMPLES = examples(
-    "rooflines new matmul",
-    "rooflines new own-chip -o my.yaml",
-    "rooflines new model --model path/to/config.json",
-    more="\n\n\b\nQuestions:\n"
-    + "\n".join(f"  {name}: {meaning}" for name, meaning in QUESTIONS.items()),
-)
+EPILOG = "\n\n\b\nQuestions:" + "".join(f"\n  {each}: {QUESTIONS[each]}" for each in QUESTIONS)
 
 
-@click.command("new", epilog=EXAMPLES)
+@click.command("new", cls=WithExamples, epilog=EPILOG)
 @click.argument("question", required=False)
 @click.option("-o", "--output", metavar="FILE", help="Where to write it; default QUESTION.yaml.")
 @click.option("--model", metavar="NAME", help="Of question model: an id, or a config.json.")
 def command(question: str | None, output: str | None, model: str | None) -> None:
-    """Write a commented config of a few lines; an existing file is not overwritten."""
+    """Write a commented config of a few lines; an existing file is not overwritten.
+
+    Examples:
+        rooflines new matmul
+        rooflines new own-chip -o my.yaml
+        rooflines new model --model path/to/config.json
+    """
     question = question or ("model" if model else None)
     with at_path("question"):
         if question is None:

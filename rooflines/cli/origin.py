@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines.basics.errors import printable
-from rooflines.cli.output import examples
+from rooflines.cli.output import WithExamples
 from rooflines.results.provenance import check_results, origin, unreadable
 from rooflines.results.records import FOLDER
 
@@ -16,14 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@click.command(
-    "origin",
-    epilog=examples(
-        "rooflines origin results/thresholds.parquet",
-        "rooflines origin results/charts/roofline",
-        "rooflines origin results",
-    ),
-)
+@click.command("origin", cls=WithExamples)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Path)
 @click.option("--check", is_flag=True, help="Say only whether they are as they were written.")
 def command(files: tuple[Path, ...], *, check: bool) -> int:
@@ -31,6 +24,11 @@ def command(files: tuple[Path, ...], *, check: bool) -> int:
 
     FILE is a table, a chart or a CSV file; or a results folder, to check all that is in it. The
     exit status is 0 if everything is as it was written, else 1.
+
+    Examples:
+        rooflines origin results/thresholds.parquet
+        rooflines origin results/charts/roofline
+        rooflines origin results
     """
     whole = True
     for number, file in enumerate(files):

@@ -7,7 +7,9 @@ import shutil
 import sys
 from collections.abc import Mapping
 from functools import partial, wraps
+from inspect import cleandoc
 from pathlib import Path
+from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,14 +46,19 @@ LEAST_WIDTH = 8
 """A column is not cut below this width [1]."""
 
 
-def examples(*commands: str, more: str = "") -> str:
-    """The end of the help of a command: examples, a line each, as they are typed.
+class WithExamples(click.Command):
+    """A command whose docstring ends in examples, which its help shows below the options.
 
     Args:
-        *commands: The examples.
-        more: What follows them.
+        help: The docstring.
+        epilog: What follows the examples.
+        **options: Of click.
     """
-    return "\n  ".join(["\b\nExamples:", *commands]) + more
+
+    def __init__(self, *, help: str, epilog: str = "", **options: Any) -> None:  # noqa: A002, ANN401, of click
+        text, _, typed = cleandoc(help).partition("\n\nExamples:\n")
+        epilog = f"\b\nExamples:\n{indent(dedent(typed), GAP)}{epilog}"
+        super().__init__(help=text, epilog=epilog, **options)
 
 
 def as_table(

@@ -15,7 +15,7 @@ from snakemake.cli import main
 
 from rooflines.basics.errors import INTERRUPTED, RooflinesError, not_installed
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.cli.output import examples
+from rooflines.cli.output import WithExamples
 from rooflines.config import DEFAULT_CONFIG, load_config
 from rooflines.results.folders import config_of_results
 from rooflines.run.interrupt import MESSAGE, noticed
@@ -30,7 +30,7 @@ SNAKEMAKE = "snakemake>=9.27,<10"
 PACKAGE = Path(__file__).parents[1]
 
 
-class WithRest(click.Command):
+class WithRest(WithExamples):
     """A command that keeps the words after `--` apart."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -42,17 +42,7 @@ class WithRest(click.Command):
         return super().parse_args(ctx, words)
 
 
-@click.command(
-    "run",
-    cls=WithRest,
-    epilog=examples(
-        "rooflines run my.yaml",
-        "rooflines run my.yaml --cores 8 --open",
-        "rooflines run my.yaml --dry-run",
-        "rooflines run my.yaml -- --rerun-triggers mtime    (options of Snakemake)",
-    ),
-    options_metavar="[OPTIONS]",
-)
+@click.command("run", cls=WithRest, options_metavar="[OPTIONS]")
 @click.argument("config", required=False, metavar="[CONFIG] [-- SNAKEMAKE...]")
 @click.option("--cores", type=click.IntRange(1), metavar="N", help="Cores to use; default all.")
 @click.option("--dry-run", is_flag=True, help="Show what would be made, and make nothing.")
@@ -74,6 +64,12 @@ def command(  # noqa: PLR0913, the options
     something that has changed. Results of another config are kept, unless a question is answered
     with y or --replace is given.
     What follows `--` goes to Snakemake.
+
+    Examples:
+        rooflines run my.yaml
+        rooflines run my.yaml --cores 8 --open
+        rooflines run my.yaml --dry-run
+        rooflines run my.yaml -- --rerun-triggers mtime    (options of Snakemake)
     """
     words = snakemake_command(config, cores, ctx.obj, dry_run=dry_run)
     results = results_of(config, ctx.obj)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines.cli.explain import OF_BOTH, OF_TRAINING, options_of, printed_answer
-from rooflines.cli.output import config_option, examples, known_of, prints_frame
+from rooflines.cli.output import WithExamples, config_option, known_of, prints_frame
 from rooflines.explanation.explain import answered
 from rooflines.explanation.words import read_words
 from rooflines.models.shape import TRAIN
@@ -28,15 +28,7 @@ OPTIONS = {
 """Options of a plan."""
 
 
-@click.command(
-    "train",
-    epilog=examples(
-        "rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --shard weights",
-        "rooflines train b200 deepseek-v3 B=1024 S=4k --split pp=16,dp=64,ep=64",
-        "rooflines train h100 llama-3.1-70b B=128 S=8k --split auto --chips 64",
-        "rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --recompute full --json",
-    ),
-)
+@click.command("train", cls=WithExamples)
 @click.argument("words", nargs=-1, required=True, metavar="CHIP MODEL B= S= [DTYPE]")
 @options_of(OPTIONS)
 @config_option
@@ -48,6 +40,12 @@ def command(words: tuple[str, ...], config: str | None, **options: str | None) -
     S the tokens of each. Times are of one kernel after another on the busiest stage, with the
     bubble; the least time has everything overlapped and no bubble. Memory is states and saved
     tensors; working memory is not counted.
+
+    Examples:
+        rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --shard weights
+        rooflines train b200 deepseek-v3 B=1024 S=4k --split pp=16,dp=64,ep=64
+        rooflines train h100 llama-3.1-70b B=128 S=8k --split auto --chips 64
+        rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --recompute full --json
     """
     known = known_of(config)
     asked = read_words(words, known.chips)
