@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 import polars as pl
 
 from rooflines import api
 from rooflines.catalogue.chips import chip_sources
-from rooflines.cli.output import (
-    WithExamples,
-    chip_number,
-    config_option,
-    one_chip,
-    prints_frame,
-    table,
-)
+from rooflines.cli import output
 from rooflines.config import load_config
-
-if TYPE_CHECKING:
-    from rooflines.cli.output import Printed
 
 PEAK, BANDWIDTH = "units.matrix.bf16.flops_per_s", "memory.hbm.bytes_per_s"
 """The numbers of the list."""
 
 
-@click.command("chips", cls=WithExamples)
+@click.command("chips", cls=output.WithExamples)
 @click.argument("chip", required=False, metavar="[ID]")
-@config_option
+@output.config_option
 @click.option("--all", "every", is_flag=True, help="Variants of chips too.")
-@prints_frame
-def command(chip: str | None, config: str | None, *, every: bool) -> Printed:
+@output.prints_frame
+def command(chip: str | None, config: str | None, *, every: bool) -> output.Printed:
     """List the chips of the catalogue, or every number of one chip with its source.
 
     Variants, which differ from a chip in some numbers, are left out of the list without --all; CSV
@@ -46,7 +34,7 @@ def command(chip: str | None, config: str | None, *, every: bool) -> Printed:
     loaded = None if config is None else load_config(config, needs_sweeps=False)
     frame = api.chips(loaded)
     if chip is not None:
-        frame = frame.filter(chip=one_chip("chip", chip, loaded.chips if loaded else None))
+        frame = frame.filter(chip=output.one_chip("chip", chip, loaded.chips if loaded else None))
     own = loaded.plain.get("chips", {}) if loaded else {}
     listed = pl.col("base").is_null() | pl.col("chip").is_in([*own])
     text = _list(frame if every else frame.filter(listed), frame) if chip is None else _one(frame)
@@ -61,25 +49,25 @@ def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
     rows = [
         {
             **row,
-            "bf16 peak": chip_number("FLOP/s", numbers.get((row["chip"], PEAK))),
-            "memory": chip_number("B/s", numbers.get((row["chip"], BANDWIDTH))),
+            "bf16 peak": output.chip_number("FLOP/s", numbers.get((row["chip"], PEAK))),
+            "memory": output.chip_number("B/s", numbers.get((row["chip"], BANDWIDTH))),
         }
         for row in named.unique(maintain_order=True).to_dicts()
     ]
     more = whole["chip"].n_unique() - len(rows)
     rest = f"; {more} variants with --all" if more else ""
     hint = "all of one: `rooflines list chips ID`"
-    shown = table(("chip", "bf16 peak", "memory", "vendor", "name"), rows)
+    shown = output.table(("chip", "bf16 peak", "memory", "vendor", "name"), rows)
     return f"{shown}\n\n{len(rows)} chips{rest}; {hint}"
 
 
 def _one(frame: pl.DataFrame) -> str:
     """Every number of a chip, its source, and the sources' titles."""
-    first = frame.row(0, named=True)
+    first, estimate = frame.row(0, named=True), " (estimate)"
     rows = [
         {
             "number": row["path"],
-            "value": chip_number(row["unit"], row["value"]) + " (estimate)" * row["estimate"],
+            "value": output.chip_number(row["unit"], row["value"]) + estimate * row["estimate"],
             "confidence": row["confidence"] or "",
             "source": row["source"] or "",
         }
@@ -93,5 +81,5 @@ def _one(frame: pl.DataFrame) -> str:
     ]
     head = f"{first['chip']}: {first['name']}, {first['vendor']}"
     head += f", a variant of {first['base']}" if first["base"] else ""
-    shown = table(("number", "value", "confidence", "source"), rows)
+    shown = output.table(("number", "value", "confidence", "source"), rows)
     return "\n".join([head, "", shown, *(["", "Sources:"] if titles else []), *titles])

@@ -10,16 +10,8 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import counted, significant
 from rooflines.catalogue.dtypes import dtype_entries
+from rooflines.cli import output
 from rooflines.cli.chips import BANDWIDTH, PEAK
-from rooflines.cli.output import (
-    WithExamples,
-    chip_number,
-    config_option,
-    known_of,
-    one_chip,
-    prints_frame,
-    table,
-)
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.question import question_sweep
 from rooflines.explanation.words import Question
@@ -29,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.cli.output import Printed
     from rooflines.explanation.question import Known
 
 SIZE = 8192
@@ -42,12 +33,12 @@ RATES = r"^(units|memory|networks)\."
 """Paths of the numbers that are compared: prices are of different sellers and days."""
 
 
-@click.command("compare", cls=WithExamples)
+@click.command("compare", cls=output.WithExamples)
 @click.argument("one", metavar="CHIP")
 @click.argument("other", metavar="CHIP")
-@config_option
-@prints_frame
-def command(one: str, other: str, config: str | None) -> Printed:
+@output.config_option
+@output.prints_frame
+def command(one: str, other: str, config: str | None) -> output.Printed:
     """Compare two chips: which numbers differ, by how much, and from which batch on they compute.
 
     The critical batch is that of a matmul with D = F = 8192 in each dtype combination that both
@@ -58,9 +49,9 @@ def command(one: str, other: str, config: str | None) -> Printed:
         rooflines compare h100-sxm mine --config mine.yaml
         rooflines compare h100-sxm b200 --csv
     """
-    known = known_of(config)
-    one = one_chip("first chip", one, known.chips)
-    other = one_chip("second chip", other, known.chips)
+    known = output.known_of(config)
+    one = output.one_chip("first chip", one, known.chips)
+    other = output.one_chip("second chip", other, known.chips)
     if one == other:
         fix = "give two chips that differ, such as h100-sxm and b200"
         raise RooflinesError("second chip", f"is {one!r} again", fix)
@@ -70,10 +61,10 @@ def command(one: str, other: str, config: str | None) -> Printed:
     frame = _side_by_side(pl.concat([numbers, _critical(one, other, known)]), one, other)
     differ = frame.filter(pl.col("one").ne_missing(pl.col("other")))
     rows = [
-        row | {side: chip_number(row["unit"], row[side]) for side in ("one", "other")}
+        row | {side: output.chip_number(row["unit"], row[side]) for side in ("one", "other")}
         for row in differ.to_dicts()
     ]
-    shown = table({"what": "what", "one": one, "other": other, "ratio": "ratio"}, rows)
+    shown = output.table({"what": "what", "one": one, "other": other, "ratio": "ratio"}, rows)
     return differ, "\n".join([*_summary(frame, both), "", shown])
 
 

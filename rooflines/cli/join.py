@@ -10,16 +10,7 @@ import click
 from rooflines.basics.errors import RooflinesError, close_to
 from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.cli.output import (
-    WithExamples,
-    check_new,
-    config_option,
-    format_of,
-    known_of,
-    out_options,
-    prints_frame,
-    table,
-)
+from rooflines.cli import output
 from rooflines.fits.entries import joined_calibrations, read_calibrations, shipped_calibrations
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import NO_CALIBRATION
@@ -33,7 +24,6 @@ from rooflines.settings.measurements import MeasurementConfig
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflines.cli.output import Printed
     from rooflines.measured.join import JoinedTimings
     from rooflines.measured.sets import MeasuredSet
 
@@ -62,14 +52,14 @@ def timings_options(function: click.decorators.FC) -> click.decorators.FC:
     where = click.option("--where", multiple=True, metavar="COLUMN=VALUE", help=value)
     fits = "Fits that win over those of the package."
     calibrations = click.option("--calibrations", multiple=True, metavar="FILE", help=fits)
-    return where(calibrations(config_option(function)))
+    return where(calibrations(output.config_option(function)))
 
 
-@click.command("join", cls=WithExamples)
+@click.command("join", cls=output.WithExamples)
 @click.argument("table")
 @timings_options
-@out_options("Write all columns as .parquet or .csv.")
-@prints_frame
+@output.out_options("Write all columns as .parquet or .csv.")
+@output.prints_frame
 def command(  # noqa: PLR0913, the options
     *,
     table: str,
@@ -78,7 +68,7 @@ def command(  # noqa: PLR0913, the options
     config: str | None,
     out: str | None,
     force: bool,
-) -> Printed:
+) -> output.Printed:
     """Join each timing of TABLE with the bound and the estimate of the model.
 
     TABLE is as of `rooflines measured calibrate`, or has a row for each run of a served model. A
@@ -92,8 +82,8 @@ def command(  # noqa: PLR0913, the options
     """
     form = None
     if out is not None:
-        form = format_of(out, ["parquet", "csv"])
-        check_new(out, force=force)
+        form = output.format_of(out, ["parquet", "csv"])
+        output.check_new(out, force=force)
     one, found = joined_table(table, where, calibrations, config)
     frame = measured_frame(found)
     if out is not None and form == "csv":
@@ -123,7 +113,7 @@ def joined_table(
         if "=" not in word:
             fix = "write --where chip=h100-sxm"
             raise RooflinesError("--where", f"is {word!r}, which names no value", fix)
-    known = known_of(config)
+    known = output.known_of(config)
     fits = joined_calibrations(
         [known.calibrations or shipped_calibrations(), *map(read_calibrations, calibrations)]
     )
@@ -163,7 +153,7 @@ def _text(one: MeasuredSet, found: JoinedTimings) -> str:
     frame = found.frame.head(MOST_ROWS)
     rows = [{**row, "what": _what(row)} for row in frame.to_dicts()]
     more = found.frame.height - frame.height
-    lines = [*counts(one, found), "", table(SHOWN, rows)]
+    lines = [*counts(one, found), "", output.table(SHOWN, rows)]
     return "\n".join([*lines, *([f"... {more:,} more: --csv or -o FILE"] if more else [])])
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 import polars as pl
 
@@ -13,16 +11,7 @@ from rooflines.basics.text import counted, seconds
 from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import limited, picture
 from rooflines.charts.kit.themes import SIZES
-from rooflines.cli.output import (
-    WithExamples,
-    check_new,
-    config_option,
-    format_of,
-    out_options,
-    picture_options,
-    prints_frame,
-    table,
-)
+from rooflines.cli import output
 from rooflines.config import load_config
 from rooflines.fits.nsight import short_name
 from rooflines.model.columns import KERNELS
@@ -30,9 +19,6 @@ from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_parquet
 from rooflines.run.jobs import about
 from rooflines.settings.charts import FORMATS
-
-if TYPE_CHECKING:
-    from rooflines.cli.output import Printed
 
 TABLE = "parquet"
 
@@ -54,14 +40,14 @@ LONGEST_NAME = 60
 """Characters of the name of a kernel that are shown [1]."""
 
 
-@click.command("kernels", cls=WithExamples)
+@click.command("kernels", cls=output.WithExamples)
 @click.argument("file")
 @click.option("--chip", required=True, metavar="ID", help="The chip that ran the kernels.")
 @click.option("--dtype", metavar="DTYPE", help="That tensor cores compute in; default: counted.")
-@config_option
-@out_options("Write a picture, .png, .svg, .pdf or .html, or the table as .parquet.")
-@picture_options
-@prints_frame
+@output.config_option
+@output.out_options("Write a picture, .png, .svg, .pdf or .html, or the table as .parquet.")
+@output.picture_options
+@output.prints_frame
 def command(  # noqa: PLR0913, the options
     *,
     file: str,
@@ -72,7 +58,7 @@ def command(  # noqa: PLR0913, the options
     size: str | None,
     dark: bool,
     force: bool,
-) -> Printed:
+) -> output.Printed:
     """Show which share of the roofline the kernels of a profile reach, and what bounds them.
 
     FILE is what Nsight Compute prints as CSV, of the page raw or details, with the counters
@@ -88,7 +74,7 @@ def command(  # noqa: PLR0913, the options
     """
     form = _form(out, size, dark=dark)
     if out is not None:
-        check_new(out, force=force)
+        output.check_new(out, force=force)
     loaded = load_config(config, needs_sweeps=False) if config else None
     frame = api.kernels(file, chip, dtype, loaded)
     if out is not None and form == TABLE:
@@ -107,7 +93,7 @@ def _form(out: str | None, size: str | None, *, dark: bool) -> str:
     Raises:
         RooflinesError: It has another suffix, or a size or theme is given without a picture.
     """
-    form = TABLE if out is None else format_of(out, (*FORMATS, TABLE))
+    form = TABLE if out is None else output.format_of(out, (*FORMATS, TABLE))
     for option, given in (("--size", size), ("--dark", dark)):
         if given and form == TABLE:
             fix = "leave it out, or write --out kernels.png"
@@ -133,4 +119,4 @@ def _text(frame: pl.DataFrame, chip: str) -> str:
             f"{counted(above, 'kernel')} above the roof: another chip or dtype, operands in cache, "
             "or a clock above that of the peak"
         )
-    return "\n".join([table(SHOWN, rows), "", *lines])
+    return "\n".join([output.table(SHOWN, rows), "", *lines])

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
 from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.explanation.names import (
-    chip_named,
-    chip_near,
-    dtypes_named,
-    model_near,
-    operation_named,
-)
+from rooflines.explanation import names
 from rooflines.explanation.sizes import SIZE, TIMES, check_once
 from rooflines.model.operation import NAMED
 from rooflines.models.dtypes import StepDtypes
@@ -25,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rooflines.catalogue.entries import Chip
-    from rooflines.explanation.names import Found
     from rooflines.models.model import Model
 
 PRODUCT = re.compile(r"[xX×*._,]*\d[\dxX×*._,kKmM]*")
@@ -89,7 +82,7 @@ class Question:
         if word not in there:
             there.append(word)
 
-    def find(self, kind: str, found: Found) -> None:
+    def find(self, kind: str, found: names.Found) -> None:
         """Keep a name that a word stands for, and say so."""
         self.add(kind, found.name)
         self.notes += [found.note] if found.note else []
@@ -111,14 +104,14 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
     if (
         each
         and CHIP_NUMBER.fullmatch(each[0])
-        and not any(chip_named(word, chips) for word in each)
+        and not any(names.chip_named(word, chips) for word in each)
     ):
-        found = chip_near(each[0], chips)
+        found = names.chip_near(each[0], chips)
         each[0] = found.name if found else each[0]
         known.notes += [found.note] if found else []
     unknown = [word for word in each if not (TIMES.fullmatch(word) or _placed(known, word, chips))]
     for word in unknown:
-        near = None if known.model or known.operation or known.product else model_near(word)
+        near = None if known.model or known.operation or known.product else names.model_near(word)
         if near is None:
             _place_misspelt(known, word, chips)
         else:
@@ -135,7 +128,7 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
 
 def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
     """The words in quotes; einsums, sizes with spaces around `=`, paths and chips are one each."""
-    whole = (SIZE.fullmatch(word) and word.count("=") == 1) or chip_named(word, chips)
+    whole = (SIZE.fullmatch(word) and word.count("=") == 1) or names.chip_named(word, chips)
     return [word] if whole or "->" in word or is_path(word) else word.split()
 
 
@@ -143,18 +136,19 @@ def _listed(word: str, chips: Mapping[str, Chip]) -> list[str]:
     """The chips or dtypes of a list such as `h100,b200`; else the word itself."""
     parts = word.split(",")
     listed = all(
-        dtypes_named(part) or chip_named(part, chips) or chip_near(part, chips) for part in parts
+        names.dtypes_named(part) or names.chip_named(part, chips) or names.chip_near(part, chips)
+        for part in parts
     )
     return parts if len(parts) > 1 and listed else [word]
 
 
 def _placed(known: Question, word: str, chips: Mapping[str, Chip]) -> bool:
     """Take a word as what it is; False: it is nothing known."""
-    if found := chip_named(word, chips):
+    if found := names.chip_named(word, chips):
         known.find("chips", found)
-    elif dtypes := word if WRITTEN_OUT.fullmatch(word) else dtypes_named(word):
+    elif dtypes := word if WRITTEN_OUT.fullmatch(word) else names.dtypes_named(word):
         known.add("dtypes", dtypes)
-    elif operation := operation_named(word):
+    elif operation := names.operation_named(word):
         known.take("operation", operation)
     elif is_path(word):
         known.take("model", word)
@@ -165,7 +159,7 @@ def _placed(known: Question, word: str, chips: Mapping[str, Chip]) -> bool:
         _place_key(known, word)
     elif TrainingPlan.keys_of(word):
         known.take("split", word)
-    elif (match := CHIPS.fullmatch(word)) and chip_named(match[1], chips):
+    elif (match := CHIPS.fullmatch(word)) and names.chip_named(match[1], chips):
         problem = f"is {quote(word)}, but how many chips share a model is its split"
         raise RooflinesError("chip", problem, f"write {match[1]}, and --split tp=8")
     elif PRODUCT.fullmatch(word) or word[:1] in "+-." or word[:1].isdigit():
@@ -173,7 +167,7 @@ def _placed(known: Question, word: str, chips: Mapping[str, Chip]) -> bool:
         known.product = f"{before}{word.lstrip(SIGNS) if before else word}"
     elif is_named(word):
         known.take("model", word)
-    elif found := chip_near(word, chips):
+    elif found := names.chip_near(word, chips):
         known.find("chips", found)
     else:
         return False

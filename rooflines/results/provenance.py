@@ -14,16 +14,9 @@ import yaml
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_sources
+from rooflines.results import records
 from rooflines.results.atomic import LEFTOVER
 from rooflines.results.folders import FOLDERS, MEASURED
-from rooflines.results.records import (
-    Record,
-    digest_of,
-    files_in,
-    record_of,
-    recorded_outputs,
-    results_root,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -112,12 +105,12 @@ def origin(file: str | Path) -> Origin:
     if not path.exists():
         fix = "give a file that the workflow made"
         raise RooflinesError("", "does not exist", fix, file=str(file))
-    digest = digest_of(path) if path.is_file() else ""
-    home, absolute = results_root(path), path.absolute()
+    digest = records.digest_of(path) if path.is_file() else ""
+    home, absolute = records.results_root(path), path.absolute()
     for output in (absolute, *absolute.parents) if home else ():
         if output == home:
             break
-        record = record_of(home, output) if home else None
+        record = records.record_of(home, output) if home else None
         if home and record:
             return _recorded(path, digest, output, record)
     return _unrecorded(path, digest)
@@ -133,7 +126,7 @@ def unreadable(file: object, error: OSError) -> RooflinesError:
     )
 
 
-def _recorded(path: Path, digest: str, output: Path, record: Record) -> Origin:
+def _recorded(path: Path, digest: str, output: Path, record: records.Record) -> Origin:
     """The origin that a record describes.
 
     Args:
@@ -147,7 +140,7 @@ def _recorded(path: Path, digest: str, output: Path, record: Record) -> Origin:
     if name not in (".", "index.json"):
         of_file = [one for one in charts if name.startswith((f"{one['id']}-", f"{one['id']}."))]
         charts = sorted(of_file, key=lambda chart: len(chart["id"]))[-1:]
-    recipes = _recipes(results_root(output), record)
+    recipes = _recipes(records.results_root(output), record)
     if charts:
         names = {chart["sweep"] for chart in charts}
         chips = {chip for chart in charts for chip in chart["chips"]}
@@ -175,17 +168,17 @@ def _recorded(path: Path, digest: str, output: Path, record: Record) -> Origin:
     )
 
 
-def _recipes(home: Path | None, record: Record) -> list[Any]:
+def _recipes(home: Path | None, record: records.Record) -> list[Any]:
     """The recipes of sweeps and of timings that an output is of: its own, or of its inputs."""
     spec = record.spec
     own = [*spec.get("sweeps", []), *spec.get("measurements", [])]
     own += [spec] if "sweep" in spec else []
     names = spec.get("inputs", []) if home and not own else []
-    inputs = (record_of(home, home / name) for name in names if home)
+    inputs = (records.record_of(home, home / name) for name in names if home)
     return own + [recipe for each in inputs if each for recipe in _recipes(home, each)]
 
 
-def _damage(path: Path, record: Record, name: str) -> str | None:
+def _damage(path: Path, record: records.Record, name: str) -> str | None:
     """How a file or folder differs from what was written, in words that follow its name."""
     if name == ".":
         return record.damage(path)
@@ -260,14 +253,16 @@ def check_results(results: str | Path) -> Iterator[tuple[Path, str | None]]:
         words that follow its name; None if nothing is.
     """
     home = Path(results)
-    outputs = recorded_outputs(home)
+    outputs = records.recorded_outputs(home)
     for output in outputs:
-        record = record_of(home, output)
+        record = records.record_of(home, output)
         if not output.exists():
             yield output, "is not there and was written"
         else:
             yield output, record.damage(output) if record else "has a record that cannot be read"
-    recorded = {file for output in outputs if output.exists() for file in files_in(output).values()}
+    recorded = {
+        file for output in outputs if output.exists() for file in records.files_in(output).values()
+    }
     for folder in (*FOLDERS, MEASURED, "charts"):
         for file in sorted((home / folder).rglob("*")):
             temporary = any(fnmatch(part, LEFTOVER) for part in file.parts)
