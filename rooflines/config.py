@@ -184,11 +184,8 @@ def load_config(
 def _check_thresholds(solutions: int, most: int) -> None:
     if solutions > most:
         fix = "solve for fewer dimensions, for nothing with [], or choose fewer of the other sizes"
-        raise RooflinesError(
-            "thresholds",
-            f"makes {solutions:,} thresholds, more than the {most:,} that one file holds",
-            fix,
-        )
+        problem = f"makes {solutions:,} thresholds, more than the {most:,} that one file holds"
+        raise RooflinesError("thresholds", problem, fix)
 
 
 def _checked(

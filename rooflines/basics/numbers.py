@@ -51,11 +51,8 @@ def number(value: object) -> int | float:
         or not isinstance(result, int | float)
         or not abs(result) < LARGEST_NUMBER
     ):
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is no number",
-            "write a plain number such as 4096 or 1.97e14, without a unit",
-        )
+        fix = "write a plain number such as 4096 or 1.97e14, without a unit"
+        raise RooflinesError("", f"is {quote(value)}, which is no number", fix)
     return result
 
 

@@ -35,6 +35,12 @@ BY_DTYPE = ("units", "calibration")
 """Parts of a chip listed by dtype: the names are checked, so a variant may add ones that its base
 lacks."""
 
+OF_ITSELF = (
+    *("short", "aliases", "usual"),
+    *("note", "source", "confidence", "estimate", "measured"),
+)
+"""What a variant does not inherit."""
+
 PARTS = ("units", "memory", "networks")
 """Parts of a chip that a variant cannot replace as a whole: most of it would be lost."""
 
@@ -116,11 +122,8 @@ def _resolve(
         return done[chip]
     if chip in trail:
         names = circle(trail[trail.index(chip) :], entries)
-        raise RooflinesError(
-            f"{names[0]}.base",
-            f"goes in a circle: {' -> '.join(names)}",
-            "write one of them without `base`",
-        )
+        problem = f"goes in a circle: {' -> '.join(names)}"
+        raise RooflinesError(f"{names[0]}.base", problem, "write one of them without `base`")
     entry = entries[chip]
     over = None
     if isinstance(entry, Mapping) and "base" in entry:
@@ -149,16 +152,7 @@ def _mapping(value: object) -> JSON:
 def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
     """A variant's full entry: its base, with the numbers replaced that its dotted paths name."""
     entry = copy.deepcopy(base.plain)
-    for key in (
-        "short",
-        "aliases",
-        "usual",
-        "note",
-        "source",
-        "confidence",
-        "estimate",
-        "measured",
-    ):
+    for key in OF_ITSELF:
         entry.pop(key, None)
     sourced = variant if is_source(variant.get("source")) else {**variant, "source": None}
     for key, value in variant.items():

@@ -127,11 +127,8 @@ def combinations_of(
             with mistakes.at(f"[{index}]"):
                 combination = _combination(form, dtypes)
                 if combination.name in by_name:
-                    raise RooflinesError(
-                        "",
-                        f"is {quote(combination.name)}, which is listed twice",
-                        "name every combination once",
-                    )
+                    problem = f"is {quote(combination.name)}, which is listed twice"
+                    raise RooflinesError("", problem, "name every combination once")
                 by_name[combination.name] = combination
     return by_name
 

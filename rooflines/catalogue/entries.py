@@ -122,28 +122,17 @@ class Network(Sourced):
     def _fits_topology(self) -> Self:
         most = math.inf if self.domain == UNLIMITED else int(self.domain or 1)
         if self.topology == "mesh" and most > self.links + 1:
-            problem = (
-                f"is {self.domain}, but a mesh of {self.links} links joins "
-                f"{self.links + 1} chips at most"
-            )
-            raise RooflinesError(
-                "domain",
-                problem,
-                "give as many links as there are other chips, or a smaller domain",
-            )
+            joined = f"a mesh of {self.links} links joins {self.links + 1} chips at most"
+            fix = "give as many links as there are other chips, or a smaller domain"
+            raise RooflinesError("domain", f"is {self.domain}, but {joined}", fix)
         if self.topology != "torus" and self.ring_multiple is not None:
-            raise RooflinesError(
-                "ring_multiple",
-                f"is set for a {self.topology}",
-                "leave it out: only a torus closes into rings",
-            )
+            fix = "leave it out: only a torus closes into rings"
+            raise RooflinesError("ring_multiple", f"is set for a {self.topology}", fix)
         typical = self.typical_hop_latency_s
         if typical is not None and typical < self.hop_latency_s:
-            raise RooflinesError(
-                "typical_hop_latency_s",
-                f"is {typical:g}, less than hop_latency_s, {self.hop_latency_s:g}",
-                "give the least time of a hop as hop_latency_s, the usual one as typical",
-            )
+            problem = f"is {typical:g}, less than hop_latency_s, {self.hop_latency_s:g}"
+            fix = "give the least time of a hop as hop_latency_s, the usual one as typical"
+            raise RooflinesError("typical_hop_latency_s", problem, fix)
         return self
 
     @cached_property

@@ -103,23 +103,17 @@ def checked_domain(value: object) -> int | str:
     try:
         return whole(value)
     except RooflinesError as error:
-        raise RooflinesError(
-            "",
-            error.problem,
-            f"write the most chips it joins, from 1 to {LARGEST_SIZE:,}, {UNLIMITED} for a routed "
-            "network, or null if it is not published",
-            close=close_to(value, (UNLIMITED,)) if isinstance(value, str) else (),
-        ) from None
+        close = close_to(value, (UNLIMITED,)) if isinstance(value, str) else ()
+        most = f"the most chips it joins, from 1 to {LARGEST_SIZE:,}"
+        fix = f"write {most}, {UNLIMITED} for a routed network, or null if it is not published"
+        raise RooflinesError("", error.problem, fix, close=close) from None
 
 
 def checked_name(value: object) -> str:
     """A name, which may become a part of a path."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is no name",
-            "use lower-case letters, digits and hyphens, no hyphen first",
-        )
+        fix = "use lower-case letters, digits and hyphens, no hyphen first"
+        raise RooflinesError("", f"is {quote(value)}, which is no name", fix)
     return value
 
 
@@ -165,11 +159,8 @@ def is_source(value: object) -> bool:
 
 def _source(value: object) -> object:
     if not is_source(value):
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is no source",
-            "write text, a list of texts, or either for each number by its key",
-        )
+        fix = "write text, a list of texts, or either for each number by its key"
+        raise RooflinesError("", f"is {quote(value)}, which is no source", fix)
     return value
 
 
@@ -196,11 +187,8 @@ def from_pydantic(error: ValidationError) -> RooflinesError:
         elif single["loc"] not in misspelt:
             missing.setdefault(path_of(single["loc"][:-1]), []).append(str(single["loc"][-1]))
     for place, keys in missing.items():
-        mistakes.add(
-            RooflinesError(
-                place, f"lacks {', '.join(keys)}", f"add {', '.join(f'{key}:' for key in keys)}"
-            )
-        )
+        fix = f"add {', '.join(f'{key}:' for key in keys)}"
+        mistakes.add(RooflinesError(place, f"lacks {', '.join(keys)}", fix))
     return RooflinesError.of(mistakes.found.values())
 
 
@@ -233,26 +221,26 @@ def _misspelt(errors: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:
     }
 
 
+WANTED = {
+    **{"dict_type": "a mapping", "list_type": "a list"},
+    **{"string_type": "text", "bool_type": "true or false"},
+}
+"""What pydantic asks for, by the type of its error."""
+
+
 def _mistake(error: ErrorDetails) -> RooflinesError:
     *steps, last = error["loc"] or ("",)
     if last == "[key]":
         *steps, last = steps
         last = str(last)  # a number as a key is no place in a list
-    place = path_of((*steps, last))
-    ours = (
-        error["input"] if error["type"] == "extra_forbidden" else error.get("ctx", {}).get("error")
-    )
+    place, value = path_of((*steps, last)), error["input"]
+    ours = value if error["type"] == "extra_forbidden" else error.get("ctx", {}).get("error")
     if isinstance(ours, RooflinesError):
         return ours.within(place)
-    value = error["input"]
     if error["type"] == "literal_error":
         expected = error["ctx"]["expected"]
-        return RooflinesError(
-            place,
-            f"is {quote(value)}",
-            f"use {expected}",
-            close=close_to(value, re.findall(r"'([^']*)'", expected)),
-        )
+        close = close_to(value, re.findall(r"'([^']*)'", expected))
+        return RooflinesError(place, f"is {quote(value)}", f"use {expected}", close=close)
     for key, way in {"ge": "least", "le": "most"}.items():
         if key in error.get("ctx", {}):
             limit = error["ctx"][key]
@@ -261,14 +249,7 @@ def _mistake(error: ErrorDetails) -> RooflinesError:
             if limit == SMALLEST:
                 beyond, fix = "not above zero", "write a number above 0, in SI units without prefix"
             return RooflinesError(place, f"is {quote(value)}, which is {beyond}", fix)
-    kinds = {
-        "dict_type": "a mapping",
-        "list_type": "a list",
-        "string_type": "text",
-        "bool_type": "true or false",
-    }
-    wanted = kinds.get(error["type"])
-    if wanted:
+    if wanted := WANTED.get(error["type"]):
         return RooflinesError(place, f"is {quote(value)}, which is not {wanted}", f"write {wanted}")
     return RooflinesError(
         place, f"is {quote(value)}: {error['msg']}", "correct it as config/README.md describes"

@@ -131,10 +131,8 @@ def _of_operation(
             forms = [_combination(form) for form in asked.dtypes]
         if sharding in UNSPLIT and str(shards) != "1":
             names = ", ".join(name for name in SHARDINGS if name not in UNSPLIT)
-            problem = f"is {shards}, but nothing is split"
-            mistakes.add(
-                RooflinesError("shards", problem, f"choose a sharding with --sharding: {names}")
-            )
+            fix = f"choose a sharding with --sharding: {names}"
+            mistakes.add(RooflinesError("shards", f"is {shards}, but nothing is split", fix))
     return {
         "operation": op.name,
         "unit": op.unit,

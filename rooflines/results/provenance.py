@@ -118,12 +118,8 @@ def origin(file: str | Path) -> Origin:
 
 def unreadable(file: object, error: OSError) -> RooflinesError:
     """The error for a file that the system does not allow to be read."""
-    return RooflinesError(
-        "",
-        f"cannot be read: {error.strerror}",
-        "make it readable, or give another path",
-        file=str(file),
-    )
+    fix = "make it readable, or give another path"
+    return RooflinesError("", f"cannot be read: {error.strerror}", fix, file=str(file))
 
 
 def _recorded(path: Path, digest: str, output: Path, record: records.Record) -> Origin:

@@ -130,13 +130,11 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,
     ) as error:
-        raise RooflinesError(
-            "", f"cannot be read as Parquet: {printable(error)}", "make it again", file=str(path)
-        ) from None
+        problem = f"cannot be read as Parquet: {printable(error)}"
+        raise RooflinesError("", problem, "make it again", file=str(path)) from None
     if not isinstance(about, dict):
-        raise RooflinesError(
-            "", "does not say what made it", "give a table of this package", file=str(path)
-        )
+        fix = "give a table of this package"
+        raise RooflinesError("", "does not say what made it", fix, file=str(path))
     return about
 
 
@@ -164,24 +162,18 @@ def _parts(place: Path, sweep: str | None, *, layers: bool) -> list[Path]:
         parts = [place] if place.is_file() else sorted(place.glob(PARTS))
         if parts:
             return parts
-        raise RooflinesError(
-            "",
-            "is neither a table nor one of its files",
-            "if it is the folder of a run, name one of its sweeps",
-            file=str(place),
-        )
+        problem = "is neither a table nor one of its files"
+        fix = "if it is the folder of a run, name one of its sweeps"
+        raise RooflinesError("", problem, fix, file=str(place))
     folders = [place / name for name in ((LAYERS,) if layers else (TABLES, MODELS))]
     for folder in folders:
         if parts := sorted((folder / sweep).glob(PARTS)):
             return parts
     every = (part for folder in folders for part in folder.glob(f"*/{PARTS}"))
     names = sorted({part.parent.name for part in every})
-    fix = (
-        f"use one of {', '.join(names)}"
-        if names
-        else "run the workflow first, or give the folder it writes to"
-    )
-    problem = f"has no table {quote(sweep)}"
+    fix, problem = f"use one of {', '.join(names)}", f"has no table {quote(sweep)}"
+    if not names:
+        fix = "run the workflow first, or give the folder it writes to"
     raise RooflinesError("", problem, fix, close=close_to(sweep, names), file=str(folders[0]))
 
 

@@ -65,9 +65,8 @@ AUTO = "auto"
 
 def _charts(value: object) -> object:
     if value != AUTO and not isinstance(value, list):
-        raise RooflinesError(
-            "", f"is {quote(value)}", "write auto, a list of charts, or [] for none"
-        )
+        fix = "write auto, a list of charts, or [] for none"
+        raise RooflinesError("", f"is {quote(value)}", fix)
     return None if value == AUTO else value
 
 

@@ -84,11 +84,8 @@ def as_list(value: object) -> object:
     """A single value as a list; a list must be non-empty and without duplicates."""
     values = value if isinstance(value, list) else [value]
     if not values:
-        raise RooflinesError(
-            "",
-            "is an empty list, which leaves nothing to compute",
-            "name at least one, or leave the key out where it has a default",
-        )
+        fix = "name at least one, or leave the key out where it has a default"
+        raise RooflinesError("", "is an empty list, which leaves nothing to compute", fix)
     if len(values) > LONGEST_LIST:
         raise RooflinesError("", f"has {len(values):,} entries", f"name at most {LONGEST_LIST:,}")
     return unique(values)

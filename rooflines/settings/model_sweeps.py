@@ -149,11 +149,10 @@ def _labelled(dtypes: list[StepDtypes]) -> list[StepDtypes]:
 def _grid(value: object) -> object:
     with Mistakes() as mistakes:
         for letter in value if isinstance(value, Mapping) else ():
-            if letter not in ("B", "S", "T"):
-                fix = "write B sequences, S tokens of context and, if wanted, T new tokens"
-                mistakes.add(
-                    RooflinesError(str(letter), "is no size of a model sweep", fix, close=("B",))
-                )
+            with mistakes.at(str(letter)):
+                if letter not in ("B", "S", "T"):
+                    fix = "write B sequences, S tokens of context and, if wanted, T new tokens"
+                    raise RooflinesError("", "is no size of a model sweep", fix, close=("B",))
     return value
 
 

@@ -25,17 +25,11 @@ ALL: Literal["all"] = "all"
 
 def _shape_name(value: object) -> str:
     if not isinstance(value, str) or not 1 <= len(value) <= 200 or not value.isprintable():  # noqa: PLR2004, a line of text
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which is no name of a shape",
-            "write a line of text of at most 200 characters",
-        )
+        problem = f"is {quote(value)}, which is no name of a shape"
+        raise RooflinesError("", problem, "write a line of text of at most 200 characters")
     if is_formula(value):
-        raise RooflinesError(
-            "",
-            f"is {quote(value)}, which a spreadsheet would run as a formula",
-            "begin it with another character",
-        )
+        problem = f"is {quote(value)}, which a spreadsheet would run as a formula"
+        raise RooflinesError("", problem, "begin it with another character")
     return value
 
 
@@ -126,13 +120,11 @@ def _shapes(value: object) -> object:
             with mistakes.at(place):
                 for shape in _written_out(form, place):
                     if shape.name in shapes:
-                        typed = shape.place is None
-                        raise RooflinesError(
-                            "name" if typed else "models",
-                            f"{'is' if typed else 'gives'} {quote(shape.name)}, which is listed "
-                            "twice",
-                            "give every shape a name of its own" if typed else "name it once",
-                        )
+                        problem = f"{quote(shape.name)}, which is listed twice"
+                        if shape.place is None:
+                            fix = "give every shape a name of its own"
+                            raise RooflinesError("name", f"is {problem}", fix)
+                        raise RooflinesError("models", f"gives {problem}", "name it once")
                     shapes[shape.name] = shape
     return list(shapes.values())
 
