@@ -222,8 +222,10 @@ def _misspelt(errors: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:
 
 
 WANTED = {
-    **{"dict_type": "a mapping", "list_type": "a list"},
-    **{"string_type": "text", "bool_type": "true or false"},
+    "dict_type": "a mapping",
+    "list_type": "a list",
+    "string_type": "text",
+    "bool_type": "true or false",
 }
 """What pydantic asks for, by the type of its error."""
 
@@ -250,7 +252,8 @@ def _mistake(error: ErrorDetails) -> RooflinesError:
                 beyond, fix = "not above zero", "write a number above 0, in SI units without prefix"
             return RooflinesError(place, f"is {quote(value)}, which is {beyond}", fix)
     if wanted := WANTED.get(error["type"]):
-        return RooflinesError(place, f"is {quote(value)}, which is not {wanted}", f"write {wanted}")
+        fix = f"write {wanted}" + ", in quotes if YAML reads it as a number" * (wanted == "text")
+        return RooflinesError(place, f"is {quote(value)}, which is not {wanted}", fix)
     return RooflinesError(
         place, f"is {quote(value)}: {error['msg']}", "correct it as config/README.md describes"
     )

@@ -30,7 +30,7 @@ from rooflines.sweep.training import sweep_of_models
 from rooflines.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from rooflines.catalogue.entries import Chip
     from rooflines.explanation.words import Question
@@ -128,7 +128,7 @@ def _of_operation(
                 op = operation(str(asked.operation or OPERATION))
             grid = sizes_of_operation(asked.sizes or asked.product, op)
         with mistakes.at("dtypes"):
-            forms = [_combination(form) for form in asked.dtypes]
+            forms = [_dtypes(form, dtype_entries().combinations) for form in asked.dtypes]
         if sharding in UNSPLIT and str(shards) != "1":
             names = ", ".join(name for name in SHARDINGS if name not in UNSPLIT)
             fix = f"choose a sharding with --sharding: {names}"
@@ -170,7 +170,8 @@ def _of_model(
         with mistakes.at():
             grid = sizes_of_model(asked.sizes)
         with mistakes.at("dtypes"):
-            forms = [_format(form) for form in asked.dtypes]
+            formats = dtype_entries().formats | dtype_entries().combinations
+            forms = [_dtypes(form, formats, of_model=True) for form in asked.dtypes]
         with mistakes.at("split"):
             parts = split_of(split)
             if trains and not options.get("network"):
@@ -323,25 +324,17 @@ def _on_chips(
 # ---------------------------------------------------------------- dtypes and levels
 
 
-def _combination(form: object) -> object:
-    """A dtype combination in the form of a config."""
+def _dtypes(form: object, known: Collection[str], *, of_model: bool = False) -> object:
+    """Dtypes as a config has them: a name, those of an operation or by class of tensors."""
     if not isinstance(form, str):
         return form
-    if match := WRITTEN_OUT.fullmatch(form):
+    if of_model and "=" in form:
+        return by_key(form, LIST_FORMATS)
+    if not of_model and (match := WRITTEN_OUT.fullmatch(form)):
         return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
     form = dtypes_named(form) or form
-    one_of(form, dtype_entries().combinations, "no dtype combination", LIST_DTYPES)
-    return form
-
-
-def _format(form: object) -> object:
-    """Dtypes of a model as a config has them: a name, or dtypes by class of tensors."""
-    if not isinstance(form, str):
-        return form
-    if "=" in form:
-        return by_key(form, LIST_FORMATS)
-    known, form = dtype_entries(), dtypes_named(form) or form
-    one_of(form, {**known.formats, **known.combinations}, "no format or combination", LIST_FORMATS)
+    what, fix = ("format or", LIST_FORMATS) if of_model else ("dtype", LIST_DTYPES)
+    one_of(form, known, f"no {what} combination", fix)
     return form
 
 

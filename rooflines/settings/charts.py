@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from rooflines.basics.errors import RooflinesError, check_known, quote
+from rooflines.basics.errors import RooflinesError, quote
 from rooflines.catalogue.forms import Count, Entry, Name, Text
 from rooflines.settings.lists import Listed, as_list, one_or_many
 
@@ -81,15 +81,5 @@ Charts = Annotated[
 """A list of charts; None: `auto`."""
 
 
-def _formats(value: object) -> object:
-    formats = as_list(value)
-    if isinstance(formats, list):
-        fix = f"use some of {', '.join(FORMATS)}"
-        check_known(formats, FORMATS, "no format of a picture", fix)
-    return formats
-
-
-Formats = Annotated[
-    list[str], BeforeValidator(_formats), WithJsonSchema(one_or_many({"enum": list(FORMATS)}))
-]
+Formats = Annotated[list[Literal["png", "svg", "pdf", "html"]], Listed()]
 """The formats of the pictures of a run."""

@@ -16,7 +16,6 @@ from rooflines.settings.lists import (
     NETWORK_SCHEMA,
     Listed,
     as_list,
-    names,
     networks,
     one_or_many,
     unique,
@@ -40,7 +39,7 @@ Compression = Annotated[
 
 
 def _chips(value: object) -> object:
-    return base_chips() if value == "all" else names(as_list(value))
+    return base_chips() if value == "all" else as_list(value)
 
 
 def _list_metrics(schema: dict[str, Any], sweep: type[SweepKeys]) -> None:

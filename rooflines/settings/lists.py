@@ -107,22 +107,6 @@ def unique(values: object, fix: str = "name it once") -> object:
     return values
 
 
-def names(value: object) -> object:
-    """A list of names; anything else as it is.
-
-    Raises:
-        RooflinesError: One of them is no text.
-    """
-    fix = "write a name, in quotes if YAML reads it as a number"
-    with Mistakes() as mistakes:
-        for index, name in enumerate(value if isinstance(value, list) else []):
-            if not isinstance(name, str):
-                mistakes.add(
-                    RooflinesError(f"[{index}]", f"is {quote(name)}, which is no name", fix)
-                )
-    return value
-
-
 def text_or(form: type[Entry]) -> BeforeValidator:
     """Annotates a name, or the entry that a mapping describes."""
     keys = [key for key, field in form.model_fields.items() if not field.exclude]
