@@ -32,7 +32,7 @@ from rooflines.models.groups import ROUTINGS
 from rooflines.models.shape import DECODE, TRAIN, Phase
 from rooflines.models.split import CACHE_SPLITS, Split
 from rooflines.settings.fields import Compression, SweepKeys
-from rooflines.settings.lists import Listed, one_or_many, unique
+from rooflines.settings.lists import Listed, unique
 from rooflines.settings.sizes import Grid  # noqa: TC001, pydantic reads it at run time
 from rooflines.training.plan import TrainingKeys, TrainingPlan
 
@@ -160,12 +160,16 @@ MODEL_SCHEMA: Any = {
     "anyOf": [{"type": "string"}, {"type": "object", "required": ["name"]}],
 }
 
-DTYPES_SCHEMA: Any = {"anyOf": [{"type": "string"}, StepDtypes.model_json_schema()]}
+Dtypes = Annotated[StepDtypes, BeforeValidator(_dtypes, json_schema_input_type=str | StepDtypes)]
+Splits = Annotated[
+    Split | TrainingPlan,
+    PlainValidator(_split, json_schema_input_type=Split | TrainingPlan | str),
+    PlainSerializer(Split.model_dump),
+]
 
 
-SPLIT_SCHEMA: Any = {
-    "anyOf": [Split.model_json_schema(), TrainingPlan.model_json_schema(), {"type": "string"}]
-}
+def _or_auto(schema: dict[str, Any]) -> None:
+    schema["anyOf"].insert(0, {"const": AUTO})
 
 
 class WorkloadKeys(Entry):
@@ -208,11 +212,7 @@ class WorkloadKeys(Entry):
             "the model has a layer for it (mtp), and is left out otherwise"
         ),
     )
-    dtypes: Annotated[
-        list[Annotated[StepDtypes, BeforeValidator(_dtypes), WithJsonSchema(DTYPES_SCHEMA)]],
-        AfterValidator(_labelled),
-        Listed(),
-    ] = Field(
+    dtypes: Annotated[list[Dtypes], AfterValidator(_labelled), Listed()] = Field(
         description=(
             "a format such as bf16 for everything, or dtypes by class of tensors, with those that "
             "products are computed in"
@@ -259,18 +259,10 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
     metrics = (*dict.fromkeys(column.name for column in EVERY_METRIC),)
     core = STEP_CORE
 
-    splits: Annotated[
-        list[
-            Annotated[
-                Split | TrainingPlan, PlainValidator(_split), PlainSerializer(Split.model_dump)
-            ]
-        ],
-        AfterValidator(_distinct),
-        Listed(),
-        WithJsonSchema({"anyOf": [{"const": AUTO}, one_or_many(SPLIT_SCHEMA)]}),
-    ] = Field(
+    splits: Annotated[list[Splits], AfterValidator(_distinct), Listed()] = Field(
         default=[{}],
         validate_default=True,
+        json_schema_extra=_or_auto,
         description=(
             "how chips share the model: {tp: , dp: , ep: }, in training also pp, cp and keys of "
             "its own such as recompute; or its name, tp2-dp4; auto: all of `chips_each`"

@@ -58,9 +58,9 @@ class LongSharding(Entry):
     then: Text | None = Field(None, description=f"what happens to the result: {', '.join(THEN)}")
 
 
-SHARDING_SCHEMA = {"anyOf": [{"enum": list(SHARDINGS)}, LongSharding.model_json_schema()]}
 Dtypes = Annotated[str | Combination, text_or(Combination)]
-Shardings = Annotated[str | LongSharding, text_or(LongSharding), WithJsonSchema(SHARDING_SCHEMA)]
+ShardingName = Annotated[str, WithJsonSchema({"enum": list(SHARDINGS)})]
+Shardings = Annotated[ShardingName | LongSharding, text_or(LongSharding)]
 
 
 class OperationKeys(Entry):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, WithJsonSchema
 
@@ -138,13 +138,6 @@ def _written_out(form: object, place: str) -> Iterator[NamedShape]:
         yield shape
 
 
-SHAPES_SCHEMA: Any = {
-    "anyOf": [
-        *one_or_many({"anyOf": [NamedShape.model_json_schema(), ModelLayers.model_json_schema()]})[
-            "anyOf"
-        ],
-        {"type": "null"},
-    ]
-}
-Shapes = Annotated[list[NamedShape] | None, BeforeValidator(_shapes), WithJsonSchema(SHAPES_SCHEMA)]
+Forms = Annotated[list[NamedShape | ModelLayers] | None, Listed()]
+Shapes = Annotated[list[NamedShape] | None, BeforeValidator(_shapes, json_schema_input_type=Forms)]
 """Named points of a grid."""
