@@ -15,13 +15,6 @@ H100 = {"chip": "h100-sxm"}
 WRONG = case("wrong-timings")
 
 LAYOUTS = CASES / "layouts"
-NCCL, OLD_NCCL = (
-    (LAYOUTS / f"{name}.txt").read_text(encoding="utf-8")
-    for name in ("nccl-tests", "old-nccl-tests")
-)
-"""Four ranks, times in microseconds, out of place first; and two, without the column `root`."""
-
-
 TIDY = pl.read_csv(LAYOUTS / "tidy.csv")
 
 
@@ -71,75 +64,29 @@ def test_where_chooses_rows_or_adds_a_column(tmp_path):
         read_timings(path, {**H100, "chips": "b200"})
 
 
-def test_aiconfigurator_is_read(tmp_path):
-    path = tmp_path / "gemm_perf.parquet"
-    pl.read_csv(LAYOUTS / "aiconfigurator-gemm.csv").write_parquet(path)
-    timings = read_timings(path, H100)
-    assert timings.frame.select("B", "D", "F").rows() == [
-        (128, 4096, 14336),
-        (256, 2048, 4096),
-        (16, 1024, 8192),
-    ]
-    assert timings.frame["seconds"].to_list() == pytest.approx([40.7e-6, 12.3e-6, 7.1e-6])
-    assert timings.frame.select("dtype_x", "dtype_w", "dtype_out", "compute").rows() == [
-        ("bf16", "bf16", "bf16", "bf16"),
-        ("fp8", "fp8", "bf16", "fp8"),
-        ("bf16", "int8", "bf16", "bf16"),
-    ]
-    assert set(timings.frame["software"]) == {"trtllm"}
-    assert timings.sources == ["aiconfigurator/trtllm/1.0.0"]
-    assert timings.left_out == {"are in fp8_block, whose storage is not certain": 1}
+def written(folder, row):
+    """A file with the text of a layout, or a text of its own, with changes."""
+    text = row["text"] if "text" in row else (LAYOUTS / row["of"]).read_text(encoding="utf-8")
+    for old, new in row.get("change", ()):
+        text = text.replace(old, new)
+    path = folder / row.get("name", "t.csv")
+    path.write_text(text, encoding=row.get("encoding", "utf-8"))
+    return path
 
 
-def test_vidur_is_read():
-    frame = read_timings(LAYOUTS / "vidur-mlp.csv", {"chip": "a100-sxm-80gb"}).frame
-    rows = frame.select("note", "B", "D", "F", "compute").rows()
-    assert rows == [
-        ("attn_pre_proj", 512, 4096, (32 + 2 * 8) * 128 // 2, "fp16"),
-        ("attn_post_proj", 512, 4096 // 2, 4096, "fp16"),
-        ("mlp_up_proj", 512, 4096, 2 * 14336 // 2, "fp16"),
-        ("mlp_down_proj", 512, 14336 // 2, 4096, "fp16"),
-    ]
-    assert frame["seconds"].to_list() == pytest.approx([66e-6, 31e-6, 217e-6, 107e-6])
-    assert frame["seconds_min"].to_list() == pytest.approx([65e-6, 30e-6, 216e-6, 106e-6])
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        (
-            "all_reduce_perf.txt",
-            NCCL,
-            [("all-reduce", 4, 2**20, 32.45e-6), ("all-reduce", 4, 2**21, 45.67e-6)],
-        ),
-        (
-            "log.txt",
-            f"# Collective test starting: all_gather_perf\n{NCCL}",
-            [("all-gather", 4, 2**20, 32.45e-6), ("all-gather", 4, 2**21, 45.67e-6)],
-        ),
-        (
-            "alltoall.log",
-            "\n".join(f" 0: {line}" for line in NCCL.splitlines()),
-            [("all-to-all", 4, 2**20, 32.45e-6), ("all-to-all", 4, 2**21, 45.67e-6)],
-        ),
-        ("reduce_scatter.txt", OLD_NCCL, [("reduce-scatter", 2, 2**30, 79531e-6)]),
-    ],
-)
-def test_text_of_nccl_tests_is_read(tmp_path, name, text, expected):
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    frame = read_timings(tmp_path / name, H100).frame
-    found = frame.select("collective", "shards", "bytes", "seconds").rows()
-    assert [row[:3] for row in found] == [row[:3] for row in expected]
-    assert [row[3] for row in found] == pytest.approx([row[3] for row in expected])
+@pytest.mark.parametrize("row", case("read-timings"), ids=lambda row: row.get("name", row["of"]))
+def test_a_public_layout_is_read(tmp_path, row):
+    timings = read_timings(written(tmp_path, row), H100)
+    for name, values in row["columns"].items():
+        numbers = pytest.approx(values) if name.startswith("seconds") else values
+        assert timings.frame[name].to_list() == numbers, name
+    for name in ("sources", "left_out"):
+        assert getattr(timings, name) == row.get(name, getattr(timings, name))
 
 
 @pytest.mark.parametrize("row", WRONG["texts"], ids=lambda row: row["says"])
 def test_a_text_that_is_no_table_of_timings_says_why(tmp_path, row):
-    text = row["text"] if "text" in row else (LAYOUTS / row["of"]).read_text(encoding="utf-8")
-    for old, new in row.get("change", ()):
-        text = text.replace(old, new)
-    path = tmp_path / row.get("name", "t.csv")
-    path.write_text(text, encoding=row.get("encoding", "utf-8"))
+    path = written(tmp_path, row)
     assert row["says"] in refused(path, H100 if "where" in row else None)
 
 
