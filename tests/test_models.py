@@ -25,7 +25,6 @@ from rooflines.models.shape import Shape
 from rooflines.models.split import Split
 
 ENTRIES: dict[str, dict[str, Any]] = plain_file("models.yaml")["models"]
-H100_BYTES = 80e9
 SUFFIXES = {"T": 10**12, "B": 10**9, "M": 10**6}
 
 
@@ -115,38 +114,11 @@ def test_pairs_and_entries_are_those_counted_one_by_one(context, new, window):
         assert line.constant + line.slope * at == reach.entries(at, 1)
 
 
-def test_layers_with_a_window_keep_only_their_window():
-    """gpt-oss 120B at 32k: 37.0 KB a token on average, not the 73.7 KB of a first token."""
-    model = models.load("gpt-oss-120b")
-    assert f"{model.cache_bytes(32768, 'bf16') / 32768 / 1e3:.1f}" == "37.0"
-    assert f"{model.cache_bytes(1, 'bf16') / 1e3:.1f}" == "73.7"
-    names = [group.name for group in model.groups("decode") if group.cache]
-    assert names == ["attention", "attention-window"]
-
-
-def test_latent_attention_caches_one_entry_for_all_heads():
-    """DeepSeek-V3: 70 kB a token, not the 1.7 to 4.0 MB of keys and values of 128 heads."""
-    model = models.load("deepseek-v3")
-    assert model.cache_bytes(1, "bf16") == 61 * 576 * 2 == 70_272
-    by_head_size = {size: 2 * 61 * 128 * size * 2 for size in (7168 // 128, 128)}
-    assert [f"{size / 1e6:.1f}" for size in by_head_size.values()] == ["1.7", "4.0"]
-
-
-def test_the_largest_batch_that_fits():
-    model = models.load("meta-llama/Llama-3.1-70B")
-    assert model.max_batch(H100_BYTES, 8192, "bf16", tp=8) == 185
-    assert model.max_batch(16e9, 8192, "int8", tp=16, cache_split="batch") == 138
-    assert model.max_batch(16e9, 8192, "int8", tp=16) == 69
-    assert model.max_batch(H100_BYTES, 8192, "bf16", tp=8, dp=3) == 3 * 185
-    assert model.max_batch(H100_BYTES, 8192, "bf16") == 0
-    on_a_chip = Fraction(model.weights_bytes("bf16") + 64 * model.cache_bytes(8192, "bf16")) / 8
-    assert f"{float(on_a_chip) / 1e9:.2f}" == "39.11"
-
-
-def test_gpt_oss_is_as_large_as_its_download():
-    """Experts in MXFP4 with scales, the rest in bf16: 65.2 GB, and 13.8 GB of the small one."""
-    assert f"{models.load('gpt-oss-120b').weights_bytes() / 1e9:.1f}" == "65.2"
-    assert f"{models.load('gpt-oss-20b').weights_bytes() / 1e9:.1f}" == "13.8"
+@pytest.mark.parametrize("row", case("model-values"), ids=lambda row: row["model"])
+def test_a_model_has_the_values_that_were_worked_out(row):
+    found = getattr(models.load(row["model"]), row["call"])(*row["with"], **row.get("options", {}))
+    value = row["value"]
+    assert found == value if isinstance(value, int) else f"{found / row['per']:.1f}" == value
 
 
 def test_a_model_has_the_names_that_it_is_published_under():

@@ -18,10 +18,9 @@ SCRIPT = """
 import hashlib, json, sys, locale
 from pathlib import Path
 import polars as pl
-import rooflines
-from rooflines.run.jobs import write_part, write_skipped
-from rooflines.run.solving import write_thresholds
-from rooflines.run.plan import plan
+
+sys.path.insert(0, sys.argv[4])
+from outputs_made import make_outputs
 
 locale.setlocale(locale.LC_ALL, "")
 config = json.loads(sys.argv[1])
@@ -29,17 +28,14 @@ folder = Path(sys.argv[2])
 for rows in map(int, sys.argv[3].split(",")):
     for sweep in config["sweeps"].values():
         sweep["rows_per_part"] = rows
-    made = plan(rooflines.load_config(config))
-    for part in made.parts:
-        write_part(part.spec, folder / str(rows) / part.path)
+    results = folder / str(rows)
+    made = make_outputs(config, results, "thresholds.parquet", "skipped.csv")
     tables = [
-        pl.read_parquet(folder / str(rows) / "tables" / name / "*.parquet").write_csv()
+        pl.read_parquet(results / "tables" / name / "*.parquet").write_csv()
         for name in config["sweeps"]
     ]
-    write_thresholds(made.spec("thresholds.parquet"), folder / "t.parquet")
-    write_skipped(made.spec("skipped.csv"), folder / "s.csv")
-    thresholds = pl.read_parquet(folder / "t.parquet").write_csv()
-    texts = [thresholds, (folder / "s.csv").read_text("utf-8")]
+    thresholds = pl.read_parquet(results / "thresholds.parquet").write_csv()
+    texts = [thresholds, (results / "skipped.csv").read_text("utf-8")]
     same = json.dumps([tables, *texts])
     specs = "".join(part.spec for part in made.parts)
     digests = [hashlib.sha256(text.encode()).hexdigest() for text in (same, specs)]
@@ -47,24 +43,8 @@ for rows in map(int, sys.argv[3].split(",")):
 """
 
 CONFIG = case("configs/same-everywhere")
-ENVIRONMENTS = [
-    {"POLARS_MAX_THREADS": "1", "PYTHONHASHSEED": "1", "TZ": "UTC", "LC_ALL": "C"},
-    {
-        "POLARS_MAX_THREADS": "7",
-        "PYTHONHASHSEED": "0",
-        "TZ": "Pacific/Kiritimati",
-        "LC_ALL": "POSIX",
-        "PYTHONUTF8": "0",
-    },
-    {
-        "POLARS_MAX_THREADS": "16",
-        "PYTHONHASHSEED": "4294967295",
-        "TZ": ":nonsense",
-        "LC_ALL": "",
-        "LANG": "",
-        "PYTHONOPTIMIZE": "2",
-    },
-]
+ENVIRONMENTS = case("environments")
+SUPPORT = Path(__file__).parent / "support"
 
 
 def comma_locales():
@@ -86,7 +66,7 @@ def test_numbers_and_specs_are_the_same_everywhere(tmp_path):
     for number, environment in enumerate([*ENVIRONMENTS, *comma_locales()]):
         folder = tmp_path / str(number)
         folder.mkdir()
-        words = (SCRIPT, json.dumps(CONFIG), folder, "1000000,999,101")
+        words = (SCRIPT, json.dumps(CONFIG), folder, "1000000,999,101", SUPPORT)
         printed = python("-c", *words, env={**os.environ, **environment}, cwd=folder).stdout
         runs.append([json.loads(line) for line in printed.splitlines() if line.startswith("[")])
     numbers, specs, parts, threads, hashes = zip(*chain(*runs), strict=True)
