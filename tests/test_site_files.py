@@ -19,10 +19,7 @@ from rooflines.basics.text import significant
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.site import pages
-from rooflines.site.data_page import (
-    MOST_ROWS,
-    threshold_data,
-)
+from rooflines.site.data_page import MOST_ROWS, threshold_data
 from rooflines.site.pages import PAGES, POLICY, TEMPLATES
 from rooflines.site.site import FILES, write_site
 

@@ -13,8 +13,8 @@ from case_files import case
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle.training import TrainingOracle
+from predicates import check_table
 from random_sweeps import check
-from serving_tables import model_sweep
 
 import rooflines
 from rooflines import models
@@ -269,10 +269,9 @@ def test_lower_is_at_most_in_turn_is_at_most_upper(plan, model, m, length):
     except RooflinesError:
         assume(condition=False)
     frame = StepTable(sweep).frame().collect()
+    check_table(frame, sweep.columns)
     by_shard = {}
     for row in frame.iter_rows(named=True):
-        assert row["t_lower_s"] <= row["t_ops_s"] * (1 + 1e-12)
-        assert row["t_ops_s"] <= row["t_upper_s"] * (1 + 1e-12)
         assert 0 < row["mfu"] <= row["hfu"] * (1 + 1e-12) <= 1 + 1e-11
         assert row["mfu_ops"] <= row["mfu_full_ops"]
         by_shard[row["shard"], row["B"]] = row
@@ -347,31 +346,6 @@ def test_a_row_is_the_sum_of_its_kernels(plan):
     if row["pp"] == 1:
         whole = (kernels["count"] * kernels["runs"] * kernels["t_ops_s"]).sum()
         assert whole == pytest.approx(row["t_ops_s"], rel=1e-12)
-
-
-def test_a_sweep_lists_training_among_its_rows_with_a_reason_for_what_is_left_out():
-    found = model_sweep(
-        {
-            "models": [SMALL],
-            "phase": "train",
-            "grid": {"B": [8, 12], "S": [1000, 4096]},
-            "dtypes": "bf16",
-            "chips": ["h100-sxm"],
-            "splits": [{"dp": 8}, {"cp": 16}, {"tp": 3}, {"dp": 2, "cp": 3, "recompute": "full"}],
-            "tokens": 15e12,
-        }
-    )
-    frame = StepTable(found).frame().collect()
-    assert frame.select("split", "B", "S").rows() == [("dp8", 8, 1000), ("dp8", 8, 4096)]
-    assert {each.reason for each in found.skipped} == {
-        "B is no multiple of 8, dp * micro_batch",
-        "8 chips at most on one nvlink",
-        "tp is 3, which does not divide the 32 query heads",
-        "S is no multiple of 3, cp",
-    }
-    assert sum(each.rows for each in found.skipped) + found.rows == 4 * 4
-    days = frame["days"] * 86_400 * frame["B"] * frame["S"]
-    assert days.to_list() == pytest.approx([15e12 * time_s for time_s in frame["t_ops_s"]])
 
 
 def test_a_config_lists_every_split_and_jobs_read_it_back():

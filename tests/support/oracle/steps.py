@@ -117,11 +117,7 @@ def pairs(context, new, window):
     return (first + within) * (within - first + 1) // 2 + beyond
 
 
-ATTENTION = {
-    type(None): "attention",
-    int: "attention-window",
-    models.Chunk: "attention-chunk",
-}
+ATTENTION = {type(None): "attention", int: "attention-window", models.Chunk: "attention-chunk"}
 """The names of attention by how far it attends."""
 
 
