@@ -11,28 +11,27 @@ from engines.cluster import Cluster, missing_programs
 from engines.runs import CONFIG, WITHOUT_SITE
 
 
+def started(made, prefix):
+    """Start what is made in a folder of its own, with a short path, and stop it at the end."""
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
+        found = made(Path(folder))
+        try:
+            found.start()
+            yield found
+        finally:
+            found.stop()
+
+
 @pytest.fixture(scope="session")
 def cluster():
     if missing := missing_programs():
         pytest.fail(f"{', '.join(missing)} missing: apt-get install slurm-wlm munge")
-    with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as folder:
-        found = Cluster(Path(folder), nodes=3)
-        try:
-            found.start()
-            yield found
-        finally:
-            found.stop()
+    yield from started(lambda folder: Cluster(folder, nodes=3), "slurm-")
 
 
 @pytest.fixture(scope="session")
 def server():
-    with tempfile.TemporaryDirectory(prefix="s3-") as folder:
-        found = Server(Path(folder))
-        try:
-            found.start()
-            yield found
-        finally:
-            found.stop()
+    yield from started(Server, "s3-")
 
 
 @pytest.fixture(scope="session")
