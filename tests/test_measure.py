@@ -43,7 +43,6 @@ class Known(Blas):
         return 2 * shape.B * shape.D * shape.F / FLOPS_PER_S * (1 + 0.1 * (run % 3))
 
     def bytes_per_s(self):
-        """A known rate."""
         return BYTES_PER_S
 
     def state(self):
@@ -56,7 +55,6 @@ SHAPES = [MatmulSizes(B, 2048, 1024) for B in range(2, 32)]
 
 
 def session(path, machine=MACHINE, chip=None):
-    """A session in a file."""
     return Session.opened(path, machine, chip or machine.id, {"date": "2026-01-01"})
 
 

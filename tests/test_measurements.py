@@ -25,7 +25,6 @@ def folder(tmp_path):
 
 
 def wrong(folder):
-    """The message on a wrong config."""
     with pytest.raises(rooflines.RooflinesError) as refused:
         rooflines.load_config(folder.write())
     return str(refused.value)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import chain
 
 import polars as pl
 import pytest
@@ -39,17 +40,13 @@ def config(rows_per_part, **chips):
     ],
 )
 def test_a_part_begins_where_a_chip_begins(rows_per_part, expected):
-    assert [place_of(part) for part in plan(config(rows_per_part)).parts] == expected
-
-
-def place_of(part):
-    """The first row of a part, and the row after its last."""
-    first = json.loads(part.spec)["row"]
-    return first, first + part.rows
+    parts = plan(config(rows_per_part)).parts
+    firsts = [json.loads(part.spec)["row"] for part in parts]
+    found = [(first, first + part.rows) for first, part in zip(firsts, parts, strict=True)]
+    assert found == expected
 
 
 def large(chips, sizes):
-    """A sweep with a thousand rows per chip and size."""
     grid = {
         "B": {"from": 1, "to": 1000, "step": 1},
         "D": {"from": 1, "to": sizes, "step": 1},
@@ -73,17 +70,20 @@ def test_chips_share_a_part_only_while_it_is_small(chips, sizes, expected):
     assert [part.rows for part in plan(large(chips, sizes)).parts] == expected
 
 
-def test_parts_together_are_the_table():
-    whole = rooflines.rows(config(100), "three").collect()
-    for size in (40, 24, 10, 7):
-        frames = [described(part, OperationTable) for part in plan(config(size)).parts]
-        assert [row for frame in frames for row in frame.rows()] == whole.rows()
+def assert_whole(parts, table, whole):
+    """Demand that the rows that specs of parts describe are, in order, those of a table."""
+    rows = []
+    for part in parts:
+        recipe = json.loads(part.spec)
+        rows.append(table(sweep_of(recipe)).frame(recipe["start"], recipe["stop"]).collect().rows())
+    assert [len(each) for each in rows] == [part.rows for part in parts]
+    assert [*chain(*rows)] == whole.collect().rows()
 
 
-def described(part, table):
-    """The rows that the spec of a part describes."""
-    recipe = json.loads(part.spec)
-    return table(sweep_of(recipe)).frame(recipe["start"], recipe["stop"]).collect()
+@pytest.mark.parametrize("size", [40, 7])
+def test_parts_together_are_the_table(size):
+    given = config(size)
+    assert_whole(plan(given).parts, OperationTable, rooflines.rows(given, "three"))
 
 
 def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other():
@@ -176,22 +176,13 @@ def models_config(rows_per_part=5_000_000, rate=1e12, **changes):
 def test_parts_of_models_together_are_the_tables(rows_per_part):
     given = models_config(rows_per_part)
     planned = plan(given)
-    steps, kernels = (
-        [described(part, table) for part in planned.parts_in(folder)]
-        for folder, table in (("models", StepTable), ("layers", KernelTable))
-    )
-    for folder, frames in (("models", steps), ("layers", kernels)):
-        assert [frame.height for frame in frames] == [p.rows for p in planned.parts_in(folder)]
-        assert max(frame.height for frame in frames) <= rows_per_part
-    whole = rooflines.rows(given, "serve").collect()
-    assert whole.height == given.sweep("serve").rows == 2 * 2 * 2 * (4 + 4 + 2)
-    assert [row for frame in steps for row in frame.rows()] == whole.rows()
-    every = rooflines.model_layers(given, "serve").collect()
-    assert [row for frame in kernels for row in frame.rows()] == every.rows()
+    assert max(part.rows for part in planned.parts) <= rows_per_part
+    assert given.sweep("serve").rows == 2 * 2 * 2 * (4 + 4 + 2)
+    assert_whole(planned.parts_in("models"), StepTable, rooflines.rows(given, "serve"))
+    assert_whole(planned.parts_in("layers"), KernelTable, rooflines.model_layers(given, "serve"))
 
 
 def depends(part):
-    """The models and chips that a part depends on."""
     recipe = json.loads(part.spec)
     return (*recipe["models"], *recipe["chips"])
 

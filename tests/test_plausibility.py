@@ -32,13 +32,11 @@ WHOLE: dict[str, Any] = {
 
 
 def config_of(chip):
-    """A config with one chip of its own."""
     mine = {"mine": {"source": "me", **chip}}
     return {"sweeps": {"one": matmul(chips=["mine"])}, "charts": [], "chips": mine}
 
 
 def warnings_of(config):
-    """The config, loaded, and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         loaded = rooflines.load_config(config)
@@ -47,7 +45,6 @@ def warnings_of(config):
 
 
 def refused(chip):
-    """The one mistake of a chip of one's own."""
     with pytest.raises(rooflines.RooflinesError) as caught:
         rooflines.load_config(config_of(chip))
     (error,) = caught.value.errors

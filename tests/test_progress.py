@@ -15,7 +15,6 @@ from rooflines.run.progress import Progress
 
 
 def record(event, **extra):
-    """A record such as Snakemake logs."""
     made = logging.LogRecord("snakemake", logging.INFO, __file__, 1, "a message", None, None)
     made.__dict__.update(extra, event=event)
     return made

@@ -21,12 +21,10 @@ LOCKS = ("build", "run", "dev", "engines", "engines-dev")
 
 
 def text_of(name):
-    """A file of the project."""
     return (ROOT / name).read_text(encoding="utf-8")
 
 
 def locked(name):
-    """The versions in a lock file, by package."""
     text = text_of(f"requirements/{name}.lock")
     return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", text, re.MULTILINE))
 

@@ -32,7 +32,6 @@ READ, REFUSED = (case("published-configs")[part] for part in ("read", "refused")
 
 
 def config(name):
-    """The file of a checkpoint."""
     assert FOLDER is not None
     return FOLDER / "models" / "configs" / f"{name}_config.json"
 

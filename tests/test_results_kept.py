@@ -58,7 +58,6 @@ class Terminal(io.StringIO):
     """Standard input that a person types."""
 
     def isatty(self):
-        """It is one."""
         return True
 
 

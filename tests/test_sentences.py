@@ -9,7 +9,6 @@ DEFECTS = case("sentences")
 
 
 def sentence(ranks=None, **fields):
-    """A sentence of the list."""
     return Sentence(**fields, ranks=ranks and Ranking(**ranks))
 
 

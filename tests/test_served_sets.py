@@ -47,7 +47,6 @@ RATE = Fraction("4.8e12")
 
 
 def config(folder, *runs, head=HEAD, **more):
-    """A config with a set of runs."""
     (folder / "runs.csv").write_text("\n".join([head, *runs]) + "\n", encoding="utf-8")
     sets = {"runs": {"file": str(folder / "runs.csv")}}
     return rooflines.load_config({"measurements": sets, **more})

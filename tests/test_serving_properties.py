@@ -37,11 +37,6 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config):
         assert wrong_columns(found, exact) == [], row.keys
 
 
-def keys_of(kernels):
-    """The columns before `group`: what names a row of the sweep."""
-    return kernels.columns[: kernels.columns.index("group")]
-
-
 @check(100)
 @given(config=CONFIGS)
 def test_every_kernel_of_a_random_sweep_is_the_exact_one(config):
@@ -49,7 +44,7 @@ def test_every_kernel_of_a_random_sweep_is_the_exact_one(config):
     sweep = sweep_of(config)
     table = KernelTable(sweep).frame().collect()
     check_table(table, sweep.layer_columns)
-    keys = [*keys_of(table), "group"]
+    keys = table.columns[: table.columns.index("group") + 1]
     truth = {
         tuple(row[key] for key in keys): row
         for row in step_table.layer_rows(form, {}, config["chips"], BITS, config.get("fits"))
@@ -93,17 +88,12 @@ def test_slices_in_order_are_the_whole(config, data):
         pieces = [*pairwise(sorted({0, *cuts, whole.height}))]
         for enums in (False, True):
             parts = [table.frame(*piece, enums=enums) for piece in pieces]
-            assert_same(pl.concat(map(plain, parts)), plain(whole.lazy()))
+            assert_frame_equal(pl.concat(map(plain, parts)), plain(whole.lazy()), check_exact=True)
 
 
 def plain(frame):
     """A table with its texts as String."""
     return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String)).collect()
-
-
-def assert_same(found, expected):
-    """Demand equal rows, to the last bit."""
-    assert_frame_equal(found, expected, check_exact=True)
 
 
 MODEL: dict[str, Any] = {"name": "one", "layers": 1, "D": 4, "V": 8}

@@ -39,14 +39,12 @@ FAR = 2**80
 
 
 def cases_of(config):
-    """The supported cases of a config by the keys of their rows."""
     (sweep,) = config["model-sweeps"].values()
     found = step_table.cases(sweep, {}, config["chips"], BITS, config.get("fits"))
     return {tuple(keys[key] for key in KEYS): case for keys, case, _ in found if case is not None}
 
 
 def new_tokens(case, row):
-    """New tokens of a step of a row."""
     return row["S"] if case.phase == "prefill" else row.get("T") or 1
 
 

@@ -36,18 +36,15 @@ WEB = ("https://", "http://")
 
 @pytest.fixture(scope="module")
 def config(site):
-    """The config of the site, loaded where its timings are."""
     return load_config(site.parents[1] / "my.yaml")
 
 
 @pytest.fixture(scope="module")
 def shown(site):
-    """The pages by their name."""
     return {name: Page(site / name) for name in PAGES}
 
 
 def elements(shown):
-    """Page, tag and attributes of every element of every page."""
     return [(name, tag, of) for name, page in shown.items() for tag, of in page.elements]
 
 
@@ -97,7 +94,6 @@ def test_every_file_that_a_page_names_is_there(site, shown):
 
 
 def files_of(folder):
-    """The content of each file by its path in a folder."""
     paths = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 

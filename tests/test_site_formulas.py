@@ -36,7 +36,6 @@ def data():
 
 
 def value(terms, n, extents=None):
-    """A sum of products of extents."""
     known = {"N": n, "1/N": Fraction(1, n), **(extents or {})}
     products = (
         Fraction(factor) * math.prod(known[name] for name in product.split())
@@ -46,7 +45,6 @@ def value(terms, n, extents=None):
 
 
 def piece_of(network, n):
-    """The first piece that has a number of chips."""
     return next(
         piece
         for piece in network["pieces"]

@@ -39,12 +39,10 @@ class Loaded(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        """Collect the address of an element."""
         self.found += [value or "" for name, value in attrs if name == LOADED.get(tag)]
 
 
 def text_of(site, page):
-    """A page of the site."""
     return (site / page).read_text(encoding="utf-8")
 
 

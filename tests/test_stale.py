@@ -31,7 +31,6 @@ def recorded_file(folder, name="skipped.csv"):
 
 
 def stale(folder, specs, cache=None):
-    """The stale outputs, each with the reason."""
     cache = cache or FileCache(folder / "known")
     planned = {name: Output(name, "", spec) for name, spec in specs.items()}
     outputs = stale_outputs(folder, planned, cache)

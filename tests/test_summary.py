@@ -40,7 +40,6 @@ def counted(found, rows, solved):
 
 
 def having(rows, of):
-    """The rows with these values."""
     return [row for row in rows if of.items() <= row.items()]
 
 

@@ -25,7 +25,6 @@ def tidy(**columns):
 
 
 def refused(path, where=None):
-    """The message for a table."""
     with pytest.raises(RooflinesError) as raised:
         read_timings(path, where or {})
     return str(raised.value)

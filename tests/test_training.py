@@ -61,7 +61,6 @@ def sweep_of(model, chip, B, S, network=None, layers=None, dtypes="bf16", **plan
 
 
 def step_of(*of, **plan):
-    """The case and the row of a step."""
     sweep = sweep_of(*of, **plan)
     (case,) = sweep.cases
     (row,) = StepTable(sweep).frame().collect().iter_rows(named=True)
@@ -69,13 +68,11 @@ def step_of(*of, **plan):
 
 
 def work_of(case, column, batch, context):
-    """A work of a case, exact."""
     return case.work(column).at(case.extents(case.step(batch, context)))
 
 
 TWO = ("nvlink", "infiniband")
 SMALL, LARGE = "llama-3.1-8b", "llama-3.1-70b"
-FSDP = {"dp": 8, "shard": "weights"}
 
 WORKED = case("training")
 
@@ -108,16 +105,11 @@ def test_sums_of_a_softmax_have_four_bytes_in_any_dtype():
 
 
 def along(axis, *of, **plan):
-    """The threshold of a step along an axis."""
     sweep = sweep_of(*of, **plan)
     config = sweep.config.model_copy(update={"thresholds": [axis]})
-    (row,) = sweep_thresholds(type(sweep)(sweep.name, config, *entries_of(sweep))).to_dicts()
+    entries = sweep.chips, sweep.dtypes, sweep.calibrations, sweep.models
+    (row,) = sweep_thresholds(type(sweep)(sweep.name, config, *entries)).to_dicts()
     return row
-
-
-def entries_of(sweep):
-    """The catalogues and models of a sweep."""
-    return sweep.chips, sweep.dtypes, sweep.calibrations, sweep.models
 
 
 @pytest.mark.parametrize("name", [name for name in WORKED if "along" in WORKED[name]])

@@ -19,7 +19,6 @@ PARTS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes", "network_by
 
 @cache
 def frame_of(sweep, kind):
-    """The rows, thresholds or groups of a sweep."""
     if kind == "groups":
         return rooflines.model_layers(CONFIG, sweep).collect()
     if kind == "row":

@@ -66,7 +66,6 @@ def message_of(text, folder):
 
 
 def refused(source):
-    """The error that a config raises."""
     with pytest.raises(rooflines.RooflinesError) as caught:
         rooflines.load_config(source)
     return caught.value
