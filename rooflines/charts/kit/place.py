@@ -31,6 +31,9 @@ DOT = 0.35
 REACHES = (1.0, 1.7)
 """Distances from a point that are tried, in multiples of the label's own [1]."""
 
+SLIDES = (-0.2, 0.2, -0.4, 0.4)
+"""Shares of its width by which a label above or below its point is moved along [1]."""
+
 ALIGNED = {"left": 0.0, "center": 0.5, "right": 1.0}
 """The part of a label's width before its point, by alignment [1]."""
 
@@ -161,9 +164,17 @@ class Label:
         return width_em(self.text, bold=self.style not in ("label", "note"))
 
     def candidates(self) -> Sequence[Place]:
-        """Places beside a point, best first: every side near it, then every side farther away."""
-        beside = [_beside(side, self.distance * reach) for reach in REACHES for side in self.sides]
-        return self.places or beside
+        """Places beside a point, best first: every side near it, then every side farther away.
+
+        The last ones are above and below it, moved along by `SLIDES`.
+        """
+        away = [self.distance * reach for reach in REACHES]
+        beside = [_beside(side, distance) for distance in away for side in self.sides]
+        centred = [
+            _beside(side, distance) for distance in away for side in "bt" if side in self.sides
+        ]
+        slid = [place._replace(dx=share * self.wide) for place in centred for share in SLIDES]
+        return self.places or [*beside, *slid]
 
     def box(self, at: Point, place: Place) -> Box:
         """The rectangle that it takes beside a point of the plot."""
