@@ -24,7 +24,8 @@ from rooflines.results.folders import FOLDERS
 from rooflines.run.jobs import write_part, write_skipped
 from rooflines.run.plan import plan
 from rooflines.run.solving import write_thresholds
-from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
+from rooflines.sweep.rows import KernelTable, table_of
+from rooflines.sweep.steps import ModelSweep
 
 SECONDS = 20
 """Time limit of a case [s]."""
@@ -168,54 +169,45 @@ def outcome(case, folder):
     for name, content in files.items():
         (folder / f"{name}.yaml").write_bytes(content)
     use_catalogues(folder / "chips.yaml", folder / "dtypes.yaml")
-    results = folder / "results"
     try:
-        with within(SECONDS), watched(results):
-            config = rooflines.load_config(folder / "config.yaml")
-            made = plan(config)
-            rooflines.chips(config)
-            rooflines.dtypes()
-            for sweep in config.sweeps.values():
-                start = int(case.where * max(sweep.rows - MOST_ROWS, 0))
-                rows = OperationTable(sweep).frame(start, min(start + MOST_ROWS, sweep.rows))
-                predicates.check_table(rows.collect(), sweep.columns)
-            for models in config.model_sweeps.values():
-                check_models(models, case.where)
-            for folder_name in FOLDERS:
-                if parts := made.parts_in(folder_name):
-                    part = parts[int(case.where * (len(parts) - 1))]
-                    if part.rows <= MOST_THRESHOLDS:
-                        write_part(part.spec, results / part.path)
-            if case.where < SOLVED and config.model_sweeps:
-                solved = results / "model-thresholds.parquet"
-                write_thresholds(made.spec("model-thresholds.parquet"), solved)
-                predicates.check_numbers(pl.read_parquet(solved))
-            if (
-                case.where < SOLVED
-                and sum(sweep.max_thresholds() for sweep in config.sweeps.values())
-                <= MOST_THRESHOLDS
-            ):
-                write_thresholds(made.spec("thresholds.parquet"), results / "thresholds.parquet")
-                frame = pl.read_parquet(results / "thresholds.parquet")
-                for name, sweep in config.sweeps.items():
-                    predicates.check_thresholds(frame.filter(sweep=name), sweep)
-            write_skipped(made.spec("skipped.csv"), results / "skipped.csv")
-            for csv in results.glob("*.csv"):
-                predicates.check_csv(csv.read_text(encoding="utf-8"))
+        with within(SECONDS), watched(folder / "results"):
+            check(rooflines.load_config(folder / "config.yaml"), folder / "results", case.where)
     except rooflines.RooflinesError as error:
         assert_form(str(error), mistakes=None)
         return "message"
-    assert pl.read_csv(results / "skipped.csv", infer_schema_length=None).width
     return "table"
 
 
-def check_models(sweep, where):
-    """Check some rows of a sweep of models, and their kernels."""
-    start = int(where * max(sweep.rows - MOST_ROWS, 0))
-    stop = min(start + MOST_ROWS, sweep.rows)
-    predicates.check_table(StepTable(sweep).frame(start, stop).collect(), sweep.columns)
-    if not sweep.config.requests:
-        predicates.check_table(KernelTable(sweep).frame(start, stop).collect(), sweep.layer_columns)
+def check(config, results, where):
+    """Check some of what a run of a config computes, and write some of its files."""
+    made = plan(config)
+    rooflines.chips(config)
+    rooflines.dtypes()
+    for sweep in (*config.sweeps.values(), *config.model_sweeps.values()):
+        start = int(where * max(sweep.rows - MOST_ROWS, 0))
+        rows = start, min(start + MOST_ROWS, sweep.rows)
+        predicates.check_table(table_of(sweep).frame(*rows).collect(), sweep.columns)
+        if isinstance(sweep, ModelSweep) and not sweep.config.requests:
+            kernels = KernelTable(sweep).frame(*rows).collect()
+            predicates.check_table(kernels, sweep.layer_columns)
+    for parts in filter(None, map(made.parts_in, FOLDERS)):
+        part = parts[int(where * (len(parts) - 1))]
+        if part.rows <= MOST_THRESHOLDS:
+            write_part(part.spec, results / part.path)
+    if where < SOLVED and config.model_sweeps:
+        solved = results / "model-thresholds.parquet"
+        write_thresholds(made.spec(solved.name), solved)
+        predicates.check_numbers(pl.read_parquet(solved))
+    most = sum(sweep.max_thresholds() for sweep in config.sweeps.values())
+    if where < SOLVED and most <= MOST_THRESHOLDS:
+        write_thresholds(made.spec("thresholds.parquet"), results / "thresholds.parquet")
+        frame = pl.read_parquet(results / "thresholds.parquet")
+        for name, sweep in config.sweeps.items():
+            predicates.check_thresholds(frame.filter(sweep=name), sweep)
+    write_skipped(made.spec("skipped.csv"), results / "skipped.csv")
+    assert pl.read_csv(results / "skipped.csv", infer_schema_length=None).width
+    for csv in results.glob("*.csv"):
+        predicates.check_csv(csv.read_text(encoding="utf-8"))
 
 
 @contextlib.contextmanager
