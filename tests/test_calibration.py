@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from case_files import case
 from catalogues import NOMINAL, shipped
 from timed import SIZES, timings
 
@@ -36,15 +37,8 @@ from rooflines.fits.read import read_timings
 from rooflines.fits.solving import Problem
 from rooflines.measured.join import joined
 
-KNOWN: dict[str, float] = {
-    "math": 0.72,
-    "memory": 0.86,
-    "overhead_s": 4e-6,
-    "activation_passes": 0.5,
-    "mixed_math": 0.9,
-    "mixed_memory": 0.7,
-    "mixed_depth_s": 6e-10,
-}
+GIVEN = case("fits")
+KNOWN, ORDINARY = GIVEN["known"], GIVEN["ordinary"]
 
 
 def fitted(tmp_path, frame, form="pieces", prior=None):
@@ -83,18 +77,7 @@ def test_noise_becomes_the_band(tmp_path):
         assert band == pytest.approx((1 / 1.04, 1.04), abs=0.02)
 
 
-@pytest.mark.parametrize(
-    ("name", "number", "batches"),
-    [
-        (
-            "tile",
-            128,
-            (1, 16, 130, 150, 200, 260, 270, 280, 300, 390, 400, 450, 520, 550, 600, 700),
-        ),
-        ("sustained", 0.4, (1, 16, *range(4096, 32768, 2048))),
-        ("mixed_activations", 3.0, (1, 16, *range(64, 512, 32))),
-    ],
-)
+@pytest.mark.parametrize(("name", "number", "batches"), GIVEN["extensions"])
 def test_many_timings_find_an_extension(tmp_path, name, number, batches):
     frame = timings({**KNOWN, name: number}, sizes=(*SIZES, 3072), batches=batches)
     found = numbers_of(fitted(tmp_path, frame))
@@ -137,19 +120,6 @@ def test_held_out_sites_are_not_fitted(tmp_path):
         assert same == (result.entry.fitted == clean.entry.fitted)
         changed += not same
     assert 0.6 * sites.height < changed < 0.9 * sites.height
-
-
-ORDINARY = [
-    (4096, 4096),
-    (4096, 28672),
-    (28672, 8192),
-    (2048, 2048),
-    (4096, 14336),
-    (5120, 5120),
-    (8192, 8192),
-    (14336, 4096),
-]
-"""Sites of layers; the hashes of the first six leave the remainder 0."""
 
 
 def at(sites):
@@ -297,16 +267,7 @@ def test_fp16_takes_the_numbers_of_bf16():
     assert shipped.matmul(*of, "int8") is None
 
 
-@pytest.mark.parametrize(
-    ("contents", "software"),
-    [
-        (None, "trtllm"),
-        ("matmul, block scales", "trtllm-block"),
-        ("matmul and dynamic scaling of x", "trtllm-dynamic"),
-        ("matmul, static scales", "trtllm"),
-        ("matmul as the engine calls it", "trtllm"),
-    ],
-)
+@pytest.mark.parametrize(("contents", "software"), GIVEN["contents"])
 def test_timings_are_joined_with_the_fit_of_their_contents(contents, software):
     assert shipped_calibrations().variant("b200", "trtllm", "fp8", contents) == software
 

@@ -24,6 +24,9 @@ ONE = {TIME: ("usecond", "1"), READ: ("byte", "64"), WRITTEN: ("byte", "0"), BF1
 """The metrics of a launch: unit and value."""
 
 
+PROFILES = case("profiles")
+
+
 def raw(*launches, cc="9.0"):
     """A page `raw`: names, units and a row for each launch of the kernel `k`."""
     names = list(dict.fromkeys(name for launch in launches for name in launch))
@@ -58,16 +61,7 @@ def test_a_profile_of_pytorch_is_read():
     assert found["roof_share"].is_between(0.3, 1).all()
 
 
-@pytest.mark.parametrize(
-    ("kernel", "short"),
-    [
-        ("gemm", "gemm"),
-        ("void gemm<128, 256>(int)", "gemm<128, 256>"),
-        ("void at::<unnamed>::add<at::Half, f(int)>(T1 *, const T2 *)", "add<Half, f(int)>"),
-        ("(anonymous namespace)::copy(char *)", "copy"),
-        ("", ""),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "short"), PROFILES["names"].items())
 def test_names_of_templates_are_shortened(kernel, short):
     assert short_name(kernel) == short
 
@@ -87,17 +81,7 @@ def test_the_page_details_says_the_same(profile):
     assert next(read_launches(profile)) == next(read_launches(ROUND))
 
 
-@pytest.mark.parametrize(
-    ("counters", "expected"),
-    [
-        (["src_fp16", "src_fp16_dst_fp16", "src_fp16_dst_fp32"], {"fp16": 1}),
-        (["src_fp16_dst_fp16", "src_fp16_dst_fp32"], {"fp16": 2}),
-        (["src_bf16_dst_fp32", "op_hgmma_src_bf16_dst_fp32_sparsity_off"], {"bf16": 1}),
-        (["src_bf16_dst_fp32_sparsity_on", "src_bf16_dst_fp32_sparsity_off"], {"bf16": 2}),
-        (["src_fp16_bf16_tf32_dst_fp32", "src_tf32_dst_fp32"], {"fp16_bf16_tf32": 1}),
-        (["src_fp8", "src_int8", "src_fp64"], {"fp8": 1, "int8": 1, "fp64": 1}),
-    ],
-)
+@pytest.mark.parametrize(("counters", "expected"), PROFILES["counters"])
 def test_a_counter_within_another_counts_once(counters, expected, profile):
     more = {f"sm__ops_path_tensor_{name}.sum": ("", "1") for name in counters}
     metrics = {name: cell for name, cell in ONE.items() if name != BF16}
