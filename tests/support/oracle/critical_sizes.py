@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 
 from oracle.quantities import first, stored_size
 from oracle.setting import RESOURCES
@@ -39,26 +40,25 @@ def thresholds_along(setting, axis, sizes, chips):
     """Return the thresholds of one setting along one dimension, at the sizes of the others."""
     step = step_along(setting, axis, chips)
 
-    def terms(resource, size):
+    @cache
+    def terms(size):
         last = -(-size // step) * step  # of the tile
-        return setting.terms({**sizes, axis: last}, chips)[resource]
+        return setting.terms({**sizes, axis: last}, chips)
 
     def ahead(resource, term):
-        return lambda size: terms("math", size)[0] - terms(resource, size)[term]
+        return lambda size: terms(size)["math"][0] - terms(size)[resource][term]
 
     found: dict[str, int | None] = {}
     real: dict[str, Fraction] = {}
     for resource in RESOURCES[1:]:
-        lines = [ahead(resource, term) for term in range(len(terms(resource, 1)))]
+        lines = [ahead(resource, term) for term in range(len(terms(1)[resource]))]
         sizes_of = [first_size(line, step) for line in lines]
         found[resource] = None if None in sizes_of else max(each for each in sizes_of if each)
         real[resource] = max(real_size(line, step) for line in lines)
     never = [resource for resource in found if found[resource] is None]
     critical = None if never else max(size for size in found.values() if size is not None)
     if never:
-        limit: str | None = max(
-            never, key=lambda r: max(terms(r, FAR * step))
-        )  # the first of equals: memory
+        limit = max(never, key=lambda r: max(terms(FAR * step)[r]))  # the first of equals: memory
     elif critical == 1:
         limit = None
     else:
