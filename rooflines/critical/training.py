@@ -20,7 +20,7 @@ from rooflines.model.columns import ALWAYS, BEYOND, CAPACITY_UNKNOWN, FOUND, NEV
 from rooflines.model.network import PAIR
 from rooflines.model.resources import MATH, MEMORY, NETWORK, OTHERS
 from rooflines.training.kernels import MICRO_BATCH
-from rooflines.training.memory import StageMemory
+from rooflines.training.memory import PlannedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -213,7 +213,8 @@ def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
             return {"outcome": NEVER, "limit": NETWORK.bound}
         if plan.ep > 1 and plan.stage_chips % plan.ep:
             continue
-        stages = [StageMemory.of(of.shape, plan, stage, of.sizes) for stage, _ in of.stages]
+        planned = PlannedModel(of.model, plan)
+        stages = [planned.memory(stage) for stage, _ in of.stages]
         held = max(each.states + each.saved(each.most) * context for each in stages)
         if held <= capacity:
             return {"outcome": FOUND, "critical": plan.chips}

@@ -5,7 +5,7 @@ An operation is one kernel. A step of a model is a list of kernels, each with a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from rooflines.model.costs import TILED
 from rooflines.model.poly import ZERO, Poly, Product, total
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from rooflines.model.costs import Workload
     from rooflines.model.network import Route
@@ -35,7 +35,6 @@ class Transfer:
         sent: Bytes that a chip sends over every interconnect, inner first, per byte of the payload
             [1].
         choice: E, k and routing of the experts that tokens are sent to; None without.
-        times: Transfers that it is the sum of: the hops of each take time [1].
     """
 
     kind: str
@@ -43,7 +42,6 @@ class Transfer:
     route: Route
     sent: tuple[Fraction, ...]
     choice: tuple[int, int, str] | None = None
-    times: int = 1
 
     @property
     def sent_bytes(self) -> Poly:
@@ -71,7 +69,6 @@ class Kernel:
         kinds: The collectives of an operation, also where one chip sends nothing.
         attends: The phase of grouped-query attention, which calibrations have fits of; else None.
         engine: Whether it is what an engine does besides its kernels, which only calibrations time.
-        launches: Kernels that it is the sum of [1].
     """
 
     name: str
@@ -85,7 +82,6 @@ class Kernel:
     kinds: tuple[str, ...] = ()
     attends: str | None = None
     engine: bool = False
-    launches: int = 1
 
     @property
     def is_matmul(self) -> bool:
@@ -95,29 +91,6 @@ class Kernel:
     def work(self, column: str) -> Poly:
         """A work of one layer [FLOP or byte]; zero where it has none of that name."""
         return self.works.get(column, ZERO)
-
-
-def kernel_sum(kernels: Sequence[Kernel]) -> Kernel:
-    """One kernel for several of a compute dtype: the works and transfers of all their layers."""
-    columns = dict.fromkeys(column for each in kernels for column in each.works)
-    works = {
-        column: total(each.work(column) * each.count for each in kernels) for column in columns
-    }
-    alike: dict[object, list[tuple[int, Transfer]]] = {}
-    for kernel in kernels:
-        for each in kernel.transfers:
-            key = each.kind, each.route.axes, each.sent, each.route.links
-            alike.setdefault(key, []).append((kernel.count, each))
-    transfers = tuple(
-        replace(
-            found[0][1],
-            payload=total(each.payload * count for count, each in found),
-            times=sum(each.times * count for count, each in found),
-        )
-        for found in alike.values()
-    )
-    launches = sum(each.launches * each.count for each in kernels)
-    return Kernel(kernels[0].name, kernels[0].compute, works, transfers, launches=launches)
 
 
 def operation_kernel(workload: Workload, compute: str) -> Kernel:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from itertools import chain
+from functools import cache, cached_property
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer
-from rooflines.model.poly import Poly, constant, total
+from rooflines.model.poly import ZERO, Poly, constant, total
 from rooflines.model.times import Time, Times
 
 if TYPE_CHECKING:
@@ -48,6 +48,17 @@ class Machine:
     peaks: Mapping[str, Fraction]
     level: MemoryLevel
     efficiency: Mapping[str, Fraction]
+
+    def rate(self, resource: Resource, compute: str) -> Rate:
+        """The rate of a resource in a compute dtype, of one that is not the network."""
+        key = resource.name, compute
+        if key not in self._rates and resource.rate is not None:
+            self._rates[key] = resource.rate(self, compute)
+        return self._rates[key]
+
+    @cached_property
+    def _rates(self) -> dict[tuple[str, str], Rate]:
+        return {}
 
 
 Count = int | Fraction | Poly
@@ -170,32 +181,25 @@ HANDED = Resource("activation", ACTIVATIONS, MEMORY.bound, memory_rate)
 """What a fused kernel would not need of the memory: apart from it in times of steps."""
 
 
-def nominal(
-    parts: Sequence[tuple[Count, Kernel]],
-    machine: Machine,
-    work: Callable[[str], Poly] | None = None,
-) -> Times:
+def nominal(apart_of: Callable[[Resource], Apart]) -> Times:
     """The times of an operation or step at the rates of the data sheet, efficiencies applied.
 
     Collectives overlap: on every network the larger of all that is sent and of all hops counts, of
     several networks the slowest.
 
     Args:
-        parts: Its kernels, each with how often it runs.
-        machine: The chip.
-        work: The sum of a work over the kernels, by column, where it is known already: a time at
-            one rate then shares its terms.
+        apart_of: The times of a resource in all its kernels, as of `apart`.
 
     Source: All About Rooflines, "Where does the time go?".
     """
-    return _times(parts, machine, Time.of(*chain(*_sent(parts, machine))), work)
+    return _times(apart_of, Time.of(*chain(*apart_of(NETWORK))))
 
 
 def in_turn(kernel: Kernel, machine: Machine) -> Times:
     """The times of one layer of a kernel whose collectives follow one another."""
     share = machine.efficiency[NETWORK.name]
     sent = Time.total((1, Time.of(*exchange(each, share))) for each in kernel.transfers)
-    return _times([(1, kernel)], machine, sent, kernel.work)
+    return _times(lambda each: apart(each, [(1, kernel)], machine, kernel.work), sent)
 
 
 def work_of(column: str, parts: Iterable[tuple[Count, Kernel]]) -> Poly:
@@ -218,7 +222,14 @@ def apart(
     machine: Machine,
     work: Callable[[str], Poly] | None = None,
 ) -> Apart:
-    """The times of a resource, latencies apart: the largest of all counts; arguments: `nominal`.
+    """The times of a resource, latencies apart: the largest of all counts.
+
+    Args:
+        resource: The resource.
+        parts: The kernels, each with how often it runs.
+        machine: The chip.
+        work: The sum of a work over the kernels, by column, where it is known already: a time at
+            one rate then shares its terms.
 
     Returns:
         The time of its work at its rate, and the least time of any amount of it; of collectives a
@@ -226,48 +237,36 @@ def apart(
     """
     if resource.rate is None:
         return _sent(parts, machine)
-    return _worked(resource, resource.rate, parts, machine, work)
-
-
-def _times(
-    parts: Sequence[tuple[Count, Kernel]],
-    machine: Machine,
-    network: Time,
-    work: Callable[[str], Poly] | None,
-) -> Times:
-    """The times of kernels whose collectives take so long."""
-    by = {
-        each.bound: network
-        if each.rate is None
-        else Time.of(*chain(*_worked(each, each.rate, parts, machine, work)))
-        for each in RESOURCES
-    }
-    (handed,), _ = _worked(HANDED, memory_rate, parts, machine, work)
-    return Times(by, activation=handed)
-
-
-def _worked(
-    resource: Resource,
-    rate_of: Callable[[Machine, str], Rate],
-    parts: Sequence[tuple[Count, Kernel]],
-    machine: Machine,
-    work: Callable[[str], Poly] | None,
-) -> Apart:
-    """The time of a resource's work at its rate, and that of its latencies [s]."""
-    rates = {
-        compute: rate_of(machine, compute)
-        for compute in dict.fromkeys(kernel.compute for _, kernel in parts)
-    }
-    used: list[tuple[Count, Poly, Rate]] = []
-    for count, kernel in parts:
-        amount, rate = resource.of(kernel), rates[kernel.compute]
-        if amount:
-            used.append((count, amount, rate))
+    used = [
+        (count, amount, machine.rate(resource, kernel.compute))
+        for count, kernel in parts
+        if (amount := resource.of(kernel))
+    ]
     waits = [total(constant(rate.latency_s) * count for count, _, rate in used if rate.latency_s)]
     per_s = {rate.per_s for _, _, rate in used}
     if work is not None and resource.amount is None and len(per_s) == 1:
         return [work(resource.work) / per_s.pop()], waits
     return [total(amount * count / rate.per_s for count, amount, rate in used)], waits
+
+
+def apart_total(parts: Iterable[tuple[Count, Apart]]) -> Apart:
+    """The sums of times that are apart, each a number of times, network by network."""
+    scaled = [[[poly * count for poly in polys] for polys in each] for count, each in parts]
+    working, waits = (
+        [total(of_level) for of_level in zip_longest(*levels, fillvalue=ZERO)]
+        for levels in zip(*scaled, strict=True)
+    )
+    return working, waits
+
+
+def _times(apart_of: Callable[[Resource], Apart], network: Time) -> Times:
+    """The times of kernels whose collectives take so long."""
+    by = {
+        each.bound: network if each.rate is None else Time.of(*chain(*apart_of(each)))
+        for each in RESOURCES
+    }
+    (handed,), _ = apart_of(HANDED)
+    return Times(by, activation=handed)
 
 
 def _sent(parts: Iterable[tuple[Count, Kernel]], machine: Machine) -> Apart:
@@ -298,7 +297,7 @@ def level_times(
     return [
         (
             transfer.payload * (sent / rate.per_s),
-            rate.latency_s * transfer.times if sent else Fraction(0),
+            rate.latency_s if sent else Fraction(0),
         )
         for sent, rate in zip(transfer.sent, rates, strict=True)
     ]

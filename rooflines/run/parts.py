@@ -77,9 +77,9 @@ def _units(sweep: AnySweep, folder: str) -> list[Unit]:
         return [Unit("", chip, rows) for chip, rows in sweep.rows_by_chip().items()]
     units = []
     for block in sweep.blocks:
-        model, each = block.cases[0].name, len(block.cases[0].kernels) if folder == LAYERS else 1
         for chip, cases in groupby(block.cases, key=lambda case: case.chip):
-            units.append(Unit(model, chip, block.points * each * sum(1 for _ in cases)))
+            rows = sum(len(case.kernels) if folder == LAYERS else 1 for case in cases)
+            units.append(Unit(block.cases[0].name, chip, block.points * rows))
     return units
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rooflines.model.kernel import Kernel
     from rooflines.model.operation import Unit
     from rooflines.model.poly import Poly
-    from rooflines.model.resources import Count, Machine, Resource
+    from rooflines.model.resources import Apart, Count, Machine, Resource
     from rooflines.sweep.axes import Axis
 
 Axes = tuple[int, ...]
@@ -106,6 +106,11 @@ class ChipPlace:
         if kernel not in self._estimates:
             self._estimates[kernel] = calibrated(kernel, self.machine, self.choice)
         return self._estimates[kernel]
+
+    @cached_property
+    def known(self) -> dict[object, Apart]:
+        """Times of resources that cases have in common."""
+        return {}
 
     @cached_property
     def _times(self) -> dict[Kernel, Times]:
@@ -210,9 +215,9 @@ class Case:
     @cached_property
     def times(self) -> Times:
         """The nominal times of all kernels and layers; their collectives overlap."""
-        return nominal(self.parts, self.machine, self.work)
+        return nominal(self.apart)
 
-    def apart(self, resource: Resource) -> tuple[list[Poly], list[Poly]]:
+    def apart(self, resource: Resource) -> Apart:
         """The nominal times of a resource's work and those of latencies; see `resources.apart`."""
         return apart(resource, self.parts, self.machine, self.work)
 
@@ -259,7 +264,7 @@ CaseT_co = TypeVar("CaseT_co", bound=Case, covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Block(Generic[CaseT_co]):
-    """Cases with the same kernels by name, and their sizes: a full product of axes.
+    """Cases with the same columns, and their sizes: a full product of axes.
 
     Attributes:
         before, after: The axes of sizes before and after the cases, slowest first.

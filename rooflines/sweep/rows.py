@@ -201,7 +201,7 @@ class KernelTable(SweepTable[ModelSweep]):
     def rows_of(self, group: Group) -> int:
         """The rows of a block: one for every kernel [1]."""
         (block,) = group
-        return block.rows * len(block.cases[0].kernels)
+        return block.points * sum(len(case.kernels) for case in block.cases)
 
     def computed(self, group: Group) -> tuple[Sheet, Stages]:
         """The sheet of the kernels of a block, and their columns but keys and sizes."""

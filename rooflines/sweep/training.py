@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +14,7 @@ from rooflines.fits.choice import bands_of
 from rooflines.model.columns import columns_of
 from rooflines.model.network import ALL_TO_ALL
 from rooflines.model.poly import Poly, total
+from rooflines.model.resources import apart_total
 from rooflines.models.groups import StepExtents
 from rooflines.models.kernels import Sharing
 from rooflines.models.shape import PREFILL, TRAIN
@@ -21,8 +23,7 @@ from rooflines.sweep.cases import Block, Skipped, skipped_rows
 from rooflines.sweep.every_split import TORUS
 from rooflines.sweep.steps import ModelSweep, StepCase, not_split, step_axis
 from rooflines.sweep.training_seconds import RunSeconds
-from rooflines.training.kernels import MICRO_BATCH, MICRO_BATCHES, TrainingKernels, grouped
-from rooflines.training.memory import StageMemory
+from rooflines.training.kernels import MICRO_BATCH, MICRO_BATCHES, TrainingKernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from rooflines.fits.entries import Calibrations, FittedTraining
     from rooflines.model.columns import Column
     from rooflines.model.kernel import Kernel
-    from rooflines.model.resources import Count
+    from rooflines.model.resources import Apart, Resource
     from rooflines.model.times import Times
     from rooflines.models.groups import Step
     from rooflines.models.model import Model
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from rooflines.settings.model_sweeps import ModelSweepConfig
     from rooflines.sweep.training_seconds import Placed
     from rooflines.training.kernels import KernelRun, KernelRuns
+    from rooflines.training.memory import StageMemory
     from rooflines.training.plan import TrainingPlan
 
 
@@ -103,15 +105,24 @@ class TrainingCase(StepCase):
         """How often a layer runs a kernel in a step, by its position [1]."""
         return self.runs[index].often
 
-    @cached_property
-    def parts(self) -> list[tuple[Count, Kernel]]:
-        """Sums of the kernels, each with how often a stage runs it, in the mean of all stages."""
-        parts = (part for runs in self.together for part in runs.parts)
-        return [(often / self.plan.pp, kernel) for often, kernel in parts]
-
     def _summed_work(self, column: str) -> Poly:
         """The work of a column, in the mean of all stages."""
         return total(runs.work(column) for runs in self.together) / self.plan.pp
+
+    def apart(self, resource: Resource) -> Apart:
+        """The nominal times of a resource, in the mean of all stages; see `resources.apart`."""
+        if resource.rate is not None:
+            rates = [self.machine.rate(resource, each) for each in {*self.sharing.compute}]
+            if len({each.per_s for each in rates}) == 1 and not rates[0].latency_s:
+                return [self.work(resource.work) / rates[0].per_s], []
+        share = Fraction(1, self.plan.pp)
+        return apart_total((share, self._apart(resource, runs)) for runs in self.together)
+
+    def _apart(self, resource: Resource, runs: KernelRuns) -> Apart:
+        known, key = self.place.known, (resource.name, runs)
+        if key not in known:
+            known[key] = runs.apart(resource, self.machine)
+        return known[key]
 
     @cached_property
     def kernel_estimates(self) -> tuple[Times | None, ...]:
@@ -131,8 +142,8 @@ class TrainingCase(StepCase):
     @cached_property
     def held(self) -> tuple[StageMemory, ...]:
         """What a chip holds, of every kind of stage."""
-        of = self.workload
-        return tuple(StageMemory.of(of.shape, of.plan, stage, of.sizes) for stage, _ in of.stages)
+        of = self.workload.planned
+        return tuple(of.memory(stage) for stage, _ in of.stages)
 
     def extents(self, step: Step) -> StepExtents:
         """The extents of a step; its B is of all replicas."""
@@ -152,12 +163,11 @@ class TrainingSweep(ModelSweep):
 
     def workload(self, name: str, phase: Phase, split: Split, label: str) -> TrainingKernels:
         """The kernels of a model with these dtypes."""
+        del phase
         computed, config = self.combinations[label].computed, self.config
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
         if (name, label) not in self._made:
-            shape = self.models[name].shape
-            first = TrainingKernels(shape, phase, sharing, groups=grouped(shape))
-            self._made[name, label] = first
+            self._made[name, label] = TrainingKernels.first(self.models[name].shape, sharing)
         return replace(self._made[name, label], sharing=sharing)
 
     @cached_property
@@ -191,17 +201,14 @@ class TrainingSweep(ModelSweep):
         return len(self.cases) * sum(each.get(axis, both) for axis in self.config.thresholds)
 
     def find_cases(self) -> tuple[tuple[Any, ...], tuple[Skipped, ...]]:
-        """The cases that chips support, a block of those with the same kernels and sizes."""
+        """The cases that chips support, a block of those with equal sizes and as many stages."""
         rows: Counter[Skipped] = Counter()
-        names: dict[TrainingKernels, list[str]] = {}
         blocks = []
 
         def alike(found: SizedCase) -> tuple[Any, ...]:
-            """What cases of a block share: sizes and kernels' names, the same over all links."""
+            """What cases of a block share."""
             sizes, case = found
-            if case.workload not in names:
-                names[case.workload] = [kernel.name for kernel in case.kernels]
-            return (*sizes, case.name, names[case.workload])
+            return (*sizes, case.name, len(case.workload.stages))
 
         for (batches, contexts, *_), group in groupby(self._cases(rows), key=alike):
             cases = tuple(case for _, case in group)

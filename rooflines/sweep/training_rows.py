@@ -43,7 +43,7 @@ ROUNDED = 1.0 + 1e-14
 
 
 class TrainingSheet(StepSheet):
-    """The columns of rows of steps of training; all cases have the same kernels by name."""
+    """The columns of rows of steps of training; all cases have as many kinds of stages."""
 
     cases: Sequence[TrainingCase]  # type: ignore[assignment]  # those of its blocks
 

@@ -13,33 +13,32 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from rooflines.model.costs import BITS_PER_BYTE
-from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, kernel_sum, sent_bytes
+from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route
 from rooflines.model.poly import ONE, TOUCHED, WINDOWED, ZERO, Poly, constant, total
-from rooflines.model.resources import MATH, Resource, math_rate, work_of
+from rooflines.model.resources import MATH, Resource, apart, apart_total, math_rate, work_of
 from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, reached
 from rooflines.models.kernels import StepKernels
-from rooflines.models.shape import PREFILL, Gqa
+from rooflines.models.shape import PREFILL, TRAIN, Gqa
 from rooflines.training.memory import (
     ENDS,
+    EXPERTS,
     GATHERED,
     SEND,
     SHARDED,
-    kinds_of,
-    optimizer_bytes,
-    parameters_of_chip,
-    saved_tensors,
-    stages_of,
+    PlannedModel,
+    TrainedModel,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from rooflines.model.network import Link
+    from rooflines.model.resources import Apart, Count, Machine
     from rooflines.models.groups import Group
+    from rooflines.models.kernels import Sharing
     from rooflines.models.shape import Shape
-    from rooflines.training.memory import Saved, Stage
+    from rooflines.training.memory import Stage
     from rooflines.training.plan import TrainingPlan
 
 GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
@@ -105,22 +104,29 @@ class KernelRuns:
     each: tuple[KernelRun, ...]
 
     @cached_property
-    def parts(self) -> list[tuple[Poly, Kernel]]:
-        """The sums of those that run as often in the same dtype, each with how often in a step."""
-        alike: dict[tuple[Poly, str], list[Kernel]] = {}
+    def by_often(self) -> list[tuple[Poly, list[tuple[Count, Kernel]]]]:
+        """How often they run in a step, each with the kernels that do and their layers."""
+        alike: dict[Poly, list[tuple[Count, Kernel]]] = {}
         for run in self.each:
-            alike.setdefault((run.often, run.kernel.compute), []).append(run.kernel)
-        return [(often, kernel_sum(kernels)) for (often, _), kernels in alike.items()]
+            alike.setdefault(run.often, []).append((run.kernel.count, run.kernel))
+        return [*alike.items()]
+
+    def work(self, column: str) -> Poly:
+        """A work of a step by its column, on all stages [FLOP or byte]."""
+        if column not in self._works:
+            works = (work_of(column, parts) * often for often, parts in self.by_often)
+            self._works[column] = total(works)
+        return self._works[column]
 
     @cached_property
     def _works(self) -> dict[str, Poly]:
         return {}
 
-    def work(self, column: str) -> Poly:
-        """A work of a step by its column, on all stages [FLOP or byte]."""
-        if column not in self._works:
-            self._works[column] = work_of(column, self.parts)
-        return self._works[column]
+    def apart(self, resource: Resource, machine: Machine) -> Apart:
+        """The times of a resource on all stages; see `resources.apart`."""
+        return apart_total(
+            (often, apart(resource, parts, machine)) for often, parts in self.by_often
+        )
 
 
 def _all_pairs(extent: str) -> str:
@@ -142,8 +148,10 @@ class MadeKernels:
 
 
 def grouped(shape: Shape) -> tuple[tuple[Group, ...], ...]:
-    """The groups of a model in order, those with routed experts apart from those around them."""
-    found = groupby(groups_of(shape, PREFILL, scores_all=True), lambda of: of.tensors == "experts")
+    """The groups of a model in order, those together whose kernels the same of a plan decides."""
+    found = groupby(
+        groups_of(shape, PREFILL, scores_all=True), lambda of: of.name in EXPERTS and of.name
+    )
     return tuple(tuple(alike) for _, alike in found)
 
 
@@ -152,10 +160,12 @@ class TrainingKernels(StepKernels):
     """The kernels of a step of training; `sharing` has its plan, a `TrainingPlan`.
 
     Attributes:
+        model: The model with its dtypes, the same object for all plans.
         groups: The groups of the model, from `grouped`.
         made: What was made for other plans of the model and its dtypes, by interconnects.
     """
 
+    model: TrainedModel = field(kw_only=True)
     groups: tuple[tuple[Group, ...], ...] = ()
     made: dict[tuple[Link, ...], MadeKernels] = field(default_factory=dict)
 
@@ -165,21 +175,26 @@ class TrainingKernels(StepKernels):
         return cast("TrainingPlan", self.sharing.split)
 
     @property
-    def sizes(self) -> dict[str, Fraction]:
-        """Bytes of an element by class of tensors [byte]."""
-        bits = self.sharing.bits
-        sizes = {name: Fraction(each) / BITS_PER_BYTE for name, each in bits.items()}
-        return {"saved": sizes["activations"], **sizes}
-
-    @property
     def works(self) -> Mapping[str, Poly]:
         """None is known before what is sent."""
         return {}
 
     @cached_property
+    def planned(self) -> PlannedModel:
+        """The model that chips share by the plan."""
+        return PlannedModel(self.model, self.plan)
+
+    @property
     def stages(self) -> tuple[tuple[Stage, int], ...]:
         """The kinds of stages, the first of each, and how many there are."""
-        return kinds_of(stages_of(self.shape, self.plan))
+        return self.planned.stages
+
+    @classmethod
+    def first(cls, shape: Shape, sharing: Sharing) -> TrainingKernels:
+        """Those of the first plan of a model and its dtypes; `replace` gives those of others."""
+        sizes = {name: sharing.bytes_of(name) for name in sharing.bits}
+        model = TrainedModel(shape, {"saved": sizes["activations"], **sizes})
+        return cls(shape, TRAIN, sharing, model=model, groups=grouped(shape))
 
     def runs_over(self, links: tuple[Link, ...]) -> tuple[KernelRuns, ...]:
         """The kernels of one chip, those of all micro-batches before those of the whole step.
@@ -188,7 +203,7 @@ class TrainingKernels(StepKernels):
             links: The interconnects, inner first; none where nothing is sent.
         """
         plan, made, found = self.plan, self.made.setdefault(links, MadeKernels()), []
-        setting = Setting(self.shape, plan, self.sharing.compute, self.sizes, links, made.routes)
+        setting = Setting(self.model, plan, self.sharing.compute, links, made.routes)
 
         def add(key: object, runs: Iterator[KernelRun]) -> None:
             if key not in made.runs:
@@ -196,10 +211,12 @@ class TrainingKernels(StepKernels):
             found.append(made.runs[key])
 
         for first, *others in self.groups:
-            decides = setting.decides(experts=first.tensors == "experts")
-            add((first.name, decides), micro_batch_runs(setting, (first, *others)))
+            add(
+                (first.name, setting.decides(first.name)),
+                micro_batch_runs(setting, (first, *others)),
+            )
         if plan.pp > 1:
-            add((SEND, plan.pp, plan.interleave, setting.share, plan.dp), stage_sends(setting))
+            add((SEND, plan.pp, plan.interleave, plan.tp * plan.cp, plan.dp), stage_sends(setting))
         shares = plan.tp, plan.replicas, plan.expert_shards, plan.expert_replicas
         add((plan.pp, plan.interleave, shares, plan.shard, plan.optimizer), self._once(setting))
         return tuple(found)
@@ -214,40 +231,30 @@ class TrainingKernels(StepKernels):
         return tuple(run.kernel for runs in self.runs_over(links) for run in runs.each)
 
 
-@dataclass(frozen=True)
-class Setting:
+@dataclass(frozen=True, eq=False)
+class Setting(PlannedModel):
     """What a step of training runs with.
 
     Attributes:
-        shape: The model.
-        plan: How chips share it.
         compute: The compute dtypes of linear kernels, and of attention and the unembedding.
-        sizes: Bytes of an element by class of tensors [byte].
         links: The interconnects, inner first; none for one chip.
         routes: Those between chips that are known already.
     """
 
-    shape: Shape
-    plan: TrainingPlan
     compute: tuple[str, str]
-    sizes: Mapping[str, Fraction]
     links: tuple[Link, ...]
     routes: dict[tuple[int, int], Route]
 
-    @cached_property
-    def saved(self) -> Mapping[str, Saved]:
-        """What each kernel saves, by its name."""
-        return saved_tensors(self.shape, self.plan, self.sizes["saved"])
-
-    def decides(self, *, experts: bool) -> tuple[object, ...]:
-        """What of a plan decides its kernels of a micro-batch, those with experts or the others."""
-        plan, over = self.plan, self.plan.ep if experts else self.plan.ep > 1
-        replicas = plan.expert_replicas if experts else plan.replicas
+    def decides(self, name: str) -> tuple[object, ...]:
+        """What of a plan decides a kernel of a micro-batch, by its name."""
+        plan, apart = self.plan, self.plan.ep > 1
+        experts = {"experts": plan.ep, "router": apart, "shared": apart}.get(name, 0)
+        replicas = plan.expert_replicas if name == "experts" else plan.replicas
         shared = replicas if plan.shard in IN_MICRO_BATCH else 1
         own = plan.shard, plan.save, plan.recompute, plan.context
-        return plan.tp, plan.cp, over, shared, *own
+        return plan.tp, plan.cp, experts, shared, *own
 
-    @property
+    @cached_property
     def share(self) -> Fraction:
         """Share of a micro-batch's tokens, or of their work, that a chip has [1]."""
         return Fraction(1, self.plan.tp * self.plan.cp)
@@ -339,8 +346,8 @@ def once_runs(setting: Setting, stage: Stage, number: int, of: str) -> Iterator[
     plan, sizes = setting.plan, setting.sizes
     _, _, shared = SHARDED[plan.shard]
     moved, sent = Fraction(0), list[Transfer]()
-    for each in parameters_of_chip(setting.shape, plan, stage, sizes):
-        per = 2 * optimizer_bytes(plan, sizes) + sizes["gradients"] + each.weight_bytes
+    for each in setting.parameters(stage):
+        per = 2 * setting.optimizer_bytes + sizes["gradients"] + each.weight_bytes
         moved += each.number * per / (each.replicas if shared else 1)
         gradients = constant(each.number * sizes["gradients"])
         weights = constant(each.number * each.weight_bytes)

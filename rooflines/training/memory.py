@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.numbers import exact
@@ -19,6 +20,7 @@ from rooflines.training.plan import MOMENTS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflines.models.counts import Parameters
     from rooflines.models.shape import Shape
     from rooflines.training.plan import Recompute, Shard, TrainingPlan
 
@@ -175,31 +177,6 @@ def kinds_of(stages: Sequence[Stage]) -> tuple[tuple[Stage, int], ...]:
     return tuple((alike[0], len(alike)) for alike in found.values())
 
 
-def parameters_on(shape: Shape, stage: Stage) -> tuple[int, int, int]:
-    """Parameters of a stage over all its chips [1]: weights, experts, and token tables."""
-    whole = parameters_of(shape)
-    moe = shape.moe
-    routed = 0 if moe is None else whole.experts // max(shape.moe_layers, 1)
-    dense = 0 if shape.mlp is None else whole.mlp // max(shape.mlp_layers, 1)
-    beside = (whole.shared + whole.router) // max(shape.moe_layers, 1)
-    per_layer = whole.attention // shape.layers + shape.norms_per_layer * shape.D
-    own = whole.norms + whole.biases - shape.D * (1 + shape.layers * shape.norms_per_layer)
-    weights = (
-        stage.layers * per_layer
-        + stage.dense * dense
-        + stage.moe * beside
-        + round(own * stage.layers / shape.layers)
-        + shape.D * stage.heads
-    )
-    return (
-        weights,
-        stage.moe * routed,
-        shape.table * (stage.embeds + stage.heads)
-        if not (shape.tied and stage.embeds and stage.heads)
-        else shape.table,
-    )
-
-
 class ParameterShare(NamedTuple):
     """Parameters of a chip that the same chips hold.
 
@@ -216,26 +193,6 @@ class ParameterShare(NamedTuple):
     stride: int
 
 
-def parameters_of_chip(
-    shape: Shape, plan: TrainingPlan, stage: Stage, sizes: Mapping[str, Fraction]
-) -> tuple[ParameterShare, ...]:
-    """The parameters of a chip of a stage: weights, token tables, and experts.
-
-    Args:
-        shape: The model.
-        plan: How chips share it.
-        stage: The stage.
-        sizes: Bytes of an element by class [byte].
-    """
-    weights, experts, head = parameters_on(shape, stage)
-    shards = plan.expert_shards
-    return (
-        ParameterShare(Fraction(weights, plan.tp), sizes["weights"], plan.replicas, plan.tp),
-        ParameterShare(Fraction(head, plan.tp), sizes["head"], plan.replicas, plan.tp),
-        ParameterShare(Fraction(experts, shards), sizes["experts"], plan.expert_replicas, shards),
-    )
-
-
 SHARDED: Mapping[Shard, tuple[bool, bool, bool]] = {
     "none": (False, False, False),
     "optimizer": (False, False, True),
@@ -243,67 +200,6 @@ SHARDED: Mapping[Shard, tuple[bool, bool, bool]] = {
     "weights": (True, True, True),
 }
 """Whether replicas share weights, gradients, and the states of the optimizer."""
-
-
-def optimizer_bytes(plan: TrainingPlan, sizes: Mapping[str, Fraction]) -> Fraction:
-    """Bytes of the states that the optimizer has of a parameter [byte]."""
-    if plan.optimizer != "adam":
-        return exact(plan.optimizer)
-    return sizes["master"] + MOMENTS * sizes["moments"]
-
-
-def states_on(
-    shape: Shape, plan: TrainingPlan, stage: Stage, sizes: Mapping[str, Fraction]
-) -> Fraction:
-    """Bytes of weights, gradients and the states of the optimizer of a chip [byte], exact.
-
-    Args: as of `parameters_of_chip`.
-    """
-    total = Fraction(0)
-    for each in parameters_of_chip(shape, plan, stage, sizes):
-        parts = (each.weight_bytes, sizes["gradients"], optimizer_bytes(plan, sizes))
-        for size, shared in zip(parts, SHARDED[plan.shard], strict=True):
-            total += each.number * size / (each.replicas if shared else 1)
-    return total
-
-
-def most_in_flight(plan: TrainingPlan, stage: int) -> int:
-    """Runs of layers of a stage that hold saved tensors at once, with many micro-batches [1].
-
-    Source: Narayanan et al. 2021 (arXiv 2104.04473), one forward, one backward, interleaved.
-    """
-    ahead, runs = plan.pp - stage, plan.interleave
-    return ahead if runs == 1 else 2 * (ahead - 1) + (runs - 1) * plan.pp + 1
-
-
-def saved_elements(
-    shape: Shape, plan: TrainingPlan, stage: Stage, activation_bytes: Fraction
-) -> tuple[int | Fraction, int | Fraction]:
-    """Elements of a token that a stage saves, over all chips of tp [1].
-
-    Returns:
-        Of its layers; of the head, which holds one micro-batch, with the input of the last norm.
-    """
-    saved = saved_tensors(shape, plan, activation_bytes)
-    layers = sum(
-        stage.times(name) * each.elements(plan.recompute)
-        for name, each in saved.items()
-        if name not in ENDS
-    )
-    head = saved["unembed"].elements(plan.recompute, again=False) + shape.D
-    return layers, stage.heads * head
-
-
-def saved_of_one_layer(
-    shape: Shape, plan: TrainingPlan, stage: Stage, activation_bytes: Fraction
-) -> int | Fraction:
-    """Elements of a token that one layer of a stage saves while it is computed again [1]."""
-    one = plan.model_copy(update={"recompute": "none"})
-    kinds = [(1, 0)] * bool(stage.dense) + [(0, 1)] * bool(stage.moe)
-    layers = (
-        replace(stage, dense=dense, moe=moe, embeds=False, heads=False) for dense, moe in kinds
-    )
-    return max(saved_elements(shape, one, layer, activation_bytes)[0] for layer in layers)
 
 
 class StageMemory(NamedTuple):
@@ -327,16 +223,150 @@ class StageMemory(NamedTuple):
         """Saved tensors of every token of a sequence [byte]."""
         return self.run * min(self.most, micro_batches * self.runs) + self.once
 
-    @classmethod
-    def of(
-        cls, shape: Shape, plan: TrainingPlan, stage: Stage, sizes: Mapping[str, Fraction]
-    ) -> StageMemory:
-        """The memory of a stage. Arguments as of `parameters_of_chip`."""
-        size = sizes["saved"]
-        layers, once = saved_elements(shape, plan, stage, size)
-        if plan.recompute == "full":
-            once += saved_of_one_layer(shape, plan, stage, size)
-        token = size * Fraction(plan.micro_batch, plan.tp * plan.cp)
-        states = states_on(shape, plan, stage, sizes)
-        most = most_in_flight(plan, stage.index)
-        return cls(states, layers * token / plan.interleave, once * token, most, plan.interleave)
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A model and its dtypes: what its plans have in common.
+
+    Attributes:
+        shape: The model.
+        sizes: Bytes of an element by class of tensors [byte].
+    """
+
+    shape: Shape
+    sizes: Mapping[str, Fraction]
+
+    @cached_property
+    def _parameters(self) -> Parameters:
+        return parameters_of(self.shape)
+
+    @cached_property
+    def _on_stages(self) -> dict[Stage, tuple[int, int, int]]:
+        return {}
+
+    def parameters_on(self, stage: Stage) -> tuple[int, int, int]:
+        """Parameters of a stage over all its chips [1]: weights, experts, and token tables."""
+        if stage not in self._on_stages:
+            self._on_stages[stage] = self._counted(stage)
+        return self._on_stages[stage]
+
+    def _counted(self, stage: Stage) -> tuple[int, int, int]:
+        """The parameters of `parameters_on`."""
+        shape, whole = self.shape, self._parameters
+        routed = whole.experts // max(shape.moe_layers, 1)
+        dense = whole.mlp // max(shape.mlp_layers, 1)
+        beside = (whole.shared + whole.router) // max(shape.moe_layers, 1)
+        per_layer = whole.attention // shape.layers + shape.norms_per_layer * shape.D
+        own = whole.norms + whole.biases - shape.D * (1 + shape.layers * shape.norms_per_layer)
+        weights = (
+            stage.layers * per_layer
+            + stage.dense * dense
+            + stage.moe * beside
+            + round(own * stage.layers / shape.layers)
+            + shape.D * stage.heads
+        )
+        once = shape.tied and stage.embeds and stage.heads
+        tables = 1 if once else stage.embeds + stage.heads
+        return weights, stage.moe * routed, shape.table * tables
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedModel:
+    """A model that chips share by a plan.
+
+    Attributes:
+        model: The model.
+        plan: How chips share it.
+    """
+
+    model: TrainedModel
+    plan: TrainingPlan
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the model."""
+        return self.model.shape
+
+    @property
+    def sizes(self) -> Mapping[str, Fraction]:
+        """Bytes of an element by class of tensors [byte]."""
+        return self.model.sizes
+
+    @cached_property
+    def saved(self) -> Mapping[str, Saved]:
+        """What each kernel saves, by its name."""
+        return saved_tensors(self.shape, self.plan, self.sizes["saved"])
+
+    @cached_property
+    def stages(self) -> tuple[tuple[Stage, int], ...]:
+        """The kinds of stages, the first of each, and how many there are."""
+        return kinds_of(stages_of(self.shape, self.plan))
+
+    @cached_property
+    def optimizer_bytes(self) -> Fraction:
+        """Bytes of the states that the optimizer has of a parameter [byte]."""
+        if self.plan.optimizer != "adam":
+            return exact(self.plan.optimizer)
+        return self.sizes["master"] + MOMENTS * self.sizes["moments"]
+
+    def parameters(self, stage: Stage) -> tuple[ParameterShare, ...]:
+        """The parameters of a chip of a stage: weights, token tables, and experts."""
+        plan, sizes, shards = self.plan, self.sizes, self.plan.expert_shards
+        weights, experts, head = self.model.parameters_on(stage)
+        return (
+            ParameterShare(Fraction(weights, plan.tp), sizes["weights"], plan.replicas, plan.tp),
+            ParameterShare(Fraction(head, plan.tp), sizes["head"], plan.replicas, plan.tp),
+            ParameterShare(
+                Fraction(experts, shards), sizes["experts"], plan.expert_replicas, shards
+            ),
+        )
+
+    def states(self, stage: Stage) -> Fraction:
+        """Bytes of weights, gradients and the states of the optimizer of a chip [byte], exact."""
+        total = Fraction(0)
+        for each in self.parameters(stage):
+            parts = each.weight_bytes, self.sizes["gradients"], self.optimizer_bytes
+            for size, shared in zip(parts, SHARDED[self.plan.shard], strict=True):
+                total += each.number * size / (each.replicas if shared else 1)
+        return total
+
+    def most_in_flight(self, stage: Stage) -> int:
+        """Runs of layers of a stage that hold saved tensors at once, with many micro-batches [1].
+
+        Source: Narayanan et al. 2021 (arXiv 2104.04473), one forward, one backward, interleaved.
+        """
+        ahead, runs = self.plan.pp - stage.index, self.plan.interleave
+        return ahead if runs == 1 else 2 * (ahead - 1) + (runs - 1) * self.plan.pp + 1
+
+    def _of_layers(self, stage: Stage, recompute: Recompute) -> int | Fraction:
+        """Elements of a token that the layers of a stage save, over all chips of tp [1]."""
+        return sum(
+            stage.times(name) * each.elements(recompute)
+            for name, each in self.saved.items()
+            if name not in ENDS
+        )
+
+    def _at_once(self, stage: Stage) -> int | Fraction:
+        """Elements of a token that one micro-batch at a time has, over all chips of tp [1].
+
+        Of the head, with the input of the last norm; and of one layer while it is computed again.
+        """
+        head = self.saved["unembed"].elements(self.plan.recompute, again=False) + self.shape.D
+        found = stage.heads * head
+        if self.plan.recompute == "full":
+            kinds = [(1, 0)] * bool(stage.dense) + [(0, 1)] * bool(stage.moe)
+            layers = (replace(stage, dense=dense, moe=moe) for dense, moe in kinds)
+            found += max(self._of_layers(layer, "none") for layer in layers)
+        return found
+
+    def memory(self, stage: Stage) -> StageMemory:
+        """What a chip of a stage holds."""
+        plan = self.plan
+        token = self.sizes["saved"] * Fraction(plan.micro_batch, plan.tp * plan.cp)
+        return StageMemory(
+            self.states(stage),
+            self._of_layers(stage, plan.recompute) * token / plan.interleave,
+            self._at_once(stage) * token,
+            self.most_in_flight(stage),
+            plan.interleave,
+        )
