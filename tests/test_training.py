@@ -442,6 +442,14 @@ def test_auto_ranks_plans_as_one_question_for_each(place, model, chips, sizes, o
     assert ranked == sorted(ranked)
 
 
+def test_a_plan_alone_has_the_last_digit_that_it_has_among_all():
+    asked = partial(rooflines.train, "mixtral-8x7b", "mi300x", B=84, S=510, shard="gradients")
+    among, alone = asked(split="auto", chips=8), asked(split={"tp": 2, "pp": 4, "ep": 2})
+    of_both = ["t_upper_s", "t_ops_s", "bubble"]  # a waiting share of 3/87
+    same = alone.select("split", *of_both).join(among, on=["split", *of_both])
+    assert len(same) == 1
+
+
 @pytest.mark.parametrize(("change", "message", "fix"), case("wrong-questions")["training"])
 def test_what_cannot_be_trained_is_refused_with_a_reason_and_a_fix(change, message, fix):
     asked = {"model": SMALL, "chip": "h100-sxm", "B": 8, "S": 1024, **change}

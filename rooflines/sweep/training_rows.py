@@ -74,7 +74,7 @@ class TrainingSheet(StepSheet):
                 **in_turn,
                 **seconds,
                 **{name: sheet.total(sheet.poly(polys)) for name, polys in own.items()},
-                "bubble": waits / (runs + waits),
+                "bubble": quotient(waits, runs + waits),
                 MICRO_BATCHES: self._batches.cast(pl.Int64),
             },
             *self._memory(),
@@ -112,7 +112,7 @@ class TrainingSheet(StepSheet):
         known = cast("TrainingSweep", cases[0].place.sweep).run_seconds(self._points)
         known.add(each for case in cases for each in case.placed)
         ahead = self._of_plans(lambda case: (case.plan.pp - 1) / case.plan.interleave)
-        stretched = (batches + ahead) / batches
+        stretched = quotient(batches + ahead, batches)
         stages = []
         for kind in range(len(cases[0].held)):
             stages_of = ((case.placed, case.workload.stages[kind][0]) for case in cases)
