@@ -1,4 +1,4 @@
-"""README's answers, and what `rooflines measured judge` says of public runs in docs/served.md."""
+"""README's answers, and errors of fits: at held-out sites, and at public runs of served models."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blocks import table, with_block
-from documents import DOCS
+from blocks import table, with_block, with_values
+from documents import DOCS, ROOT
 
 import rooflines
 from rooflines.basics.text import seconds, significant
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.cli.main import run
 from rooflines.explanation.sentences import Sentence, first_true
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import FOUND
 
-SERVED = DOCS / "served.md"
+SERVED, CONFIGURATION = DOCS / "served.md", ROOT / "config" / "README.md"
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +31,9 @@ CHIPS = ("tpu-v5e", "tpu-v6e", "h100-sxm", "b200", "mi300x")
 DTYPES = ("bf16", "w8a16", "w4a16", "fp8-out-bf16")
 WIDTH = 8192
 TOKENS, DTYPE = 128, "bf16"
+FAR = 0.07
+"""Median error of a fit at held-out sites from which on it is said [1]."""
+
 CHIP, MODEL, BATCH, CONTEXT, SPLIT = "h100-sxm", "llama-3.1-70b", 64, 8192, 8
 
 
@@ -105,3 +111,17 @@ def with_judgement(page: str) -> str:
         run(["measured", "judge", str(table)])
     said = printed.getvalue().replace(str(table), table.name).rstrip()
     return with_block(page, "judged", f"```text\n{said}\n```")
+
+
+def with_fit_errors(page: str) -> str:
+    """config/README.md with the median errors of matmul fits of HBM chips at held-out sites."""
+    main = {name: chip.memory[MAIN_MEMORY] for name, chip in chip_entries().items()}
+    errors = [
+        fit.held_out.median
+        for key, fits in shipped_calibrations().calibrations.items()
+        for fit in fits.values()
+        if fit.held_out and (main[key.partition("/")[0]].technology or "").startswith("HBM")
+    ]
+    far = str(sum(error > FAR for error in errors))
+    values = {"fits": str(len(errors)), "far": far, "farthest": f"{100 * max(errors):.1f} %"}
+    return with_values(page, values)

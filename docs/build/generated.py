@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 import gallery
-from answers import SERVED, with_answers, with_judgement
+from answers import CONFIGURATION, SERVED, with_answers, with_fit_errors, with_judgement
 from documents import PICTURES, README, ROOT, SCHEMA, VEGA, config_schema, vega_script
 from outputs import OUTPUTS, with_outputs
 from performance import (
@@ -38,6 +38,7 @@ TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     SCHEMA: (_schema,),
     README: (with_answers, with_run_time),
     SERVED: (with_judgement,),
+    CONFIGURATION: (with_fit_errors,),
     CONFIG: (with_rows,),
     SCALING: (with_estimate,),
     FIRST_STEPS: (with_times,),
