@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal, get_args, get_origin
 import click
 import polars as pl
 
-from rooflines.basics.errors import at_path, one_of
+from rooflines.basics.errors import at_path
 from rooflines.catalogue.dtypes import DtypeFile
 from rooflines.catalogue.entries import Chip
 from rooflines.catalogue.forms import Entry
-from rooflines.cli.output import WithExamples, prints_frame, table
+from rooflines.cli.output import WithExamples, looked_up, prints_frame
 from rooflines.fits.entries import Calibrations
 from rooflines.models.library import ModelEntry
 from rooflines.settings.schema import ConfigFile
@@ -45,23 +45,19 @@ def command(place: str | None) -> Printed:
     """Explain the keys of a config and of the catalogues, or of one place: default, and meaning.
 
     PLACE is such as sweeps, model-sweeps, charts, chips, chips.memory, models.moe or calibrations;
-    config is the top level of a config.
+    config is the top level of a config. Or it is a key, wherever it is.
 
     Examples:
         rooflines list keys
         rooflines list keys sweeps
         rooflines list keys chips.networks
+        rooflines list keys calibration
     """
     frame = every_key()
-    if place is not None:
-        with at_path("place"):
-            known = frame["place"].unique(maintain_order=True).to_list()
-            main = ", ".join(name for name in known if "." not in name)
-            fix = f"use one of {main}, or one below, such as chips.networks"
-            one_of(place, known, "no place of keys", fix)
-        frame = frame.filter(place=place)
-    shown = frame.drop("place") if place else frame
-    return frame, table(shown.columns, shown.to_dicts())
+    main = [each for each in frame["place"].unique(maintain_order=True) if "." not in each]
+    fix = f"use one of {', '.join(main)}, or one below, such as chips.networks, or a key"
+    with at_path("place"):
+        return looked_up(frame, place, "no place of keys, and no key", fix)
 
 
 def every_key() -> pl.DataFrame:

@@ -13,6 +13,7 @@ from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Any
 
 import click
+from polars import selectors as cs
 
 from rooflines.basics.errors import RooflinesError, at_path, one_of, printable
 from rooflines.basics.text import count, seconds, si, significant
@@ -122,6 +123,29 @@ def _text(column: str, value: str | float | None) -> str:
         return f"{value:,}"
     other = count if isinstance(value, int) else significant
     return next((form for ends, form in CELLS if column.endswith(ends)), other)(value)
+
+
+def looked_up(
+    names: pl.DataFrame, word: str | None, what: str, fix: str
+) -> tuple[pl.DataFrame, str]:
+    """A dictionary, or its rows of one place, or else of one name, and their text.
+
+    Args:
+        names: The dictionary: places, names in them, and what is said of each.
+        word: The place or name; None: all of them.
+        what: What another word is, as in `one_of`.
+        fix: What to do about it.
+
+    Raises:
+        RooflinesError: It is neither.
+    """
+    place, name, *_ = names.columns
+    column = place if word in names[place] else name
+    rows = names if word is None else names.filter(names[column] == word)
+    if rows.is_empty():
+        one_of(word, [*names[place].unique(maintain_order=True), *names[name].unique()], what, fix)
+    shown = rows.drop(place) if word is not None and column == place else rows
+    return rows, table(shown.columns, shown.with_columns(cs.string().fill_null("")).to_dicts())
 
 
 def chip_number(unit: str, value: float | None) -> str:
