@@ -81,6 +81,8 @@ def test_names_are_taken_as_people_type_them(capsys):
         ("MI300X", ""),
         ("v5e", "v5e is taken as tpu-v5e"),
         ("4090", "4090 is taken as rtx-4090"),
+        ("trillium", "trillium is taken as tpu-v6e"),
+        ("A100-SXM4-80GB", ""),
     ):
         assert run(["explain", chip, "128x8192x8192", "bf16"]) == 0
         assert capsys.readouterr().err.strip() == note

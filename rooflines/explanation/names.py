@@ -12,7 +12,7 @@ from rooflines.model.operation import NAMED
 from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from rooflines.catalogue.entries import Chip
 
@@ -21,6 +21,12 @@ SHORTEST = 3
 
 CALLED = {"gemm": "matmul", "mm": "matmul", "linear": "matmul"}
 """What other libraries call operations."""
+
+DTYPES_CALLED = {
+    "half": "fp16",
+    **dict.fromkeys(("e4m3", "e5m2", "fp8e4m3", "fp8e4m3fn", "fp8e4m3fnuz", "fp8e5m2"), "fp8"),
+}
+"""What other libraries call dtypes, without signs between and with fp for float."""
 
 
 class Found(NamedTuple):
@@ -39,17 +45,17 @@ def chip_named(word: str, chips: Mapping[str, Chip]) -> Found | None:
     """The chip of an id, of another name, or of a family for its usual chip; None: no chip.
 
     Args:
-        word: As typed.
+        word: As typed, perhaps with its maker in front.
         chips: Entries by id.
     """
     if word in chips:
         return Found(word)
-    asked = squeezed(word)
     for name, chip in chips.items():
-        if asked in map(squeezed, (name, *(chip.aliases or ()))):
+        asked = _without_maker(word, chip)
+        if any(asked == _without_maker(each, chip) for each in (name, *(chip.aliases or ()))):
             return Found(name)
     for name, chip in chips.items():
-        if chip.base is None and squeezed(chip.usual or "") == asked:
+        if chip.base is None and chip.usual and squeezed(chip.usual) == _without_maker(word, chip):
             alike = [other for other in chips if other.startswith(f"{chip.usual}-")]
             others = [other for other in alike if chips[other].base is None and other != name]
             rest = f"; others: {', '.join(others)}" if others else ""
@@ -58,14 +64,20 @@ def chip_named(word: str, chips: Mapping[str, Chip]) -> Found | None:
 
 
 def chip_near(word: str, chips: Mapping[str, Chip]) -> Found | None:
-    """The chip whose id alone has a word in it; variants if no other has it; None: no chip.
+    """The chip whose id alone has a word in it, else a variant, else a full name; None: no chip.
 
     Raises:
         RooflinesError: Several chips have it.
     """
-    whole = [name for name, chip in chips.items() if chip.base is None]
-    own = [name for name in chips if name not in whole and name.startswith(word.lower())]
-    return _part_of("chip", word, whole) or _part_of("chip", word, own)
+    whole = {name: name for name, chip in chips.items() if chip.base is None}
+    own = {name: name for name in chips if name not in whole and name.startswith(word.lower())}
+    full = {name: chips[name].name or "" for name in whole}
+    return next(filter(None, (_part_of("chip", word, each) for each in (whole, own, full))), None)
+
+
+def _without_maker(word: str, chip: Chip) -> str:
+    """A name as names are compared, without the maker of a chip in front."""
+    return squeezed(word).removeprefix(squeezed(chip.vendor or ""))
 
 
 def model_near(word: str) -> Found | None:
@@ -74,14 +86,15 @@ def model_near(word: str) -> Found | None:
     Raises:
         RooflinesError: Several models have it.
     """
-    return _part_of("model", word, model_entries())
+    return _part_of("model", word, {name: name for name in model_entries()})
 
 
 def dtypes_named(word: str) -> str | None:
-    """The dtype combination, or format, of a name in any case, bfloat16 and float16 too."""
+    """The dtype combination, or format, of a name in any case, also of a name in libraries."""
     entries = dtype_entries()
     names = {squeezed(name): name for name in (*entries.combinations, *entries.formats)}
-    return names.get(squeezed(word).replace("bfloat", "bf").replace("float", "fp"))
+    asked = squeezed(word).replace("bfloat", "bf").replace("float", "fp")
+    return names.get(DTYPES_CALLED.get(asked, asked))
 
 
 def operation_named(word: str) -> str | None:
@@ -90,8 +103,8 @@ def operation_named(word: str) -> str | None:
     return word if "->" in word else CALLED.get(name, name if name in NAMED else None)
 
 
-def _part_of(kind: str, word: str, names: Iterable[str]) -> Found | None:
-    """The only name that a word is a part of; None: none.
+def _part_of(kind: str, word: str, texts: Mapping[str, str]) -> Found | None:
+    """The only name whose text has a word in it; None: none.
 
     Raises:
         RooflinesError: Several names have it.
@@ -99,8 +112,8 @@ def _part_of(kind: str, word: str, names: Iterable[str]) -> Found | None:
     asked, parts = squeezed(word), re.split(r"[\s_-]+", word.lower())
     if len(asked) < SHORTEST:
         return None
-    alike = [name for name in names if asked in squeezed(name)] or [
-        name for name in names if all(part in name.split("-") for part in parts)
+    alike = [name for name, text in texts.items() if asked in squeezed(text)] or [
+        name for name, text in texts.items() if all(part in text.split("-") for part in parts)
     ]
     if len(alike) > 1:
         problem = f"is {quote(word)}, which {len(alike)} {kind}s have in their names"

@@ -101,11 +101,22 @@ def question_sweep(asked: Question, known: Known, **options: object) -> Sweep | 
     Raises:
         RooflinesError: Something is invalid; places are words of the question, not config keys.
     """
-    given = {key: value for key, value in options.items() if value is not None}
+    given = {
+        key: value if key == "sharding" else _lowered(value)  # its long form has dimensions
+        for key, value in options.items()
+        if value is not None
+    }
     if asked.model is None:
         return _checked(_of_operation(asked, known, **given), known)
     keys, model = _of_model(asked, known, **given)
     return _checked(keys, known, model)
+
+
+def _lowered(value: object) -> object:
+    """A name, or names, in lower case, as a config has them; anything else as it is."""
+    if isinstance(value, list | tuple):
+        return [*map(_lowered, value)]
+    return value.lower() if isinstance(value, str) else value
 
 
 def _of_operation(
@@ -283,7 +294,10 @@ def _other_peak(chip: Chip, keys: Mapping[str, Any]) -> str:
         narrower = "weights alone can be narrower: w4a16"
         return f"choose a format that its matrix unit computes: {formats}; {narrower}"
     if has := dtypes_on(chip, keys["unit"]):
-        return f"choose dtypes that its {keys['unit']} unit computes: {', '.join(has)}"
+        fix = f"choose dtypes that its {keys['unit']} unit computes: {', '.join(has)}"
+        wanted = {form for form in keys["dtypes"] if isinstance(form, str)}
+        other = next((unit for unit in chip.units if wanted & {*dtypes_on(chip, unit)}), None)
+        return fix if other is None else f"add --unit {other}, or {fix}"
     return f"choose another chip, or one of its units: {', '.join(chip.units)}"
 
 

@@ -30,8 +30,8 @@ WRITTEN_OUT = re.compile(r"([\w-]+),([\w-]+)->([\w-]+)@([\w-]+)")
 SIGNS = "xX×*"
 """What can end one word of sizes, or begin the next."""
 
-CHIPS = re.compile(r"\d+ ?[xX×*] ?([A-Za-z].*)")
-"""A number of chips, which is no part of a question's words."""
+CHIPS = re.compile(r"(\d+) ?[xX×*] ?([A-Za-z].*)|([A-Za-z].*?) ?[xX×*] ?(\d+)")
+"""A number of chips, 8xh100 or h100x8, which is no part of a question's words."""
 
 CHIP_NUMBER = re.compile(r"\d{4}")
 """A number that may stand for the only chip whose name has it, such as 4090."""
@@ -106,9 +106,10 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
         and CHIP_NUMBER.fullmatch(each[0])
         and not any(names.chip_named(word, chips) for word in each)
     ):
-        found = names.chip_near(each[0], chips)
-        each[0] = found.name if found else each[0]
-        known.notes += [found.note] if found else []
+        if found := names.chip_near(each[0], chips):
+            each[0], known.notes = found.name, [found.note]
+        elif any(re.search(r"\d[xX×*]|=", word) for word in each[1:]):  # with sizes of their own
+            known.chips.append(each.pop(0))
     unknown = [word for word in each if not (TIMES.fullmatch(word) or _placed(known, word, chips))]
     for word in unknown:
         near = None if known.model or known.operation or known.product else names.model_near(word)
@@ -159,9 +160,10 @@ def _placed(known: Question, word: str, chips: Mapping[str, Chip]) -> bool:
         _place_key(known, word)
     elif TrainingPlan.keys_of(word):
         known.take("split", word)
-    elif (match := CHIPS.fullmatch(word)) and names.chip_named(match[1], chips):
+    elif (match := CHIPS.fullmatch(word)) and names.chip_named(match[2] or match[3], chips):
         problem = f"is {quote(word)}, but how many chips share a model is its split"
-        raise RooflinesError("chip", problem, f"write {match[1]}, and --split tp=8")
+        fix = f"write {match[2] or match[3]}, and --split tp={match[1] or match[4]}"
+        raise RooflinesError("chip", problem, fix)
     elif PRODUCT.fullmatch(word) or word[:1] in "+-." or word[:1].isdigit():
         before = "" if known.product is None else f"{known.product.rstrip(SIGNS)}x"
         known.product = f"{before}{word.lstrip(SIGNS) if before else word}"
