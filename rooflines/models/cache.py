@@ -43,13 +43,6 @@ class Store(NamedTuple):
         entries = 1 if self.state else self.reach.kept(context)
         return self.layers * self.elements * entries
 
-    def bytes_on_chip(
-        self, elements: int, bits: Mapping[str, Fraction], split: Split, cache_split: str
-    ) -> Fraction:
-        """Bytes that each chip has of elements [byte]; arguments as of `cache_on_chip`."""
-        each = Fraction(self.bits or bits["cache"]) / BITS_PER_BYTE
-        return elements * each / cache_shards(self.heads, split.shards, cache_split)
-
 
 def stores_of(shape: Shape) -> tuple[Store, ...]:
     """What a sequence keeps: entries of attention and of indexers, and states.
@@ -135,11 +128,9 @@ def cache_on_chip(
     if "cache" not in bits:
         raise RooflinesError("dtypes", "lacks cache", "add cache: with the dtype of the cache")
     check_shares(shape, split.shards, cache_split)
-    with at_path("S"):
-        tokens = whole(context)
-    stores = stores_of(shape)
-    sizes = (store.bytes_on_chip(store.held(tokens), bits, split, cache_split) for store in stores)
-    return sum(sizes, Fraction(0))
+    far, near = (cache_elements(shape, context, near=each) for each in (False, True))
+    units = cache_units(shape, bits, split, cache_split)
+    return units.unit * units.of_sequence(far, near)
 
 
 class CacheUnits(NamedTuple):
@@ -170,7 +161,7 @@ class CacheUnits(NamedTuple):
 def cache_units(
     shape: Shape, bits: Mapping[str, Fraction], split: Split, cache_split: str = BY_HEADS
 ) -> CacheUnits:
-    """The units of `cache_on_chip`: elements of both kinds, in units, and states add up to it.
+    """The units of a sequence on a chip: elements of both kinds, and states.
 
     Args:
         shape: The model.
@@ -183,7 +174,9 @@ def cache_units(
     for store in stores_of(shape):
         kind = "state" if store.state else "far" if store.reach.tokens is None else "near"
         elements = store.layers * store.elements
-        sizes[kind] += store.bytes_on_chip(elements, bits, split, cache_split)
+        shards = cache_shards(store.heads, split.shards, cache_split)
+        each = Fraction(store.bits or bits["cache"]) / BITS_PER_BYTE
+        sizes[kind] += elements * each / shards
         counts[kind] += elements
     counts["state"] = 1
     per = [sizes[kind] / (counts[kind] or 1) for kind in ("far", "near", "state")]
