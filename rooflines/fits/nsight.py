@@ -74,7 +74,7 @@ class MetricCell(NamedTuple):
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch of a kernel.
+    """A launch of a kernel, or the exact sum of several.
 
     Attributes:
         kernel: The name of the function.
@@ -83,6 +83,7 @@ class Launch:
             by `_` where a counter does not tell them apart [FLOP].
         memory_bytes: Bytes read from and written to the main memory [byte].
         seconds: Its time [s].
+        count: Launches that it is the sum of [1].
     """
 
     kernel: str
@@ -90,6 +91,14 @@ class Launch:
     flops: Mapping[tuple[Unit, str], Fraction]
     memory_bytes: Fraction
     seconds: Fraction
+    count: int = 1
+
+    def __add__(self, other: Launch) -> Launch:
+        """The sum of launches of a kernel."""
+        keys, zero = dict.fromkeys((*self.flops, *other.flops)), Fraction(0)
+        flops = {key: self.flops.get(key, zero) + other.flops.get(key, zero) for key in keys}
+        moved, seconds = self.memory_bytes + other.memory_bytes, self.seconds + other.seconds
+        return Launch(self.kernel, self.device, flops, moved, seconds, self.count + other.count)
 
 
 def read_launches(path: str | Path) -> Iterator[Launch]:

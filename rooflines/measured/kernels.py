@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -47,43 +46,19 @@ def kernel_frame(launches: Iterable[Launch], chip: Chip, dtype: str | None = Non
     if dtype is not None:
         with at_path("dtype"):
             one_of(dtype, chip.units.get(MATRIX, {}), f"no dtype of its {MATRIX} unit")
-    sums: dict[str, _Sums] = {}
+    sums: dict[str, Launch] = {}
     for launch in launches:
-        sums.setdefault(launch.kernel, _Sums()).add(launch)
-    rows = [_row(name, own, chip, dtype) for name, own in sums.items()]
+        before = sums.get(launch.kernel)
+        sums[launch.kernel] = launch if before is None else before + launch
+    rows = [_row(each, chip, dtype) for each in sums.values()]
     return pl.DataFrame(rows, schema=TYPES, orient="row").sort(
         "seconds", descending=True, maintain_order=True
     )
 
 
-@dataclass
-class _Sums:
-    """The exact sums over the launches of a kernel.
-
-    Attributes:
-        launches: Their number [1].
-        flops: Operations by unit and dtype [FLOP].
-        memory_bytes: Bytes read from and written to the main memory [byte].
-        seconds: Their time [s].
-    """
-
-    launches: int = 0
-    flops: dict[tuple[Unit, str], Fraction] = field(default_factory=dict)
-    memory_bytes: Fraction = Fraction(0)
-    seconds: Fraction = Fraction(0)
-
-    def add(self, launch: Launch) -> None:
-        """Add a launch."""
-        self.launches += 1
-        self.memory_bytes += launch.memory_bytes
-        self.seconds += launch.seconds
-        for key, count in launch.flops.items():
-            self.flops[key] = self.flops.get(key, Fraction(0)) + count
-
-
-def _row(kernel: str, sums: _Sums, chip: Chip, dtype: str | None) -> dict[str, object]:
+def _row(sums: Launch, chip: Chip, dtype: str | None) -> dict[str, object]:
     """The sums over launches, and the lower bound of their time."""
-    flops, moved, seconds = sums.flops, sums.memory_bytes, sums.seconds
+    kernel, flops, moved, seconds = sums.kernel, sums.flops, sums.memory_bytes, sums.seconds
     total = sum(flops.values(), Fraction(0))
     unit, computed = max(flops, key=lambda key: flops[key]) if total else (None, None)
     if unit == MATRIX:
@@ -95,7 +70,7 @@ def _row(kernel: str, sums: _Sums, chip: Chip, dtype: str | None) -> dict[str, o
     bound = max(times, key=lambda resource: times[resource])
     return {
         "kernel": kernel,
-        "launches": sums.launches,
+        "launches": sums.count,
         "flops": float(total),
         "memory_bytes": float(moved),
         "seconds": float(seconds),
