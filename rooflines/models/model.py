@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.numbers import exact, whole
@@ -70,7 +70,7 @@ class Model:
         size = cache.cache_on_chip(self.shape, tokens, {"cache": bits}, checked(Split, {}))
         return _whole(size)
 
-    def weights_bytes(self, dtypes: Any = None) -> int | Fraction:  # noqa: ANN401, see model_dtypes
+    def weights_bytes(self, dtypes: object = None) -> int | Fraction:
         """Bytes of all parameters [byte], exact.
 
         Args:
@@ -87,7 +87,7 @@ class Model:
         self,
         capacity: float | Fraction,
         S: int,  # noqa: N803, the same
-        dtypes: Any = None,  # noqa: ANN401, see model_dtypes
+        dtypes: object = None,
         *,
         tp: int = 1,
         dp: int = 1,
