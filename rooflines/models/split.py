@@ -198,11 +198,6 @@ class Split(Entry):
         return self.axes, self.experts_axes
 
     @property
-    def joined(self) -> int:
-        """Chips that a network has to join: replicas alone need none [1]."""
-        return max(self.shards, self.parts)
-
-    @property
     def name(self) -> str:
         """Its name in tables, such as `tp2-dp4`."""
         more = [f"{key}{n}" for key, n in (("dp", self.dp), ("ep", self.ep)) if n != 1]

@@ -192,23 +192,6 @@ class Sheet:
             stop = min(start + ROWS_AT_ONCE, rows)
             yield self.frame(stages, start, stop).collect()
 
-    def rows_of(
-        self, frame: pl.LazyFrame, stages: Iterable[Mapping[str, pl.Expr]], key: str
-    ) -> pl.LazyFrame:
-        """The rows of a frame that has sizes and a key of the cases, with the columns of stages.
-
-        Args:
-            frame: The rows, in place of axes.
-            stages: The columns.
-            key: A key column that tells the cases apart.
-        """
-        own = {name: each for name, each in self._of_cases.items() if name.startswith("#")}
-        cases = pl.LazyFrame({key: self._of_cases[key].cast(pl.String), **own})
-        rows = frame.join(cases, on=key, how="left", maintain_order="left")
-        for columns in (self.factors.outer_factors, self.factors.inner_factors, *stages):
-            rows = rows.with_columns(**columns)
-        return rows
-
     # ------------------------------------------------------------ columns of cases
 
     def put(self, name: str, values: pl.Series) -> None:
@@ -351,11 +334,6 @@ class Sheet:
         if all(value.late is None for value in present):
             return Value(choose([value.early for value in present]))
         return Value(late=choose([self.total(value) for value in present]))
-
-    def scaled(self, value: Value, factor: pl.Expr) -> Value:
-        """A quantity times a factor that the side of the cases decides."""
-        early = None if value.early is None else value.early * factor
-        return Value(early, None if value.late is None else value.late * self._early(factor))
 
     def largest(self, values: Iterable[Value]) -> Value:
         """The largest of quantities that are not negative."""
