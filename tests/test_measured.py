@@ -26,12 +26,15 @@ Row = tuple[str, int, int, int, float]
 """Chip, B, D, F, seconds."""
 
 
-def bf16(rows, dtype="bf16", software=None):
-    """Timings in one dtype, joined."""
-    frame = pl.DataFrame(
-        rows, schema=["chip", "B", "D", "F", "seconds"], orient="row"
-    ).with_columns(**dict.fromkeys(STORED, pl.lit(dtype)), software=pl.lit(software, pl.String))
-    return joined(Timings("t.csv", frame), shipped())
+def timed(rows, dtype="bf16", software=None):
+    frame = pl.DataFrame(rows, schema=["chip", *"BDF", "seconds"], orient="row")
+    stored = dict.fromkeys(STORED, pl.lit(dtype))
+    return Timings("t.csv", frame.with_columns(**stored, software=pl.lit(software, pl.String)))
+
+
+def bf16(rows, software=None, **catalogues):
+    """Timings in bf16, joined."""
+    return joined(timed(rows, software=software), replace(shipped(), **catalogues))
 
 
 def test_a_timing_has_the_bound_of_its_row():
@@ -110,12 +113,9 @@ def test_the_order_of_timings_is_kept():
 
 def test_the_calibration_of_a_chip_stands_in_and_an_efficiency_does_not_enter():
     chips = load_config().chips
-    names = ["h100-sxm-calibrated", "b100-at-82-percent"]
-    sizes = dict.fromkeys("BDF", [8192] * 2)
-    frame = pl.DataFrame({"chip": names, **sizes, "seconds": [2e-3] * 2})
-    frame = frame.with_columns(**dict.fromkeys(STORED, pl.lit("bf16")))
-    found = joined(Timings("t", frame), replace(shipped(), chips=chips)).frame
-    row, slow = found.to_dicts()
+    names = ("h100-sxm-calibrated", "b100-at-82-percent")
+    found = bf16([(name, 8192, 8192, 8192, 2e-3) for name in names], chips=chips)
+    row, slow = found.frame.to_dicts()
     assert row["calibration"] == "h100-sxm-calibrated"
     assert row["t_estimate_s"] == pytest.approx(2 * 8192**3 / 989e12 / 0.803 + 3e-6)
     assert row["t_estimate_p10_s"] is None
@@ -144,11 +144,8 @@ def test_timings_without_a_row_are_counted():
     ],
 )
 def test_timings_of_unknown_chips_or_dtypes_alone_are_refused(chips, dtype, where, told):
-    sizes = {name: [16] * len(chips) for name in "BDF"}
-    frame = pl.DataFrame({"chip": chips, **sizes, "seconds": [1e-5] * len(chips)})
-    frame = frame.with_columns(**dict.fromkeys(STORED, pl.lit(dtype)))
     with pytest.raises(RooflinesError) as raised:
-        in_catalogues(Timings("t.csv", frame), shipped())
+        in_catalogues(timed([(chip, 16, 16, 16, 1e-5) for chip in chips], dtype), shipped())
     assert f"{where} {told}" in str(raised.value)
     assert "h100-sxm" in str(raised.value) or where == "dtype_x"
 
@@ -167,16 +164,8 @@ def test_a_slip_of_units_is_told(factor, fix):
 
 def collective(name, shards, size, seconds, chip="h100-sxm"):
     """One timing of a collective, joined."""
-    frame = pl.DataFrame(
-        {
-            "chip": [chip],
-            "collective": [name],
-            "shards": [shards],
-            "bytes": [size],
-            "seconds": [seconds],
-            "software": ["nccl"],
-        }
-    )
+    row = {"chip": chip, "collective": name, "shards": shards, "bytes": size}
+    frame = pl.DataFrame([{**row, "seconds": seconds, "software": "nccl"}])
     return joined(Timings("t.csv", frame), shipped())
 
 
@@ -282,8 +271,8 @@ def test_the_summary_knows_bands():
 
 
 def test_the_summary_of_collectives_has_no_regions():
-    timed = [collective("all-gather", chips, 2**30, 1e-2).frame for chips in (8, 2)]
-    found = summary(pl.concat(timed), shipped().fits, never_fitted=True)
+    frames = [collective("all-gather", chips, 2**30, 1e-2).frame for chips in (8, 2)]
+    found = summary(pl.concat(frames), shipped().fits, never_fitted=True)
     assert found.select("collective", "dtypes", "shards", "region", "n").rows() == [
         ("all-gather", None, None, "all", 2),
         ("all-gather", None, 2, "all", 1),
