@@ -52,6 +52,13 @@ def config(folder, *runs, head=HEAD, **more):
     return rooflines.load_config({"measurements": sets, **more})
 
 
+def nominal(folder, key):
+    """The path of a file with a fit at the nominal rates in fp8, of a chip and software."""
+    path = folder / "fits.yaml"
+    path.write_text(json.dumps({"calibrations": {key: {"fp8": NOMINAL}}}))
+    return str(path)
+
+
 def test_runs_have_the_bound_of_their_step(tmp_path):
     found = rooflines.measurements(config(tmp_path, *RUNS), "runs")
     assert found.select("B", "S", "shards", "dtypes").rows() == [
@@ -119,32 +126,15 @@ def test_the_estimate_of_a_run_is_that_of_a_sweep_of_requests(tmp_path):
     assert run["estimate_lacks"] is None
 
 
-RUN = {
-    "model": "deepseek-v3",
-    "chip": "h200-sxm",
-    "software": "sglang",
-    "linear": "fp8",
-    "experts": "fp8",
-    "input_tokens": 1024,
-    "output_tokens": 1024,
-    "concurrency": 16,
-    "ttft_s": 1,
-    "tpot_s": 0.05,
-}
-
-
 @pytest.mark.parametrize("case", case("served-splits"), ids=lambda case: str(case["columns"]))
 def test_an_estimate_has_the_split_of_the_run(case, tmp_path):
     split, lacks = case.get("split"), case.get("lacks")
-    run = RUN | {key: case[key] for key in ("model", "chip") if key in case}
-    head = f"{','.join(run)},tp,attention_dp,moe_tp,moe_ep"
-    line = f"{','.join(map(str, run.values()))},{case['columns']}"
-    (tmp_path / "fits.yaml").write_text(
-        json.dumps({"calibrations": {"partly/mine": {"fp8": NOMINAL}}})
-    )
+    head = f"{HEAD.replace('tp,', '', 1)},tp,attention_dp,moe_tp,moe_ep"
+    run = f"{case.get('model', 'deepseek-v3')},{case.get('chip', 'h200-sxm')},sglang,fp8,fp8"
+    line = f"{run},1024,1024,16,1,0.05,{case['columns']}"
     more = {
         "chips": {"partly": {"base": "h200-sxm", "source": "a guess"}},
-        "calibrations": [str(tmp_path / "fits.yaml")],
+        "calibrations": [nominal(tmp_path, "partly/mine")],
     }
     one = config(tmp_path, line, head=head, **more).measurement("runs")
     found = one.joined()
@@ -159,10 +149,7 @@ def test_an_estimate_has_the_split_of_the_run(case, tmp_path):
 
 def test_the_calibration_of_a_config_counts_first(tmp_path):
     run = f"{LLAMA},1,1024,1024,8,1,0.02"
-    (tmp_path / "mine.yaml").write_text(
-        json.dumps({"calibrations": {"h200-sxm/vllm": {"fp8": NOMINAL}}})
-    )
-    mine = config(tmp_path, run, calibrations=[str(tmp_path / "mine.yaml")])
+    mine = config(tmp_path, run, calibrations=[nominal(tmp_path, "h200-sxm/vllm")])
     own, shipped = (
         rooflines.measurements(of, "runs").to_dicts()[0] for of in (mine, config(tmp_path, run))
     )
