@@ -49,12 +49,8 @@ SUPPORT = Path(__file__).parent / "support"
 
 def comma_locales():
     """Environments with a decimal comma; this machine may have none."""
-    names = subprocess.run(
-        ["locale", "-a"],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.split()
+    command = ["locale", "-a"]
+    names = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
     commas = [name for name in names if name.startswith(("de_DE", "fr_FR", "tr_TR"))]
     return [{"LC_ALL": name} for name in commas[:2]]
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from itertools import product
+from typing import Any
 
 import pytest
 import training_page
@@ -340,25 +341,17 @@ def test_a_row_is_the_sum_of_its_kernels(plan):
         assert whole == pytest.approx(row["t_ops_s"], rel=1e-12)
 
 
+MIXTRAL: dict[str, Any] = {"models": ["mixtral-8x7b"], "phase": "train", "chips": ["h100-sxm"]}
+
+
 def test_a_config_lists_every_split_and_jobs_read_it_back():
-    form = {
-        "models": ["mixtral-8x7b"],
-        "phase": "train",
-        "grid": {"B": 32, "S": 4096},
-        "dtypes": ["fp8", {"gradients": "bf16"}],
-        "chips": ["h100-sxm"],
-        "splits": "auto",
-        "chips_each": 8,
-        "recompute": "full",
-        "optimizer": 4,
-    }
+    fixed = {"recompute": "full", "optimizer": 4}
+    form = {**MIXTRAL, "grid": {"B": 32, "S": 4096}, "dtypes": ["fp8", {"gradients": "bf16"}]}
+    form |= {"splits": "auto", "chips_each": 8, **fixed}
     config = rooflines.load_config({"model-sweeps": {"every": form}})
     sweep = config.model_sweeps["every"]
-    shape = models.load("mixtral-8x7b").shape
-    fixed = checked(TrainingPlan, {"recompute": "full", "optimizer": 4})
-    assert {split.name for split in sweep.config.splits} == {
-        plan.name for plan in plans_of(shape, 8, fixed)
-    }
+    plans = plans_of(models.load("mixtral-8x7b").shape, 8, checked(TrainingPlan, fixed))
+    assert {split.name for split in sweep.config.splits} == {plan.name for plan in plans}
     frame = StepTable(sweep).frame().collect()
     again = sweep_from(json.loads(json.dumps(recipe_of(sweep))))
     assert type(again) is type(sweep)
@@ -368,16 +361,8 @@ def test_a_config_lists_every_split_and_jobs_read_it_back():
 
 @pytest.mark.parametrize("by", ["kernel", "resource"])
 def test_a_chart_shows_where_the_time_of_a_step_goes(by):
-    form = {
-        "models": ["mixtral-8x7b"],
-        "phase": "train",
-        "grid": {"B": [64, 256], "S": 4096},
-        "dtypes": "bf16",
-        "chips": ["h100-sxm"],
-        "network": ["nvlink", "infiniband"],
-        "splits": {"dp": 64},
-        "shard": "weights",
-    }
+    form = {**MIXTRAL, "grid": {"B": [64, 256], "S": 4096}, "dtypes": "bf16", "network": [*TWO]}
+    form |= {"splits": {"dp": 64}, "shard": "weights"}
     config = rooflines.load_config({"model-sweeps": {"fsdp": form}})
     (chart,) = config.charts
     choice = {"by": by, "model": "mixtral-8x7b", "chip": "h100-sxm", "dtypes": "bf16"}

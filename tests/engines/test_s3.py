@@ -60,11 +60,8 @@ def test_polars_and_duckdb_read_the_tables_in_the_bucket(server, local):
     expected = pl.concat(
         [pl.read_parquet(local.results / "tables" / f"{part}.parquet") for part in PARTS[:2]]
     )
-    assert (
-        pl.scan_parquet(f"s3://{table}/part-*.parquet", storage_options=server.polars)
-        .collect()
-        .equals(expected)
-    )
+    read = pl.scan_parquet(f"s3://{table}/part-*.parquet", storage_options=server.polars)
+    assert read.collect().equals(expected)
     bucket = pyarrow.fs.S3FileSystem(
         endpoint_override=server.address.removeprefix("http://"),
         scheme="http",

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import zipfile
-from pathlib import Path
 
 import pytest
 from sheets import read_workbook
@@ -50,17 +49,8 @@ def computed_by_libreoffice(path, folder):
     settings.parent.mkdir(parents=True)
     settings.write_text(ALWAYS, encoding="utf-8")
     profile = f"-env:UserInstallation={(folder / 'profile').as_uri()}"
-    command: list[str | Path] = [
-        OFFICE,
-        profile,
-        "--headless",
-        "--convert-to",
-        ALL_SHEETS,
-        "--outdir",
-        folder,
-        path,
-    ]
-    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    words = ("--headless", "--convert-to", ALL_SHEETS, "--outdir", folder, path)
+    subprocess.run([OFFICE, profile, *words], check=True, capture_output=True, timeout=300)
     with (folder / f"{path.stem}-What-if.csv").open(newline="", encoding="utf-8") as file:
         return {
             xl_rowcol_to_cell(row, column): number_or_text(value)

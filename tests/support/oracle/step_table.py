@@ -216,13 +216,8 @@ def layer_rows(sweep, models, chips, formats, fits=None):
                 row = layer_values(case, kernel)
                 moved = row["t_memory_s"] + row["t_activation_s"]
                 group = {"group": kernel.name, "count": kernel.count}
-                yield {
-                    **keys,
-                    **sizes,
-                    **group,
-                    **row,
-                    "bound": bound_of({**row, "t_memory_s": moved}),
-                }
+                bound = bound_of({**row, "t_memory_s": moved})
+                yield {**keys, **sizes, **group, **row, "bound": bound}
 
 
 def request_rows(sweep, models, chips, formats, fits=None):

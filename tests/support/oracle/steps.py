@@ -148,11 +148,6 @@ def needed_by(case, parts):
     return 1 - none
 
 
-def divisors(chips):
-    """Numbers of parts that chips may be in."""
-    return [parts for parts in range(1, chips + 1) if chips % parts == 0]
-
-
 def projections(a, width, phase):
     """Matrices of attention: name, weights, elements in and out per token, and what is split."""
     if a.get("kind") != "mla":
@@ -260,18 +255,11 @@ class OneChip:
     def attention(self, a, window):
         """The attention of layers with one window."""
         step = self.step
-        flops, inside, outside = attention_of(a, self.case.phase)
+        of_pair, inside, outside = attention_of(a, self.case.phase)
+        flops = of_pair * step.B * pairs(step.S, step.T, window)
         context = entries_moved(step.S, step.T, window)
-        return Inner(
-            ATTENTION[type(window)],
-            flops * step.B * pairs(step.S, step.T, window),
-            entry_elements(a) * context,
-            self.bits["cache"],
-            a.get("K", 1),
-            inside,
-            outside,
-            context,
-        )
+        name, moved, heads = ATTENTION[type(window)], entry_elements(a) * context, a.get("K", 1)
+        return Inner(name, flops, moved, self.bits["cache"], heads, inside, outside, context)
 
     def indexer(self):
         """The attention of the heads of an indexer to all tokens; their key is one."""
@@ -297,18 +285,11 @@ class OneChip:
         case = self.case
         moved = self.rows * of.moved / case.cache_shares(of.heads)
         shared = [self.own * elements / case.tp for elements in (of.inside, of.outside)]
-        exchanged = [self.over_tp("all-to-all", each) for each in shared]
-        return Kernel(
-            of.name,
-            count,
-            Fraction(0),
-            Fraction(of.flops, case.chips),
-            moved * of.bits / 8,
-            self.bytes_of(sum(shared, Fraction(0)), "activations"),
-            list(chain(*exchanged)) if case.cache_split == "batch" else [],
-            "attention",
-            context=of.context,
-        )
+        exchanged = [*chain(*(self.over_tp("all-to-all", each) for each in shared))]
+        collectives = exchanged if case.cache_split == "batch" else []
+        both = self.bytes_of(sum(shared, Fraction(0)), "activations")
+        works = Fraction(0), Fraction(of.flops, case.chips), moved * of.bits / 8, both
+        return Kernel(of.name, count, *works, collectives, "attention", context=of.context)
 
     def experts(self, count):
         """The routed experts."""
@@ -324,20 +305,14 @@ class OneChip:
             read = touched(moe["E"], moe["k"], self.tokens, case.routing) * one / case.ep
             own = self.tokens * inner / case.chips
             moved = own * moe["k"]
-            needed = {n: needed_by(case, n) for n in divisors(case.ep)}
+            parts = [n for n in range(1, case.ep + 1) if case.ep % n == 0]
+            needed = {n: needed_by(case, n) for n in parts}
             collectives = [
                 Collective("all-to-all", case.ep_axes, self.bytes_of(own, tensors), needed)
                 for tensors in ("activations", "combine")
             ] + self.over_tp("all-gather", self.own * width)
-        return Kernel(
-            "experts",
-            count,
-            self.bytes_of(read, "experts"),
-            flops,
-            Fraction(0),
-            self.bytes_of(2 * moved, "activations"),
-            collectives,
-        )
+        weights, both = self.bytes_of(read, "experts"), self.bytes_of(2 * moved, "activations")
+        return Kernel("experts", count, weights, flops, Fraction(0), both, collectives)
 
     def shared_experts(self, count):
         """The experts of every token: split along their width, read and written whole."""

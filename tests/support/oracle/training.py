@@ -73,12 +73,8 @@ class TrainingOracle:
     def saved(self, layers):
         """Elements of a token that stay until the backward pass."""
         every, dropped = self.saved_of_layer
-        return (
-            layers
-            * {"none": every, "selective": every - dropped, "full": Fraction(self.shape.D)}[
-                self.plan.recompute
-            ]
-        )
+        whole = {"none": every, "selective": every - dropped, "full": Fraction(self.shape.D)}
+        return layers * whole[self.plan.recompute]
 
     @property
     def touched(self):
