@@ -56,6 +56,13 @@ def test_what_is_mutated_is_valid(config, tmp_path):
     assert fuzzing.outcome(mutations.Case(config.encode()), tmp_path) == "table"
 
 
+@pytest.mark.parametrize("wrong", ["7: Nobody", "kind: [book]", "kind: 7"])
+def test_a_document_of_the_catalogue_has_texts_alone(wrong, tmp_path):
+    chips = valid_files.CHIPS.replace("kind: book", wrong)
+    given = mutations.Case(ONE_SWEEP.encode(), chips=chips.encode())
+    assert fuzzing.outcome(given, tmp_path) == "message"
+
+
 def test_a_file_outside_a_hang_and_a_bomb_are_noticed(tmp_path):
     def trespass():
         with fuzzing.watched(tmp_path / "results"):

@@ -20,7 +20,7 @@ from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.catalogue.entries import Chip, Price
-from rooflines.catalogue.forms import checked, checked_name, is_source
+from rooflines.catalogue.forms import checked, checked_name, checked_text, is_source
 from rooflines.catalogue.parts import NUMBERS, PRINTED, source_in
 
 if TYPE_CHECKING:
@@ -52,6 +52,14 @@ def _chip_file() -> JSON:
         if not isinstance(content.get(key), Mapping):
             problem, fix = f"lacks a mapping `{key}:`", "give it one, by id"
             raise RooflinesError("", problem, fix, file=str(CHIPS_FILE))
+    with in_file(CHIPS_FILE, "sources"), Mistakes() as mistakes:
+        for name, document in content["sources"].items():
+            with mistakes.at(str(name)):
+                if not isinstance(document, Mapping):
+                    problem = f"is {quote(document)}, which is no document"
+                    raise RooflinesError("", problem, "write its title, date, kind and url")
+                for text in (name, *document, *document.values()):
+                    checked_text(text)
     return content
 
 

@@ -117,7 +117,8 @@ def checked_name(value: object) -> str:
     return value
 
 
-def _text(value: object) -> str:
+def checked_text(value: object) -> str:
+    """A text; a date is written out."""
     if type(value) is date:  # YAML reads 2026-08-20 as one
         return value.isoformat()
     if not isinstance(value, str) or (not value.isprintable() and "\n" not in value):
@@ -142,7 +143,7 @@ Name = Annotated[
     BeforeValidator(checked_name),
     WithJsonSchema(NAME_SCHEMA),
 ]
-Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
+Text = Annotated[str, BeforeValidator(checked_text), WithJsonSchema({"type": "string"})]
 
 
 def is_source(value: object) -> bool:
