@@ -56,27 +56,15 @@ PRINTED_ROUNDING = 0.02
 ON_TWO = ["nvlink", "infiniband"]
 
 
-def without_latency(base, *networks, **numbers):
-    hops = {f"networks.{name}.hop_latency_s": 0 for name in networks}
-    return {"base": base, **hops, **numbers, "source": "How to Scale Your Model"}
-
-
-PEAK = "units.matrix.bf16.flops_per_s"
-CHIPS = {
-    "book-v5e": without_latency("tpu-v5e", "ici"),
-    "book-v5e-ring": without_latency("tpu-v5e", "ici", **{"networks.ici.ring_multiple": 4}),
-    "book-v4": without_latency("tpu-v4", "ici"),
-    "book-h100": without_latency("h100-sxm", *ON_TWO, **{PEAK: 9.9e14}),
-    "book-h800": without_latency("h800", *ON_TWO, **{PEAK: 9.9e14}),
-    "book-b200": without_latency("b200", *ON_TWO),
-}
+NETWORKS = case("book-networks")
+ROWS = [*NETWORKS["covered"], *NETWORKS["different"]]
 
 
 def config_of(chip, split, shards, sizes, **keys):
     grid = dict(zip("BDF", sizes, strict=True))
     about = {"grid": grid, "sharding": split, "shards": [shards], "thresholds": []}
     described = matmul(chips=[chip], **{**about, **keys})
-    chips = {chip: CHIPS[chip]}
+    chips = {chip: {"source": "the book", **NETWORKS["chips"][chip]}}
     return rooflines.load_config({"sweeps": {"s": described}, "chips": chips, "charts": []})
 
 
@@ -131,10 +119,6 @@ def most_chips(chip, columns):
     """The most chips that may split the columns of a matrix."""
     keys = {"network": ON_TWO, "thresholds": ["shards"]}
     return critical(chip, "column/gather-x", 1, (10**6, 10**6, columns), **keys)
-
-
-NETWORKS = case("book-networks")
-ROWS = [*NETWORKS["covered"], *NETWORKS["different"]]
 
 
 def found(row):

@@ -9,6 +9,7 @@ from command_line import refused, said, table
 from documents import config_schema
 from hf_configs import config_of
 from small_config import SMALL, matmul
+from timed_sets import BF16, HEAD
 
 import rooflines
 from rooflines.cli import main as cli
@@ -191,10 +192,7 @@ def test_a_config_of_chips_alone_names_chips_for_every_command(here, capsys):
 
 
 def test_a_run_without_operations_names_what_it_has(here):
-    (here / "timed.csv").write_text(
-        "chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds\n"
-        "h100-sxm,trtllm,bf16,bf16,bf16,bf16,1024,8192,8192,2e-4\n"
-    )
+    (here / "timed.csv").write_text(f"{HEAD}h100-sxm,{BF16},1024,8192,8192,2e-4\n")
     made = plan(rooflines.load_config({"measurements": {"one": {"file": "timed.csv"}}}))
     first, last = final_lines(made, here).splitlines()
     assert first == f"In {here}: measured.csv, 0 charts"

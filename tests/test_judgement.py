@@ -7,19 +7,18 @@ import pytest
 from answers import SERVED
 from catalogues import NOMINAL, shipped
 from command_line import said
+from timed_sets import BF16, HEAD
 
 from rooflines.fits.timings import Timings
 from rooflines.measured.join import joined
 from rooflines.measured.judgement import ordering, pairs_of, wrong_pairs
 
-HEAD = "chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds"
-BF16 = "trtllm,bf16,bf16,bf16,bf16"
 RUNS = "model,chip,software,tp,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
 
 
 def written(folder, *rows, head=HEAD):
     path = folder / "timings.csv"
-    path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    path.write_text("\n".join([head.rstrip(), *rows]) + "\n", encoding="utf-8")
     return str(path)
 
 

@@ -48,15 +48,10 @@ def expected_rows(config):
 
 
 def given(config):
-    """Return the chips that a config may name, dtypes, and calibrations."""
+    """Return the chips that a config may name, dtypes, and the calibrations of its file, if any."""
     chips = {**plain_file("chips.yaml")["chips"], **config["chips"]}
-    return chips, plain_file("dtypes.yaml"), fits_of(config)
-
-
-def fits_of(config):
-    """Return the calibrations of a config's one file, else those of the package."""
-    files = config.get("calibrations", [])
-    return yaml.safe_load(Path(files[0]).read_text()) if files else plain_file("calibrations.yaml")
+    fits = [yaml.safe_load(Path(file).read_text()) for file in config.get("calibrations", [])]
+    return chips, plain_file("dtypes.yaml"), *(fits or [plain_file("calibrations.yaml")])
 
 
 def row_differences(config):

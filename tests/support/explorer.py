@@ -16,6 +16,7 @@ from rooflines.charts.kit.text import chip_label
 from rooflines.critical.saturation import ATTAINED
 from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.operation import MATRIX
+from rooflines.model.sharding import NAMED
 from rooflines.site.explorer import FORMATS, MATCHED, MODELS, PLANS, SERVING, SPLITS, TRAINED
 from rooflines.training.plan import TrainingPlan
 
@@ -27,10 +28,7 @@ MANY = 2**40
 OWN = {"peak": 3.3e14, "memory": 2.4e12, "capacity": 5e10, "link": 3.1e10}
 """Own numbers, in SI units."""
 
-SHARDINGS = (
-    *("contracting/all-reduce", "contracting/reduce-scatter", "column", "column/gather-x"),
-    *("batch", "batch/gather-w"),
-)
+SHARDINGS = [name for name in NAMED if name != "none"]
 
 NUMBERS = """() => EXPLORER.answers().map((row) => row.lack ? { lack: row.lack } : {
   chip: row.chip.id, time: row.time, bound: row.bound, share: row.share, fits: row.fits,

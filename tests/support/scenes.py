@@ -14,7 +14,7 @@ import vl_convert as vlc
 from jsonschema import ValidationError
 
 from rooflines.charts.kit import VEGA_LITE
-from rooflines.charts.kit.render import MOST_BYTES, MOST_ROWS, dumps, register_fonts
+from rooflines.charts.kit.render import dumps, register_fonts
 from rooflines.charts.kit.text import width_em
 from rooflines.charts.kit.themes import SIZES, theme, themed
 
@@ -138,16 +138,6 @@ def fetching_or_themed(specs):
         name
         for name, text in texts.items()
         if "http" in text or "config" in specs[name] or ink in text
-    ]
-
-
-def oversized(specs):
-    """Charts with more rows or bytes than a page can draw."""
-    return [
-        name
-        for name, spec in specs.items()
-        if sum(len(rows) for rows in spec["datasets"].values()) > MOST_ROWS
-        or len(dumps(spec)) > MOST_BYTES
     ]
 
 
