@@ -28,20 +28,12 @@ ANSWER = 512
 """Tokens of an answer [1]."""
 
 
-def written(name, **sizes):
-    """A model of the book's own."""
-    return models_of([{"name": name, **sizes}])[name]
-
-
-SMALL = written(
-    "small", layers=64, D=4096, V=32000, attention={"N": 32, "K": 32, "H": 128}, mlp={"F": 16384}
-)
-WIDE = written(
-    "wide", layers=64, D=8192, V=1, attention={"N": 64, "K": 64, "H": 128}, mlp={"F": 32768}
-)
-
 FORMS: Mapping[str, Mapping[str, object]] = case("book-forms")
-INVENTED = written("invented", **FORMS["invented"])
+"""Models of the book's own."""
+
+SMALL, WIDE, INVENTED = (
+    models_of([{"name": name, **FORMS[name]}])[name] for name in ("small", "wide", "invented")
+)
 LLAMA_2, LLAMA_3 = load("llama-2-13b"), load("llama-3.1-70b")
 
 TABLES, ROOFLINE = "tpu-v5e-book-tables", "tpu-v5e-book-roofline"
