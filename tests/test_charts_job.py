@@ -137,7 +137,7 @@ def test_formats_are_those_of_the_config(results):
             name.removeprefix("critical-own") for name in files_in(results / "charts/critical")
         }
         assert names == always.union({"index.json"}, *(pictures[each] for each in formats))
-    with pytest.raises(RooflinesError, match=r"formats\[0\] is 'gif', which is no format"):
+    with pytest.raises(RooflinesError, match=r"formats\[0\] is 'gif'.\n  fix: use 'png'"):
         planned(formats=["gif"])
 
 
