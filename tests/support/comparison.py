@@ -48,7 +48,7 @@ def expected_rows(config):
 
 
 def given(config):
-    """Return the chips that a config may name, dtypes, and the calibrations of its file, if any."""
+    """Return the chips that a config may name, dtypes, and its calibrations or the package's."""
     chips = {**plain_file("chips.yaml")["chips"], **config["chips"]}
     fits = [yaml.safe_load(Path(file).read_text()) for file in config.get("calibrations", [])]
     return chips, plain_file("dtypes.yaml"), *(fits or [plain_file("calibrations.yaml")])
