@@ -41,7 +41,12 @@ def check_units(frame: pl.DataFrame, what: str = "seconds") -> None:
         slip = -THOUSAND * floor(log10(max(ratio / USUAL, 1)) / THOUSAND)
     if slip:
         problem = f"is {ratio:.3g} times the bound in the largest quarter of the timings"
-        raise _off(what, problem, slip)
+        likely = f": likely {SLIPS[slip]}" if slip in SLIPS else ""
+        raise RooflinesError(
+            what,
+            f"{problem}, so the unit of time is off by 1e{abs(slip)}{likely}",
+            f"write seconds: times 1e{slip}",
+        )
     _check_each(frame, what)
 
 
@@ -67,13 +72,3 @@ SLIPS = {
     6: "seconds taken for microseconds",
 }
 """What times may be in, by the power of ten that makes seconds of them."""
-
-
-def _off(what: str, problem: str, slip: int) -> RooflinesError:
-    """The error for times that are off by a power of ten."""
-    likely = f": likely {SLIPS[slip]}" if slip in SLIPS else ""
-    return RooflinesError(
-        what,
-        f"{problem}, so the unit of time is off by 1e{abs(slip)}{likely}",
-        f"write seconds: times 1e{slip}",
-    )

@@ -73,20 +73,6 @@ class Host:
         return name + count.replace(" ", "-")
 
 
-def _require_numpy() -> None:
-    """Check that numpy and threadpoolctl are installed.
-
-    Raises:
-        RooflinesError: One is not.
-    """
-    try:
-        import numpy as np  # noqa: PLC0415, an extra
-        import threadpoolctl  # noqa: PLC0415, the same
-    except ImportError as error:
-        raise not_installed("rooflines measured measure", str(error.name)) from None
-    del np, threadpoolctl
-
-
 def this_processor() -> Host:
     """What the system and threadpoolctl say of this processor.
 
@@ -94,10 +80,11 @@ def this_processor() -> Host:
         RooflinesError: numpy or threadpoolctl is missing, or numpy multiplies with no library that
             threadpoolctl knows.
     """
-    _require_numpy()
-    import numpy as np  # noqa: PLC0415, an extra
-    import threadpoolctl  # noqa: PLC0415, the same
-
+    try:
+        import numpy as np  # noqa: PLC0415, an extra
+        import threadpoolctl  # noqa: PLC0415, the same
+    except ImportError as error:
+        raise not_installed("rooflines measured measure", str(error.name)) from None
     libraries = [each for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]
     if not libraries:
         raise RooflinesError(
