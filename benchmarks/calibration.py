@@ -41,7 +41,6 @@ from rooflines.fits.judge import errors as regions_of
 from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.read import read_timings
-from rooflines.fits.solving import rounded
 from rooflines.fits.steps import step_fits
 from rooflines.fits.timings import ATTENTION, MATMUL
 from rooflines.measured.catalogues import Catalogues
@@ -175,10 +174,7 @@ def elsewhere(
         if same and other.partition("/")[2].partition("-")[0] != engine.partition("-")[0]:
             frame, _ = with_nominal_times(request.timings, chip, request.entry, name)
             parts.append(judged(frame.filter(~pl.col("in_cache")), entry.numbers).select("ratio"))
-    if not parts:
-        return None
-    low, high = band(pl.concat(parts))
-    return float(rounded(low)), float(rounded(high))
+    return band(pl.concat(parts)) if parts else None
 
 
 def version(source: str) -> tuple[int, ...]:

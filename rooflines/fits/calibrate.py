@@ -126,10 +126,7 @@ def _fitted(request: FitRequest, name: str) -> FitReport:
     fitted, tested = (judged(part, found.numbers) for part in (train, test))
     about = {
         **{name: number for name, number in numbers.items() if name in entry.model_fields},
-        "bands": {
-            bound: [float(rounded(share)) for share in ends]
-            for bound, ends in bands(fitted).items()
-        },
+        "bands": bands(fitted),
         "held": list(found.held),
         "fitted": errors_of(fitted),
         "held_out": errors_of(tested) if tested.height else None,
@@ -164,7 +161,9 @@ def _contents(timings: Timings, compute: str) -> str | None:
     return f"the conversion of {' and '.join(narrow)} weights" if narrow else None
 
 
-def _outside(frame: pl.DataFrame, numbers: FormNumbers, form: FormFit) -> list[float] | None:
+def _outside(
+    frame: pl.DataFrame, numbers: FormNumbers, form: FormFit
+) -> tuple[float, float] | None:
     """The band of sites with the smallest and largest sizes, by a fit to the others.
 
     Returns:
@@ -181,7 +180,7 @@ def _outside(frame: pl.DataFrame, numbers: FormNumbers, form: FormFit) -> list[f
     one_bound = form is not COLLECTIVE_FIT and inner["bound"].n_unique() == 1
     if min(inner.height, outer.height) < few or one_bound:
         return None
-    return [float(rounded(end)) for end in band(judged(outer, form.like(inner, numbers)))]
+    return band(judged(outer, form.like(inner, numbers)))
 
 
 def _little(train: pl.DataFrame, test: pl.DataFrame, numbers: int) -> Iterator[str]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.fits.solving import rounded
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -80,9 +82,9 @@ def errors(frame: pl.DataFrame, regions: Iterable[str] = REGIONS) -> pl.DataFram
 
 
 def band(frame: pl.DataFrame) -> tuple[float, float]:
-    """The p10 and p90 of `ratio` [1]."""
+    """The p10 and p90 of `ratio`, to the digits of a fit [1]."""
     low, high = (frame["ratio"].quantile(share, "linear") for share in BAND)
-    return float(low or 1), float(high or 1)
+    return float(rounded(low or 1)), float(rounded(high or 1))
 
 
 def with_band(

@@ -16,7 +16,7 @@ import polars as pl
 from rooflines.fits.calibrate import ENOUGH, errors_of
 from rooflines.fits.entries import STEP_NUMBERS, FittedStep
 from rooflines.fits.judge import band, with_errors
-from rooflines.fits.solving import Problem, rounded
+from rooflines.fits.solving import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,7 +89,7 @@ def step_fits(
     for key, fit in sorted(fits.by.items()):
         own = pl.col("key" if "/" in key else "engine") == key
         about: dict[str, object] = {
-            "bands": {"step": [float(rounded(end)) for end in band(tested.filter(own))]},
+            "bands": {"step": band(tested.filter(own))},
             "held": list(fit.held),
             "fitted": errors_of(fitted.filter(own)),
             "held_out": errors_of(tested.filter(own)),
