@@ -10,10 +10,10 @@ from rooflines.fits.folds import QUARTER, held_out, with_folds
 from rooflines.fits.judge import BAND, REGIONS, with_errors
 from rooflines.fits.timings import ATTENTION, MATMUL, SERVED, timed_kind
 from rooflines.measured.join import IN_CACHE, PARTLY
-from rooflines.model.columns import MEASURED_SKIPPED, MEASURED_SUMMARY, measured_columns
+from rooflines.model.columns import MEASURED_SUMMARY, measured_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.fits.entries import Calibrations
@@ -154,11 +154,3 @@ def timings_lacking(what: Lacks, rows: Iterable[JSON]) -> int:
         rows: From `MeasuredSet.skipped`.
     """
     return sum(row["timings"] for row in rows if row["lacks"] == what)
-
-
-def skipped_timings(rows: Sequence[JSON]) -> pl.DataFrame:
-    """Timings without a row or an estimate, counted, with the columns of `MEASURED_SKIPPED`."""
-    schema = {column.name: pl.Int64 if column.unit else pl.String for column in MEASURED_SKIPPED}
-    return pl.DataFrame(
-        [{**dict.fromkeys(schema), **row} for row in rows], schema=schema, orient="row"
-    )

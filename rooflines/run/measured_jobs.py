@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 from rooflines.basics.files import read_parquet
 from rooflines.measured.join import WITHOUT_ROW
 from rooflines.measured.sets import measured_set_of, stored_calibrations
-from rooflines.measured.summary import (
-    measured_frame,
-    skipped_timings,
-    summaries,
-    timings_lacking,
-)
-from rooflines.model.columns import measured_columns
+from rooflines.measured.summary import measured_frame, summaries, timings_lacking
+from rooflines.model.columns import MEASURED_SKIPPED, measured_columns
 from rooflines.results.records import recorded
 from rooflines.results.tables import metadata_of, write_csv, write_parquet
 from rooflines.run.jobs import about
+from rooflines.sweep.rows import skipped_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,4 +65,4 @@ def write_measured_summary(
     ]
     rows = [row for table in tables for row in metadata_of(table)["skipped"]]
     write_csv(summaries(frames), path)
-    write_csv(skipped_timings(rows), skipped)
+    write_csv(skipped_frame(rows, MEASURED_SKIPPED), skipped)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
+    from rooflines.model.columns import Column
     from rooflines.sweep.cases import BaseSweep
     from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.operations import OperationCase
@@ -102,11 +103,16 @@ class SweepTable(ABC, Generic[SweepT]):
         return self.frame(columns=[column.name for column in self.stored])
 
 
-def skipped_frame(records: Sequence[JSON]) -> pl.DataFrame:
-    """A frame of `recipes.skipped_records`, with the columns of `SKIPPED`."""
-    whole = {"shards": pl.Int64, "rows": pl.Int64}
-    kinds = {column.name: whole.get(column.name, pl.String) for column in SKIPPED}
-    return pl.DataFrame(records, schema=kinds, orient="row")
+def skipped_frame(records: Sequence[JSON], columns: Sequence[Column] = SKIPPED) -> pl.DataFrame:
+    """A frame of what is skipped, by default of `recipes.skipped_records`: names and numbers.
+
+    Args:
+        records: A row each; a column that a record lacks is null.
+        columns: Its columns; those with a unit are whole numbers.
+    """
+    kinds = {column.name: pl.Int64 if column.unit else pl.String for column in columns}
+    rows = [{**dict.fromkeys(kinds), **record} for record in records]
+    return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
 def pieces_of(

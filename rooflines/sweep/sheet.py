@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import reduce
+from functools import partial, reduce
 from operator import add, mul
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -200,27 +200,26 @@ class Sheet:
             self.varying.add(name)
         (self._gathered if self._several else self._of_cases)[name] = values
 
-    def constant(self, values: Sequence[float | None]) -> pl.Expr:
-        """A column with a number for each case."""
-        return pl.col(self.named_constant(values))
+    def constant(self, values: Sequence[float | None], *, shared: bool = False) -> pl.Expr:
+        """A column with a number for each case; arguments as of `named_constant`."""
+        return pl.col(self.named_constant(values, shared=shared))
 
-    def named_constant(self, values: Sequence[float | None]) -> str:
-        """The name of such a column; equal ones are one."""
-        key = tuple(values)
+    def named_constant(self, values: Sequence[float | None], *, shared: bool = False) -> str:
+        """The name of such a column; equal ones are one.
+
+        Args:
+            values: By case.
+            shared: Whether they are those of the cases of a block, the same in all blocks.
+        """
+        key = (shared and self._several, *values)
         if key not in self._names:
             self._names[key] = f"#{len(self._names)}"
-            self.put(self._names[key], pl.Series(values, dtype=pl.Float64))
+            column = pl.Series(values, dtype=pl.Float64)
+            if shared and self._several:
+                self._of_cases[self._names[key]] = column
+            else:
+                self.put(self._names[key], column)
         return self._names[key]
-
-    def _shared_constant(self, values: Sequence[float | None]) -> pl.Expr:
-        """A column with a number for each case of a block, the same in all blocks."""
-        if not self._several:
-            return self.constant(values)
-        key = (math.inf, *values)
-        if key not in self._names:
-            self._names[key] = f"#{len(self._names)}"
-            self._of_cases[self._names[key]] = pl.Series(values, dtype=pl.Float64)
-        return pl.col(self._names[key])
 
     def quotient(self, dividend: pl.Expr, divisor: str) -> pl.Expr:
         """The quotient by a column, see `quotient`; cheaper where that is computed row by row."""
@@ -276,7 +275,7 @@ class Sheet:
             scaled = zip(polys, parts, strict=True)
             polys = [each and each.scaled(each.scale * part) for each, part in scaled]
         own = [None if each is None else each.floats for each in polys]
-        constant = self.constant if parts is None else self._shared_constant
+        constant = partial(self.constant, shared=parts is not None)
         early: list[pl.Expr] = []
         late: dict[tuple[str, ...], list[pl.Expr]] = {}
         for product in sorted({name for each in own if each for name in each}):
@@ -394,7 +393,7 @@ class Sheet:
         total = self.total(self._sum(own, parts))
         if all(part == 1 for part in parts):
             return total
-        name = self._shared_constant([float(part) for part in parts]).meta.output_name()
+        name = self.named_constant([float(part) for part in parts], shared=True)
         if len(set(parts)) > 1:
             self.varying.add(name)
         return self.quotient(total, name)
