@@ -17,6 +17,7 @@ from rooflines.critical.saturation import MOST, saturated
 from rooflines.critical.search import AT, first_in_rows
 from rooflines.critical.solving import AHEAD, ROUNDING, WHOLE_PEAK, ask_times, solved
 from rooflines.model.resources import MATH, MEMORY, OTHERS, RESOURCES
+from rooflines.model.times import Times
 from rooflines.sweep.footprints import footprint_columns, most_sequences
 from rooflines.sweep.sheet import quotient
 
@@ -194,13 +195,8 @@ def ask_target(found: SizeThresholds, cases: Sequence[StepCase], targets: Target
         return [(1, [[AHEAD], *others])]
     summands: list[Summand] = []
     for index, kernel in enumerate(cases[0].kernels):
-        times = [case.kernel_times[index].handed_over for case in cases]
-        pieces = [
-            piece
-            for bound in times[0]
-            for piece in found.along.ask_time(f"{index}:{bound}", [each[bound] for each in times])
-        ]
-        summands.append((kernel.count, pieces))
+        longest = [Times(case.kernel_times[index].handed_over).largest for case in cases]
+        summands.append((kernel.count, found.along.ask_time(f"{index}", longest)))
     return summands
 
 
