@@ -18,17 +18,14 @@ from rooflines.models.split import Split
 from rooflines.sweep.footprints import Footprint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflines.sweep.steps import StepCase
-
-Fewest = tuple[Solution, "int | None"]
-"""The fewest chips, and the most sequences that fit on them [1]."""
 
 
 def fewest_chips(
     cases: Iterable[StepCase], batches: Sequence[int], contexts: Sequence[int]
-) -> Iterator[tuple[StepCase, Mapping[str, int], Fewest]]:
+) -> Iterator[tuple[StepCase, dict[str, object]]]:
     """The fewest chips of all splits, at every batch and context.
 
     Args:
@@ -37,7 +34,8 @@ def fewest_chips(
         contexts: S [1].
 
     Yields:
-        A case, the sizes, and the fewest chips.
+        A case, and the columns of its threshold: the fewest chips, and the most sequences that fit
+        on them, null beyond `LARGEST_COUNT` [1].
     """
     alike: dict[tuple[str | None, ...], StepCase] = {}
     for case in cases:
@@ -52,11 +50,16 @@ def fewest_chips(
             far, near = (cache_elements(shape, context, near=each) for each in (False, True))
             fits[context] = [(chips, each.sequences(far, near)) for chips, each in footprints]
         for batch, context in product(batches, contexts):
-            yield case, {"B": batch, "S": context}, _fewest(batch, fits[context], beyond)
+            solution, most = _fewest(batch, fits[context], beyond)
+            fit = None if most is None or most > LARGEST_COUNT else most
+            sizes = {"B": batch, "S": context, "max_B_fit": fit}
+            yield case, {"axis": "chips", **sizes, **solution._asdict()}
 
 
-def _fewest(batch: int, fits: Sequence[tuple[int, int | None]], beyond: Solution) -> Fewest:
-    """The first number of chips on which a batch fits, of those tried."""
+def _fewest(
+    batch: int, fits: Sequence[tuple[int, int | None]], beyond: Solution
+) -> tuple[Solution, int | None]:
+    """The first number of chips on which a batch fits, of those tried, and the most that fit."""
     for number, sequences in fits:
         if sequences is None:
             return Solution(CAPACITY_UNKNOWN), None
@@ -80,8 +83,3 @@ def splits_tried(case: StepCase) -> tuple[list[Split], Solution]:
         if chips > 1 and (not links or not_joined(case.place.networks, links, split.axes)):
             return found, Solution(NEVER if published else UNKNOWN, limit=NETWORK.bound)
         found.append(split)
-
-
-def stored(sequences: int | None) -> int | None:
-    """A number of sequences as a table has it [1]."""
-    return None if sequences is None or sequences > LARGEST_COUNT else sequences

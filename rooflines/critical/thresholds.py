@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines.critical.chips import chips_thresholds
 from rooflines.critical.contexts import context_ceiling
-from rooflines.critical.fewest import fewest_chips, stored
+from rooflines.critical.fewest import fewest_chips
 from rooflines.critical.rates import rate_thresholds
 from rooflines.critical.saturation import COLUMN, per_sequence, saturated
 from rooflines.critical.sizes import batch_thresholds, dimension_thresholds
@@ -32,7 +32,6 @@ from rooflines.sweep.training import TrainingSweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from fractions import Fraction
 
     from rooflines.model.columns import Column
     from rooflines.sweep.cases import Block
@@ -90,9 +89,8 @@ def all_thresholds(sweeps: Sequence[AnySweep], *, models: bool = False) -> pl.Da
     A dimension that an operation lacks is null in its rows. Arguments as of `all_columns`.
     """
     types = types_of(all_columns(sweeps, models=models), models=models)
-    if not sweeps:
-        return pl.DataFrame(schema=types)
-    return pl.concat(map(sweep_thresholds, sweeps), how="diagonal").select(*types)
+    frames = [pl.DataFrame(schema=types), *map(sweep_thresholds, sweeps)]
+    return pl.concat(frames, how="diagonal").select(*types)
 
 
 def sweep_thresholds(sweep: AnySweep) -> pl.DataFrame:
@@ -118,18 +116,15 @@ def sweep_thresholds(sweep: AnySweep) -> pl.DataFrame:
 def _of_operation(sweep: Sweep) -> Iterator[pl.DataFrame]:
     """The thresholds of an operation along every axis, in slices."""
     for axis in sweep.solved:
-        for share, frame in _along(sweep, axis):
+        if axis == SHARDS:
+            found = chips_thresholds(sweep)
+        elif axis in RATES:
+            found = rate_thresholds(sweep, RATES[axis])
+        else:
+            found = dimension_thresholds(sweep, axis)
+        for share, frame in found:
             about = {"axis": pl.lit(axis), "share": pl.lit(float(share))}
             yield frame.drop(axis, strict=False).with_columns(**about)
-
-
-def _along(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl.DataFrame]]:
-    """The thresholds along one axis for shares of the attainable peak, in slices."""
-    if axis == SHARDS:
-        return chips_thresholds(sweep)
-    if axis in RATES:
-        return rate_thresholds(sweep, RATES[axis])
-    return dimension_thresholds(sweep, axis)
 
 
 # ------------------------------------------------------------ whole models
@@ -157,12 +152,7 @@ def _of_steps(sweep: ModelSweep) -> Iterator[pl.DataFrame]:
         yield _frame_of([row for cases in groups for row in _context_rows(sweep, cases)])
     if "chips" in asked:
         found = fewest_chips(sweep.cases, sweep.batches, sweep.contexts)
-        yield _frame_of(
-            [
-                (case, {"axis": "chips", **sizes, **each._asdict(), "max_B_fit": stored(fit)})
-                for case, sizes, (each, fit) in found
-            ]
-        ).drop(OF_SPLIT, strict=False)
+        yield _frame_of(list(found)).drop(OF_SPLIT, strict=False)
 
 
 def _of(block: Block[StepCase]) -> tuple[str, str]:
