@@ -435,6 +435,14 @@ def test_a_plan_alone_has_the_last_digit_that_it_has_among_all():
     assert len(same) == 1
 
 
+def test_auto_gives_runs_of_layers_to_plans_with_stages():
+    asked = partial(rooflines.train, SMALL, "h100-sxm", B=8, S=1024, split="auto", chips=4)
+    plain, interleaved = asked(), asked(interleave=2)
+    assert all(runs == 1 + (pp > 1) for runs, pp in interleaved.select("interleave", "pp").rows())
+    chips = ["tp", "pp", "cp", "dp"]
+    assert {*plain.select(chips).rows()} == {*interleaved.select(chips).rows()}
+
+
 @pytest.mark.parametrize(("change", "message", "fix"), case("wrong-questions")["training"])
 def test_what_cannot_be_trained_is_refused_with_a_reason_and_a_fix(change, message, fix):
     asked = {"model": SMALL, "chip": "h100-sxm", "B": 8, "S": 1024, **change}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooflines.basics.errors import RooflinesError
 from rooflines.cli.explain import OF_BOTH, OF_TRAINING, options_of, printed_answer
 from rooflines.cli.output import WithExamples, config_option, known_of, prints_frame
 from rooflines.explanation.explain import answered
@@ -49,6 +50,8 @@ def command(words: tuple[str, ...], config: str | None, **options: str | None) -
     """
     known = known_of(config)
     asked = read_words(words, known.chips)
+    if asked.model is None:
+        raise RooflinesError("the question", "names no model", "name one such as llama-3.1-70b")
     given = {name: value for name, value in options.items() if value is not None}
     more = {key: given.pop(key).split(",") for key in [*given] if key == "calibration"}
     return printed_answer(asked, answered(asked, known, phase=TRAIN, **given, **more))

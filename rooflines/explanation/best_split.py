@@ -9,6 +9,7 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import number, whole
+from rooflines.basics.text import counted
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.unsupported import interconnects, route_for
 from rooflines.critical.thresholds import sweep_thresholds
@@ -17,6 +18,7 @@ from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import Known, question_sweep
 from rooflines.explanation.words import Question
 from rooflines.model.resources import RESOURCES
+from rooflines.models.shape import TRAIN
 from rooflines.settings.model_sweeps import AUTO, Targets
 from rooflines.settings.sizes import Sizes
 from rooflines.sweep.checks import checked_sweep
@@ -110,23 +112,38 @@ def _ranked(
     with at_path("chips"):
         number_of_chips = whole(chips, largest=MOST_CHIPS)
     batch_given = "B" in {letter.upper() for letter in asked.sizes}
+    trains = options.get("phase") == TRAIN
     if within is not None:
+        if trains:
+            problem = "is given, but the batch of a step of training is not searched"
+            raise RooflinesError("within", problem, "leave it out, and write B=64")
         if batch_given:
             problem = "is given, but with a time the batch is what is searched"
             raise RooflinesError("B", problem, "leave out B, or the time")
         asked = replace(asked, sizes={**asked.sizes, "B": number_of_chips})
     elif not batch_given:
-        fix = "write B=64, or the longest time of a step, as --within 0.02"
-        raise RooflinesError("sizes", "lack B", fix)
+        longest = "" if trains else ", or the longest time of a step, as --within 0.02"
+        raise RooflinesError("sizes", "lack B", f"write B=64{longest}")
+    runs = options.pop("interleave", None)
     one = question_sweep(asked, known, **options)
     if one.rows > 1 or not isinstance(one, ModelSweep):
         raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
+    if runs is not None:
+        one = _interleaved(one, runs)
     every = _with_every_split(one, asked.chips[0], number_of_chips, network)
     if within is None:
         return _in_order(StepTable(_changed(every)).frame().collect(), by_throughput=False)
     with at_path("within"):
         target = Targets.model_validate({"t_step_s": [number(within)], "time": "t_ops_s"})
     return _within(every, target)
+
+
+def _interleaved(one: ModelSweep, runs: object) -> ModelSweep:
+    """The sweep of a plan without stages, with runs of layers for those that have some."""
+    with at_path("interleave"):
+        keys = {"interleave": whole(runs)}
+    plans = [plan.model_copy(update=keys) for plan in one.config.splits]
+    return replace(one, config=one.config.model_copy(update={"splits": plans}))
 
 
 def split_cases(
@@ -152,10 +169,14 @@ def split_cases(
         RooflinesError: As `best_splits`, or there is not one chip.
     """
     if split != AUTO:
-        problem = "are of --split auto, which is not given"
-        raise RooflinesError("--chips and --within", problem, "add --split auto, or leave them out")
-    if chips is None or len(asked.chips) != 1:
-        problem = "is auto, which needs one chip and how many of it share the model"
+        named = "--within" if chips is None else "--chips"
+        problem, fix = "is of --split auto, which is not given", "add --split auto, or leave it out"
+        raise RooflinesError(named, problem, fix)
+    if len(asked.chips) != 1:
+        problem = f"is auto, but {counted(len(asked.chips), 'chip')} are named"
+        raise RooflinesError("--split", problem, "ask for one kind of chip")
+    if chips is None:
+        problem = "is auto, which needs how many chips share the model"
         raise RooflinesError("--split", problem, "add --chips 16")
     links = network.split(",") if network else None
     frame = _ranked(asked, known, chips=chips, network=links, **options)
@@ -189,8 +210,18 @@ COLUMNS = {
 
 
 def _changed(sweep: ModelSweep, **keys: object) -> ModelSweep:
-    """The sweep with other keys in its config."""
-    return checked_sweep(replace(sweep, config=sweep.config.model_copy(update=keys)))
+    """The sweep with other keys in its config.
+
+    Raises:
+        RooflinesError: No split of the sweep has rows.
+    """
+    changed = replace(sweep, config=sweep.config.model_copy(update=keys))
+    if changed.rows:
+        return checked_sweep(changed)
+    first = changed.skipped[0]
+    has = "" if first.chip is None else f"{first.chip} has "
+    problem = f"is auto, but no split is possible; {first.split}: {has}{first.reason}"
+    raise RooflinesError("--split", problem, "ask for other sizes, or fewer chips")
 
 
 def _with_every_split(

@@ -61,6 +61,9 @@ LIST_FORMATS = (
     "weights=fp8,cache=fp8,activations=bf16,compute=fp8"
 )
 
+ONE_FORMAT = "name a format such as bf16, or write weights=fp8,compute=fp8,activations=bf16"
+"""The same in training, which has no combinations."""
+
 PLACES = {
     "": "the question",
     "chips": "chip",
@@ -260,7 +263,7 @@ def _in_words(
     if isinstance(error.cause, Skipped):
         problem, fix = error.cause.problem, _fix(error.cause, keys, chips)
     elif "models" in keys and place == "dtypes" and not error.close:
-        fix = LIST_FORMATS
+        fix = ONE_FORMAT if keys.get("phase") == TRAIN else LIST_FORMATS
     elif head in ("dtypes", "splits", "draft"):
         fix = KEY.sub(r"\1=", fix)
     return RooflinesError(place, problem, fix, close=error.close, file=error.file)
@@ -291,8 +294,9 @@ FIXES = {
 def _other_peak(chip: Chip, keys: Mapping[str, Any]) -> str:
     if "models" in keys:
         formats = ", ".join(formats_on(chip))
-        narrower = "weights alone can be narrower: w4a16"
-        return f"choose a format that its matrix unit computes: {formats}; {narrower}"
+        trains = keys.get("phase") == TRAIN
+        narrower = "" if trains else "; weights alone can be narrower: w4a16"
+        return f"choose a format that its matrix unit computes: {formats}{narrower}"
     if has := dtypes_on(chip, keys["unit"]):
         fix = f"choose dtypes that its {keys['unit']} unit computes: {', '.join(has)}"
         wanted = {form for form in keys["dtypes"] if isinstance(form, str)}

@@ -64,7 +64,8 @@ def plans_of(shape: Shape, chips: int, fixed: TrainingPlan) -> list[TrainingPlan
     Args:
         shape: The model.
         chips: tp * pp * cp * dp [1].
-        fixed: What all have in common: micro-batch, shards, recomputation, and so on.
+        fixed: What all have in common: micro-batch, shards, recomputation, and so on; those with
+            stages its runs of layers.
     """
     divisors = [each for each in range(1, chips + 1) if chips % each == 0]
     experts = divisors if shape.moe is not None else [1]
@@ -72,7 +73,9 @@ def plans_of(shape: Shape, chips: int, fixed: TrainingPlan) -> list[TrainingPlan
     for pp, dp, tp in product(divisors, repeat=3):
         cp, rest = divmod(chips, pp * dp * tp)
         for ep in experts if not rest else ():
-            plan = fixed.model_copy(update={"tp": tp, "pp": pp, "cp": cp, "dp": dp, "ep": ep})
+            runs = fixed.interleave if pp > 1 else 1
+            own = {"tp": tp, "pp": pp, "cp": cp, "dp": dp, "ep": ep, "interleave": runs}
+            plan = fixed.model_copy(update=own)
             with suppress(RooflinesError):
                 plan.check(shape)
                 found.append(plan)

@@ -192,7 +192,8 @@ class TrainingPlan(TrainingKeys, Split):
             raise RooflinesError("cp", problem, "use fewer chips, or context: ring")
         runs = self.pp * self.interleave
         if runs > shape.layers:
-            problem = f"is {runs} runs with interleave, but there are {shape.layers} layers"
+            stages = f"{runs} runs with interleave" if self.interleave > 1 else f"{runs} stages"
+            problem = f"is {stages}, but there are {shape.layers} layers"
             raise RooflinesError("pp", problem, "use fewer stages")
         if self.interleave > 1 and shape.layers % runs:
             problem = f"is {self.interleave}: {runs} runs do not divide the {shape.layers} layers"
