@@ -108,8 +108,10 @@ def test_mistakes_of_several_dtypes_come_together(capsys):
 
 def test_an_unknown_chip_or_a_wrong_name(capsys):
     GOOD.write_csv("timings.csv")
-    assert calibrate(chip="h100") == 2
+    assert calibrate(chip="h100-smx") == 2
     assert "close to it: h100-sxm" in capsys.readouterr().err
+    assert calibrate(chip="h100") == 0
+    assert "h100 is taken as h100-sxm" in capsys.readouterr().err
     assert cli.run(["calibrate", "timings.csv", "--chip", "h100-sxm", "--software", "Mine!"]) == 2
     assert "software is 'Mine!', which is no name" in capsys.readouterr().err
 

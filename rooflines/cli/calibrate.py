@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflines.basics.errors import at_path, one_of
-from rooflines.cli.output import (
-    WithExamples,
-    check_new,
-    config_option,
-    known_of,
-    out_options,
-    table,
-)
+from rooflines.cli import output
 from rooflines.fits.calibrate import FitRequest, calibrate
 from rooflines.fits.entries import Calibrations, Fitted, key_of, read_calibrations, text_of
 from rooflines.fits.form import FORMS
@@ -44,7 +36,7 @@ REGIONS = {
 """What is shown of the errors of a fit in a region, and the titles of the columns."""
 
 
-@click.command("calibrate", cls=WithExamples)
+@click.command("calibrate", cls=output.WithExamples)
 @click.argument("file")
 @click.option("--chip", required=True, metavar="ID", help="The chip that was measured.")
 @click.option("--software", required=True, metavar="NAME", help="The library that was measured.")
@@ -59,8 +51,8 @@ REGIONS = {
     metavar="TEXT",
     help="What the timings include besides, such as dynamic scaling of x; said with estimates.",
 )
-@config_option
-@out_options(f"Default: {FOLDER}/<chip>-<software>.yaml.")
+@output.config_option
+@output.out_options(f"Default: {FOLDER}/<chip>-<software>.yaml.")
 def command(  # noqa: PLR0913, the options
     *,
     file: str,
@@ -92,12 +84,11 @@ def command(  # noqa: PLR0913, the options
         rooflines measured calibrate nccl.csv --chip b200 --software nccl
     """
     require_scipy()
+    chips = output.known_of(config).chips
+    chip = output.one_chip("chip", chip, chips)
     key = key_of(chip, software)
     path = Path(out or f"{FOLDER}/{key.replace('/', '-')}.yaml")
-    check_new(path, force=force)
-    chips = known_of(config).chips
-    with at_path("chip"):
-        one_of(chip, chips, "no chip", "see `rooflines list chips`, or give its --config")
+    output.check_new(path, force=force)
     timings = read_timings(file, {"chip": chip}).of(chip, software)
     request = FitRequest(
         timings,
@@ -156,4 +147,4 @@ def _shown(key: str, result: FitReport) -> Iterator[str]:
         yield f"  kept at the prior, not identifiable from the timings: {held}"
     yield from (f"  {note}" for note in result.notes)
     rows = ({**row, "split": f"  {row['split']}"} for row in result.regions.to_dicts())
-    yield table(REGIONS, rows)
+    yield output.table(REGIONS, rows)
