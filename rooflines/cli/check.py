@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from rooflines.config import Config
     from rooflines.run.outputs import Output
-    from rooflines.sweep.operations import Sweep
-    from rooflines.sweep.steps import ModelSweep
 
 BYTES_PER_METRIC = {TABLES: 1.1, MODELS: 4.7}
 """Bytes of a real number in a row of a large table, by its folder [byte]; keys take next to none.
@@ -68,9 +66,7 @@ def _expected(config: Config) -> str:
     """What a run of a valid config makes."""
     planned = plan(config)
     rows = sum(part.rows for part in planned.parts)
-    sweeps: list[Sweep | ModelSweep]
-    sweeps = [*config.sweeps.values(), *config.model_sweeps.values()]
-    solutions = sum(sweep.max_thresholds() for sweep in sweeps)
+    solutions = sum(sweep.max_thresholds() for sweep in config.every.values())
     size = (
         _row_bytes(config, planned.parts)
         + len(planned.parts) * BYTES_PER_PART
@@ -81,7 +77,7 @@ def _expected(config: Config) -> str:
     lines = [
         f"{config.file} is valid",
         (
-            f"{counted(rows, 'row')} of {counted(len(sweeps), 'sweep')} in "
+            f"{counted(rows, 'row')} of {counted(len(config.every), 'sweep')} in "
             f"{counted(len(planned.parts), 'part')}; {counted(solutions, 'threshold')}; {charts}"
         ),
         f"about {si(size, 'B', 2)} of tables",
@@ -93,15 +89,16 @@ def _expected(config: Config) -> str:
 
 def _row_bytes(config: Config, parts: Iterable[Output]) -> float:
     """About how many bytes the rows of all parts take [byte]."""
-    stored = {(TABLES, name): sweep.stored for name, sweep in config.sweeps.items()}
-    stored |= {(MODELS, name): sweep.stored for name, sweep in config.model_sweeps.items()}
     real = {column.name for column in (*METRICS, *STEP_METRICS) if column.unit}
-    row_bytes = {
-        (folder, name): BYTES_PER_METRIC[folder] * sum(column.name in real for column in columns)
-        for (folder, name), columns in stored.items()
+    metrics = {
+        name: sum(column.name in real for column in sweep.stored)
+        for name, sweep in config.every.items()
     }
     return sum(
-        part.rows * row_bytes.get((part.folder, part.sweep), BYTES_PER_KERNEL) for part in parts
+        part.rows * metrics[part.sweep] * BYTES_PER_METRIC[part.folder]
+        if part.folder in BYTES_PER_METRIC
+        else part.rows * BYTES_PER_KERNEL
+        for part in parts
     )
 
 

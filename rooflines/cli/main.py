@@ -60,18 +60,14 @@ SHORT = ("chips", "models", "dtypes", "measure", "calibrate", "kernels")
 """Commands of groups that also work without the name of their group, as they once did."""
 
 INSTEAD = {
-    "write --split tp=8, or tp=4,dp=2": (
-        "--tp",
-        "--dp",
-        "--ep",
-        "--pp",
-        "--gpus",
-        "--tensor-parallel",
+    "write --split tp=8, or tp=4,dp=2": "--tp --dp --ep --pp --gpus --tensor-parallel",
+    "type them as a word, such as fp8": "--dtype --dtypes --quant --precision",
+    "type weights=bf16,cache=fp8,activations=bf16,compute=bf16 as a word": (
+        "--kv-dtype --kv-cache-dtype --cache-dtype"
     ),
-    "type them as a word, such as fp8": ("--dtype", "--dtypes", "--quant", "--precision"),
-    "type sizes as words, such as B=64 S=8192": ("--batch", "--batch-size", "--context", "--seq"),
-    "type it as a word, such as h100": ("--chip", "--gpu", "--device"),
-    "type it as a word, such as llama-3.1-70b": ("--model",),
+    "type sizes as words, such as B=64 S=8192": "--batch --batch-size --context --seq",
+    "type it as a word, such as h100": "--chip --gpu --device",
+    "type it as a word, such as llama-3.1-70b": "--model",
 }
 """What to do instead of options that questions do not have."""
 
@@ -172,14 +168,14 @@ def mistake(error: click.ClickException, arguments: Sequence[str]) -> RooflinesE
             if option[1:2].isdigit():
                 fix = "write sizes above zero, such as 128x8192x8192"
             elif context and context.info_name in ASKING:
-                typed = (each for each, others in INSTEAD.items() if option in others)
+                typed = (each for each, others in INSTEAD.items() if option in others.split())
                 fix = next(typed, fix)
                 close = [] if fix in INSTEAD else close
             return RooflinesError(path, f"has no option {quote(option)}", fix, close=close)
         case click.MissingParameter() if error.param and context:
             value = error.param.make_metavar(context)
             named = [each for each in error.param.opts if each.startswith("--")]
-            return RooflinesError(path, f"needs {' '.join([*named, value])}", fix)
+            return RooflinesError(path, f"needs {' '.join([*named, value]).rstrip('.')}", fix)
         case _:
             text = error.format_message().rstrip(".")
             return RooflinesError(path, f"is used wrongly: {text[:1].lower()}{text[1:]}", fix)

@@ -55,11 +55,10 @@ def command(question: str | None, output: str | None, model: str | None) -> None
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
-    except FileExistsError:
-        problem, fix = "exists already", "choose another name with -o FILE"
-        raise RooflinesError("", problem, fix, file=str(path)) from None
     except OSError as error:
         problem = f"cannot be written: {error.strerror or os.strerror(error.errno or 0)}"
+        if isinstance(error, FileExistsError):
+            problem = "exists already"
         fix = "choose another name with -o FILE"
         raise RooflinesError("", problem, fix, file=str(path)) from None
     click.echo(f"{path}: {QUESTIONS[question]}\nNext: rooflines run {path}")
