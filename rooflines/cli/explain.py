@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +23,7 @@ from rooflines.model.operation import NAMED
 from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from rooflines.cli.output import Printed
     from rooflines.explanation.answer import Explanation
@@ -45,79 +44,64 @@ EPILOG = "\n\n\b\nShardings of BD,DF->BF:\n" + "\n".join(
 )
 
 OF_OPERATIONS = {
-    "operation": ("NAME", "A name or an einsum; by default matmul, BD,DF->BF."),
-    "shards": ("N", "Chips that share it; 4x4 along axes of a torus."),
-    "sharding": ("NAME", "How they split it; see below."),
-    "unit": ("UNIT", "matrix or vector; by default the operation's."),
-    "flops": ("COUNT", "leading or exact; by default the operation's."),
+    "operation": "NAME: A name or an einsum; by default matmul, BD,DF->BF.",
+    "shards": "N: Chips that share it; 4x4 along axes of a torus.",
+    "sharding": "NAME: How they split it; see below.",
+    "unit": "UNIT: matrix or vector; by default the operation's.",
+    "flops": "COUNT: leading or exact; by default the operation's.",
 }
 OF_TRAINING = {
     "shard": (
-        "WHAT",
-        (
-            "In training: what replicas share, none, optimizer (the default, ZeRO 1), gradients, "
-            "or weights (FSDP)."
-        ),
+        "WHAT: In training: what replicas share, none, optimizer (the default, ZeRO 1), "
+        "gradients, or weights (FSDP)."
     ),
     "recompute": (
-        "WHAT",
-        (
-            "In training: what is computed again, none (the default), selective (norms, "
-            "activations), or full."
-        ),
+        "WHAT: In training: what is computed again, none (the default), selective (norms, "
+        "activations), or full."
     ),
-    "micro_batch": ("N", "In training: sequences that a replica computes at once; 1."),
-    "tokens": ("N", "In training: tokens of the whole of it, such as 15e12; gives days."),
+    "micro_batch": "N: In training: sequences that a replica computes at once; 1.",
+    "tokens": "N: In training: tokens of the whole of it, such as 15e12; gives days.",
 }
 OF_MODELS = {
-    "chips": ("N", "Chips of --split auto."),
+    "chips": "N: Chips of --split auto.",
     "within": (
-        "SECONDS",
-        "With --split auto and no B: the largest batch of each whose step takes at most this.",
+        "SECONDS: With --split auto and no B: the largest batch of each whose step takes at most "
+        "this."
     ),
-    "phase": ("PHASE", "Of a model: decode, the default, prefill, or train."),
+    "phase": "PHASE: Of a model: decode, the default, prefill, or train.",
     **OF_TRAINING,
     "draft": (
-        "DRAFT",
-        "Speculative decoding: tokens=3,accepted=1.8, tokens drafted and the mean accepted.",
+        "DRAFT: Speculative decoding: tokens=3,accepted=1.8, tokens drafted and the mean accepted."
     ),
-    "routing": ("HOW", "Experts that tokens choose: uniform, the default, same or all."),
-    "cache_split": ("HOW", "How tp chips share caches: heads, the default, or batch."),
-    "price": ("USD", "Dollars an hour of one chip."),
+    "routing": "HOW: Experts that tokens choose: uniform, the default, same or all.",
+    "cache_split": "HOW: How tp chips share caches: heads, the default, or batch.",
+    "price": "USD: Dollars an hour of one chip.",
 }
 OF_BOTH = {
     "split": (
-        "SPLIT",
-        (
-            "How chips share a model: tp8, tp2-dp4-ep8 or tp=2,dp=4,ep=8, also as a word of the "
-            "question; auto: every split of --chips, the best first. Of a matmul tp8: up and down."
-        ),
+        "SPLIT: How chips share a model: tp8, tp2-dp4-ep8 or tp=2,dp=4,ep=8, also as a word of "
+        "the question; auto: every split of --chips, the best first. Of a matmul tp8: up and "
+        "down."
     ),
     "network": (
-        "NAME",
-        "The interconnect, by default the chip's first; or two, such as nvlink,infiniband.",
+        "NAME: The interconnect, by default the chip's first; or two, such as nvlink,infiniband."
     ),
     "memory": (
-        "NAME",
-        "The memory level that feeds the unit; default hbm. all: each, and which one binds.",
+        "NAME: The memory level that feeds the unit; default hbm. all: each, and which one binds."
     ),
     "calibration": (
-        "NAME",
-        "Software that the estimate is calibrated to, such as trtllm; or several in order.",
+        "NAME: Software that the estimate is calibrated to, such as trtllm; or several in order."
     ),
 }
-"""Options of questions about operations, about models, and about either: metavar and help."""
+"""Options of questions about operations, about models, and about either: metavar, then help."""
 
 
-Table = Mapping[str, tuple[str, str]]
-"""Options by name: metavar and help."""
-
-
-def options_of(table: Table) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """The options of a table, in its order."""
+def options_of(table: Mapping[str, str]) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """The options of a table by name, in its order."""
 
     def add(function: click.decorators.FC) -> click.decorators.FC:
-        for name, (metavar, text) in reversed([*table.items()]):
+        for name, said in reversed([*table.items()]):
+            metavar, _, text = said.partition(": ")
             option = click.option(f"--{name.replace('_', '-')}", metavar=metavar, help=text)
             function = option(function)
         return function

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 OPTIONS = {
     "split": (
-        "SPLIT",
-        "tp=2,pp=4,dp=8, also cp=, ep= and interleave=; or auto, every split of --chips.",
+        "SPLIT: tp=2,pp=4,dp=8, also cp=, ep= and interleave=; or auto, every split of --chips."
     ),
-    "chips": ("N", "Chips of --split auto."),
+    "chips": "N: Chips of --split auto.",
     "network": OF_BOTH["network"],
     "calibration": OF_BOTH["calibration"],
     **OF_TRAINING,
