@@ -78,6 +78,7 @@ def test_no_word_can_be_two_things():
 def test_names_are_taken_as_people_type_them(capsys):
     for chip, note in (
         ("h100", "h100 is taken as h100-sxm, the usual one; others: h100-pcie, h100-nvl"),
+        ("h200", "h200 is taken as h200-sxm, the usual one; others: h200-nvl"),
         ("MI300X", ""),
         ("v5e", "v5e is taken as tpu-v5e"),
         ("4090", "4090 is taken as rtx-4090"),

@@ -51,8 +51,7 @@ def chip_named(word: str, chips: Mapping[str, Chip]) -> Found | None:
     if word in chips:
         return Found(word)
     for name, chip in chips.items():
-        asked = _without_maker(word, chip)
-        if any(asked == _without_maker(each, chip) for each in (name, *(chip.aliases or ()))):
+        if squeezed(word) in map(squeezed, (name, *(chip.aliases or ()))):
             return Found(name)
     for name, chip in chips.items():
         if chip.base is None and chip.usual and squeezed(chip.usual) == _without_maker(word, chip):
@@ -60,6 +59,10 @@ def chip_named(word: str, chips: Mapping[str, Chip]) -> Found | None:
             others = [other for other in alike if chips[other].base is None and other != name]
             rest = f"; others: {', '.join(others)}" if others else ""
             return Found(name, f"{word} is taken as {name}, the usual one{rest}")
+    for name, chip in chips.items():
+        asked = _without_maker(word, chip)
+        if any(asked == _without_maker(each, chip) for each in (name, *(chip.aliases or ()))):
+            return Found(name)
     return None
 
 
