@@ -14,7 +14,6 @@ from rooflines.basics.text import counted
 from rooflines.basics.yaml_file import JSON, in_file, read_yaml
 from rooflines.catalogue.dtypes import DtypeFile
 from rooflines.catalogue.forms import checked
-from rooflines.fits.entries import Calibrations
 from rooflines.fits.read import read_timings
 from rooflines.fits.timings import DTYPES, MATMUL
 from rooflines.measured.catalogues import FORMATS, Catalogues, in_catalogues
@@ -24,9 +23,10 @@ from rooflines.models.library import model_entries
 from rooflines.results.records import digest_of
 from rooflines.results.tables import metadata_of
 from rooflines.settings.measurements import AboutTimings, MeasurementConfig
-from rooflines.sweep.recipes import chips_of, entries_of, shape_recipe
+from rooflines.sweep.recipes import chips_of, entries_of, fits_of, fits_recipe, shape_recipe
 
 if TYPE_CHECKING:
+    from rooflines.fits.entries import Calibrations
     from rooflines.fits.timings import Timings
     from rooflines.measured.join import JoinedTimings
 
@@ -141,7 +141,7 @@ class MeasuredSet:
             "about": self.about,
             "config": self.config.model_dump(),
             **entries_of(given.chips, chips, given.dtypes, formats, combinations),
-            **_used(self).model_dump(mode="json", exclude_defaults=True),
+            **fits_recipe(_used(self)),
         }
 
 
@@ -193,13 +193,6 @@ def _used(found: MeasuredSet) -> Calibrations:
     return fits.used(own, {*frame.get_column("compute", default=pl.Series([], dtype=pl.String))})
 
 
-def stored_calibrations(recipe: JSON) -> Calibrations:
-    """The calibrations of the set that a recipe describes."""
-    return Calibrations.model_validate(
-        {key: recipe[key] for key in Calibrations.model_fields if key in recipe}
-    )
-
-
 def measured_set_of(recipe: JSON) -> MeasuredSet:
     """The set that a recipe describes.
 
@@ -208,7 +201,7 @@ def measured_set_of(recipe: JSON) -> MeasuredSet:
     """
     config = MeasurementConfig.model_validate(recipe["config"])
     dtypes = DtypeFile.model_validate(recipe["dtypes"])
-    catalogues = Catalogues(chips_of(recipe), dtypes, stored_calibrations(recipe))
+    catalogues = Catalogues(chips_of(recipe), dtypes, fits_of(recipe))
     found = checked_set(recipe["measurement"], config, Path(recipe["path"]), catalogues)
     if found.sha256 != recipe["sha256"]:
         problem = "has changed since the run began"

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.files import read_parquet
 from rooflines.measured.join import WITHOUT_ROW
-from rooflines.measured.sets import measured_set_of, stored_calibrations
+from rooflines.measured.sets import measured_set_of
 from rooflines.measured.summary import measured_frame, summaries, timings_lacking
 from rooflines.model.columns import MEASURED_SKIPPED, measured_columns
 from rooflines.results.records import recorded
 from rooflines.results.tables import metadata_of, write_csv, write_parquet
 from rooflines.run.jobs import about
+from rooflines.sweep.recipes import fits_of
 from rooflines.sweep.rows import skipped_frame
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def write_measured_summary(
             one["measurement"],
             read_parquet(table),
             one["config"]["held_out"],
-            stored_calibrations(one),
+            fits_of(one),
         )
         for one, table in zip(recipes, tables, strict=True)
     ]

@@ -21,7 +21,7 @@ from rooflines.sweep.steps import ModelSweep
 from rooflines.sweep.training import sweep_of_models
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.catalogue.forms import Entry
@@ -63,7 +63,11 @@ def recipe_of(
     for form in written_out:
         mixed = form.mixed.values() if isinstance(form, StepDtypes) else ()
         formats.update(dtype for sums in mixed for dtype in sums)
-    compute = {dtype for dtypes in sweep.computes.values() for dtype in dtypes}
+    fits = {}
+    if config.calibration:
+        compute = {dtype for dtypes in sweep.computes.values() for dtype in dtypes}
+        keys = [key_of(*each) for each in product(used, config.calibration)]
+        fits = fits_recipe(sweep.calibrations.used(keys, compute))
     of_models = {"models": list(own)} if own else {}
     beside = [*used]
     if isinstance(sweep, ModelSweep) and sweep.config.pools is not None:
@@ -73,7 +77,7 @@ def recipe_of(
         "config": {**sweep.config_json, **of_models, "chips": used},
         **({"models": own} if own else {}),
         **entries_of(sweep.chips, beside, sweep.dtypes, formats, named),
-        **calibrations_of(sweep.calibrations, used, config.calibration, compute),
+        **fits,
     }
 
 
@@ -123,26 +127,6 @@ def entries_of(
     }
 
 
-def calibrations_of(
-    calibrations: Calibrations,
-    chips: Sequence[str],
-    softwares: Sequence[str] | None,
-    dtypes: Collection[str],
-) -> dict[str, Any]:
-    """The calibrations that rows read as JSON, by their key in a recipe; nothing without software.
-
-    Args:
-        calibrations: By chip and software.
-        chips: The chips of the rows.
-        softwares: The software that the sweep names.
-        dtypes: The compute dtypes.
-    """
-    if not softwares:
-        return {}
-    used = calibrations.used([key_of(*each) for each in product(chips, softwares)], dtypes)
-    return {"calibrations": used.model_dump(mode="json", exclude_defaults=True)}
-
-
 def beside(recipe: JSON) -> list[str]:
     """The chips that rows of all chips depend on: what computes prompts for them."""
     pools = recipe["config"].get("pools")
@@ -153,6 +137,11 @@ def without_chips(recipe: JSON) -> JSON:
     """A recipe without the chips that its rows are of."""
     chips = {chip: recipe["chips"][chip] for chip in beside(recipe)}
     return {**recipe, "chips": chips, "config": {**recipe["config"], "chips": None}}
+
+
+def fits_recipe(fits: Calibrations) -> dict[str, Any]:
+    """Calibrations as JSON, by their key in a recipe."""
+    return {"calibrations": fits.model_dump(mode="json", exclude_defaults=True)}
 
 
 def fits_of(recipe: JSON) -> Calibrations:
