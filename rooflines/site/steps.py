@@ -29,7 +29,7 @@ from rooflines.sweep.training import TrainingCase
 from rooflines.training.kernels import MICRO_BATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.model.kernel import Kernel, Transfer
@@ -62,55 +62,8 @@ Pieces = list[tuple[int, list[float]]]
 """The first number of every piece, and the coefficients of its polynomial."""
 
 
-class EarlierSteps:
-    """What is in the steps of an earlier run: kernels, and rates and estimates of some chips.
-
-    Args:
-        steps: From `step_data`, as JSON, of sweeps that differ in the numbers of chips alone.
-        chips: The chips whose numbers are the same, each with one memory level and network.
-    """
-
-    def __init__(self, steps: JSON, chips: Collection[str]) -> None:
-        names = [machine["chip"] for machine in steps["machines"]]
-        self.machines = dict(zip(names, steps["machines"], strict=True))
-        self.chips = {chip for chip in chips if names.count(chip) == 1}
-        self._places = {chip: str(index) for index, chip in enumerate(names)}
-        self._models = {model["name"]: model for model in steps["models"]}
-        self._steps = {
-            (model["name"], step["phase"], step["split"], step["dtypes"]): step
-            for model in steps["models"]
-            for step in model["steps"]
-        }
-
-    def step(self, case: Case) -> JSON | None:
-        """The step of a case, with its kernels, for any chip; None if there was none."""
-        found = self._steps.get((case.name, case.phase, case.split.name, case.dtypes.label))
-        if found is None:
-            return None
-        of = self._models[case.name]["kernels"]
-        return {**found, "kernels": [of[index] for index in found["kernels"]]}
-
-    def estimates(self, case: Case) -> list[int] | None:
-        """The places of the estimates of a case on one of `chips`; None if a kernel has none."""
-        key = case.name, case.phase, case.split.name, case.dtypes.label
-        places: list[int] | None = self._steps[key]["on"][self._places[case.chip]]
-        return places
-
-    def estimate(self, model: str, place: int) -> JSON:
-        """The estimate of a kernel of a model, by its place."""
-        found: JSON = self._models[model]["estimates"][place]
-        return found
-
-
-NOTHING = EarlierSteps({"machines": [], "models": []}, ())
-
-
-def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> JSON:
+def step_data(sweeps: Sequence[ModelSweep]) -> JSON:
     """The steps of sweeps of the same models, each in phases of its own.
-
-    Args:
-        sweeps: The sweeps.
-        earlier: What need not be computed again.
 
     Returns:
         `phases`, the `machines` that steps run on, the rows that are `skipped`, and of each of its
@@ -123,8 +76,7 @@ def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> 
     skipped = (one for sweep in sweeps for one in sweep.skipped)
     return {
         "models": [
-            {"name": name, **_model(sweeps, cases, machines, earlier)}
-            for name, cases in by_model.items()
+            {"name": name, **_model(sweeps, cases, machines)} for name, cases in by_model.items()
         ],
         "phases": [phase for sweep in sweeps for phase in sweep.config.phase],
         "machines": list(machines.values()),
@@ -140,31 +92,24 @@ def split_data(split: Split) -> JSON:
     return {"name": split.name, "option": option, **own}
 
 
-def _model(
-    sweeps: Sequence[ModelSweep], cases: Sequence[Case], machines: Machines, earlier: EarlierSteps
-) -> JSON:
+def _model(sweeps: Sequence[ModelSweep], cases: Sequence[Case], machines: Machines) -> JSON:
     """The kernels and footprints of a model by phase, split and dtypes, and where they run.
 
     Args:
         sweeps: The sweeps.
         cases: Those of the model.
         machines: Chips with memory level and network; those of the cases are added.
-        earlier: As of `step_data`.
     """
-    kernels, estimates = Pool(), Estimates(earlier)
+    kernels, estimates = Pool(), Estimates()
     steps: dict[tuple[str, str, str], JSON] = {}
     for case in cases:
         key = case.phase, case.split.name, case.dtypes.label
         if key not in steps:
-            step = earlier.step(case) or _step(case)
-            own = [kernels.index(kernel) for kernel in step["kernels"]]
-            steps[key] = {**step, "kernels": own, "on": {}}
+            step = _step(case)
+            steps[key] = {**step, "kernels": [kernels.index(each) for each in step["kernels"]]}
         place = case.chip, case.memory, case.network
-        if case.chip in earlier.chips:
-            machines.setdefault(place, earlier.machines[case.chip])
-        else:
-            new: dict[str, Any] = {"chip": case.chip, "sends": {}, "bands": {}}
-            _add_sends(machines.setdefault(place, new), case)
+        new: dict[str, Any] = {"chip": case.chip, "sends": {}, "bands": {}}
+        _add_sends(machines.setdefault(place, new), case)
         index = list(machines).index(place)
         steps[key]["on"][index] = estimates.of(case, steps[key]["kernels"])
     shape = cases[0].model.shape
@@ -392,16 +337,11 @@ def _add_sends(machine: dict[str, Any], case: Case) -> None:
 
 
 class Estimates:
-    """The estimates of kernels on machines, each once: formats and splits share many of them.
+    """The estimates of kernels on machines, each once: formats and splits share many of them."""
 
-    Args:
-        earlier: As of `step_data`.
-    """
-
-    def __init__(self, earlier: EarlierSteps) -> None:
-        self.pool, self._earlier = Pool(), earlier
+    def __init__(self) -> None:
+        self.pool = Pool()
         self._indices: dict[tuple[str, str, str | None, int, str | None], int | None] = {}
-        self._moved: dict[int, int] = {}
 
     def of(self, case: Case, kernels: Sequence[int]) -> list[int] | None:
         """The indices of the estimates of all kernels of a case; None if one has none.
@@ -412,9 +352,6 @@ class Estimates:
         """
         if isinstance(case, TrainingCase):
             return None
-        if case.chip in self._earlier.chips:
-            known = self._earlier.estimates(case)
-            return None if known is None else [self._index(case.name, place) for place in known]
         found = []
         for index, kernel in zip(kernels, case.kernels, strict=True):
             own = case.split.name if kernel.engine else kernel.attends  # what the page has not
@@ -429,12 +366,6 @@ class Estimates:
                 return None
             found.append(place)
         return found
-
-    def _index(self, model: str, place: int) -> int:
-        """The index of an estimate of the earlier run."""
-        if place not in self._moved:
-            self._moved[place] = self.pool.index(self._earlier.estimate(model, place))
-        return self._moved[place]
 
 
 def _estimate(estimate: Times) -> JSON:
