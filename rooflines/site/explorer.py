@@ -300,7 +300,7 @@ def _as_page(of: JSON, configs: Sequence[ModelSweepConfig]) -> JSON:
             name: each if isinstance(each, str) else each["compute"]
             for name, each in FORMATS.items()
         },
-        "calibration": list(MATCHED),
+        "calibration": ",".join(MATCHED),
         "models": [_model(each) for each in of["models"]],
     }
 

@@ -125,29 +125,22 @@ const ANSWERS = (() => {
     return { outcome: size === of.least ? ALWAYS : FOUND, size };
   }
 
-  /** The calibrated time, of each kernel and of all; null without a calibration.
+  /** The calibrated time with its band, `times` of kernels if known; null without a calibration.
 
       Of each kernel it is what is common, and the largest piece: the least of some sums. A step of
       training takes `stretch` times as long as without any overlap. */
   function estimate(of, B) {
-    if (of.stretch) {
-      const { upper, bound } = times(of, B);
-      return within(of, B, of.stretch * upper, bound);
-    }
-    if (!of.estimates) return null;
-    const at = of.extentsAt(B);
-    const kernels = of.estimates.map(({ layers, common, pieces }) => {
+    if (!of.estimates && !of.stretch) return null;
+    const at = of.extentsAt?.(B);
+    const kernels = of.estimates?.map(({ layers, common, pieces }) => {
       const tops = pieces.map(([bound, sums]) =>
         [bound, Math.min(...sums.map((one) => value(one, at)))]);
       const [bound, top] = tops.reduce((a, b) => (b[1] > a[1] ? b : a), [null, 0]);
       return { time: layers * (value(common, at) + top), bound };
     });
-    const [{ bound }] = kernels;
-    const each_s = kernels.map((one) => one.time);
-    return within(of, B, sum(each_s), bound, each_s);
-  }
-  /** An estimate with its band, and the times of kernels if they are known. */
-  function within(of, B, time, bound, each = null) {
+    const each = kernels?.map((one) => one.time) ?? null;
+    const { bound, upper } = kernels?.[0] ?? times(of, B);
+    const time = each ? sum(each) : of.stretch * upper;
     const band = of.bandOf(bound, B)?.map((share) => share * time) ?? null;
     return { time, bound, band, times: each };
   }

@@ -11,6 +11,7 @@ const STATE = (() => {
   const [MOST_CHIPS, MOST_SIZE, MOST_N] = [8, 2 ** 24, 4096];
   const MORE = 1.1; // a tenth more memory bandwidth
   const MILLION = 1e6;
+  const OWN = "own"; // the software of a calibration in a chip's entry, which commands know
   /** What a choice takes back, since the next one may not have it. */
   const CLEARS = { is: { B: null, tab: null, sort: null }, model: { format: null } };
 
@@ -191,7 +192,9 @@ const STATE = (() => {
     const sizes = { D: ANSWERS.lineAt(lines.depth, 1), F: ANSWERS.lineAt(line("columns"), 1) };
     const payload = line("network_bytes");
     const sentAt = (B) => ({ shards: n, bytes: ANSWERS.lineAt(payload, B) });
-    return { ...of, estimates, bandOf: bandOf(fit, fitted, sizes, sentAt), span, extentsAt };
+    const software = n > 1 && fit.software !== OWN ? `${fit.software},nccl` : fit.software;
+    const band = bandOf(fit, fitted, sizes, sentAt);
+    return { ...of, estimates, software, bandOf: band, span, extentsAt };
   }
 
   /** The band of a fit by bound and B, wider for sizes and payloads beyond those of its timings. */
@@ -253,7 +256,7 @@ const STATE = (() => {
     };
     const estimates = chosen.map((kernel, i) =>
       ({ layers: kernel.count, ...model.estimates[fitted[i]] }));
-    return { ...of, estimates, extentsAt, bandOf };
+    return { ...of, estimates, software: steps.calibration, extentsAt, bandOf };
   }
 
   const tokensOf = (now, B) => B * (now.is === MODEL && now.phase !== "decode" ? now.S : 1);
@@ -309,13 +312,10 @@ const STATE = (() => {
 
   /** The command that prints the same for a chip. */
   function commandOf(now, chip) {
-    const { data: { fits, steps }, model, dtypes, n, split, phase, sharding } = now;
+    const { data: { steps }, model, dtypes, n, split, phase, sharding } = now;
     const isModel = now.is === MODEL;
-    const of = isModel ? stepOf(now, chip) : null;
-    const fit = isModel ? of.estimates ?? of.stretch : fits[chip.id]?.[dtypes.compute];
-    const software = !isModel ? [fit?.software, ...(n > 1 ? ["nccl"] : [])]
-      : now.trains ? [of.software] : steps.calibration;
-    const said = fit && now.basis === CALIBRATED && software[0] !== "own";
+    const { software } = (isModel ? stepOf : matmulOf)(now, chip);
+    const said = software && now.basis === CALIBRATED && software !== OWN;
     return [
       "rooflines explain", chip.id, ...(isModel
         ? [model.id, `B=${now.B}`, `S=${now.S}`, steps.formats[now.format], "--split", split.option]
@@ -323,7 +323,7 @@ const STATE = (() => {
       ...(isModel && phase !== "decode" ? ["--phase", phase] : []),
       ...(now.micro_batch > 1 ? ["--micro-batch", now.micro_batch] : []),
       ...(n > 1 && !isModel ? ["--shards", n, "--sharding", sharding] : []),
-      ...(said ? ["--calibration", software.join()] : []),
+      ...(said ? ["--calibration", software] : []),
     ].join(" ");
   }
 
