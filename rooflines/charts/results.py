@@ -339,27 +339,17 @@ class MeasuredRows:
         return found.filter(pl.col("software") == software).select(*CASE, *READ).collect()
 
 
-def measured_recipe_on_disk(results: str | Path, name: str) -> JSON:
-    """The recipe of a set of timings of a run."""
-    recipe: JSON = metadata_of(_table(results, name))["made_from"][0]
-    return recipe
-
-
 def joined_on_disk(results: str | Path, name: str) -> MeasuredRows:
     """The timings of a set that a run joined with the model.
 
     Raises:
         RooflinesError: There is no such set.
     """
-    path = _table(results, name)
+    path = Path(results) / MEASURED / f"{name}.parquet"
     if not path.is_file():
         known = [other.stem for other in sorted(path.parent.glob("*.parquet"))]
         fix = f"use one of {', '.join(known)}" if known else "describe it in the config, and run it"
         close = close_to(name, known)
         raise RooflinesError("measurements", f"has no {quote(name)}", fix, close=close)
-    recipe = measured_recipe_on_disk(results, name)
+    recipe = metadata_of(path)["made_from"][0]
     return MeasuredRows(name, scan_parquet(path), chips_of(recipe))
-
-
-def _table(results: str | Path, name: str) -> Path:
-    return Path(results) / MEASURED / f"{name}.parquet"

@@ -55,8 +55,8 @@ EXPERTS = "experts"
 SKIPPED = ("chip", "model", "split", "dtypes", "reason")
 """What the page has of a skipped row."""
 
-Machines = dict[tuple[str, str, str | None], dict[str, Any]]
-"""Machines by chip, memory level and network."""
+Machines = dict[str, dict[str, Any]]
+"""The times of collectives and the bands of each chip, of which a sweep has one memory level."""
 
 Pieces = list[tuple[int, list[float]]]
 """The first number of every piece, and the coefficients of its polynomial."""
@@ -66,8 +66,8 @@ def step_data(sweeps: Sequence[ModelSweep]) -> JSON:
     """The steps of sweeps of the same models, each in phases of its own.
 
     Returns:
-        `phases`, the `machines` that steps run on, the rows that are `skipped`, and of each of its
-        `models` the `trained` context, whether it has `experts`, and its steps.
+        `phases`, by chip the `machines` that steps run on, the rows that are `skipped`, and of each
+        of its `models` the `trained` context, whether it has `experts`, and its steps.
     """
     machines: Machines = {}
     by_model: dict[str, list[Case]] = {}
@@ -79,7 +79,7 @@ def step_data(sweeps: Sequence[ModelSweep]) -> JSON:
             {"name": name, **_model(sweeps, cases, machines)} for name, cases in by_model.items()
         ],
         "phases": [phase for sweep in sweeps for phase in sweep.config.phase],
-        "machines": list(machines.values()),
+        "machines": machines,
         "skipped": [[getattr(one, name) for name in SKIPPED] for one in skipped],
     }
 
@@ -98,7 +98,7 @@ def _model(sweeps: Sequence[ModelSweep], cases: Sequence[Case], machines: Machin
     Args:
         sweeps: The sweeps.
         cases: Those of the model.
-        machines: Chips with memory level and network; those of the cases are added.
+        machines: Those of other models; those of the cases are added.
     """
     kernels, estimates = Pool(), Estimates()
     steps: dict[tuple[str, str, str], JSON] = {}
@@ -107,11 +107,8 @@ def _model(sweeps: Sequence[ModelSweep], cases: Sequence[Case], machines: Machin
         if key not in steps:
             step = _step(case)
             steps[key] = {**step, "kernels": [kernels.index(each) for each in step["kernels"]]}
-        place = case.chip, case.memory, case.network
-        new: dict[str, Any] = {"chip": case.chip, "sends": {}, "bands": {}}
-        _add_sends(machines.setdefault(place, new), case)
-        index = list(machines).index(place)
-        steps[key]["on"][index] = estimates.of(case, steps[key]["kernels"])
+        _add_sends(machines.setdefault(case.chip, {"sends": {}, "bands": {}}), case)
+        steps[key]["on"][case.chip] = estimates.of(case, steps[key]["kernels"])
     shape = cases[0].model.shape
     return {
         "trained": shape.context,
@@ -120,7 +117,7 @@ def _model(sweeps: Sequence[ModelSweep], cases: Sequence[Case], machines: Machin
         "kernels": kernels.values,
         "estimates": estimates.pool.values,
         "extents": {
-            phase: {new or "all": _extents(shape, new) for new in _new_tokens(sweep, phase)}
+            phase: _extents(shape, None if phase in {PREFILL, TRAIN} else 1)
             for sweep in sweeps
             for phase in sweep.config.phase
         },
@@ -150,11 +147,6 @@ def _runs(case: Case, index: int) -> JSON:
     if not isinstance(case, TrainingCase) or case.runs[index].only is not None:
         return {}
     return {"runs": _terms(case.runs_of(index))}
-
-
-def _new_tokens(sweep: ModelSweep, phase: str) -> Sequence[int | None]:
-    """The numbers of new tokens of a phase; None: all."""
-    return [None] if phase in {PREFILL, TRAIN} else sweep.new_tokens or (1,)
 
 
 def _kernel(kernel: Kernel) -> JSON:
@@ -341,7 +333,7 @@ class Estimates:
 
     def __init__(self) -> None:
         self.pool = Pool()
-        self._indices: dict[tuple[str, str, str | None, int, str | None], int | None] = {}
+        self._indices: dict[tuple[str, int, str | None], int | None] = {}
 
     def of(self, case: Case, kernels: Sequence[int]) -> list[int] | None:
         """The indices of the estimates of all kernels of a case; None if one has none.
@@ -355,7 +347,7 @@ class Estimates:
         found = []
         for index, kernel in zip(kernels, case.kernels, strict=True):
             own = case.split.name if kernel.engine else kernel.attends  # what the page has not
-            key = case.chip, case.memory, case.network, index, own
+            key = case.chip, index, own
             if key not in self._indices:
                 estimate = calibrated(kernel, case.machine, case.choice)
                 self._indices[key] = (

@@ -68,6 +68,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     plane = _plane(found)
     says = first_true(_sentences(own, model, dtypes, at_target, found, basis))
     vendors = {chip: own.chips[chip].vendor for chip in shown}
+    target = pl.DataFrame({"user": [float(TARGET)], "text": [f"{TARGET} tokens/s a user"]})
     return View(
         says,
         _subtitle(own, found, (model, dtypes, context), basis),
@@ -78,9 +79,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
             ),
             "fronts": _fronts(found, plane),
             "names": _names(found, at_target, plane),
-            "target": pl.DataFrame({"user": [float(TARGET)], "text": [f"{TARGET} tokens/s a user"]})
-            if plane.x[0] < TARGET < plane.x[1]
-            else pl.DataFrame(schema={"user": pl.Float64, "text": pl.String}),
+            "target": target.filter(pl.col("user").is_between(*plane.x, closed="none")),
         },
         MARGINS,
         rows.drop("user", "rate"),
