@@ -124,7 +124,7 @@ def _ranked(
     elif not batch_given:
         longest = "" if trains else ", or the longest time of a step, as --within 0.02"
         raise RooflinesError("sizes", "lack B", f"write B=64{longest}")
-    runs = options.pop("interleave", None)
+    runs = options.pop("interleave", None) if trains else None
     one = question_sweep(asked, known, **options)
     if one.rows > 1 or not isinstance(one, ModelSweep):
         raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
