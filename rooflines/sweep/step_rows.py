@@ -71,19 +71,15 @@ class StepSheet:
         sheet, cases = self.sheet, self.cases
         # Before works, so that no time of a kernel is a multiple of these: a sum over kernels would
         # have other early and late parts, and another last digit, with other cases beside it.
-        kernels = [self.kernel_seconds(index) for index in range(len(cases[0].kernels))]
-        in_turn = sheet.total(sheet.sum(sent for _, sent in kernels))
-        ops = sheet.total(sheet.sum(longest for longest, _ in kernels))
-        estimate, lower = self.estimate(), self.lower()
+        in_turn, lower = self.in_turn(), self.lower()
         works = sheet.works(WORKS, exact=False)
         seconds = resource_times(sheet, cases)
         activation = sheet.total(sheet.poly([case.times.activation for case in cases]))
+        seconds |= {"t_activation_s": activation, **in_turn, **self.own()}
         ends = zip(*(case.band for case in cases), strict=True)
         bands = dict(zip(BANDS.values(), map(sheet.constant, ends), strict=True))
-        for columns in (cost_columns(cases, self.config.prices), footprint_columns(cases)):
-            for name, values in columns.items():
-                sheet.put(name, values)
-        parts = [pl.col(f"t_{each.name}_s") for each in RESOURCES if each is not NETWORK]
+        for name, values in cost_columns(cases, self.config.prices).items():
+            sheet.put(name, values)
         tokens = pl.col("B").cast(pl.Float64) * pl.col("T").cast(pl.Float64)
         if self.config.draft is not None:
             tokens *= self.config.draft.yielded
@@ -91,20 +87,9 @@ class StepSheet:
         return [
             works,
             *self.prior,
-            {
-                **seconds,
-                "t_activation_s": activation,
-                IN_TURN: in_turn,
-                "t_ops_s": ops,
-                "t_estimate_s": estimate,
-            },
-            *footprint_stages(),
-            {
-                "t_lower_s": lower,
-                "t_upper_s": reduce(add, [*parts, pl.col("t_activation_s"), pl.col(IN_TURN)]),
-                "#tokens": tokens,
-                **bands,
-            },
+            seconds,
+            *self.footprints(),
+            {"t_lower_s": lower, "#tokens": tokens, **self.with_memory(), **bands},
             band_columns(),
             {
                 "bound": first_longest(OF_RESOURCES, longest, BOUND),
@@ -112,6 +97,31 @@ class StepSheet:
                 **self._per_token(OPS_SUFFIX, "t_ops_s"),
             },
         ]
+
+    def in_turn(self) -> dict[str, pl.Expr]:
+        """The times of kernels one after another, and their estimate."""
+        sheet = self.sheet
+        kernels = [self.kernel_seconds(index) for index in range(len(self.cases[0].kernels))]
+        return {
+            IN_TURN: sheet.total(sheet.sum(sent for _, sent in kernels)),
+            "t_ops_s": sheet.total(sheet.sum(longest for longest, _ in kernels)),
+            "t_estimate_s": self.estimate(),
+        }
+
+    def own(self) -> dict[str, pl.Expr]:
+        """Columns of its kind of steps, besides times."""
+        return {}
+
+    def footprints(self) -> Stages:
+        """What chips hold, and whether it fits."""
+        for name, values in footprint_columns(self.cases).items():
+            self.sheet.put(name, values)
+        return footprint_stages()
+
+    def with_memory(self) -> dict[str, pl.Expr]:
+        """The time without overlap."""
+        parts = [pl.col(f"t_{each.name}_s") for each in RESOURCES if each is not NETWORK]
+        return {"t_upper_s": reduce(add, [*parts, pl.col("t_activation_s"), pl.col(IN_TURN)])}
 
     def lower(self) -> pl.Expr:
         """`t_lower_s` of a row, from the times of its resources."""

@@ -6,16 +6,10 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from rooflines.model.columns import OPS_SUFFIX
-from rooflines.model.resources import ACTIVATIONS, MATH, RESOURCES
-from rooflines.sweep.operation_rows import BOUND, resource_times
-from rooflines.sweep.sheet import CASE, first_longest, quotient
+from rooflines.model.resources import MATH
+from rooflines.sweep.sheet import CASE, quotient
 from rooflines.sweep.step_rows import (
-    BANDS,
-    OF_RESOURCES,
     StepSheet,
-    band_columns,
-    cost_columns,
 )
 from rooflines.sweep.training import POINT
 from rooflines.sweep.training_seconds import IN_TURN
@@ -23,15 +17,11 @@ from rooflines.training.kernels import ALL_PAIRS, MICRO_BATCHES, MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from fractions import Fraction
 
     from rooflines.sweep.cases import Block
     from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.training import TrainingCase, TrainingSweep
-
-WORKS = dict.fromkeys(
-    ["flops", "weight_bytes", ACTIVATIONS, *(resource.work for resource in RESOURCES)]
-)
-"""The columns of works."""
 
 SHARES = (MODEL, ALL_PAIRS)
 """What shares of the peak are of."""
@@ -54,56 +44,36 @@ class TrainingSheet(StepSheet):
 
     def stages(self) -> Stages:
         """The columns but keys and sizes."""
-        sheet, cases = self.sheet, self.cases
-        in_turn = self._in_turn()
-        works = sheet.works(WORKS, exact=False)
-        seconds = resource_times(sheet, cases)
-        own = {
-            "t_activation_s": [case.times.activation for case in cases],
-            **{f"#{of.name}_s": [case.apart(of)[0][0] for case in cases] for of in SHARES},
-        }
-        for name, values in cost_columns(cases, self.config.prices).items():
-            sheet.put(name, values)
-        waits = self._of_plans(lambda case: case.plan.pp - 1)
-        runs = self._batches * self._of_plans(lambda case: case.plan.interleave)
-        lower = pl.max_horizontal(*OF_RESOURCES.values())
-        ends = map(sheet.constant, zip(*(case.band for case in cases), strict=True))
-        found = [
-            works,
-            {
-                **in_turn,
-                **seconds,
-                **{name: sheet.total(sheet.poly(polys)) for name, polys in own.items()},
-                "bubble": quotient(waits, runs + waits),
-                MICRO_BATCHES: self._batches.cast(pl.Int64),
-            },
-            *self._memory(),
-            {
-                "t_estimate_s": pl.col("t_upper_s")
-                * self._of_plans(lambda case: case.fit.times if case.fit else None),
-                **dict(zip(BANDS.values(), ends, strict=True)),
-                "t_lower_s": lower,
-                "bound": first_longest(OF_RESOURCES, lower, BOUND),
-                "#tokens": pl.col("B").cast(pl.Float64) * pl.col("S").cast(pl.Float64),
-            },
-            {
-                **band_columns(),
-                **self._per_token("", "t_lower_s"),
-                **self._per_token(OPS_SUFFIX, "t_ops_s"),
-            },
-        ]
+        found = super().stages()
         if self.config.tokens is not None:
             whole = pl.col("t_ops_s") * quotient(pl.lit(self.config.tokens), pl.col("#tokens"))
             found.append({"days": whole / DAY_S, "usd": whole * pl.col("#usd_per_s")})
         return found
 
-    def _of_plans(self, value: Callable[[TrainingCase], float | None]) -> pl.Expr:
+    def own(self) -> dict[str, pl.Expr]:
+        """Times at the peak that shares of it are of, the bubble and micro-batches."""
+        sheet = self.sheet
+        waits = self._of_plans(lambda case: case.plan.pp - 1)
+        runs = self._batches * self._of_plans(lambda case: case.plan.interleave)
+        at_peak = {of.name: [case.apart(of)[0][0] for case in self.cases] for of in SHARES}
+        return {
+            **{f"#{name}_s": sheet.total(sheet.poly(polys)) for name, polys in at_peak.items()},
+            "bubble": quotient(waits, runs + waits),
+            MICRO_BATCHES: self._batches.cast(pl.Int64),
+        }
+
+    def with_memory(self) -> dict[str, pl.Expr]:
+        """The estimate: a number of times the time without overlap."""
+        stretch = self._of_plans(lambda case: case.fit.times if case.fit else None)
+        return {"t_estimate_s": pl.col("t_upper_s") * stretch}
+
+    def _of_plans(self, value: Callable[[TrainingCase], float | Fraction | None]) -> pl.Expr:
         """A column with a number of the plan of each case."""
         return self.sheet.constant(
             [None if (number := value(case)) is None else float(number) for case in self.cases]
         )
 
-    def _in_turn(self) -> dict[str, pl.Expr]:
+    def in_turn(self) -> dict[str, pl.Expr]:
         """The times of the busiest stage, kernels one after another and without overlap [s].
 
         A micro-batch begins on the last stage when all others have computed their part of one.
@@ -129,37 +99,24 @@ class TrainingSheet(StepSheet):
         index = pl.col(CASE).cast(pl.Int64) * self._points.count + pl.col(POINT)
         return pl.lit(values).gather(index)
 
-    def _memory(self) -> Stages:
+    def footprints(self) -> Stages:
         """States and saved tensors of the fullest stage, whether they fit, and what would."""
         batches, length = self._batches, pl.col("S").cast(pl.Float64)
-        capacity = self._of_plans(
-            lambda case: (
-                None
-                if case.machine.level.capacity_bytes is None
-                else float(case.machine.level.capacity_bytes)
-            )
-        )
+        capacity = self._of_plans(lambda case: case.machine.level.capacity_bytes)
         held: dict[str, pl.Expr] = {}
         room: list[tuple[pl.Expr, pl.Expr]] = []
         kinds = range(len(self.cases[0].held))
         for kind in kinds:
             of = [case.held[kind] for case in self.cases]
-            run, once, states = (
-                self.sheet.constant([float(getattr(each, name)) for each in of])
-                for name in ("run", "once", "states")
-            )
-            most, runs = (
-                self.sheet.constant([float(getattr(each, name)) for each in of])
-                for name in ("most", "runs")
+            states, run, once, most, runs = (
+                self.sheet.constant(list(map(float, values))) for values in zip(*of, strict=True)
             )
             token = run * pl.min_horizontal(most, batches * runs) + once
-            held |= {f"#saved{kind}": token * length, f"#states{kind}": states}
+            held |= {f"#saved{kind}": token * length, f"#state{kind}": states}
             room.append((capacity - states, token))
-        micro_batch, share = (
-            self._of_plans(lambda case: case.plan.micro_batch),
-            self._of_plans(lambda case: case.plan.cp),
-        )
-        totals = [pl.col(f"#saved{kind}") + pl.col(f"#states{kind}") for kind in kinds]
+        micro_batch = self._of_plans(lambda case: case.plan.micro_batch)
+        share = self._of_plans(lambda case: case.plan.cp)
+        totals = [pl.col(f"#saved{kind}") + pl.col(f"#state{kind}") for kind in kinds]
         fullest = [each >= pl.max_horizontal(*totals) for each in totals]
         return [
             held,
@@ -167,10 +124,10 @@ class TrainingSheet(StepSheet):
                 "footprint_bytes": pl.max_horizontal(*totals),
                 **{
                     f"{name}_bytes": pl.coalesce(
-                        pl.when(is_it).then(pl.col(f"#{column}{kind}"))
+                        pl.when(is_it).then(pl.col(f"#{name}{kind}"))
                         for kind, is_it in zip(kinds, fullest, strict=True)
                     )
-                    for name, column in (("state", "states"), ("saved", "saved"))
+                    for name in ("state", "saved")
                 },
                 "max_micro_batch": _most(
                     [free / (token * length) * micro_batch for free, token in room]
@@ -183,10 +140,11 @@ class TrainingSheet(StepSheet):
     def _per_token(self, suffix: str, seconds: str) -> dict[str, pl.Expr]:
         """Metrics per token and shares of peaks at a time of a step."""
         over = pl.col(seconds)
-        reached = self._of_plans(lambda case: float(case.machine.efficiency[MATH.name]))
+        reached = self._of_plans(lambda case: case.machine.efficiency[MATH.name])
+        found = super()._per_token(suffix, seconds)
         return {
-            **super()._per_token(suffix, seconds),
-            f"hfu{suffix}": super()._per_token(suffix, seconds)[f"mfu{suffix}"],
+            **found,
+            f"hfu{suffix}": found[f"mfu{suffix}"],
             f"mfu{suffix}": quotient(pl.col("#model_s") * reached, over),
             f"mfu_full{suffix}": quotient(pl.col("#model_full_s") * reached, over),
         }

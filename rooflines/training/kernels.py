@@ -134,17 +134,9 @@ def _all_pairs(extent: str) -> str:
     return "T*S" if extent.startswith(WINDOWED[0]) else extent
 
 
-class MadeKernels:
-    """What plans of a model have in common over the same interconnects.
-
-    Attributes:
-        runs: Kernels, by what decides them.
-        routes: Routes, by the number of chips and the distance between them.
-    """
-
-    def __init__(self) -> None:
-        self.runs: dict[object, KernelRuns] = {}
-        self.routes: dict[tuple[int, int], Route] = {}
+Made = tuple[dict[object, KernelRuns], dict[tuple[int, int], Route]]
+"""What plans of a model have in common over the same interconnects: kernels, by what decides them;
+routes, by the number of chips and the distance between them."""
 
 
 def grouped(shape: Shape) -> tuple[tuple[Group, ...], ...]:
@@ -167,7 +159,7 @@ class TrainingKernels(StepKernels):
 
     model: TrainedModel = field(kw_only=True)
     groups: tuple[tuple[Group, ...], ...] = ()
-    made: dict[tuple[Link, ...], MadeKernels] = field(default_factory=dict)
+    made: dict[tuple[Link, ...], Made] = field(default_factory=dict)
 
     @property
     def plan(self) -> TrainingPlan:
@@ -202,13 +194,14 @@ class TrainingKernels(StepKernels):
         Args:
             links: The interconnects, inner first; none where nothing is sent.
         """
-        plan, made, found = self.plan, self.made.setdefault(links, MadeKernels()), []
-        setting = Setting(self.model, plan, self.sharing.compute, links, made.routes)
+        plan, found = self.plan, list[KernelRuns]()
+        made, routes = self.made.setdefault(links, ({}, {}))
+        setting = Setting(self.model, plan, self.sharing.compute, links, routes)
 
         def add(key: object, runs: Iterator[KernelRun]) -> None:
-            if key not in made.runs:
-                made.runs[key] = KernelRuns(tuple(runs))
-            found.append(made.runs[key])
+            if key not in made:
+                made[key] = KernelRuns(tuple(runs))
+            found.append(made[key])
 
         for first, *others in self.groups:
             add(
