@@ -28,7 +28,7 @@ from rooflines.models.shape import TRAIN
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.site.fits import SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
-from rooflines.site.steps import split_data, step_data
+from rooflines.site.steps import NOTHING, EarlierSteps, split_data, step_data
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.recipes import fits_of, shape_recipe, sweep_of
 from rooflines.sweep.training import sweep_of_models
@@ -108,7 +108,7 @@ def explorer_files(
     Args:
         chips: All chips that it offers, by id.
         recipes: Of sweeps of operations, of whole models and of timings.
-        kept: A file for the steps of models, which the next call reads if all they need is equal.
+        kept: A file for the steps of models, of which the next call reads those of equal chips.
 
     Yields:
         Names and data: `explorer`, of matmuls, chips, layers and timings; `steps`, of models in
@@ -255,23 +255,29 @@ def _steps(
     """Kernels, footprints, rates and estimates of steps of models."""
     inputs = [
         *(config.model_dump() for config in configs),
-        {chip: chips[chip].plain for chip in configs[0].chips},
         {name: shape_recipe(model.shape, "") for name, model in models.items()},
         dtype_entries().model_dump(),
         calibrations.model_dump(mode="json"),
     ]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
+    where = configs[0].chips
+    numbers = {chip: chips[chip].plain for chip in where}
+    earlier = NOTHING
     with suppress(OSError, ValueError, KeyError, TypeError):
         before = json.loads(kept.read_bytes()) if kept else {}
         if before["key"] == key:
-            return _as_page(before["steps"], configs)
+            same = [chip for chip in where if before["chips"][chip] == numbers[chip]]
+            if len(same) == len(where):
+                return _as_page(before["steps"], configs)
+            earlier = EarlierSteps(before["steps"], same)
     catalogues = chips, dtype_entries(), calibrations, models
     sweeps = [checked_sweep(sweep_of_models("steps", each, *catalogues)) for each in configs]
-    found = step_data(sweeps)
+    found = step_data(sweeps, earlier)
     with suppress(OSError):
         if kept:
             kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps({"key": key, "steps": found}), encoding="utf-8")
+            content = {"key": key, "chips": numbers, "steps": found}
+            kept.write_text(json.dumps(content), encoding="utf-8")
     return _as_page(found, configs)
 
 

@@ -29,7 +29,7 @@ from rooflines.sweep.training import TrainingCase
 from rooflines.training.kernels import MICRO_BATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.model.kernel import Kernel, Transfer
@@ -55,19 +55,66 @@ EXPERTS = "experts"
 SKIPPED = ("chip", "model", "split", "dtypes", "reason")
 """What the page has of a skipped row."""
 
-Machines = dict[str, dict[str, Any]]
-"""The times of collectives and the bands of each chip, of which a sweep has one memory level."""
+Machines = dict[tuple[str, str, str | None], dict[str, Any]]
+"""Machines by chip, memory level and network."""
 
 Pieces = list[tuple[int, list[float]]]
 """The first number of every piece, and the coefficients of its polynomial."""
 
 
-def step_data(sweeps: Sequence[ModelSweep]) -> JSON:
+class EarlierSteps:
+    """What is in the steps of an earlier run: kernels, and rates and estimates of some chips.
+
+    Args:
+        steps: From `step_data`, as JSON, of sweeps that differ in the numbers of chips alone.
+        chips: The chips whose numbers are the same, each with one memory level and network.
+    """
+
+    def __init__(self, steps: JSON, chips: Collection[str]) -> None:
+        names = [machine["chip"] for machine in steps["machines"]]
+        self.machines = dict(zip(names, steps["machines"], strict=True))
+        self.chips = {chip for chip in chips if names.count(chip) == 1}
+        self._places = {chip: str(index) for index, chip in enumerate(names)}
+        self._models = {model["name"]: model for model in steps["models"]}
+        self._steps = {
+            (model["name"], step["phase"], step["split"], step["dtypes"]): step
+            for model in steps["models"]
+            for step in model["steps"]
+        }
+
+    def step(self, case: Case) -> JSON | None:
+        """The step of a case, with its kernels, for any chip; None if there was none."""
+        found = self._steps.get((case.name, case.phase, case.split.name, case.dtypes.label))
+        if found is None:
+            return None
+        of = self._models[case.name]["kernels"]
+        return {**found, "kernels": [of[index] for index in found["kernels"]]}
+
+    def estimates(self, case: Case) -> list[int] | None:
+        """The places of the estimates of a case on one of `chips`; None if a kernel has none."""
+        key = case.name, case.phase, case.split.name, case.dtypes.label
+        places: list[int] | None = self._steps[key]["on"][self._places[case.chip]]
+        return places
+
+    def estimate(self, model: str, place: int) -> JSON:
+        """The estimate of a kernel of a model, by its place."""
+        found: JSON = self._models[model]["estimates"][place]
+        return found
+
+
+NOTHING = EarlierSteps({"machines": [], "models": []}, ())
+
+
+def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> JSON:
     """The steps of sweeps of the same models, each in phases of its own.
 
+    Args:
+        sweeps: The sweeps.
+        earlier: What need not be computed again.
+
     Returns:
-        `phases`, by chip the `machines` that steps run on, the rows that are `skipped`, and of each
-        of its `models` the `trained` context, whether it has `experts`, and its steps.
+        `phases`, the `machines` that steps run on, the rows that are `skipped`, and of each of its
+        `models` the `trained` context, whether it has `experts`, and its steps.
     """
     machines: Machines = {}
     by_model: dict[str, list[Case]] = {}
@@ -76,10 +123,11 @@ def step_data(sweeps: Sequence[ModelSweep]) -> JSON:
     skipped = (one for sweep in sweeps for one in sweep.skipped)
     return {
         "models": [
-            {"name": name, **_model(sweeps, cases, machines)} for name, cases in by_model.items()
+            {"name": name, **_model(sweeps, cases, machines, earlier)}
+            for name, cases in by_model.items()
         ],
         "phases": [phase for sweep in sweeps for phase in sweep.config.phase],
-        "machines": machines,
+        "machines": list(machines.values()),
         "skipped": [[getattr(one, name) for name in SKIPPED] for one in skipped],
     }
 
@@ -92,23 +140,33 @@ def split_data(split: Split) -> JSON:
     return {"name": split.name, "option": option, **own}
 
 
-def _model(sweeps: Sequence[ModelSweep], cases: Sequence[Case], machines: Machines) -> JSON:
+def _model(
+    sweeps: Sequence[ModelSweep], cases: Sequence[Case], machines: Machines, earlier: EarlierSteps
+) -> JSON:
     """The kernels and footprints of a model by phase, split and dtypes, and where they run.
 
     Args:
         sweeps: The sweeps.
         cases: Those of the model.
-        machines: Those of other models; those of the cases are added.
+        machines: Chips with memory level and network; those of the cases are added.
+        earlier: As of `step_data`.
     """
-    kernels, estimates = Pool(), Estimates()
+    kernels, estimates = Pool(), Estimates(earlier)
     steps: dict[tuple[str, str, str], JSON] = {}
     for case in cases:
         key = case.phase, case.split.name, case.dtypes.label
         if key not in steps:
-            step = _step(case)
-            steps[key] = {**step, "kernels": [kernels.index(each) for each in step["kernels"]]}
-        _add_sends(machines.setdefault(case.chip, {"sends": {}, "bands": {}}), case)
-        steps[key]["on"][case.chip] = estimates.of(case, steps[key]["kernels"])
+            step = earlier.step(case) or _step(case)
+            own = [kernels.index(kernel) for kernel in step["kernels"]]
+            steps[key] = {**step, "kernels": own, "on": {}}
+        place = case.chip, case.memory, case.network
+        if case.chip in earlier.chips:
+            machines.setdefault(place, earlier.machines[case.chip])
+        else:
+            new: dict[str, Any] = {"chip": case.chip, "sends": {}, "bands": {}}
+            _add_sends(machines.setdefault(place, new), case)
+        index = list(machines).index(place)
+        steps[key]["on"][index] = estimates.of(case, steps[key]["kernels"])
     shape = cases[0].model.shape
     return {
         "trained": shape.context,
@@ -117,7 +175,7 @@ def _model(sweeps: Sequence[ModelSweep], cases: Sequence[Case], machines: Machin
         "kernels": kernels.values,
         "estimates": estimates.pool.values,
         "extents": {
-            phase: _extents(shape, None if phase in {PREFILL, TRAIN} else 1)
+            phase: {new or "all": _extents(shape, new) for new in _new_tokens(sweep, phase)}
             for sweep in sweeps
             for phase in sweep.config.phase
         },
@@ -147,6 +205,11 @@ def _runs(case: Case, index: int) -> JSON:
     if not isinstance(case, TrainingCase) or case.runs[index].only is not None:
         return {}
     return {"runs": _terms(case.runs_of(index))}
+
+
+def _new_tokens(sweep: ModelSweep, phase: str) -> Sequence[int | None]:
+    """The numbers of new tokens of a phase; None: all."""
+    return [None] if phase in {PREFILL, TRAIN} else sweep.new_tokens or (1,)
 
 
 def _kernel(kernel: Kernel) -> JSON:
@@ -329,11 +392,16 @@ def _add_sends(machine: dict[str, Any], case: Case) -> None:
 
 
 class Estimates:
-    """The estimates of kernels on machines, each once: formats and splits share many of them."""
+    """The estimates of kernels on machines, each once: formats and splits share many of them.
 
-    def __init__(self) -> None:
-        self.pool = Pool()
-        self._indices: dict[tuple[str, int, str | None], int | None] = {}
+    Args:
+        earlier: As of `step_data`.
+    """
+
+    def __init__(self, earlier: EarlierSteps) -> None:
+        self.pool, self._earlier = Pool(), earlier
+        self._indices: dict[tuple[str, str, str | None, int, str | None], int | None] = {}
+        self._moved: dict[int, int] = {}
 
     def of(self, case: Case, kernels: Sequence[int]) -> list[int] | None:
         """The indices of the estimates of all kernels of a case; None if one has none.
@@ -344,10 +412,13 @@ class Estimates:
         """
         if isinstance(case, TrainingCase):
             return None
+        if case.chip in self._earlier.chips:
+            known = self._earlier.estimates(case)
+            return None if known is None else [self._index(case.name, place) for place in known]
         found = []
         for index, kernel in zip(kernels, case.kernels, strict=True):
             own = case.split.name if kernel.engine else kernel.attends  # what the page has not
-            key = case.chip, index, own
+            key = case.chip, case.memory, case.network, index, own
             if key not in self._indices:
                 estimate = calibrated(kernel, case.machine, case.choice)
                 self._indices[key] = (
@@ -358,6 +429,12 @@ class Estimates:
                 return None
             found.append(place)
         return found
+
+    def _index(self, model: str, place: int) -> int:
+        """The index of an estimate of the earlier run."""
+        if place not in self._moved:
+            self._moved[place] = self.pool.index(self._earlier.estimate(model, place))
+        return self._moved[place]
 
 
 def _estimate(estimate: Times) -> JSON:

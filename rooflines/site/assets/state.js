@@ -215,18 +215,19 @@ const STATE = (() => {
   function stepOf(now, chip, more = 1) {
     const { data: { bounds, steps }, phase, model, format, split, S, trains, micro_batch } = now;
     const together = split.dp * micro_batch; // sequences that all replicas compute at once
-    const { [chip.id]: machine } = steps.machines;
+    const place = steps.machines.findIndex((machine) => machine.chip === chip.id);
     const step = model.steps.find((one) =>
       one.phase === phase && one.split === split.name && one.dtypes === format);
-    if (!step || !(chip.id in step.on)) {
+    if (!step || !(place in step.on)) {
       const wanted = [chip.id, model.id, split.name, format];
       const why = steps.skipped.find((row) =>
         wanted.every((value, i) => !row[i] || row[i] === value));
-      return { chip, lack: why?.[4] ?? (machine ? "no such step" : "no steps on this page") };
+      return { chip, lack: why?.[4] ?? (place < 0 ? "no steps on this page" : "no such step") };
     }
-    const { sends, bands, training } = machine;
+    const { sends, bands, training } = steps.machines[place];
     const { rate, capacity, slower } = machineOf(now, chip, steps.compute[format], more);
-    const extents = Object.fromEntries(Object.entries(model.extents[phase]).map(([name, pieces]) =>
+    const [all] = Object.values(model.extents[phase]);
+    const extents = Object.fromEntries(Object.entries(all).map(([name, pieces]) =>
       [name, ANSWERS.pieceAt(pieces, S)]));
     const chosen = step.kernels.map((index) => model.kernels[index]);
     const touched = chosen.map((kernel) => kernel.touched).find(Boolean);
@@ -243,7 +244,7 @@ const STATE = (() => {
       stages: step.stages, waits: step.waits * together,
       footprint: (B) => ANSWERS.footprint(held, S, trains ? together : B, B / together),
     });
-    const [fitted, bandOf] = [step.on[chip.id], () => bands[phase]];
+    const [fitted, bandOf] = [step.on[place], () => bands[phase]];
     if (altered(now, chip)) return of;
     if (!fitted) return { ...of, ...(trains ? training : {}), bandOf };
     /** An extent at a batch; `tokens:128` are the tokens in whole spans of 128. */
