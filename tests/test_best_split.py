@@ -49,6 +49,15 @@ def test_a_split_is_read_from_its_name(chips, training):
     assert Split.model_validate("tp4x4-ep4x4").axes == (4, 4)
 
 
+@pytest.mark.parametrize(
+    ("written", "shard"),
+    [("zero0", "none"), ("ZeRO1", "optimizer"), ("zero2", "gradients"), ("zero3", "weights")],
+)
+def test_stages_of_zero_are_what_replicas_share(written, shard):
+    assert TrainingPlan.model_validate({"dp": 2, "shard": written}).shard == shard
+    assert TrainingPlan.model_validate(f"dp2-{written}").shard == shard
+
+
 @pytest.mark.parametrize("words", ["tp2-dp4-ep8", "TP=2,dp=4,ep=8", "tp=2 dp=4 ep=8"])
 def test_a_split_is_a_word_of_a_question(capsys, words):
     asked = "explain", "h100", "mixtral-8x7b", "B=64", "S=8k"

@@ -52,8 +52,8 @@ OF_OPERATIONS = {
 }
 OF_TRAINING = {
     "shard": (
-        "WHAT: In training: what replicas share, none, optimizer (the default, ZeRO 1), "
-        "gradients, or weights (FSDP)."
+        "WHAT: In training: what replicas share, none, optimizer (the default), gradients, or "
+        "weights; also zero0 to zero3, or fsdp."
     ),
     "recompute": (
         "WHAT: In training: what is computed again, none (the default), selective (norms, "

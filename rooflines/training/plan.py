@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.forms import Count, Entry, Positive
@@ -21,7 +21,18 @@ if TYPE_CHECKING:
 
     from rooflines.models.shape import Shape
 
-Shard = Literal["none", "optimizer", "gradients", "weights"]
+ZERO = {
+    "zero0": "none", "zero1": "optimizer", "zero2": "gradients", "zero3": "weights",
+    "fsdp": "weights",
+}  # fmt: skip
+"""What replicas share, by stage of ZeRO; FSDP is the third."""
+
+
+def _shard(value: object) -> object:
+    return ZERO.get(value.lower(), value) if isinstance(value, str) else value
+
+
+Shard = Annotated[Literal["none", "optimizer", "gradients", "weights"], BeforeValidator(_shard)]
 Recompute = Literal["none", "selective", "full"]
 
 WORDS: Mapping[str, str] = {
@@ -100,6 +111,8 @@ class TrainingPlan(TrainingKeys, Split):
     @classmethod
     def key_of(cls, part: str) -> tuple[str, str] | None:
         """The key and the value of a part of a name, as of `Split`."""
+        if part in ZERO:
+            return "shard", ZERO[part]
         for key, field in TrainingKeys.model_fields.items():
             if key in WORDS:
                 if match := re.fullmatch(WORDS[key].format(NUMBER), part):
