@@ -121,7 +121,9 @@ def threshold_differences(config):
         f"{column}: {found[named[place]][column]} where {expected[place][column]} is exact, "
         f"at {named[place]}"
         for place, column in wrong
-        if not any(equal(column, found[named[place]][column], rows[place][column]) for rows in near)
+        if not near_enough(
+            column, found[named[place]][column], [rows[place][column] for rows in near]
+        )
     ]
 
 
@@ -130,6 +132,14 @@ def expected_thresholds(config, off=0):
     (sweep,) = config["sweeps"].values()
     shares = [oracle.exact(share) * (1 + off) for share in oracle.as_list(sweep.get("shares", 1))]
     return list(oracle.thresholds({**sweep, "shares": shares}, *given(config)))
+
+
+def near_enough(column, found, ends):
+    """Say whether a value is one of those at a tie's ends, or a whole number between them."""
+    between = column in WHOLE and all(isinstance(number, int) for number in (found, *ends))
+    return any(equal(column, found, end) for end in ends) or (
+        between and min(ends) <= found <= max(ends)
+    )
 
 
 def equal(column, found, exact):
