@@ -59,7 +59,7 @@ def messages(output):
     not may_unshare(), reason="the system does not let a process leave the network (unshare --net)"
 )
 def test_charts_and_bundle_need_no_network(contents):
-    assert sum(name.endswith("-small.png") and name.startswith("charts/") for name in contents) >= 3
+    assert sum(name.endswith("-small.png") and name.startswith("charts/") for name in contents) >= 2
     assert "bundle/assets/vega.js" in contents
 
 
