@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 OPTIONS = {
     "split": (
-        "SPLIT: tp=2,pp=4,dp=8, also cp=, ep= and interleave=; or auto, every split of --chips."
+        "SPLIT: tp2-pp4-dp8 or tp=2,pp=4,dp=8, also cp, ep and interleave, and as a word; or "
+        "auto, every split of --chips."
     ),
     "chips": "N: Chips of --split auto.",
     "network": OF_BOTH["network"],

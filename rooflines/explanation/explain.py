@@ -112,7 +112,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         dtypes: A format for all tensors and products, or `weights`, `cache`, `activations` and
             `compute`, and perhaps `experts`, `head`, `combine` and `attention`; None: as the
             model is published, or bf16.
-        split: `{"tp": 8}`, also `dp` and `ep`, or `tp=8,dp=2`; None: one chip.
+        split: `{"tp": 8}`, also `dp` and `ep`, or its name, `tp8-dp2`; None: one chip.
         phase: `decode` or `prefill`.
         routing: Which experts tokens choose: `uniform`, `same` or `all`.
         cache_split: `heads` or `batch`.

@@ -41,8 +41,8 @@ def train(  # noqa: PLR0913, the parts of a question
         chip: A chip of the catalogue, or its id.
         B: Sequences of the step over all replicas [1].
         S: Tokens of each [1].
-        split: `{"tp": 2, "dp": 4}`, also `pp`, `cp` and `ep`; `auto`: every plan over `chips`;
-            None: one chip.
+        split: `{"tp": 2, "dp": 4}`, also `pp`, `cp` and `ep`, or its name, `tp2-dp4`; `auto`:
+            every plan over `chips`; None: one chip.
         chips: Chips of `auto` [1].
         dtypes: A format, or dtypes by class of tensors.
         network: Interconnects, inner first; None: those that join the chips.

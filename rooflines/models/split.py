@@ -27,6 +27,7 @@ OF_TRAINING = ("pp", "cp")
 """Numbers of chips that plans of training have besides."""
 
 KEYS = ("tp", "dp", "ep", *OF_TRAINING)
+"""Every number of chips that the name of a split can have."""
 
 CHIPS = re.compile(r"([a-z]{2})(\d[\dx]*)")
 """A number of chips in the name of a split: the key, and chips, perhaps along axes."""
