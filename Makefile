@@ -1,4 +1,4 @@
-# The two main targets are `make sweep` and `make test`. Each creates .venv first, if it is missing or older
+# README has the main targets: setup, setup-test, sweep, test. Each creates .venv first, if it is missing or older
 # than its lock file.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -10,18 +10,30 @@ RUNTIME := .venv-run
 INSTALL = $(@D)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --no-deps --no-build-isolation
 LOCKED = $(INSTALL) --require-hashes --requirement
 
-.PHONY: help setup sweep docs test lint types tests verify mutate bench audit engines test-engines test-wheel slurm lock
+.PHONY: help setup setup-test sweep docs test lint types tests verify mutate bench audit engines test-engines test-wheel slurm lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1  /p' Makefile
 
-setup: .venv/ready  ## .venv alone, for `rooflines` and `snakemake`
+setup: .venv/ready  ## .venv, for `rooflines` and `snakemake`
+
+BROWSERS := chromium firefox-esr
+
+setup-test: .venv/ready-dev  ## what `make test` needs besides: development tools, and Debian's Chromium and Firefox (as root)
+	@missing=; for program in $(BROWSERS); do command -v $$program > /dev/null || missing=yes; done; \
+	if [ -n "$$missing" ]; then \
+	    if [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then echo "Browsers are missing: apt-get install $(BROWSERS)" >&2; exit 1; fi; \
+	    echo "Installing $(BROWSERS)"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(BROWSERS) > /dev/null; \
+	fi
 
 sweep: .venv/ready  ## run config/config.yaml into results/ (CORES=4)
 	@echo "Running config/config.yaml into results/"
 	@$(BIN)/snakemake --cores $(CORES)
 
-test: lint types tests  ## format, lint, types and all tests (make --jobs 2 test: types beside the tests)
+# Types are checked beside the tests, which often wait for a browser or a run.
+test: .venv/ready-dev  ## format, lint, types and all tests
+	@$(MAKE) --no-print-directory --jobs 3 lint types tests
 
 lint: .venv/ready-dev
 	@echo "Checking format and lint"

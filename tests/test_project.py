@@ -123,3 +123,23 @@ def test_the_citation_has_the_metadata_of_the_package():
     assert (cited["license"], cited["abstract"]) == (PROJECT["license"], PROJECT["description"])
     assert cited["authors"] == PROJECT["authors"]
     assert cited["keywords"] == PROJECT["keywords"]
+
+
+README_COMMANDS = re.findall(r"^    (make \S+)", text_of("README.md"), re.MULTILINE)
+
+
+def test_readme_has_the_set_up_the_main_job_and_the_tests():
+    assert README_COMMANDS == ["make setup", "make sweep", "make setup-test", "make test"]
+    targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
+    assert {command.removeprefix("make ") for command in README_COMMANDS} <= targets
+
+
+def test_ci_runs_the_set_up_and_the_tests_of_readme():
+    lines = text_of(".ci/run").splitlines()
+    expected = [command for command in README_COMMANDS if command != "make sweep"]
+    assert [line for line in lines if line in README_COMMANDS] == expected
+
+
+def test_contributing_repeats_no_command_of_readme():
+    text = text_of("CONTRIBUTING.md")
+    assert [name for name in README_COMMANDS if re.search(rf"{name}(?![a-z-])", text)] == []
