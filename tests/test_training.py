@@ -76,6 +76,7 @@ TWO = ("nvlink", "infiniband")
 SMALL, LARGE = "llama-3.1-8b", "llama-3.1-70b"
 
 WORKED = case("training")
+NARROW = WORKED["saved in a wider format"]["dtypes"]
 
 
 def decimals(number):
@@ -86,7 +87,8 @@ def decimals(number):
 def test_a_step_takes_what_was_worked_out(name):
     of = WORKED[name]
     sizes = of["model"], of["chip"], of["B"], of["S"]
-    case, row = step_of(*sizes, of.get("network"), of.get("layers"), **of["plan"])
+    dtypes = of.get("dtypes", "bf16")
+    case, row = step_of(*sizes, of.get("network"), of.get("layers"), dtypes, **of["plan"])
     works = of.get("works", {})
     assert {column: f"{row[column]:.6g}" for column in works} == works
     exact = {column: f"{float(work_of(case, column, *sizes[2:])):.6g}" for column in works}
@@ -248,15 +250,16 @@ POSSIBLE = st.fixed_dictionaries(
 @given(
     POSSIBLE,
     st.sampled_from([SMALL, "mixtral-8x7b", "deepseek-v3", "gemma-3-27b"]),
+    st.sampled_from(["bf16", NARROW, NARROW | {"saved": "fp32"}]),
     st.sampled_from([1, 2, 4]),
-    st.sampled_from([1024, 4096]),
+    st.sampled_from([128, 1024, 4096]),
 )
-def test_lower_is_at_most_in_turn_is_at_most_upper(plan, model, m, length):
+def test_lower_is_at_most_in_turn_is_at_most_upper(plan, model, dtypes, m, length):
     batch = plan["dp"] * m
     splits = [plan, *({**plan, "shard": shard} for shard in SHARDS if shard != plan["shard"])]
     try:
         sweep = sweep_on(
-            model, "h100-sxm", "bf16", phase="train", splits=splits, thresholds=[],
+            model, "h100-sxm", dtypes, phase="train", splits=splits, thresholds=[],
             grid={"B": [batch, 2 * batch], "S": length}, network=[*TWO],
         )  # fmt: skip
     except RooflinesError:
@@ -265,8 +268,10 @@ def test_lower_is_at_most_in_turn_is_at_most_upper(plan, model, m, length):
     check_table(frame, sweep.columns)
     by_shard = {}
     for row in frame.iter_rows(named=True):
-        assert 0 < row["mfu"] <= row["hfu"] * (1 + 1e-12) <= 1 + 1e-11
+        computed = row["t_math_s"] / row["t_lower_s"]
+        assert 0 < row["mfu"] <= computed * (1 + 1e-12) < row["hfu"] < 1.25 * computed
         assert row["mfu_ops"] <= row["mfu_full_ops"]
+        assert row["activation_bytes"] > 0
         by_shard[row["shard"], row["B"]] = row
     for shard in SHARDS:
         assert by_shard[shard, 2 * batch]["flops"] == 2 * by_shard[shard, batch]["flops"]
@@ -277,21 +282,24 @@ def test_lower_is_at_most_in_turn_is_at_most_upper(plan, model, m, length):
 @check(100)
 @given(
     POSSIBLE,
-    st.sampled_from([SMALL, "mixtral-8x7b", LARGE]),
+    st.sampled_from([SMALL, "llama-3.2-1b", "mixtral-8x7b", LARGE]),
     st.sampled_from([1, 2, 8]),
+    st.sampled_from(["bf16", "fp32"]),
     st.integers(1, 3),
     st.sampled_from([1, 2]),
     st.sampled_from([64, 1024, 4096]),
 )
-def test_a_step_is_that_of_closed_formulas(plan, model, ep, m, b, length):  # noqa: PLR0913, PLR0917, a question
-    plan = {**plan, "ep": ep, "micro_batch": b}
+def test_a_step_is_that_of_closed_formulas(plan, model, ep, saved, m, b, length):  # noqa: PLR0913, PLR0917, a question
+    plan = {**plan, "ep": ep, "micro_batch": b, "dtypes": {"weights": "bf16", "saved": saved}}
     batch = plan["dp"] * b * m
     try:
         case, row = step_of(model, "gb200", batch, length, ("nvlink",), **plan)
     except RooflinesError:
         assume(condition=False)
-    oracle = TrainingOracle(case.model.shape, case.plan, batch, length)
+    of_saved = {"bf16": 2, "fp32": 4}[saved]
+    oracle = TrainingOracle(case.model.shape, case.plan, batch, length, of_saved)
     works = oracle.works()
+    repeated = works.pop("repeated")
     assert work_of(case, "flops", batch, length) == works["flops"]
     assert work_of(case, "network_bytes", batch, length) == works["sent"]
     machine = case.machine
@@ -305,6 +313,8 @@ def test_a_step_is_that_of_closed_formulas(plan, model, ep, m, b, length):  # no
         work = float(exact)
         assert row[column] == pytest.approx(work, rel=1e-12)
         assert row[seconds] == pytest.approx(work / float(rate), rel=1e-12)
+    hfu = (works["flops"] + repeated) / rates["flops"][1] / Fraction(row["t_lower_s"])
+    assert row["hfu"] == pytest.approx(float(hfu), rel=1e-12)
     per_s = [rate for _, rate in rates.values()]
     stages = [oracle.in_turn(stage, per_s) for stage in range(case.plan.pp)]
     for seconds, each in zip(("t_ops_s", "t_upper_s"), zip(*stages, strict=True), strict=True):
@@ -324,6 +334,27 @@ def test_all_pairs_of_tokens_are_those_of_layers_with_windows_too():
     weights = own.attention + own.mlp + own.table
     pairs = 12 * model.shape.layers * heads * width * length
     assert flops == pytest.approx(6 * weights + pairs, rel=1e-9)
+
+
+@pytest.mark.parametrize("save", ["split", "gathered"])
+def test_what_is_saved_in_any_format_is_beside_what_kernels_hand_over(save):
+    rows = [
+        step_of("llama-3.1-70b", "h100-sxm", 64, 128, dtypes=dtypes, tp=8, save=save)[1]
+        for dtypes in ("bf16", {"weights": "bf16", "saved": "fp8"})
+    ]
+    split = step_of("llama-3.1-70b", "h100-sxm", 64, 128, tp=8)[1]
+    assert {row["activation_bytes"] for row in rows} == {split["activation_bytes"]}
+    assert all(row["t_lower_s"] < row["t_ops_s"] for row in rows)
+
+
+@pytest.mark.parametrize(("recompute", "repeated"), [("none", 3.5 / 3), ("full", 4.5 / 4)])
+def test_hfu_counts_the_scores_that_fused_attention_repeats(recompute, repeated):
+    plan = {"dp": 8, "recompute": recompute}
+    _, row = step_of(SMALL, "h100-sxm", 8, 8192, **plan)
+    attention = 32 * 4 * 32 * 128 * 8192 * 8193 / 2 * (4 if recompute == "full" else 3)
+    others = row["flops"] - attention
+    computed = row["hfu"] * row["t_lower_s"] / row["t_math_s"] * row["flops"]
+    assert computed == pytest.approx(others + repeated * attention, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,7 @@ def training_facts(answer: Answer) -> Iterator[Fact]:
     row = answer.row
     yield "tokens/s", f"{count(row['tokens_per_s_ops'])}, {count(row['tokens_per_s'])} at most"
     shares = f"{row['mfu_ops']:.1%} mfu, {row['mfu_full_ops']:.1%} with all pairs of tokens"
-    repeats = f", {row['hfu_ops']:.1%} with what is computed again"
-    yield "peak", shares + (repeats if row["recompute"] == "full" else "")
+    yield "peak", f"{shares}, {row['hfu_ops']:.1%} hfu"
     runs = f"{row['micro_batches']:,} micro-batches"
     yield "pipeline", f"waits {row['bubble']:.1%} of a step of {runs}" if row["pp"] > 1 else ""
 

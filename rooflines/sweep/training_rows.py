@@ -13,7 +13,7 @@ from rooflines.sweep.step_rows import (
 )
 from rooflines.sweep.training import POINT
 from rooflines.sweep.training_seconds import IN_TURN
-from rooflines.training.kernels import ALL_PAIRS, MICRO_BATCHES, MODEL
+from rooflines.training.kernels import ALL_PAIRS, HARDWARE, MICRO_BATCHES, MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rooflines.sweep.operation_rows import Stages
     from rooflines.sweep.training import TrainingCase, TrainingSweep
 
-SHARES = (MODEL, ALL_PAIRS)
-"""What shares of the peak are of."""
+SHARES = {"mfu": MODEL, "mfu_full": ALL_PAIRS, "hfu": HARDWARE}
+"""What shares of the peak are of, by column."""
 
 DAY_S = 86_400
 
@@ -55,7 +55,7 @@ class TrainingSheet(StepSheet):
         sheet = self.sheet
         waits = self._of_plans(lambda case: case.plan.pp - 1)
         runs = self._batches * self._of_plans(lambda case: case.plan.interleave)
-        at_peak = {of.name: [case.apart(of)[0][0] for case in self.cases] for of in SHARES}
+        at_peak = {of.name: [case.apart(of)[0][0] for case in self.cases] for of in SHARES.values()}
         return {
             **{f"#{name}_s": sheet.total(sheet.poly(polys)) for name, polys in at_peak.items()},
             "bubble": quotient(waits, runs + waits),
@@ -142,12 +142,11 @@ class TrainingSheet(StepSheet):
         over = pl.col(seconds)
         reached = self._of_plans(lambda case: case.machine.efficiency[MATH.name])
         found = super()._per_token(suffix, seconds)
-        return {
-            **found,
-            f"hfu{suffix}": found[f"mfu{suffix}"],
-            f"mfu{suffix}": quotient(pl.col("#model_s") * reached, over),
-            f"mfu_full{suffix}": quotient(pl.col("#model_full_s") * reached, over),
+        shares = {
+            f"{name}{suffix}": quotient(pl.col(f"#{of.name}_s") * reached, over)
+            for name, of in SHARES.items()
         }
+        return {**found, **shares}
 
 
 def _most(quotients: Sequence[pl.Expr]) -> pl.Expr:

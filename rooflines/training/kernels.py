@@ -54,6 +54,11 @@ MODEL = Resource("model", "model_flops", "", math_rate)
 ALL_PAIRS = Resource("model_full", "model_full_flops", "", math_rate)
 """The FLOP of the model, nothing repeated; of all pairs of tokens in attention, as some publish
 it."""
+HARDWARE = Resource("hardware", "hardware_flops", "", math_rate)
+"""The FLOP that a step does with fused attention, which repeats its scores in the backward pass."""
+
+SCORES_AGAIN = Fraction(5, 4)
+"""What a fused backward pass of attention does over what has to be done: 5 products for 4 [1]."""
 
 IN_MICRO_BATCH = ("gradients", "weights")
 """What replicas share that they send in every micro-batch."""
@@ -245,7 +250,8 @@ class Setting(PlannedModel):
         replicas = plan.expert_replicas if name == "experts" else plan.replicas
         shared = replicas if plan.shard in IN_MICRO_BATCH else 1
         own = plan.shard, plan.save, plan.recompute, plan.context
-        return plan.tp, plan.cp, experts, shared, *own
+        tied = self.shape.tied and plan.pp == 1
+        return plan.tp, plan.cp, experts, shared, tied, *own
 
     @cached_property
     def share(self) -> Fraction:
@@ -362,6 +368,8 @@ def _embedding(setting: Setting) -> Iterator[KernelRun]:
     moved, saved = setting.activations(2 * width), setting.activations(width, "saved")
     works = {"memory_bytes": saved * 2, "activation_bytes": moved * 3}
     yield KernelRun(setting.on_chip("embed", setting.hidden(2), works), EVERY)
+    if setting.shape.tied and setting.plan.pp == 1:
+        return  # the unembedding's, which is sent with that
     table = Fraction(setting.shape.table, setting.plan.tp)
     sent = _gathers(setting, constant(table * setting.sizes["head"]), experts=False)
     sent += _scatters(setting, constant(table * setting.sizes["gradients"]), experts=False)
@@ -385,39 +393,44 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[KernelRun]:
     """The kernels of a group, in order."""
     plan, routed = setting.plan, group.tensors == "experts"
     head, linear = name in ENDS, bool(group.weights)
-    saved = setting.saved[name].elements(plan.recompute, again=not head)
-    held = setting.activations(saved, "saved")
-    moved = setting.activations(sum(_moved(setting.shape, group)))
+    saved, saved_once = (
+        tensors[name].elements(plan.recompute, again=not head)
+        for tensors in (setting.saved, setting.model.saved_once)
+    )
+    held, elements = setting.activations(saved, "saved"), sum(_moved(setting.shape, group))
+    moved = setting.activations(elements)
+    # Of three passes, two leave out saved tensors: they are written forward, and read by the last.
+    handed = setting.activations(max(elements - Fraction(2, 3) * saved_once, Fraction(0)))
     flops = Poly(group.flops).renamed(_in_micro_batch) * setting.share
-    weights, gradients, gathered = _weights(setting, group)
-    gather = _gathers(setting, gathered, experts=routed)
+    weights = _weights(setting, group, name)
+    gather = _gathers(setting, weights.gathered, experts=routed)
     layers = _between_layers(setting, group, name)
-    handed = total((moved, held * Fraction(-2, 3)))  # written forward, read by the last pass
 
     def kernel(
-        of: str, sent: tuple[Transfer, ...], weights: Poly, saved: Poly, handed: Poly
+        of: str, sent: tuple[Transfer, ...], moved_weights: Poly, saved: Poly, handed: Poly
     ) -> Kernel:
         math = flops * (2 if of == BACKWARD else 1)
         own = {} if of == AGAIN else {MODEL.work: math, ALL_PAIRS.work: math.renamed(_all_pairs)}
         works = {
             **own,
+            HARDWARE.work: math * SCORES_AGAIN if of == BACKWARD else math,
             MATH.work: math,
-            "weight_bytes": weights,
-            "memory_bytes": weights + saved,
+            "weight_bytes": moved_weights,
+            "memory_bytes": moved_weights + saved,
             "activation_bytes": handed,
         }
         return setting.on_chip(f"{group.name}-{of}", sent, works, linear=linear and not head)
 
-    yield KernelRun(kernel("fwd", gather + layers.forward, weights, held, handed), EVERY)
+    yield KernelRun(kernel("fwd", gather + layers.forward, weights.read, held, handed), EVERY)
     if plan.recompute == "full" and not head:
-        yield KernelRun(kernel(AGAIN, layers.again, weights, ZERO, moved), EVERY)
+        yield KernelRun(kernel(AGAIN, layers.again, weights.read, ZERO, moved), EVERY)
     if not linear:
         yield KernelRun(kernel(BACKWARD, layers.backward, ZERO, held, handed * 2), EVERY)
         return
-    yield KernelRun(kernel("dgrad", gather + layers.backward, weights, ZERO, handed), EVERY)
-    sent = layers.inputs + _scatters(setting, gradients, experts=routed)
-    yield KernelRun(kernel("wgrad", sent, gradients, held, handed), ONCE)
-    yield KernelRun(kernel("wgrad-add", sent, gradients * 2, held, handed), LATER)
+    yield KernelRun(kernel("dgrad", gather + layers.backward, weights.read, ZERO, handed), EVERY)
+    sent = layers.inputs + _scatters(setting, weights.scattered, experts=routed)
+    yield KernelRun(kernel("wgrad", sent, weights.gradients, held, handed), ONCE)
+    yield KernelRun(kernel("wgrad-add", sent, weights.gradients * 2, held, handed), LATER)
 
 
 def _in_micro_batch(extent: str) -> str:
@@ -441,22 +454,44 @@ def _moved(shape: Shape, group: Group) -> tuple[int, int]:
     return into, out
 
 
-def _weights(setting: Setting, group: Group) -> tuple[Poly, Poly, Poly]:
-    """Bytes of the weights that a pass reads, of their gradients, and of all weights [byte]."""
+class WeightBytes(NamedTuple):
+    """Bytes of the weights of a kernel, on a chip [byte].
+
+    Attributes:
+        read: Of those that a pass reads.
+        gradients: Of their gradients.
+        gathered: Of all its weights, with norms and biases that are sent with it.
+        scattered: Of the gradients of these.
+    """
+
+    read: Poly = ZERO
+    gradients: Poly = ZERO
+    gathered: Poly = ZERO
+    scattered: Poly = ZERO
+
+
+def _weights(setting: Setting, group: Group, name: str) -> WeightBytes:
+    """Bytes of the weights of a group."""
     plan, sizes = setting.plan, setting.sizes
     if not group.weights:
-        return ZERO, ZERO, ZERO
+        return WeightBytes()
     size = sizes[group.tensors or "weights"]
     (elements,) = group.weights.values()
     if group.moe is None:
-        count = elements / plan.tp
-        return constant(count * size), constant(count * sizes["gradients"]), constant(count * size)
-    moe, shards = group.moe, plan.expert_shards
-    tokens = Fraction(1, plan.cp) if plan.ep == 1 else plan.ep * setting.share
-    of = f"{moe.E},{moe.k},{tokens},{'*'.join(OWN_TOKENS)}"
-    read = Poly({(f"{TOUCHED}:{of}",): elements / shards * size})
-    count = elements * moe.E / shards
-    return read, constant(count * sizes["gradients"]), constant(count * size)
+        count, read = elements / plan.tp, constant(elements / plan.tp * size)
+    else:
+        moe, shards = group.moe, plan.expert_shards
+        tokens = Fraction(1, plan.cp) if plan.ep == 1 else plan.ep * setting.share
+        chosen = f"{moe.E},{moe.k},{tokens},{'*'.join(OWN_TOKENS)}"
+        count = elements * moe.E / shards
+        read = Poly({(f"{TOUCHED}:{chosen}",): elements / shards * size})
+    vectors = Fraction(setting.model.vectors.get(name, 0), plan.tp)
+    return WeightBytes(
+        read,
+        constant(count * sizes["gradients"]),
+        constant(count * size + vectors * sizes["weights"]),
+        constant((count + vectors) * sizes["gradients"]),
+    )
 
 
 class Between(NamedTuple):

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 FP32_BYTES = 4
 """Of a sum of a softmax, whatever the dtype of activations [byte]."""
 
-GATHERED = ("qkv", "qkv-down", "gate-up", "router", "unembed")
+FIRST = ("qkv", "qkv-down")
+"""The first kernel of a layer, with or without compressed queries."""
+
+GATHERED = (*FIRST, "gate-up", "router", "unembed")
 """Kernels whose input tp gathers: the output of a norm."""
 
 
@@ -56,7 +59,9 @@ class Saved(NamedTuple):
         return self.kept + self.first + (self.dropped if recompute != "selective" else 0)
 
 
-def saved_tensors(shape: Shape, plan: TrainingPlan, activation_bytes: Fraction) -> dict[str, Saved]:
+def saved_tensors(
+    shape: Shape, plan: TrainingPlan | None, element_bytes: Fraction
+) -> dict[str, Saved]:
     """What each kernel saves, by its name.
 
     A norm saves its input, a linear kernel its input, attention q, k, v, its output and the sums of
@@ -65,8 +70,8 @@ def saved_tensors(shape: Shape, plan: TrainingPlan, activation_bytes: Fraction) 
 
     Args:
         shape: The model.
-        plan: How chips share it.
-        activation_bytes: Bytes of an element of activations [byte].
+        plan: How chips share it; None: every tensor once.
+        element_bytes: Bytes of an element [byte].
     """
     width, attention = shape.D, shape.attention
     found = {"embed": Saved(first=width), "unembed": Saved(shape.V, width)}
@@ -84,7 +89,7 @@ def saved_tensors(shape: Shape, plan: TrainingPlan, activation_bytes: Fraction) 
             found["qkv-down"] = Saved(attention.kv_rank + rank, width)
             found["q-up"] = Saved(dropped=rank)
         found["kv-up"] = Saved(dropped=attention.kv_rank)
-    sums = attention.N * FP32_BYTES / activation_bytes
+    sums = attention.N * FP32_BYTES / element_bytes
     found["attention"] = Saved(into + values + sums)
     found["o"] = Saved(width)
     if (mlp := shape.mlp) is not None:
@@ -97,11 +102,27 @@ def saved_tensors(shape: Shape, plan: TrainingPlan, activation_bytes: Fraction) 
         found["experts"] = Saved(moe.k * (width + inner * moe.Fe), moe.k * moe.Fe)
         found["shared"] = Saved(inner * shared, shared)
         found[last] = found[last]._replace(first=width)
-    if plan.save == "gathered":
+    if plan is not None and plan.save == "gathered":
         for name in found.keys() & {*GATHERED}:
             if name != "router" or plan.gathers_tokens(shape):
                 found[name] = found[name]._replace(dropped=plan.tp * found[name].dropped)
     return found
+
+
+def vectors_of(shape: Shape) -> dict[str, int]:
+    """Parameters of norms and biases of a layer, by the kernel that they are sent with [1].
+
+    Those of attention and the norms of width D are sent with its first kernel, those of an MLP and
+    of experts with `gate-up` and `router`, the last norm with the unembedding.
+    """
+    width, attention, mlp, moe = shape.D, shape.attention, shape.mlp, shape.moe
+    norms = shape.norms_per_layer * width + attention.norms()
+    found = dict.fromkeys(FIRST, norms + attention.biases(width))
+    if mlp is not None:
+        found["gate-up"] = mlp.biases(width)
+    if moe is not None:
+        found["router"] = moe.E * (int(moe.router_bias) + moe.expert.biases(moe.width(width)))
+    return {**found, "unembed": width}
 
 
 DENSE = ("gate-up", "down")
@@ -241,6 +262,16 @@ class TrainedModel:
         return parameters_of(self.shape)
 
     @cached_property
+    def vectors(self) -> Mapping[str, int]:
+        """Parameters of norms and biases of a layer, of `vectors_of` [1]."""
+        return vectors_of(self.shape)
+
+    @cached_property
+    def saved_once(self) -> Mapping[str, Saved]:
+        """What each kernel saves, every tensor once and in the format of activations."""
+        return saved_tensors(self.shape, None, self.sizes["activations"])
+
+    @cached_property
     def _on_stages(self) -> dict[Stage, tuple[int, int, int]]:
         return {}
 
@@ -256,14 +287,11 @@ class TrainedModel:
         routed = whole.experts // max(shape.moe_layers, 1)
         dense = whole.mlp // max(shape.mlp_layers, 1)
         beside = (whole.shared + whole.router) // max(shape.moe_layers, 1)
-        per_layer = whole.attention // shape.layers + shape.norms_per_layer * shape.D
-        own = whole.norms + whole.biases - shape.D * (1 + shape.layers * shape.norms_per_layer)
         weights = (
-            stage.layers * per_layer
-            + stage.dense * dense
-            + stage.moe * beside
-            + round(own * stage.layers / shape.layers)
-            + shape.D * stage.heads
+            stage.layers * (whole.attention // shape.layers + self.vectors[FIRST[0]])
+            + stage.dense * (dense + self.vectors.get("gate-up", 0))
+            + stage.moe * (beside + self.vectors.get("router", 0))
+            + stage.heads * self.vectors["unembed"]
         )
         once = shape.tied and stage.embeds and stage.heads
         tables = 1 if once else stage.embeds + stage.heads

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from oracle.steps import touched
 
-WEIGHT, ACTIVATION, GRADIENT, STATES = 2, 2, 4, 12
-"""Bytes of an element of weights, activations, gradients, and of a parameter in the optimizer."""
+WEIGHT, ACTIVATION, GRADIENT, STATES, SUM = 2, 2, 4, 12, 4
+"""Bytes of an element of weights, activations, gradients, of a parameter in the optimizer, and of a
+sum of a softmax."""
 
 SHARDS = ("none", "optimizer", "gradients", "weights")
 """From what replicas share nothing of, to all."""
@@ -20,7 +21,8 @@ SHARDS = ("none", "optimizer", "gradients", "weights")
 class Kernel(NamedTuple):
     """A kernel of a chip: its runs in a step [1], FLOP, and bytes.
 
-    `memory` is read and written beside `handed`, which is passed on to other kernels.
+    `memory` is read and written beside `handed`, which is passed on to other kernels; `repeated`
+    is the FLOP that a fused kernel repeats, beside `flops`.
     """
 
     runs: Fraction | int
@@ -28,13 +30,14 @@ class Kernel(NamedTuple):
     memory: Fraction = Fraction(0)
     handed: Fraction = Fraction(0)
     sent: Fraction = Fraction(0)
+    repeated: Fraction = Fraction(0)
 
 
 class TrainingOracle:
-    """Works, footprint and times of one chip in a step."""
+    """Works, footprint and times of one chip in a step; saved tensors have `element` bytes."""
 
-    def __init__(self, shape, plan, sequences, tokens):
-        self.shape, self.plan, self.S = shape, plan, tokens
+    def __init__(self, shape, plan, sequences, tokens, element=ACTIVATION):
+        self.shape, self.plan, self.S, self.element = shape, plan, tokens, element
         self.m = sequences // (plan.dp * plan.micro_batch)
         self.X = Fraction(plan.micro_batch * tokens, plan.cp)
         self.x = self.X / plan.tp
@@ -48,19 +51,19 @@ class TrainingOracle:
         self.copies = plan.tp if plan.save == "gathered" else 1  # of inputs that tp gathers
 
     def works(self):
-        """FLOP, bytes of memory and of the network, in the mean of all stages."""
+        """FLOP, bytes of memory and of the network, and repeated FLOP, in the mean of stages."""
         stages = range(self.plan.pp)
         every = [each for stage in stages for each in (*self._every(stage), *self._once(stage))]
         return {
             work: sum(each.runs * getattr(each, work) for each in every) / Fraction(self.plan.pp)
-            for work in ("flops", "memory", "sent")
+            for work in ("flops", "memory", "sent", "repeated")
         }
 
     @property
     def saved_of_layer(self):
         """Elements of a token that a layer saves, and those dropped to be computed again."""
         shape, a, moe = self.shape, self.shape.attention, self.shape.moe
-        sums = Fraction(a.N * 4, ACTIVATION)
+        sums = Fraction(a.N * SUM, self.element)
         kept = 2 * shape.D + 2 * (a.N + a.K) * a.H + sums
         normed = shape.D * (self.copies + (self.copies if self.plan.ep == 1 else 1))
         if moe is None:
@@ -86,7 +89,8 @@ class TrainingOracle:
         """Parameters of a chip of a stage, layers dealt evenly, and chips with equal ones."""
         shape, plan = self.shape, self.plan
         layers, last = Fraction(shape.layers, plan.pp), stage == plan.pp - 1
-        beside = layers * self.dense + self.table * ((stage == 0) + last)
+        tables = 1 if shape.tied and plan.pp == 1 else (stage == 0) + last
+        beside = layers * self.dense + self.table * tables
         beside += shape.D * (2 * layers + last)  # norms
         found = [(beside / plan.tp, plan.dp * plan.cp)]
         if shape.moe:
@@ -110,7 +114,7 @@ class TrainingOracle:
             elements += self.copies * shape.D * (plan.recompute != "selective")
         if plan.recompute == "full":
             elements += self.saved_of_layer[0]
-        return states, elements * ACTIVATION * self.x
+        return states, elements * self.element * self.x
 
     def in_turn(self, stage, per_s):
         """Times of a stage, kernel after kernel: with overlap in each, and without.
@@ -144,7 +148,9 @@ class TrainingOracle:
         shape, plan, a, moe = self.shape, self.plan, self.shape.attention, self.shape.moe
         layers, first, last = Fraction(shape.layers, plan.pp), stage == 0, stage == plan.pp - 1
         D, NH, KH = shape.D, a.N * a.H, a.K * a.H  # noqa: N806, the letters of the docs
-        yield from self._linear(layers, D * (NH + 2 * KH), D, NH + 2 * KH, dropped=D, wgrad=1)
+        yield from self._linear(
+            layers, D * (NH + 2 * KH), D, NH + 2 * KH, dropped=D, wgrad=1, norms=2 * D
+        )
         yield from self._attention(layers)
         yield from self._linear(layers, NH * D, NH, D, kept=D)
         if moe is None:
@@ -157,11 +163,14 @@ class TrainingOracle:
             yield from self._experts(layers)
         table = self.table
         yield from self._linear(
-            last, table, D, shape.V, kept=shape.V, dropped=D, wgrad=1, of_layer=False
+            last, table, D, shape.V, kept=shape.V, dropped=D, wgrad=1, norms=D, of_layer=False
         )
         token, embeds = ACTIVATION * self.x * D, first * self.m
-        yield Kernel(embeds, memory=2 * token, handed=6 * token, sent=2 * self._unit)
-        yield Kernel(embeds, sent=sum(self._shared(Fraction(table, plan.tp), plan.dp * plan.cp)))
+        saved = self.element * self.x * D
+        yield Kernel(embeds, memory=2 * saved, handed=6 * token, sent=2 * self._unit)
+        if not shape.tied or plan.pp > 1:
+            shared = self._shared(Fraction(table, plan.tp), plan.dp * plan.cp)
+            yield Kernel(embeds, sent=sum(shared))
         yield Kernel(self.m, sent=2 * Fraction(plan.pp - 1, plan.pp) * token)
 
     @property
@@ -176,20 +185,20 @@ class TrainingOracle:
 
     def _linear(  # noqa: PLR0913, a kernel
         self, layers, weights, into, out, *, kept=0, dropped=0, first=0, sent=1, again=1, wgrad=0,
-        of_layer=True,
+        norms=0, of_layer=True,
     ):  # fmt: skip
         """A kernel of weights: forward, perhaps again, by input and by weights.
 
-        With `wgrad`, its input is what tp gathers.
+        With `wgrad`, its input is what tp gathers. Replicas share norms with it.
         """
         number = Fraction(weights, self.plan.tp)
         replicas = self.plan.dp * self.plan.cp
         whole = self.plan.save == "gathered" and self.plan.recompute != "selective"
         units = (sent, again * sent, sent, 0 if whole else wgrad)
         yield from self._passes(
-            layers, 2 * self.x * weights, number, number, replicas, into + out,
-            (kept, dropped * (self.copies if wgrad else 1), first),
-            [each * self._unit for each in units], of_layer=of_layer,
+            layers, 2 * self.x * weights, number, number + Fraction(norms, self.plan.tp), replicas,
+            into + out, (kept, dropped, first), [each * self._unit for each in units],
+            gradients=number, copies=self.copies if wgrad else 1, of_layer=of_layer,
         )  # fmt: skip
 
     def _experts(self, layers):
@@ -210,7 +219,7 @@ class TrainingOracle:
         flops = 2 * self.x * moe.k * self.expert
         yield from self._passes(
             layers, flops, read, number, replicas, 2 * moe.k * D + 3 * hidden,
-            (kept, hidden, D), units, of_layer=True,
+            (kept, hidden, D), units, gradients=number, copies=1, of_layer=True,
         )  # fmt: skip
 
     def _stays(self, kept, dropped, first, *, of_layer):
@@ -220,12 +229,17 @@ class TrainingOracle:
         return kept + first + dropped * (self.plan.recompute != "selective")
 
     def _passes(  # noqa: PLR0913, PLR0917, a kernel
-        self, layers, flops, read, number, replicas, moved, tensors, sent, *, of_layer
-    ):
-        """The passes of a kernel that reads weights and has a number of gradients."""
+        self, layers, flops, read, number, replicas, moved, tensors, sent, *, gradients, copies,
+        of_layer,
+    ):  # fmt: skip
+        """The passes of a kernel that reads weights and writes a number of gradients."""
         token, m = ACTIVATION * self.x, self.m
-        saved = token * self._stays(*tensors, of_layer=of_layer)
-        handed = token * moved - 2 * saved / 3
+        kept, dropped, first = tensors
+        saved = (
+            self.element * self.x * self._stays(kept, dropped * copies, first, of_layer=of_layer)
+        )
+        alike = self._stays(kept, dropped, first, of_layer=of_layer)
+        handed = token * (moved - Fraction(2, 3) * alike)
         gather, scatter = self._shared(number, replicas)
         forward, again, backward, inputs = sent
         weights, runs = WEIGHT * read, layers * m
@@ -234,7 +248,7 @@ class TrainingOracle:
             yield Kernel(runs, flops, weights, token * moved, again)
         yield Kernel(runs, flops, weights, handed, backward + gather)
         for times, of in ((1, 1), (m - 1, 2)):
-            sums = of * GRADIENT * number
+            sums = of * GRADIENT * gradients
             yield Kernel(layers * times, flops, sums + saved, handed, inputs + scatter)
 
     def _attention(self, layers):
@@ -242,9 +256,12 @@ class TrainingOracle:
         plan, a, m = self.plan, self.shape.attention, self.m
         NH, KH = a.N * a.H, a.K * a.H  # noqa: N806
         pairs = Fraction(plan.micro_batch * self.S * (self.S + 1), 2 * plan.tp * plan.cp)
-        kept, moved = 2 * (NH + KH) + Fraction(a.N * 4, ACTIVATION), 2 * (NH + KH)
-        saved = ACTIVATION * self.x * self._stays(kept, 0, 0, of_layer=True)
-        handed = ACTIVATION * self.x * moved - 2 * saved / 3
+        moved, sums = 2 * (NH + KH), a.N * SUM
+        bytes_saved = [
+            self.x * self._stays(each * moved + sums, 0, 0, of_layer=True)
+            for each in (self.element, ACTIVATION)
+        ]
+        saved, handed = bytes_saved[0], ACTIVATION * self.x * moved - 2 * bytes_saved[1] / 3
         sent, back = Fraction(plan.cp - 1, plan.cp) * self.X * ACTIVATION, 1
         if plan.context == "ring":
             sent, back = sent * plan.cp * Fraction(2 * KH, min(plan.tp, a.K)), 2
@@ -255,4 +272,4 @@ class TrainingOracle:
         yield Kernel(runs, flops, saved, handed, sent)
         if plan.recompute == "full":
             yield Kernel(runs, flops, Fraction(0), ACTIVATION * self.x * moved, sent)
-        yield Kernel(runs, 2 * flops, saved, 2 * handed, back * sent)
+        yield Kernel(runs, 2 * flops, saved, 2 * handed, back * sent, repeated=flops / 2)
