@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import polars as pl
 import pytest
@@ -51,6 +53,21 @@ def test_every_command_has_help_with_an_example(path, capsys):
 def test_commands_of_groups_work_without_their_group(name, capsys):
     assert said(capsys, name, "--help").startswith(f"Usage: rooflines {name} ")
     assert f"\n  {name} " not in said(capsys, "--help")
+
+
+def test_help_needs_no_extra():
+    """No command imports what only an extra installs before it runs."""
+    blocked = "import sys; sys.modules.update(dict.fromkeys(sys.argv[1].split()))"
+    helped = (
+        "from rooflines.cli.main import every_command, run; "
+        "assert not any(run([*path, '-h']) for path in every_command())"
+    )
+    extras = "snakemake pygments numpy threadpoolctl scipy torch"
+    code = f"{blocked}; {helped}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, extras], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_run_refuses_a_wrong_config_before_anything_else(here, capsys):

@@ -50,6 +50,22 @@ def test_the_charts_of_a_run_are_drawn(site, capsys):
         assert re.search(message, capsys.readouterr().err)
 
 
+def test_options_are_set_in_all_charts_that_have_them(site, capsys):
+    results, options = str(site.parent), ["--format", "svg", "--set", "chip=h100-sxm"]
+    assert cli.run(["draw", "--results", results, *options]) == 0
+    printed = capsys.readouterr()
+    drawn = [Path(line).name.removesuffix("-h100-sxm.svg") for line in printed.out.split()]
+    head, _, rest = printed.err.strip().partition(": ")
+    assert head == "left out, without chip=h100-sxm"
+    assert sorted([*drawn, *rest.split(", ")]) == sorted(CHARTS)
+    assert min(len(drawn), len(rest.split(", "))) >= 1
+    without = rest.split(", ")[0]
+    assert cli.run(["draw", without, *drawn, "--results", results, *options]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith("--set.chip is no choice of")
+    assert printed.out == "", "nothing is drawn before all are known to be possible"
+
+
 def test_a_picture_has_the_format_size_theme_and_scale(capsys):
     assert cli.run(["draw"]) == 0
     assert capsys.readouterr().out == "pictures/chips-own.pdf\n"

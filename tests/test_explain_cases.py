@@ -42,6 +42,13 @@ def test_cases_of_a_model_are_rows_of_it(capsys):
     assert rows[1]["t_ops_s"] == one.row["t_ops_s"]
 
 
+def test_cases_left_out_say_how_many_and_of_what(capsys):
+    words = ("h100-sxm", "llama-3.1-8b", "B=1,2", "S=1024", "--split", "dp=2")
+    printed = said(capsys, "explain", *words)
+    left_out = "Left out: 1 case of llama-3.1-8b tp1-dp2: fewer sequences than the 2 replicas.\n"
+    assert printed.endswith(left_out)
+
+
 @pytest.mark.parametrize(
     ("written", "values"),
     [

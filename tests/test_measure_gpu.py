@@ -130,6 +130,15 @@ def test_what_torch_cannot_time_is_told(torch_of, capsys, capability, typed, mes
     assert message in capsys.readouterr().err
 
 
+def test_a_chip_is_named_as_elsewhere(torch_of, capsys, tmp_path, monkeypatch):
+    torch_of((9, 0))
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["measure", "--backend", "torch", "--chip", "h100", "--out", "x.csv"]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("h100 is taken as h100-sxm, the usual one")
+    assert "--out is 'csv', which is no format" in printed
+
+
 def test_fp8_takes_sides_in_steps(torch_of):
     torch_of((9, 0))
     with pytest.raises(RooflinesError, match="D=100 and F=64; torch multiplies fp8-out-bf16 in mu"):

@@ -93,6 +93,19 @@ def test_a_chart_says_what_made_it(written, capsys):
         assert found["sweeps"]["small"]["chips"]["own"]["memory"]["hbm"]["bytes_per_s"] == 4e12
 
 
+def test_an_origin_of_many_numbers_names_them_and_all_prints_them(written, capsys, monkeypatch):
+    table = str(written / "thresholds.parquet")
+    lines = rooflines.origin(table).text().rstrip().split("\n")
+    monkeypatch.setattr("rooflines.cli.origin.MAX_LINES", len(lines) - 1)
+    short = said(capsys, "origin", table)
+    assert short.endswith(f"# all {len(lines):,} lines: --all\n")
+    assert len(short.splitlines()) < 50
+    found = yaml.safe_load(short)
+    assert found["sweeps"]["small"] == {"chips": "tpu-v5e, own", "dtypes": "bf16, mxfp4"}
+    assert "gcp-v5e-old" in found["sources"]
+    assert said(capsys, "origin", table, "--all").rstrip().split("\n") == lines
+
+
 def test_a_changed_file_is_reported(results, capsys):
     table = results / "summary.csv"
     table.write_text(table.read_text().replace("tpu", "TPU", 1))

@@ -20,7 +20,7 @@ from rooflines.results.provenance import unreadable
 from rooflines.settings.charts import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 MOST_SCALE = 8
 """Limit of the scale [1]: a slide then has 59 million pixels."""
@@ -64,7 +64,8 @@ def command(  # noqa: PLR0913, the options
     """Draw charts of finished results, all of them or some, in another format, size or theme.
 
     CHART is the name of its files in `results/charts`. With --set another view of it is drawn,
-    of any chip and dtypes of its sweep. Pictures of the same name are replaced.
+    of any chip and dtypes of its sweep; of all charts, those without the menu or the option are
+    left out, and named. Pictures of the same name are replaced.
 
     Examples:
         rooflines draw
@@ -74,8 +75,9 @@ def command(  # noqa: PLR0913, the options
     """
     files = _specifications(Path(results))
     _check(charts, files, form, size, scale)
-    for name in charts or files:
-        spec = _chosen(files[name], chosen) if chosen else _stored(files[name])
+    specs = _with_options(charts, files, chosen) if chosen else {}
+    for name in specs or charts or files:
+        spec = specs[name] if specs else _stored(files[name])
         try:
             drawn = picture(spec, form, size or FORMATS[form], dark=dark, scale=scale or PNG_SCALE)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -97,6 +99,35 @@ def _specifications(results: Path) -> dict[str, Path]:
     if not specs:
         fix = "make them with `rooflines run`, or give the folder of results with --results"
         raise RooflinesError("", "has no charts", fix, file=str(results))
+    return specs
+
+
+def _with_options(
+    charts: Sequence[str], files: Mapping[str, Path], chosen: Sequence[str]
+) -> dict[str, Any]:
+    """The specifications of charts with the options of menus, by name, before any is drawn.
+
+    Args:
+        charts: The charts to draw, each of which has to have the options; none: all that have them.
+        files: The files with the specifications of charts, by name.
+        chosen: Menus with an option each, `menu=option`.
+
+    Raises:
+        RooflinesError: A chart of `charts`, or every chart, lacks a menu or an option.
+    """
+    specs: dict[str, Any] = {}
+    lacking: dict[str, RooflinesError] = {}
+    for name in charts or files:
+        try:
+            specs[name] = _chosen(files[name], chosen)
+        except RooflinesError as error:
+            if charts:
+                raise
+            lacking[name] = error
+    if lacking and not specs:
+        raise next(iter(lacking.values()))
+    if lacking:
+        click.echo(f"left out, without {' '.join(chosen)}: {', '.join(lacking)}", err=True)
     return specs
 
 

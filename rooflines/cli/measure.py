@@ -23,7 +23,7 @@ from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.cli.calibrate import FOLDER as FITS
 from rooflines.cli.calibrate import fit_and_write
-from rooflines.cli.output import WithExamples, format_of
+from rooflines.cli.output import WithExamples, format_of, one_chip
 from rooflines.explanation.names import chip_named
 from rooflines.fits.calibrate import FitRequest
 from rooflines.fits.entries import key_of
@@ -107,9 +107,7 @@ def command(  # noqa: PLR0913, the options
         library = next(name for name, one in BACKENDS.items() if one is multiplier)
         problem = f"no dtype that {library} multiplies here"
         check_known(names, multiplier.COMBINATIONS, problem)
-    with at_path("--chip"):
-        check_known(chip, chip_entries(), "no chip", "see `rooflines list chips`")
-    known = chip or _id_of(machine)
+    known = one_chip("--chip", chip) if chip else _id_of(machine)
     path = Path(out or f"{FOLDER}/{known}-{machine.software}.parquet")
     format_of(path, ["parquet"])
     unit = f", {counted(machine.threads, 'thread')}" if machine.threads else ""

@@ -15,15 +15,23 @@ from rooflines.results.records import FOLDER
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rooflines.results.provenance import Origin
+
+
+MAX_LINES = 1_000
+"""Lines of an origin that are printed without `--all`; of a longer one a summary is [1]."""
+
 
 @click.command("origin", cls=WithExamples)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Path)
 @click.option("--check", is_flag=True, help="Say only whether they are as they were written.")
-def command(files: tuple[Path, ...], *, check: bool) -> int:
+@click.option("--all", "whole_text", is_flag=True, help="Print all configs and numbers.")
+def command(files: tuple[Path, ...], *, check: bool, whole_text: bool) -> int:
     """Print what made a file, and verify that it is unchanged.
 
     FILE is a table, a chart or a CSV file; or a results folder, to check all that is in it. The
-    exit status is 0 if everything is as it was written, else 1.
+    exit status is 0 if everything is as it was written, else 1. Of a file that is made from many
+    catalogue entries, such as the site, only their names are printed; --all prints all numbers.
 
     Examples:
         rooflines origin results/thresholds.parquet
@@ -42,9 +50,17 @@ def command(files: tuple[Path, ...], *, check: bool) -> int:
         except OSError as error:
             raise unreadable(error.filename, error) from None
         whole &= found.whole
-        lines = [f"{file} {found.verdict}"] if check else found.text().rstrip().split("\n")
+        lines = [f"{file} {found.verdict}"] if check else _lines(found, whole=whole_text)
         click.echo("\n".join(map(printable, ["---"] * (number > 0 and not check) + lines)))
     return 0 if whole else 1
+
+
+def _lines(found: Origin, *, whole: bool) -> list[str]:
+    """The lines of an origin: of a long one the names, unless all of it is wanted."""
+    lines = found.text().rstrip().split("\n")
+    if whole or len(lines) <= MAX_LINES:
+        return lines
+    return [*found.summary().rstrip().split("\n"), f"# all {len(lines):,} lines: --all"]
 
 
 def _print_check(folder: Path, checked: Iterable[tuple[Path, str | None]]) -> bool:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from snakemake.cli import main
 
 from rooflines.basics.errors import INTERRUPTED, RooflinesError, not_installed
 from rooflines.basics.yaml_file import read_yaml
@@ -91,6 +90,8 @@ def run_snakemake(words: Sequence[str]) -> int:
     Returns:
         The exit status; 130 after Ctrl-C.
     """
+    from snakemake.cli import main  # noqa: PLC0415, help does not need the extra `workflow`
+
     arguments = sys.argv
     sys.argv = list(words)  # the profile reads them
     status: object = 0

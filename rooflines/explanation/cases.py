@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, quote
-from rooflines.basics.text import seconds
+from rooflines.basics.text import counted, seconds
 from rooflines.explanation.answer import letters_of, rows_of, thresholds_of
 from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import question_sweep, split_of
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rooflines.explanation.question import Known
     from rooflines.explanation.words import Question
+    from rooflines.sweep.cases import Skipped
     from rooflines.sweep.steps import ModelSweep
 
 MOST_CASES = 500
@@ -169,9 +170,18 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
     }
     columns["compute_bound_from"] += f" {axis} ="
     reasons = (each for sweep in parts.values() for each in sweep.skipped)
-    left_out = (f"Left out: {each.chip}: {each.reason}." for each in reasons)
+    left_out = (_left_out(each) for each in reasons)
     notes = [*_binding(rows, varied), *dict.fromkeys(left_out)]
     return Cases(_head(rows, sizes, varied), rows, columns, axis, notes)
+
+
+def _left_out(skipped: Skipped) -> str:
+    """Cases that are not supported, by what they have in common, and why."""
+    if skipped.chip is not None:
+        return f"Left out: {skipped.chip}: {skipped.reason}."
+    common = (skipped.model, skipped.dtypes, skipped.sharding, skipped.split)
+    named = " ".join(filter(None, common))
+    return f"Left out: {counted(skipped.rows, 'case')} of {named}: {skipped.reason}."
 
 
 def _is_of(

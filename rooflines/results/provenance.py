@@ -55,19 +55,36 @@ class Origin:
 
     def text(self) -> str:
         """All of it as YAML."""
-        content: dict[str, Any] = {"file": str(self.file), "verdict": self.verdict}
-        optional = {
-            "sha256": self.sha256,
-            "output": str(self.output or ""),
-            "made_with": dict(self.made_with),
+        parts = {
             "charts": list(self.charts),
             "sweeps": dict(self.sweeps),
             "models": dict(self.models),
             "measurements": dict(self.measurements),
         }
-        content |= {name: value for name, value in optional.items() if value}
         if self.sweeps or self.measurements:
-            content["sources"] = self.sources()
+            parts["sources"] = self.sources()
+        return self._yaml(parts)
+
+    def summary(self) -> str:
+        """The same without configs and numbers: names of charts, sweeps, chips, models, sources."""
+        made_from = {"sweeps": self.sweeps, "measurements": self.measurements}
+        parts: dict[str, Any] = {"charts": ", ".join(chart["id"] for chart in self.charts)}
+        for kind, recipes in made_from.items():
+            parts[kind] = {name: _names_in(recipe) for name, recipe in recipes.items()}
+        if self.sweeps or self.measurements:
+            parts["sources"] = ", ".join(self.sources())
+        return self._yaml(parts)
+
+    def _yaml(self, parts: Mapping[str, Any]) -> str:
+        """The file, its verdict, what made it, and further parts that are not empty, as YAML."""
+        content: dict[str, Any] = {"file": str(self.file), "verdict": self.verdict}
+        optional = {
+            "sha256": self.sha256,
+            "output": str(self.output or ""),
+            "made_with": dict(self.made_with),
+            **parts,
+        }
+        content |= {name: value for name, value in optional.items() if value}
         return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=140)
 
     def sources(self) -> dict[str, Any]:
@@ -75,6 +92,13 @@ class Origin:
         made_from = (*self.sweeps.values(), *self.measurements.values())
         named = {name for each in made_from for name in _named(each["chips"])}
         return {name: source for name, source in chip_sources().items() if name in named}
+
+
+def _names_in(recipe: Mapping[str, Any]) -> dict[str, str]:
+    """The names of the catalogue entries of a recipe, by catalogue."""
+    dtypes = {**recipe["dtypes"].get("combinations", {}), **recipe["dtypes"].get("formats", {})}
+    named = {"chips": recipe["chips"], "models": recipe.get("models", {}), "dtypes": dtypes}
+    return {kind: ", ".join(entries) for kind, entries in named.items() if entries}
 
 
 def _named(entry: object, *, source: bool = False) -> Iterator[str]:
