@@ -81,6 +81,26 @@ def test_the_page_details_says_the_same(profile):
     assert next(read_launches(profile)) == next(read_launches(ROUND))
 
 
+@pytest.mark.parametrize(
+    ("nanoseconds", "telling"),
+    [
+        ("117.344", {READ: ("byte", "27.595.520")}),
+        ("117.344", {READ: ("byte", "64"), "x__throughput.pct": ("%", "9,00")}),
+        ("117.344", {READ: ("byte", "12.288")}),
+        ("117,344", {READ: ("byte", "27,595,520")}),
+        ("117,344", {READ: ("byte", "64")}),
+        ("117344", {READ: ("byte", "64"), "x__throughput.pct": ("%", "98.5")}),
+    ],
+)
+def test_marks_of_numbers_are_those_of_the_locale_of_the_export(nanoseconds, telling, profile):
+    """A point between thousands, as Nsight Compute prints it in German; CC is always 9.0."""
+    profile.write_text(raw(ONE | {TIME: ("ns", nanoseconds), **telling}))
+    (launch,) = read_launches(profile)
+    assert launch.seconds == Fraction(117_344, 10**9)
+    text = telling[READ][1]
+    assert launch.memory_bytes == int(text.replace(".", "").replace(",", ""))
+
+
 @pytest.mark.parametrize(("counters", "expected"), PROFILES["counters"])
 def test_a_counter_within_another_counts_once(counters, expected, profile):
     more = {f"sm__ops_path_tensor_{name}.sum": ("", "1") for name in counters}

@@ -1,7 +1,7 @@
 """The CSV that Nsight Compute prints: FLOPs, bytes and time of every launch of a kernel.
 
 On the page `raw` a row is a launch, and a row below the names has the units. On the page `details`
-a row is one metric of a launch. Values have thousands separators, units have prefixes.
+a row is one metric of a launch. Values have the marks of a locale, units have prefixes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, at_path, quote
-from rooflines.basics.numbers import exact
+from rooflines.fits.decimal_marks import COMMA, POINT, marks_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rooflines.fits.decimal_marks import Marks
     from rooflines.model.operation import Unit
 
 DURATION, BYTES = "gpu__time_duration.sum", "dram__bytes.sum"
@@ -54,7 +55,8 @@ UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
 }
 """Scales of units, by quantity [s, byte or 1]."""
 
-NUMBER = re.compile(r"\d+(,\d{3})*(\.\d*)?([eE][+-]?\d+)?")
+UNSCALED = ("ns", "nsecond", "")
+"""Units without a prefix in which a number of three digits, a mark and three more may be whole."""
 
 SCOPE = re.compile(r"(?:<unnamed>|\(anonymous namespace\)|\b[A-Za-z_]\w*)::")
 """A namespace, or a class, in the name of a kernel."""
@@ -62,14 +64,18 @@ SCOPE = re.compile(r"(?:<unnamed>|\(anonymous namespace\)|\b[A-Za-z_]\w*)::")
 NO_VALUE = ("", "n/a", "nan")
 """Cells of a metric that was not collected."""
 
+TELLING = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+"""A metric with a fraction, whose mark tells those of all numbers."""
+
 EXPORT = "export it: ncu --import report.ncu-rep --csv --page raw > kernels.csv"
 
 
 class MetricCell(NamedTuple):
-    """A metric as it is printed."""
+    """A metric as it is printed, with the marks of numbers in its file; None: no number tells."""
 
     value: str
     unit: str
+    marks: Marks | None = None
 
 
 @dataclass(frozen=True)
@@ -120,10 +126,10 @@ def read_launches(path: str | Path) -> Iterator[Launch]:
     """
     devices = set()
     with at_path(file=str(path)):
-        rows = _rows(Path(path))
-        names = next(rows)
-        found = _long(names, rows) if "Metric Name" in names else _wide(names, rows)
-        for number, (kernel, device, metrics) in enumerate(found, start=1):
+        marks = marks_of(cell[:2] for _, _, each in _found(Path(path)) for cell in each.values())
+        found = _found(Path(path))
+        for number, (kernel, device, printed) in enumerate(found, start=1):
+            metrics = {name: cell._replace(marks=marks) for name, cell in printed.items()}
             devices.add(device)
             yield _launch(kernel, device, metrics, f"launch {number} of {quote(kernel)}")
         if not devices:
@@ -131,6 +137,13 @@ def read_launches(path: str | Path) -> Iterator[Launch]:
         if len(devices) > 1:
             problem = f"is of several kinds of devices: {', '.join(sorted(devices))}"
             raise RooflinesError("", problem, "give a file for each, from ncu --devices")
+
+
+def _found(path: Path) -> Iterator[Found]:
+    """The launches of a file, as printed."""
+    rows = _rows(path)
+    names = next(rows)
+    return _long(names, rows) if "Metric Name" in names else _wide(names, rows)
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
@@ -212,15 +225,21 @@ def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: st
         RooflinesError: It is no number, or its unit is another one.
     """
     cell = metrics[name]
-    if not NUMBER.fullmatch(cell.value):
+    value = value_of(cell.value, cell.marks or POINT)
+    if cell.marks is None and cell.unit in UNSCALED and COMMA.whole.fullmatch(cell.value):
+        thousands = cell.value.replace(COMMA.thousands, POINT.thousands)
+        problem = f"has {name} {quote(cell.value)} {cell.unit}".rstrip()
+        problem += f", which is {thousands} where the point separates thousands, as in some locales"
+        fix = f"print it with LC_ALL=C, or with another metric, such as {TELLING}"
+        raise RooflinesError(where, problem, fix)
+    if value is None:
         fix = "print it with LC_ALL=C, or collect it again"
         raise RooflinesError(where, f"has {name} {quote(cell.value)}, which is no number", fix)
     if cell.unit not in UNITS[kind]:
         problem = f"has {name} in {quote(cell.unit)}, which is no unit of {kind}"
         known = ", ".join(unit for unit in UNITS[kind] if unit)
         raise RooflinesError(where, problem, f"print one of {known}: ncu --print-units base")
-    with at_path(where):
-        return exact(cell.value.replace(",", "")) * UNITS[kind][cell.unit]
+    return value * UNITS[kind][cell.unit]
 
 
 def short_name(kernel: str) -> str:
