@@ -129,3 +129,25 @@ def test_nothing_but_a_fit_imports_scipy_or_numpy():
         "sys.exit(bool({'scipy', 'numpy', 'threadpoolctl'} & set(sys.modules)))"
     )
     python("-c", code)
+
+
+def in_cache(count):
+    """Timings at half their bound whose operands fit the cache of an H100, of both regimes."""
+    rows = []
+    for i in range(count):
+        B, D, F = (1 if i % 2 else 2048), 1024, 1024 + 64 * i  # noqa: N806, letters of sizes
+        bound = max(2 * B * D * F / 989e12, 2 * (B * D + D * F + B * F) / 3.35e12)
+        rows.append({"B": B, "D": D, "F": F, "seconds": bound / 2})
+    names = dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), pl.lit("bf16"))
+    return pl.DataFrame(rows).with_columns(chip=pl.lit("h100-sxm"), **names)
+
+
+@pytest.mark.parametrize("out_of_cache", [0, 1])
+def test_timings_in_cache_are_none_of_those_that_a_fit_needs(out_of_cache, capsys):
+    first = GOOD.select("chip", "dtype_x", "dtype_w", "dtype_out", "compute", *"BDF", "seconds")
+    pl.concat([in_cache(12), first.head(out_of_cache)], how="diagonal").write_csv("timings.csv")
+    assert calibrate() == 2
+    said = capsys.readouterr().err
+    n = "1 timing" if out_of_cache else "0 timings"
+    assert f"bf16 has {n} to fit, of 10 needed; 12 timings left out: faster than memory" in said
+    assert not Path("calibrations").exists()

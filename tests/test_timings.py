@@ -4,9 +4,12 @@ import polars as pl
 import pytest
 from case_files import CASES, case
 from catalogues import shipped
+from command_line import said
 from polars.testing import assert_frame_equal
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue.chips import chip_entries
+from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.read import read_timings
 from rooflines.fits.timings import ROW
 from rooflines.measured.join import joined
@@ -153,13 +156,39 @@ def test_a_collective_is_on_a_chip_at_least(tmp_path):
             read_timings(tmp_path / "t.parquet")
 
 
-def test_a_time_that_no_cache_explains_has_its_row(tmp_path):
-    rows = [f"h100-sxm,trtllm,bf16,bf16,bf16,bf16,{B},4096,4096,1e-4" for B in (1, 16, 256, 1024)]
-    rows[2] = rows[2].replace("1e-4", "1e-7")
-    path = tmp_path / "t.csv"
-    path.write_text(
-        "\n".join(["chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds", *rows])
-    )
-    with pytest.raises(RooflinesError) as raised:
-        joined(read_timings(path), shipped())
-    assert "1 value that no cache explains, the first in row 3: 100 ns is 0.00" in str(raised.value)
+def one_impossible(folder, *, rows=4):
+    """Matmuls of which the third is a thousand times too fast."""
+    made = [f"h100-sxm,trtllm,bf16,bf16,bf16,bf16,{2**i},4096,4096,1e-4" for i in range(rows)]
+    made[2] = made[2].replace("1e-4", "1e-7")
+    path = folder / "t.csv"
+    head = "chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds"
+    path.write_text("\n".join([head, *made]))
+    return path
+
+
+def test_times_that_no_cache_explains_are_counted_and_refuse_no_file(tmp_path):
+    found = joined(read_timings(one_impossible(tmp_path)), shipped())
+    assert found.frame["B"].to_list() == [1, 2, 8]
+    (row,) = found.skipped.filter(lacks="row").to_dicts()
+    assert (row["chip"], row["timings"]) == ("h100-sxm", 1)
+    assert row["reason"] == "less than 3% of the bound, which no cache explains"
+
+
+def test_a_fit_leaves_out_times_that_no_cache_explains(tmp_path):
+    timings = read_timings(one_impossible(tmp_path, rows=14))
+    frame, kept = with_nominal_times(timings, "h100-sxm", chip_entries()["h100-sxm"], "bf16")
+    assert frame.height == 13
+    assert "1 timing left out: less than 3% of the bound, which no cache explains" in kept.notes
+
+
+def test_an_engine_is_the_software_and_columns_that_are_not_read_are_named(tmp_path, capsys):
+    """A table without `batch`, and one with columns of its own."""
+    head = "model,chip,engine,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
+    run, path = "llama-3.1-8b,h100-sxm,vllm,1024,1024,1,0.1,0.02", tmp_path / "t.csv"
+    parallel = "tp,attention_dp,moe_tp,moe_ep"
+    for more, values in (("", ""), (f",{parallel}", ",1,1,1,1"), (",gpu_power", ",300")):
+        path.write_text(f"{head}{more}\n{run}{values}\n")
+        assert read_timings(path).frame["software"].to_list() == ["vllm"]
+        printed = said(capsys, "measured", "join", str(path))
+        assert ("columns not read: gpu_power" in printed) == ("power" in more)
+        assert "vllm" in printed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflines.basics.errors import RooflinesError, close_to
+from rooflines.basics.errors import RooflinesError, close_to, printable
 from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli import output
@@ -145,6 +145,8 @@ def counts(one: MeasuredSet, found: JoinedTimings) -> list[str]:
         lines.append(f"  {row['timings']:,} without {row['lacks']}: {why}")
     if len(skipped) > MOST_REASONS:
         lines.append(f"  and {len(skipped) - MOST_REASONS} smaller groups without one")
+    if one.timings.unread:
+        lines.append(f"  columns not read: {', '.join(map(printable, one.timings.unread))}")
     return lines
 
 

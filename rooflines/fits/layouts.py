@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping  # noqa: TC003, a named tuple reads it
+from collections.abc import Callable, Collection, Mapping  # noqa: TC003, a named tuple reads it
 from typing import NamedTuple
 
 import polars as pl
@@ -140,7 +140,8 @@ def with_requests(frame: pl.DataFrame) -> pl.DataFrame:
 
     Those are then the batch of all replicas.
     """
-    every = pl.col("batch") * pl.max_horizontal("attention_dp", 1)
+    batch = pl.col("batch") if "batch" in frame.columns else pl.lit(None, pl.Int64)
+    every = batch * pl.max_horizontal("attention_dp", 1)
     return frame.with_columns(software="engine", concurrency=pl.col("concurrency").fill_null(every))
 
 
@@ -181,7 +182,7 @@ class PublicLayout(NamedTuple):
 
 LAYOUTS = (
     PublicLayout(
-        frozenset({*SAME_RUN, *PARALLEL, "concurrency", "batch"}),
+        frozenset({*SAME_RUN, *PARALLEL, "concurrency"}),
         dict.fromkeys(("model", "chip", "engine"), pl.String()),
         inferencex,
     ),
@@ -217,16 +218,19 @@ TIMES = re.compile(r"time_stats\.\w+\.(median|min)")
 """Columns of vidur's table with times."""
 
 
+def layout_of(columns: Collection[str]) -> PublicLayout | None:
+    """The public layout of a table with these columns; None: any other."""
+    return next((layout for layout in LAYOUTS if layout.columns <= set(columns)), None)
+
+
 def tidy(frame: pl.DataFrame) -> Tidy:
     """A table in a public layout in the tidy form; any other table as it is.
 
     Raises:
         RooflinesError: A column of a layout has another type.
     """
-    for layout in LAYOUTS:
-        if layout.columns <= set(frame.columns):
-            return layout.tidy(_typed(frame, layout))
-    return frame, {}
+    layout = layout_of(frame.columns)
+    return layout.tidy(_typed(frame, layout)) if layout else (frame, {})
 
 
 def _typed(frame: pl.DataFrame, layout: PublicLayout) -> pl.DataFrame:

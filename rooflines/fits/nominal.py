@@ -28,7 +28,7 @@ from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.fits.folds import with_folds
 from rooflines.fits.form import nominal_quantities, ring_steps
 from rooflines.fits.timings import ATTENTION, ATTENTION_SIZES, COLLECTIVE, DTYPES, MATMUL, medians
-from rooflines.fits.units import check_units
+from rooflines.fits.units import IMPOSSIBLE, check_units, is_possible
 from rooflines.model.costs import BITS_PER_BYTE, Workload
 from rooflines.model.kernel import operation_kernel
 from rooflines.model.network import PAIR, Route
@@ -105,13 +105,22 @@ def with_nominal_times(
                     one_of(dtype, names, f"no dtype that {chip} has a peak for")
     frame = with_folds(nominal_times(chosen.frame, kind, entry))
     check_units(frame)
+    chosen = _without(chosen, frame.filter(~is_possible()).height, IMPOSSIBLE)
+    frame = frame.filter(is_possible())
     frame = frame.with_columns(in_cache=_in_cache(frame, entry))
-    if cached := frame.filter("in_cache").height:
-        note = f"{counted(cached, 'timing')} left out: faster than memory, they fit a cache"
-        chosen = replace(chosen, notes=(*chosen.notes, note))
+    cached = frame.filter("in_cache").height
+    chosen = _without(chosen, cached, "faster than memory, they fit a cache")
+    rest = frame.filter(~pl.col("in_cache"))
+    replace(chosen, frame=rest).enough()
     if kind is MATMUL:
         _check_regimes(frame)
     return frame, chosen
+
+
+def _without(timings: Timings, count: int, why: str) -> Timings:
+    """The timings with a note of how many of them a fit leaves out, if any, and why."""
+    note = f"{counted(count, 'timing')} left out: {why}"
+    return replace(timings, notes=(*timings.notes, *([note] if count else [])))
 
 
 def nominal_times(frame: pl.DataFrame, kind: TimedKind, entry: Chip) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to,
 from rooflines.basics.files import bounded_content, read_csv, read_parquet
 from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.basics.text import counted
-from rooflines.fits.layouts import tidy
+from rooflines.fits.layouts import layout_of, tidy
 from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
 from rooflines.fits.timings import ATTENTION, MATMUL, ROW, Timings, attention_names, timed_kind
 from rooflines.model.network import PASSES
@@ -51,8 +51,8 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
 
     A table in the tidy form has the columns of a `TimedKind`. Of public layouts, aiconfigurator's
     `gemm_perf.parquet` and runs of InferenceX, vidur's `mlp.csv` and the text of nccl-tests are
-    known by their columns. Without a column `software`, that of a timing is in its `source`, if all
-    sources are `<collection>/<software>/<version>`.
+    known by their columns. Without a column `software`, that of a timing is its `engine` or else in
+    its `source`, if all sources are `<collection>/<software>/<version>`.
 
     Args:
         path: The file.
@@ -68,12 +68,15 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
     wanted = dict(where or {})
     with at_path(file=str(path)):
         frame = _read(Path(path)).drop(ROW, strict=False).with_row_index(ROW, offset=1)
+        given = frame.columns
         frame, left_out = tidy(frame)
         added = {name: value for name, value in wanted.items() if name not in frame.columns}
         frame = frame.with_columns(**{name: pl.lit(value) for name, value in added.items()})
         frame = _with_software(frame)
         kind = timed_kind(frame.columns)
         schema, optional = kind.columns, kind.optional
+        known = {ROW, *schema, *optional}
+        unread = () if layout_of(given) else tuple(n for n in frame.columns if n not in known)
         frame = _typed(frame, schema, optional)
         if kind is MATMUL:
             frame, unusable = _usable(frame)
@@ -82,7 +85,8 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
             raise RooflinesError("", "has no timings", "give a table with a row for each timing")
         if kind is ATTENTION:
             frame = frame.with_columns(attention=attention_names())
-    timings = Timings(str(path), frame, _notes(left_out), left_out)
+    notes = (*_notes(left_out), *([f"columns not read: {', '.join(unread)}"] if unread else []))
+    timings = Timings(str(path), frame, notes, left_out, unread)
     for column, value in wanted.items():
         with at_path("where"):
             one_of(column, (*schema, *optional), "no column of timings")
@@ -134,7 +138,12 @@ def _check_separator(text: str) -> None:
 
 
 def _with_software(frame: pl.DataFrame) -> pl.DataFrame:
-    """A table without a column `software` with that of its sources, if all name one."""
+    """A table without a column `software` with its `engine`, or that of its sources.
+
+    All sources have to name one.
+    """
+    if "engine" in frame.columns and "software" not in frame.columns:
+        return frame.rename({"engine": "software"})
     named = frame.schema.get("source") == pl.String and "software" not in frame.columns
     if named and frame["source"].str.contains(SOURCE).fill_null(value=False).all():
         return frame.with_columns(software=pl.col("source").str.split("/").list.get(1))

@@ -145,12 +145,14 @@ class Timings:
         frame: The columns of their kind, optional ones, and `ROW`.
         notes: What was left out or merged, a sentence each.
         left_out: The numbers of timings that were left out, by reason [1].
+        unread: Columns of the table that are not read; of a public layout none is named.
     """
 
     file: str
     frame: pl.DataFrame
     notes: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
     @property
     def kind(self) -> TimedKind:

@@ -1,4 +1,4 @@
-"""The unit of time of timings, found by comparing them with the lower bound."""
+"""Times that cannot be: in another unit than seconds, or below what any cache explains."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from math import ceil, floor, log10
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.basics.text import counted, seconds
-from rooflines.fits.timings import ROW
 
 THOUSAND = 3
 """The exponent of a slip of units: by 10^3, 10^6, ..."""
@@ -47,21 +45,15 @@ def check_units(frame: pl.DataFrame, what: str = "seconds") -> None:
             f"{problem}, so the unit of time is off by 1e{abs(slip)}{likely}",
             f"write seconds: times 1e{slip}",
         )
-    _check_each(frame, what)
 
 
-def _check_each(frame: pl.DataFrame, what: str) -> None:
-    """Refuse single times that no cache explains, with the row of the first."""
-    ratio = pl.col("seconds") / pl.col("t_lower_s")
-    fast = frame.filter(ratio < FASTEST)
-    if not fast.is_empty():
-        share, time = fast.select(ratio.alias("ratio"), "seconds").row(0)
-        where = f" in row {fast[ROW][0]}" if ROW in fast.columns else ""
-        problem = (
-            f"has {counted(fast.height, 'value')} that no cache explains, the first{where}: "
-            f"{seconds(time)} is {share:.3g} times the bound"
-        )
-        raise RooflinesError(what, problem, "write seconds in these rows, or take them out")
+IMPOSSIBLE = f"less than {FASTEST:.0%} of the bound, which no cache explains"
+"""Why a timing is left out."""
+
+
+def is_possible() -> pl.Expr:
+    """Whether a time is one that a cache, at least, explains."""
+    return pl.col("seconds") >= FASTEST * pl.col("t_lower_s")
 
 
 SLIPS = {

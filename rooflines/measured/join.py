@@ -10,7 +10,7 @@ import polars as pl
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.fits.judge import BIN
 from rooflines.fits.timings import ATTENTION, COLLECTIVE, MATMUL, OPTIONAL, ROW
-from rooflines.fits.units import check_units
+from rooflines.fits.units import IMPOSSIBLE, check_units, is_possible
 from rooflines.measured.kernel_rows import kernel_rows, missing_row_reason, with_dtypes
 from rooflines.measured.served import NO_ROOM, missing_step_reason, served_rows, with_formats
 from rooflines.measured.served_estimates import LACKS, with_estimates
@@ -97,6 +97,9 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
                 with mistakes.at():
                     served = f"tpot_s of {chip}, and likely ttft_s,"
                     check_units(part, served if timings.served else f"seconds of {chip}")
+    too_fast = rows.filter(~is_possible()).with_columns(reason=pl.lit(IMPOSSIBLE))
+    skipped = pl.concat([skipped, _counted(too_fast, WITHOUT_ROW)])
+    rows = rows.filter(is_possible())
     without = _counted(rows.filter(pl.col("t_estimate_s").is_null()), WITHOUT_ESTIMATE)
     return JoinedTimings(_compared(rows, chips).drop(ROW, LEAST), pl.concat([skipped, without]))
 

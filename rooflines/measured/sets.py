@@ -16,6 +16,7 @@ from rooflines.catalogue.dtypes import DtypeFile
 from rooflines.catalogue.forms import checked
 from rooflines.fits.read import read_timings
 from rooflines.fits.timings import DTYPES, MATMUL
+from rooflines.fits.units import IMPOSSIBLE
 from rooflines.measured.catalogues import FORMATS, Catalogues, in_catalogues
 from rooflines.measured.join import UNEXPLAINED, WITHOUT_ROW, joined
 from rooflines.measured.kernel_rows import missing_bound_reason, with_dtypes
@@ -92,6 +93,13 @@ class MeasuredSet:
         """
         found = joined(self.timings, self.catalogues)
         wrong = found.frame.filter(pl.col("reason") == UNEXPLAINED)
+        impossible = found.skipped.filter(pl.col("reason") == IMPOSSIBLE)
+        if self.config.on_unexplained == "error" and not impossible.is_empty():
+            chips = ", ".join(impossible["chip"].unique().sort())
+            count = counted(impossible["timings"].sum(), "timing")
+            fix = "take them out, correct them, or list them: on_unexplained: list"
+            problem = f"has {count} of {chips} at {IMPOSSIBLE}"
+            raise RooflinesError("", problem, fix, file=self.timings.file)
         if self.config.on_unexplained == "error" and not wrong.is_empty():
             chips = ", ".join(wrong["chip"].unique().sort())
             least = min(wrong["ratio_lower"].to_list())
