@@ -96,7 +96,7 @@ class MeasuredSet:
         impossible = found.skipped.filter(pl.col("reason") == IMPOSSIBLE)
         if self.config.on_unexplained == "error" and not impossible.is_empty():
             chips = ", ".join(impossible["chip"].unique().sort())
-            count = counted(impossible["timings"].sum(), "timing")
+            count = counted(int(impossible["timings"].sum()), "timing")
             fix = "take them out, correct them, or list them: on_unexplained: list"
             problem = f"has {count} of {chips} at {IMPOSSIBLE}"
             raise RooflinesError("", problem, fix, file=self.timings.file)
