@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from command_line import said
 from comparison import wrong_columns
 from oracle import step_table
 from plain_files import plain_file
 from serving_tables import expected_rows, sweep_of
 
 import rooflines
+from rooflines import models
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.sweep.rows import StepTable
 
@@ -44,6 +46,98 @@ def test_the_largest_sizes_are_right(sizes):
     assert not wrong_columns(found, exact)
     (solved,) = sweep_thresholds(sweep_of(config)).to_dicts()
     assert solved["max_B_fit"] == (exact["max_B"] if exact["max_B"] <= 2**62 else None)
+
+
+def kernels_of(chip, model, **options):
+    answer = rooflines.explain_model(chip, model, **options)
+    return answer, {each["group"]: each for each in answer.groups}
+
+
+def test_the_router_and_the_ranks_of_latent_attention_are_whole_on_each_chip():
+    question = {"B": 1, "S": 4096, "dtypes": "fp8"}
+    answer, on_each = kernels_of("h200-sxm", "deepseek-v3", **question, split="tp8")
+    assert answer.row["t_lower_s"] == pytest.approx(1.17e-3, abs=5e-6)
+    _, alone = kernels_of("h200-sxm", "deepseek-v3", **question)
+    for work in ("weight_bytes", "flops", "activation_bytes"):
+        for name in ("router", "qkv-down"):
+            assert on_each[name][work] == alone[name][work]
+        assert on_each["q-up"][work] < alone["q-up"][work]
+    assert on_each["q-up"]["flops"] == alone["q-up"]["flops"] / 8
+    assert answer.assumptions["split"] == "qkv-down and router whole on each chip"
+    assert "qkv-down and router whole on each chip" in " ".join(str(answer).split())
+    assert answer.to_dict()["assumptions"]["split"] == answer.assumptions["split"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels"),
+    [
+        ("deepseek-v3.2", "qkv-down, index-q, index-k, indexer and router"),
+        ("nemotron-3-super", "router, latent-in and latent-out"),
+        (
+            "kimi-k3",
+            "q-a and kv-a of qkv-down, low ranks of state-in, router, latent-in and latent-out",
+        ),
+        ("gpt-oss-120b", "router"),
+        ("llama-3.1-70b", None),
+    ],
+)
+def test_an_answer_names_what_is_whole_on_each_chip(name, kernels):
+    answer = rooflines.explain_model("b200", name, B=8, S=4096, split="tp2")
+    split = answer.assumptions.get("split")
+    assert split == (kernels and f"{kernels} whole on each chip")
+
+
+@pytest.mark.parametrize(
+    ("tp", "megabytes", "copies"), [(8, "20.97", ""), (16, "12.58", "2 copies")]
+)
+def test_beyond_its_heads_chips_have_copies_of_the_keys_projections(tp, megabytes, copies):
+    answer, kernels = kernels_of(
+        "h100-sxm", "llama-3.1-70b", B=64, S=8192, split={"tp": tp}, dtypes="bf16",
+        network=["nvlink", "infiniband"],
+    )  # fmt: skip
+    assert f"{kernels['qkv']['weight_bytes'] / 1e6:.2f}" == megabytes
+    assert answer.assumptions.get("split", "").endswith(copies)
+    held = models.load("llama-3.1-70b").weights_bytes("bf16") / tp
+    held += (tp // 8 - 1) * 80 * 2 * 2048 * 8192 / tp  # bf16, of 80 layers
+    assert answer.row["weights_footprint_bytes"] == held
+
+
+@pytest.mark.parametrize("shard", ["none", "optimizer", "gradients", "weights"])
+def test_in_training_a_router_has_all_weights_on_each_chip_and_a_share_of_the_tokens(shard):
+    keys = {"B": 8, "S": 4096, "shard": shard}
+    row = {
+        tp: rooflines.train("mixtral-8x7b", "h100-sxm", split={"tp": tp, "dp": 8 // tp}, **keys)
+        for tp in (1, 2)
+    }
+    flops, states = (
+        [row[tp][column].item() for tp in (1, 2)] for column in ("flops", "state_bytes")
+    )
+    assert flops[0] == flops[1]
+    weights, gradients, optimizer = (
+        size / (4 if shard in shards else 1)
+        for size, shards in (
+            (2, ["weights"]),
+            (4, ["gradients", "weights"]),
+            (12, ["optimizer", "gradients", "weights"]),
+        )
+    )
+    held = weights + gradients + optimizer
+    router, total = 32 * 4096 * 8, models.load("mixtral-8x7b").parameters().total
+    assert states[1] == pytest.approx(((total + router) / 2) * held, rel=1e-12)
+
+
+@pytest.mark.parametrize("words", ["", "--split auto --chips 8", "B=64,128"])
+def test_one_narrow_format_of_a_model_is_said_to_hold_for_its_cache_too(capsys, words):
+    asked = ["explain", "h100-sxm", "llama-3.1-70b", "S=8192", "--split", "tp8", "fp8"]
+    asked = asked if not words.startswith("--split") else [*asked[:4], "fp8"]
+    asked += words.split() + ([] if "B=" in words else ["B=64"])
+    typed = "weights=fp8,head=bf16,cache=bf16,activations=bf16,compute=fp8"
+    for more in ([], ["--json"]):
+        screen = " ".join(said(capsys, *asked, *more).split())
+        assert "embedding, LM head, KV cache and activations are taken as fp8 too" in screen
+        assert f"type {typed}" in screen
+    others = [typed if word == "fp8" else word for word in asked]
+    assert "taken as" not in said(capsys, *others)
 
 
 CATALOGUE = plain_file("models.yaml")["models"]

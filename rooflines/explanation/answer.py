@@ -18,6 +18,7 @@ from rooflines.catalogue.parts import described
 from rooflines.catalogue.unsupported import joining
 from rooflines.critical.rates import limit_share, rates_at
 from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.explanation.assumptions import assumptions_of
 from rooflines.explanation.question import OPERATION, as_published, dtypes_on, formats_on
 from rooflines.explanation.text import as_text
 from rooflines.explanation.values import Answer, Change, Use
@@ -337,6 +338,7 @@ def _of_model(
         "wider": _wider(sweep, chip, thresholds),
         "context": case.model.shape.context,
         "averages": [*case.dtypes.averages()],
+        "assumptions": assumptions_of(sweep),
         "published": _published(case, chip),
         "cache_split": sweep.config.cache_split,
         "draft": None if sweep.config.draft is None else sweep.config.draft.model_dump(),
@@ -359,6 +361,7 @@ def _of_training(sweep: ModelSweep, case: TrainingCase) -> dict[str, Any]:
         "products": _products(case, groups),
         "context": case.model.shape.context,
         "averages": [*case.dtypes.averages()],
+        "assumptions": assumptions_of(sweep),
     }
 
 

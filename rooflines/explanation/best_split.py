@@ -13,6 +13,7 @@ from rooflines.basics.text import counted
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.unsupported import interconnects, route_for
 from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.explanation.assumptions import as_note, assumptions_of
 from rooflines.explanation.cases import Cases
 from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import Known, question_sweep
@@ -96,7 +97,7 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     """
     known = known or Known(chip_entries())
     asked = Question([chip], model=model, dtypes=[*dtypes], sizes=dict(sizes))
-    return _ranked(asked, known, chips=chips, within=within, network=network, **options)
+    return _ranked(asked, known, chips=chips, within=within, network=network, **options)[0]
 
 
 def _ranked(
@@ -107,8 +108,8 @@ def _ranked(
     within: float | str | None = None,
     network: Sequence[str] | None = None,
     **options: object,
-) -> pl.DataFrame:
-    """The splits of `best_splits`."""
+) -> tuple[pl.DataFrame, ModelSweep]:
+    """The splits of `best_splits`, and the sweep of all."""
     with at_path("chips"):
         number_of_chips = whole(chips, largest=MOST_CHIPS)
     batch_given = "B" in {letter.upper() for letter in asked.sizes}
@@ -132,10 +133,11 @@ def _ranked(
         one = _interleaved(one, runs)
     every = _with_every_split(one, asked.chips[0], number_of_chips, network)
     if within is None:
-        return _in_order(StepTable(_changed(every)).frame().collect(), by_throughput=False)
+        every = _changed(every)
+        return _in_order(StepTable(every).frame().collect(), by_throughput=False), every
     with at_path("within"):
         target = Targets.model_validate({"t_step_s": [number(within)], "time": "t_ops_s"})
-    return _within(every, target)
+    return _within(every, target), every
 
 
 def _interleaved(one: ModelSweep, runs: object) -> ModelSweep:
@@ -179,7 +181,7 @@ def split_cases(
         problem = "is auto, which needs how many chips share the model"
         raise RooflinesError("--split", problem, "add --chips 16")
     links = network.split(",") if network else None
-    frame = _ranked(asked, known, chips=chips, network=links, **options)
+    frame, every = _ranked(asked, known, chips=chips, network=links, **options)
     rows = frame.to_dicts()
     same: dict[str, int] = {letter: rows[0][letter] for letter in asked.sizes}
     head = words_of(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
@@ -189,6 +191,7 @@ def split_cases(
         large = sum(row["fits"] is False for row in rest)
         too_large = f", {large} of them too large for the memory" if large else ""
         notes.append(f"{len(rest)} more{too_large}: --csv and --json have all.")
+    notes += map(as_note, assumptions_of(every).items())
     return Cases(head, rows, {name: COLUMNS[name] for name in filled}, "B", notes, MOST_SHOWN)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.text import counted, seconds
 from rooflines.explanation.answer import letters_of, rows_of, thresholds_of
+from rooflines.explanation.assumptions import as_note, assumptions_of
 from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import question_sweep, split_of
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
@@ -171,7 +172,8 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
     columns["compute_bound_from"] += f" {axis} ="
     reasons = (each for sweep in parts.values() for each in sweep.skipped)
     left_out = (_left_out(each) for each in reasons)
-    notes = [*_binding(rows, varied), *dict.fromkeys(left_out)]
+    given = [] if isinstance(first, Sweep) else map(as_note, assumptions_of(first).items())
+    notes = [*_binding(rows, varied), *dict.fromkeys(left_out), *given]
     return Cases(_head(rows, sizes, varied), rows, columns, axis, notes)
 
 

@@ -157,6 +157,7 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
             longest = f"{answer.context:,} tokens that the model is made for"
             yield "context", f"S is beyond the {longest}"
         yield "dtypes", ", ".join(answer.averages)
+        yield from answer.assumptions.items()
         if len(answer.products) > 1:
             yield "peaks", ", ".join(map(_product, answer.products))
     yield "TTFT" if of_model and row["phase"] == PREFILL else "time", _times(answer)

@@ -107,6 +107,8 @@ class Answer:
             question join too few chips; None: they do not, or no network is enough.
         context: The longest context that the model is made for [1]; None: not stated.
         averages: Of a model, the classes of tensors in several formats, and their average bits.
+        assumptions: Of a model, what is taken as given, a sentence each: of the `split`, kernels
+            that chips have in copies; of `dtypes`, what is in the one format that was typed.
         published: The dtypes that the model is published in, where the question has others.
         cache_split: How chips share the caches of a model: `heads` or `batch`.
         draft: Tokens proposed and `accepted` in a step of decode; None without a draft.
@@ -137,6 +139,7 @@ class Answer:
     wider: Mapping[str, Any] | None = None
     context: int | None = None
     averages: Sequence[str] = ()
+    assumptions: Mapping[str, str] = field(default_factory=dict)
     published: str | None = None
     cache_split: str | None = None
     draft: Mapping[str, float] | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import whole
 from rooflines.model.costs import BITS_PER_BYTE
-from rooflines.models.counts import parameters_of
+from rooflines.models.counts import copied_weights, parameters_of
 from rooflines.models.reach import AttentionReach
 from rooflines.models.split import BY_BATCH, BY_HEADS, Split, check_shares
 
@@ -91,7 +91,7 @@ def cache_shards(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:
 
 
 def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Split) -> Fraction:
-    """Bytes of the parameters that one chip holds [byte], exact.
+    """Bytes of the parameters that one chip holds [byte], exact, copies included.
 
     Embedding and unembedding count once where tied. Norms, biases and routers are stored as
     `weights`.
@@ -103,7 +103,8 @@ def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Split) ->
     """
     classes = parameters_of(shape).by_class
     shares = (count * bits[name] * split.share(name) for name, count in classes.items())
-    return sum(shares, Fraction(0)) / BITS_PER_BYTE
+    copies = copied_weights(shape, split.shards) * bits["weights"]
+    return sum(shares, copies) / BITS_PER_BYTE
 
 
 def cache_on_chip(

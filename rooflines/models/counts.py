@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -93,6 +94,34 @@ def _mixers(shape: Shape) -> Iterator[tuple[int, Matrix]]:
         yield from ((shape.state.layers, matrix) for matrix in shape.state.matrices(shape.D))
 
 
+def _beside_experts(shape: Shape) -> Iterator[Matrix]:
+    """The router of a layer with experts, and the projections into and out of a latent width."""
+    if (moe := shape.moe) is not None:
+        yield moe.router(shape.D)
+        yield from moe.latents(shape.D)
+
+
+def copied_weights(shape: Shape, tp: int) -> Fraction:
+    """What one chip holds beyond its even share of the weights: parts that fewer can share [1].
+
+    Args:
+        shape: The model.
+        tp: Chips of a tensor-parallel group [1].
+    """
+    mixers = sum(count * _copied(matrix, tp) for count, matrix in _mixers(shape))
+    return mixers + shape.moe_layers * copied_beside_experts(shape, tp)
+
+
+def copied_beside_experts(shape: Shape, tp: int) -> Fraction:
+    """The same of what one layer has beside its experts: the router, and latent projections [1]."""
+    return sum((_copied(matrix, tp) for matrix in _beside_experts(shape)), Fraction(0))
+
+
+def _copied(matrix: Matrix, tp: int) -> Fraction:
+    """What one of tp chips holds of a matrix beyond an even share [1]."""
+    return sum((each.weights * each.beyond(tp) for each in matrix.copied), Fraction(0))
+
+
 def parameters_of(shape: Shape) -> Parameters:
     """The parameters of a shape, exact."""
     width, mlp, moe = shape.D, shape.mlp, shape.moe
@@ -115,8 +144,7 @@ def parameters_of(shape: Shape) -> Parameters:
         routed, vectors = expert.weights(moe.width(width)), expert.biases(width)
         experts = layers * moe.E * routed
         shared = layers * moe.shared * expert.weights(width)
-        latents = sum(matrix.weights for matrix in moe.latents(width))
-        router = layers * (moe.router(width) + latents)
+        router = layers * sum(matrix.weights for matrix in _beside_experts(shape))
         norms += layers * (moe.latent or 0) * moe.latent_norm
         biases += layers * moe.E * (int(moe.router_bias) + vectors)
         idle = layers * (moe.E - moe.k) * (routed + vectors)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from rooflines.models.shape import Shape
 
 
@@ -36,6 +38,11 @@ def drafting(shape: Shape, *, alone: bool = False) -> Shape:
     return shape.model_copy(update={**parts, "layers": 1 if alone else shape.layers + 1})
 
 
-def merge_elements(shape: Shape) -> int:
-    """What the layer has besides: the projection of 2 D x D, two norms before, one after [1]."""
-    return 2 * shape.D * shape.D + 3 * shape.D
+def merge_elements(shape: Shape, share: Fraction) -> Fraction:
+    """What a chip holds of the layer besides: a projection of 2 D x D, whole, and three norms [1].
+
+    Args:
+        shape: The model.
+        share: The share of the norms that the chip holds [1].
+    """
+    return 2 * shape.D * shape.D + 3 * shape.D * share

@@ -19,7 +19,7 @@ from rooflines.basics.numbers import whole
 from rooflines.model.poly import TOUCHED, WINDOWED, Poly, touching
 from rooflines.models.drafter import drafting
 from rooflines.models.reach import TO_ALL, AttentionReach
-from rooflines.models.shape import DECODE, Gqa, Matrix, check_phase
+from rooflines.models.shape import DECODE, Copied, Gqa, Matrix, check_phase, replicated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,7 +56,7 @@ TOKENS = ("B", "T")
 DRAFT = "draft-"
 """What the names of kernels begin with that draft tokens."""
 
-MATMULS = ("column", "row", "whole")
+MATMULS = ("column", "row")
 """The layouts of groups with weights that are one matmul."""
 
 COSTS = ("weights", "flops", "cache", "reads", "writes")
@@ -114,6 +114,7 @@ class Group:
         writes: Elements of activations written to memory [1].
         moe: The experts, for their number and those per token; None without experts.
         layout: How the chips of a tensor-parallel group share it.
+        copied: Its parts that only so many chips can share.
         heads: Parts that its cache can be split into by heads [1].
         bits: Bits of an element of its cache; None: as the dtype of the cache.
         attends: The phase, of grouped-query attention; else None.
@@ -130,6 +131,7 @@ class Group:
     writes: Terms = field(default_factory=dict)
     moe: Moe | None = None
     layout: Layout = "whole"
+    copied: tuple[Copied, ...] = ()
     heads: int = 1
     bits: int | None = None
     attends: Phase | None = None
@@ -142,6 +144,21 @@ class Group:
             return None
         (elements,) = self.reads.values()
         return elements
+
+    def share(self, cost: str, tp: int, *, sequences: bool = False) -> Fraction:
+        """The share of a cost that one chip of a tensor-parallel group has, copies included [1].
+
+        Args:
+            cost: `weights`, `reads` or `writes`; FLOPs are shared as weights are.
+            tp: Chips of the group [1].
+            sequences: Whether chips share the tokens of what they have whole, as FLOPs of training.
+        """
+        if self.layout == "whole":
+            return Fraction(1)
+        even, terms = Fraction(1, tp), getattr(self, cost)
+        copied = (each for each in self.copied if not (sequences and each.shards == 1))
+        more = sum(getattr(each, cost) * each.beyond(tp) for each in copied)
+        return even + more / sum(terms.values()) if more else even
 
     def of(self, cost: str, step: Step) -> Fraction:
         """A cost of the group in one layer, exact.
@@ -272,7 +289,7 @@ def draft_groups(shape: Shape, tokens: int) -> Iterator[Group]:
         tokens: Those that it drafts for each sequence [1]: how often it runs in a step.
     """
     embed, *others = groups_of(drafting(shape, alone=True), DECODE)
-    merge = Matrix("merge", 2 * shape.D * shape.D, 2 * shape.D, shape.D, "whole")
+    merge = replicated("merge", 2 * shape.D * shape.D, 2 * shape.D, shape.D)
     for group in (embed, _linear(merge, 1), *others):
         yield replace(
             group,
@@ -329,6 +346,7 @@ def _linear(matrix: Matrix, count: int, tensors: TensorClass = "weights") -> Gro
         reads={TOKENS: Fraction(matrix.reads)},
         writes={TOKENS: Fraction(matrix.writes)} if matrix.writes else {},
         layout=matrix.layout,
+        copied=matrix.copied,
     )
 
 
@@ -372,7 +390,12 @@ def _attention_name(reach: AttentionReach) -> str:
 
 
 def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
-    """The indexers of sparse attention: their projections, and their attention to all tokens."""
+    """The indexers of sparse attention: their projections, and their attention to all tokens.
+
+    Chips do not share its heads, whose scores are summed: they would send them, of every pair.
+
+    Source: `Indexer` in vLLM and SGLang.
+    """
     for matrix in sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None)):
         yield _linear(matrix, sparse.indexed)
     flops, reads, writes = sparse.core()
@@ -384,7 +407,7 @@ def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
         cache={("B", entries): Fraction(sparse.dim)},
         reads={TOKENS: Fraction(reads)},
         writes={TOKENS: Fraction(writes)},
-        layout="heads",
+        copied=(Copied("", 1),),
         bits=sparse.bits,
     )
 
@@ -403,6 +426,7 @@ def _states(state: State, width: int, phase: Phase) -> Iterator[Group]:
         reads={TOKENS: Fraction(reads)},
         writes={TOKENS: Fraction(writes)},
         layout="heads",
+        copied=(Copied("", state.groups, reads=state.keys),),
         heads=state.heads,
         bits=state.bits,
     )
@@ -421,7 +445,7 @@ def _experts(shape: Shape) -> Iterator[Group]:
         return
     own = moe.width(width)
     expert, routed = Fraction(moe.expert.weights(own)), Fraction(moe.k * own)
-    yield _linear(Matrix("router", moe.router(width), width, 0, "whole"), layers)
+    yield _linear(moe.router(width), layers)
     into, out = moe.latents(width) or (None, None)
     if into is not None:
         yield _linear(into, layers)

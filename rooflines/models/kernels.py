@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
@@ -30,7 +30,7 @@ from rooflines.models.shape import DECODE, PREFILL
 from rooflines.models.split import BY_BATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from rooflines.model.network import Link
     from rooflines.models.groups import Group, Terms
@@ -64,6 +64,33 @@ class Sharing:
             bits: Bits of tensors that have a dtype of their own; None: that of the class [bit].
         """
         return Fraction(bits or self.bits[tensors]) / BITS_PER_BYTE
+
+
+class Copies(NamedTuple):
+    """What the chips of a tensor-parallel group have in copies.
+
+    Attributes:
+        group: The kernel.
+        part: The part of it; empty: all.
+        shards: Chips that share it; 1: each chip has it whole [1].
+        copies: How many there are [1].
+    """
+
+    group: str
+    part: str
+    shards: int
+    copies: float
+
+
+def copies_of(groups: Iterable[Group], sharing: Sharing) -> Iterator[Copies]:
+    """What the chips of a tensor-parallel group have in copies, of groups of a model."""
+    tp = sharing.split.shards
+    for group in groups:
+        if group.cache and sharing.cache_split == BY_BATCH:
+            continue
+        for each in group.copied:
+            if each.shards < tp and (each.weights or group.layout == "whole"):
+                yield Copies(group.name, each.part, each.shards, tp / each.shards)
 
 
 def token_share(split: Split) -> Fraction:
@@ -143,6 +170,11 @@ class StepKernels:
             for column in kernels[0].works
         }
 
+    @property
+    def copies(self) -> Iterator[Copies]:
+        """What the chips of a tensor-parallel group have in copies."""
+        return copies_of((group for group, _ in self.alone), self.sharing)
+
     def over(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
         """The kernels of one chip in the order in which they run, with what it sends.
 
@@ -187,32 +219,39 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         found = {tuple(map(extent, product)): per * factor for product, per in terms.items()}
         return Poly(found) if found else ZERO
 
-    tensors = group.tensors or "weights"
-    weights = amount(group.weights, split.share(tensors) * sharing.bytes_of(tensors))
+    if group.cache and sharing.cache_split == BY_BATCH:
+        group = replace(group, layout="heads", copied=())  # chips have sequences of their own
+    share = group.share("weights", split.shards)
+    weights = split.share("experts") if over_all else share
+    weight_bytes = amount(group.weights, weights * sharing.bytes_of(group.tensors or "weights"))
     if group.moe is not None and (sharing.routing != UNIFORM or group.moe.k == group.moe.E):
         used = touched_experts(group.moe.E, group.moe.k, 1, sharing.routing)
-        weights = constant(used * next(iter(weights.terms.values())))
+        weight_bytes = constant(used * next(iter(weight_bytes.terms.values())))
     parts = split.dp * cache_shards(group.heads, split.shards, sharing.cache_split)
     cached = amount(group.cache, sharing.bytes_of("cache", group.bits) / parts)
-    alone, shared = Fraction(1, split.chips if over_all else split.dp), Fraction(1, split.chips)
-    size = sharing.bytes_of("activations")
-    read_whole, written_whole = group.layout in READ_WHOLE, group.layout in WRITTEN_WHOLE
-    x = amount(group.reads, size * (alone if read_whole else shared))
-    out = amount(group.writes, size * (alone if written_whole else shared))
+
+    def handed(cost: str, terms: Terms, whole: Collection[Layout]) -> Poly:
+        """Bytes of activations; what is whole is so on all chips that do not share experts."""
+        part = Fraction(1) if group.layout in whole else group.share(cost, split.shards)
+        replica = Fraction(1, split.chips if over_all else split.dp)
+        return amount(terms, part * replica * sharing.bytes_of("activations"))
+
+    x = handed("reads", group.reads, READ_WHOLE)
+    out = handed("writes", group.writes, WRITTEN_WHOLE)
     moved = {"x": x, "out": out}
     if group.depth is not None:
-        depth = group.depth if read_whole else group.depth / split.shards
+        depth = group.depth if group.layout in READ_WHOLE else group.depth / split.shards
         moved["depth"] = constant(depth)
-        moved["columns"] = constant(sum(group.weights.values()) * split.share(tensors) / depth)
+        moved["columns"] = constant(sum(group.weights.values()) * share / depth)
     if group.attends:
         ((_, entries),) = group.cache
         moved["context"] = Poly({(entries,): Fraction(1)})
     works = {
-        "flops": amount(group.flops, shared),
-        "weight_bytes": weights,
+        "flops": amount(group.flops, share / split.dp),
+        "weight_bytes": weight_bytes,
         "cache_bytes": cached,
         "activation_bytes": total((x, out)),
-        "memory_bytes": total((weights, cached)),
+        "memory_bytes": total((weight_bytes, cached)),
         NETWORK_BYTES: ZERO,
     }
     rows = next(iter(group.flops)) if group.weights and group.layout in MATMULS else ()
@@ -280,7 +319,7 @@ def _transfers(
     def transfer(kind: str, payload: Terms) -> Transfer:
         return Transfer(kind, Poly(payload), route, route.sent(kind))
 
-    if group.cache and sharing.cache_split == BY_BATCH:
+    if group.layout == "heads" and group.cache and sharing.cache_split == BY_BATCH:
         for terms in (group.reads, group.writes):
             own: Terms = {product: per * size / split.chips for product, per in terms.items()}
             yield transfer(ALL_TO_ALL, own)

@@ -7,8 +7,10 @@ matrices and what else it has, once; counts, caches and groups are sums over the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -33,8 +35,30 @@ LARGEST = 2**40
 
 Layout = Literal["column", "row", "heads", "fused", "whole"]
 """How chips share a kernel in tensor parallelism: column has the input whole and splits the output;
-row splits the input and sums the outputs; heads splits both; fused is column, then row; whole has
-both whole and sums nothing."""
+row splits the input and sums the outputs; heads splits both; fused is column, then row; whole is
+the same on every chip."""
+
+
+class Copied(NamedTuple):
+    """A part of a kernel that fewer chips can share than others: there it has copies.
+
+    Attributes:
+        part: What it is; empty: all of the kernel.
+        shards: Chips that can share it: heads, or 1 where every chip needs all of it [1].
+        weights: Elements of its weights [1].
+        reads: Elements of its input per token, where the layout splits the input [1].
+        writes: Elements of its output per token [1].
+    """
+
+    part: str
+    shards: int
+    weights: int = 0
+    reads: int = 0
+    writes: int = 0
+
+    def beyond(self, tp: int) -> Fraction:
+        """What each of tp chips has of it beyond an even share [1]."""
+        return Fraction(1, min(tp, self.shards)) - Fraction(1, tp)
 
 
 @dataclass(frozen=True)
@@ -47,6 +71,7 @@ class Matrix:
         reads: Elements of the input per token [1].
         writes: Elements of the output per token [1].
         layout: How chips share it.
+        copied: Its parts that only so many chips can share.
     """
 
     name: str
@@ -54,22 +79,42 @@ class Matrix:
     reads: int
     writes: int
     layout: Layout = "column"
+    copied: tuple[Copied, ...] = ()
+
+
+def replicated(name: str, weights: int, reads: int, writes: int) -> Matrix:
+    """A matrix that every chip of a tensor-parallel group has whole, as of `Matrix`."""
+    return Matrix(name, weights, reads, writes, copied=(Copied("", 1, weights, writes=writes),))
 
 
 Widths = Mapping[str, tuple[int, int]]
 """The width of the input and of the output of every projection, by its name [1]."""
 
 
-def in_one(name: str, projections: Sequence[tuple[int, int]], layout: Layout = "column") -> Matrix:
+def in_one(
+    name: str, widths: Widths, layout: Layout = "column", shards: Mapping[str, int] | None = None
+) -> Matrix:
     """Projections of the same input as one matrix.
 
     Args:
         name: Its group.
-        projections: Their widths in and out [1].
+        widths: Their widths in and out, by name [1].
         layout: How chips share it.
+        shards: Chips that can share a projection, by its name; of others all can [1].
     """
-    weights = sum(into * out for into, out in projections)
-    return Matrix(name, weights, projections[0][0], sum(out for _, out in projections), layout)
+    alike: dict[int, list[str]] = {}
+    for part, number in (shards or {}).items():
+        if math.prod(widths.get(part, (0,))):
+            alike.setdefault(number, []).append(part)
+    weights = sum(map(math.prod, widths.values()))
+    copied = []
+    for number, parts in alike.items():
+        held = sum(math.prod(widths[part]) for part in parts)
+        writes = sum(widths[part][1] for part in parts)
+        part = "" if held == weights else " and ".join(parts)
+        copied.append(Copied(part, number, held, writes=writes))
+    reads, writes = next(iter(widths.values()))[0], sum(out for _, out in widths.values())
+    return Matrix(name, weights, reads, writes, layout, tuple(copied))
 
 
 Size = Annotated[Count, BeforeValidator(lambda value: whole(value, largest=LARGEST))]
@@ -136,10 +181,11 @@ class Gqa(Entry):
         }
 
     def matrices(self, width: int, phase: Phase = DECODE) -> tuple[Matrix, ...]:
-        """The kernels of the projections, for width D [1]."""
+        """The kernels of the projections, for width D [1]; heads of queries need their keys."""
         del phase
-        *into, out = self.projections(width).values()
-        return in_one("qkv", into), in_one("o", [out], "row")
+        into = dict(self.projections(width))
+        out = {"o": into.pop("o")}
+        return in_one("qkv", into, shards={"k": self.K, "v": self.K}), in_one("o", out, "row")
 
     def core(self, phase: Phase) -> tuple[int, int, int]:
         """FLOP per pair of tokens [FLOP]; elements read and written per token [1].
@@ -203,15 +249,21 @@ class Mla(Entry):
         }
 
     def matrices(self, width: int, phase: Phase = DECODE) -> tuple[Matrix, ...]:
-        """The kernels of the projections, for width D [1]."""
-        *down, entries, out = self.projections(width).values()
-        kernels = [in_one("qkv" if self.q_rank is None else "qkv-down", down[:3])]
-        kernels += [in_one("q-up", [query]) for query in down[3:]]
-        up = in_one("kv-up", [entries])
+        """The kernels of the projections, for width D [1]; every head needs all that is compressed.
+
+        Source: `ReplicatedLinear` of these two projections in vLLM and SGLang.
+        """
+        down = dict(self.projections(width))
+        out, entries = {"o": down.pop("o")}, {"kv-b": down.pop("kv-b")}
+        queries = {name: down.pop(name) for name in ("q-b",) if name in down}
+        whole = {"q-a": 1, "kv-a": 1}
+        kernels = [in_one("qkv" if self.q_rank is None else "qkv-down", down, shards=whole)]
+        kernels += [in_one("q-up", queries)] if queries else []
+        up = in_one("kv-up", entries)
         if phase == DECODE:
             reads, writes = (self.N * (size + self.kv_rank) for size in (self.nope, self.v))
             up = Matrix("kv-up", up.weights, reads, writes, "heads")
-        return (*kernels, up, in_one("o", [out], "row"))
+        return (*kernels, up, in_one("o", out, "row"))
 
     def core(self, phase: Phase) -> tuple[int, int, int]:
         """FLOP per pair of tokens [FLOP]; elements read and written per token [1]."""
@@ -273,6 +325,8 @@ class Indexer(Entry):
     def matrices(self, width: int, rank: int | None) -> tuple[Matrix, ...]:
         """The projections: of queries from their rank or from width D, of the key, of weights.
 
+        Scores are sums over all heads, so that every chip has all of them.
+
         Args:
             width: D [1].
             rank: Rank of compressed queries; None: they are not compressed [1].
@@ -280,8 +334,8 @@ class Indexer(Entry):
         queries, read = self.heads * self.dim, rank or width
         key = self.dim + (self.heads if self.weighted else 0)
         return (
-            Matrix("index-q", read * queries, read, queries),
-            Matrix("index-k", width * key, width, key),
+            replicated("index-q", read * queries, read, queries),
+            replicated("index-k", width * key, width, key),
         )
 
     def core(self) -> tuple[int, int, int]:
@@ -312,22 +366,33 @@ class State(Entry):
         return self.heads * self.key * self.value
 
     @property
+    def keys(self) -> int:
+        """Elements of a token's queries and keys, of all key heads [1]."""
+        return 2 * self.groups * self.key
+
+    @property
     def convolved(self) -> int:
         """Channels of the short convolution [1]."""
-        return 2 * self.groups * self.key + self.heads * self.value
+        return self.keys + self.heads * self.value
 
     def matrices(self, width: int) -> tuple[Matrix, ...]:
-        """The projections in and out, for width D [1]; low ranks are part of the first one."""
+        """The projections in and out, for width D [1]; low ranks are part of the first one.
+
+        Every chip has the key heads that its heads share, and the low ranks whole.
+        """
         out = self.heads * self.value
-        into, low = self.convolved + out + self.heads, 0
+        into, ranks, low = self.convolved + out + self.heads, 0, 0
         if self.kind == "gated-delta":
             into += self.heads
         elif self.kind == "kda":
-            low = self.value * (width + self.heads * self.key)
+            ranks, low = 1, self.value * self.heads * self.key
             if not self.full_gate:
-                into, low = into - out, low + self.value * (width + out)
+                into, ranks, low = into - out, 2, low + self.value * out
+        down = ranks * width * self.value
+        copied = [Copied("key heads", self.groups, width * self.keys, writes=self.keys)]
+        copied += [Copied("low ranks", 1, down)] if down else []
         return (
-            Matrix("state-in", width * into + low, width, into),
+            Matrix("state-in", width * into + down + low, width, into, copied=tuple(copied)),
             Matrix("state-out", out * width, out, width, "row"),
         )
 
@@ -379,9 +444,10 @@ class Mlp(Entry):
 
     def matrices(self, width: int) -> tuple[Matrix, ...]:
         """Gate and up in one kernel, then down, for width D [1]."""
-        *into, down = self.projections(width).values()
+        into = dict(self.projections(width))
+        down = {"down": into.pop("down")}
         up = Matrix("gate-up", in_one("gate-up", into).weights, width, self.F)
-        return up, in_one("down", [down], "row")
+        return up, in_one("down", down, "row")
 
     def weights(self, width: int) -> int:
         """Elements of the matrices in one layer [1]."""
@@ -427,18 +493,22 @@ class Moe(Entry):
         return Mlp(F=self.Fe, layers=None, bias=self.expert_bias, gated=self.gated)
 
     def latents(self, width: int) -> tuple[Matrix, ...]:
-        """The projections into the width of the experts and out of it; none without one."""
+        """The projections into the width of the experts and out of it; none without one.
+
+        Every chip has tokens whole, before its experts and after them.
+        """
         if self.latent is None:
             return ()
         size = width * self.latent
         return (
-            Matrix("latent-in", size, width, self.latent),
-            Matrix("latent-out", size, self.latent, width, "row"),
+            replicated("latent-in", size, width, self.latent),
+            replicated("latent-out", size, self.latent, width),
         )
 
-    def router(self, width: int) -> int:
-        """Elements of the router, and of the gate of the shared experts [1]."""
-        return width * (self.E + int(self.shared_gate and self.shared > 0))
+    def router(self, width: int) -> Matrix:
+        """The router, with the gate of the shared experts; its scores stay where they are made."""
+        scores = self.E + int(self.shared_gate and self.shared > 0)
+        return replicated("router", width * scores, width, 0)
 
 
 class Shape(Entry):

@@ -62,7 +62,7 @@ def _on_chip(workload: StepKernels, split: Split) -> tuple[Fraction, CacheUnits]
     units = cache_units(shape, sharing.bits, split, sharing.cache_split)
     weights = weights_on_chip(shape, sharing.bits, split)
     if workload.drafted:
-        weights += merge_elements(shape) * sharing.bytes_of("weights") * split.share("weights")
+        weights += merge_elements(shape, split.share("weights")) * sharing.bytes_of("weights")
     return weights, units
 
 

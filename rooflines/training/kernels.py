@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
@@ -18,7 +18,7 @@ from rooflines.model.network import ALL_TO_ALL, Route
 from rooflines.model.poly import ONE, TOUCHED, WINDOWED, ZERO, Poly, constant, total
 from rooflines.model.resources import MATH, Resource, apart, apart_total, math_rate, work_of
 from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, reached
-from rooflines.models.kernels import StepKernels
+from rooflines.models.kernels import StepKernels, copies_of
 from rooflines.models.shape import PREFILL, TRAIN, Gqa
 from rooflines.training.memory import (
     ENDS,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rooflines.model.network import Link
     from rooflines.model.resources import Apart, Count, Machine
     from rooflines.models.groups import Group
-    from rooflines.models.kernels import Sharing
+    from rooflines.models.kernels import Copies, Sharing
     from rooflines.models.shape import Shape
     from rooflines.training.memory import Stage
     from rooflines.training.plan import TrainingPlan
@@ -185,6 +185,11 @@ class TrainingKernels(StepKernels):
     def stages(self) -> tuple[tuple[Stage, int], ...]:
         """The kinds of stages, the first of each, and how many there are."""
         return self.planned.stages
+
+    @property
+    def copies(self) -> Iterator[Copies]:
+        """What the chips of a tensor-parallel group have in copies."""
+        return copies_of(chain.from_iterable(self.groups), self.sharing)
 
     @classmethod
     def first(cls, shape: Shape, sharing: Sharing) -> TrainingKernels:
@@ -402,6 +407,7 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[KernelRun]:
     # Of three passes, two leave out saved tensors: they are written forward, and read by the last.
     handed = setting.activations(max(elements - Fraction(2, 3) * saved_once, Fraction(0)))
     flops = Poly(group.flops).renamed(_in_micro_batch) * setting.share
+    times = group.share("weights", plan.tp, sequences=True) * plan.tp
     weights = _weights(setting, group, name)
     gather = _gathers(setting, weights.gathered, experts=routed)
     layers = _between_layers(setting, group, name)
@@ -409,8 +415,9 @@ def _passes(setting: Setting, group: Group, name: str) -> Iterator[KernelRun]:
     def kernel(
         of: str, sent: tuple[Transfer, ...], moved_weights: Poly, saved: Poly, handed: Poly
     ) -> Kernel:
-        math = flops * (2 if of == BACKWARD else 1)
-        own = {} if of == AGAIN else {MODEL.work: math, ALL_PAIRS.work: math.renamed(_all_pairs)}
+        once = flops * (2 if of == BACKWARD else 1)
+        own = {} if of == AGAIN else {MODEL.work: once, ALL_PAIRS.work: once.renamed(_all_pairs)}
+        math = once * times
         works = {
             **own,
             HARDWARE.work: math * SCORES_AGAIN if of == BACKWARD else math,
@@ -478,7 +485,8 @@ def _weights(setting: Setting, group: Group, name: str) -> WeightBytes:
     size = sizes[group.tensors or "weights"]
     (elements,) = group.weights.values()
     if group.moe is None:
-        count, read = elements / plan.tp, constant(elements / plan.tp * size)
+        count = elements * group.share("weights", plan.tp)
+        read = constant(count * size)
     else:
         moe, shards = group.moe, plan.expert_shards
         tokens = Fraction(1, plan.cp) if plan.ep == 1 else plan.ep * setting.share

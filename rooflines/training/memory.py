@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.numbers import exact
-from rooflines.models.counts import parameters_of
+from rooflines.models.counts import copied_beside_experts, copied_weights, parameters_of
 from rooflines.models.shape import Gqa
 from rooflines.training.plan import MOMENTS
 
@@ -341,13 +341,26 @@ class PlannedModel:
         """The parameters of a chip of a stage: weights, token tables, and experts."""
         plan, sizes, shards = self.plan, self.sizes, self.plan.expert_shards
         weights, experts, head = self.model.parameters_on(stage)
+        held = Fraction(weights, plan.tp) + self._copied(stage)
         return (
-            ParameterShare(Fraction(weights, plan.tp), sizes["weights"], plan.replicas, plan.tp),
+            ParameterShare(held, sizes["weights"], plan.replicas, plan.tp),
             ParameterShare(Fraction(head, plan.tp), sizes["head"], plan.replicas, plan.tp),
             ParameterShare(
                 Fraction(experts, shards), sizes["experts"], plan.expert_replicas, shards
             ),
         )
+
+    def _copied(self, stage: Stage) -> Fraction:
+        """Parameters that a chip of a stage holds beyond its even share of the weights [1]."""
+        attention, routed = self._copied_of_layer
+        return stage.layers * attention + stage.moe * routed
+
+    @cached_property
+    def _copied_of_layer(self) -> tuple[Fraction, Fraction]:
+        """The same of one layer: of its attention, and of what is beside its experts [1]."""
+        tp, experts = self.plan.tp, copied_beside_experts(self.shape, self.plan.tp)
+        of_layers = copied_weights(self.shape, tp) - self.shape.moe_layers * experts
+        return of_layers / self.shape.layers, experts
 
     def states(self, stage: Stage) -> Fraction:
         """Bytes of weights, gradients and the states of the optimizer of a chip [byte], exact."""

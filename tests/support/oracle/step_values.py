@@ -10,7 +10,14 @@ from fractions import Fraction
 from oracle import models
 from oracle.fits import NEARLY_TIED
 from oracle.quantities import exact
-from oracle.steps import entries_held, entry_elements, kernels
+from oracle.steps import (
+    EVERY_CHIP,
+    entries_held,
+    entry_elements,
+    kernels,
+    projections,
+    state_projections,
+)
 from oracle.values import bound_of, totals
 
 TWINS = ("t_lower_s", ""), ("t_ops_s", "_ops")
@@ -56,9 +63,35 @@ def weights_on_chip(case):
     tables = Fraction(entry["V"] * entry["D"]) * (1 if entry.get("tied") else 2)
     others = models.parameters(entry) - routed - tables
     others += models.merging(entry) if case.own_drafts else 0
-    bits = (others * case.bits["weights"] + tables * case.bits["head"]) / case.tp
+    few = [*few_heads(entry)]
+    if case.own_drafts:
+        few.append((EVERY_CHIP, 2 * entry["D"] ** 2))
+    held = sum((Fraction(part, min(heads, case.tp)) for heads, part in few), Fraction(0))
+    held += Fraction(others - sum(part for _, part in few), case.tp)
+    bits = held * case.bits["weights"] + tables * case.bits["head"] / case.tp
     bits += routed * case.bits["experts"] / (case.tp if case.ep == 1 else case.ep)
     return bits / 8
+
+
+def few_heads(entry):
+    """Weights that not every number of chips can share, layer by layer: heads, and elements."""
+    width = entry["D"]
+    for kind, _ in models.each_mixer(entry):
+        if kind == "state":
+            (_, _, _, _, _, parts), _ = state_projections(entry["state"], width)
+        else:
+            a = (entry.get(kind) or {}).get("attention") or entry["attention"]
+            (_, _, _, _, _, parts), *_ = projections(a, width, "decode")
+        yield from ((heads, weights) for heads, weights, _ in parts)
+    if sparse := entry.get("sparse"):
+        queries, weigh = sparse["heads"] * sparse["dim"], sparse.get("weighted", True)
+        of_queries = (entry["attention"].get("q_rank") or width) * queries
+        of_keys = width * (sparse["dim"] + weigh * sparse["heads"])
+        yield EVERY_CHIP, models.indexers(entry) * (of_queries + of_keys)
+    moe = entry.get("moe") or {}
+    for _ in range(models.each_mlp(entry).count("moe")):
+        gate = 1 if moe.get("shared_gate") and moe.get("shared") else 0
+        yield EVERY_CHIP, width * (moe["E"] + gate + 2 * (moe.get("latent") or 0))
 
 
 def footprints(case, sequences, context):

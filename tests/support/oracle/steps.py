@@ -148,18 +148,33 @@ def needed_by(case, parts):
     return 1 - none
 
 
+EVERY_CHIP = 1
+"""Heads of what all chips of a replica have whole [1]."""
+
+
 def projections(a, width, phase):
-    """Matrices of attention: name, weights, elements in and out per token, and what is split."""
+    """Matrices of attention: name, weights, elements in and out per token, and what is split.
+
+    Then their parts of few heads, of which every chip has one at least: heads, weights, elements
+    out. A chip of more than K has a key and a value head that another one has as well. What is
+    compressed has no heads.
+    """
     if a.get("kind") != "mla":
-        out = a["N"] * (a.get("v") or a["H"])
+        out, keys = a["N"] * (a.get("v") or a["H"]), entry_elements(a)
         gates = {"element": out, "head": a["N"]}.get(str(a.get("gate")), 0)
-        into = a["N"] * a["H"] + entry_elements(a) + gates
-        return [("qkv", width * into, width, into, "out"), ("o", out * width, out, width, "in")]
+        into = a["N"] * a["H"] + keys + gates
+        shared = [(a["K"], width * keys, keys)]
+        return [
+            ("qkv", width * into, width, into, "out", shared),
+            ("o", out * width, out, width, "in"),
+        ]
     query, cached = a["N"] * (a["nope"] + a["rope"]), a["kv_rank"] + a["rope"]
     rank, gates = a.get("q_rank"), a["N"] * a["v"] if a.get("gate") else 0
     name, first = ("qkv", query) if rank is None else ("qkv-down", rank)
     first += cached + gates
-    found = [(name, width * first, width, first, "out")]
+    compressed = (rank or 0) + cached
+    whole = [(EVERY_CHIP, width * compressed, compressed)]
+    found: list[Any] = [(name, width * first, width, first, "out", whole)]
     if rank is not None:
         found.append(("q-up", rank * query, rank, query, "out"))
     expanded = a["N"] * (a["nope"] + a["v"])
@@ -195,7 +210,7 @@ class Inner(NamedTuple):
     """What a mixer does between its projections.
 
     FLOP of all sequences; elements of the cache moved for one, with their bits and heads; elements
-    in and out per token.
+    in and out per token, with those in of few heads.
     """
 
     name: str
@@ -206,6 +221,7 @@ class Inner(NamedTuple):
     inside: int
     outside: int
     context: Fraction | int | None = None
+    few_inside: list[tuple[int, int]] = []  # noqa: RUF012, never changed
 
 
 class OneChip:
@@ -231,25 +247,36 @@ class OneChip:
         """The all-reduce of a replica's tokens."""
         return self.over_tp("all-reduce", self.own * self.case.entry["D"])
 
+    def of_one(self, elements, parts):
+        """Elements of one chip of a replica: parts of few heads, and its share of the rest."""
+        rest = elements - sum(part for _, part in parts)
+        return sum(
+            (Fraction(part, min(self.case.tp, heads)) for heads, part in parts), Fraction(0)
+        ) + (Fraction(rest, self.case.tp))
+
     def linear(self, count, matrix):
-        """A matrix, split along its output, its input, or both by heads."""
-        name, weights, inside, outside, split = matrix
-        tp = self.case.tp
-        depth = Fraction(inside, 1 if split in ("out", "whole") else tp)
+        """A matrix, split along its output, its input, or both by heads; or whole on every chip."""
+        name, weights, inside, outside, split, *few = matrix
+        parts = few[0] if few else []
+        if split == "whole":
+            parts = [(EVERY_CHIP, weights, outside)]
+        held = self.of_one(weights, [(heads, part) for heads, part, _ in parts])
+        depth = Fraction(inside, 1 if split in ("out", "whole") else self.case.tp)
         inputs = self.own * depth
-        outputs = self.own * outside / (1 if split in ("in", "whole") else tp)
-        held = [self.bytes_of(elements, "activations") for elements in (inputs, outputs)]
+        made = self.of_one(outside, [(heads, part) for heads, _, part in parts])
+        outputs = self.own * (outside if split == "in" else made)
+        moved = [self.bytes_of(elements, "activations") for elements in (inputs, outputs)]
         return Kernel(
             name,
             count,
-            self.bytes_of(Fraction(weights, tp), "weights"),
-            2 * weights * self.tokens / self.case.chips,
+            self.bytes_of(held, "weights"),
+            2 * held * self.own,
             Fraction(0),
             self.bytes_of(inputs + outputs, "activations"),
             self.all_reduce() if split == "in" else [],
             matmul=None
             if split == "heads"
-            else Matmul(self.own, held[0], held[1], depth, Fraction(weights, tp) / depth),
+            else Matmul(self.own, moved[0], moved[1], depth, held / depth),
         )
 
     def attention(self, a, window):
@@ -276,19 +303,25 @@ class OneChip:
         elements, values = s["heads"] * s["key"] * s["value"], s["heads"] * s["value"]
         products = 2 if s["kind"] == "mamba2" else 3
         moved = elements * (2 if self.case.phase == "decode" else 1)
-        inside = 2 * s["groups"] * s["key"] + values
+        keys = 2 * s["groups"] * s["key"]
         flops = 2 * products * elements * step.B * step.T
-        return Inner("state", flops, moved, Fraction(s.get("bits", 32)), s["heads"], inside, values)
+        bits, few = Fraction(s.get("bits", 32)), [(s["groups"], keys)]
+        return Inner("state", flops, moved, bits, s["heads"], keys + values, values, few_inside=few)
 
     def inner(self, count, of):
         """A mixer between its projections, split by heads or by sequences."""
-        case = self.case
+        case, by_batch = self.case, self.case.cache_split == "batch"
         moved = self.rows * of.moved / case.cache_shares(of.heads)
         shared = [self.own * elements / case.tp for elements in (of.inside, of.outside)]
         exchanged = [*chain(*(self.over_tp("all-to-all", each) for each in shared))]
-        collectives = exchanged if case.cache_split == "batch" else []
+        collectives = exchanged if by_batch and of.name != "indexer" else []
+        flops = Fraction(of.flops, case.chips)
+        if not by_batch:
+            shared[0] = self.own * self.of_one(of.inside, of.few_inside)
+        if of.name == "indexer" and not by_batch:  # scores are sums over its heads
+            flops, shared = flops * case.tp, [each * case.tp for each in shared]
         both = self.bytes_of(sum(shared, Fraction(0)), "activations")
-        works = Fraction(0), Fraction(of.flops, case.chips), moved * of.bits / 8, both
+        works = Fraction(0), flops, moved * of.bits / 8, both
         return Kernel(of.name, count, *works, collectives, "attention", context=of.context)
 
     def experts(self, count):
@@ -402,8 +435,8 @@ def attentions(chip):
             indexers = models.indexers(entry)
             rank, queries = a.get("q_rank") or width, sparse["heads"] * sparse["dim"]
             key = sparse["dim"] + (sparse["heads"] if sparse.get("weighted", True) else 0)
-            yield chip.linear(indexers, ("index-q", rank * queries, rank, queries, "out"))
-            yield chip.linear(indexers, ("index-k", width * key, width, key, "out"))
+            yield chip.linear(indexers, ("index-q", rank * queries, rank, queries, "whole"))
+            yield chip.linear(indexers, ("index-k", width * key, width, key, "whole"))
             yield chip.inner(indexers, chip.indexer())
         for window in dict.fromkeys(windows):
             yield chip.inner(windows.count(window), chip.attention(a, window))
@@ -412,20 +445,21 @@ def attentions(chip):
 
 def state_projections(s, width):
     """The matrices into a state and out of it; low ranks are weights of the first."""
-    values = s["heads"] * s["value"]
-    out = 2 * s["groups"] * s["key"] + values + s["heads"]
-    low = 0
+    values, keys = s["heads"] * s["value"], 2 * s["groups"] * s["key"]
+    out = keys + values + s["heads"]
+    low = down = 0
     if s["kind"] == "gated-delta":
         out += values + s["heads"]
     elif s["kind"] == "mamba2":
         out += values
     else:
-        low = s["value"] * (width + s["heads"] * s["key"])
+        down, low = s["value"] * width, s["value"] * s["heads"] * s["key"]
         if s.get("full_gate", True):
             out += values
         else:
-            low += s["value"] * (width + values)
-    into = ("state-in", width * out + low, width, out, "out")
+            down, low = 2 * down, low + s["value"] * values
+    parts = [(s["groups"], width * keys, keys), (EVERY_CHIP, down, 0)]
+    into = ("state-in", width * out + down + low, width, out, "out", parts)
     return [into, ("state-out", values * width, values, width, "in")]
 
 
@@ -443,12 +477,12 @@ def mlps(chip):
         return
     moe = entry["moe"]
     router = width * (moe["E"] + (1 if moe.get("shared_gate") and moe.get("shared") else 0))
-    yield chip.linear(sparse, ("router", router, width, 0, "out"))
+    yield chip.linear(sparse, ("router", router, width, 0, "whole"))
     latent = moe.get("latent")
     if latent:
-        yield chip.linear(sparse, ("latent-in", width * latent, width, latent, "out"))
+        yield chip.linear(sparse, ("latent-in", width * latent, width, latent, "whole"))
     yield chip.experts(sparse)
     if latent:
-        yield chip.linear(sparse, ("latent-out", width * latent, latent, width, "in"))
+        yield chip.linear(sparse, ("latent-out", width * latent, latent, width, "whole"))
     if moe.get("shared", 0):
         yield chip.shared_experts(sparse)

@@ -44,8 +44,9 @@ class TrainingOracle:
         a = shape.attention
         moe, mlp = shape.moe, shape.mlp
         self.shards = plan.tp if plan.ep == 1 else plan.ep
-        self.dense = 2 * shape.D * (a.N + a.K) * a.H
-        self.dense += shape.D * moe.E if moe else 3 * shape.D * mlp.F
+        self.dense = 2 * shape.D * a.N * a.H + (0 if moe else 3 * shape.D * mlp.F)
+        self.keys = Fraction(2 * shape.D * a.K * a.H, min(a.K, plan.tp))  # a head, or several
+        self.router = shape.D * moe.E if moe else 0  # of a chip, as it is not split
         self.expert = 3 * shape.D * moe.Fe if moe else 0
         self.table = shape.V * shape.D
         self.copies = plan.tp if plan.save == "gathered" else 1  # of inputs that tp gathers
@@ -92,7 +93,8 @@ class TrainingOracle:
         tables = 1 if shape.tied and plan.pp == 1 else (stage == 0) + last
         beside = layers * self.dense + self.table * tables
         beside += shape.D * (2 * layers + last)  # norms
-        found = [(beside / plan.tp, plan.dp * plan.cp)]
+        whole = layers * (self.keys + self.router)
+        found = [(beside / plan.tp + whole, plan.dp * plan.cp)]
         if shape.moe:
             alike = plan.dp * plan.cp if plan.ep == 1 else plan.tp * plan.dp * plan.cp // plan.ep
             found.append((layers * shape.moe.E * self.expert / self.shards, alike))
@@ -149,8 +151,9 @@ class TrainingOracle:
         layers, first, last = Fraction(shape.layers, plan.pp), stage == 0, stage == plan.pp - 1
         D, NH, KH = shape.D, a.N * a.H, a.K * a.H  # noqa: N806, the letters of the docs
         yield from self._linear(
-            layers, D * (NH + 2 * KH), D, NH + 2 * KH, dropped=D, wgrad=1, norms=2 * D
-        )
+            layers, D * (NH + 2 * KH), D, NH + 2 * KH, dropped=D, wgrad=1, norms=2 * D,
+            held=Fraction(D * NH, plan.tp) + self.keys,
+        )  # fmt: skip
         yield from self._attention(layers)
         yield from self._linear(layers, NH * D, NH, D, kept=D)
         if moe is None:
@@ -159,7 +162,10 @@ class TrainingOracle:
             yield from self._linear(layers, F * D, F, D, first=D, dropped=F, again=0)
         else:
             one = {"sent": 0} if plan.ep > 1 else {"wgrad": 1}
-            yield from self._linear(layers, D * moe.E, D, moe.E, kept=2 * moe.E, dropped=D, **one)
+            yield from self._linear(
+                layers, D * moe.E, D, moe.E, kept=2 * moe.E, dropped=D, held=self.router,
+                math=Fraction(D * moe.E, plan.tp), **one,
+            )  # fmt: skip
             yield from self._experts(layers)
         table = self.table
         yield from self._linear(
@@ -185,18 +191,21 @@ class TrainingOracle:
 
     def _linear(  # noqa: PLR0913, a kernel
         self, layers, weights, into, out, *, kept=0, dropped=0, first=0, sent=1, again=1, wgrad=0,
-        norms=0, of_layer=True,
+        norms=0, of_layer=True, held=None, math=None,
     ):  # fmt: skip
         """A kernel of weights: forward, perhaps again, by input and by weights.
 
-        With `wgrad`, its input is what tp gathers. Replicas share norms with it.
+        With `wgrad`, its input is what tp gathers. Replicas share norms with it. A chip has `held`
+        of the weights, each of which meets all tokens of the chips of tp, `math` of them if these
+        share the tokens.
         """
-        number = Fraction(weights, self.plan.tp)
+        number = Fraction(weights, self.plan.tp) if held is None else Fraction(held)
+        math = number if math is None else math
         replicas = self.plan.dp * self.plan.cp
         whole = self.plan.save == "gathered" and self.plan.recompute != "selective"
         units = (sent, again * sent, sent, 0 if whole else wgrad)
         yield from self._passes(
-            layers, 2 * self.x * weights, number, number + Fraction(norms, self.plan.tp), replicas,
+            layers, 2 * self.X * math, number, number + Fraction(norms, self.plan.tp), replicas,
             into + out, (kept, dropped, first), [each * self._unit for each in units],
             gradients=number, copies=self.copies if wgrad else 1, of_layer=of_layer,
         )  # fmt: skip
