@@ -25,7 +25,7 @@ from rooflines.basics.files import CONFIG_DIR
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.output import as_table
-from rooflines.fits.calibrate import FitReport, FitRequest, calibrate, errors_of
+from rooflines.fits.calibrate import FitReport, FitRequest, calibrate
 from rooflines.fits.entries import (
     CALIBRATIONS_FILE,
     Calibrations,
@@ -243,7 +243,6 @@ def main(arguments: Sequence[str]) -> int:
         steps, tested = step_fits(served_runs(served, found), source, date)
         found = found.model_copy(update={"steps": steps, "training": shipped.training})
         rows += [step_row(key, fit["decode"].held_out) for key, fit in steps.items()]
-        rows.append(step_row("all", errors_of(tested)))
         rows += [pair_row(each) for each in ordering(pairs_of(tested)).to_dicts()]
     names = ("chip and software", "of", "timings", "bound", "estimate", "p90")
     print("Median errors at held-out sites in percent", as_table(names, rows, None), sep="\n")

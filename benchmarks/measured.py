@@ -1,7 +1,8 @@
 """How far timings are from the bound: `python -m benchmarks.measured TABLE... --write`.
 
-The tables are Parquet files of timed matmuls, and CSV files of served runs. Only quantiles of
-measured time over the bound, and over the estimate, enter the project: `config/measured.csv`, which
+The tables are Parquet files of timed matmuls, and CSV files of served runs, whose estimates are by
+fits of steps that have not seen their model. Only quantiles of measured time over the bound, and
+over the estimate, enter the project: `config/measured.csv`, which
 the site and the commands show beside times. Chip, software and dtypes that an earlier table has are
 not taken from a later one. Without tables it reads the public ones.
 """
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.calibration import DATA, DYNAMIC, OWN, public_tables
+from benchmarks.calibration import DATA, DYNAMIC, OWN, public_tables, served_runs
 from rooflines import load_config, measurements
 from rooflines.catalogue.measured import (
     BOUND,
@@ -26,6 +27,8 @@ from rooflines.catalogue.measured import (
     SHORTEST_LONG,
     STEP,
 )
+from rooflines.fits.entries import shipped_calibrations
+from rooflines.fits.steps import step_fits
 from rooflines.measured.machine import timings_source
 from rooflines.results.tables import metadata_of
 
@@ -55,9 +58,25 @@ def joined(table: Path) -> pl.DataFrame:
     frame = measurements(load_config({"measurements": {"timings": config}}), "timings")
     frame = frame.with_columns(of_source=pl.lit(source))
     if "D" not in frame.columns:
-        return frame
+        return _held_out(frame, table)
     fit = pl.col("calibration").str.split("/").list.get(1, null_on_oob=True)
     return frame.with_columns(software=pl.coalesce(fit, "software"))
+
+
+def _held_out(frame: pl.DataFrame, table: Path) -> pl.DataFrame:
+    """Runs with the bound, and with estimates by fits of steps that have not seen their model.
+
+    Args:
+        frame: The runs of the table joined with the model.
+        table: The table of served runs.
+    """
+    fits = shipped_calibrations().model_copy(update={"steps": {}})
+    _, tested = step_fits(served_runs(table, fits), "", "")
+    names = [*KEYS, "of_source", "model", "ratio_lower", "ratio_estimate"]
+    source = frame["of_source"][0]
+    tested = tested.with_columns(of_source=pl.lit(source), ratio_lower=None, ratio_estimate="ratio")
+    bound = frame.with_columns(ratio_estimate=None)
+    return pl.concat([bound.select(names), tested.select(names)], how="vertical_relaxed")
 
 
 def quantiles(tables: list[Path], of_date: date) -> pl.DataFrame:

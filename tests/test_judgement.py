@@ -9,6 +9,7 @@ from catalogues import NOMINAL, shipped
 from command_line import said
 from timed_sets import BF16, HEAD
 
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.fits.timings import Timings
 from rooflines.measured.join import joined
 from rooflines.measured.judgement import ordering, pairs_of, wrong_pairs
@@ -97,6 +98,35 @@ def test_judge_writes_errors_and_pairs(tmp_path, capsys):
     out = said(capsys, "measured", "judge", table, "--csv")
     assert out.splitlines()[0].startswith("set,model,chip,software")
     assert "no pair is ordered wrongly" in said(capsys, "measured", "judge", table, "--wrong")
+
+
+def test_errors_at_models_left_out_stand_before_those_in_sample(tmp_path, capsys):
+    """By chip and engine of the runs, from the fits; the file of runs says nothing of them."""
+    runs = [f"llama-3.1-8b,h200-sxm,{one},1,1024,1024,8,0.1,0.01" for one in ("vllm", "sglang")]
+    table = written(tmp_path, *runs, head=RUNS)
+    steps = shipped_calibrations().steps
+    found = json.loads(said(capsys, "measured", "judge", table, "--json"))
+    rows = {row["of"]: row for row in found["held_out"]}
+    assert list(rows) == ["all", "h200-sxm sglang", "h200-sxm vllm"]
+    for key, row in rows.items():
+        fit = steps[key.replace(" ", "/")]["decode"]
+        assert (row["n"], row["median"], row["p90"]) == (
+            *(fit.held_out.n, fit.held_out.median, fit.held_out.p90),
+        )
+        assert fit.held_out.median > fit.fitted.median
+        assert (row["low"], row["high"]) == fit.bands["step"]
+    printed = said(capsys, "measured", "judge", table)
+    held_out, in_sample = printed.index("Held out: "), printed.index("In sample (split fit): ")
+    assert held_out < printed.index("14.4%") < in_sample < printed.index("llama-3.1-8b h200-sxm vl")
+
+
+def test_timings_that_no_fit_of_steps_estimates_have_no_errors_held_out(tmp_path, capsys):
+    for table in (
+        three_chips(tmp_path),
+        written(tmp_path, "llama-3.1-8b,h200-sxm,mine,1,1024,1024,8,0.1,0.01", head=RUNS),
+    ):
+        assert json.loads(said(capsys, "measured", "judge", table, "--json"))["held_out"] == []
+        assert "In sample" not in said(capsys, "measured", "judge", table)
 
 
 def test_join_writes_each_timing(tmp_path, capsys):

@@ -13,7 +13,16 @@ from benchmarks.measured import FEWEST, KEYS, public_timings, quantiles
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.catalogue.measured import BOUND, LONG, MATMUL, SHORT, STEP, measured_quantiles
+from rooflines.catalogue.measured import (
+    BOUND,
+    ESTIMATE,
+    LONG,
+    MATMUL,
+    SHORT,
+    STEP,
+    measured_quantiles,
+)
+from rooflines.fits.entries import ALL_ENGINES, shipped_calibrations
 from rooflines.fits.read import read_timings
 from rooflines.measured.join import joined
 from rooflines.results.tables import metadata_of
@@ -73,13 +82,27 @@ def test_all_served_runs_have_a_row_of_their_own():
     assert steps["n"].sum() - whole <= whole
 
 
+def test_errors_of_served_models_are_those_held_out():
+    """The spread of all runs is the band of models that fits of steps have not seen."""
+    steps = shipped_calibrations().steps
+    rows = measured_quantiles().filter(of=STEP, over=ESTIMATE)
+    (whole,) = rows.filter(pl.col("chip").is_null()).to_dicts()
+    (low, high) = steps[ALL_ENGINES]["decode"].bands["step"]
+    assert (whole["p10"], whole["p90"]) == pytest.approx((low, high), rel=5e-3)
+    assert whole["n"] == steps[ALL_ENGINES]["decode"].held_out.n
+    by_chip = {key for key in steps if "/" in key}
+    assert set(map("/".join, rows.drop_nulls("chip").select("chip", "software").rows())) == by_chip
+
+
 def test_they_follow_from_public_timings():
     if "ROOFLINES_PUBLIC_DATA" not in os.environ:
         pytest.skip("ROOFLINES_PUBLIC_DATA names no folder of public timings")
     stored = measured_quantiles()
     computed = quantiles(public_timings(), stored["date"][0])
     kept = [
-        frame.cast({"n": pl.Int64, "date": pl.String}).filter(over=BOUND)
-        for frame in (computed, stored)
+        frame.cast({"n": pl.Int64, "date": pl.String}).filter(
+            (pl.col("over") == BOUND) | (pl.col("of") == STEP)
+        )
+        for frame in (computed, stored.with_columns(date=stored["date"][0]))
     ]
     assert_frame_equal(*kept)

@@ -17,7 +17,8 @@ from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.cli.main import run
 from rooflines.explanation.sentences import Sentence, first_true
-from rooflines.fits.entries import shipped_calibrations
+from rooflines.fits.entries import ALL_ENGINES, shipped_calibrations
+from rooflines.measured.served import SHORTEST
 from rooflines.model.columns import FOUND
 
 SERVED, CONFIGURATION = DOCS / "served.md", ROOT / "config" / "README.md"
@@ -33,6 +34,9 @@ WIDTH = 8192
 TOKENS, DTYPE = 128, "bf16"
 FAR = 0.07
 """Median error of a fit at held-out sites from which on it is said [1]."""
+
+NOMINAL_TOKENS = 1024
+"""A nominal length of answers, of which docs/served.md says what is counted [1]."""
 
 CHIP, MODEL, BATCH, CONTEXT, SPLIT = "h100-sxm", "llama-3.1-70b", 64, 8192, 8
 
@@ -111,6 +115,22 @@ def with_judgement(page: str) -> str:
         run(["measured", "judge", str(table)])
     said = printed.getvalue().replace(str(table), table.name).rstrip()
     return with_block(page, "judged", f"```text\n{said}\n```")
+
+
+def with_step_errors(page: str) -> str:
+    """docs/served.md with the held-out errors of steps, and what a nominal length is cut to."""
+    steps = {key: by_phase["decode"] for key, by_phase in shipped_calibrations().steps.items()}
+    medians = {key: fit.held_out.median for key, fit in steps.items() if fit.held_out}
+    of_chips = [100 * error for key, error in medians.items() if "/" in key]
+    shorter, nominal = SHORTEST
+    values = {
+        "unseen": f"{100 * medians[ALL_ENGINES]:.1f} %",
+        "spread": f"{min(of_chips):.0f} to {max(of_chips):.0f} %",
+        "seen": f"{100 * steps[ALL_ENGINES].fitted.median:.1f} %",
+        "nominal": f"{NOMINAL_TOKENS:,}",
+        "cut": f"{NOMINAL_TOKENS * shorter // nominal:,}",
+    }
+    return with_values(page, values)
 
 
 def with_fit_errors(page: str) -> str:

@@ -7,7 +7,14 @@ import json
 from typing import TYPE_CHECKING
 
 import gallery
-from answers import CONFIGURATION, SERVED, with_answers, with_fit_errors, with_judgement
+from answers import (
+    CONFIGURATION,
+    SERVED,
+    with_answers,
+    with_fit_errors,
+    with_judgement,
+    with_step_errors,
+)
 from documents import PICTURES, README, ROOT, SCHEMA, VEGA, config_schema, vega_script
 from outputs import OUTPUTS, with_outputs
 from performance import (
@@ -37,7 +44,7 @@ def _schema(_: str) -> str:
 TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     SCHEMA: (_schema,),
     README: (with_answers, with_run_time),
-    SERVED: (with_judgement,),
+    SERVED: (with_judgement, with_step_errors),
     CONFIGURATION: (with_fit_errors,),
     CONFIG: (with_rows,),
     SCALING: (with_estimate,),

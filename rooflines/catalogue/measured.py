@@ -42,5 +42,6 @@ def measured_quantiles() -> pl.DataFrame:
         `of` (what was timed: matmul or step), `chip`, `software`, `dtypes` (null: all of them
         together), `length` (of matmuls: short or long), `over` (bound or estimate), `n`, the number
         of timings, `p10`, `p50`, `p90` [1], `source`, and `date`, when they were computed.
+        Estimates of steps are by fits that have not seen the model.
     """
     return read_csv(MEASURED_FILE, schema=TYPES)

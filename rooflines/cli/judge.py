@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 MOST_WRONG = 20
 """Pairs that are shown [1]; CSV has all."""
 
+HELD_OUT = {
+    "of": "of",
+    "n": "runs",
+    "median": "estimate: median",
+    "p90": "p90",
+    "spread": "measured / estimate, 8 of 10",
+}
 ERRORS = {
     "of": "of",
     "split": "split",
@@ -62,11 +69,13 @@ def command(
 ) -> Printed:
     """Judge the bound and the estimate by the timings of TABLE: errors, bands, order of pairs.
 
-    Errors are |estimated / measured - 1|; `in band` is the share of timings between p10 and p90 of
-    the estimate. A pair differs in one thing, such as the chip; it counts as ordered right where
-    the faster one is also estimated to be faster, of pairs whose measured times differ by more
-    than 25 %. Kendall's tau is of all pairs. Runs of served models are compared by the time of a
-    token on one chip. CSV has the errors by region, or the pairs of --wrong; JSON has all.
+    Errors are |estimated / measured - 1|. Of served models those at models that no fit of steps has
+    seen stand first: they are what to expect of another model, errors in sample are not.
+    `in band` is the share of timings between p10 and p90 of the estimate. A pair differs in one
+    thing, such as the chip; it counts as ordered right where the faster one is also estimated to be
+    faster, of pairs whose measured times differ by more than 25 %. Kendall's tau is of all pairs.
+    Runs of served models are compared by the time of a token on one chip. CSV has the errors by
+    region, or the pairs of --wrong; JSON has all.
 
     Examples:
         rooflines measured judge served.csv
@@ -84,12 +93,29 @@ def command(
 def _text(judgement: Judgement) -> list[str]:
     """The errors by chip and software, those of all timings, and the order of pairs."""
     whole = judgement.errors.filter(pl.col("region") == "all", pl.col("shards").is_null())
-    every = [*whole.to_dicts(), {**judgement.whole, "split": None}]
+    splits = whole["split"].unique()
+    every = [
+        *whole.to_dicts(),
+        {**judgement.whole, "split": splits[0] if len(splits) == 1 else None},
+    ]
     errors = table(ERRORS, ({**row, "of": _what(row)} for row in every))
-    lines = [errors, "", *_ratios(judgement.whole)]
+    lines = [*_held_out(judgement.held_out), errors, "", *_ratios(judgement.whole)]
     if not judgement.pairs.is_empty():
         lines += ["", table(PAIRS, judgement.pairs.to_dicts())]
     return lines
+
+
+def _held_out(errors: pl.DataFrame) -> list[str]:
+    """The errors at models left out, above those of runs that fits have seen."""
+    if errors.is_empty():
+        return []
+    rows = [
+        {**row, "spread": f"{significant(row['low'])} to {significant(row['high'])}"}
+        for row in errors.to_dicts()
+    ]
+    head = "Held out: each model by fits of steps that have not seen it"
+    seen = "In sample (split fit): by fits of steps that have seen such runs"
+    return [head, table(HELD_OUT, rows), "", seen]
 
 
 def _ratios(whole: dict[str, float | None]) -> list[str]:

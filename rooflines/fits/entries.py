@@ -179,6 +179,10 @@ STEP_NUMBERS = ("prompts", "layer_s", "experts_layer_s", "sequence_s")
 """The numbers of a fit of steps."""
 
 
+ALL_ENGINES = "all"
+"""The key of the fit of steps to all engines, whose held-out error is that of all runs."""
+
+
 class FittedStep(Fitted):
     """What an engine takes for a step besides its kernels, fitted to runs of served models."""
 
@@ -221,7 +225,8 @@ class Calibrations(Entry):
         default_factory=dict, description="by `<chip>/<software>`, then by collective"
     )
     steps: dict[Text, dict[Literal["decode"], FittedStep]] = Field(
-        default_factory=dict, description="by engine, or `<chip>/<engine>`, then by phase"
+        default_factory=dict,
+        description="by engine, `<chip>/<engine>`, or `all` for all engines, then by phase",
     )
 
     training: dict[Text, dict[Text, FittedTraining]] = Field(
@@ -237,7 +242,7 @@ class Calibrations(Entry):
     @cached_property
     def engines(self) -> set[str]:
         """The engines with a fit of steps, on any chip."""
-        return {key.rpartition("/")[2] for key in self.steps}
+        return {key.rpartition("/")[2] for key in self.steps} - {ALL_ENGINES}
 
     def softwares_of(self, chip: str) -> list[str]:
         """The names of software with a fit on a chip, sorted."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.fits.calibrate import ENOUGH, errors_of
-from rooflines.fits.entries import STEP_NUMBERS, FittedStep
+from rooflines.fits.entries import ALL_ENGINES, STEP_NUMBERS, FittedStep
 from rooflines.fits.judge import band, with_errors
 from rooflines.fits.solving import Problem
 
@@ -76,8 +76,9 @@ def step_fits(
         date: The day of the fit.
 
     Returns:
-        By engine, and by chip and engine, then by phase: `held_out` and bands are of each model by
-        fits that have not seen it. And the runs with these errors.
+        By engine, by chip and engine, and for `ALL_ENGINES`, then by phase: `held_out` and bands
+        are of each model by the most specific fits of its engine that have not seen it. And the
+        runs with these errors.
     """
     tested = pl.concat(
         _judged(test, StepFits(runs.filter(pl.col("model") != model)))
@@ -86,8 +87,9 @@ def step_fits(
     fits = StepFits(runs)
     fitted = _judged(runs, fits)
     found = {}
-    for key, fit in sorted(fits.by.items()):
+    for key, fit in sorted({ALL_ENGINES: fits.every, **fits.by}.items()):
         own = pl.col("key" if "/" in key else "engine") == key
+        own = pl.lit(value=True) if key == ALL_ENGINES else own
         about: dict[str, object] = {
             "bands": {"step": band(tested.filter(own))},
             "held": list(fit.held),

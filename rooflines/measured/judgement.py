@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rooflines.fits.entries import ALL_ENGINES, Calibrations
 from rooflines.fits.judge import with_errors
 from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, PARALLEL, SIZES
 from rooflines.measured.summary import error_columns, summaries
@@ -42,6 +43,8 @@ class Judgement:
     Attributes:
         whole: The errors of all timings, with the columns of `errors` that are numbers.
         errors: By chip, software and region, with the columns of `MEASURED_SUMMARY`.
+        held_out: Of served models, errors of estimates at models left out of fits, as of
+            `held_out_errors`; empty where no fit of steps estimates the runs.
         pairs: How well pairs are ordered, as of `ordering`.
         wrong: The pairs that the estimate orders wrongly, as of `wrong_pairs`.
         skipped: Timings without a row or an estimate, counted, as of `MeasuredSet.skipped`.
@@ -49,6 +52,7 @@ class Judgement:
 
     whole: dict[str, Any]
     errors: pl.DataFrame
+    held_out: pl.DataFrame
     pairs: pl.DataFrame
     wrong: pl.DataFrame
     skipped: list[dict[str, Any]]
@@ -56,7 +60,12 @@ class Judgement:
     @property
     def plain(self) -> dict[str, Any]:
         """The judgement as JSON."""
-        frames = {"errors": self.errors, "pairs": self.pairs, "wrong": self.wrong}
+        frames = {
+            "held_out": self.held_out,
+            "errors": self.errors,
+            "pairs": self.pairs,
+            "wrong": self.wrong,
+        }
         tables = {name: frame.to_dicts() for name, frame in frames.items()}
         return {"whole": self.whole, **tables, "skipped": self.skipped}
 
@@ -71,7 +80,49 @@ def judged_set(one: MeasuredSet, found: JoinedTimings) -> Judgement:
     pairs = pairs_of(found.frame)
     errors = summaries([(one.name, found.frame, one.config.held_out, one.catalogues.fits)])
     (whole,) = with_errors(found.frame).select(**error_columns()).to_dicts()
-    return Judgement(whole, errors, ordering(pairs), wrong_pairs(pairs), one.skipped(found))
+    fits = Calibrations() if one.config.held_out else one.catalogues.fits
+    held_out = held_out_errors(found.frame, fits)
+    ordered, wrong = ordering(pairs), wrong_pairs(pairs)
+    return Judgement(whole, errors, held_out, ordered, wrong, one.skipped(found))
+
+
+HELD_OUT_TYPES = {
+    "of": pl.String,
+    "n": pl.Int64,
+    **dict.fromkeys(("median", "p90", "low", "high"), pl.Float64),
+}
+"""The columns of `held_out_errors`."""
+
+
+def held_out_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
+    """Errors of estimates of decode steps at models that no fit has seen, from the fits' file.
+
+    Runs that a fit has seen say little of others: their errors are in sample.
+
+    Args:
+        frame: Timings joined with the model.
+        fits: The calibrations by which they were joined.
+
+    Returns:
+        A row for all engines, then one for each chip and engine of the runs that has a fit, or else
+        for the engine, `of`: `n`, the runs [1]; `median` and `p90` of |estimated / measured - 1|
+        [1]; `low` and `high`, the p10 and p90 of measured over estimated time [1]. Empty for other
+        timings.
+    """
+    rows = []
+    if "tpot_s" in frame.columns:
+        systems = frame.select("chip", "software").unique().drop_nulls().sort("chip", "software")
+        pairs = ((f"{chip}/{engine}", str(engine)) for chip, engine in systems.iter_rows())
+        keys = [own if own in fits.steps else engine for own, engine in pairs]
+        for key in dict.fromkeys((ALL_ENGINES, *keys)):
+            fit = fits.steps.get(key, {}).get("decode")
+            if fit is not None and fit.held_out is not None:
+                errors, (low, high) = fit.held_out, fit.bands["step"]
+                name = key.replace("/", " ")
+                rows.append((name, errors.n, errors.median, errors.p90, low, high))
+    if len(rows) == 1:  # of all engines alone
+        rows = []
+    return pl.DataFrame(rows, schema=HELD_OUT_TYPES, orient="row")
 
 
 def per_token_and_chip(frame: pl.DataFrame) -> pl.DataFrame:

@@ -143,7 +143,7 @@ def _first_table(frame: pl.DataFrame) -> tuple[str, str] | None:
 ENDS = ("p10", "p50", "p90")
 """Quantiles as published timings have them."""
 
-SPLITS = {FIT: "which a fit uses", SITES: "of sites held out", HELD_OUT: "never fitted"}
+SPLITS = {FIT: "in sample, which a fit uses", SITES: "of sites held out", HELD_OUT: "never fitted"}
 """Words for the splits of a set."""
 
 LACKING = {WITHOUT_ROW: "a row of the model", WITHOUT_ESTIMATE: "an estimate"}
@@ -154,7 +154,10 @@ def measured_views() -> list[list[str]]:
     """How far off published timings are, as texts of rows: what, of how many, and the quantiles."""
     rows = measured_quantiles().rename({"of": "what"}).to_dicts()
     for row in rows:
-        kind = "served runs" if row["what"] == STEP else "matmuls"
+        kind = "matmuls"
+        if row["what"] == STEP:
+            unseen = " of models left out of the fit"
+            kind = f"served runs{'' if row['over'] == BOUND else unseen}"
         row["what"] = " ".join(each for each in (row["length"], kind) if each)
     return [_view(row) for row in rows]
 
