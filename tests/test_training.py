@@ -13,7 +13,8 @@ import training_page
 from case_files import case
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from oracle.training import TrainingOracle
+from oracle import training_table
+from plain_files import plain_file
 from predicates import check_table
 from random_sweeps import check
 
@@ -194,23 +195,21 @@ def test_replicas_of_the_best_mix_are_those_of_closed_formulas(model, batch, m, 
     chips, length = 32, 2048
     of = {"shard": shard, "tp": 2, "dp": chips // 2, "micro_batch": 2 * batch // (chips * m)}
     found = along("dp", model, "gb200", batch, length, **of)
-    case, _ = step_of(model, "gb200", batch, length, **of)
-    (link,) = case.place.links
-    per_s = case.machine.peaks["bf16"], link.bytes_per_s * link.links
+    known = plain_file("models.yaml")["models"], plain_file("chips.yaml")["chips"]
+    formats = plain_file("dtypes.yaml")["formats"]
 
     def step(dp, micro_batch):
         keys = {**of, "tp": chips // dp, "dp": dp, "micro_batch": micro_batch}
-        plan = checked(TrainingPlan, keys)
-        return TrainingOracle(models.load(model).shape, plan, micro_batch * dp * m, length)
+        sweep = {"models": [model], "chips": ["gb200"], "dtypes": ["bf16"], "splits": [keys]}
+        ((_, case, _),) = training_table.cases(sweep, *known, formats)
+        return training_table.step_values(case, micro_batch * dp * m, length)
 
     def ahead(dp, micro_batch):
-        works = step(dp, micro_batch).works()
-        return works["flops"] / per_s[0] >= works["sent"] / per_s[1]
+        times = step(dp, micro_batch)
+        return times["t_math_s"] >= times["t_network_s"]
 
     mixes = [2**power for power in range(6)]
-    sends = {
-        dp: step(dp, batch // dp // m).works()["sent"] for dp in mixes if batch % (dp * m) == 0
-    }
+    sends = {dp: step(dp, batch // dp // m)["t_network_s"] for dp in mixes if batch % (dp * m) == 0}
     assert found["critical"] == min(sends, key=lambda dp: sends[dp])
     most = range(2**10)
     least = {dp: bisect_left(most, x=True, lo=1, key=partial(ahead, dp)) for dp in mixes}
@@ -279,51 +278,27 @@ def test_lower_is_at_most_in_turn_is_at_most_upper(plan, model, dtypes, m, lengt
     assert states == sorted(states, reverse=True)
 
 
-@check(100)
-@given(
-    POSSIBLE,
-    st.sampled_from([SMALL, "llama-3.2-1b", "mixtral-8x7b", LARGE]),
-    st.sampled_from([1, 2, 8]),
-    st.sampled_from(["bf16", "fp32"]),
-    st.integers(1, 3),
-    st.sampled_from([1, 2]),
-    st.sampled_from([64, 1024, 4096]),
-)
-def test_a_step_is_that_of_closed_formulas(plan, model, ep, saved, m, b, length):  # noqa: PLR0913, PLR0917, a question
-    plan = {**plan, "ep": ep, "micro_batch": b, "dtypes": {"weights": "bf16", "saved": saved}}
-    batch = plan["dp"] * b * m
-    try:
-        case, row = step_of(model, "gb200", batch, length, ("nvlink",), **plan)
-    except RooflinesError:
-        assume(condition=False)
-    of_saved = {"bf16": 2, "fp32": 4}[saved]
-    oracle = TrainingOracle(case.model.shape, case.plan, batch, length, of_saved)
-    works = oracle.works()
-    repeated = works.pop("repeated")
-    assert work_of(case, "flops", batch, length) == works["flops"]
-    assert work_of(case, "network_bytes", batch, length) == works["sent"]
-    machine = case.machine
-    (link,) = case.place.links
-    rates = {
-        "flops": ("t_math_s", machine.peaks["bf16"]),
-        "memory_bytes": ("t_memory_s", machine.level.bytes_per_s),
-        "network_bytes": ("t_network_s", link.bytes_per_s * link.links),
-    }
-    for (column, (seconds, rate)), exact in zip(rates.items(), works.values(), strict=True):
-        work = float(exact)
-        assert row[column] == pytest.approx(work, rel=1e-12)
-        assert row[seconds] == pytest.approx(work / float(rate), rel=1e-12)
-    hfu = (works["flops"] + repeated) / rates["flops"][1] / Fraction(row["t_lower_s"])
-    assert row["hfu"] == pytest.approx(float(hfu), rel=1e-12)
-    per_s = [rate for _, rate in rates.values()]
-    stages = [oracle.in_turn(stage, per_s) for stage in range(case.plan.pp)]
-    for seconds, each in zip(("t_ops_s", "t_upper_s"), zip(*stages, strict=True), strict=True):
-        assert row[seconds] == pytest.approx(float(max(each)), rel=1e-12)
-    held = [oracle.footprint(stage) for stage in range(case.plan.pp)]
-    assert row["footprint_bytes"] == pytest.approx(float(max(map(sum, held))), rel=1e-12)
-    for (stage, _), memory in zip(case.workload.stages, case.held, strict=True):
-        states, saved = held[stage.index]
-        assert (memory.states, memory.saved(m) * length) == (states, saved)
+def kernel_of(name, *of, **plan):
+    kernels = KernelTable(sweep_of(*of, **plan)).frame().collect()
+    (row,) = kernels.filter(group=name).to_dicts()
+    return row
+
+
+def test_stages_in_a_group_of_the_inner_network_send_over_that():
+    """Of four stages on chips 0 to 15, in groups of 8, the second sends to the third outside."""
+    send = kernel_of("send", SMALL, "h100-sxm", 4, 1024, TWO, pp=4, dp=4)
+    one_way = 1024 * 4096 * 2
+    assert send["network_bytes"] == 2 * one_way * 3 / 4
+    assert send["t_network_s"] == 2 * one_way / 4 / 5e10
+
+
+def test_results_of_experts_are_sent_back_in_a_dtype_of_their_own():
+    of = "mixtral-8x7b", "h100-sxm", 8, 1024
+    two, four = (
+        kernel_of("experts-fwd", *of, dp=8, ep=8, dtypes={"combine": dtype})["network_bytes"]
+        for dtype in ("bf16", "fp32")
+    )
+    assert four == pytest.approx(1.5 * two)
 
 
 def test_all_pairs_of_tokens_are_those_of_layers_with_windows_too():

@@ -564,17 +564,22 @@ def _dispatch(setting: Setting, group: Group) -> Between:
         return Between()
     route = setting.route(plan.ep, 1)
     sent = route.sent_once(lambda parts: reached(moe.E, moe.k, parts, UNIFORM))
-    tokens = setting.activations(setting.shape.D)
     choice = moe.E, moe.k, UNIFORM
-    one = (Transfer(ALL_TO_ALL, tokens, route, sent, choice=choice),)
-    return Between(one * 2, one, one * 2)
+    there, back = (
+        Transfer(ALL_TO_ALL, setting.activations(setting.shape.D, of), route, sent, choice=choice)
+        for of in ("activations", "combine")
+    )
+    return Between((there, back), (there,), (there, back))
 
 
 def _sends(setting: Setting) -> Transfer:
-    """Activations to the next stage and gradients to the one before, in the mean of all stages."""
+    """Activations to the next stage and gradients to the one before, in the mean of all stages.
+
+    On two networks, stages in a group of the inner one send over that.
+    """
     plan = setting.plan
     route = setting.route(plan.pp, plan.stage_chips)
-    runs = Fraction(plan.interleave * plan.pp - 1, plan.pp)
-    levels, inside = len(route.levels), route.levels[0].chips == plan.pp
-    sent = tuple(runs * ((level == 0) == inside) if levels > 1 else runs for level in range(levels))
+    runs, (_, *outer) = plan.interleave * plan.pp - 1, route.levels
+    between = sum(plan.interleave * level.chips - 1 for level in outer if level.chips > 1)
+    sent = tuple(Fraction(each, plan.pp) for each in (runs - between, between)[: 1 + len(outer)])
     return Transfer(ALL_TO_ALL, setting.activations(setting.shape.D * 2), route, sent)
