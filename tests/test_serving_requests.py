@@ -1,14 +1,14 @@
 """Requests: means over decode steps and times to the first token, as the oracle adds them up."""
 
 import random_serving
-from comparison import same, wrong_columns
+from comparison import same, wrong_columns, wrong_keys, wrong_skips
 from hypothesis import given
 from oracle import step_table
 from oracle.step_values import times
 from oracle.steps import Step
 from oracle.values import bound_of
 from random_sweeps import BITS, check
-from serving_tables import model_sweep, sweep_of
+from serving_tables import KINDS, model_sweep, sweep_of
 
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.sweep.rows import StepTable
@@ -37,14 +37,18 @@ def test_random_requests(config):
         tuple(keys[name] for name in CASE): case
         for keys, case, _ in step_table.cases(form, {}, *parts)
     }
+    every = [*step_table.request_rows(form, {}, *parts)]
+    skipped = [(row.keys, row.reasons) for row in every if row.values is None]
     wanted = {
         tuple(row.keys[name] for name in KEYS): row.values
-        for row in step_table.request_rows(form, {}, *parts)
+        for row in every
         if row.values is not None
     }
-    rows = StepTable(sweep_of(config)).frame().collect().to_dicts()
-    assert len(rows) == len(wanted)
-    for row in rows:
+    sweep = sweep_of(config)
+    table = StepTable(sweep).frame().collect()
+    assert wrong_keys(table, [dict(zip(KEYS, keys, strict=True)) for keys in wanted], KEYS) == []
+    assert wrong_skips(sweep.skipped, skipped, KINDS) == []
+    for row in table.to_dicts():
         keys = tuple(row[name] for name in KEYS)
         values = wanted[keys]
         assert values is not None

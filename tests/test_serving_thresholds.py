@@ -3,11 +3,13 @@
 import random
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from operator import mul
 from typing import Any
 
 import pytest
 import random_serving
+from comparison import wrong_keys
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import step_limits as limits
@@ -62,6 +64,11 @@ def test_thresholds_of_random_sweeps(config, target, share):
     time = ["t_lower_s", "t_ops_s"][target % 2]
     sweep["targets"] = {"t_step_s": float(seconds * (1 + share)), "time": time}
     rows = sweep_thresholds(sweep_of(config))
+    asked = [
+        each for key in cases for each in along_sizes(sweep, dict(zip(KEYS, key, strict=True)))
+    ]
+    named = [*KEYS, "axis", "target_s", *(["T"] if "T" in rows.columns else []), "S"]
+    assert wrong_keys(rows, asked, named) == []
     assert rows.height <= sweep_of(config).max_thresholds() <= rows.height * len(cases) * 99
     for row in rows.to_dicts():
         case = cases[tuple(row[key] for key in KEYS)]
@@ -71,6 +78,17 @@ def test_thresholds_of_random_sweeps(config, target, share):
             check_batch(case, row)
     for row in rows.sample(min(3, rows.height), seed=target).to_dicts():
         check_saturation(cases[tuple(row[key] for key in KEYS)], row)
+
+
+def along_sizes(sweep, keys):
+    """The keys of the thresholds of a case along batches and contexts: of a decode step these."""
+    steps = [sizes for sizes, _ in step_table.steps_of(sweep, keys["phase"])]
+    for new in dict.fromkeys(each.get("T") for each in steps):
+        for context in dict.fromkeys(each["S"] for each in steps):
+            target = {"T": new, "S": context, "target_s": sweep["targets"]["t_step_s"]}
+            yield {**keys, "axis": "B", **target}
+        if keys["phase"] == "decode":
+            yield {**keys, "axis": "S", "T": new, "S": None, "target_s": None}
 
 
 def check_context(case, row):
@@ -190,7 +208,11 @@ def test_fewest_chips_of_random_sweeps(config):
     sweep["thresholds"] = ["chips"]
     sweep["grid"]["B"] = sorted({*sweep["grid"]["B"], 8})
     cases = {keys[:6]: case for keys, case in cases_of(config).items()}
-    for row in sweep_thresholds(sweep_of(config)).to_dicts():
+    table = sweep_thresholds(sweep_of(config))
+    sizes = [{"B": B, "S": S} for B, S in product(*(sweep["grid"][size] for size in "BS"))]
+    asked = [{**dict(zip(KEYS, case, strict=False)), **size} for case in cases for size in sizes]
+    assert wrong_keys(table, asked, [*KEYS[:6], *"BS"]) == []
+    for row in table.to_dicts():
         case = cases[tuple(row[key] for key in KEYS[:6])]
         if case.capacity is None:
             assert row["outcome"] == "capacity-unknown"

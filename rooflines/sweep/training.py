@@ -229,9 +229,14 @@ class TrainingSweep(ModelSweep):
             batches = tuple(each for each in self.batches if each % plan.together == 0)
             contexts = tuple(each for each in self.contexts if each % plan.cp == 0)
             of = Skipped("", model=name, split=plan.name)
-            why = Reason("multiple", f"B is no multiple of {plan.together}, dp * micro_batch")
-            if len(contexts) < len(self.contexts):
-                why = Reason("multiple", f"S is no multiple of {plan.cp}, cp")
+            uneven = {
+                f"B is no multiple of {plan.together}, dp * micro_batch": (
+                    whole - len(batches) * len(self.contexts)
+                ),
+                f"S is no multiple of {plan.cp}, cp": (
+                    len(batches) * (len(self.contexts) - len(contexts))
+                ),
+            }
             workloads = {
                 label: self.workload(name, TRAIN, plan, label) for label in self.combinations
             }
@@ -246,7 +251,8 @@ class TrainingSweep(ModelSweep):
                     if obstacle is not None:
                         rows[obstacle] += whole
                         continue
-                    rows[replace(of, reason=why)] += whole - len(batches) * len(contexts)
+                    for reason, number in uneven.items():
+                        rows[replace(of, reason=Reason("multiple", reason))] += number
                     if batches and contexts:
                         model, dtypes = self.models[name], self.combinations[label]
                         case = TrainingCase(at.place, name, model, dtypes, workloads[label])

@@ -1,6 +1,8 @@
 """Comparison of rows and thresholds with those of `oracle`."""
 
 import math
+import re
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -60,13 +62,82 @@ def row_differences(config):
     return differences(table_of(config).to_dicts(), exact)
 
 
+def shown(value):
+    """Show a value: a fraction of many digits as a decimal number."""
+    long = isinstance(value, Fraction) and value.denominator > EXACT_INTEGER
+    return f"{float(value):.17g}" if long else repr(value)
+
+
 def wrong_columns(found, expected):
     """Describe the columns in which a row differs from the exact one; it may lack some."""
     return [
-        f"{name}: {found[name]!r} where {value!r} is exact"
+        f"{name}: {found[name]!r} where {shown(value)} is exact"
         for name, value in expected.items()
         if name in found and not same(found[name], value)
     ]
+
+
+def wrong_rows(frame, expected, keys, *, beside=()):
+    """Describe the rows that a table has too many or too few, or else those that are wrong.
+
+    Args:
+        frame: The table.
+        expected: Every row that it has to have, by column; in any order.
+        keys: The columns that name a row.
+        beside: Columns of the table that are not compared.
+    """
+    wrong = wrong_keys(frame, expected, keys)
+    if wrong:
+        return wrong
+    truth = {tuple(row[key] for key in keys): row for row in expected}
+    for row in frame.iter_rows(named=True):
+        name = tuple(row[key] for key in keys)
+        if others := row.keys() - {*beside} ^ truth[name].keys() - {*beside}:
+            return [f"columns {others} are in one of both"]
+        compared = {key: value for key, value in truth[name].items() if key not in beside}
+        wrong += [f"{each}, at {name}" for each in wrong_columns(row, compared)]
+    return wrong
+
+
+def wrong_keys(frame, expected, keys):
+    """Describe the rows, by their keys, that a table has more or less often than expected."""
+    found = Counter(frame.select(keys).iter_rows())
+    wanted = Counter(tuple(row[key] for key in keys) for row in expected)
+    return [
+        f"{name}: {found[name]} rows where {wanted[name]} are expected"
+        for name in found | wanted
+        if found[name] != wanted[name]
+    ]
+
+
+def wrong_skips(skipped, expected, kinds):
+    """Describe what is skipped too much or too little, or for a reason that does not hold.
+
+    Args:
+        skipped: What a sweep lists; None in a field stands for all values.
+        expected: Keys of the rows that are to be skipped, with all reasons that hold.
+        kinds: What the text of a reason has, by the expectation's name of the reason.
+    """
+    number, asked = sum(each.rows for each in skipped), [*expected]
+    wrong = [] if number == len(asked) else [f"{number} skipped where {len(asked)} are expected"]
+    seen: set[int] = set()
+    for each in skipped:
+        fields = {key: value for key in SKIP_KEYS if (value := getattr(each, key)) is not None}
+        (kind,) = [kind for kind, text in kinds.items() if re.search(text, each.reason)]
+        held = {
+            place
+            for place, (keys, reasons) in enumerate(asked)
+            if kind in reasons and fields.items() <= keys.items()
+        }
+        seen |= held
+        if not 0 < each.rows <= len(held):
+            wrong.append(f"{each.rows} skipped for {kind} where it holds for {len(held)}, {fields}")
+    rest = [asked[place] for place in {*range(len(asked))} - seen]
+    return wrong + [f"{keys} is not skipped for one of {reasons}" for keys, reasons in rest]
+
+
+SKIP_KEYS = ("model", "split", "chip", "memory", "dtypes")
+"""What names rows that are skipped."""
 
 
 def differences(found, expected):

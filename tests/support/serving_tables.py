@@ -1,7 +1,5 @@
 """Sweeps of whole models from the plain form of a config, and their rows by `oracle`."""
 
-import re
-
 from oracle import step_table
 from random_sweeps import BITS
 
@@ -16,7 +14,7 @@ from rooflines.sweep.training import sweep_of_models
 KINDS = {
     "compute dtype": "^no .* peak of its",
     "memory": "memory level",
-    "heads": "(query|key-value) heads|heads of states",
+    "heads": "^tp .*(query|key-value) heads|heads of states",
     "dense": "has no experts",
     "experts": "does not divide the .* experts",
     "network": "^no interconnect",
@@ -24,7 +22,12 @@ KINDS = {
     "axes": "^no axes on|too few for",
     "domain": "^no published number of chips|chips at most on one",
     "groups": "^groups of",
-    "B": "^fewer sequences than",
+    "B": "^fewer sequences than|^B is no multiple",
+    "S": "^S is no multiple",
+    "cp": "^cp is .* query heads",
+    "stages": "^pp is",
+    "interleave": "^interleave is",
+    "family": "whose training is not modelled",
 }
 """What the text of a reason has, by the oracle's name of the reason."""
 
@@ -53,12 +56,6 @@ def sweep_of(config):
     (sweep,) = config["model-sweeps"].values()
     fits = Calibrations.model_validate(config["fits"]) if "fits" in config else None
     return model_sweep(sweep, config["chips"], fits)
-
-
-def kind_of(reason):
-    """The oracle's name of a reason why rows are skipped."""
-    (kind,) = [kind for kind, text in KINDS.items() if re.search(text, reason)]
-    return kind
 
 
 def expected_rows(config):

@@ -16,13 +16,16 @@ class Collective(NamedTuple):
     """A collective over chips, and the bytes that each pass is about on one chip.
 
     Where only some parts need the payload, `needed` has the chance that one does, by the number of
-    parts.
+    parts. From one of the chips to the next it is `stride` chips. `shares` of the payload on each
+    level, inner first, are of what no collective is.
     """
 
     name: str
     axes: tuple[int, ...]
     payload: Fraction
     needed: Mapping[int, Fraction] | None = None
+    stride: int = 1
+    shares: Sequence[Fraction] | None = None
 
     @property
     def passes(self):
@@ -66,12 +69,14 @@ def sent(links, collective):
     many copies as there are parts, each needed by chance. Inside a group a copy goes to every chip
     that needs it but the one where it arrives.
     """
-    name, axes, payload, needed = collective
+    name, axes, payload, needed, stride, shares = collective
+    if shares is not None:
+        return [share * payload for share in shares]
     if needed is None:
-        each = sent_per_byte(links, axes, name)
+        each = sent_per_byte(links, axes, name, stride)
         return [collective.passes * part * payload for part in each]
     chips, found = math.prod(axes), []
-    for link, joined in tiers(links, axes):
+    for link, joined in tiers(links, axes, stride):
         found.append(link.scattered(joined) * chips * needed[chips] * payload)
         chips //= math.prod(joined)
     return found
@@ -80,7 +85,8 @@ def sent(links, collective):
 def levels_s(links, collective, share, *, typical=False):
     """The times of a collective at a share of the rates of the network."""
     terms = []
-    levels = zip(tiers(links, collective.axes), sent(links, collective), strict=True)
+    joined = tiers(links, collective.axes, collective.stride)
+    levels = zip(joined, sent(links, collective), strict=True)
     for (link, axes), amount in levels:
         hop = link.typical_s if typical else link.hop_s
         hops = collective.passes * link.hops(axes) if amount else 0

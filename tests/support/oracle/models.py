@@ -128,6 +128,29 @@ def _experts(m, width):
         yield _plain(inner if m.get("latent_norm") else 0)
 
 
+def attention_parameters(entry):
+    """Parameters of the full attention of a layer [1]."""
+    return sum(piece.held for piece in _attention(entry["attention"], entry["D"]))
+
+
+def layer_vectors(entry):
+    """Parameters of norms and biases of a layer, but of its MLP or experts [1]."""
+    a, width = entry["attention"], entry["D"]
+    *_, vectors = _attention(a, width)
+    return entry.get("norms_per_layer", 2) * width + vectors.held
+
+
+def mlp_parameters(entry):
+    """Parameters of an MLP [1]."""
+    mlp = entry["mlp"]
+    return sum(_mlp(entry["D"], mlp["F"], mlp, bias=mlp.get("bias", False)))
+
+
+def experts_parameters(entry):
+    """Parameters of a layer's experts, of its router and the shared ones too [1]."""
+    return sum(piece.held for piece in _experts(entry["moe"], entry["D"]))
+
+
 def pieces(entry):
     """All parameters but the token tables."""
     width = entry["D"]

@@ -57,18 +57,21 @@ class Link:
         return max(loads) * sum(2 if self.ring(n) else 1 for n in axes)
 
 
-def tiers(links, axes):
-    """Return the levels of a network, inner first, with what each of them joins."""
+def tiers(links, axes, stride=1):
+    """Return the levels of a network, inner first, with what each of them joins.
+
+    Chips that are further apart are fewer inside: from one to the next it is `stride` chips.
+    """
     if len(links) == 1:
         return [(links[0], axes)]
     chips = math.prod(axes)
-    inside = chips if links[0].domain is None else min(links[0].domain, chips)
+    inside = chips if links[0].domain is None else min(max(links[0].domain // stride, 1), chips)
     return [(links[0], (inside,)), (links[1], (chips // inside,))]
 
 
-def sent_per_byte(links, axes, kind):
+def sent_per_byte(links, axes, kind, stride=1):
     """Return what a chip sends on each level per byte of a payload, in a pass of a collective."""
-    levels = tiers(links, axes)
+    levels = tiers(links, axes, stride)
     counts = [math.prod(axes) for _, axes in levels]
     if kind == "all-to-all":
         amounts = [link.scattered(joined) for link, joined in levels]

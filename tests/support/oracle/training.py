@@ -1,284 +1,458 @@
-"""A step of training in fractions, for layers of one kind on one switch.
+"""What one chip does in a step of training: layer by layer, pass by pass, and what it holds.
 
-Nothing of `rooflines.training` is used: works and times are sums over kernels that are written out
-here, footprints count a layer as a whole. Hops are left out.
+Conventions, where the contract leaves a choice:
+
+- Which layers have a window is not known: every layer has its share of all kinds of attention.
+- A tensor that is saved is written by the forward pass of the kernel that reads it, and read by its
+  last pass; residuals, which stay with all else computed again, by the kernel that writes them.
+- What kernels hand each other is dealt evenly over forward, by input and by weights, and twice that
+  for the backward pass of attention. A repeated forward pass hands over all that it reads and
+  writes. A saved tensor is counted there once, in the format of activations.
+- Norms and biases are sent between replicas with a kernel: those of attention and of width D with
+  the first of a layer, those of an MLP with its first, those of experts with their router, the last
+  norm with the unembedding. A tied table on one stage is sent with the unembedding.
+- Every stage sends as much to others as the mean of them.
 """
 
+from collections import Counter
 from fractions import Fraction
-from math import comb
 from typing import NamedTuple
 
-from oracle.steps import touched
+from oracle import models
+from oracle.kernels import Collective, Kernel
+from oracle.plans import Weights, parameters_on
+from oracle.steps import (
+    ATTENTION,
+    EVERY_CHIP,
+    attention_of,
+    entry_elements,
+    needed_by,
+    pairs,
+    projections,
+    touched,
+)
 
-WEIGHT, ACTIVATION, GRADIENT, STATES, SUM = 2, 2, 4, 12, 4
-"""Bytes of an element of weights, activations, gradients, of a parameter in the optimizer, and of a
-sum of a softmax."""
-
-SHARDS = ("none", "optimizer", "gradients", "weights")
-"""From what replicas share nothing of, to all."""
+SUM_BYTES = 4
+"""Of a sum of a softmax [byte]."""
 
 
-class Kernel(NamedTuple):
-    """A kernel of a chip: its runs in a step [1], FLOP, and bytes.
+class Often(NamedTuple):
+    """Runs of a kernel in a step of m micro-batches: `each` m + `more` [1]."""
 
-    `memory` is read and written beside `handed`, which is passed on to other kernels; `repeated`
-    is the FLOP that a fused kernel repeats, beside `flops`.
+    each: int
+    more: int
+
+    def runs(self, m):
+        """How many runs [1]."""
+        return self.each * m + self.more
+
+
+EVERY, FIRST, LATER = Often(1, 0), Often(0, 1), Often(1, -1)
+ONCE = FIRST
+
+
+class Pass(NamedTuple):
+    """A pass of a kernel, whose count is that of a layer or of a stage.
+
+    `useful` FLOP are of the model, `all_pairs` of these with attention to every token, and `done`
+    with what a fused attention repeats.
     """
 
-    runs: Fraction | int
-    flops: Fraction = Fraction(0)
-    memory: Fraction = Fraction(0)
-    handed: Fraction = Fraction(0)
-    sent: Fraction = Fraction(0)
-    repeated: Fraction = Fraction(0)
+    kernel: Kernel
+    often: Often
+    useful: Fraction = Fraction(0)
+    all_pairs: Fraction = Fraction(0)
+    done: Fraction = Fraction(0)
 
 
-class TrainingOracle:
-    """Works, footprint and times of one chip in a step; saved tensors have `element` bytes."""
+class Saved(NamedTuple):
+    """Elements of a token that a kernel saves, over all chips of tp.
 
-    def __init__(self, shape, plan, sequences, tokens, element=ACTIVATION):
-        self.shape, self.plan, self.S, self.element = shape, plan, tokens, element
-        self.m = sequences // (plan.dp * plan.micro_batch)
-        self.X = Fraction(plan.micro_batch * tokens, plan.cp)
-        self.x = self.X / plan.tp
-        a = shape.attention
-        moe, mlp = shape.moe, shape.mlp
-        self.shards = plan.tp if plan.ep == 1 else plan.ep
-        self.dense = 2 * shape.D * a.N * a.H + (0 if moe else 3 * shape.D * mlp.F)
-        self.keys = Fraction(2 * shape.D * a.K * a.H, min(a.K, plan.tp))  # a head, or several
-        self.router = shape.D * moe.E if moe else 0  # of a chip, as it is not split
-        self.expert = 3 * shape.D * moe.Fe if moe else 0
-        self.table = shape.V * shape.D
-        self.copies = plan.tp if plan.save == "gathered" else 1  # of inputs that tp gathers
+    `kept` unless layers are computed again, `dropped` where nothing is, `copies` times; `residual`
+    always. `sums` of softmaxes are kept in a format of their own.
+    """
 
-    def works(self):
-        """FLOP, bytes of memory and of the network, and repeated FLOP, in the mean of stages."""
-        stages = range(self.plan.pp)
-        every = [each for stage in stages for each in (*self._every(stage), *self._once(stage))]
-        return {
-            work: sum(each.runs * getattr(each, work) for each in every) / Fraction(self.plan.pp)
-            for work in ("flops", "memory", "sent", "repeated")
-        }
+    kept: int = 0
+    dropped: int = 0
+    residual: int = 0
+    copies: int = 1
+    sums: int = 0
 
-    @property
-    def saved_of_layer(self):
-        """Elements of a token that a layer saves, and those dropped to be computed again."""
-        shape, a, moe = self.shape, self.shape.attention, self.shape.moe
-        sums = Fraction(a.N * SUM, self.element)
-        kept = 2 * shape.D + 2 * (a.N + a.K) * a.H + sums
-        normed = shape.D * (self.copies + (self.copies if self.plan.ep == 1 else 1))
-        if moe is None:
-            every, dropped = kept + 3 * shape.mlp.F, shape.mlp.F
-        else:
-            every = kept + 2 * moe.E + moe.k * (shape.D + 3 * moe.Fe)
-            dropped = moe.k * moe.Fe
-        return every + normed, dropped + normed
+    def stay(self, recompute, size, *, in_layer=True, copies=None):
+        """Bytes that stay until the backward pass, of elements of a size.
 
-    def saved(self, layers):
-        """Elements of a token that stay until the backward pass."""
-        every, dropped = self.saved_of_layer
-        whole = {"none": every, "selective": every - dropped, "full": Fraction(self.shape.D)}
-        return layers * whole[self.plan.recompute]
-
-    @property
-    def touched(self):
-        """Experts of a chip that its tokens touch, on average."""
-        tokens = self.X if self.plan.ep == 1 else self.plan.ep * self.x
-        return touched(self.shape.moe.E, self.shape.moe.k, tokens, "uniform")
-
-    def parameters_on(self, stage):
-        """Parameters of a chip of a stage, layers dealt evenly, and chips with equal ones."""
-        shape, plan = self.shape, self.plan
-        layers, last = Fraction(shape.layers, plan.pp), stage == plan.pp - 1
-        tables = 1 if shape.tied and plan.pp == 1 else (stage == 0) + last
-        beside = layers * self.dense + self.table * tables
-        beside += shape.D * (2 * layers + last)  # norms
-        whole = layers * (self.keys + self.router)
-        found = [(beside / plan.tp + whole, plan.dp * plan.cp)]
-        if shape.moe:
-            alike = plan.dp * plan.cp if plan.ep == 1 else plan.tp * plan.dp * plan.cp // plan.ep
-            found.append((layers * shape.moe.E * self.expert / self.shards, alike))
-        return found
-
-    def footprint(self, stage):
-        """Bytes of states and of saved tensors on a chip of a stage, layers dealt evenly."""
-        shape, plan = self.shape, self.plan
-        shared = SHARDS.index(plan.shard)
-        sizes = ((STATES, 1), (GRADIENT, 2), (WEIGHT, 3))
-        states = sum(
-            number * size / (replicas if shared >= least else 1)
-            for number, replicas in self.parameters_on(stage)
-            for size, least in sizes
-        )
-        elements = self.saved(Fraction(shape.layers, plan.pp)) * min(plan.pp - stage, self.m)
-        if stage == plan.pp - 1:
-            elements += shape.V + shape.D
-            elements += self.copies * shape.D * (plan.recompute != "selective")
-        if plan.recompute == "full":
-            elements += self.saved_of_layer[0]
-        return states, elements * self.element * self.x
-
-    def in_turn(self, stage, per_s):
-        """Times of a stage, kernel after kernel: with overlap in each, and without.
-
-        Args:
-            stage: From 0; layers are dealt evenly.
-            per_s: FLOP/s, and bytes/s of memory and of the network.
+        The head is never computed again.
         """
-        bubble = Fraction(self.m + self.plan.pp - 1, self.m)
-        every = [(each.runs * bubble, each) for each in self._every(stage)]
-        every += [(each.runs, each) for each in self._once(stage)]
-        times = [
-            (runs, [work / rate for work, rate in zip(works, per_s, strict=True)])
-            for runs, each in every
-            for works in [(each.flops, each.memory + each.handed, each.sent)]
-        ]
-        return tuple(sum(runs * of(each) for runs, each in times) for of in (max, sum))
+        if recompute == "full" and in_layer:
+            return self.residual * size
+        dropped = 0 if recompute == "selective" else (copies or self.copies) * self.dropped
+        return (self.kept + self.residual + dropped) * size + self.sums * SUM_BYTES
 
-    def _once(self, stage):
-        """The optimizer and the collectives of a step."""
-        shared = SHARDS.index(self.plan.shard)
-        per, moved, sent = GRADIENT + 2 * STATES + WEIGHT, Fraction(0), Fraction(0)
-        for number, replicas in self.parameters_on(stage):
-            moved += per * number / (replicas if shared else 1)
-            of = (2 * GRADIENT, GRADIENT + WEIGHT, WEIGHT, 0)[shared]
-            sent += Fraction(replicas - 1, replicas) * of * number
-        return Kernel(1, memory=moved), Kernel(1, sent=sent)
 
-    def _every(self, stage):
-        """The kernels of micro-batches on a stage."""
-        shape, plan, a, moe = self.shape, self.plan, self.shape.attention, self.shape.moe
-        layers, first, last = Fraction(shape.layers, plan.pp), stage == 0, stage == plan.pp - 1
-        D, NH, KH = shape.D, a.N * a.H, a.K * a.H  # noqa: N806, the letters of the docs
-        yield from self._linear(
-            layers, D * (NH + 2 * KH), D, NH + 2 * KH, dropped=D, wgrad=1, norms=2 * D,
-            held=Fraction(D * NH, plan.tp) + self.keys,
-        )  # fmt: skip
-        yield from self._attention(layers)
-        yield from self._linear(layers, NH * D, NH, D, kept=D)
-        if moe is None:
-            F = shape.mlp.F  # noqa: N806
-            yield from self._linear(layers, 2 * D * F, D, 2 * F, kept=2 * F, dropped=D, wgrad=1)
-            yield from self._linear(layers, F * D, F, D, first=D, dropped=F, again=0)
-        else:
-            one = {"sent": 0} if plan.ep > 1 else {"wgrad": 1}
-            yield from self._linear(
-                layers, D * moe.E, D, moe.E, kept=2 * moe.E, dropped=D, held=self.router,
-                math=Fraction(D * moe.E, plan.tp), **one,
-            )  # fmt: skip
-            yield from self._experts(layers)
-        table = self.table
-        yield from self._linear(
-            last, table, D, shape.V, kept=shape.V, dropped=D, wgrad=1, norms=D, of_layer=False
-        )
-        token, embeds = ACTIVATION * self.x * D, first * self.m
-        saved = self.element * self.x * D
-        yield Kernel(embeds, memory=2 * saved, handed=6 * token, sent=2 * self._unit)
-        if not shape.tied or plan.pp > 1:
-            shared = self._shared(Fraction(table, plan.tp), plan.dp * plan.cp)
-            yield Kernel(embeds, sent=sum(shared))
-        yield Kernel(self.m, sent=2 * Fraction(plan.pp - 1, plan.pp) * token)
+class Between(NamedTuple):
+    """What is sent around a kernel in its passes; `inputs` for the gradients of weights."""
+
+    forward: list[Collective]
+    again: list[Collective]
+    backward: list[Collective]
+    inputs: list[Collective]
+
+
+class Work(NamedTuple):
+    """A kernel of a layer: FLOP of a pass, elements in and out and saved of a token.
+
+    `useful` FLOP are those that no other chip does as well.
+    """
+
+    name: str
+    flops: Fraction
+    useful: Fraction
+    moved: int
+    saved: Saved
+    between: Between
+    weights: Weights | None = None
+    unit: str = "compute"
+    in_layer: bool = True
+    share: Fraction = Fraction(1)
+    unseen: Fraction = Fraction(1)  # all pairs of tokens over those that attend
+
+
+NOTHING = Between([], [], [], [])
+
+
+class OneChip:
+    """Kernels of one chip in a micro-batch of S tokens a sequence."""
+
+    def __init__(self, case, length):
+        self.case, self.plan, self.entry, self.S = case, case.plan, case.entry, length
+        self.X = Fraction(self.plan.micro_batch * length, self.plan.cp)
+        self.x = self.X / self.plan.tp
+        self.width = self.entry["D"]
+        self.token = case.bytes_of("activations") * self.x  # bytes of an element of each token
+
+    # What is sent
+
+    def over(self, name, chips, stride, payload):
+        """A collective of so many chips that are so far apart, if there are several."""
+        return [Collective(name, (chips,), payload, None, stride)] if chips > 1 and payload else []
+
+    def hidden(self, times):
+        """Gathers, or scatters, of all tokens over tp."""
+        whole = self.X * self.width * self.case.bytes_of("activations")
+        return self.over("all-gather", self.plan.tp, 1, whole) * times
+
+    def between_layers(self, forward, again, backward, inputs):
+        """What tp sends around a kernel, in gathers of all tokens."""
+        if self.plan.save == "gathered" and self.plan.recompute != "selective":
+            inputs = 0  # they are saved whole
+        return Between(*map(self.hidden, (forward, again, backward, inputs)))
 
     @property
-    def _unit(self):
-        """A gather of all tokens between the chips of tp."""
-        return Fraction(self.plan.tp - 1, self.plan.tp) * self.X * self.shape.D * ACTIVATION
+    def gathered(self):
+        """How often the inputs that tp gathers are saved."""
+        return self.plan.tp if self.plan.save == "gathered" else 1
 
-    def _shared(self, number, replicas):
-        """What gathers weights for a pass, and sums their gradients, in every micro-batch."""
-        shared, part = SHARDS.index(self.plan.shard), Fraction(replicas - 1, replicas)
-        return WEIGHT * number * part * (shared == 3), GRADIENT * number * part * (shared >= 2)
-
-    def _linear(  # noqa: PLR0913, a kernel
-        self, layers, weights, into, out, *, kept=0, dropped=0, first=0, sent=1, again=1, wgrad=0,
-        norms=0, of_layer=True, held=None, math=None,
-    ):  # fmt: skip
-        """A kernel of weights: forward, perhaps again, by input and by weights.
-
-        With `wgrad`, its input is what tp gathers. Replicas share norms with it. A chip has `held`
-        of the weights, each of which meets all tokens of the chips of tp, `math` of them if these
-        share the tokens.
-        """
-        number = Fraction(weights, self.plan.tp) if held is None else Fraction(held)
-        math = number if math is None else math
-        replicas = self.plan.dp * self.plan.cp
-        whole = self.plan.save == "gathered" and self.plan.recompute != "selective"
-        units = (sent, again * sent, sent, 0 if whole else wgrad)
-        yield from self._passes(
-            layers, 2 * self.X * math, number, number + Fraction(norms, self.plan.tp), replicas,
-            into + out, (kept, dropped, first), [each * self._unit for each in units],
-            gradients=number, copies=self.copies if wgrad else 1, of_layer=of_layer,
-        )  # fmt: skip
-
-    def _experts(self, layers):
-        """The experts of a layer, as `_linear`."""
-        shape, plan, moe = self.shape, self.plan, self.shape.moe
-        D, hidden = shape.D, moe.k * moe.Fe  # noqa: N806
-        read = self.touched * Fraction(self.expert, self.shards)
-        number = moe.E * Fraction(self.expert, self.shards)
-        replicas = plan.dp * plan.cp
-        units = [self._unit, 0, self._unit, 0]
-        if plan.ep > 1:
-            replicas = plan.tp * replicas // plan.ep
-            share = moe.E // plan.ep
-            one = 1 - Fraction(comb(moe.E - share, moe.k), comb(moe.E, moe.k))
-            copies = (plan.ep - 1) * one * self.x * D * ACTIVATION
-            units = [2 * copies, copies, 2 * copies, 0]
-        kept = moe.k * D + 2 * hidden
-        flops = 2 * self.x * moe.k * self.expert
-        yield from self._passes(
-            layers, flops, read, number, replicas, 2 * moe.k * D + 3 * hidden,
-            (kept, hidden, D), units, gradients=number, copies=1, of_layer=True,
-        )  # fmt: skip
-
-    def _stays(self, kept, dropped, first, *, of_layer):
-        """Elements of a token that a kernel saves."""
-        if self.plan.recompute == "full" and of_layer:
-            return first
-        return kept + first + dropped * (self.plan.recompute != "selective")
-
-    def _passes(  # noqa: PLR0913, PLR0917, a kernel
-        self, layers, flops, read, number, replicas, moved, tensors, sent, *, gradients, copies,
-        of_layer,
-    ):  # fmt: skip
-        """The passes of a kernel that reads weights and writes a number of gradients."""
-        token, m = ACTIVATION * self.x, self.m
-        kept, dropped, first = tensors
-        saved = (
-            self.element * self.x * self._stays(kept, dropped * copies, first, of_layer=of_layer)
-        )
-        alike = self._stays(kept, dropped, first, of_layer=of_layer)
-        handed = token * (moved - Fraction(2, 3) * alike)
-        gather, scatter = self._shared(number, replicas)
-        forward, again, backward, inputs = sent
-        weights, runs = WEIGHT * read, layers * m
-        yield Kernel(runs, flops, weights + saved, handed, forward + gather)
-        if self.plan.recompute == "full" and of_layer:
-            yield Kernel(runs, flops, weights, token * moved, again)
-        yield Kernel(runs, flops, weights, handed, backward + gather)
-        for times, of in ((1, 1), (m - 1, 2)):
-            sums = of * GRADIENT * gradients
-            yield Kernel(layers * times, flops, sums + saved, handed, inputs + scatter)
-
-    def _attention(self, layers):
-        """Attention: forward, perhaps again, and backward."""
-        plan, a, m = self.plan, self.shape.attention, self.m
-        NH, KH = a.N * a.H, a.K * a.H  # noqa: N806
-        pairs = Fraction(plan.micro_batch * self.S * (self.S + 1), 2 * plan.tp * plan.cp)
-        moved, sums = 2 * (NH + KH), a.N * SUM
-        bytes_saved = [
-            self.x * self._stays(each * moved + sums, 0, 0, of_layer=True)
-            for each in (self.element, ACTIVATION)
-        ]
-        saved, handed = bytes_saved[0], ACTIVATION * self.x * moved - 2 * bytes_saved[1] / 3
-        sent, back = Fraction(plan.cp - 1, plan.cp) * self.X * ACTIVATION, 1
+    def context(self, a):
+        """What chips that share a sequence send around attention."""
+        plan, size = self.plan, self.case.bytes_of("activations")
+        keys = Fraction(entry_elements(a), min(plan.tp, a.get("K", 1)))
         if plan.context == "ring":
-            sent, back = sent * plan.cp * Fraction(2 * KH, min(plan.tp, a.K)), 2
+            ring = self.X * plan.cp * keys * size
+            once, twice = (self.over("all-gather", plan.cp, plan.tp, n * ring) for n in (1, 2))
+            return Between(once, once, twice, [])
+        if a.get("kind") == "mla":
+            elements = Fraction(2 * a["N"] * (a["nope"] + a["rope"] + a["v"]), plan.tp)
         else:
-            sent *= Fraction(2 * (NH + KH), plan.tp)
-        flops = 4 * NH * pairs
-        runs = layers * m
-        yield Kernel(runs, flops, saved, handed, sent)
-        if plan.recompute == "full":
-            yield Kernel(runs, flops, Fraction(0), ACTIVATION * self.x * moved, sent)
-        yield Kernel(runs, 2 * flops, saved, 2 * handed, back * sent, repeated=flops / 2)
+            elements = keys + Fraction(a["N"] * (a["H"] + (a.get("v") or a["H"])), plan.tp)
+        once = self.over("all-to-all", plan.cp, plan.tp, self.X * elements * size)
+        return Between(once, once, once, [])
+
+    def dispatch(self):
+        """Tokens to the chips of their experts, and results back."""
+        ep = self.plan.ep
+        parts = [n for n in range(1, ep + 1) if ep % n == 0]
+        needed = {n: needed_by(self.case, n) for n in parts}
+        there, back = (
+            Collective(
+                "all-to-all", (ep,), self.x * self.width * self.case.bytes_of(tensors), needed
+            )
+            for tensors in ("activations", "combine")
+        )
+        return Between([there, back], [there], [there, back], [])
+
+    def shared_by_replicas(self, weights):
+        """What replicas gather of weights in a pass, and scatter of their gradients."""
+        if weights is None:
+            return [], []
+        size = self.case.bytes_of
+        whole = weights.held * size(weights.tensors) + weights.vectors * size("weights")
+        sums = (weights.held + weights.vectors) * size("gradients")
+        gathered, scattered = (
+            self.over(name, weights.replicas, weights.stride, payload)
+            if self.plan.shared >= least
+            else []
+            for name, least, payload in (("all-gather", 3, whole), ("reduce-scatter", 2, sums))
+        )
+        return gathered, scattered
+
+    # Kernels
+
+    def passes(self, work):
+        """The passes of a kernel."""
+        case, plan = self.case, self.plan
+        saved, once = (
+            self.x
+            * work.saved.stay(
+                plan.recompute, case.bytes_of(of), in_layer=work.in_layer, copies=copies
+            )
+            for of, copies in (("saved", None), ("activations", 1))
+        )
+        whole = work.moved * self.token
+        handed = max(whole - Fraction(2, 3) * once, Fraction(0))
+        gather, scatter = self.shared_by_replicas(work.weights)
+        weights = gradients = Fraction(0)
+        if work.weights is not None:
+            weights = work.weights.read * case.bytes_of(work.weights.tensors)
+            gradients = work.weights.held * case.bytes_of("gradients")
+
+        def one(of, often, moved, sent):
+            """A pass; `moved` are bytes of weights and gradients, saved ones, and handed ones."""
+            flops = work.flops * (2 if of == "bwd" else 1)
+            useful = Fraction(0) if of == "again" else work.useful * flops / work.flops
+            done = flops * Fraction(5, 4) if of == "bwd" else flops  # scores are computed again
+            name, (weights, saved, handed) = f"{work.name}-{of}", moved
+            kernel = Kernel(name, work.share, weights, flops, saved, handed, sent, work.unit)
+            return Pass(kernel, often, useful, useful * work.unseen, done)
+
+        between, none = work.between, Fraction(0)
+        yield one("fwd", EVERY, (weights, saved, handed), between.forward + gather)
+        if plan.recompute == "full" and work.in_layer:
+            yield one("again", EVERY, (weights, none, whole), between.again)
+        if work.weights is None:
+            yield one("bwd", EVERY, (none, saved, 2 * handed), between.backward)
+            return
+        yield one("dgrad", EVERY, (weights, none, handed), between.backward + gather)
+        inputs = between.inputs + scatter
+        yield one("wgrad", FIRST, (gradients, saved, handed), inputs)
+        yield one("wgrad-add", LATER, (2 * gradients, saved, handed), inputs)
+
+    def linear(self, name, elements, moved, saved, between=NOTHING, few=(), **more):
+        """A kernel of weights that tp splits, over all chips of tp; `moved` is in, then out.
+
+        Of its parts of `few` heads, as of `projections`, a chip has one head at least: for all
+        tokens, or its share of them where all chips have the same.
+        """
+        tp = self.plan.tp
+        even = elements - sum(part for _, part, _ in few)
+        held = Fraction(even, tp) + sum(Fraction(part, min(heads, tp)) for heads, part, _ in few)
+        whole = [(heads, part) for heads, part, _ in few if heads is EVERY_CHIP]
+        copied = held - sum(part * Fraction(tp - 1, tp) for _, part in whole)
+        vectors, tensors = Fraction(more.pop("vectors", 0), tp), more.pop("tensors", "weights")
+        weights = Weights(held, held, self.plan.replicas, tp, tensors, vectors)
+        flops = 2 * self.X * copied
+        useful = 2 * self.x * elements
+        return Work(name, flops, useful, sum(moved), saved, between, weights, **more)
+
+    def attention(self):
+        """The kernels of attention of a layer, in the mean of all."""
+        entry, plan = self.entry, self.plan
+        a, width, layers = entry["attention"], entry["D"], entry["layers"]
+        gqa = a.get("kind") != "mla"
+        heads = self.between_layers(1, 1, 1, 1)
+        *into, out = projections(a, width, "prefill")
+        values = a["N"] * ((a.get("v") or a["H"]) if gqa else a["v"])
+        for number, (name, elements, inside, outside, _, *few) in enumerate(into):
+            if number == 0:
+                kept = 0 if gqa else a["kv_rank"] + (a.get("q_rank") or 0)
+                saved = Saved(kept, width, copies=self.gathered)
+            else:
+                saved = Saved(dropped=inside)
+            between = NOTHING if number else heads
+            own = 0 if number else models.layer_vectors(entry)
+            moved = inside, outside
+            yield self.linear(name, elements, moved, saved, between, *few, vectors=own)
+        if gqa:
+            tensors = a["N"] * a["H"] + entry_elements(a)
+        else:
+            tensors = 2 * a["N"] * (a["nope"] + a["rope"]) + a["N"] * a["v"]
+        spans = Counter(tokens for _, tokens in models.each_mixer(entry))
+        kinds = {(type(tokens), tokens): count for tokens, count in spans.items()}
+        for (kind, tokens), count in sorted(kinds.items(), key=lambda each: each[0][1] is not None):
+            of_pair, inside, outside = attention_of(a, "prefill")
+            seen = plan.micro_batch * pairs(self.S, self.S, tokens)
+            flops = Fraction(of_pair * seen, plan.tp * plan.cp)
+            yield Work(
+                ATTENTION[kind],
+                flops,
+                flops,
+                inside + outside + (entry_elements(a) if gqa else 0),
+                Saved(tensors + values, sums=a["N"]),
+                self.context(a),
+                unit="attention",
+                share=Fraction(count, layers),
+                unseen=Fraction(self.S**2, pairs(self.S, self.S, tokens)),
+            )
+        name, elements, inside, outside, _ = out
+        ends = self.between_layers(1, 1, 1, 0)
+        yield self.linear(name, elements, (inside, outside), Saved(width), ends)
+
+    def mlp(self):
+        """The kernels of an MLP."""
+        width, mlp = self.width, self.entry["mlp"]
+        hidden, gates = mlp["F"], 2 if mlp.get("gated", True) else 1
+        up = Saved(gates * hidden, width, copies=self.gathered)
+        into, out = self.between_layers(1, 1, 1, 1), self.between_layers(1, 0, 1, 0)
+        moved = width, gates * hidden
+        own = models.mlp_parameters(self.entry) - (gates + 1) * width * hidden
+        yield self.linear("gate-up", gates * width * hidden, moved, up, into, vectors=own)
+        saved = Saved(dropped=hidden, residual=width)
+        yield self.linear("down", hidden * width, (hidden, width), saved, out)
+
+    def experts(self):
+        """The kernels of a layer with experts."""
+        width, moe, plan = self.width, self.entry["moe"], self.plan
+        experts, chosen, own = moe["E"], moe["k"], moe.get("shared", 0)
+        matrices = 3 if moe.get("gated", True) else 2
+        gates = matrices - 1
+        apart = plan.ep > 1
+        router = width * (experts + (1 if moe.get("shared_gate") and own else 0))
+        into = NOTHING if apart else self.between_layers(1, 1, 1, 1)
+        copies = self.gathered if not apart or own else 1
+        saved = Saved(2 * experts, width, copies=copies)
+        vectors = models.experts_parameters(self.entry) - router
+        vectors -= matrices * width * moe["Fe"] * (experts + own)
+        few = [(EVERY_CHIP, router, 0)]
+        yield self.linear("router", router, (width, experts), saved, into, few, vectors=vectors)
+        one, shards = matrices * width * moe["Fe"], plan.ep if apart else plan.tp
+        tokens = plan.ep * self.x if apart else self.X
+        read = touched(experts, chosen, tokens, "uniform") * Fraction(one, shards)
+        replicas = plan.stage_chips // plan.ep if apart else plan.replicas
+        weights = Weights(read, Fraction(experts * one, shards), replicas, shards, "experts")
+        hidden = chosen * moe["Fe"]
+        saved = Saved(chosen * width + gates * hidden, hidden, 0 if own else width)
+        sent = self.dispatch() if apart else self.between_layers(1, 0, 1, 0)
+        moved = 2 * chosen * width + (1 + gates) * hidden
+        flops = 2 * self.x * chosen * one
+        yield Work("experts", flops, flops, moved, saved, sent, weights)
+        if own:
+            hidden = own * moe["Fe"]
+            saved = Saved(gates * hidden, hidden, width)
+            sent = self.between_layers(2, 1, 2, 1) if apart else NOTHING
+            moved = width + hidden, gates * hidden + width
+            yield self.linear("shared", matrices * width * hidden, moved, saved, sent)
+
+    def layer(self, kind):
+        """The passes of a layer of a kind."""
+        works = [*self.attention(), *(self.experts() if kind == "moe" else self.mlp())]
+        return [each for work in works for each in self.passes(work)]
+
+    @property
+    def table(self):
+        """A token table on a chip."""
+        held = Fraction(self.entry["V"] * self.width, self.plan.tp)
+        return Weights(held, held, self.plan.replicas, self.plan.tp, "head")
+
+    def embedding(self):
+        """The embedding: rows are read and written in three passes; its table is gathered once."""
+        saved = 2 * self.width * self.x * self.case.bytes_of("saved")
+        none, handed = Fraction(0), 6 * self.width * self.token
+        yield Pass(Kernel("embed", 1, none, none, saved, handed, self.hidden(2)), EVERY)
+        tied = self.entry.get("tied") and self.plan.pp == 1
+        sent = [each for kind in self.shared_by_replicas(self.table) for each in kind]
+        if sent and not tied:
+            yield Pass(Kernel("embed-replicas", 1, none, none, none, none, sent), EVERY)
+
+    def head(self):
+        """The unembedding of all tokens."""
+        rows, width = self.entry["V"], self.width
+        saved = Saved(rows, width, copies=self.gathered)
+        between = self.between_layers(1, 0, 1, 1)
+        more = {"tensors": "head", "unit": "attention", "in_layer": False, "vectors": width}
+        work = self.linear("unembed", rows * width, (width, rows), saved, between, **more)
+        yield from self.passes(work)
+
+    def sends(self):
+        """What a stage sends to the next one, and to the one before, in the mean of all.
+
+        From run to run of layers, over the inner network where two stages are in one group of it.
+        """
+        plan, links, none = self.plan, self.case.links, Fraction(0)
+        if plan.pp == 1:
+            return
+        domain = links[0].domain if len(links) > 1 else None
+        group = [
+            0 if domain is None else stage * plan.stage_chips // domain for stage in range(plan.pp)
+        ]
+        ways = [
+            (run % plan.pp, (run + 1) % plan.pp) for run in range(plan.interleave * plan.pp - 1)
+        ]
+        inside = sum(group[here] == group[there] for here, there in ways)
+        shares = [Fraction(n, plan.pp) for n in (inside, len(ways) - inside)][: len(links)]
+        both = 2 * self.width * self.token
+        sent = Collective("all-to-all", (plan.pp,), both, None, plan.stage_chips, shares)
+        yield Pass(Kernel("send", 1, none, none, none, none, [sent]), EVERY)
+
+    def on(self, stage):
+        """The passes of a micro-batch on a stage, by what it has of each [1]."""
+        for kind, layers in stage.layers.items():
+            if layers:
+                yield layers, self.known(kind, lambda kind=kind: self.layer(kind))
+        if stage.first:
+            yield 1, self.known("embed", self.embedding)
+        if stage.last:
+            yield 1, self.known("head", self.head)
+        yield 1, self.known("sends", self.sends)
+
+    def known(self, what, make):
+        """The passes of a part, made once."""
+        key = what, self.S
+        if key not in self.case.known:
+            self.case.known[key] = [*make()]
+        return self.case.known[key]
+
+    def once(self, stage):
+        """The optimizer of a chip's share of the states, and the collectives of the step."""
+        case, plan, none = self.case, self.plan, Fraction(0)
+        moved, sent = none, []
+        for each in parameters_on(case, stage):
+            sizes = case.bytes_of("gradients"), case.bytes_of(each.tensors)
+            all_of_it = sum(sizes) + 2 * case.optimizer_bytes
+            moved += each.held * all_of_it / (each.replicas if plan.shared else 1)
+            kind = "all-reduce" if plan.shard == "none" else "reduce-scatter"
+            gradients, weights = (each.held * size for size in sizes)
+            if plan.shared <= 1:
+                sent += self.over(kind, each.replicas, each.stride, gradients)
+            if plan.shared in (1, 2):
+                sent += self.over("all-gather", each.replicas, each.stride, weights)
+        yield Pass(Kernel("optimizer", 1, moved, none, none, none), ONCE)
+        if sent:
+            yield Pass(Kernel("replicas", 1, none, none, none, none, sent), ONCE)
+
+
+def saved(case, stage, m, length):
+    """Bytes of saved tensors on a chip of a stage with m micro-batches."""
+    plan, chip = case.plan, OneChip(case, length)
+    ahead = plan.pp - stage.place
+
+    size = case.bytes_of("saved")
+
+    def of(kind, recompute):
+        """Bytes of a token that a layer saves."""
+        works = [*chip.attention(), *(chip.experts() if kind == "moe" else chip.mlp())]
+        each = {work.name: work.saved.stay(recompute, size) for work in works}
+        spans = [name for name in each if name.startswith("attention")]
+        return sum(each.values()) - sum(each[name] for name in spans[1:])
+
+    kinds = {kind: layers for kind, layers in stage.layers.items() if layers}
+    held = sum(layers * of(kind, plan.recompute) for kind, layers in kinds.items())
+    if plan.interleave == 1:
+        held *= min(ahead, m)
+    else:
+        runs = 2 * (ahead - 1) + (plan.interleave - 1) * plan.pp + 1
+        held *= Fraction(min(runs, m * plan.interleave), plan.interleave)
+    if stage.last:
+        head = Saved(case.entry["V"], case.entry["D"], copies=chip.gathered)
+        held += head.stay(plan.recompute, size, in_layer=False) + case.entry["D"] * size
+    if plan.recompute == "full":
+        held += max(of(kind, "none") for kind in kinds)
+    return held * chip.x

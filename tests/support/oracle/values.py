@@ -45,19 +45,24 @@ def bound_of(row, nearly=Fraction(0)):
 
 
 def totals(case, kernels):
-    """Work and times of all kernels: the sums over their counts.
+    """Work and times of all kernels: the sums over their counts."""
+    return summed(case, [(each.count, each, layer_values(case, each)) for each in kernels])
+
+
+def summed(case, kernels):
+    """Work and times of kernels, each so many times with its own work and times.
 
     But t_network: collectives overlap, and the slowest network counts. On each all sends are added
     up, and all hops.
     """
     total: Values = {}
-    collectives = ((kernel.count, each) for kernel in kernels for each in kernel.collectives)
+    collectives = ((count, each) for count, kernel, _ in kernels for each in kernel.collectives)
     levels = together(case.links, collectives, case.efficiency["network"])
-    for kernel in kernels:
-        for name, value in layer_values(case, kernel).items():
+    for count, _, values in kernels:
+        for name, value in values.items():
             if name in (*ESTIMATES[1:], SENT):
                 continue
             before = total.get(name, Fraction(0))
-            total[name] = None if None in (before, value) else before + kernel.count * value
+            total[name] = None if None in (before, value) else before + count * value
     total["t_network_s"] = max([time for level in levels for time in level], default=Fraction(0))
     return {**total, "t_lower_s": max(total[name] for name in LABELS)}

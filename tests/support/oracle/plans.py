@@ -1,0 +1,212 @@
+"""Plans of training, the layers of their stages, and the states that chips of a stage hold.
+
+Conventions, where the contract leaves a choice:
+
+- Layers with an MLP come before those with experts.
+- Stages of a pipeline that have a layer more are the middle ones in order, then the first one, then
+  the last one. Interleaved runs are dealt in turn.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from oracle import models
+from oracle.fits import Fits
+from oracle.network import Link
+from oracle.quantities import exact
+from oracle.steps import EVERY_CHIP, projections
+
+Entry = dict[str, Any]
+
+SHARDS = ("none", "optimizer", "gradients", "weights")
+"""From what replicas share nothing of, to all."""
+
+NO_FITS = Fits({"compute": None, "attention": None}, {}, {})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How chips share a step."""
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    cp: int = 1
+    ep: int = 1
+    interleave: int = 1
+    micro_batch: int = 1
+    shard: str = "optimizer"
+    recompute: str = "none"
+    save: str = "split"
+    context: str = "ring"
+    optimizer: str | float = "adam"
+
+    @property
+    def replicas(self):
+        """Chips with equal weights [1]."""
+        return self.dp * self.cp
+
+    @property
+    def stage_chips(self):
+        """Chips of a stage [1]."""
+        return self.tp * self.replicas
+
+    @property
+    def chips(self):
+        """All chips [1]."""
+        return self.stage_chips * self.pp
+
+    @property
+    def shared(self):
+        """How much replicas share, from 0 for nothing to 3 for all."""
+        return SHARDS.index(self.shard)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model on chips by a plan, all but the sizes of a step."""
+
+    entry: Entry
+    plan: Plan
+    bits: Mapping[str, Fraction]
+    peaks: Mapping[str, Fraction]
+    memory_rate: Fraction
+    capacity: Fraction | None
+    links: tuple[Link, ...]
+    efficiency: Mapping[str, Fraction]
+    price: Mapping[str, Any] | None = None
+    watts: Fraction | None = None
+    fits: Fits = NO_FITS
+    routing: str = "uniform"
+    known: dict[Any, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def chips(self):
+        """All chips [1]."""
+        return self.plan.chips
+
+    def bytes_of(self, tensors):
+        """Bytes of an element of a class of tensors."""
+        return self.bits[tensors] / 8
+
+    @property
+    def optimizer_bytes(self):
+        """Bytes of the states that the optimizer has of a parameter."""
+        if self.plan.optimizer == "adam":
+            return self.bytes_of("master") + 2 * self.bytes_of("moments")
+        return exact(self.plan.optimizer)
+
+    @cached_property
+    def stages(self):
+        """The layers of every stage."""
+        return stages_of(self.entry, self.plan)
+
+
+class Stage(NamedTuple):
+    """Layers of a stage by kind, whether it is the first and the last one, and its position."""
+
+    dense: int
+    moe: int
+    first: bool
+    last: bool
+    place: int
+
+    @property
+    def kind(self):
+        """What it does; stages of a kind differ in nothing else."""
+        return self[:4]
+
+    @property
+    def layers(self):
+        """Its layers by kind."""
+        return {"dense": self.dense, "moe": self.moe}
+
+
+def stages_of(entry, plan):
+    """The stages of a model, the first one first."""
+    kinds = sorted(models.each_mlp(entry))  # dense, then moe
+    fewest, more = divmod(len(kinds), plan.pp)
+    order = [*range(1, plan.pp - 1), 0, plan.pp - 1][: plan.pp] if plan.pp > 1 else [0]
+    sizes = [fewest + (order.index(stage) < more) for stage in range(plan.pp)]
+    found: list[Counter[str]] = [Counter() for _ in sizes]
+    for run in range(plan.pp * plan.interleave):
+        stage = run % plan.pp
+        here = sizes[stage] // plan.interleave
+        found[stage].update(kinds[:here])
+        kinds = kinds[here:]
+    assert not kinds
+    ends = {0: "first", plan.pp - 1: "last"}
+    return [
+        Stage(each["dense"], each["moe"], index == 0, index == max(ends), index)
+        for index, each in enumerate(found)
+    ]
+
+
+class Weights(NamedTuple):
+    """Elements of a chip that a pass reads, that have gradients, and how chips share them.
+
+    `vectors` are those of norms and biases that are sent with them.
+    """
+
+    read: Fraction
+    held: Fraction
+    replicas: int
+    stride: int
+    tensors: str = "weights"
+    vectors: Fraction = Fraction(0)
+
+
+def parameters_on(case, stage):
+    """The parameters of a chip of a stage, as `Weights`: of layers, of token tables, of experts.
+
+    Of layers with copies of what not all chips of tp can share.
+    """
+    entry, plan, width = case.entry, case.plan, case.entry["D"]
+    moe = entry.get("moe") or {}
+    every = entry.get("norms_per_layer", 2) * width + models.attention_parameters(entry)
+    beside = every * (stage.dense + stage.moe) + width * stage.last
+    (_, _, _, _, _, few), *_ = projections(entry["attention"], width, "prefill")
+    parts = [(heads, part * (stage.dense + stage.moe)) for heads, part, _ in few]
+    routed = 0
+    if stage.dense:
+        beside += stage.dense * models.mlp_parameters(entry)
+    if stage.moe:
+        matrices = 3 if moe.get("gated", True) else 2
+        routed = stage.moe * moe["E"] * matrices * width * moe["Fe"]
+        beside += stage.moe * models.experts_parameters(entry) - routed
+        gate = 1 if moe.get("shared_gate") and moe.get("shared") else 0
+        parts.append((EVERY_CHIP, stage.moe * width * (moe["E"] + gate)))
+    copies = sum(
+        Fraction(part, min(heads, plan.tp)) - Fraction(part, plan.tp) for heads, part in parts
+    )
+    tables = stage.first + stage.last
+    if entry.get("tied") and stage.first and stage.last:
+        tables = 1
+    apart = plan.ep > 1
+    shards = plan.ep if apart else plan.tp
+    replicas = plan.stage_chips // plan.ep if apart else plan.replicas
+    for elements, chips, alike, tensors, more in (
+        (beside, plan.tp, plan.replicas, "weights", copies),
+        (tables * entry["V"] * width, plan.tp, plan.replicas, "head", 0),
+        (routed, shards, replicas, "experts", 0),
+    ):
+        held = Fraction(elements, chips) + more
+        yield Weights(held, held, alike, chips, tensors)
+
+
+def states(case, stage):
+    """Bytes of weights, gradients and the states of the optimizer on a chip of a stage."""
+    total = Fraction(0)
+    for each in parameters_on(case, stage):
+        sizes = (
+            (case.optimizer_bytes, 1),
+            (case.bytes_of("gradients"), 2),
+            (case.bytes_of(each.tensors), 3),
+        )
+        for size, least in sizes:
+            total += each.held * size / (each.replicas if case.plan.shared >= least else 1)
+    return total

@@ -1,0 +1,297 @@
+"""The rows of sweeps of training, in order, those that are skipped too.
+
+Conventions, where the contract leaves a choice:
+
+- The order of rows, slowest first: model, split, chip, memory, network, dtypes, B, S.
+- A name of a format is that of weights and products; all else that is not of the optimizer is in
+  bf16 where it is narrower. Dtypes by class are bf16 where none is given, sums and states fp32.
+- A network is needed from two chips on. Rows of one chip are there once.
+- State and saved bytes are those of the first of the fullest stages.
+- A skipped row has every reason that holds: a program may give any one of them.
+"""
+
+from fractions import Fraction
+from itertools import product
+
+from oracle import models, sweeps
+from oracle.fits import ESTIMATES, NEARLY_TIED
+from oracle.network import why_not_joined
+from oracle.plans import Case, Plan, states
+from oracle.quantities import as_list, exact, sizes_of
+from oracle.setting import RESOURCES
+from oracle.step_table import UNITS, Row, entry_of, price_of
+from oracle.step_values import TWINS, price_and_power
+from oracle.steps import shared_evenly
+from oracle.training import OneChip, Pass, saved
+from oracle.values import SENT, bound_of, layer_values, summed
+
+STORED = (
+    *("weights", "experts", "head", "activations", "combine"),
+    *("saved", "gradients", "master", "moments"),
+)
+WIDE = 16  # bits of bf16
+KEYS = (
+    *("model", "phase", "chip", "memory", "network", "dtypes", "split"),
+    *("chips", "tp", "dp", "ep", "pp", "cp", "interleave", "micro_batch", "shard", "recompute"),
+)
+
+
+def dtypes_of(spec, formats):
+    """The name of dtypes, and the dtype of every class of tensors and of both kinds of math."""
+    wide, given = "bf16", {}
+    if isinstance(spec, str):
+        wide = wide if exact(formats[spec]["bits"]) < WIDE else spec
+        given = {"name": spec, "weights": spec, "compute": spec}
+    else:
+        given = spec
+    usual = dict.fromkeys(("weights", "activations", "compute", "head", "attention"), wide)
+    usual |= dict.fromkeys(("gradients", "master", "moments"), "fp32")
+    found = {**usual, **given}
+    instead = {"experts": "weights", "combine": "activations", "saved": "activations"}
+    return found["name"], {
+        part: found.get(part) or found[instead[part]] for part in (*STORED, *UNITS)
+    }
+
+
+OF_SERVING = (*ESTIMATES, SENT, "cache_bytes")
+"""What is known of serving only."""
+
+NAMES = {
+    "shard": {"none": "zero0", "gradients": "zero2", "weights": "fsdp"},
+    "recompute": {"selective": "selective", "full": "full"},
+    "save": {"gathered": "gathered"},
+    "context": {"heads": "heads"},
+}
+
+
+def plan_name(plan):
+    """The name of a plan: its chips, then what is not the default."""
+    chips = [f"{key}{n}" for key in ("tp", "pp", "cp", "ep") if (n := getattr(plan, key)) > 1]
+    more = [f"v{plan.interleave}"] if plan.interleave > 1 else []
+    more += [f"b{plan.micro_batch}"] if plan.micro_batch > 1 else []
+    for key, names in NAMES.items():
+        if (value := getattr(plan, key)) in names:
+            more.append(names[value])
+    if plan.optimizer != "adam":
+        more.append(f"optimizer{plan.optimizer:.15g}")
+    return "-".join([*chips, f"dp{plan.dp}", *more])
+
+
+def impossible(entry, plan):
+    """Why a model has no such plan; empty if it has."""
+    moe = entry.get("moe") or {}
+    window = entry.get("window") or {}
+    runs, heads = plan.pp * plan.interleave, entry["attention"]["N"]
+    experts = moe.get("E", 1)
+    problems = {
+        "family": bool(
+            entry.get("state")
+            or entry.get("sparse")
+            or entry.get("single")
+            or moe.get("latent")
+            or window.get("attention")
+        ),
+        "heads": not shared_evenly({**entry, "state": None, "sparse": None}, plan.tp),
+        "cp": plan.context == "heads" and heads % (plan.tp * plan.cp) > 0,
+        "stages": runs > entry["layers"],
+        "interleave": plan.interleave > 1 and (entry["layers"] % runs > 0 or plan.pp == 1),
+        "dense": plan.ep > 1 and not models.each_mlp(entry).count("moe"),
+        "experts": plan.ep > 1 and (experts % plan.ep > 0 or plan.stage_chips % plan.ep > 0),
+    }
+    return tuple(name for name, holds in problems.items() if holds)
+
+
+def case_of(asked, chip, links, formats, sweep):
+    """A case that a chip supports."""
+    level, dtypes = chip["memory"][asked["memory"]], asked["dtypes"]
+    efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
+    power = chip.get("power")
+    return Case(
+        entry=asked["entry"],
+        plan=asked["plan"],
+        bits={part: sweeps.stored_bits(formats, dtypes[part]) for part in STORED},
+        peaks={u: exact(chip["units"]["matrix"][dtypes[u]]["flops_per_s"]) for u in UNITS},
+        memory_rate=exact(level["bytes_per_s"]),
+        capacity=exact(level["capacity_bytes"]) if "capacity_bytes" in level else None,
+        links=links,
+        efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
+        price=price_of(chip, **(sweep.get("prices") or {})),
+        watts=exact(power["watts"]) if power else None,
+    )
+
+
+def plans_of(sweep):
+    """The plans of a sweep, with the keys that it has for all of them."""
+    shared = {key: sweep[key] for key in Plan.__dataclass_fields__ if key in sweep}
+    return [Plan(**{**shared, **split}) for split in as_list(sweep["splits"])]
+
+
+def cases(sweep, catalogue, chips, formats):
+    """Yield the keys of every case in order, and the case or the reasons why there is none."""
+    resolved = sweeps.resolve_chips(chips, as_list(sweep["chips"]))
+    levels = as_list(sweep.get("memory", "hbm"))
+    for spec, plan in product(as_list(sweep["models"]), plans_of(sweep)):
+        model, entry = entry_of(spec, catalogue)
+        never = impossible(entry, plan)
+        for name, memory in product(as_list(sweep["chips"]), levels):
+            chip, alone = resolved[name], False
+            for route in sweeps.routes(sweep):
+                names, links = sweeps.network_of(chip, route)
+                if not links and alone and plan.chips == 1:
+                    continue
+                for spelled in as_list(sweep["dtypes"]):
+                    label, dtypes = dtypes_of(spelled, formats)
+                    asked = {"entry": entry, "plan": plan, "memory": memory, "dtypes": dtypes}
+                    supported = chip["units"].get("matrix", {})
+                    why = [*never, why_not_joined(links, (plan.chips,))]
+                    why.append(
+                        "compute dtype" if any(dtypes[u] not in supported for u in UNITS) else None
+                    )
+                    level = chip["memory"].get(memory, {})
+                    why.append(None if "bytes_per_s" in level else "memory")
+                    found = tuple(reason for reason in why if reason)
+                    own = {key: getattr(plan, key) for key in KEYS[7:]}
+                    network = "+".join(names) if links else None
+                    values = (model, "train", name, memory, network, label, plan_name(plan))
+                    keys = {**dict(zip(KEYS, values, strict=False)), **own}
+                    case = None if found else case_of(asked, chip, links, formats, sweep)
+                    yield keys, case, found
+                alone = alone or not links
+
+
+def training_rows(sweep, known):
+    """Yield every requested row of a sweep of training in order, of what `cases` yielded."""
+    sizes = [*product(*(sizes_of(sweep["grid"][axis]) for axis in ("B", "S")))]
+    for keys, case, why in known:
+        for batch, length in sizes:
+            more = (
+                ("B", batch % (keys["dp"] * keys["micro_batch"])),
+                ("S", length % keys["cp"]),
+            )
+            problems = (*why, *(name for name, rest in more if rest))
+            values = None
+            if not problems and case is not None:
+                values = step_values(case, batch, length)
+                if "tokens" in sweep:
+                    values |= whole_training(case, values, batch * length, exact(sweep["tokens"]))
+            yield Row({**keys, "B": batch, "S": length}, values, problems)
+
+
+def passes_on(chip, stage):
+    """The passes of a micro-batch on a stage, each with how often it has them."""
+    return [(layers * each.kernel.count, each) for layers, part in chip.on(stage) for each in part]
+
+
+def step_values(case, batch, length):
+    """Every computed column of a row."""
+    plan, chip = case.plan, OneChip(case, length)
+    m = batch // (plan.dp * plan.micro_batch)
+    every, in_turn, held = [], [], []
+    shares = dict.fromkeys(("useful", "all_pairs", "done"), Fraction(0))
+    for stage in case.stages:
+        here = [(times * each.often.runs(m), each) for times, each in passes_on(chip, stage)]
+        once = [(1, each) for each in chip.once(stage)]
+        every += [(times, each) for times, each in (*here, *once) if times]
+        stretch = (m + Fraction(plan.pp - 1, plan.interleave)) / m
+        runs = [(times * stretch, each) for times, each in here] + once
+        in_turn.append(
+            [
+                sum(n * seconds(case, each)[of] for n, each in runs)
+                for of in ("t_ops_s", "t_upper_s")
+            ]
+        )
+        held.append((states(case, stage), saved(case, stage, m, length)))
+    total = summed(case, [(times, each.kernel, seconds(case, each)) for times, each in every])
+    row = {name: total[name] / plan.pp for name in total.keys() - {*OF_SERVING}}
+    for times, each in every:
+        rate = case.peaks[each.kernel.unit]
+        for name in shares:
+            shares[name] += times * getattr(each, name) / rate / plan.pp
+    row |= dict(zip(("t_ops_s", "t_upper_s"), map(max, zip(*in_turn, strict=True)), strict=True))
+    row |= footprints(case, held, length)
+    row["bound"] = bound_of(row, NEARLY_TIED)
+    row["micro_batches"] = m
+    row["bubble"] = Fraction(plan.pp - 1, plan.interleave * m + plan.pp - 1)
+    price = case.price or {"provider": None, "date": None}
+    row |= {"price_provider": price["provider"], "price_date": price["date"]}
+    for time, suffix in TWINS:
+        tokens_per_s = batch * length / row[time]
+        row |= price_and_power(case, tokens_per_s, suffix, fits=row["fits"])
+        row["mfu" + suffix] = shares["useful"] / row[time]
+        row["mfu_full" + suffix] = shares["all_pairs"] / row[time]
+        row["hfu" + suffix] = shares["done"] / row[time]
+        row["mbu" + suffix] = row["memory_bytes"] / (row[time] * case.memory_rate)
+    return {**row, **dict.fromkeys(ESTIMATES[:1])}
+
+
+def seconds(case, each):
+    """Work and times of a pass in a layer, computed once."""
+    key = "seconds", id(each)
+    if key not in case.known:
+        case.known[key] = each, layer_values(case, each.kernel)
+    return case.known[key][1]
+
+
+def footprints(case, held, length):
+    """What a chip of the fullest stage holds, and what would fit."""
+    plan = case.plan
+    of_states, of_saved = max(held, key=sum)
+    found = {
+        "state_bytes": of_states,
+        "saved_bytes": of_saved,
+        "footprint_bytes": of_states + of_saved,
+        **dict.fromkeys(("fits", "max_micro_batch", "max_S")),
+    }
+    if case.capacity is None:
+        return found
+    room = max(min((case.capacity - own) / more for own, more in held), 0)
+    return found | {
+        "fits": found["footprint_bytes"] <= case.capacity,
+        "max_micro_batch": int(room * plan.micro_batch),
+        "max_S": int(room * length / plan.cp) * plan.cp,
+    }
+
+
+def whole_training(case, row, tokens_of_step, tokens):
+    """Days and dollars of all training."""
+    whole = row["t_ops_s"] * tokens / tokens_of_step
+    usd = None
+    if case.price is not None and row["fits"] is not False:
+        usd = whole / 3600 * case.chips * exact(case.price["usd_per_hour"])
+    return {"days": whole / 86_400, "usd": usd}
+
+
+def layer_rows(sweep, known):
+    """Yield the rows of every kernel of every supported row: of one layer and micro-batch.
+
+    The optimizer, and what waits for it, is that of each kind of stage, numbered in order.
+    """
+    for row, case, m in supported(sweep, known):
+        chip, found = OneChip(case, row["S"]), dict[str, tuple[Fraction, Pass]]()
+        for stage in case.stages:
+            for times, each in passes_on(chip, stage):
+                name = each.kernel.name
+                found[name] = times + (found[name][0] if name in found else 0), each
+        kinds = list(dict.fromkeys(stage.kind for stage in case.stages))
+        for number, kind in enumerate(kinds):
+            alike = [stage for stage in case.stages if stage.kind == kind]
+            for each in chip.once(alike[0]):
+                name = each.kernel.name + (f"-{number + 1}" if number else "")
+                found[name] = Fraction(len(alike)), each
+        for name, (count, each) in found.items():
+            values = seconds(case, each)
+            moved = values["t_memory_s"] + values["t_activation_s"]
+            of = {"group": name, "count": count, "runs": each.often.runs(m)}
+            bound = bound_of({**values, "t_memory_s": moved})
+            own = {name: values[name] for name in values.keys() - {*OF_SERVING, "t_lower_s"}}
+            yield {**row, **of, **own, "bound": bound}
+
+
+def supported(sweep, known):
+    """The keys of every supported row, its case, and its micro-batches."""
+    sizes = [*product(*(sizes_of(sweep["grid"][axis]) for axis in ("B", "S")))]
+    for keys, case, why in known:
+        for batch, length in sizes:
+            together = keys["dp"] * keys["micro_batch"]
+            if not (why or batch % together or length % keys["cp"]):
+                yield {**keys, "B": batch, "S": length}, case, batch // together
