@@ -292,6 +292,21 @@ def test_stages_in_a_group_of_the_inner_network_send_over_that():
     assert send["t_network_s"] == 2 * one_way / 4 / 5e10
 
 
+def test_chips_of_tp_compute_the_only_key_value_head_as_often_as_they_have_it():
+    sizes = {"name": "one", "layers": 1, "D": 64, "V": 100, "mlp": {"F": 64}}
+    one, two = (
+        kernel_of(
+            "qkv-fwd",
+            {**sizes, "attention": {"N": 8, "K": heads, "H": 8}},
+            *("h100-sxm", 1, 128),
+            tp=2 * heads,
+        )["flops"]
+        for heads in (1, 2)
+    )
+    assert one == 2 * 128 * 64 * (4 + 2 * 1) * 8
+    assert two == 2 * 128 * 64 * (2 + 2 * 1) * 8
+
+
 def test_results_of_experts_are_sent_back_in_a_dtype_of_their_own():
     of = "mixtral-8x7b", "h100-sxm", 8, 1024
     two, four = (

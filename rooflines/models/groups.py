@@ -156,7 +156,9 @@ class Group:
         if self.layout == "whole":
             return Fraction(1)
         even, terms = Fraction(1, tp), getattr(self, cost)
-        copied = (each for each in self.copied if not (sequences and each.shards == 1))
+        copied = (
+            each for each in self.copied if each.heads or not (sequences and each.shards == 1)
+        )
         more = sum(getattr(each, cost) * each.beyond(tp) for each in copied)
         return even + more / sum(terms.values()) if more else even
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal, NamedTuple, Self
 
@@ -48,6 +48,8 @@ class Copied(NamedTuple):
         weights: Elements of its weights [1].
         reads: Elements of its input per token, where the layout splits the input [1].
         writes: Elements of its output per token [1].
+        heads: Whether it is heads, which attention has of all tokens; in training chips share the
+            tokens of what is none.
     """
 
     part: str
@@ -55,6 +57,7 @@ class Copied(NamedTuple):
     weights: int = 0
     reads: int = 0
     writes: int = 0
+    heads: bool = False
 
     def beyond(self, tp: int) -> Fraction:
         """What each of tp chips has of it beyond an even share [1]."""
@@ -185,7 +188,9 @@ class Gqa(Entry):
         del phase
         into = dict(self.projections(width))
         out = {"o": into.pop("o")}
-        return in_one("qkv", into, shards={"k": self.K, "v": self.K}), in_one("o", out, "row")
+        qkv = in_one("qkv", into, shards={"k": self.K, "v": self.K})
+        heads = tuple(each._replace(heads=True) for each in qkv.copied)
+        return replace(qkv, copied=heads), in_one("o", out, "row")
 
     def core(self, phase: Phase) -> tuple[int, int, int]:
         """FLOP per pair of tokens [FLOP]; elements read and written per token [1].

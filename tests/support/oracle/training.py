@@ -23,7 +23,6 @@ from oracle.kernels import Collective, Kernel
 from oracle.plans import Weights, parameters_on
 from oracle.steps import (
     ATTENTION,
-    EVERY_CHIP,
     attention_of,
     entry_elements,
     needed_by,
@@ -236,21 +235,20 @@ class OneChip:
         yield one("wgrad", FIRST, (gradients, saved, handed), inputs)
         yield one("wgrad-add", LATER, (2 * gradients, saved, handed), inputs)
 
-    def linear(self, name, elements, moved, saved, between=NOTHING, few=(), **more):
+    def linear(self, name, elements, moved, saved, between=NOTHING, **more):
         """A kernel of weights that tp splits, over all chips of tp; `moved` is in, then out.
 
-        Of its parts of `few` heads, as of `projections`, a chip has one head at least: for all
-        tokens, or its share of them where all chips have the same.
+        Of its parts of `few` heads a chip has one at least, for all tokens; of parts that are
+        `whole` each has all, for its share of the tokens.
         """
-        tp = self.plan.tp
-        even = elements - sum(part for _, part, _ in few)
-        held = Fraction(even, tp) + sum(Fraction(part, min(heads, tp)) for heads, part, _ in few)
-        whole = [(heads, part) for heads, part, _ in few if heads is EVERY_CHIP]
-        copied = held - sum(part * Fraction(tp - 1, tp) for _, part in whole)
+        tp, none = self.plan.tp, Fraction(0)
+        few, whole = more.pop("few", []), more.pop("whole", 0)
+        shared = elements - whole - sum(part for _, part in few)
+        held = Fraction(shared, tp) + sum((Fraction(n, min(heads, tp)) for heads, n in few), none)
         vectors, tensors = Fraction(more.pop("vectors", 0), tp), more.pop("tensors", "weights")
-        weights = Weights(held, held, self.plan.replicas, tp, tensors, vectors)
-        flops = 2 * self.X * copied
-        useful = 2 * self.x * elements
+        own = held + whole
+        weights = Weights(own, own, self.plan.replicas, tp, tensors, vectors)
+        flops, useful = 2 * (self.X * held + self.x * whole), 2 * self.x * elements
         return Work(name, flops, useful, sum(moved), saved, between, weights, **more)
 
     def attention(self):
@@ -269,8 +267,10 @@ class OneChip:
                 saved = Saved(dropped=inside)
             between = NOTHING if number else heads
             own = 0 if number else models.layer_vectors(entry)
+            parts = [(heads, part) for each in few for heads, part, _ in each]
+            more = {"few": parts} if gqa else {"whole": sum(part for _, part in parts)}
             moved = inside, outside
-            yield self.linear(name, elements, moved, saved, between, *few, vectors=own)
+            yield self.linear(name, elements, moved, saved, between, vectors=own, **more)
         if gqa:
             tensors = a["N"] * a["H"] + entry_elements(a)
         else:
@@ -321,8 +321,8 @@ class OneChip:
         saved = Saved(2 * experts, width, copies=copies)
         vectors = models.experts_parameters(self.entry) - router
         vectors -= matrices * width * moe["Fe"] * (experts + own)
-        few = [(EVERY_CHIP, router, 0)]
-        yield self.linear("router", router, (width, experts), saved, into, few, vectors=vectors)
+        moved = width, experts
+        yield self.linear("router", router, moved, saved, into, whole=router, vectors=vectors)
         one, shards = matrices * width * moe["Fe"], plan.ep if apart else plan.tp
         tokens = plan.ep * self.x if apart else self.X
         read = touched(experts, chosen, tokens, "uniform") * Fraction(one, shards)
