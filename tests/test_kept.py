@@ -87,7 +87,8 @@ def test_after_an_edit_parts_of_models_are_those_of_a_run_from_nothing(
     edit, rows_per_part, tmp_path, capsys
 ):
     first = copy.deepcopy(CONFIG)
-    first["model-sweeps"]["serve"]["rows_per_part"] = rows_per_part
+    for sweep in first["model-sweeps"].values():
+        sweep["rows_per_part"] = rows_per_part
     before, after = (
         plan(rooflines.load_config(config)).parts_in("models", "layers")
         for config in (first, edited(edit, first))

@@ -16,6 +16,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import read_parquet
 from rooflines.basics.lazy import pl
 from rooflines.model.columns import Column
+from rooflines.models.shape import TRAIN
 from rooflines.models.split import Split
 from rooflines.results.atomic import link_or_copy
 from rooflines.results.records import record_of, results_root
@@ -23,6 +24,7 @@ from rooflines.results.tables import metadata_of, runs_of
 from rooflines.run.lock import STATE
 from rooflines.settings.model_sweeps import AXES
 from rooflines.sweep.recipes import beside, without_chips
+from rooflines.training.plan import TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -130,11 +132,13 @@ def _order(recipe: JSON) -> dict[str, Sequence[str | float]]:
     if "models" not in recipe:
         shares = [float(share) for share in config["shares"]]
         return {"axis": config["thresholds"] or (), "share": shares, "chip": config["chips"]}
+    trains = TRAIN in config["phase"]
+    kind = TrainingPlan if trains else Split
     return {
-        "axis": AXES,
+        "axis": config["thresholds"] if trains else AXES,
         "model": list(recipe["models"]),
         "phase": config["phase"],
-        "split": [Split.model_validate(split).name for split in config["splits"]],
+        "split": [kind.model_validate(split).name for split in config["splits"]],
         "chip": config["chips"],
     }
 
