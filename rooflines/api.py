@@ -167,8 +167,9 @@ def chips(config: Config | None = None) -> pl.DataFrame:
     Returns:
         `chip`, `name`, `vendor`, `base` (null: no variant), `path` (such as
         `memory.hbm.bytes_per_s`), `value`, `unit` (SI, without prefix), `part` and `meaning` (for
-        readers), `source`, `confidence`, `estimate`, `halved`, `printed_with_sparsity`, `clock` (of
-        a peak: `boost` if it is for the printed boost clock, which the chip may exceed), `note`.
+        readers), `source`, `confidence`, `estimate`, `label` (of a capacity: as it is printed, such
+        as `80 GB`), `halved`, `printed_with_sparsity`, `clock` (of a peak: `boost` if it is for the
+        printed boost clock, which the chip may exceed), `note`.
         Shares (measured, efficiencies, calibrations) are left out.
     """
     return chip_numbers(chip_entries() if config is None else config.chips)

@@ -32,11 +32,12 @@ from chip_file import (
 KNOWN = case("chips")
 RATIOS, UNUSUAL = KNOWN["ratios"], KNOWN["unusual"]
 
-STRUCTURE = {"links", "domain", "ring_multiple"}
-"""Numbers that follow from the topology, and need no source of their own."""
+STRUCTURE = {"links", "domain", "ring_multiple", "driver_reserved_bytes"}
+"""Numbers that follow from the topology or the label, and need no source of their own."""
 
 NUMBERS = {
-    *("flops_per_s", "bytes_per_s", "capacity_bytes", "hop_latency_s", "typical_hop_latency_s"),
+    *("flops_per_s", "bytes_per_s", "capacity_bytes", "driver_reserved_bytes"),
+    *("hop_latency_s", "typical_hop_latency_s"),
     *("watts", "usd_per_hour", "fraction_of_peak", *STRUCTURE),
 }
 
@@ -244,7 +245,7 @@ PRINTED_IN_GIB = {"trainium1", "inferentia2", "tpu-v5e-gcp-800gib"}
 
 @each([item for item in items_of(CHIPS, "memory") if item.path == "hbm"])
 def test_main_memory_is_decimal_and_plausible(item):
-    """A multiple of 1e8 byte/s, of 2^30 only if it is printed in GiB/s; whole GiB or GB."""
+    """A multiple of 1e8 byte/s, of 2^30 only if it is printed in GiB/s."""
     rate, size = item.entry["bytes_per_s"], item.entry["capacity_bytes"]
     assert rate >= 1e11
     assert 1e10 <= size <= 1e12
@@ -254,10 +255,58 @@ def test_main_memory_is_decimal_and_plausible(item):
     else:
         assert rate % 1e8 == 0
         assert rate % GIB
-    label = re.search(r"printed as (\d+) (GiB|GB)\b", item.entry.get("note", ""))
-    assert size % GIB == 0 or size % 1e9 == 0
-    if label and item.chip in BASES:
-        assert size == int(label[1]) * {"GiB": GIB, "GB": 10**9}[label[2]]
+
+
+MAIN = [item for item in LEVELS if item.path == "hbm"]
+
+
+def label_gib(item):
+    """The label of a main memory, its GB read as the GiB that they are."""
+    number, _, unit = item.entry["label"].partition(" ")
+    assert unit in {"GB", "GiB"}
+    return int(number)
+
+
+@each([(name, *of) for name, of in KNOWN["capacities"].items()])
+def test_a_capacity_is_what_the_device_reports_to_a_program(name, reported, unit):
+    """To the digits that the device prints."""
+    size = CHIPS[name]["memory"]["hbm"]["capacity_bytes"]
+    if unit == "GiB":
+        assert 0 <= reported * GIB - size < 1
+    else:
+        assert size == reported
+    assert "estimate" not in CHIPS[name]["memory"]["hbm"]
+
+
+@each(MAIN)
+def test_a_label_is_the_capacity_and_what_the_driver_keeps(item):
+    """Of a capacity that is no label; a v5p of 95 GiB has 96 on its package."""
+    entry, label = item.entry, label_gib(item) * GIB
+    size, kept = entry["capacity_bytes"], entry.get("driver_reserved_bytes")
+    if kept is None:
+        assert item.chip == "tpu-v5p" or size in {label, label_gib(item) * 1e9}
+    else:
+        assert size + kept == label
+        assert 0.9 * label < size < label
+    printed = re.search(r"printed as (\d+ (?:GiB|GB))\b", entry.get("note", ""))
+    assert not printed or printed[1] == entry["label"]
+
+
+@each([item for item in MAIN if item.chip not in KNOWN["capacities"]])
+def test_a_capacity_that_no_device_reports_is_an_estimate_of_its_kind(item):
+    entry, label = item.entry, label_gib(item) * GIB
+    assert entry["estimate"] == ["capacity_bytes"]
+    assert "the capacity is the estimate" in entry["note"]
+    if "driver_reserved_bytes" in entry:
+        least = {"NVIDIA": label * 984 // 1000, "AMD": label - 2**24}
+        assert entry["capacity_bytes"] == least[CHIPS[item.chip]["vendor"]]
+
+
+@each([name for name in VARIANTS if "-book" in name])
+def test_the_chips_of_the_book_keep_the_capacities_of_the_book(name):
+    """Source: its tables of TPUs and GPUs."""
+    book = {"tpu-v5e": 1.6e10, "tpu-v5p": 9.6e10, "tpu-v6e": 3.2e10}
+    assert CHIPS[name]["memory"]["hbm"]["capacity_bytes"] == book.get(WRITTEN[name]["base"], 8e10)
 
 
 @each([item for item in LEVELS if item.path not in {"hbm", "host"}])

@@ -31,7 +31,7 @@ CASES = [asked for path in sorted(FOLDER.glob("*.txt")) for asked in asked_in(pa
 WRONG = case("wrong-questions")
 """What is changed of a valid question, by its kind."""
 
-MOST_LINES, MOST_MODEL_LINES, MOST_TERM_LINES = 30, 42, 13
+MOST_LINES, MOST_MODEL_LINES, MOST_TERM_LINES = 30, 43, 13
 """Lines of a screen, of an operation, of a model, and of the terms of an estimate [1]."""
 
 
@@ -97,7 +97,7 @@ def test_a_config_json_is_a_model(tmp_path, capsys):
     for named in (path, tmp_path):
         shown = said(capsys, "explain", "h100-sxm", str(named), "B=8", "S=1024", "--json")
         row = json.loads(shown)["row"]
-        assert row["max_B"] == model.max_batch(80e9, 1024, "bf16")
+        assert row["max_B"] == model.max_batch(85018279936, 1024, "bf16")
         assert row["t_lower_s"] == expected["t_lower_s"]
 
 

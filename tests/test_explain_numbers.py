@@ -62,6 +62,15 @@ def summed(found):
             yield [of((number or 0) / digit) * digit for of in (math.floor, math.ceil)]
 
 
+def without_labels(answer, found):
+    """The text of an answer without the capacities as they are printed, which are no numbers."""
+    text = str(answer)
+    for label in {number["label"] for number in found["numbers"] if number["label"]}:
+        assert f"(label {label}" in text.replace("\n", " ")
+        text = text.replace(f"(label {label}", "")
+    return text
+
+
 @pytest.mark.parametrize("name", QUESTIONS["operations"])
 def test_every_number_is_one_of_the_tables(name):
     asked = dict(QUESTIONS["operations"][name])
@@ -73,7 +82,7 @@ def test_every_number_is_one_of_the_tables(name):
     row = rooflines.rows(config, "explain").collect().row(0, named=True)
     assert found["row"] == row
     assert found["thresholds"] == rooflines.thresholds(config, "explain").to_dicts()
-    assert unexplained(str(answer), [found, *summed(found)]) == []
+    assert unexplained(without_labels(answer, found), [found, *summed(found)]) == []
     used = check_uses(found)
     assert any(path.startswith(f"units.{row['unit']}.") for path in used)
     for use in found["uses"]:
@@ -176,7 +185,7 @@ def test_every_number_of_a_model_is_one_of_the_tables(name):
     kernels = KernelTable(sweep).frame().collect()
     names = kernels.columns[kernels.columns.index("group") :]
     groups = [{name: each[name] for name in names} for each in found["groups"]]
-    assert unexplained(str(answer), [found, *summed(found)]) == []
+    assert unexplained(without_labels(answer, found), [found, *summed(found)]) == []
     engine = pl.col("group").cast(pl.String).str.starts_with("engine-")
     assert groups == kernels.filter(~engine).select(names).to_dicts()
     terms = sum(each["count"] * each["t_estimate_s"] for each in found["terms"])
@@ -205,7 +214,7 @@ def test_a_known_model_on_eight_chips_has_the_numbers_worked_by_hand():
     assert 8 * row["memory_bytes"] == 139_003_428_864 + 171_798_691_840
     assert row["t_lower_s"] == pytest.approx(11.5971e-3, rel=1e-5)
     assert row["tokens_per_s_per_chip"] == pytest.approx(689.8, rel=1e-4)
-    assert row["max_B"] == 185
+    assert row["max_B"] == 200
     assert answer.experts is None
     by_axis = {each["axis"]: each for each in answer.thresholds}
     assert by_axis["B"]["outcome"] == "never"

@@ -170,7 +170,7 @@ def test_a_step_is_compute_bound_from_its_thresholds_on(model, plan, shard, cont
             assert max(more) > fits
 
 
-@pytest.mark.parametrize(("shard", "chips"), [("weights", 4), ("optimizer", 32), ("none", None)])
+@pytest.mark.parametrize(("shard", "chips"), [("weights", 4), ("optimizer", 16), ("none", None)])
 def test_replicas_that_share_states_hold_a_model_together(shard, chips):
     plan = {"shard": shard, "recompute": "selective"}
     found = along("chips", SMALL, "h100-sxm", 64, 8192, TWO, dp=8, **plan)

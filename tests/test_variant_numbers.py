@@ -35,6 +35,7 @@ SETTABLE: dict[str, float] = {
     "units.vector.fp32.flops_per_s": 3e13,
     "memory.hbm.bytes_per_s": 2e12,
     "memory.hbm.capacity_bytes": 1e10,
+    "memory.hbm.driver_reserved_bytes": 1e8,
     "networks.ici.bytes_per_s": 2e10,
     **{f"networks.ici.{key}": 8 for key in ("links", "domain", "ring_multiple")},
     **{f"networks.ici.{key}_s": 1e-6 for key in ("hop_latency", "typical_hop_latency")},
@@ -88,6 +89,24 @@ def test_a_variant_may_have_parts_that_its_base_lacks():
     assert sources["memory.l3.bytes_per_s"] == sources["memory.l3.capacity_bytes"] == "measured"
     assert sources["networks.net.bytes_per_s"] == "a quote"
     assert list(config.chips["variant"].networks) == ["ici", "net"]
+
+
+def test_a_capacity_of_ones_own_has_neither_the_label_nor_the_estimate_of_its_base():
+    own = {"mine": {"base": "gaudi3", "source": "me", "memory.hbm.capacity_bytes": 1.2e11}}
+    config = rooflines.load_config({**PLAIN, "chips": {**PLAIN["chips"], **own}})
+    listed = rooflines.chips(config).filter(path="memory.hbm.capacity_bytes")
+    of = {row["chip"]: (row["estimate"], row["label"]) for row in listed.to_dicts()}
+    assert of["gaudi3"] == (True, "128 GB")
+    assert of["mine"] == (False, None)
+
+
+def test_a_capacity_that_is_an_estimate_makes_no_estimate_of_the_bandwidth():
+    listed = rooflines.chips().filter(chip="h200-nvl").to_dicts()
+    estimates = {row["path"] for row in listed if row["estimate"]}
+    assert {path for path in estimates if path.startswith("memory.hbm")} == {
+        "memory.hbm.capacity_bytes",
+        "memory.hbm.driver_reserved_bytes",
+    }
 
 
 def test_what_a_variant_says_of_sparsity_is_kept():

@@ -41,6 +41,12 @@ OF_ITSELF = (
 )
 """What a variant does not inherit."""
 
+ABOUT = {
+    "flops_per_s": (PRINTED, "halved"),
+    "capacity_bytes": ("label", "driver_reserved_bytes"),
+}
+"""What is said of a number that a variant replaces, and does not inherit with it."""
+
 PARTS = ("units", "memory", "networks")
 """Parts of a chip that a variant cannot replace as a whole: most of it would be lost."""
 
@@ -191,16 +197,25 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
         raise _no_number(path, last, NUMBERS if len(steps) > 1 else part, variant)
     with at_path(path):
         part[last] = value if last == "domain" else number(value)
-    if last == "flops_per_s":
-        for about_sparsity in (PRINTED, "halved"):
-            if ".".join([*steps, about_sparsity]) not in variant:
-                part.pop(about_sparsity, None)
+    for about in ABOUT.get(last, ()):
+        if ".".join([*steps, about]) not in variant:
+            part.pop(about, None)
+    _forget(part, last)
     if last == "hop_latency_s" and part.get("typical_hop_latency_s", part[last]) < part[last]:
         del part["typical_hop_latency_s"]  # the base's
     if tree in (*PARTS, "power"):
         others = [key for key in part if key in {*NUMBERS, PRINTED} - {last}]
         sources = {key: source_in(part.get("source"), key) for key in others}
         part["source"] = {**{key: text for key, text in sources.items() if text}, last: source}
+
+
+def _forget(part: dict[str, Any], key: str) -> None:
+    """Drop what a part says of the confidence of one number, now replaced."""
+    confidence, estimate = part.get("confidence"), part.get("estimate")
+    if isinstance(confidence, dict):
+        confidence.pop(key, None)
+    if isinstance(estimate, list) and key in estimate:
+        estimate.remove(key)
 
 
 def _no_number(

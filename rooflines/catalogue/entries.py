@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import RooflinesError, one_of, quote
 from rooflines.basics.numbers import exact
 from rooflines.catalogue.dtypes import Dtype  # noqa: TC001, pydantic reads it at run time
 from rooflines.catalogue.forms import (
@@ -39,6 +39,20 @@ MAIN_MEMORY = "hbm"
 Confidence = Literal["vendor", "vendor-quoted", "book", "secondary", "derived", "measured"]
 
 
+def _confidence(value: object) -> object:
+    for each in value.values() if isinstance(value, dict) else [value]:
+        one_of(each, get_args(Confidence), "no confidence", "write one, or one for each number")
+    return value
+
+
+def _estimate(value: object) -> object:
+    listed = isinstance(value, list) and all(isinstance(key, str) for key in value)
+    if not (isinstance(value, bool) or listed):
+        fix = "write true or false, or a list of the numbers that are, such as [capacity_bytes]"
+        raise RooflinesError("", f"is {quote(value)}, which is not true or false", fix)
+    return value
+
+
 class Sourced(Entry):
     """An entry with numbers: their source, and their confidence."""
 
@@ -48,8 +62,15 @@ class Sourced(Entry):
             "ids of `sources:`, or free text; or a mapping from each number's key to its own"
         ),
     )
-    confidence: Confidence | None = Field(None, description="how the number was read")
-    estimate: bool = Field(default=False, description="whether it is an estimate")
+    confidence: (
+        Annotated[Confidence | dict[str, Confidence], BeforeValidator(_confidence)] | None
+    ) = Field(
+        None,
+        description="how the number was read; or a mapping from each number's key to its own",
+    )
+    estimate: Annotated[bool | list[str], BeforeValidator(_estimate)] = Field(
+        default=False, description="whether it is an estimate; or a list of the numbers that are"
+    )
     note: Text | None = Field(None, description="what else to know, such as what other sources say")
 
 
@@ -76,7 +97,21 @@ class Level(Sourced):
     bytes_per_s: Positive | None = Field(
         None, description="bandwidth to the compute units, decimal [byte/s]"
     )
-    capacity_bytes: Positive | None = Field(None, description="capacity [byte]")
+    capacity_bytes: Positive | None = Field(
+        None,
+        description=(
+            "capacity that a program gets: what the device reports, such as totalGlobalMem of CUDA "
+            "and HIP or bytes_limit of JAX [byte]"
+        ),
+    )
+    label: Text | None = Field(None, description="capacity as it is printed, such as 80 GB")
+    driver_reserved_bytes: Positive | None = Field(
+        None,
+        description=(
+            "label, read as GiB, less capacity_bytes: what driver and firmware keep, and the ECC "
+            "of GDDR [byte]"
+        ),
+    )
     technology: Text | None = Field(None, description="memory technology, such as HBM3e or GDDR7")
 
     @cached_property

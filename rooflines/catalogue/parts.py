@@ -13,14 +13,20 @@ if TYPE_CHECKING:
 
     from rooflines.catalogue.entries import Chip
 
-COUNTS = ("links", "domain", "ring_multiple")
-"""Numbers of a network that are listed beside its bandwidth, as a rule in the same document."""
+BESIDE = {
+    "links": "bytes_per_s",
+    "domain": "bytes_per_s",
+    "ring_multiple": "bytes_per_s",
+    "driver_reserved_bytes": "capacity_bytes",
+}
+"""Numbers that are listed beside another, as a rule in the same document, or follow from it."""
 
 
 NUMBERS = {
     "flops_per_s": ("dense peak", "FLOP/s"),
     "bytes_per_s": ("bandwidth", "B/s"),
     "capacity_bytes": ("capacity", "B"),
+    "driver_reserved_bytes": ("reserved by the driver", "B"),
     "links": ("links", ""),
     "domain": ("most chips joined", ""),
     "ring_multiple": ("closes into a ring at multiples of", ""),
@@ -92,6 +98,7 @@ class NumberRecord(TypedDict):
         source: The names of its sources; None if none is stated.
         confidence: How the number was read; None if not stated.
         estimate: Whether it is an estimate.
+        label: Of a capacity: as it is printed, such as `80 GB`; None if not stated.
         halved: Whether it is half of `printed_with_sparsity`.
         printed_with_sparsity: The with-sparsity figure that is printed [FLOP/s].
         clock: Of a peak: `boost` if it is for the printed boost clock.
@@ -106,6 +113,7 @@ class NumberRecord(TypedDict):
     source: str | None
     confidence: str | None
     estimate: bool
+    label: str | None
     halved: bool
     printed_with_sparsity: float | None
     clock: str | None
@@ -147,10 +155,25 @@ def source_of(chip: Chip, entry: Entry, key: str) -> list[str]:
 
 
 def source_in(source: Source | None, key: str) -> str | list[str] | None:
-    """What a source says of one number; counts without one have that of the bandwidth."""
+    """What a source says of one number; without one of its own that of the number beside it."""
     if not isinstance(source, dict):
         return source
-    return source.get(key) or (source.get("bytes_per_s") if key in COUNTS else None)
+    return source.get(key) or source.get(BESIDE.get(key, key))
+
+
+def confidence_of(entry: Sourced, key: str) -> str | None:
+    """How one number of a part was read; None if not stated."""
+    stated = entry.confidence
+    if not isinstance(stated, dict):
+        return stated
+    return stated.get(key) or stated.get(BESIDE.get(key, key))
+
+
+def is_estimate(entry: Sourced, key: str) -> bool:
+    """Whether one number of a part is an estimate."""
+    if isinstance(entry.estimate, bool):
+        return entry.estimate
+    return key in entry.estimate or BESIDE.get(key) in entry.estimate
 
 
 def described(chip: Chip, *, shares: bool = True) -> Iterator[NumberRecord]:
@@ -169,6 +192,7 @@ def _records(chip: Chip, part: ChipPart) -> Iterator[NumberRecord]:
     entry = part.entry
     sourced = entry if isinstance(entry, Sourced) else None
     peak = entry if isinstance(entry, Peak) else None
+    level = entry if isinstance(entry, Level) else None
     for key, value in numbers(entry).items():
         if key != PRINTED:
             yield {
@@ -178,8 +202,9 @@ def _records(chip: Chip, part: ChipPart) -> Iterator[NumberRecord]:
                 "value": float(value),
                 "unit": NUMBERS[key][1],
                 "source": ", ".join(source_of(chip, entry, key)) or None,
-                "confidence": sourced.confidence if sourced else None,
-                "estimate": sourced is not None and sourced.estimate,
+                "confidence": confidence_of(sourced, key) if sourced else None,
+                "estimate": sourced is not None and is_estimate(sourced, key),
+                "label": level.label if level and key == "capacity_bytes" else None,
                 "halved": peak is not None and peak.halved,
                 "printed_with_sparsity": peak.printed_with_sparsity if peak else None,
                 "clock": chip.clock if peak else None,

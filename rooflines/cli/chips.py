@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 import polars as pl
 
@@ -10,8 +12,17 @@ from rooflines.catalogue.chips import chip_sources
 from rooflines.cli import output
 from rooflines.config import load_config
 
-PEAK, BANDWIDTH = "units.matrix.bf16.flops_per_s", "memory.hbm.bytes_per_s"
+PEAK, BANDWIDTH, CAPACITY = (
+    "units.matrix.bf16.flops_per_s",
+    "memory.hbm.bytes_per_s",
+    "memory.hbm.capacity_bytes",
+)
 """The numbers of the list."""
+
+LIST = ("chip", "bf16 peak", "memory", "capacity", "label", "vendor", "name")
+"""The columns of the list."""
+
+ESTIMATE = " (estimate)"
 
 
 @click.command("chips", cls=output.WithExamples)
@@ -22,8 +33,9 @@ PEAK, BANDWIDTH = "units.matrix.bf16.flops_per_s", "memory.hbm.bytes_per_s"
 def command(chip: str | None, config: str | None, *, every: bool) -> output.Printed:
     """List the chips of the catalogue, or every number of one chip with its source.
 
-    Variants, which differ from a chip in some numbers, are left out of the list without --all; CSV
-    and JSON have all of them.
+    The capacity is what the device reports to a program, the label what is printed on it. Variants,
+    which differ from a chip in some numbers, are left out of the list without --all; CSV and JSON
+    have all of them.
 
     Examples:
         rooflines list chips
@@ -42,32 +54,40 @@ def command(chip: str | None, config: str | None, *, every: bool) -> output.Prin
 
 
 def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
-    """A line for each chip: its id, name, bf16 peak and main memory."""
-    numbers = {(row["chip"], row["path"]): row["value"] for row in frame.to_dicts()}
+    """A line for each chip: its id, name, bf16 peak, and bandwidth and size of its main memory."""
+    numbers = {(row["chip"], row["path"]): row for row in frame.to_dicts()}
+    nothing: dict[str, Any] = {"value": None, "estimate": False, "label": None}
     variant = pl.format("{} (variant of {})", "name", "base")
     named = frame.select("chip", "vendor", name=pl.coalesce(variant, "name"))
     rows = [
         {
             **row,
-            "bf16 peak": output.chip_number("FLOP/s", numbers.get((row["chip"], PEAK))),
-            "memory": output.chip_number("B/s", numbers.get((row["chip"], BANDWIDTH))),
+            "bf16 peak": output.chip_number("FLOP/s", peak["value"]),
+            "memory": output.chip_number("B/s", rate["value"]),
+            "capacity": output.chip_number("B", size["value"]) + ESTIMATE * size["estimate"],
+            "label": size["label"],
         }
         for row in named.unique(maintain_order=True).to_dicts()
+        for peak, rate, size in [
+            [numbers.get((row["chip"], path), nothing) for path in (PEAK, BANDWIDTH, CAPACITY)]
+        ]
     ]
     more = whole["chip"].n_unique() - len(rows)
     rest = f"; {more} variants with --all" if more else ""
     hint = "all of one: `rooflines list chips ID`"
-    shown = output.table(("chip", "bf16 peak", "memory", "vendor", "name"), rows)
+    shown = output.table(LIST, rows)
     return f"{shown}\n\n{len(rows)} chips{rest}; {hint}"
 
 
 def _one(frame: pl.DataFrame) -> str:
     """Every number of a chip, its source, and the sources' titles."""
-    first, estimate = frame.row(0, named=True), " (estimate)"
+    first = frame.row(0, named=True)
     rows = [
         {
             "number": row["path"],
-            "value": output.chip_number(row["unit"], row["value"]) + estimate * row["estimate"],
+            "value": output.chip_number(row["unit"], row["value"])
+            + (f" (label {row['label']})" if row["label"] else "")
+            + ESTIMATE * row["estimate"],
             "confidence": row["confidence"] or "",
             "source": row["source"] or "",
         }

@@ -109,6 +109,15 @@ def options_of(table: Mapping[str, str]) -> Callable[[click.decorators.FC], clic
     return add
 
 
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="PATH=NUMBER",
+    help="Another number of the chip, such as memory.hbm.bytes_per_s=4.8e12; several times.",
+)
+
+
 def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Chips, models, dtypes and operations that start with a text, for shell completion."""
     del ctx, param
@@ -125,13 +134,7 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     shell_complete=known_words,
 )
 @options_of({**OF_BOTH, **OF_OPERATIONS, **OF_MODELS})
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="PATH=NUMBER",
-    help="Another number of the chip, such as memory.hbm.bytes_per_s=4.8e12; several times.",
-)
+@set_option
 @config_option
 @prints_frame
 def command(

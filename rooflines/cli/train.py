@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.cli.explain import OF_BOTH, OF_TRAINING, options_of, printed_answer
+from rooflines.cli.explain import OF_BOTH, OF_TRAINING, options_of, printed_answer, set_option
 from rooflines.cli.output import WithExamples, config_option, known_of, prints_frame
+from rooflines.explanation.changed import with_own_numbers
 from rooflines.explanation.explain import answered
 from rooflines.explanation.words import read_words
 from rooflines.models.shape import TRAIN
@@ -32,9 +33,15 @@ OPTIONS = {
 @click.command("train", cls=WithExamples)
 @click.argument("words", nargs=-1, required=True, metavar="CHIP MODEL B= S= [DTYPE]")
 @options_of(OPTIONS)
+@set_option
 @config_option
 @prints_frame
-def command(words: tuple[str, ...], config: str | None, **options: str | None) -> Printed:
+def command(
+    words: tuple[str, ...],
+    config: str | None,
+    settings: tuple[str, ...],
+    **options: str | None,
+) -> Printed:
     """A step of training of a model on chips: which resource binds it, and whether it fits.
 
     It is `rooflines explain` with `--phase train`. B is the sequences of a step over all replicas,
@@ -47,11 +54,13 @@ def command(words: tuple[str, ...], config: str | None, **options: str | None) -
         rooflines train b200 deepseek-v3 B=1024 S=4k --split pp=16,dp=64,ep=64
         rooflines train h100 llama-3.1-70b B=128 S=8k --split auto --chips 64
         rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --recompute full --json
+        rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --set memory.hbm.capacity_bytes=7e10
     """
     known = known_of(config)
     asked = read_words(words, known.chips)
     if asked.model is None:
         raise RooflinesError("the question", "names no model", "name one such as llama-3.1-70b")
+    known = with_own_numbers(asked, known, settings)
     given = {name: value for name, value in options.items() if value is not None}
     more = {key: given.pop(key).split(",") for key in [*given] if key == "calibration"}
     return printed_answer(asked, answered(asked, known, phase=TRAIN, **given, **more))

@@ -48,6 +48,9 @@ COLOURS = {"compute": "32", "memory": "33", "network": "35"}
 
 BOLD, DIM = "1", "2"
 
+RESERVED = "driver_reserved_bytes"
+"""Number that no answer uses: it follows from the label and the capacity."""
+
 MOST_NOTE_LINES = 2
 """Lines of the note of an estimate [1]."""
 
@@ -153,16 +156,20 @@ def _origins(answer: Answer, paint: Paint) -> Iterator[str]:
     """The numbers used, part by part of the chip, with their sources."""
     yield paint(f"Numbers of {answer.name}:", BOLD)
     by_part = groupby(answer.numbers, key=lambda number: number["path"].rpartition(".")[0])
-    parts = [(_name(path), [*numbers]) for path, numbers in by_part]
+    parts = [
+        (_name(path), [each for each in numbers if not each["path"].endswith(RESERVED)])
+        for path, numbers in by_part
+    ]
     width = max(len(name) for name, _ in parts)
     for name, numbers in parts:
-        first = numbers[0]
         stated = (source for each in numbers for source in (each["source"] or "").split(", "))
         sources = ", ".join(dict.fromkeys(filter(None, stated))) or "no source"
-        remarks = ", ".join(filter(None, _remarks(first)))
+        alike = len({(each["confidence"], each["estimate"]) for each in numbers}) == 1
+        remarks = ", ".join(filter(None, _remarks(numbers[0], alike=alike)))
         head = f"{INDENT}{name:<{width}}  "
-        of_part = f"{', '.join(map(_value, numbers))}: {sources}{remarks and f' ({remarks})'}"
-        note = first["note"] if first["estimate"] else None
+        values = ", ".join(_value(each, alike=alike) for each in numbers)
+        of_part = f"{values}: {sources}{remarks and f' ({remarks})'}"
+        note = next((each["note"] for each in numbers if each["estimate"]), None)
         noted = _labelled(" " * len(head), note) if note else []
         if len(noted) > MOST_NOTE_LINES:
             noted = [*noted[: MOST_NOTE_LINES - 1], noted[MOST_NOTE_LINES - 1][: WIDTH - 1] + "…"]
@@ -177,17 +184,28 @@ def _name(path: str) -> str:
     return names.get(head, head)
 
 
-def _remarks(number: NumberRecord) -> Iterator[str | None]:
-    yield number["confidence"]
-    yield "estimate" if number["estimate"] else None
+def _remarks(number: NumberRecord, *, alike: bool) -> Iterator[str | None]:
+    """What is said of a part after its sources, where that holds for all of its numbers alike."""
+    if alike:
+        yield from _read(number)
     yield "half of the figure with sparsity" if number["halved"] else None
     yield "at boost clock" if number["clock"] == "boost" else None
 
 
-def _value(number: NumberRecord) -> str:
-    """A number of the chip as text."""
+def _read(number: NumberRecord) -> Iterator[str | None]:
+    """How a number was read, and whether it is an estimate."""
+    yield number["confidence"]
+    yield "estimate" if number["estimate"] else None
+
+
+def _value(number: NumberRecord, *, alike: bool) -> str:
+    """A number of the chip as text, with how it was read where those beside it were not alike."""
     key, value, unit = number["path"].rpartition(".")[2], number["value"], number["unit"]
     if key in VALUES:
         return VALUES[key](value)
-    link = " a link" if number["path"].startswith("networks.") and unit else ""
-    return si(value, unit, phrases.DIGITS) + link if unit else f"{key} {value:.10g}"
+    if not unit:
+        return f"{key} {value:.10g}"
+    link = " a link" if number["path"].startswith("networks.") else ""
+    label = f"label {number['label']}" if number["label"] else None
+    remarks = ", ".join(filter(None, [label, *(() if alike else _read(number))]))
+    return f"{si(value, unit, phrases.DIGITS)}{link}{remarks and f' ({remarks})'}"

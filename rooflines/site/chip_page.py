@@ -36,7 +36,8 @@ COLUMNS: Mapping[str, tuple[str, float, str]] = {
     "year": ("", 1, "when it came out"),
     "bf16 peak": ("TFLOP/s", 1e12, "dense peak of the matrix unit"),
     "bandwidth": ("GB/s", 1e9, "of main memory"),
-    "capacity": ("GB", 1e9, "of main memory"),
+    "capacity": ("GB", 1e9, "of main memory that a program gets, as the device reports it"),
+    "label": ("", 1, "capacity of main memory as it is printed"),
     "ridge": ("FLOP/B", 1, "bf16 peak of the matrix unit over the bandwidth of main memory"),
     "network": ("GB/s", 1e9, "of all links of the first network, one way"),
     "variant of": ("", 1, "chip that the numbers are of, but for those that differ"),
@@ -77,7 +78,9 @@ def _summary(chip: str, entry: Chip) -> list[str | float | None]:
     """A row of `COLUMNS` without the id, in SI units."""
     peak = entry.units.get("matrix", {}).get(MAIN_DTYPE)
     memory = entry.memory.get(MAIN_MEMORY)
-    bandwidth, size = (memory.bytes_per_s, memory.capacity_bytes) if memory else (None, None)
+    bandwidth, size, label = (
+        (memory.bytes_per_s, memory.capacity_bytes, memory.label) if memory else (None, None, None)
+    )
     network = next(iter(entry.networks.values()), None)
     return [
         entry.name or chip,
@@ -86,6 +89,7 @@ def _summary(chip: str, entry: Chip) -> list[str | float | None]:
         peak.flops_per_s if peak else None,
         bandwidth,
         size,
+        label,
         peak.flops_per_s / bandwidth if peak and bandwidth else None,
         network.bytes_per_s * network.links if network else None,
         entry.base,
@@ -128,7 +132,7 @@ def _details(entry: Chip, base: Chip | None) -> JSON:
     return {
         "about": [text for text in said if text],
         "numbers": [
-            _number(number, estimate=entry.estimate)
+            _number(number, estimate=entry.estimate is True)
             for number in described(entry)
             if _identity(number) not in inherited
         ],
@@ -143,7 +147,9 @@ def _identity(number: NumberRecord) -> tuple[str, str, float]:
 def _text(number: NumberRecord) -> str:
     """A number with its unit."""
     key, value, unit = number["path"].rpartition(".")[2], number["value"], number["unit"]
-    return f"{value:,.10g} {unit}" if key in WITHOUT_PREFIX else with_unit(value, unit)
+    if key in WITHOUT_PREFIX:
+        return f"{value:,.10g} {unit}"
+    return with_unit(value, unit) + (f", label {number['label']}" if number["label"] else "")
 
 
 def _number(number: NumberRecord, *, estimate: bool) -> list[object]:
