@@ -19,12 +19,12 @@ import polars as pl
 
 from rooflines.basics.text import FORMULA, counted
 from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.catalogue.measured import MATMUL, SHORTEST_LONG, measured_quantiles
+from rooflines.catalogue.measured import MATMUL, SHORTEST_LONG, STEP, measured_quantiles
 from rooflines.charts.kit.text import chip_label
 from rooflines.fits.entries import joined_calibrations, shipped_calibrations
 from rooflines.models.layers import layers_of
 from rooflines.models.library import model_entries, model_named
-from rooflines.models.shape import TRAIN
+from rooflines.models.shape import DECODE, TRAIN
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.site.fits import SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
@@ -158,7 +158,7 @@ def _matmuls(
 
 
 def _measured(found: JSON) -> JSON:
-    """Quantiles of timings, by what, chip, dtypes, length and what they are over.
+    """Quantiles of timings, by what was timed (a matmul, or decode), chip, dtypes, length and over.
 
     Of several engines that of the estimate counts, else the first.
 
@@ -172,7 +172,8 @@ def _measured(found: JSON) -> JSON:
     compute = {each["name"]: each["compute"] for each in found["dtypes"]}
     by: dict[str, JSON] = {}
     for row in measured_quantiles().iter_rows(named=True):
-        key = "/".join(row[name] or "" for name in ("of", "chip", "dtypes", "length", "over"))
+        what = DECODE if row["of"] == STEP else row["of"]
+        key = "/".join([what, *(row[name] or "" for name in ("chip", "dtypes", "length", "over"))])
         fit = found["fits"].get(row["chip"], {}).get(compute.get(row["dtypes"]), {})
         fitted = fit.get("software") if row["of"] == MATMUL else MATCHED[0]
         if key not in by or row["software"] == fitted:

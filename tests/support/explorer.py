@@ -313,6 +313,7 @@ def behind(value):
         | pl.col("chip").is_null(),
         of=of,
     )
+    timed = timed if state.get("phase", "decode") == "decode" else timed.clear()
     yield value, timed.to_dicts()
     yield chip_of(state)[state["chips"]].memory[MAIN_MEMORY].capacity_bytes
     if state["is"] == "matmul":

@@ -9,6 +9,7 @@ const SENTENCES = (() => {
   const { listed } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
   const { BOUND, MATMUL, altered, answering, measuredOf, rowOf, shareOf, tokensOf } = STATE;
+  const UNKNOWN = "How far off this is, is not known:";
   const CLEAR = 1.2; // a lead of bounds below this is none, where there are no timings
 
   const times = (number, chip) => (number > 1 ? `${number} × ${chip.short}` : chip.short);
@@ -89,13 +90,12 @@ const SENTENCES = (() => {
 
   /** How far timed kernels are from what is shown. */
   function measuredLine(now, { chip, off }) {
-    const unknown = "How far off this is, is not known:";
     const { timed: { [chip.id]: only }, long } = now.data.measured;
-    if (altered(now, chip)) return `${unknown} there are no timings of own numbers.`;
-    if (now.n > 1) return `${unknown} timings are of one chip.`;
+    if (altered(now, chip)) return `${UNKNOWN} there are no timings of own numbers.`;
+    if (now.n > 1) return `${UNKNOWN} timings are of one chip.`;
     if (!off) {
       const others = only ? `, only in ${only}` : "";
-      return `${unknown} no timings of ${chip.short} in ${now.dtypes.name}${others}.`;
+      return `${UNKNOWN} no timings of ${chip.short} in ${now.dtypes.name}${others}.`;
     }
     const what = off.over !== "bound" ? "this estimate"
       : off.length === "short" ? `a bound below ${seconds(long)}` : "this bound";
@@ -117,12 +117,12 @@ const SENTENCES = (() => {
       + ` ${several(fittedTo, "measured step")} (${names[software] ?? software}).` : overlap;
   }
 
-  /** How far served runs are from what is shown: of this chip, or of all. */
+  /** How far served runs are from what is shown: of this chip, or of all; only decode is timed. */
   function servedLine(now, { off, answer, time }) {
     const over = now.basis === BOUND || time === null ? "bound" : "estimate";
-    const found = off ?? measuredOf(now, "step", "", "", "", over);
+    const found = off ?? measuredOf(now, now.phase, "", "", "", over);
     const overlapped = `With full overlap ${seconds(answer.lower)}`;
-    if (!found) return `${overlapped}.`;
+    if (!found) return `${UNKNOWN} there are no timings of ${now.phase}. ${overlapped}.`;
     const which = `(median ${significant(found.middle)}; ${found.said}, p10 to p90).`;
     return over === "bound"
       ? `${overlapped}; served runs take ${range(found)} such a bound ${which}`

@@ -291,14 +291,15 @@ const STATE = (() => {
     return { ...row, share: shareOf(row, time) };
   }
 
-  /** Quantiles of measured over predicted time by what, chip, dtypes, length and over; or null. */
+  /** Quantiles of measured over predicted time, by what was timed (a matmul, or a phase), chip,
+      dtypes, length and over; or null. */
   const measuredOf = ({ data }, ...key) => data.measured.by[key.join("/")] ?? null;
 
   /** How far timings of the chip of a row are from its time: of what is not timed null. */
   function offOf(now, { chip, answer, estimate }, bound = now.basis === BOUND) {
-    if (altered(now, chip) || now.trains) return null; // no timings of kernels of training
+    if (altered(now, chip)) return null;
     const over = !bound && estimate ? "estimate" : "bound";
-    if (now.is === MODEL) return measuredOf(now, "step", chip.id, now.format, "", over);
+    if (now.is === MODEL) return measuredOf(now, now.phase, chip.id, now.format, "", over);
     const length = answer.lower < now.data.measured.long ? "short" : "long";
     return now.n > 1 ? null : measuredOf(now, MATMUL, chip.id, now.dtypes.name, length, over);
   }
