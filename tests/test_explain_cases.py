@@ -50,6 +50,17 @@ def test_cases_left_out_say_how_many_and_of_what(capsys):
 
 
 @pytest.mark.parametrize(
+    ("chips", "joined"), [("h100 b200", "8 chips of nvlink"), ("h100 tpu-v6e", "8 chips")]
+)
+def test_a_title_names_a_network_only_where_all_cases_have_it(chips, joined, capsys):
+    served = f"{chips} llama-3.1-70b B=8 S=1024 bf16 --split tp=8".split()
+    trained = f"{chips} llama-3.1-8b B=64 S=4096 bf16 --split dp=8 --shard weights".split()
+    for command, words in (("explain", served), ("train", trained)):
+        title = said(capsys, command, *words).partition("\n")[0]
+        assert title.endswith(f" on {joined}")
+
+
+@pytest.mark.parametrize(
     ("written", "values"),
     [
         ("64,128,64", [64, 128]),

@@ -210,6 +210,8 @@ def _head(rows: Sequence[Mapping[str, Any]], sizes: Sequence[str], varied: Seque
     first = dict(rows[0])
     if "part" in first:
         first["sharding"] = "none"
+    if len({row["network"] for row in rows}) > 1:
+        first["network"] = None
     same = {size: first[size] for size in sizes if size not in varied}
     left_out = [first[key] for key in ("chip", "dtypes") if key in varied]
     parts = words_of(first, same).split(" · ")

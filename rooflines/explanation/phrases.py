@@ -98,7 +98,7 @@ class Section(NamedTuple):
 
 def asked(row: Mapping[str, Any], sizes: Mapping[str, int], cache_split: str | None = None) -> str:
     """The question: chip, operation or model, sizes, dtypes, split."""
-    network = f" of {row['network']}" if row["network_bytes"] else ""
+    network = f" of {row['network']}" if row["network"] and row["network_bytes"] else ""
     if "model" in row:
         what, split = f"{row['model']} {row['phase']}", ""
         if row["chips"] > 1:
