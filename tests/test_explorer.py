@@ -182,6 +182,19 @@ def test_how_far_off_a_time_is_stands_beside_it(visit):
     assert [row["off"] for row in cells] == ["1.22–1.45 ×", "–"]
 
 
+def test_all_columns_of_the_table_of_chips_are_in_a_window_of_1280_pixels(visit):
+    assert visit.page.viewport_size["width"] == 1280
+    longest = {"chips": "h100-sxm,b200,rtx-pro-6000-server,a100-sxm-80gb", "rows": "all"}
+    subjects = [{}, *({"is": "model", "phase": each} for each in ("decode", "prefill", "train"))]
+    for subject in subjects:
+        for basis in ("bound", "calibrated"):
+            show(visit.page, {**longest, **subject, "basis": basis, "model": "llama-3.1-70b"})
+            table = visit.page.locator(".scroll:has(#chips-table)")
+            wide = table.evaluate("(one) => one.scrollWidth - one.clientWidth")
+            assert wide <= 0, (subject, basis)
+            assert table.locator("thead").inner_text().strip().endswith("$/Mtok")
+
+
 def test_the_layer_of_an_expert_counts_its_tokens(visit):
     layers = visit.page.evaluate("EXPLORER.now().data.layers")
     _, *sizes = next(one for one in layers if "expert" in one[0])
