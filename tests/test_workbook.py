@@ -12,7 +12,7 @@ from case_files import case
 from hypothesis import given
 from hypothesis.strategies import one_of
 from random_sweeps import check
-from sheets import read_workbook, table_of
+from sheets import column_widths, read_workbook, table_of
 from spreadsheet import METRICS, QUESTIONS, computed, same, written
 from xlsxwriter.utility import xl_cell_to_rowcol
 
@@ -150,6 +150,15 @@ def test_large_sweeps_are_left_out_and_named(tmp_path, monkeypatch):
     assert {name: found.count(name) for name in {*found}} == {
         name: rows for name, rows in rows_of.items() if name != "layers"
     }
+
+
+def test_a_note_above_a_table_does_not_widen_its_columns(tmp_path, monkeypatch):
+    sweeps = {f"sweep-{number}": CONFIG["sweeps"]["batched"] for number in range(9)}
+    monkeypatch.setattr(workbook, "MOST_THRESHOLDS", 1)
+    path = written(tmp_path / "many", CONFIG | {"sweeps": sweeps})
+    assert len(read_workbook(path)["Thresholds"]["A1"].value) > 255
+    for name, sizes in column_widths(path).items():
+        assert max(sizes) <= 60, name
 
 
 def test_the_thresholds_are_those_of_the_file(book, path):

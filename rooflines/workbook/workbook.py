@@ -96,8 +96,6 @@ def _thresholds(book: Workbook, files: Mapping[str, Mapping[str, pl.LazyFrame]])
     )
     room = bisect_right(list(accumulate(height for height, _, _ in heights)), MOST_THRESHOLDS)
     left_out = [f"{name} ({height:,} rows of {file})" for height, name, file in heights[room:]]
-    if left_out:
-        sheet.write_string(0, 0, f"Left out: {', '.join(left_out)}")
     names = {(name, file) for _, name, file in heights[:room]}
     shown = [
         frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String)).collect()
@@ -109,6 +107,8 @@ def _thresholds(book: Workbook, files: Mapping[str, Mapping[str, pl.LazyFrame]])
         table = pl.concat(shown, how="diagonal")
         filled = [column.name for column in table if column.null_count() < table.height]
         _table(book, sheet, table.select(filled), row=2)
+    if left_out:  # after the table, whose columns are as wide as what is written so far
+        sheet.write_string(0, 0, f"Left out: {', '.join(left_out)}")
 
 
 def _columns(book: Workbook) -> None:

@@ -25,19 +25,31 @@ class Cell:
 def read_workbook(path):
     """The cells of every sheet by address, such as `B2`, in the order of the workbook."""
     with zipfile.ZipFile(path) as file:
-        book = ET.fromstring(file.read("xl/workbook.xml"))  # noqa: S314, our own file
-        shared = ET.fromstring(file.read("xl/sharedStrings.xml"))  # noqa: S314
+        shared = ET.fromstring(file.read("xl/sharedStrings.xml"))  # noqa: S314, our own file
         texts = ["".join(part.itertext()) for part in shared.iter(f"{MAIN}si")]
-        names = [sheet.attrib["name"] for sheet in book.iter(f"{MAIN}sheet")]
+        return {name: _cells(sheet, texts) for name, sheet in _sheets(file)}
+
+
+def column_widths(path):
+    """The widths of the columns of every sheet that are not the usual one [characters]."""
+    with zipfile.ZipFile(path) as file:
         return {
-            name: _cells(file.read(f"xl/worksheets/sheet{number}.xml"), texts)
-            for number, name in enumerate(names, start=1)
+            name: [float(column.attrib["width"]) for column in sheet.iter(f"{MAIN}col")]
+            for name, sheet in _sheets(file)
         }
 
 
-def _cells(xml, texts):
+def _sheets(file):
+    """The sheets of a workbook by name, in order."""
+    book = ET.fromstring(file.read("xl/workbook.xml"))  # noqa: S314
+    names = [sheet.attrib["name"] for sheet in book.iter(f"{MAIN}sheet")]
+    for number, name in enumerate(names, start=1):
+        yield name, ET.fromstring(file.read(f"xl/worksheets/sheet{number}.xml"))  # noqa: S314
+
+
+def _cells(sheet, texts):
     cells = {}
-    for cell in ET.fromstring(xml).iter(f"{MAIN}c"):  # noqa: S314
+    for cell in sheet.iter(f"{MAIN}c"):
         kind, value, formula = cell.get("t", "n"), cell.find(f"{MAIN}v"), cell.find(f"{MAIN}f")
         if value is not None and value.text is not None:
             text = texts[int(value.text)] if kind == "s" else value.text
