@@ -104,6 +104,26 @@ def test_no_label_overlaps_another(number):
     assert any(named[:MOST_NAMES]) or number > 40  # there may be no room
 
 
+def test_the_kernel_that_takes_most_time_is_named_where_others_crowd_it():
+    """Dots left, right and below it, and the name of the peak, leave no free place near it."""
+    tensor, vector = PEAKS
+    crowd = [
+        ("vectorized_elementwise_kernel<4, float>", tensor, 516.7, 9.0e14, 1.19e-3),
+        ("gemm", vector, 69.4, 6.47e13, 8.7e-4),
+        (HOSTILE, tensor, 596.7, 9.51e14, 7.7e-5),
+        ("kernel_4", tensor, 589.7, 4.31e14, 7e-6),
+        ("kernel_2", tensor, 342.3, 4.87e14, 4e-6),
+        ("kernel_5", tensor, 1.03, 1.5e12, 2.3e-7),
+    ]
+    launches = [
+        Launch(name, "9.0", {key: Fraction(rate * s)}, Fraction(rate * s / intensity), Fraction(s))
+        for name, key, intensity, rate, s in crowd
+    ]
+    spec = drawn(kernel_frame(launches, chip_entries()["h100-sxm"]))
+    assert any(text.text.endswith(" · 55.4 %") for text in texts(spec, "slide"))
+    assert misfits({"kernels": spec}, "slide") == {}
+
+
 def test_the_command_writes_a_picture_by_the_suffix(tmp_path, capsys):
     starts = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
     for form, start in starts.items():

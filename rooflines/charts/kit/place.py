@@ -28,8 +28,9 @@ LINE, PADDING = 1.3, 0.2
 DOT = 0.35
 """Radius of a point [em]."""
 
-REACHES = (1.0, 1.7)
-"""Distances from a point that are tried, in multiples of the label's own [1]."""
+NEAR, FAR = (1.0, 1.7), (2.4, 3.2, 4.2)
+"""Distances from a point that are tried, in multiples of the label's own [1]; the far ones where
+every near place overlaps something."""
 
 SLIDES = (-0.2, 0.2, -0.4, 0.4)
 """Shares of its width by which a label above or below its point is moved along [1]."""
@@ -163,12 +164,12 @@ class Label:
         """The width of the text [em]."""
         return width_em(self.text, bold=self.style not in ("label", "note"))
 
-    def candidates(self) -> Sequence[Place]:
+    def candidates(self, reaches: Sequence[float] = NEAR) -> Sequence[Place]:
         """Places beside a point, best first: every side near it, then every side farther away.
 
         The last ones are above and below it, moved along by `SLIDES`.
         """
-        away = [self.distance * reach for reach in REACHES]
+        away = [self.distance * reach for reach in reaches]
         beside = [_beside(side, distance) for distance in away for side in self.sides]
         centred = [
             _beside(side, distance) for distance in away for side in "bt" if side in self.sides
@@ -236,22 +237,34 @@ class Room:
 
         The place is taken; None: every place overlaps something.
         """
-        best: tuple[Point, Place | None] = label.points[0], None
-        taken: list[Box] = []
-        fewest = math.inf
-        for point, place, boxes in self._tried(label):
+        found = self._best(label, NEAR)
+        if found is None and label.to is None and not label.places:
+            found = self._best(label, FAR)
+        if found is None:
+            return label.points[0], None
+        point, place, boxes = found
+        self.taken += boxes
+        return point, place
+
+    def _best(
+        self, label: Label, reaches: Sequence[float]
+    ) -> tuple[Point, Place, list[Box]] | None:
+        """As `place`, at some distances, with what the label takes there."""
+        best, fewest = None, math.inf
+        for point, place, boxes in self._tried(label, reaches):
             dots = [box for other, box in self.dots if other != point and not label.to]
             if any(box.meets(other) for box in boxes for other in (*self.taken, *dots)):
                 continue
             crossings = 0 if label.to else self._crossings(boxes[0], fewest)
             if crossings < fewest:
-                best, fewest, taken = (point, place), crossings, boxes
+                best, fewest = (point, place, boxes), crossings
             if not fewest:
                 break
-        self.taken += taken
         return best
 
-    def _tried(self, label: Label) -> Iterator[tuple[Point, Place, list[Box]]]:
+    def _tried(
+        self, label: Label, reaches: Sequence[float]
+    ) -> Iterator[tuple[Point, Place, list[Box]]]:
         """Points, places, and what a label takes there."""
         if label.to is not None:
             yield from self._turned(label, label.to)
@@ -261,7 +274,7 @@ class Room:
         within = Box(left, top, right + label.past, bottom)
         for point in label.points:
             at = self.at(point)
-            for place in label.candidates():
+            for place in label.candidates(reaches):
                 box = label.box(at, place)
                 if within.holds(box):
                     yield point, place, [box]
