@@ -7,7 +7,7 @@ import cmath
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import altair as alt
 import vl_convert as vlc
@@ -59,25 +59,55 @@ class Text:
 
 def texts(spec, size):
     """Every visible text of a chart in one size, without halos."""
-    return _texts(dumps(themed(spec, SIZES[size], dark=False)))
+    return _drawn(spec, size)[0]
+
+
+def struck(spec, size):
+    """The texts of a chart that a curve passes through."""
+    found, curves = _drawn(spec, size)
+    parts = [_thin(*ends) for curve in curves for ends in pairwise(curve) if ends[0] != ends[1]]
+    return [text.text for text in found if any(text.meets(part) for part in parts)]
+
+
+def _thin(start, end):
+    """A straight part of a curve as the rectangle of a text, 2 px wide."""
+    across = (end - start) / abs(end - start) * 1j
+    return Text("", (start - across, end - across, end + across, start + across), "")
+
+
+def _drawn(spec, size):
+    return _scene(dumps(themed(spec, SIZES[size], dark=False)))
 
 
 @lru_cache(32)
-def _texts(spec):
-    """The texts of a specification in JSON, which a test asks for several times in a row."""
+def _scene(spec):
+    """Texts and curves of a specification in JSON, which a test asks for several times in a row."""
     register_fonts()
     graph = vlc.vegalite_to_scenegraph(spec, vl_version=VEGA_LITE, allowed_base_urls=[])
-    return list(dict.fromkeys(_walk(graph["scenegraph"], 0j)))
+    marks = list(_marks(graph["scenegraph"], 0j))
+    found = [
+        text
+        for node, at in marks
+        if node["marktype"] == "text"
+        for item in node["items"]
+        for text in _lines(item, at, node.get("role", ""))
+    ]
+    curves = [
+        [at + complex(item["x"], item["y"]) for item in node["items"]]
+        for node, at in marks
+        if node["marktype"] == "line"
+    ]
+    return list(dict.fromkeys(found)), curves
 
 
-def _walk(node, at):
-    """The texts of a node of the scenegraph whose origin is at a point."""
+def _marks(node, at):
+    """The marks in a node of the scenegraph whose origin is at a point, with their origins."""
+    if node.get("marktype", "group") != "group":
+        yield node, at
+        return
     for item in node.get("items", []):
-        if node.get("marktype") == "text":
-            yield from _lines(item, at, node.get("role", ""))
-        else:
-            moved = node.get("marktype") == "group"
-            yield from _walk(item, at + moved * complex(item.get("x", 0.0), item.get("y", 0.0)))
+        moved = node.get("marktype") == "group"
+        yield from _marks(item, at + moved * complex(item.get("x", 0.0), item.get("y", 0.0)))
 
 
 def _lines(item, at, role):

@@ -10,7 +10,7 @@ from rooflines.charts import frames
 from rooflines.charts.frames import BASES, NOMINAL, dtypes_by_chip
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit import place
-from rooflines.charts.kit.place import Plane
+from rooflines.charts.kit.place import DOT, Label, Plane
 from rooflines.charts.kit.text import chip_label, with_value
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.models import STEP_NEEDS, named_model, published_in
@@ -37,6 +37,9 @@ TIME, RATE = "t_ops_s", "tokens_per_s_per_chip_ops"
 
 ROOM, BEYOND = 1.3, 3.0
 """Factors by which axes go beyond the values, and beyond the slowest that fits [1]."""
+
+TEXT_AT = [0.04 + 0.02 * step for step in range(47)]
+"""Shares of the height at which the text of the target may be, best first [1]."""
 
 FRONT = 2
 """The state of a point on the front; 1 fits, 0 does not."""
@@ -68,7 +71,6 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     plane = _plane(found)
     says = first_true(_sentences(own, model, dtypes, at_target, found, basis))
     vendors = {chip: own.chips[chip].vendor for chip in shown}
-    target = pl.DataFrame({"user": [float(TARGET)], "text": [f"{TARGET} tokens/s a user"]})
     return View(
         says,
         _subtitle(own, found, (model, dtypes, context), basis),
@@ -79,11 +81,11 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
             ),
             "fronts": _fronts(found, plane),
             "names": _names(found, at_target, plane),
-            "target": target.filter(pl.col("user").is_between(*plane.x, closed="none")),
+            "target": _target(found, plane),
         },
         MARGINS,
         rows.drop("user", "rate"),
-        {**kit.plane_params(plane), "late": bool(plane.x[0] * plane.x[1] < TARGET**2)},
+        kit.plane_params(plane),
         (model, *shown),
     )
 
@@ -142,6 +144,23 @@ def _fronts(found: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     return fronts.select(columns).join(counts, on="chip", maintain_order="left")
 
 
+def _target(found: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+    """The target, with its text beside the line, where no front and no point is; none outside."""
+    low, high = plane.y
+    heights = [low * (high / low) ** share for share in TEXT_AT]
+    text = f"{TARGET} tokens/s a user"
+    points = [(float(TARGET), height) for height in heights]
+    label = Label(text, points, style="note", sides=("r", "l"), distance=0.5)
+    fronts = found.filter(state=FRONT).sort("chip", "user").group_by("chip", maintain_order=True)
+    lines = [
+        list(zip(*row, strict=True)) for row in fronts.agg("user", "rate").drop("chip").iter_rows()
+    ]
+    dots = [(point, DOT) for point in found.select("user", "rate").iter_rows()]
+    labels = [label] if plane.x[0] < TARGET < plane.x[1] else []
+    placed = place.labelled(MARGINS, plane, labels, lines, dots)
+    return placed.rename({"x": "user", "y": "rate"})
+
+
 def _names(found: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) -> pl.DataFrame:
     """Names right of the plot, with what each chip gives at the target."""
     chips = found["chip"].unique(maintain_order=True).to_list()
@@ -168,12 +187,6 @@ def _layers(vendors: Mapping[str, str | None]) -> list[Layer]:
         "user", **kit.log_axis("x", "Tokens per second and user", "format(datum.value, ',~g')")
     )
     y = kit.quantity("rate", **kit.log_axis("y", "Tokens per second and chip", kit.SHORT_LABEL))
-    note: Layer = {
-        "align": kit.expr("late ? 'right' : 'left'"),
-        "dx": kit.expr("em * (late ? -0.5 : 0.5)"),
-        "y": kit.expr("height - em"),
-    }
-    text = {"x": x, "text": kit.name("text")}
     named = {
         "x": {"value": kit.expr("width")},
         "y": y,
@@ -182,8 +195,7 @@ def _layers(vendors: Mapping[str, str | None]) -> list[Layer]:
     return [
         kit.layer("target", "rule", "rule", {"x": x}),
         *_points({"x": x, "y": y}, {"color": kit.chip_colour(vendors)}),
-        kit.layer("target", "text", ["note", "halo"], text, **note),
-        kit.layer("target", "text", "note", text, **note),
+        *kit.labels("target", "note", {"x": x, "y": y}),
         *kit.labels("names", "value", named, halo=False, clip=False),
     ]
 
