@@ -3,7 +3,7 @@
 import charted
 import polars as pl
 import pytest
-from scenes import texts
+from scenes import struck, texts
 
 import rooflines
 from rooflines import charts
@@ -40,6 +40,19 @@ def test_chips_are_compared_by_what_two_of_them_have():
     config = rooflines.load_config({"sweeps": {"s": {**SWEEP, "chips": [*chips]}}, "chips": chips})
     menus = charts.menus("chips", charts.of_config(config), "s")
     assert menus[0].options == ("ridge",)
+
+
+@pytest.mark.parametrize(("by", "unit"), [("ridge", ""), ("watt", "/W"), ("dollar", "/$")])
+def test_every_chip_that_is_compared_is_drawn_with_its_unit(by, unit):
+    config = rooflines.load_config({"sweeps": {"s": {**SWEEP, "chips": "all"}}})
+    view = charts.view("chips", charts.of_config(config), "s", by=by)
+    every = pl.concat([view.data["bars"], view.data["others"]])
+    assert sorted(every["chip"]) == sorted(view.rows["chip"])
+    assert f" all {every.height} chips" in view.title
+    assert all(text.endswith(unit) for text in every["text"])
+    shown = {text.text for text in texts(view.spec(), "slide")}
+    others = view.data["others"].height
+    assert {*view.data["bars"]["text"], *([f"{others} others"] if others else [])} <= shown
 
 
 def test_the_longest_bar_is_the_first_from_above():
@@ -104,6 +117,28 @@ def test_names_of_fronts_say_what_a_chip_gives_at_the_target():
             *best
         }
         assert best.items() <= dict(names.select("chip", "rate").rows()).items()
+
+
+def slow_beside_quick():
+    """Fronts below, across and above the target, as on the first page of the default config."""
+    chips = ["h100-sxm", "h200-sxm", "b200", "mi355x", "tpu-v6e", "tpu-7x"]
+    batches = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    sweep = {
+        "models": ["llama-3.1-70b"],
+        "grid": {"B": batches, "S": 8192},
+        "splits": [{"tp": 1}, {"tp": 8}],
+        "dtypes": ["bf16"],
+        "chips": chips,
+    }
+    config = rooflines.load_config({"model-sweeps": {"m": sweep}})
+    return charts.view("front", charts.of_config(config), "m")
+
+
+def test_no_line_of_a_front_passes_through_a_text():
+    for view in (slow_beside_quick(), *pictures("front", basis="nominal")):
+        for size in ("slide", "paper"):
+            assert struck(view.spec(), size) == []
+    assert "50 tokens/s a user" in {text.text for text in texts(slow_beside_quick().spec(), "web")}
 
 
 def test_a_band_is_fastest_at_the_short_times():

@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from rooflines.charts.results import Results
     from rooflines.sweep.operations import Sweep
 
-MARGINS = Margins(left=10.4, right=8.0)
+MARGINS = Margins(left=10.4, right=8.6)
 NAME_ROOM = 9.5
 
-MOST_ROWS, MOST_DETAILED = 16, 8
-"""Bars that there is room for, and of those with a second line of text [1]."""
+MAX_ROWS, MAX_DETAILED = 16, 8
+"""Rows that there is room for, and of those with a second line of text [1]."""
+
+HALF = 0.31
+"""Half the height of a bar [rows]."""
 
 WITHIN = 1.2
 """Factor within which chips are as good as the best: the least that ranks them [1]."""
@@ -68,7 +71,7 @@ BY = {
     "dollar": Quotient(
         "flops_per_usd",
         "FLOP per US dollar at the listed price",
-        lambda value: si(value, "FLOP"),
+        lambda value: f"{si(value, 'FLOP')}/$",
         lambda row: f"{row['usd_per_hour']:g} USD/h",
         "over the listed price",
         "prices",
@@ -76,7 +79,7 @@ BY = {
     "watt": Quotient(
         "flops_per_joule",
         "FLOP/s per watt of listed power",
-        lambda value: si(value, "FLOP/s"),
+        lambda value: f"{si(value, 'FLOP/s')}/W",
         lambda row: f"{row['watts']:,.0f} W",
         "over the listed power, not what a kernel draws",
         "power",
@@ -120,7 +123,7 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
-    """A bar for each chip, the largest on top."""
+    """A bar for each chip, the largest on top; where there are too many, lines for the others."""
     by, dtypes, seller = choice["by"], choice["dtypes"], choice.get("seller")
     how = BY[by]
     known = frames.chips_with_rows(results.sweep(sweep))
@@ -130,52 +133,62 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     if seller is not None and compared.height < frames.TWO:
         problem = f"has no two chips with {dtypes} and a price at {seller}"
         raise RooflinesError("chips", problem, "choose another seller or other dtypes")
-    shown = _shown(compared, chips if list(chips) != known else ())
-    rows = _bars(shown, how)
-    top = frames.highest(rows, "value") * 1.02
+    named = _named(compared, chips if list(chips) != known else ())
+    others = compared.join(named, on="chip", how="anti")
+    bars = _rows(named, how, pl.int_range(pl.len()))
+    top = frames.highest(bars, "value") * 1.02
     catalogued = _catalogued(results.sweep(sweep), dtypes, by, seller)
     says = first_true(_sentences(compared, {*every["chip"], *catalogued}, dtypes, by, seller))
     about = f"{dtypes}: dense peak of the {results.sweep(sweep).unit} unit {how.caveat}"
-    some = f" Shown: {shown.height} of {compared.height} chips, with the highest and the lowest."
-    some = some if shown.height < compared.height else ""
+    lines = f" Lines: {others.height} other chips." if others.height else ""
     return View(
         says,
-        f"{about}{f' at {seller}' if seller else ''}.{some}",
-        _layers(rows, how),
-        {"bars": rows.select("chip", "row", "low", "high", "value", "text", "detail")},
+        f"{about}{f' at {seller}' if seller else ''}.{lines}",
+        _layers(bars, how),
+        {"bars": bars, "others": _rows(others, how, pl.lit(named.height))},
         MARGINS,
-        shown,
+        compared,
         {
-            **kit.bar_params([chip_label(chip) for chip in shown["chip"]], NAME_ROOM, top),
-            "two": rows.height <= MOST_DETAILED,
+            **kit.bar_params(_row_names(named, others), NAME_ROOM, top),
+            "two": named.height <= MAX_DETAILED,
         },
-        tuple(shown["chip"]),
+        tuple(named["chip"]),
     )
 
 
-def _bars(shown: pl.DataFrame, how: Quotient) -> pl.DataFrame:
-    """The bars from above, with their texts."""
-    return shown.with_row_index("row").with_columns(
-        low=pl.col("row") - 0.31,
-        high=pl.col("row") + 0.31,
+def _rows(chips: pl.DataFrame, how: Quotient, row: pl.Expr) -> pl.DataFrame:
+    """Chips with their texts, in rows of the plot from above."""
+    return chips.select(
+        "chip",
+        low=row - HALF,
+        high=row + HALF,
+        row=row.cast(pl.Int64),
         value=how.column,
-        text=pl.Series([how.text(value) for value in shown[how.column]], dtype=pl.String),
-        detail=pl.Series([how.detail(row) for row in shown.to_dicts()], dtype=pl.String),
+        text=pl.Series([how.text(value) for value in chips[how.column]], dtype=pl.String),
+        detail=pl.Series([how.detail(each) for each in chips.to_dicts()], dtype=pl.String),
     )
 
 
-def _shown(compared: pl.DataFrame, chips: Sequence[str]) -> pl.DataFrame:
-    """As many chips as there is room for: the highest, the lowest, and the first ones.
+def _row_names(named: pl.DataFrame, others: pl.DataFrame) -> list[str]:
+    """The names of rows from above."""
+    names = [chip_label(chip) for chip in named["chip"]]
+    return [*names, f"{others.height} others"] if others.height else names
+
+
+def _named(compared: pl.DataFrame, chips: Sequence[str]) -> pl.DataFrame:
+    """The chips with a bar of their own: all, or the highest, the lowest, and the first ones.
 
     Args:
         compared: Their numbers, the highest first.
         chips: The chips, the first ones first; without an order of theirs some evenly.
     """
     known = compared["chip"].to_list()
-    step = (len(known) - 1) / (MOST_ROWS - 1)
-    even = [known[round(i * step)] for i in range(MOST_ROWS if known else 0)]
+    if len(known) <= MAX_ROWS:
+        return compared
+    room = MAX_ROWS - 1  # the last row has the others
+    even = [known[round(i * (len(known) - 1) / (room - 1))] for i in range(room)]
     order = dict.fromkeys([*known[:1], *known[-1:], *(chip for chip in chips if chip in known)])
-    return compared.filter(pl.col("chip").is_in(list(order)[:MOST_ROWS] if chips else even))
+    return compared.filter(pl.col("chip").is_in(list(order)[:room] if chips else even))
 
 
 def _layers(rows: pl.DataFrame, how: Quotient) -> list[Layer]:
@@ -194,7 +207,9 @@ def _layers(rows: pl.DataFrame, how: Quotient) -> list[Layer]:
     text, detail = {**at, "text": kit.name("text")}, {"x": x, "y": y, "text": kit.name("detail")}
     up = {"dy": kit.expr("two ? em * -0.55 : 0"), **kit.BESIDE}
     below = {"dy": kit.expr("em * 0.6"), **kit.BESIDE}
+    line = {name: bar[name] for name in ("x", "y", "y2", "tooltip")}
     return [
+        kit.layer("others", "rule", "context", line, strokeDash=[1, 0]),
         kit.layer("bars", "rect", "bar", bar),
         kit.layer("bars", "text", "value", text, **up),
         kit.layer("bars", "text", "note", detail, where="two", **below),
