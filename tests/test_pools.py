@@ -1,6 +1,15 @@
 """Prefill on chips of its own: ratios of the book, and laws."""
 
+import random
+from dataclasses import replace
+
 import pytest
+from comparison import wrong_columns
+from oracle import step_table
+from oracle.quantities import exact
+from oracle.step_values import cache_of_one, times
+from oracle.steps import Step
+from random_sweeps import BITS
 
 import rooflines
 
@@ -58,3 +67,83 @@ def test_without_decode_every_chip_and_split_of_the_sweep_has_a_row():
     rows = rows_of(pools={"prefill": EIGHT}, chips=["h100-no-hops", "b200"], splits=splits)
     assert rows.height == 2 * 2 * 3
     assert rows["prefill_servers"].null_count() == 0
+
+
+def server(low):
+    """A chip whose every number is drawn: peaks, rates, two networks, and its price."""
+    rates = [random.randrange(10**5, 10**6) for _ in range(5)]
+    return {
+        "source": "made up",
+        "units": {"matrix": {dtype: {"flops_per_s": rates[0] * 1e8} for dtype in ("bf16", "fp8")}},
+        "memory": {"hbm": {"bytes_per_s": rates[1] * 1e6, "capacity_bytes": 1e12}},
+        "networks": {
+            "near": {"bytes_per_s": rates[2] * 1e5, "topology": "switch", "domain": 8, "links": 3},
+            "far": {
+                "bytes_per_s": rates[3] * low,
+                "topology": "switch",
+                "domain": "unlimited",
+                "links": random.randint(2, 4),
+            },
+        },
+        "prices": [{"usd_per_hour": rates[4] / 1e5, "provider": "Nobody", "date": "2026-01-01"}],
+    }
+
+
+ATTENTION = [
+    {"N": 16, "K": 8, "H": 24},
+    {"N": 16, "K": 4, "H": 24, "v": 40},
+    {"kind": "mla", "N": 16, "q_rank": 24, "kv_rank": 32, "nope": 12, "rope": 8, "v": 20},
+]
+
+
+@pytest.mark.parametrize("slower", ["prefill", "decode"])
+@pytest.mark.parametrize("attention", ATTENTION, ids=["heads", "values", "latent"])
+def test_servers_of_two_kinds_have_the_values_of_the_oracle(attention, slower):
+    """Unlike in every number; the slower end of the network decides how long caches take."""
+    chips = {name: server(1e1 if name == slower else 1e3) for name in ("prefill", "decode")}
+    splits = {"prefill": {"tp": 2, "dp": 3}, "decode": {"tp": 4, "dp": 2}}
+    model = {"name": "small", "layers": 3, "D": 100, "V": 1000, "attention": attention}
+    model |= {"mlp": {"F": 300}}
+    request, batch = {"input": 170, "output": 9}, 10
+    asked = {"models": [model], "dtypes": [{"name": "narrow", **NARROW}]}
+    pools = {name: {"chip": name, "split": splits[name]} for name in chips}
+    sweep = {**asked, "grid": {"B": batch}, "requests": [request], "pools": pools}
+    config = rooflines.load_config({"chips": chips, "model-sweeps": {"pools": sweep}})
+    (row,) = rooflines.rows(config, "pools").collect().to_dicts()
+    cases = {}
+    for phase, split in splits.items():
+        of = {**asked, "phase": phase, "chips": [phase], "splits": [split]}
+        ((_, cases[phase], _),) = step_table.cases(of, {}, chips, BITS)
+    prefill, decode = cases["prefill"], cases["decode"]
+    first_s = times(prefill, Step(3, 170, 170))["t_ops_s"]
+    steps = [times(decode, Step(batch, 1, 171 + n))["t_ops_s"] for n in range(9)]
+    servers = first_s / 3 * batch / sum(steps)
+    usd_per_s = {name: exact(chips[name]["prices"][0]["usd_per_hour"]) / 3600 for name in chips}
+    moved = cache_of_one(replace(prefill, axes=(1,)), 170)
+    links = {name: chips[name]["networks"]["far"] for name in chips}
+    ends = {
+        name: exact(link["bytes_per_s"]) * link["links"] * splits[name]["tp"]
+        for name, link in links.items()
+    }
+    assert min(ends, key=lambda name: ends[name]) == slower
+    values = {
+        "ttft_pool_s": first_s,
+        "prefill_servers": servers,
+        "tokens_per_s_per_chip_pools": batch * 9 / sum(steps) / (8 + servers * 6),
+        "usd_per_mtok_input": 6 * usd_per_s["prefill"] * first_s / 3 / 170 * 10**6,
+        "usd_per_mtok_ops": 8 * usd_per_s["decode"] * sum(steps) / 9 / batch * 10**6,
+        "handover_bytes": moved,
+        "handover_s": moved / ends[slower],
+    }
+    assert wrong_columns(row, values) == []
+
+
+NARROW = {
+    "weights": "fp8",
+    "head": "bf16",
+    "cache": "fp8",
+    "activations": "bf16",
+    "compute": "fp8",
+    "attention": "bf16",
+}
+"""Dtypes by class, of tensors of a model."""

@@ -1,7 +1,6 @@
 """A step of training: worked values, thresholds, laws, and every plan against an oracle."""
 
 import json
-from bisect import bisect_left
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial
@@ -11,11 +10,8 @@ from typing import Any
 import pytest
 import training_page
 from case_files import case
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
-from oracle import training_table
-from plain_files import plain_file
-from predicates import check_table
 from random_sweeps import check
 
 import rooflines
@@ -26,7 +22,6 @@ from rooflines.catalogue.forms import checked
 from rooflines.charts.kinds import time
 from rooflines.charts.results import of_config
 from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.critical.training import solved_along
 from rooflines.sweep.every_split import plans_of
 from rooflines.sweep.one_chip import sweep_on
 from rooflines.sweep.recipes import recipe_of
@@ -131,45 +126,6 @@ def test_thresholds_of_a_step_are_those_worked_out(name):
         assert row["max_micro_batch"] == of["along"]["micro_batch"]["max_fit"]
 
 
-@check(40)
-@given(
-    st.sampled_from([SMALL, "mixtral-8x7b", "gemma-3-27b", "gpt-oss-20b"]),
-    st.sampled_from([{"dp": 8}, {"tp": 4, "dp": 2}, {"pp": 2, "cp": 2, "dp": 2}, {"tp": 8}]),
-    st.sampled_from(["none", "optimizer", "gradients", "weights"]),
-    st.sampled_from([256, 2048, 8192]),
-    st.integers(1, 3),
-)
-def test_a_step_is_compute_bound_from_its_thresholds_on(model, plan, shard, context, m):
-    batch = m * plan.get("dp", 1)
-    sweep = sweep_of(model, "b200", batch, context, **plan, shard=shard)
-    (case,) = sweep.cases
-
-    def ahead(axis, size):
-        sizes = {"B": batch, "S": context, "micro_batch": 1, axis: size}
-        at = case.extents(case.step(sizes["B"], sizes["S"]))
-        at["micro_batch"] = sizes["micro_batch"]
-        math, *others = (time.at(at) for time in case.times.by.values())
-        return math - max(others)
-
-    units = {"B": case.plan.together, "S": case.plan.cp, "micro_batch": 1}
-    for axis, unit in units.items():
-        found = solved_along(case, axis, batch, context)
-        if (size := found["critical"]) is None:
-            assert ahead(axis, 2**40 * unit) < 0
-            continue
-        assert ahead(axis, size) >= 0
-        assert ahead(axis, 2 * size) >= 0
-        if size > unit:
-            assert ahead(axis, size - unit) < 0
-            assert size - unit <= found["critical_exact"] <= size
-        if axis == "S":
-            fits = {**sweep.chips["b200"].memory}["hbm"].capacity_bytes
-            held = [each.states + each.saved(m) * found["max_fit"] for each in case.held]
-            more = [each.states + each.saved(m) * (found["max_fit"] + unit) for each in case.held]
-            assert max(held) <= fits or found["max_fit"] == 0
-            assert max(more) > fits
-
-
 @pytest.mark.parametrize(("shard", "chips"), [("weights", 4), ("optimizer", 16), ("none", None)])
 def test_replicas_that_share_states_hold_a_model_together(shard, chips):
     plan = {"shard": shard, "recompute": "selective"}
@@ -178,43 +134,6 @@ def test_replicas_that_share_states_hold_a_model_together(shard, chips):
     for dp in (chips, chips // 2) if chips else (1024,):
         _, row = step_of(SMALL, "h100-sxm", dp * 4, 8192, TWO, dp=dp, **plan)
         assert row["fits"] == (dp == chips)
-
-
-@pytest.mark.parametrize(
-    ("model", "batch", "m", "shard"),
-    [
-        (SMALL, 64, 1, "weights"),
-        (SMALL, 512, 1, "weights"),
-        (SMALL, 64, 4, "gradients"),
-        (LARGE, 16, 1, "weights"),
-        ("mixtral-8x7b", 128, 2, "optimizer"),
-    ],
-)
-def test_replicas_of_the_best_mix_are_those_of_closed_formulas(model, batch, m, shard):
-    """As the book's X_opt, sqrt(B / F * N) on one network, but for whole sizes and all tensors."""
-    chips, length = 32, 2048
-    of = {"shard": shard, "tp": 2, "dp": chips // 2, "micro_batch": 2 * batch // (chips * m)}
-    found = along("dp", model, "gb200", batch, length, **of)
-    known = plain_file("models.yaml")["models"], plain_file("chips.yaml")["chips"]
-    formats = plain_file("dtypes.yaml")["formats"]
-
-    def step(dp, micro_batch):
-        keys = {**of, "tp": chips // dp, "dp": dp, "micro_batch": micro_batch}
-        sweep = {"models": [model], "chips": ["gb200"], "dtypes": ["bf16"], "splits": [keys]}
-        ((_, case, _),) = training_table.cases(sweep, *known, formats)
-        return training_table.step_values(case, micro_batch * dp * m, length)
-
-    def ahead(dp, micro_batch):
-        times = step(dp, micro_batch)
-        return times["t_math_s"] >= times["t_network_s"]
-
-    mixes = [2**power for power in range(6)]
-    sends = {dp: step(dp, batch // dp // m)["t_network_s"] for dp in mixes if batch % (dp * m) == 0}
-    assert found["critical"] == min(sends, key=lambda dp: sends[dp])
-    most = range(2**10)
-    least = {dp: bisect_left(most, x=True, lo=1, key=partial(ahead, dp)) for dp in mixes}
-    of_all = [dp * m * units for dp, units in least.items() if units in most]
-    assert found["critical_network"] == min(of_all)
 
 
 @pytest.mark.parametrize(
@@ -230,52 +149,6 @@ def test_auto_finds_the_fastest_split_that_fits(shard, fitting, best, ms):
 
 
 SHARDS = ["none", "optimizer", "gradients", "weights"]
-
-POSSIBLE = st.fixed_dictionaries(
-    {
-        "tp": st.sampled_from([1, 2, 4]),
-        "pp": st.sampled_from([1, 2, 4]),
-        "dp": st.sampled_from([1, 2, 8]),
-        "cp": st.sampled_from([1, 2]),
-        "shard": st.sampled_from(SHARDS),
-        "recompute": st.sampled_from(["none", "selective", "full"]),
-        "save": st.sampled_from(["split", "gathered"]),
-        "context": st.sampled_from(["ring", "heads"]),
-    }
-)
-
-
-@check(50)
-@given(
-    POSSIBLE,
-    st.sampled_from([SMALL, "mixtral-8x7b", "deepseek-v3", "gemma-3-27b"]),
-    st.sampled_from(["bf16", NARROW, NARROW | {"saved": "fp32"}]),
-    st.sampled_from([1, 2, 4]),
-    st.sampled_from([128, 1024, 4096]),
-)
-def test_lower_is_at_most_in_turn_is_at_most_upper(plan, model, dtypes, m, length):
-    batch = plan["dp"] * m
-    splits = [plan, *({**plan, "shard": shard} for shard in SHARDS if shard != plan["shard"])]
-    try:
-        sweep = sweep_on(
-            model, "h100-sxm", dtypes, phase="train", splits=splits, thresholds=[],
-            grid={"B": [batch, 2 * batch], "S": length}, network=[*TWO],
-        )  # fmt: skip
-    except RooflinesError:
-        assume(condition=False)
-    frame = StepTable(sweep).frame().collect()
-    check_table(frame, sweep.columns)
-    by_shard = {}
-    for row in frame.iter_rows(named=True):
-        computed = row["t_math_s"] / row["t_lower_s"]
-        assert 0 < row["mfu"] <= computed * (1 + 1e-12) < row["hfu"] < 1.25 * computed
-        assert row["mfu_ops"] <= row["mfu_full_ops"]
-        assert row["activation_bytes"] > 0
-        by_shard[row["shard"], row["B"]] = row
-    for shard in SHARDS:
-        assert by_shard[shard, 2 * batch]["flops"] == 2 * by_shard[shard, batch]["flops"]
-    states = [by_shard[shard, batch]["state_bytes"] for shard in SHARDS]
-    assert states == sorted(states, reverse=True)
 
 
 def kernel_of(name, *of, **plan):
@@ -345,21 +218,6 @@ def test_hfu_counts_the_scores_that_fused_attention_repeats(recompute, repeated)
     others = row["flops"] - attention
     computed = row["hfu"] * row["t_lower_s"] / row["t_math_s"] * row["flops"]
     assert computed == pytest.approx(others + repeated * attention, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "plan", [{"dp": 2, "shard": "weights"}, {"pp": 2, "dp": 2}, {"tp": 2, "recompute": "full"}]
-)
-def test_a_row_is_the_sum_of_its_kernels(plan):
-    sweep = sweep_of("mixtral-8x7b", "h100-sxm", 8, 4096, **plan)
-    (row,) = StepTable(sweep).frame().collect().to_dicts()
-    kernels = KernelTable(sweep).frame().collect()
-    for column in ("flops", "weight_bytes", "memory_bytes", "network_bytes", "t_math_s"):
-        whole = (kernels["count"] * kernels["runs"] * kernels[column]).sum() / row["pp"]
-        assert whole == pytest.approx(row[column], rel=1e-12)
-    if row["pp"] == 1:
-        whole = (kernels["count"] * kernels["runs"] * kernels["t_ops_s"]).sum()
-        assert whole == pytest.approx(row["t_ops_s"], rel=1e-12)
 
 
 MIXTRAL: dict[str, Any] = {"models": ["mixtral-8x7b"], "phase": "train", "chips": ["h100-sxm"]}

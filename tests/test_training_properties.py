@@ -1,12 +1,17 @@
 """Random steps of training, of every kind of model and of plan, against exact arithmetic."""
 
-from comparison import wrong_rows, wrong_skips
+import random
+from itertools import product
+
+from comparison import wrong_keys, wrong_rows, wrong_skips
 from oracle import training_table
+from oracle.training_limits import wrong_threshold
 from predicates import check_table
 from random_sweeps import BITS
 from random_training import CATALOGUE, configs
 from serving_tables import KINDS, sweep_of
 
+from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.sweep.rows import KernelTable, StepTable
 
 SIZES = ("B", "S")
@@ -32,3 +37,40 @@ def test_every_row_and_kernel_of_every_kind_of_training_is_the_exact_one():
         parts = [*training_table.layer_rows(form, known)]
         assert wrong_rows(kernels, parts, (*ROW, "group")) == []
         check_table(kernels, sweep.layer_columns)
+
+
+AXES = ("B", "S", "micro_batch", "tp", "dp", "chips")
+SOLVED = ("model", "chip", "memory", "network", "dtypes", "split")
+
+
+def thresholds_of(axis, keys, batches, contexts):
+    """The keys of the thresholds of a case; what is solved for and has no say in it is null."""
+    sizes = {
+        "B": product([None], contexts),
+        "S": product(batches, [None]),
+        **dict.fromkeys(("tp", "chips"), product([None], contexts)),
+    }
+    for batch, context in sizes.get(axis, product(batches, contexts)):
+        yield {**keys, "axis": axis, "B": batch, "S": context}
+
+
+def test_thresholds_of_every_kind_of_training_hold_on_both_sides():
+    for config in configs():
+        (form,) = config["model-sweeps"].values()
+        form["thresholds"] = [*AXES]
+        known = [*training_table.cases(form, CATALOGUE, config["chips"], BITS)]
+        cases, asked = {}, []
+        for keys, case, why in known:
+            if why:
+                continue
+            together = keys["dp"] * keys["micro_batch"]
+            batches = [size for size in form["grid"]["B"] if size % together == 0]
+            contexts = [size for size in form["grid"]["S"] if size % keys["cp"] == 0]
+            cases[tuple(keys[key] for key in SOLVED)] = case
+            for axis in AXES if batches and contexts else ():
+                asked += thresholds_of(axis, keys, batches, contexts)
+        table = sweep_thresholds(sweep_of(config))
+        assert wrong_keys(table, asked, (*SOLVED, "axis", *SIZES)) == []
+        for row in random.sample(table.to_dicts(), min(4, table.height)):
+            case = cases[tuple(row[key] for key in SOLVED)]
+            assert wrong_threshold(case, row) == [], row

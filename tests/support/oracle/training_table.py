@@ -23,7 +23,7 @@ from oracle.step_table import UNITS, Row, entry_of, price_of
 from oracle.step_values import TWINS, price_and_power
 from oracle.steps import shared_evenly
 from oracle.training import OneChip, Pass, saved
-from oracle.values import SENT, bound_of, layer_values, summed
+from oracle.values import LABELS, SENT, bound_of, layer_values, summed
 
 STORED = (
     *("weights", "experts", "head", "activations", "combine"),
@@ -180,6 +180,17 @@ def training_rows(sweep, known):
 def passes_on(chip, stage):
     """The passes of a micro-batch on a stage, each with how often it has them."""
     return [(layers * each.kernel.count, each) for layers, part in chip.on(stage) for each in part]
+
+
+def times(case, batch, length):
+    """The times of a step, in the mean of all stages, by resource."""
+    chip, m = OneChip(case, length), batch // (case.plan.dp * case.plan.micro_batch)
+    runs = []
+    for stage in case.stages:
+        runs += [(times * each.often.runs(m), each) for times, each in passes_on(chip, stage)]
+        runs += [(1, each) for each in chip.once(stage)]
+    total = summed(case, [(n, each.kernel, seconds(case, each)) for n, each in runs if n])
+    return {name: total[name] / case.plan.pp for name in LABELS}
 
 
 def step_values(case, batch, length):

@@ -1,0 +1,195 @@
+"""Whether thresholds of training are right: by evaluation on both sides of them.
+
+Conventions, where the contract leaves a choice:
+
+- B grows by whole micro-batches of all replicas, S by what chips share evenly, from one of them on.
+- Along `micro_batch`, and among mixes of tp and dp, a step has as many micro-batches as its own.
+- The largest tp is of one replica on one stage, over the first network as if it had no end.
+- Replicas are 1, 2, 4, ... up to 2^20, each stage of which has many micro-batches; memory is the
+  limit where more of them do not need less.
+- A mix of tp and dp has as many chips; its least batch is the least of all mixes.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+
+from oracle.network import why_not_joined
+from oracle.plans import Plan, states
+from oracle.training import saved
+from oracle.training_table import impossible, times
+
+ENDLESS = 2**53  # the largest size that is tried
+MANY = 2**30
+MOST_DOUBLINGS = 21
+OTHERS = ("memory", "network")
+SIZES = ("B", "S", "micro_batch")
+
+
+def wrong_threshold(case, row):
+    """Describe what is wrong with a threshold of a case."""
+    axis = row["axis"]
+    if axis in SIZES:
+        return [*wrong_size(case, row), *wrong_fit(case, row)]
+    expected = {"tp": largest_tp, "chips": fewest_replicas, "dp": best_mix}[axis](case, row)
+    return [
+        f"{name}: {row[name]} where {value} is exact"
+        for name, value in expected.items()
+        if not same(row[name], value)
+    ]
+
+
+def same(found, exact):
+    """Whether a value is the exact one, or close to a fraction."""
+    if isinstance(exact, Fraction) and found is not None:
+        return abs(Fraction(found) - exact) <= exact / 10**9
+    return found == exact
+
+
+def at(case, *, micro_batch=None, **keys):
+    """The case by another plan."""
+    keys |= {} if micro_batch is None else {"micro_batch": micro_batch}
+    return replace(case, plan=replace(case.plan, **keys), known={})
+
+
+def margin_along(case, row):
+    """What the size grows by, and how far math is ahead of another time at a size."""
+    plan, axis = case.plan, row["axis"]
+    together = plan.dp * plan.micro_batch
+    unit = {"B": together, "S": plan.cp, "micro_batch": 1}[axis]
+
+    def ahead(size, resource):
+        sizes = {"B": row["B"] or together, "S": row["S"] or plan.cp, axis: size}
+        of, batch = case, sizes["B"]
+        if axis == "micro_batch":
+            of, batch = at(case, micro_batch=size), batch // together * plan.dp * size
+        seconds = times(of, batch, sizes["S"])
+        return seconds["t_math_s"] - seconds[f"t_{resource}_s"]
+
+    return unit, ahead
+
+
+def wrong_size(case, row):
+    """Describe what is wrong with the least compute-bound size."""
+    unit, ahead = margin_along(case, row)
+    found = {name: row[f"critical_{name}"] for name in OTHERS}
+    for name, size in found.items():
+        if size is None:
+            if ahead(ENDLESS // unit * unit, name) >= 0:
+                yield f"some size is compute-bound against {name}"
+        elif size % unit or ahead(size, name) < 0 or ahead(2 * size, name) < 0:
+            yield f"{size} is not compute-bound against {name}"
+        elif size > unit and ahead(size - unit, name) >= 0:
+            yield f"less than {size} is compute-bound against {name}"
+    last = max(OTHERS, key=lambda name: ENDLESS if found[name] is None else found[name])
+    size, outcome = found[last], row["outcome"]
+    always = size == unit
+    if row["critical"] != size or row["limit"] != (None if always else last):
+        yield f"the critical size is {row['critical']} by {row['limit']} where {size} by {last} is"
+    expected = ("never", "beyond-2^62") if size is None else ("always" if always else "found",)
+    if outcome not in expected:
+        yield f"the outcome is {outcome} at {size}"
+    real = row["critical_exact"]
+    if size is not None and not size - unit <= real * (1 + 1e-9) <= size * (1 + 2e-9):
+        yield f"the real size is {real} at {size}"
+
+
+def held(case, batch, length):
+    """What a chip holds of the fullest stage, with as many micro-batches as a batch has."""
+    plan = case.plan
+    m = batch // (plan.dp * plan.micro_batch)
+    return max(states(case, stage) + saved(case, stage, m, length) for stage in case.stages)
+
+
+def wrong_fit(case, row):
+    """Describe what is wrong with the largest size that fits, and with what hides a bubble."""
+    plan, axis, most = case.plan, row["axis"], row["max_fit"]
+    together = plan.dp * plan.micro_batch
+    if axis == "B":
+        m, rest = divmod(row["hides_bubble"], together)
+        waits = [Fraction(plan.pp - 1, plan.interleave * n + plan.pp - 1) for n in (m, m - 1) if n]
+        if rest or waits[0] > Fraction(1, 10) or min(waits[1:], default=1) <= Fraction(1, 10):
+            yield f"{row['hides_bubble']} does not hide a bubble, or less does"
+        return
+    if case.capacity is None:
+        if most is not None:
+            yield "a size fits in an unknown capacity"
+        return
+    unit = plan.cp if axis == "S" else 1
+
+    def fits(size):
+        if axis == "S":
+            return held(case, row["B"], size) <= case.capacity
+        of = at(case, micro_batch=size)
+        return held(of, row["B"] // together * plan.dp * size, row["S"]) <= case.capacity
+
+    if most % unit or (most and not fits(most)) or fits(most + unit):
+        yield f"{most} is not the largest {axis} that fits"
+
+
+def largest_tp(case, row):
+    """The most chips whose gathers take no longer than their math: M / tp and N (tp - 1) / tp."""
+    if not case.links:
+        return {"outcome": "never", "limit": "network", "critical": None}
+    links = (replace(case.links[0], domain=None),)
+    pair = replace(at(case, tp=2, pp=1, dp=1, cp=1, ep=1, interleave=1), links=links)
+    seconds = times(pair, pair.plan.micro_batch, row["S"])
+    real = 1 + seconds["t_math_s"] / seconds["t_network_s"]
+    own = {"outcome": "found", "limit": "network"}
+    return {**own, "critical": int(real), "critical_exact": real}
+
+
+def fewest_replicas(case, row):
+    """The fewest chips that hold a step."""
+    if case.capacity is None:
+        return {"outcome": "capacity-unknown", "critical": None}
+    last = None
+    for exponent in range(MOST_DOUBLINGS):
+        of = at(case, dp=2**exponent)
+        if of.plan.chips > 1 and why_not_joined(case.links, (of.plan.chips,)):
+            return {"outcome": "never", "limit": "network", "critical": None}
+        if of.plan.stage_chips % of.plan.ep:
+            continue
+        needed = held(of, of.plan.dp * of.plan.micro_batch * MANY, row["S"])
+        if needed <= case.capacity:
+            return {"outcome": "found", "critical": of.plan.chips}
+        if needed == last:
+            break
+        last = needed
+    return {"outcome": "never", "limit": "memory", "critical": None}
+
+
+def best_mix(case, row):
+    """The replicas that send for the least time, and whether the least batch is the least."""
+    plan, chips = case.plan, case.plan.tp * case.plan.dp
+    if chips == 1 or not case.links:
+        return {"outcome": "never", "limit": "network", "critical": None, "critical_network": None}
+    m = row["B"] // (plan.dp * plan.micro_batch)
+    sends, least = {}, []
+    for dp in (n for n in range(1, chips + 1) if chips % n == 0):
+        keys: dict[str, int] = {"dp": dp, "tp": chips // dp}
+        if impossible(case.entry, Plan(**{**vars(plan), **keys})):
+            continue
+
+        def seconds(size, keys=keys, dp=dp):
+            return times(at(case, micro_batch=size, **keys), m * dp * size, row["S"])
+
+        def ahead(size, seconds=seconds):
+            found = seconds(size)
+            return found["t_math_s"] >= found["t_network_s"]
+
+        size, rest = divmod(row["B"], m * dp)
+        if not rest:
+            sends[dp] = seconds(size)["t_network_s"]
+        least += least_batches(row["critical_network"], m * dp, ahead)
+    fewest = min(sends, key=lambda dp: sends[dp])
+    return {"outcome": "found", "critical": fewest, "critical_network": min(least, default=None)}
+
+
+def least_batches(claimed, together, ahead):
+    """The least batch of a mix, if it is the claimed one or less."""
+    if claimed is None:
+        return [together] if ahead(ENDLESS // together) else []
+    size, rest = divmod(claimed, together)
+    if size > bool(not rest) and ahead(size - (not rest)):
+        return [claimed - 1]
+    return [claimed] if not rest and ahead(size) else []
