@@ -199,6 +199,21 @@ def test_all_pairs_of_tokens_are_those_of_layers_with_windows_too():
     assert flops == pytest.approx(6 * weights + pairs, rel=1e-9)
 
 
+ALL_CHOSEN = {
+    "name": "all-chosen", "layers": 4, "D": 4096, "V": 32_000,
+    "attention": {"N": 32, "K": 8, "H": 128}, "moe": {"E": 8, "k": 8, "Fe": 2048},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("plan", [{}, {"dp": 8, "ep": 8}, {"tp": 2, "dp": 4, "ep": 4}])
+def test_every_expert_is_read_where_every_one_is_chosen(plan):
+    sweep = sweep_of(ALL_CHOSEN, "h100-sxm", 64, 1024, **plan)
+    (experts,) = KernelTable(sweep).frame().filter(group="experts-fwd").collect().to_dicts()
+    assert experts["weight_bytes"] == 2 * 3 * 4096 * 2048 * 8 / plan.get("ep", 1)
+    for axis in ("S", "B", "micro_batch"):
+        assert along(axis, ALL_CHOSEN, "h100-sxm", 64, 1024, **plan)["critical"]
+
+
 @pytest.mark.parametrize("save", ["split", "gathered"])
 def test_what_is_saved_in_any_format_is_beside_what_kernels_hand_over(save):
     rows = [
