@@ -79,8 +79,8 @@ def footprint_columns(cases: Sequence[StepCase]) -> dict[str, pl.Series]:
     return {
         "weights_footprint_bytes": pl.Series([float(each.weights) for _, each in found]),
         "#unit_bytes": pl.Series([float(each.units.unit / dp) for dp, each in found]),
-        "#units_far": whole_numbers([each.units.far for _, each in found]),
-        "#units_near": whole_numbers([each.units.near for _, each in found]),
+        "#units_far": _factors([each.units.far for _, each in found]),
+        "#units_near": _factors([each.units.near for _, each in found]),
         "#units_state": whole_numbers([each.units.state for _, each in found]),
         "#room": whole_numbers(
             [None if each.free is None else math.floor(each.free) for _, each in found]
@@ -89,6 +89,12 @@ def footprint_columns(cases: Sequence[StepCase]) -> dict[str, pl.Series]:
             [None if each.free is None else math.floor(each.free * dp) for dp, each in found]
         ),
     }
+
+
+def _factors(values: Sequence[int]) -> pl.Series:
+    """Whole numbers that others of up to 64 bits are multiplied by, wide enough for the product."""
+    column = whole_numbers(values)
+    return column if max(values) <= 1 else column.cast(pl.Int128)
 
 
 def cache_units_of() -> pl.Expr:

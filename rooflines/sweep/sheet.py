@@ -54,9 +54,8 @@ def extent(name: str) -> pl.Expr:
     if kind in WINDOWED:
         return pl.col(name).cast(pl.Float64)
     sizes, _, span = name.partition("/")
-    product = reduce(mul, map(pl.col, sizes.split("*")))
-    whole = (product + (int(span) - 1)) // int(span) if span else product
-    return whole.cast(pl.Float64)
+    product = reduce(mul, (pl.col(size).cast(pl.Float64) for size in sizes.split("*")))
+    return quotient(product, pl.lit(float(span))).ceil() if span else product
 
 
 def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:

@@ -132,7 +132,7 @@ def _rows(results: Results, sweep: str, model: str, of: Mapping[str, Option]) ->
     if "runs" in found.columns:
         found = found.with_columns(
             pl.col("group").str.replace(PASSES, ""),
-            count=pl.col("count") * pl.col("runs") / pl.col("pp"),
+            count=pl.col("count").cast(pl.Float64) * pl.col("runs") / pl.col("pp"),
             **{BAND[0]: pl.lit(None, pl.Float64)},
         )
     if found.is_empty():

@@ -1,0 +1,59 @@
+"""Products of sizes do not wrap: up to the largest sizes numbers are those of exact arithmetic."""
+
+from fractions import Fraction
+
+import polars as pl
+import pytest
+
+import rooflines
+from rooflines.basics.numbers import LARGEST_SIZE
+from rooflines.sweep.footprints import Footprint
+from rooflines.sweep.one_chip import sweep_on
+from rooflines.sweep.rows import StepTable
+from rooflines.sweep.sheet import extent
+
+SIZES = [1, 2, 127, 128, 129, 65_537, 3_100_000_000, 2**32 + 1, LARGEST_SIZE - 1, LARGEST_SIZE]
+
+
+@pytest.mark.parametrize("name", ["T*S", "B*T*S", "B/3", "B*T/128", "B*T/49", "B*T*S/7"])
+def test_extents_of_products_are_float64(name):
+    frame = pl.DataFrame({"B": SIZES}).join(pl.DataFrame({"T": SIZES, "S": SIZES}), how="cross")
+    sizes, _, span = name.partition("/")
+    for *row, found in frame.with_columns(found=extent(name)).iter_rows():
+        product = 1
+        for size in sizes.split("*"):
+            product *= row["BTS".index(size)]
+        exact = -(-product // int(span or 1))
+        assert found == (exact if product < LARGEST_SIZE else pytest.approx(exact, rel=1e-15))
+
+
+@pytest.mark.parametrize("length", [3_100_000_000, 2**40, LARGEST_SIZE])
+def test_all_pairs_of_tokens_of_a_long_context_are_not_negative(length):
+    (row,) = rooflines.train("llama-3.1-8b", "h100-sxm", B=1, S=length).to_dicts()
+    pairs = 12 * 32 * 32 * 128 * Fraction(length) ** 2
+    others = 6 * Fraction(7_504_658_432) * length  # parameters without embedding and norms
+    seconds = Fraction(row["t_lower_s"]) * 989_000_000_000_000
+    assert row["mfu_full"] == pytest.approx(float((pairs + others) / seconds), rel=1e-3)
+
+
+@pytest.mark.parametrize("length", [2**44, 2**57 // 2**10, LARGEST_SIZE])
+def test_footprints_of_caches_with_copies_are_exact(length):
+    form = {
+        "name": "copies", "layers": 64, "D": 2048, "V": 32_000, "mlp": {"F": 8192},
+        "attention": {"N": 16, "K": 1, "H": 128},
+        "window": {"tokens": 1024, "layers": 8, "attention": {"N": 16, "K": 16, "H": 128}},
+    }  # fmt: skip
+    sizes = {"grid": {"B": 3, "S": length}, "splits": [{"tp": 16}], "thresholds": []}
+    network = ["nvlink", "infiniband"]
+    sweep = sweep_on(form, "h100-sxm", "bf16", phase="decode", network=network, **sizes)
+    (case,) = sweep.cases
+    units = Footprint.of(case, case.split).units
+    assert units.far > 1
+    (row,) = StepTable(sweep).frame().collect().to_dicts()
+    (far,), (near,) = (
+        [2 * heads * 128 * layers * tokens]
+        for heads, layers, tokens in ((1, 56, length), (16, 8, 1024))
+    )
+    exact = units.of_sequence(far, near) * units.unit * 3
+    assert row["cache_footprint_bytes"] == pytest.approx(float(exact), rel=1e-15)
+    assert not row["fits"]
