@@ -83,7 +83,7 @@ def test_the_text_part_of_a_model_with_encoders_is_the_model(family):
     encoder = {"vision_config": {"hidden_size": 8}}
     model = models.from_hf({"model_type": whole, "text_config": text, **encoder})
     assert model.shape == models.from_hf(small(family)).shape
-    assert (model.note or "").startswith("the text part; encoders are not counted")
+    assert (model.note or "").startswith("the text part, without its encoders")
 
 
 def test_what_is_stated_for_the_whole_model_holds_for_its_text_part():
@@ -98,7 +98,7 @@ def test_a_path_a_folder_and_a_mapping_are_read(tmp_path):
     shapes = [models.from_hf(source).shape for source in (file, str(file), tmp_path, llama)]
     assert all(shape == shapes[0] for shape in shapes)
     assert models.from_hf(file).name == str(file)
-    assert models.from_hf({**llama, "_name_or_path": "me/mine"}).name == "me/mine"
+    assert models.from_hf({**llama, "_name_or_path": "me/mine"}).name == "config.json"
 
 
 @pytest.mark.parametrize("row", FAMILIES["notes"], ids=lambda row: row["model"])

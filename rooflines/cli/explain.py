@@ -14,6 +14,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.output import WithExamples, config_option, known_of, prints_frame, table
+from rooflines.explanation.assumptions import as_note
 from rooflines.explanation.cases import Cases
 from rooflines.explanation.changed import with_own_numbers
 from rooflines.explanation.explain import answered
@@ -188,8 +189,14 @@ def printed_answer(asked: Question, answer: Explanation | Cases) -> Printed:
     """An answer as rows, a screen and JSON; what was taken for what is printed apart."""
     for note in dict.fromkeys(asked.notes):
         click.echo(note, err=True)
-    rows = answer.rows if isinstance(answer, Cases) else [answer.row]
+    rows = answer.rows if isinstance(answer, Cases) else [_with_notes(answer)]
     return pl.DataFrame(rows, infer_schema_length=None), _screen(answer), answer.to_dict()
+
+
+def _with_notes(answer: Explanation) -> Mapping[str, Any]:
+    """The row of an answer; of a model with its assumptions."""
+    notes = " ".join(map(as_note, answer.assumptions.items()))
+    return {**answer.row, "note": notes or None} if answer.of_a_model else answer.row
 
 
 def _check_options(given: Collection[str], *, of_a_model: bool) -> None:

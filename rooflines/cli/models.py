@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SHOWN = {
     **{name: name for name in ("model", "parameters", "active", "layers")},
     "cache_bytes_per_token_bf16": "cache/token bf16",
+    "state_bytes": "state/sequence",
     "match": "count",
     "name": "name",
 }
@@ -60,6 +61,7 @@ def command(model: str | None) -> Printed:
     rows = [(one.name, *line) for line in sheet.model_numbers(one)]
     schema = {"model": pl.String, "path": pl.String, "value": pl.Float64, "unit": pl.String}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
+    frame = frame.with_columns(pl.lit(one.note, pl.String).alias("note"))
     return frame, "\n".join(_sheet(one, frame))
 
 

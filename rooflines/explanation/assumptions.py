@@ -1,12 +1,18 @@
-"""What an answer about a model takes as given, said in a sentence each: copies, and one format."""
+"""What an answer about a model takes as given, said in a sentence each.
+
+What its shape leaves out, copies under tensor parallelism, formats of tensors.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from rooflines.basics.text import significant
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.models.groups import DRAFT
+from rooflines.sweep.operations import Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,24 +21,33 @@ if TYPE_CHECKING:
     from rooflines.models.kernels import Copies
     from rooflines.sweep.steps import ModelSweep
 
-SPLIT, DTYPES = "split", "dtypes"
+MODEL, SPLIT, DTYPES = "model", "split", "dtypes"
 """What assumptions are about."""
 
 WIDE, WIDE_BITS = "bf16", 16
 """A format of fewer bits than this is narrow; what is usually not in one is in `WIDE` [bit]."""
 
 
-def assumptions_of(sweep: ModelSweep) -> dict[str, str]:
+def assumptions_of(sweep: Sweep | ModelSweep) -> dict[str, str]:
     """The assumptions of the cases of a sweep, by what they are about.
 
     Returns:
-        `split`: which kernels, or parts of them, the chips of tensor parallelism have in copies;
-        `dtypes`: what is in the one format that was typed. Without those that do not hold.
+        `model`: what its shape leaves out, and what is assumed of it; `split`: which kernels, or
+        parts of them, the chips of tensor parallelism have in copies; `dtypes`: classes of tensors
+        in several formats, or what is in the one that was typed. Without those that do not hold;
+        none of an operation.
     """
+    if isinstance(sweep, Sweep):
+        return {}
     cases = [case for block in sweep.blocks for case in block.cases]
     copies = dict.fromkeys(copy for case in cases for copy in case.workload.copies)
-    formats = dict.fromkeys(one_format(case.dtypes) for case in cases)
+    formats = dict.fromkeys(
+        text for case in cases for text in (*case.dtypes.averages(), one_format(case.dtypes))
+    )
+    drafts = sweep.config.draft is not None
+    notes = (note for model in sweep.models.values() for note in model.notes(drafts=drafts))
     found = {
+        MODEL: "; ".join(note for note in dict.fromkeys(notes) if note not in formats),
         SPLIT: copies_text(copies, several=len({case.split.name for case in cases}) > 1),
         DTYPES: "; ".join(filter(None, formats)),
     }
@@ -43,6 +58,12 @@ def as_note(assumption: tuple[str, str]) -> str:
     """An assumption as a note of a table."""
     about, text = assumption
     return f"{about.capitalize()}: {text}."
+
+
+def as_column(sweep: Sweep | ModelSweep) -> pl.Expr:
+    """The column `note` of a frame: all assumptions of a sweep; null without any."""
+    notes = " ".join(map(as_note, assumptions_of(sweep).items()))
+    return pl.lit(notes or None, pl.String).alias("note")
 
 
 def copies_text(copies: Iterable[Copies], *, several: bool = False) -> str:

@@ -13,7 +13,7 @@ from rooflines.basics.text import counted
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.unsupported import interconnects, route_for
 from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.explanation.assumptions import as_note, assumptions_of
+from rooflines.explanation.assumptions import as_column, as_note, assumptions_of
 from rooflines.explanation.cases import Cases
 from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import Known, question_sweep
@@ -90,7 +90,7 @@ def best_splits(  # noqa: PLR0913, the parts of a question
         A row for each split: `KEYS`, sizes and `VALUES`. Those that fit come first, of these the
         quickest, or with `within` the most tokens per second and chip. `t_step_s` is the time that
         decides: the estimate where every split has one, else `t_ops_s`. Splits without a batch
-        within the time are left out.
+        within the time are left out. `note` has the assumptions.
 
     Raises:
         RooflinesError: Something is invalid, or no split is possible.
@@ -134,10 +134,11 @@ def _ranked(
     every = _with_every_split(one, asked.chips[0], number_of_chips, network)
     if within is None:
         every = _changed(every)
-        return _in_order(StepTable(every).frame().collect(), by_throughput=False), every
+        rows = _in_order(StepTable(every).frame().collect(), by_throughput=False)
+        return rows.with_columns(as_column(every)), every
     with at_path("within"):
         target = Targets.model_validate({"t_step_s": [number(within)], "time": "t_ops_s"})
-    return _within(every, target), every
+    return _within(every, target).with_columns(as_column(every)), every
 
 
 def _interleaved(one: ModelSweep, runs: object) -> ModelSweep:

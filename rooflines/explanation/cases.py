@@ -65,7 +65,8 @@ class Cases:
 
     Attributes:
         asked: What they have in common.
-        rows: Rows of the table by column, with `compute_bound_from`: the critical size of `axis`.
+        rows: Rows of the table by column, with `compute_bound_from`, the critical size of `axis`,
+            and `note`, the assumptions, if there are any.
         columns: The titles of the columns that are shown, by name.
         axis: The size that thresholds are of.
         notes: What was left out, and what binds.
@@ -159,10 +160,13 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
     keys = (*KEYS, *sizes)
     varied = [key for key in keys if len({row[key] for row in rows}) > 1 and key != "network"]
     axis = axis or next((key for key in varied if key in sizes), sizes[0])
+    given = [*map(as_note, assumptions_of(first).items())]
     solved = {part: thresholds_of(sweep) for part, sweep in parts.items()}
     for row in rows:
         found = (each for each in solved[row.get("part", "")] if _is_of(each, row, axis, keys))
         row["compute_bound_from"] = next(map(_critical, found), "-")
+        if given:
+            row["note"] = " ".join(given)
     columns = {name: name for name in [*(["part"] if len(parts) > 1 else []), *varied]}
     columns |= {
         name: title
@@ -172,7 +176,6 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
     columns["compute_bound_from"] += f" {axis} ="
     reasons = (each for sweep in parts.values() for each in sweep.skipped)
     left_out = (_left_out(each) for each in reasons)
-    given = [] if isinstance(first, Sweep) else map(as_note, assumptions_of(first).items())
     notes = [*_binding(rows, varied), *dict.fromkeys(left_out), *given]
     return Cases(_head(rows, sizes, varied), rows, columns, axis, notes)
 

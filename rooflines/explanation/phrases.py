@@ -156,7 +156,6 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
         if answer.context is not None and answer.sizes["S"] > answer.context:
             longest = f"{answer.context:,} tokens that the model is made for"
             yield "context", f"S is beyond the {longest}"
-        yield "dtypes", ", ".join(answer.averages)
         yield from answer.assumptions.items()
         if len(answer.products) > 1:
             yield "peaks", ", ".join(map(_product, answer.products))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
+from rooflines.explanation.assumptions import as_column
 from rooflines.explanation.best_split import best_splits
 from rooflines.explanation.question import Known, question_sweep
 from rooflines.explanation.words import Question
@@ -50,9 +51,9 @@ def train(  # noqa: PLR0913, the parts of a question
             `save`, `context`, `optimizer`, `tokens`.
 
     Returns:
-        The columns of a table of training; `columns()` explains them. Of `auto` a row for each
-        plan, those that fit first, of these the least `t_upper_s` first, with `lost_to` and
-        `lost_s` as of `best_splits`.
+        The columns of a table of training; `columns()` explains them; and `note`, as of
+        `best_splits`. Of `auto` a row for each plan, those that fit first, of these the least
+        `t_upper_s` first, with `lost_to` and `lost_s` as of `best_splits`.
 
     Raises:
         RooflinesError: Something is invalid, or no plan is possible.
@@ -76,7 +77,7 @@ def train(  # noqa: PLR0913, the parts of a question
         )
     asked = Question([chip], model=model, dtypes=[dtypes], sizes={"B": B, "S": S})
     sweep = question_sweep(asked, known, split=split, network=network, phase=TRAIN, **options)
-    return table_of(sweep).stored_frame().collect()
+    return table_of(sweep).stored_frame().with_columns(as_column(sweep)).collect()
 
 
 OWN = "own"

@@ -107,8 +107,9 @@ class Answer:
             question join too few chips; None: they do not, or no network is enough.
         context: The longest context that the model is made for [1]; None: not stated.
         averages: Of a model, the classes of tensors in several formats, and their average bits.
-        assumptions: Of a model, what is taken as given, a sentence each: of the `split`, kernels
-            that chips have in copies; of `dtypes`, what is in the one format that was typed.
+        assumptions: Of a model, what is taken as given, a sentence each: of the `model`, what its
+            shape leaves out and assumes; of the `split`, kernels that chips have in copies; of
+            `dtypes`, what is in the one format that was typed.
         published: The dtypes that the model is published in, where the question has others.
         cache_split: How chips share the caches of a model: `heads` or `batch`.
         draft: Tokens proposed and `accepted` in a step of decode; None without a draft.

@@ -12,6 +12,7 @@ from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.models.counts import copied_weights, parameters_of
 from rooflines.models.reach import AttentionReach
 from rooflines.models.split import BY_BATCH, BY_HEADS, Split, check_shares
+from rooflines.models.state import CONVOLVED_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,10 +46,9 @@ class Store(NamedTuple):
 
 
 def stores_of(shape: Shape) -> tuple[Store, ...]:
-    """What a sequence keeps: entries of attention and of indexers, and states.
+    """What a sequence keeps: entries of attention and of indexers, states, inputs of convolutions.
 
-    Sparse attention keeps every entry, and reads some. Inputs of short convolutions, below two per
-    cent of a state, are not counted.
+    Sparse attention keeps every entry, and reads some.
     """
     found = []
     for layers, attention, reach in shape.attentions:
@@ -57,11 +57,9 @@ def stores_of(shape: Shape) -> tuple[Store, ...]:
     if (sparse := shape.sparse) is not None:
         found.append(Store(sparse.indexed, sparse.dim, AttentionReach(), 1, sparse.bits))
     if (state := shape.state) is not None:
-        found.append(
-            Store(
-                state.layers, state.elements, AttentionReach(), state.heads, state.bits, state=True
-            )
-        )
+        for elements, bits in ((state.elements, state.bits), (state.inputs, CONVOLVED_BITS)):
+            reach = AttentionReach()
+            found.append(Store(state.layers, elements, reach, state.heads, bits, state=True))
     return tuple(found)
 
 
@@ -83,6 +81,12 @@ def cache_elements(shape: Shape, context: int, *, near: bool | None = None) -> i
         for store in stores_of(shape)
         if not store.state and near in (None, store.reach.tokens is not None)
     )
+
+
+def state_bytes(shape: Shape) -> Fraction:
+    """Bytes of a sequence whatever its tokens [byte]: states, and inputs of convolutions."""
+    sizes = (store.held(1) * (store.bits or 0) for store in stores_of(shape) if store.state)
+    return Fraction(sum(sizes)) / BITS_PER_BYTE
 
 
 def cache_shards(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:

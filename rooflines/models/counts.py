@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.models.shape import Matrix, Shape, TensorClass
+    from rooflines.models.matrix import Matrix
+    from rooflines.models.shape import Shape, TensorClass
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,9 @@ class Parameters:
         router: Of the routers, and of the projections into and out of a latent width.
         norms: Of all norms.
         biases: Of all biases, sinks of attention, and the vectors and convolutions of states.
-        unembedding: Of the unembedding; 0 where it is the embedding table.
+        unembedding: Of the unembedding, or of a score head; 0 where it is the embedding table.
         idle: Of the routed experts that a token does not use, biases included.
-        table: Of one token table, tied or not.
+        table: Of the unembedding or the score head, tied or not.
     """
 
     embedding: int
@@ -157,7 +158,7 @@ def parameters_of(shape: Shape) -> Parameters:
         router=router,
         norms=norms,
         biases=biases,
-        unembedding=0 if shape.tied else shape.table,
+        unembedding=shape.unembedding,
         idle=idle,
-        table=shape.table,
+        table=shape.outputs * width,
     )

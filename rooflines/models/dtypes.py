@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rooflines.basics.errors import RooflinesError, at_path, one_of, quote
+from rooflines.basics.numbers import whole
 from rooflines.catalogue.dtypes import Dtype, dtype_entries, stored_bits
-from rooflines.catalogue.forms import Count, Entry, Text, checked
+from rooflines.catalogue.forms import Entry, Text, checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,11 +22,20 @@ if TYPE_CHECKING:
 CLASSES: tuple[TensorClass, ...] = ("weights", "experts", "head")
 """The classes of tensors with weights."""
 
+LARGEST_SUM = 2**200
+"""More elements than a class of tensors has, whatever its sizes [1]."""
+
 
 def _known_class(value: object) -> str:
     one_of(value, CLASSES, "no class of tensors with weights")
     return str(value)
 
+
+Elements = Annotated[
+    int,
+    BeforeValidator(lambda value: whole(value, largest=LARGEST_SUM)),
+    WithJsonSchema({"type": "integer", "minimum": 1}),
+]
 
 WeightClass = Annotated[str, BeforeValidator(_known_class)]
 
@@ -39,7 +49,7 @@ class ModelDtypes(Entry):
         default=None, description="of embedding and unembedding; null: as weights"
     )
     cache: Dtype | None = Field(default=None, description="of the cache")
-    mixed: dict[WeightClass, Annotated[dict[Dtype, Count], Field(min_length=1)]] = Field(
+    mixed: dict[WeightClass, Annotated[dict[Dtype, Elements], Field(min_length=1)]] = Field(
         default_factory=dict,
         description="elements of each format, of classes of tensors that have several [1]",
     )

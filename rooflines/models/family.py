@@ -16,7 +16,8 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.forms import Entry
 from rooflines.models import rules
 from rooflines.models.keys import tables
-from rooflines.models.shape import Gqa, Indexer, Mla, Mlp, Moe, Shape, State, Window
+from rooflines.models.shape import Gqa, Indexer, Mla, Mlp, Moe, Shape, Window
+from rooflines.models.state import State
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

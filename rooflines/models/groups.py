@@ -18,23 +18,16 @@ from rooflines.basics.errors import RooflinesError, at_path, one_of
 from rooflines.basics.numbers import whole
 from rooflines.model.poly import TOUCHED, WINDOWED, Poly, touching
 from rooflines.models.drafter import drafting
+from rooflines.models.matrix import Copied, Matrix, replicated
 from rooflines.models.reach import TO_ALL, AttentionReach
-from rooflines.models.shape import DECODE, Copied, Gqa, Matrix, check_phase, replicated
+from rooflines.models.shape import DECODE, Gqa, check_phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rooflines.models.shape import (
-        Attention,
-        Indexer,
-        Layout,
-        Moe,
-        Phase,
-        Shape,
-        Spanned,
-        State,
-        TensorClass,
-    )
+    from rooflines.models.matrix import Layout
+    from rooflines.models.shape import Attention, Indexer, Moe, Phase, Shape, Spanned, TensorClass
+    from rooflines.models.state import State
 
 UNIFORM, SAME, ALL = ROUTINGS = ("uniform", "same", "all")
 """Which experts the tokens of a step choose: each one equally likely; all the same k; every one."""
@@ -264,22 +257,23 @@ def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[
     with at_path("phase"):
         check_phase(phase)
     width = shape.D
-    head, scored = Fraction(shape.table), TOKENS if scores_all else SEQUENCES
+    head, scored = Fraction(shape.outputs * width), TOKENS if scores_all else SEQUENCES
+    unembed = Group(
+        "unembed",
+        1,
+        "head",
+        weights={ONCE: head},
+        flops={scored: 2 * head},
+        reads={scored: Fraction(width)},
+        writes={scored: Fraction(shape.outputs)},
+        layout="column",
+    )
     return (
         Group("embed", 1, writes={TOKENS: Fraction(width)}),
         *_attention(shape, phase),
         *_mlps(shape),
         *_experts(shape),
-        Group(
-            "unembed",
-            1,
-            "head",
-            weights={ONCE: head},
-            flops={scored: 2 * head},
-            reads={scored: Fraction(width)},
-            writes={scored: Fraction(shape.V)},
-            layout="column",
-        ),
+        *([unembed] if shape.outputs else []),
     )
 
 
@@ -415,16 +409,15 @@ def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
 
 
 def _states(state: State, width: int, phase: Phase) -> Iterator[Group]:
-    """Layers with a state: read and written once a step; in prefill there is none to read."""
+    """Layers with a state, and the inputs of its short convolution, in elements of the state."""
     into, out = state.matrices(width)
     yield _linear(into, state.layers)
     flops, reads, writes = state.core()
-    moved = state.elements * (2 if phase == DECODE else 1)
     yield Group(
         "state",
         state.layers,
         flops={TOKENS: Fraction(flops)},
-        cache={SEQUENCES: Fraction(moved)},
+        cache={SEQUENCES: state.moved(decode=phase == DECODE)},
         reads={TOKENS: Fraction(reads)},
         writes={TOKENS: Fraction(writes)},
         layout="heads",

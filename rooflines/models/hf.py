@@ -12,12 +12,14 @@ from typing import Any
 
 from rooflines.basics.errors import RooflinesError, at_path, close_to, printable, quote
 from rooflines.basics.files import bounded_text
+from rooflines.basics.numbers import whole
 from rooflines.catalogue.forms import checked
 from rooflines.models.dtypes import ModelDtypes, model_dtypes
 from rooflines.models.family import MTP, families, form_of
 from rooflines.models.hf_dtypes import published_dtypes
 from rooflines.models.keys import ENCODER, VISION, Keys, tables
-from rooflines.models.model import Model
+from rooflines.models.matrix import LARGEST
+from rooflines.models.model import WITHOUT_MTP, Model
 from rooflines.models.shape import Shape
 
 CONFIG_JSON = "config.json"
@@ -32,12 +34,25 @@ LARGEST_FILE = 2 * 2**20
 SHARED_KEYS = ("tie_word_embeddings", "torch_dtype", "dtype", "quantization_config")
 """Keys of the whole model that hold for its text part too."""
 
-TEXT_NOTE = "the text part; encoders are not counted"
+HEAD_KEYS = ("architectures", "id2label", "label2id", "num_labels")
+"""Keys of the whole model that say which head it has."""
+
+TEXT_NOTE = "the text part, without its encoders"
 
 NOT_READ = object()
 """In place of dtypes: the file's are not read, since a config states those of its steps."""
 
-MTP_NOTE = "without the layers for multi-token prediction"
+SCORED = "ForSequenceClassification"
+"""What the architecture of a model with a score head ends with."""
+
+WITHOUT_HEAD, WITH_HEAD = "Model", "LMHeadModel"
+"""What that of a model without a head ends with; and that of a few with one."""
+
+OTHER_HEADS = ("ForTokenClassification", "ForQuestionAnswering", "RewardModel")
+"""Architectures with heads of other layers."""
+
+LABELS = 2
+"""Outputs of a score head where the file states none [1]."""
 
 ENCODER_KEYS = ("vision_config", "audio_config", "vision_tower", "mm_vision_tower")
 """Keys of models that have an encoder of images or sound."""
@@ -119,7 +134,10 @@ def _model(
     table = families()[family]
     keys = Keys(config, family, table.defaults)
     form, stack = form_of(keys, table)
-    shape = checked(Shape, {"family": family, **form})
+    scores = _scores(config)
+    if scores is not None:
+        form.pop("mtp", None)
+    shape = checked(Shape, {"family": family, "scores": scores, **form})
     dtypes: ModelDtypes | None
     assumed = None
     if given is None:
@@ -131,18 +149,47 @@ def _model(
     filled = ", ".join(f"{key} {value}" for key, value in keys.filled.items())
     notes = [
         note,
-        MTP_NOTE if any(config.get(key) for key in MTP) else None,
+        _head_note(scores),
+        WITHOUT_MTP[0] if any(config.get(key) for key in MTP) else None,
         f"defaults of the family: {filled}" if filled else None,
         *keys.assumed,
         assumed,
     ]
-    return Model(_name(config, name), shape, dtypes, "; ".join(filter(None, notes)) or None)
+    return Model(name, shape, dtypes, "; ".join(filter(None, notes)) or None)
 
 
-def _name(config: Mapping[str, Any], name: str) -> str:
-    """What the config calls the model, else its file."""
-    stated = config.get("_name_or_path")
-    return stated if isinstance(stated, str) and stated and stated.isprintable() else name
+def _scores(config: Mapping[str, Any]) -> int | None:
+    """Outputs of a score head [1]; 0: there is no head; None: it is an LM head.
+
+    Raises:
+        RooflinesError: The architecture has another head, or the labels are no object.
+    """
+    names = config.get("architectures") or []
+    for name in names if isinstance(names, list) else []:
+        if not isinstance(name, str) or name.endswith(WITH_HEAD):
+            continue
+        if name.endswith(OTHER_HEADS):
+            fix = "use the model that it was made from, or write it out as docs/own-model.md says"
+            raise RooflinesError(
+                "architectures", f"is {quote(name)}, whose head is not modelled", fix
+            )
+        if name.endswith(SCORED):
+            labels = config.get("id2label") or {}
+            if not isinstance(labels, Mapping):
+                fix = "correct it: its entries are the outputs of the score head"
+                raise RooflinesError("id2label", f"is {quote(labels)}, which is no object", fix)
+            with at_path("num_labels"):
+                return len(labels) or whole(config.get("num_labels") or LABELS, largest=LARGEST)
+        if name.endswith(WITHOUT_HEAD):
+            return 0
+    return None
+
+
+def _head_note(scores: int | None) -> str | None:
+    """What to say of a model without an LM head."""
+    if scores is None:
+        return None
+    return f"a score head of {scores} in place of an LM head" if scores else "without an LM head"
 
 
 def _text_part(config: Mapping[str, Any], family: str) -> tuple[Mapping[str, Any], str | None]:
@@ -161,8 +208,8 @@ def _text_part(config: Mapping[str, Any], family: str) -> tuple[Mapping[str, Any
         if text.get(key, value) not in (value, None):
             problem = f"is {quote(value)}, and {quote(text[key])} in text_config"
             raise RooflinesError(key, problem, "correct one of them")
-    named = {"model_type": part, "_name_or_path": config.get("_name_or_path")}
-    return {**named, **text, **shared}, TEXT_NOTE
+    whole_model = {key: config[key] for key in HEAD_KEYS if key in config}
+    return {"model_type": part, **text, **shared, **whole_model}, TEXT_NOTE
 
 
 def _checked_family(family: object) -> str:

@@ -38,7 +38,7 @@ ASSUMED = "bf16"
 
 ASSUMED_NOTE = f"torch_dtype is missing: what is not quantized is taken to be {ASSUMED}"
 NO_LIST_NOTE = "the quantization lists no exceptions: token tables are taken to be {base}"
-ZEROS_NOTE = "zero points of the groups are not counted, 0.03 bit of each weight"
+ZEROS_NOTE = "zero points of the groups, {bits} bit each, are not counted: {each} bit of a weight"
 
 FIX = "give the dtypes by hand, of weights, experts and head, or remove the quantization"
 
@@ -58,6 +58,9 @@ LAYER = re.compile(r"(?:model\.)?layers\.(\d+)")
 
 HEAD, EMBEDDING = "lm_head", "model.embed_tokens"
 
+QUANTIZED, LISTED, PLAIN = "quantized", "listed", "plain"
+"""Whether the unembedding is quantized: it is, unless a list leaves it out, it is not."""
+
 
 @dataclass(frozen=True)
 class Quantization:
@@ -67,14 +70,14 @@ class Quantization:
         formats: Formats with the modules that have them, by pattern; `*`: every matrix.
         left_out: Patterns of modules that are not quantized, with their key.
         cache: The format of the cache; None: not stated.
-        head: Whether the unembedding is quantized unless it is left out.
+        head: Whether the unembedding is quantized: always, unless it is listed as left out, or not.
         note: What else to know.
     """
 
     formats: tuple[tuple[str, str], ...]
     left_out: tuple[tuple[str, str], ...]
     cache: str | None = None
-    head: bool = False
+    head: str = PLAIN
     note: str | None = None
 
 
@@ -112,7 +115,7 @@ def published_dtypes(
         return ModelDtypes(weights=base), notes[0] if notes else None
     elements = _elements(found, shape, stack, base)
     dtypes = ModelDtypes.of_elements(elements, found.cache)
-    if found.head and not found.left_out:
+    if found.head == LISTED and not found.left_out:
         notes.append(NO_LIST_NOTE.format(base=base))
     notes += filter(None, [found.note, *dtypes.averages()])
     return dtypes, "; ".join(notes) or None
@@ -153,10 +156,10 @@ def _read(stated: object) -> Quantization:
     method = stated.get("quant_method", "modelopt" if algorithm else None)
     if method in ("modelopt", "modelopt_fp4") or algorithm:
         formats = tuple(_by_algorithm(stated, str(algorithm)))
-        return Quantization(formats, left_out, _cache(stated), head=True)
+        return Quantization(formats, left_out, _cache(stated), LISTED)
     if method == "compressed-tensors":
         formats = tuple(_by_scheme(stated))
-        return Quantization(formats, left_out, _cache(stated), head=True)
+        return Quantization(formats, left_out, _cache(stated), LISTED)
     if method in ("fp8", "fbgemm_fp8"):
         return Quantization((("*", "fp8"),), left_out)
     if method == "mxfp4":
@@ -166,8 +169,9 @@ def _read(stated: object) -> Quantization:
         found = _format("int", bits, None if group == -1 else group)
         if found is None:
             raise RooflinesError("bits", f"is {quote(bits)} in groups of {quote(group)}", FIX)
-        head = bool(stated.get("lm_head"))
-        return Quantization((("*", found),), left_out, None, head, ZEROS_NOTE)
+        head = QUANTIZED if stated.get("lm_head") else PLAIN
+        note = None if group == -1 else ZEROS_NOTE.format(bits=bits, each=f"{bits / group:.2g}")
+        return Quantization((("*", found),), left_out, None, head, note)
     known = ("fp8", "fbgemm_fp8", "mxfp4", "gptq", "awq", "modelopt", "compressed-tensors")
     problem = f"is {quote(method)}, whose layout is not modelled"
     raise RooflinesError("quant_method", problem, FIX, close=close_to(method, known))
@@ -282,9 +286,12 @@ def _elements(
     for name, (tensors, size) in matrices.items():
         sums.setdefault(tensors, Counter())[formats.get(name, base)] += size
     sums["head"] = Counter({base: shape.table})
-    if not shape.tied:
-        listed = found.head and found.left_out and formats.get(HEAD) != base
-        sums["head"][found.formats[0][1] if listed else base] += shape.table
+    if shape.unembedding:
+        if found.head == LISTED:
+            quantized = bool(found.left_out) and formats.get(HEAD) != base
+        else:
+            quantized = found.head == QUANTIZED
+        sums["head"][found.formats[0][1] if quantized else base] += shape.unembedding
     return sums
 
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from rooflines.model.network import Link
     from rooflines.models.groups import Group, Terms
-    from rooflines.models.shape import Layout, Phase, Shape
+    from rooflines.models.matrix import Layout
+    from rooflines.models.shape import Phase, Shape
     from rooflines.models.split import Split
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.models.shape import LARGEST
+from rooflines.models.matrix import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

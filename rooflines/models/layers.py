@@ -57,7 +57,8 @@ def layers_of(shape: Shape) -> Sizes:
     if shape.moe is not None:
         expert = _mlp(shape.moe.expert, shape.moe.width(shape.D))
         found |= {f"expert-{name}": sizes for name, sizes in expert.items()}
-    found["unembed"] = shape.D, shape.V
+    if shape.outputs:
+        found["unembed"] = shape.D, shape.outputs
     return {name: found[name] for name in LAYERS if name in found}
 
 

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Phase, Shape
 
 
+WITHOUT_MTP = (
+    "without the layers for multi-token prediction",
+    "without the layer for multi-token prediction",
+)
+"""Notes that do not hold where that layer drafts tokens."""
+
+
 @dataclass(frozen=True, repr=False)
 class Model:
     """A decoder-only transformer.
@@ -28,7 +35,7 @@ class Model:
         name: Its id, or the file that it was read from.
         shape: Its layers and sizes.
         dtypes: The dtypes that it is published in; None where its source does not say.
-        note: What its shape leaves out.
+        note: What its shape leaves out, and what is assumed; several with `; ` between.
     """
 
     name: str
@@ -43,6 +50,16 @@ class Model:
             f"<Model {self.name}: {count(total)} parameters, {self.shape.layers} layers, "
             f"{count(per_token)} cache elements a token>"
         )
+
+    def notes(self, *, drafts: bool = False) -> tuple[str, ...]:
+        """What an answer leaves out or assumes, each by itself.
+
+        Args:
+            drafts: Whether the layer for multi-token prediction is counted, as it drafts tokens.
+        """
+        each = (self.note or "").split("; ")
+        counted = WITHOUT_MTP if drafts and self.shape.mtp else ()
+        return tuple(note for note in each if note and note not in counted)
 
     def parameters(self) -> Parameters:
         """Its parameters by part, with `.total`, `.active` and two other conventions [1]."""
@@ -69,6 +86,10 @@ class Model:
             bits = bits_of(dtype)
         size = cache.cache_on_chip(self.shape, tokens, {"cache": bits}, checked(Split, {}))
         return _whole(size)
+
+    def state_bytes(self) -> int | Fraction:
+        """Bytes of the cache of one sequence that do not depend on its tokens [byte], exact."""
+        return _whole(cache.state_bytes(self.shape))
 
     def weights_bytes(self, dtypes: object = None) -> int | Fraction:
         """Bytes of all parameters [byte], exact.

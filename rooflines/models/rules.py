@@ -88,13 +88,14 @@ def interleaved(keys: Keys) -> list[bool]:
 def after_dense(keys: Keys) -> list[bool]:
     """The experts of DeepSeek: by `mlp_layer_types`, or after `first_k_dense_replace`."""
     layers = keys.layers()
-    first = keys.size("first_k_dense_replace", 0, least=0)
+    keys.ignore("first_k_dense_replace")
     frequency = keys.get("moe_layer_freq", 1)
     types = keys.kinds("mlp_layer_types", (DENSE, SPARSE_MLP))
     if isinstance(frequency, list):
         types = types or keys.kinds("moe_layer_freq", (0, 1))
     if types:
         return [kind in (1, SPARSE_MLP) for kind in types]
+    first = keys.size("first_k_dense_replace", 0, least=0)
     every_nth = keys.size("moe_layer_freq", 1)
     return [index >= first and index % every_nth == 0 for index in range(layers)]
 
@@ -144,8 +145,10 @@ def of_kind(keys: Keys, kind: str) -> list[bool]:
 
 
 def hybrid_layers(keys: Keys) -> list[bool]:
-    """The windows of MiMo-V2, by its pattern."""
-    return [kind == 1 for kind in keys.kinds("hybrid_layer_pattern", (0, 1))]
+    """The windows of MiMo-V2: by its pattern, else all layers but the first and every sixth."""
+    stated = keys.kinds("hybrid_layer_pattern", (0, 1))
+    pattern = stated or [int(i > 0 and (i + 1) % 6 > 0) for i in range(keys.layers())]
+    return [kind == 1 for kind in pattern]
 
 
 def if_enabled(keys: Keys) -> list[bool]:
@@ -208,6 +211,11 @@ def global_heads(keys: Keys) -> int:
     same, near = keys.flag("attention_k_eq_v"), keys.size("num_key_value_heads")
     found = keys.size("num_global_key_value_heads", near)
     return found if same else near
+
+
+def twice_the_heads(keys: Keys) -> int:
+    """Key-value heads of MiMo-V2 in layers with a window: twice those of the others [1]."""
+    return 2 * keys.size("num_key_value_heads")
 
 
 def shared_experts(keys: Keys, together: str, each: str, *, required: bool = False) -> int:

@@ -7,18 +7,17 @@ matrices and what else it has, once; counts, caches and groups are sums over the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from rooflines.basics.errors import RooflinesError, one_of, quote
-from rooflines.basics.numbers import whole
-from rooflines.catalogue.forms import Count, Entry, Text
+from rooflines.catalogue.forms import Entry, Text
+from rooflines.models.matrix import Matrix, Number, Size, Widths, in_one, replicated
 from rooflines.models.reach import AttentionReach
+from rooflines.models.state import State  # noqa: TC001, pydantic reads it at run time
 
 Phase = Literal["decode", "prefill", "train"]
 DECODE: Phase = "decode"
@@ -29,99 +28,6 @@ PHASES = (DECODE, PREFILL)
 
 TensorClass = Literal["weights", "experts", "head"]
 """Tensors that share a dtype: `experts` are the routed ones, `head` the two token tables."""
-
-LARGEST = 2**40
-"""No size of a model is as large [1]."""
-
-Layout = Literal["column", "row", "heads", "fused", "whole"]
-"""How chips share a kernel in tensor parallelism: column has the input whole and splits the output;
-row splits the input and sums the outputs; heads splits both; fused is column, then row; whole is
-the same on every chip."""
-
-
-class Copied(NamedTuple):
-    """A part of a kernel that fewer chips can share than others: there it has copies.
-
-    Attributes:
-        part: What it is; empty: all of the kernel.
-        shards: Chips that can share it: heads, or 1 where every chip needs all of it [1].
-        weights: Elements of its weights [1].
-        reads: Elements of its input per token, where the layout splits the input [1].
-        writes: Elements of its output per token [1].
-        heads: Whether it is heads, which attention has of all tokens; in training chips share the
-            tokens of what is none.
-    """
-
-    part: str
-    shards: int
-    weights: int = 0
-    reads: int = 0
-    writes: int = 0
-    heads: bool = False
-
-    def beyond(self, tp: int) -> Fraction:
-        """What each of tp chips has of it beyond an even share [1]."""
-        return Fraction(1, min(tp, self.shards)) - Fraction(1, tp)
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """A matrix multiplication of a layer, or several in one kernel.
-
-    Attributes:
-        name: Its group.
-        weights: Elements of the weights [1].
-        reads: Elements of the input per token [1].
-        writes: Elements of the output per token [1].
-        layout: How chips share it.
-        copied: Its parts that only so many chips can share.
-    """
-
-    name: str
-    weights: int
-    reads: int
-    writes: int
-    layout: Layout = "column"
-    copied: tuple[Copied, ...] = ()
-
-
-def replicated(name: str, weights: int, reads: int, writes: int) -> Matrix:
-    """A matrix that every chip of a tensor-parallel group has whole, as of `Matrix`."""
-    return Matrix(name, weights, reads, writes, copied=(Copied("", 1, weights, writes=writes),))
-
-
-Widths = Mapping[str, tuple[int, int]]
-"""The width of the input and of the output of every projection, by its name [1]."""
-
-
-def in_one(
-    name: str, widths: Widths, layout: Layout = "column", shards: Mapping[str, int] | None = None
-) -> Matrix:
-    """Projections of the same input as one matrix.
-
-    Args:
-        name: Its group.
-        widths: Their widths in and out, by name [1].
-        layout: How chips share it.
-        shards: Chips that can share a projection, by its name; of others all can [1].
-    """
-    alike: dict[int, list[str]] = {}
-    for part, number in (shards or {}).items():
-        if math.prod(widths.get(part, (0,))):
-            alike.setdefault(number, []).append(part)
-    weights = sum(map(math.prod, widths.values()))
-    copied = []
-    for number, parts in alike.items():
-        held = sum(math.prod(widths[part]) for part in parts)
-        writes = sum(widths[part][1] for part in parts)
-        part = "" if held == weights else " and ".join(parts)
-        copied.append(Copied(part, number, held, writes=writes))
-    reads, writes = next(iter(widths.values()))[0], sum(out for _, out in widths.values())
-    return Matrix(name, weights, reads, writes, layout, tuple(copied))
-
-
-Size = Annotated[Count, BeforeValidator(lambda value: whole(value, largest=LARGEST))]
-Number = Annotated[int, BeforeValidator(lambda value: whole(value, least=0, largest=LARGEST))]
 
 
 class Gqa(Entry):
@@ -140,7 +46,10 @@ class Gqa(Entry):
     gate: Literal["element", "head"] | None = Field(
         None, description="gates of the outputs: one for each element, or for each query head"
     )
-    one_tensor: bool = Field(default=False, description="whether keys are the values too")
+    one_tensor: bool = Field(
+        default=False,
+        description="whether one projection makes keys and values; each is cached after its norm",
+    )
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:
@@ -160,7 +69,7 @@ class Gqa(Entry):
     @property
     def cache_elements(self) -> int:
         """Cache elements of a token in one layer [1]: a key and a value of every KV head."""
-        return self.K * (self.H + (0 if self.one_tensor else self.value))
+        return self.K * (self.H + self.value)
 
     @property
     def cache_heads(self) -> int:
@@ -174,11 +83,10 @@ class Gqa(Entry):
 
     def projections(self, width: int) -> Widths:
         """The projections of one layer, for width D [1]; without gates, that of these has none."""
-        keys = self.K * self.H
         return {
             "q": (width, self.N * self.H),
-            "k": (width, keys),
-            "v": (width, self.cache_elements - keys),
+            "k": (width, self.K * self.H),
+            "v": (width, 0 if self.one_tensor else self.K * self.value),
             "gates": (width, self.gates),
             "o": (self.N * self.value, width),
         }
@@ -203,7 +111,7 @@ class Gqa(Entry):
 
     def biases(self, width: int) -> int:
         """Elements of biases and sinks in one layer [1]."""
-        qkv = self.N * self.H + self.cache_elements
+        qkv = sum(self.projections(width)[name][1] for name in "qkv")
         by_kind = {None: 0, "qkv": qkv, "qkvo": qkv + width}
         return by_kind[self.bias] + (self.N if self.sinks else 0)
 
@@ -348,77 +256,6 @@ class Indexer(Entry):
         return 2 * self.heads * self.dim, self.heads * self.dim, self.tokens
 
 
-class State(Entry):
-    """Layers whose cache is a state of one size: linear attention, or a state-space model.
-
-    Sources: Gated DeltaNet (arXiv 2412.06464), Kimi Linear (arXiv 2510.26692), Mamba-2 (arXiv
-    2405.21060); the classes of transformers under `qwen3_next`, `kimi_linear` and `nemotron_h`.
-    """
-
-    kind: Literal["gated-delta", "kda", "mamba2"]
-    layers: Size = Field(description="layers with it [1]")
-    heads: Size = Field(description="heads, each with a state [1]")
-    key: Size = Field(description="size of a key head; of Mamba-2: of the state [1]")
-    value: Size = Field(description="size of a value head; of Mamba-2: of a head [1]")
-    groups: Size = Field(description="key heads, which value heads share; of Mamba-2: groups [1]")
-    conv: Size = Field(description="tokens of the short convolution [1]")
-    full_gate: bool = Field(default=True, description="of kda: whether gates have full rank")
-    bits: Size = Field(32, description="bits of an element of the state")
-
-    @property
-    def elements(self) -> int:
-        """Elements of the state of one sequence in one layer [1]."""
-        return self.heads * self.key * self.value
-
-    @property
-    def keys(self) -> int:
-        """Elements of a token's queries and keys, of all key heads [1]."""
-        return 2 * self.groups * self.key
-
-    @property
-    def convolved(self) -> int:
-        """Channels of the short convolution [1]."""
-        return self.keys + self.heads * self.value
-
-    def matrices(self, width: int) -> tuple[Matrix, ...]:
-        """The projections in and out, for width D [1]; low ranks are part of the first one.
-
-        Every chip has the key heads that its heads share, and the low ranks whole.
-        """
-        out = self.heads * self.value
-        into, ranks, low = self.convolved + out + self.heads, 0, 0
-        if self.kind == "gated-delta":
-            into += self.heads
-        elif self.kind == "kda":
-            ranks, low = 1, self.value * self.heads * self.key
-            if not self.full_gate:
-                into, ranks, low = into - out, 2, low + self.value * out
-        down = ranks * width * self.value
-        copied = [Copied("key heads", self.groups, width * self.keys, writes=self.keys)]
-        copied += [Copied("low ranks", 1, down)] if down else []
-        return (
-            Matrix("state-in", width * into + down + low, width, into, copied=tuple(copied)),
-            Matrix("state-out", out * width, out, width, "row"),
-        )
-
-    def core(self) -> tuple[int, int, int]:
-        """FLOP per token [FLOP]; elements read and written per token [1].
-
-        The recurrent count, which is the least: three products of the delta rule, two of Mamba-2.
-        Chunked kernels of prefill do more.
-        """
-        products = 2 if self.kind == "mamba2" else 3
-        return 2 * products * self.elements, self.convolved, self.heads * self.value
-
-    def vectors(self) -> int:
-        """Elements of convolutions, decays, steps and norms in one layer [1]."""
-        convolution = self.convolved * self.conv
-        if self.kind == "mamba2":
-            return convolution + self.convolved + 3 * self.heads + self.heads * self.value
-        steps = self.heads * (self.key if self.kind == "kda" else 1)
-        return convolution + self.heads + steps + self.value
-
-
 class Window(Entry):
     """Layers in which a token attends to the last tokens only, or to those of its chunk."""
 
@@ -524,6 +361,11 @@ class Shape(Entry):
     D: Size = Field(description="width, the size of a token between layers [1]")
     V: Size = Field(description="rows of the embedding table, padding included [1]")
     tied: bool = Field(default=False, description="whether the unembedding is the embedding table")
+    scores: Number | None = Field(
+        None,
+        description="outputs of a score head, as of reward models, in place of the unembedding; "
+        "0: no head, as of embedding models; null: the unembedding [1]",
+    )
     attention: Annotated[Attention, BeforeValidator(_attention)] = Field(
         description="gqa: {N, K, H}; mla: {kind: mla, N, q_rank, kv_rank, nope, rope, v}"
     )
@@ -568,6 +410,8 @@ class Shape(Entry):
         if self.attention_layers < (0 if self.window is None else self.window.layers):
             problem = f"and state.layers are more than the {self.mixed_layers} layers"
             raise RooflinesError("window.layers", problem, "correct one of them")
+        if self.mtp and self.scores is not None:
+            raise RooflinesError("mtp", "is true, but there is no LM head", "leave it out")
         if self.mtp and (self.window or self.single):
             problem = "is true, but which layer it is like is unknown beside windows or single"
             raise RooflinesError("mtp", problem, "leave it out")
@@ -607,8 +451,25 @@ class Shape(Entry):
 
     @property
     def table(self) -> int:
-        """Elements of the embedding table, and of the unembedding [1]."""
+        """Elements of the embedding table [1]."""
         return self.V * self.D
+
+    @property
+    def outputs(self) -> int:
+        """Outputs of the head [1]: V of an LM head, the scores of another, 0 without one."""
+        return self.V if self.scores is None else self.scores
+
+    @property
+    def unembedding(self) -> int:
+        """Elements of the head that are stored beside the embedding table [1]."""
+        return 0 if self.tied and self.scores is None else self.outputs * self.D
+
+    @property
+    def headless(self) -> str | None:
+        """Why the model generates no tokens; None: it does."""
+        if self.scores is None:
+            return None
+        return "has a score head" if self.scores else "has no LM head"
 
     @property
     def attentions(self) -> tuple[Spanned, ...]:

@@ -36,8 +36,9 @@ def model_numbers(model: Model) -> Iterator[tuple[str, float, str]]:
     Yields:
         What each is, such as `parameters.total` or `cache_bytes.bf16.8192`, the number, and its
         unit, 1 or byte: the context that it is trained for, if known; parameters by part and by
-        convention; the cache of one token and at three contexts; weights by dtype; and the largest
-        batch on each chip of the catalogue that holds the model.
+        convention; states, if any; the cache of a sequence of one token and at three contexts,
+        states included; weights by dtype; and the largest batch on each chip of the catalogue that
+        holds the model.
     """
     if model.shape.context is not None:
         yield "context", model.shape.context, "1"
@@ -47,6 +48,8 @@ def model_numbers(model: Model) -> Iterator[tuple[str, float, str]]:
     for name in ("total", *CONVENTIONS):
         yield f"parameters.{name}", getattr(counts, name), "1"
     yield "cache_elements.1", model.cache_elements(1), "1"
+    if state := model.state_bytes():
+        yield "state_bytes", float(state), "byte"
     for dtype in CACHE_DTYPES:
         for context in (1, *CONTEXTS):
             size = model.cache_bytes(context, dtype)
@@ -89,6 +92,8 @@ def _row(name: str, entry: ModelEntry) -> dict[str, Any]:
     counts, published, window = parameters_of(entry), entry.published, entry.window
     notes = [note for note in (entry.note, published.note) if note]
     per_layer = entry.attention.cache_elements
+    model = entry.model(name)
+    state = model.state_bytes()
     return {
         "model": name,
         "name": entry.name,
@@ -105,9 +110,10 @@ def _row(name: str, entry: ModelEntry) -> dict[str, Any]:
         "window": None if window is None else window.tokens,
         "windowed_elements_per_token": 0 if window is None else window.layers * per_layer,
         **{
-            f"cache_bytes_per_token_{dtype}": float(entry.model(name).cache_bytes(1, dtype))
+            f"cache_bytes_per_token_{dtype}": float(model.cache_bytes(1, dtype) - state)
             for dtype in CACHE_DTYPES
         },
+        "state_bytes": float(state),
         "source": entry.source,
         "note": "; ".join(dict.fromkeys(notes)) or None,
     }

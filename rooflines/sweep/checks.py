@@ -13,7 +13,7 @@ from rooflines.model.columns import OF_LEVELS
 from rooflines.model.network import ALL_TO_ALL, axes_text
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
-from rooflines.models.shape import DECODE, PREFILL
+from rooflines.models.shape import DECODE, PREFILL, TRAIN
 from rooflines.sweep.axes import MOST_PARTS, check_dim
 from rooflines.sweep.operations import Sweep
 from rooflines.sweep.steps import ModelSweep
@@ -144,7 +144,8 @@ def check_sizes(sweep: Sweep) -> None:
 
 
 def check_step_sizes(sweep: ModelSweep) -> None:
-    """Refuse sizes that a phase, or other sizes, contradict."""
+    """Refuse phases that a model lacks, and sizes that a phase, or other sizes, contradict."""
+    _check_heads(sweep)
     if sweep.config.requests and PREFILL in sweep.config.phase:
         raise RooflinesError(
             "phase", "lists prefill, but a request has both phases", "leave it out, or requests"
@@ -166,6 +167,17 @@ def check_step_sizes(sweep: ModelSweep) -> None:
             f"has {max(sweep.new_tokens)}, more than S, {min(sweep.contexts)}, which counts them",
             "choose fewer new tokens, or longer contexts",
         )
+
+
+def _check_heads(sweep: ModelSweep) -> None:
+    """Refuse to decode or train models that generate no tokens."""
+    phases = [phase for phase in sweep.config.phase if phase != PREFILL]
+    without = ((name, model.shape.headless) for name, model in sweep.models.items())
+    for name, reason in without:
+        if reason and phases:
+            does = "trains on" if TRAIN in phases else "decodes"
+            problem = f"is {phases[0]}, but {name} {reason}: it {does} no tokens"
+            raise RooflinesError("phase", problem, f"use {PREFILL}, or another model")
 
 
 def _check_pool(sweep: ModelSweep) -> None:

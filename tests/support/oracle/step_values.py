@@ -35,6 +35,7 @@ def cache_of_one(case, context):
         if kind == "state":
             s = entry["state"]
             state = s["heads"] * s["key"] * s["value"] * s.get("bits", 32)
+            state += (s["conv"] - 1) * (2 * s["groups"] * s["key"] + s["heads"] * s["value"]) * 16
             bits += Fraction(state, case.cache_shares(s["heads"]))
             continue
         a = (entry.get(kind) or {}).get("attention") or entry["attention"]

@@ -160,7 +160,8 @@ def projections(a, width, phase):
     compressed has no heads.
     """
     if a.get("kind") != "mla":
-        out, keys = a["N"] * (a.get("v") or a["H"]), entry_elements(a)
+        value = a.get("v") or a["H"]
+        out, keys = a["N"] * value, a["K"] * a["H"] + (0 if a.get("one_tensor") else a["K"] * value)
         gates = {"element": out, "head": a["N"]}.get(str(a.get("gate")), 0)
         into = a["N"] * a["H"] + keys + gates
         shared = [(a["K"], width * keys, keys)]
@@ -191,7 +192,7 @@ def entry_elements(a):
     """Elements of an entry of the cache."""
     if a.get("kind") == "mla":
         return int(a["kv_rank"] + a["rope"])
-    return int(a["K"] * (a["H"] + (0 if a.get("one_tensor") else a.get("v") or a["H"])))
+    return int(a["K"] * (a["H"] + (a.get("v") or a["H"])))
 
 
 def attention_of(a, phase):
@@ -298,14 +299,15 @@ class OneChip:
         return Inner("indexer", flops, moved, bits, 1, queries, sparse["tokens"])
 
     def state(self):
-        """The recurrence of a state, read but in prefill, and written."""
+        """The recurrence of a state and its short convolution, read but in prefill, and written."""
         s, step = self.case.entry["state"], self.step
         elements, values = s["heads"] * s["key"] * s["value"], s["heads"] * s["value"]
         products = 2 if s["kind"] == "mamba2" else 3
-        moved = elements * (2 if self.case.phase == "decode" else 1)
-        keys = 2 * s["groups"] * s["key"]
-        flops = 2 * products * elements * step.B * step.T
+        keys, decode = 2 * s["groups"] * s["key"], self.case.phase == "decode"
         bits, few = Fraction(s.get("bits", 32)), [(s["groups"], keys)]
+        inputs = (keys + values) * (s["conv"] if decode else s["conv"] - 1) * 16 / bits
+        moved = elements * (2 if decode else 1) + inputs
+        flops = 2 * products * elements * step.B * step.T
         return Inner("state", flops, moved, bits, s["heads"], keys + values, values, few_inside=few)
 
     def inner(self, count, of):

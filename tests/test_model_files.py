@@ -1,0 +1,237 @@
+"""Files of models as tools of the field write them: counts, caches, bits and notes, or the reason.
+
+Each config is the smallest that shows its claim; numbers are counts of the classes of transformers
+under the same `model_type`, publishers' counts, or sums by hand.
+"""
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+from command_line import refused, said
+
+import rooflines
+from rooflines import RooflinesError, models
+from rooflines.models.cache import stores_of
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": False,
+    "torch_dtype": "bfloat16",
+}
+"""Llama 3.1 8B."""
+
+PARAMETERS = 8_030_261_248
+
+QWEN_VL: dict[str, Any] = {
+    "model_type": "qwen3_vl",
+    "text_config": {
+        "model_type": "qwen3_vl_text",
+        "hidden_size": 2048,
+        "intermediate_size": 6144,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "vocab_size": 151936,
+        "max_position_embeddings": 262144,
+        "dtype": "bfloat16",
+    },
+    "tie_word_embeddings": True,
+    "vision_config": {"depth": 24},
+}
+"""Qwen3-VL 2B, a fifth of which is the encoder."""
+
+ENCODER = "the text part, without its encoders"
+
+
+def written(folder, config):
+    """The path of a config.json."""
+    file = folder / "config.json"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    return str(file)
+
+
+def quantized(**stated):
+    """Llama 3.1 8B with a quantization."""
+    return models.from_hf({**LLAMA, "quantization_config": stated})
+
+
+# ---------------------------------------------------------------- caches
+
+
+def test_keys_and_values_of_one_projection_are_both_cached():
+    """Gemma 4 26B-A4B: keys are normed and rotated, values normed alone (vllm#43308)."""
+    gemma = models.load("gemma-4-26b-a4b")
+    full, near = 5 * 2 * 2 * 512, 25 * 2 * 8 * 256
+    assert gemma.cache_elements(1) == full + near == 112_640
+    assert gemma.cache_bytes(131_072, "bf16") == 2 * (full * 131_072 + near * 1024)
+    assert 25.1e9 < gemma.parameters().total < 25.3e9
+
+
+def test_inputs_of_short_convolutions_are_part_of_the_state():
+    """Kimi K3: three tokens of 36,864 channels in bf16 beside 3.15 MB, 232 MB in 69 layers."""
+    kimi = models.load("kimi-k3")
+    state, inputs = 96 * 128 * 128 * 2, 3 * 3 * 96 * 128 * 2
+    assert inputs == 221_184
+    assert kimi.state_bytes() == 69 * (state + inputs)
+    assert kimi.cache_bytes(1, "fp8") == kimi.state_bytes() + kimi.cache_elements(1)
+    (group,) = (each for each in kimi.groups("decode") if each.name == "state")
+    moved = group.of("cache", models.Step(1, 100)) * 2
+    assert moved == 2 * state + inputs + inputs / 3
+
+
+def test_the_list_of_models_has_states_apart_from_what_a_token_adds(capsys):
+    rows = {row["model"]: row for row in json.loads(said(capsys, "models", "--json"))}
+    row, model = rows["kimi-k3"], models.load("kimi-k3")
+    assert row["cache_bytes_per_token_bf16"] == 24 * 576 * 2
+    assert row["state_bytes"] == model.state_bytes()
+    assert rows["llama-3.1-8b"]["state_bytes"] == 0
+    assert "state/sequence" in said(capsys, "models").partition("\n")[0]
+
+
+# ---------------------------------------------------------------- heads
+
+
+def test_a_reward_model_has_its_score_head_and_decodes_nothing(tmp_path, capsys):
+    reward = {**LLAMA, "architectures": ["LlamaForSequenceClassification"], "id2label": {"0": "x"}}
+    model = models.from_hf(reward)
+    assert model.parameters().total == PARAMETERS - 128256 * 4096 + 4096 == 7_504_928_768
+    assert model.note == "a score head of 1 in place of an LM head"
+    (head,) = (each for each in model.groups("prefill") if each.name == "unembed")
+    assert head.of("flops", models.Step.prefill(1, 2048)) == 2 * 4096
+    file = written(tmp_path, reward)
+    asked = ("explain", "h100", file, "B=1", "S=2048")
+    assert "a score head: it decodes no tokens" in refused(capsys, *asked)
+    assert "compute-bound" in said(capsys, *asked, "--phase", "prefill")
+
+
+def test_an_embedding_model_has_no_head():
+    model = models.from_hf({**LLAMA, "architectures": ["LlamaModel"]})
+    assert model.parameters().total == PARAMETERS - 128256 * 4096
+    assert not [each for each in model.groups("prefill") if each.name == "unembed"]
+    assert model.note == "without an LM head"
+    heads = {**LLAMA, "architectures": ["LlamaForTokenClassification"]}
+    with pytest.raises(RooflinesError, match="ForTokenClassification', whose head is not modelled"):
+        models.from_hf(heads)
+
+
+def test_labels_and_architecture_of_the_whole_model_hold_for_its_text_part():
+    whole = {**QWEN_VL, "architectures": ["Qwen3VLForSequenceClassification"], "num_labels": 3}
+    assert models.from_hf(whole).shape.scores == 3
+
+
+# ---------------------------------------------------------------- dtypes
+
+
+def test_gptq_with_a_quantized_head_has_no_head_in_bf16():
+    model = quantized(quant_method="gptq", bits=4, group_size=128, lm_head=True)
+    assert model.dtypes is not None
+    table = 128256 * 4096
+    mixed = model.dtypes.mixed["head"]
+    assert sorted(mixed.values()) == [table, table]
+    assert mixed["bf16"] == table
+
+
+@pytest.mark.parametrize(
+    ("group", "said_of_zeros"), [(32, "0.12 bit"), (128, "0.031 bit"), (-1, None)]
+)
+def test_zero_points_are_said_by_the_size_of_their_groups(group, said_of_zeros):
+    note = quantized(quant_method="gptq", bits=4, group_size=group).note
+    assert (note is None) if said_of_zeros is None else (said_of_zeros in (note or ""))
+
+
+def test_a_quantized_file_of_huge_sizes_is_read():
+    huge = {**LLAMA, "hidden_size": 8192, "num_attention_heads": 2**28, "head_dim": 128}
+    left_out = ["lm_head", "model.layers.0.mlp.up_proj"]
+    huge["quantization_config"] = {"quant_algo": "NVFP4", "exclude_modules": left_out}
+    dtypes = models.from_hf(huge).dtypes
+    assert dtypes is not None
+    assert sum(dtypes.mixed["weights"].values()) > 2**53
+
+
+# ---------------------------------------------------------------- families
+
+
+def test_keys_of_windows_that_transformers_does_not_write_are_those_of_the_class():
+    """MiMo-V2-Flash: 308,778,768,832 parameters of its class, and 256 routing biases a layer."""
+    mimo = {
+        "model_type": "mimo_v2_flash",
+        "hidden_size": 4096,
+        "intermediate_size": 16384,
+        "moe_intermediate_size": 2048,
+        "num_hidden_layers": 48,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 4,
+        "head_dim": 192,
+        "v_head_dim": 128,
+        "n_routed_experts": 256,
+        "num_experts_per_tok": 8,
+        "vocab_size": 152576,
+        "sliding_window": 129,
+        "dtype": "bfloat16",
+        "layer_types": [
+            "full_attention" if i == 0 or (i + 1) % 6 == 0 else "sliding_attention"
+            for i in range(48)
+        ],
+        "mlp_layer_types": ["dense"] + ["sparse"] * 47,
+    }
+    model = models.from_hf(mimo)
+    assert model.parameters().total == 308_778_768_832 + 47 * 256
+    stores = {store.layers: store.elements for store in stores_of(model.shape)}
+    assert stores == {9: 4 * (192 + 128), 39: 8 * (192 + 128)}
+    without = {key: value for key, value in mimo.items() if not key.endswith("layer_types")}
+    assert models.from_hf(without).shape == model.shape
+
+
+# ---------------------------------------------------------------- titles and notes
+
+
+def test_a_title_is_what_was_asked(tmp_path, capsys):
+    file = written(tmp_path, {**LLAMA, "_name_or_path": "/scratch/user/checkpoints/step-500"})
+    for words in (("explain", "h100", file, "B=1", "S=2048"), ("models", file)):
+        shown = said(capsys, *words).replace("\n", "")
+        assert "step-500" not in shown
+        assert file in shown
+
+
+def test_notes_on_a_model_are_part_of_every_answer(tmp_path, capsys):
+    file = written(tmp_path, QWEN_VL)
+    asked = (file, "B=8", "S=2048")
+    for command in (
+        ("explain", "h100", *asked),
+        ("explain", "h100", "b200", *asked),
+        ("explain", "h100", *asked, "--phase", "prefill"),
+        ("explain", "h100", *asked, "--split", "auto", "--chips", "2"),
+        ("train", "h100", *asked),
+        ("train", "h100", *asked, "--split", "auto", "--chips", "2"),
+        ("models", file),
+    ):
+        for form in ((), ("--json",), ("--csv",)):
+            assert ENCODER in said(capsys, *command, *form).replace("\n", " "), (command, form)
+    model = models.from_hf(QWEN_VL)
+    answer = rooflines.explain_model("h100", model, B=8, S=2048)
+    assert answer.assumptions["model"] == ENCODER == answer.to_dict()["assumptions"]["model"]
+    for frame in (
+        rooflines.train(model, "h100", B=8, S=2048),
+        rooflines.best_splits("h100", model, {"B": 8, "S": 2048}, chips=2),
+    ):
+        assert frame["note"].str.contains(ENCODER, literal=True).all()
+        assert frame.schema["note"] == pl.String
+
+
+def test_a_layer_that_drafts_is_not_said_to_be_left_out():
+    asked: dict[str, Any] = {"B": 8, "S": 2048, "split": {"tp": 8}, "dtypes": "fp8"}
+    assumptions = rooflines.explain_model("h200", "glm-4.5", **asked).assumptions
+    assert assumptions["model"] == "without the layer for multi-token prediction"
+    drafts = {"tokens": 1, "accepted": 0.8}
+    drafting = rooflines.explain_model("h200", "glm-4.5", **asked, draft=drafts)
+    assert "model" not in drafting.assumptions
