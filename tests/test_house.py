@@ -19,12 +19,6 @@ PUBLIC = {"basics/lazy", "models/__init__"}
 
 The file of a chart lists what `charts` offers."""
 
-LONGEST_FILE = 600
-"""Lines of a module [1]."""
-
-LONGEST_FUNCTION = 60
-"""Lines of a function, docstring included [1]; ruff limits the complexity (C901)."""
-
 FACES = {"__init__", "__main__"}
 """Modules that only re-export names, or start a command."""
 
@@ -95,17 +89,6 @@ def test_modules_do_not_import_in_circles(edges):
 def test_only_public_modules_list_their_names(texts):
     listed = {name for name, text in texts.items() if "\n__all__ = " in text}
     assert {name for name in listed if not name.startswith("charts/kinds/")} == PUBLIC
-
-
-def test_modules_and_functions_are_short(texts, trees):
-    assert [name for name, text in texts.items() if len(text.splitlines()) > LONGEST_FILE] == []
-    lines = {
-        f"{name}:{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
-        for name, tree in trees.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    assert {name: number for name, number in lines.items() if number > LONGEST_FUNCTION} == {}
 
 
 ONE_PLACE = {
