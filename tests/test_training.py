@@ -344,3 +344,15 @@ def test_what_cannot_be_trained_is_refused_with_a_reason_and_a_fix(change, messa
         rooflines.train(asked.pop("model"), asked.pop("chip"), **asked)
     assert message in str(caught.value)
     assert f"\n  fix: {fix}" in str(caught.value)
+
+
+def test_a_training_that_does_not_fit_has_no_price_and_no_energy():
+    asked = partial(rooflines.train, "mixtral-8x7b", "h100-sxm", B=64, S=4096, tokens=1e12)
+    (large,) = asked(split={"tp": 2, "dp": 4, "ep": 8}).to_dicts()
+    (small,) = asked(split={"tp": 2, "dp": 32, "ep": 8}).to_dicts()
+    priced = [name for name in large if name.partition("_")[0] in ("usd", "j")]
+    assert (large["fits"], small["fits"]) == (False, True)
+    assert len(priced) == 5
+    assert {large[name] for name in priced} == {None}
+    assert None not in {small[name] for name in priced}
+    assert large["days"] > small["days"]

@@ -16,7 +16,7 @@ from rooflines.sweep.rows import KernelTable, StepTable
 
 SIZES = ("B", "S")
 ROW = (*training_table.KEYS, *SIZES)
-BESIDE = ("t_estimate_p10_s", "t_estimate_p90_s", "usd")
+BESIDE = ("t_estimate_p10_s", "t_estimate_p90_s")
 """What is not compared: no calibration of these has bands."""
 
 

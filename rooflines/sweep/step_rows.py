@@ -165,16 +165,20 @@ class StepSheet:
             return sheet.constant([float(case.machine.efficiency[name]) for case in cases])
 
         per_token = quotient(over, tokens)
-        fitting = pl.when(pl.col("fits").fill_null(value=True))
         found = {
             "tokens_per_s": quotient(tokens, over),
             "tokens_per_s_per_chip": quotient(tokens, over * pl.col("chips")),
             "mfu": quotient(pl.col("t_math_s") * reached(MATH.name), over),
             "mbu": quotient(pl.col("t_memory_s") * reached(MEMORY.name), over),
-            "usd_per_mtok": fitting.then(pl.col("#usd_per_s") * 1e6 * per_token),
-            "j_per_token": pl.col("#watts") * per_token,
+            "usd_per_mtok": where_fits(pl.col("#usd_per_s") * 1e6 * per_token),
+            "j_per_token": where_fits(pl.col("#watts") * per_token),
         }
         return {f"{name}{suffix}": each for name, each in found.items()}
+
+
+def where_fits(value: pl.Expr) -> pl.Expr:
+    """A price or an energy; null where the memory is too small, for nothing then runs."""
+    return pl.when(pl.col("fits").fill_null(value=True)).then(value)
 
 
 OF_RESOURCES = {each.bound: pl.col(f"t_{each.name}_s") for each in RESOURCES}

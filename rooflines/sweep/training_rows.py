@@ -8,9 +8,7 @@ import polars as pl
 
 from rooflines.model.resources import MATH
 from rooflines.sweep.sheet import CASE, quotient
-from rooflines.sweep.step_rows import (
-    StepSheet,
-)
+from rooflines.sweep.step_rows import StepSheet, where_fits
 from rooflines.sweep.training import POINT
 from rooflines.sweep.training_seconds import IN_TURN
 from rooflines.training.kernels import ALL_PAIRS, HARDWARE, MICRO_BATCHES, MODEL
@@ -47,7 +45,8 @@ class TrainingSheet(StepSheet):
         found = super().stages()
         if self.config.tokens is not None:
             whole = pl.col("t_ops_s") * quotient(pl.lit(self.config.tokens), pl.col("#tokens"))
-            found.append({"days": whole / DAY_S, "usd": whole * pl.col("#usd_per_s")})
+            usd = where_fits(whole * pl.col("#usd_per_s"))
+            found.append({"days": whole / DAY_S, "usd": usd})
         return found
 
     def own(self) -> dict[str, pl.Expr]:

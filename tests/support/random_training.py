@@ -58,7 +58,12 @@ def mlp():
 def experts(layers, **more):
     """Experts in all layers, or after some with an MLP."""
     number = some(8, 12, 24)
-    moe = {"E": number, "k": random.randint(1, 4), "Fe": some(20, 28), "gated": flip()}
+    moe = {
+        "E": number,
+        "k": random.choice((1, 2, 3, 4, number)),
+        "Fe": some(20, 28),
+        "gated": flip(),
+    }
     moe |= {"router_bias": flip(), "expert_bias": flip(), **more}
     dense = random.randint(0, layers - 1)
     if not dense:

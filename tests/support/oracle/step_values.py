@@ -116,12 +116,12 @@ def most_sequences(case, context):
 
 
 def price_and_power(case, tokens_per_s, suffix, *, fits):
-    """Dollars of a million tokens, if they fit, and joules of one, of all chips."""
+    """Dollars of a million tokens and joules of one, of all chips, if they fit."""
     usd = joules = None
     if case.price is not None and fits is not False:
         per_hour = case.chips * exact(case.price["usd_per_hour"])
         usd = per_hour / 3600 / tokens_per_s * 10**6
-    if case.watts is not None:
+    if case.watts is not None and fits is not False:
         joules = case.chips * case.watts / tokens_per_s
     return {
         "tokens_per_s" + suffix: tokens_per_s,
