@@ -20,7 +20,7 @@ from rooflines.explanation.question import Known, question_sweep
 from rooflines.explanation.words import Question
 from rooflines.model.resources import RESOURCES
 from rooflines.models.shape import TRAIN
-from rooflines.settings.model_sweeps import AUTO, Targets
+from rooflines.settings.model_sweeps import AUTO, MAX_CHIPS, Targets
 from rooflines.settings.sizes import Sizes
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.every_split import TORUS, with_every_split
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.models.model import Model
-
-MOST_CHIPS = 2**16
-"""Chips that can be shared out [1]."""
 
 MOST_SHOWN = 20
 """Splits on a screen [1]."""
@@ -111,7 +108,7 @@ def _ranked(
 ) -> tuple[pl.DataFrame, ModelSweep]:
     """The splits of `best_splits`, and the sweep of all."""
     with at_path("chips"):
-        number_of_chips = whole(chips, largest=MOST_CHIPS)
+        number_of_chips = whole(chips, largest=MAX_CHIPS)
     batch_given = "B" in {letter.upper() for letter in asked.sizes}
     trains = options.get("phase") == TRAIN
     if within is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -17,6 +18,7 @@ from pydantic import (
 )
 
 from rooflines.basics.errors import Mistakes, RooflinesError
+from rooflines.basics.numbers import whole
 from rooflines.catalogue.forms import (
     Count,
     Entry,
@@ -38,6 +40,9 @@ from rooflines.training.plan import TrainingKeys, TrainingPlan
 
 AUTO = "auto"
 """The split that stands for every one."""
+
+MAX_CHIPS = 2**16
+"""Chips over which every split is tried [1]."""
 
 SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch", "tp", "dp", "chips")
 AXES = (*SERVING_AXES, "micro_batch", "tp", "dp")
@@ -168,6 +173,13 @@ Splits = Annotated[
 ]
 
 
+SharedChips = Annotated[
+    int,
+    BeforeValidator(partial(whole, largest=MAX_CHIPS)),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_CHIPS}),
+]
+
+
 def _or_auto(schema: dict[str, Any]) -> None:
     schema["anyOf"].insert(0, {"const": AUTO})
 
@@ -271,8 +283,8 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
     tokens: Positive | None = Field(
         None, description="in training, of the whole of it: rows then have days and USD [1]"
     )
-    chips_each: Count | None = Field(
-        None, description="chips that share the model, of `splits: auto` [1]"
+    chips_each: SharedChips | None = Field(
+        None, description=f"chips that share the model, of `splits: auto`, up to {MAX_CHIPS:,} [1]"
     )
     compression: Compression = "lz4"
 
