@@ -9,6 +9,7 @@ import pytest
 from small_config import matmul
 
 import rooflines
+from rooflines.basics.files import CONFIG_DIR
 from rooflines.results.folders import LAYERS, MODELS
 from rooflines.run import code
 from rooflines.run.jobs import write_part
@@ -117,37 +118,103 @@ def test_code_behind_an_output_is_a_sub_package_and_those_below_that_it_imports(
     assert not found & (without | {"run", "cli", "api", "config"})
 
 
-def test_an_edit_of_code_changes_the_digests_of_what_it_is_behind(tmp_path, monkeypatch):
-    shutil.copytree(code.ROOT, tmp_path / "rooflines", ignore=shutil.ignore_patterns("*.pyc"))
+EVERYTHING = {
+    "sweeps": {"one": matmul(chips=["h100-sxm", "tpu-v5e"])},
+    "model-sweeps": {
+        "serve": {
+            "models": ["llama-3.1-8b"],
+            "grid": {"B": [1, 8], "S": 128},
+            "dtypes": ["bf16"],
+            "chips": ["h100-sxm"],
+            "layers": False,
+        }
+    },
+    "charts": [{"chart": "roofline", "sweep": "one"}, {"chart": "chips", "sweep": "one"}],
+}
+PART, STEPS = "tables/one/part-00000.parquet", "models/serve/part-00000.parquet"
+SOLVED = {"thresholds.parquet", "model-thresholds.parquet"}
+CHARTS, LISTS = {"charts/roofline", "charts/chips"}, {"parts.csv", "skipped.csv", "summary.csv"}
+LATER = {"bundle", "rooflines.xlsx", "summary.csv"}
+"""What is made from thresholds."""
+NOT_SHAPES = {PART, STEPS, "bundle", "rooflines.xlsx"} | SOLVED | CHARTS | LISTS
 
-    def forget():
-        for cached in (code.code_digest, code.closure, code.imported, code.files_of, code.content):
-            cached.cache_clear()
+BEHIND = {
+    "model/costs.py": NOT_SHAPES | {"model-shapes.csv"},
+    "model/columns.yaml": NOT_SHAPES | {"model-shapes.csv"},
+    "critical/sizes.py": SOLVED | CHARTS | LATER,
+    "run/solving.py": SOLVED | CHARTS | LATER,
+    "run/progress.py": set(),
+    "charts/kinds/chips.py": CHARTS | {"bundle"},
+    "charts/kinds.json": CHARTS | {"bundle"},
+    "charts/kit/styles.json": CHARTS | {"bundle"},
+    "site/site.py": {"bundle"},
+    "site/explorer.json": {"bundle"},
+    "site/data-readme.md": {"bundle"},
+    "site/templates/index.html": {"bundle"},
+    "site/assets/app.css": {"bundle"},
+    "site/assets/sentences.js": {"bundle"},
+    "site/assets/icon.svg": {"bundle"},
+    "site/vendor/vega.js.gz": {"bundle"},
+    "workbook/what_if.py": {"rooflines.xlsx"},
+    "data/measured.csv": {"bundle"},
+    "data/models.yaml": {"bundle"} | CHARTS,
+}
+"""What is made again where a file of the package, or a catalogue (`data`), is edited."""
 
-    def digests():
-        forget()
-        return [
-            code.code_digest("run.jobs.write_part"),
-            code.code_digest("run.solving.write_thresholds"),
-            code.code_digest("site.site.write_site"),
-            code.code_digest("charts.job.write_charts", but="charts/kinds"),
-        ]
 
-    def changed(name):
-        before = digests()
-        with (tmp_path / "rooflines" / name).open("a", encoding="utf-8") as file:
-            file.write("\n")
-        return [one != other for one, other in zip(before, digests(), strict=True)]
-
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """A copy of the package and of the catalogues, whose digests are those of outputs."""
+    package = shutil.copytree(
+        code.ROOT, tmp_path / "rooflines", ignore=shutil.ignore_patterns("*.pyc", "data")
+    )
+    shutil.copytree(CONFIG_DIR, package / "data")
+    caches = (code.code_digest, code.closure, code.imported, code.files_of, code.content)
     with monkeypatch.context() as patched:
-        patched.setattr(code, "ROOT", tmp_path / "rooflines")
-        assert changed("model/costs.py") == [True, True, True, True]
-        assert changed("critical/sizes.py") == [False, True, True, True]
-        assert changed("run/jobs.py") == [True, True, False, False]
-        assert changed("charts/kinds/bounds.py") == [False, False, True, False]
-        assert changed("site/site.py") == [False, False, True, False]
-        assert changed("run/progress.py") == [False, False, False, False]
-    forget()
+        patched.setattr(code, "ROOT", package)
+        patched.setattr(code, "CONFIG_DIR", package / "data")
+        yield package, lambda: [cached.cache_clear() for cached in caches]
+    for cached in caches:
+        cached.cache_clear()
+
+
+def test_an_edit_makes_everything_again_that_it_is_behind_and_nothing_else(copied):
+    package, forget = copied
+    loaded = rooflines.load_config(EVERYTHING)
+
+    def specs():
+        forget()
+        return {output.path: output.spec for output in plan(loaded).outputs}
+
+    found = {}
+    before = specs()
+    for name in BEHIND:
+        assert (package / name).is_file()
+        with (package / name).open("ab") as file:
+            file.write(b"\n")
+        after = specs()
+        found[name] = {path for path, spec in after.items() if spec != before[path]}
+        before = after
+    assert found == BEHIND
+
+
+def test_every_file_of_a_page_and_of_a_chart_is_behind_it(copied):
+    """Scripts, styles, templates, fonts and data, not only modules."""
+    package, _ = copied
+    known = {
+        file.relative_to(package) for name in ("site", "charts") for file in code.files_of(name)
+    }
+    assert {path.suffix for path in known} >= {
+        ".py",
+        ".js",
+        ".css",
+        ".html",
+        ".json",
+        ".svg",
+        ".gz",
+    }
+    every = (path for name in ("site", "charts") for path in (package / name).rglob("*"))
+    assert known == {path.relative_to(package) for path in every if path.is_file()}
 
 
 TINY = {"layers": 2, "D": 64, "V": 128, "attention": {"N": 4, "K": 2, "H": 16}, "mlp": {"F": 96}}

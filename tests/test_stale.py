@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from damage import truncated, written_to
+from damage import emptied, flipped, replaced, truncated, written_to
 from processes import python
 from trials import stats
 
@@ -55,11 +55,50 @@ def test_a_file_that_nobody_touched_is_not_read_again(tmp_path, monkeypatch):
     assert len(read) == 2
 
 
+def flipped_with_its_old_time(path):
+    """One bit is changed, and the file's time set back."""
+    stat = path.stat()
+    flipped(path)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["checked before", "never checked"])
+@pytest.mark.parametrize(
+    "damage", [truncated, emptied, flipped, replaced, flipped_with_its_old_time]
+)
+def test_a_damaged_output_is_named_each_time_until_it_is_made_again(tmp_path, damage, known):
+    """Asked again it is named again: only what is intact is noted as such."""
+    path, spec = recorded_file(tmp_path)
+    folder = {"bundle": "{}", path.name: spec}
+    results_of_others(tmp_path)
+    if known:
+        assert stale(tmp_path, folder) == []
+    for name in (path.name, "bundle/index.json"):
+        damage(tmp_path / name)
+    for _ in range(3):
+        assert stale(tmp_path, folder) == [
+            "bundle has index.json, which has other content than was written",
+            f"{path.name} has other content than was written",
+        ]
+    results_of_others(tmp_path)
+    assert stale(tmp_path, folder) == []
+
+
+def test_a_damaged_output_of_another_config_is_named_as_damaged(tmp_path):
+    path, _ = recorded_file(tmp_path)
+    flipped(path)
+    for _ in range(2):
+        assert stale(tmp_path, {path.name: '{"sweeps": [1]}'}) == [
+            f"{path.name} has other content than was written"
+        ]
+
+
 def test_an_output_of_another_config_is_stale(tmp_path):
     path, _ = recorded_file(tmp_path)
-    assert stale(tmp_path, {path.name: '{"sweeps": [1]}'}) == [
-        "skipped.csv was made from another config or by another version"
-    ]
+    for _ in range(2):
+        assert stale(tmp_path, {path.name: '{"sweeps": [1]}'}) == [
+            "skipped.csv was made from another config or by another version"
+        ]
 
 
 def results_of_others(home):
@@ -67,7 +106,7 @@ def results_of_others(home):
     _, spec = recorded_file(home)
     for name in ("bundle", "charts/roofline"):
         with records.recording({}), atomic_folder(home / name) as aside:
-            (aside / "index.json").write_text("[]")
+            (aside / "index.json").write_text("[]".ljust(40))
     for name in (
         "notes.txt",
         "tables/t/README",

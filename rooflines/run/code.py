@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.version import __version__
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ def _name(package: str, module: str) -> str:
 def file_digest(names: Iterable[str]) -> str:
     """A digest of files of the package, such as `charts/kinds/bounds.py`."""
     return _digest_of({ROOT / name for name in names})
+
+
+def catalogue_digest(names: Iterable[str]) -> str:
+    """A digest of catalogues as they are shipped, such as `models.yaml`."""
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(content(CONFIG_DIR / name))
+    return digest.hexdigest()[:16]
 
 
 def _digest_of(files: set[Path]) -> str:

@@ -27,7 +27,7 @@ from rooflines.results.folders import (
     THRESHOLDS,
     WORKBOOK,
 )
-from rooflines.run.code import code_digest, file_digest
+from rooflines.run.code import catalogue_digest, code_digest, file_digest
 from rooflines.run.outputs import Output, Plan, short_digest
 from rooflines.run.parts import parts_of
 from rooflines.settings.model_sweeps import AXES
@@ -193,6 +193,7 @@ def _site(
         "chips": {chip: entry.plain for chip, entry in chip_entries().items()},
         "dtypes": dtype_entries().model_dump(),
         "calibrations": shipped_calibrations().model_dump(mode="json"),
+        "files": catalogue_digest(["measured.csv", "models.yaml"]),
     }
     site = {
         "site": config.site,
@@ -252,10 +253,17 @@ def _shown(config: Config, chart: Spec) -> dict[str, str]:
         "code": code_digest("charts.job.write_charts", but="charts/kinds"),
         "own": file_digest([registry.file_of(chart.chart)]),
         "data": without_chips(recipe),
+        "names": _names(),
     }
     return {"": short_digest(rest)} | {
         chip: short_digest(each) for chip, each in recipe["chips"].items()
     }
+
+
+def _names() -> str:
+    """A digest of what labels of charts read of the catalogues: names of chips and models."""
+    chips = {chip: entry.short for chip, entry in chip_entries().items() if entry.base is None}
+    return short_digest([chips, catalogue_digest(["models.yaml"])])
 
 
 def _recipe_of(config: Config, chart: Spec) -> JSON:
