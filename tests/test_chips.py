@@ -37,6 +37,7 @@ STRUCTURE = {"links", "domain", "ring_multiple", "driver_reserved_bytes"}
 
 NUMBERS = {
     *("flops_per_s", "bytes_per_s", "capacity_bytes", "driver_reserved_bytes"),
+    *("bus_bits", "pin_bits_per_s"),
     *("hop_latency_s", "typical_hop_latency_s"),
     *("watts", "usd_per_hour", "fraction_of_peak", *STRUCTURE),
 }
@@ -265,6 +266,26 @@ def label_gib(item):
     number, _, unit = item.entry["label"].partition(" ")
     assert unit in {"GB", "GiB"}
     return int(number)
+
+
+@each([item for item in MAIN if "bus_bits" in item.entry])
+def test_no_bandwidth_is_below_that_of_its_bus_unless_the_vendor_prints_it(item):
+    """A rate rounded down makes a bound that can be beaten."""
+    entry = item.entry
+    of_bus = entry["bus_bits"] * entry["pin_bits_per_s"] / 8
+    printed = re.search(r"AMD prints ([\d.]+) TB/s", entry.get("note", ""))
+    if printed:
+        assert float(printed[1]) * 1e12 == entry["bytes_per_s"] < of_bus
+    else:
+        assert of_bus <= entry["bytes_per_s"] < 1.001 * of_bus
+
+
+def test_rates_that_tables_round_down_are_not_rounded():
+    assert [main_bandwidth(name) for name in ("mi250x", "h100-pcie", "t4")] == [
+        3.277e12,
+        2.04e12,
+        3.2e11,
+    ]
 
 
 @each([(name, *of) for name, of in KNOWN["capacities"].items()])

@@ -36,6 +36,8 @@ SETTABLE: dict[str, float] = {
     "memory.hbm.bytes_per_s": 2e12,
     "memory.hbm.capacity_bytes": 1e10,
     "memory.hbm.driver_reserved_bytes": 1e8,
+    "memory.hbm.bus_bits": 4096,
+    "memory.hbm.pin_bits_per_s": 4e9,
     "networks.ici.bytes_per_s": 2e10,
     **{f"networks.ici.{key}": 8 for key in ("links", "domain", "ring_multiple")},
     **{f"networks.ici.{key}_s": 1e-6 for key in ("hop_latency", "typical_hop_latency")},

@@ -112,6 +112,10 @@ class Level(Sourced):
             "of GDDR [byte]"
         ),
     )
+    bus_bits: Count | None = Field(None, description="width of its bus [bit]")
+    pin_bits_per_s: Positive | None = Field(
+        None, description="rate of one pin of the bus; bus_bits of them bound bytes_per_s [bit/s]"
+    )
     technology: Text | None = Field(None, description="memory technology, such as HBM3e or GDDR7")
 
     @cached_property

@@ -27,6 +27,8 @@ NUMBERS = {
     "bytes_per_s": ("bandwidth", "B/s"),
     "capacity_bytes": ("capacity", "B"),
     "driver_reserved_bytes": ("reserved by the driver", "B"),
+    "bus_bits": ("width of the bus", "bit"),
+    "pin_bits_per_s": ("rate of a pin", "bit/s"),
     "links": ("links", ""),
     "domain": ("most chips joined", ""),
     "ring_multiple": ("closes into a ring at multiples of", ""),

@@ -48,8 +48,8 @@ COLOURS = {"compute": "32", "memory": "33", "network": "35"}
 
 BOLD, DIM = "1", "2"
 
-RESERVED = "driver_reserved_bytes"
-"""Number that no answer uses: it follows from the label and the capacity."""
+UNUSED = ("driver_reserved_bytes", "bus_bits", "pin_bits_per_s")
+"""Numbers of a memory level that no answer uses: they explain those that are used."""
 
 MOST_NOTE_LINES = 2
 """Lines of the note of an estimate [1]."""
@@ -157,7 +157,7 @@ def _origins(answer: Answer, paint: Paint) -> Iterator[str]:
     yield paint(f"Numbers of {answer.name}:", BOLD)
     by_part = groupby(answer.numbers, key=lambda number: number["path"].rpartition(".")[0])
     parts = [
-        (_name(path), [each for each in numbers if not each["path"].endswith(RESERVED)])
+        (_name(path), [each for each in numbers if not each["path"].endswith(UNUSED)])
         for path, numbers in by_part
     ]
     width = max(len(name) for name, _ in parts)
