@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 from case_files import case
+from command_line import said
 
 import rooflines
 from rooflines.basics.yaml_file import read_yaml
@@ -103,6 +104,13 @@ def test_a_chip_is_described_once():
     assert all(path.split(".")[0] in {"measured", "efficiency", "calibration"} for path in shares)
     assert ("network nvlink (switch): links", "18.0 ") in page
     assert ("memory hbm (HBM3): bandwidth", "3350000000000.0 B/s") in page
+
+
+def test_the_list_has_the_capacity_and_the_label(capsys):
+    lines = {line.split()[0]: line for line in said(capsys, "list", "chips").splitlines() if line}
+    assert re.search(r" 85\.02 GB +80 GB ", lines["h100-sxm"])
+    assert re.search(r" 128 GB \(estimate\) +128 GB ", lines["gaudi3"])
+    assert "85.02 GB (label 80 GB)" in said(capsys, "list", "chips", "h100-sxm")
 
 
 APART = 1.25

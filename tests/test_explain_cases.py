@@ -2,11 +2,14 @@
 
 import json
 
+import polars as pl
 import pytest
 from command_line import said
 
 import rooflines
-from rooflines.catalogue.chips import chip_entries
+from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue.chips import base_chips, chip_entries
+from rooflines.catalogue.measured import measured_quantiles
 from rooflines.cli.main import run
 from rooflines.explanation.changed import with_own_numbers
 from rooflines.explanation.question import Known
@@ -153,3 +156,41 @@ def test_a_combination_gives_the_dtypes_of_a_model(capsys):
     short, long = (rows_of(capsys, f"{question} {each}") for each in ("w4a16", plain))
     assert [row["dtypes"] for row in short] == ["w4a16", "w4a16"]
     assert short == [row | {"dtypes": "w4a16"} for row in long]
+
+
+def fix_of(chip):
+    with pytest.raises(RooflinesError) as refused:
+        rooflines.explain_model(chip, "llama-3.1-8b", B=8, S=1024, dtypes="bf16")
+    return refused.value.fix
+
+
+def test_a_format_that_a_chip_lacks_is_answered_with_what_it_can():
+    lacking = [name for name in base_chips() if "bf16" not in chip_entries()[name].units["matrix"]]
+    offers = {
+        chip: fix_of(chip).partition("weights alone can be narrower: ")[2] for chip in lacking
+    }
+    assert (offers["gb10"], offers["v100-sxm2-32gb"]) == ("", "w-int4-x-fp16")
+    for chip, offered in offers.items():
+        if offered:
+            asked = rooflines.explain_model(chip, "llama-3.1-8b", B=8, S=1024, dtypes=offered)
+            assert asked.row["dtypes"] == offered, chip
+
+
+def test_training_takes_another_capacity_with_set(capsys):
+    asked = "train", "h100", "llama-3.1-8b", "B=8", "S=8k", "--split", "dp=8", "--shard", "weights"
+    row = json.loads(said(capsys, *asked, "--json"))["row"]
+    small = "--set", "memory.hbm.capacity_bytes=5e10"
+    own = json.loads(said(capsys, *asked, *small, "--json"))["row"]
+    assert (row["chip"], row["fits"]) == ("h100-sxm", True)
+    assert (own["chip"], own["fits"]) == ("h100-sxm-set", False)
+    assert own["footprint_bytes"] == row["footprint_bytes"] > 5e10
+
+
+def test_timings_below_the_bound_are_said_to_be_in_cache():
+    """The least of L40S is 0.56 times a bound that reads operands from memory."""
+    low = "those below it in cache"
+    for chip in ("l40s", "rtx-pro-6000-server"):
+        assert low in " ".join(str(rooflines.explain(chip, "16x1024x3584", "bf16")).split()), chip
+    assert low not in str(rooflines.explain("h100-sxm", "128x8192x8192", "bf16"))
+    below = measured_quantiles().filter(pl.col("over") == "bound", pl.col("p10") < 1)
+    assert all(chip_entries()[chip].last_level_cache for chip in below["chip"])

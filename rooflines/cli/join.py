@@ -40,6 +40,7 @@ SHOWN = {
     "seconds": "measured",
     "t_lower_s": "bound",
     "ratio_lower": "over bound",
+    "reason": "below it",
     "t_estimate_s": "estimate",
     "ratio_estimate": "over estimate",
 }

@@ -164,7 +164,8 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
     if timed := answer.measured:
         low, high = (significant(timed[name]) for name in ("p10", "p90"))
         of = f"{timed['n']:,} {'steps served' if of_model else 'kernels'}, {timed['software']}"
-        yield "measured", f"{low} to {high} times the bound, p10 to p90 ({of})"
+        below = "; those below it in cache" if timed["p10"] < 1 else ""
+        yield "measured", f"{low} to {high} times the bound, p10 to p90 ({of}){below}"
     if not of_model:
         for used in answer.uses:
             if used.intensity is not None and used.needed_intensity is not None:

@@ -42,6 +42,9 @@ NAME = "explain"
 OPERATION, FORMAT = "matmul", "bf16"
 """The operation that sizes without one are of, and the format of what is typed without dtypes."""
 
+WEIGHTS_ALONE = ("w4a16", "w-int4-x-fp16")
+"""Combinations that a message offers, whose weights alone are narrow: in bf16 and in fp16."""
+
 COMPUTED = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 """Formats of weights that are computed in as they are, where the chip has a peak for it."""
 
@@ -294,8 +297,9 @@ FIXES = {
 def _other_peak(chip: Chip, keys: Mapping[str, Any]) -> str:
     if "models" in keys:
         formats = ", ".join(formats_on(chip))
-        trains = keys.get("phase") == TRAIN
-        narrower = "" if trains else "; weights alone can be narrower: w4a16"
+        computed = () if keys.get("phase") == TRAIN else dtypes_on(chip, MATRIX)
+        offered = next((name for name in WEIGHTS_ALONE if name in computed), None)
+        narrower = f"; weights alone can be narrower: {offered}" if offered else ""
         return f"choose a format that its matrix unit computes: {formats}{narrower}"
     if has := dtypes_on(chip, keys["unit"]):
         fix = f"choose dtypes that its {keys['unit']} unit computes: {', '.join(has)}"

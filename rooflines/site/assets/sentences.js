@@ -99,7 +99,8 @@ const SENTENCES = (() => {
     }
     const what = off.over !== "bound" ? "this estimate"
       : off.length === "short" ? `a bound below ${seconds(long)}` : "this bound";
-    return `Timed kernels take ${range(off)} ${what} (${off.said}, p10 to p90).`;
+    const below = off.over === "bound" && off.low < 1 ? "; those below it in cache" : "";
+    return `Timed kernels take ${range(off)} ${what} (${off.said}, p10 to p90${below}).`;
   }
 
   /** Which tokens B counts, where the layer is that of one expert. */
