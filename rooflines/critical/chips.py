@@ -125,6 +125,8 @@ def numbers_of(links: tuple[Link, ...]) -> ChipNumbers:
     """The numbers of chips that a route over these interconnects may have along one axis."""
     most, published = most_chips(links)
     inner, most = links[0], ENDLESS if most is None else most
+    if most == 1:
+        return ChipNumbers(most, published, most, 0, 0)
     if len(links) > 1 and inner.domain is not None:
         return ChipNumbers(most, published, min(inner.domain, most), inner.domain, inner.domain)
     ring = inner.ring_multiple or 0 if inner.topology == "torus" else 0

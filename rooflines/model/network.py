@@ -209,9 +209,12 @@ def most_chips(links: tuple[Link, ...]) -> tuple[int | None, bool]:
     """The most chips that interconnects join, and whether that is published.
 
     Returns:
-        On one level along one axis; None: as many as one likes [1].
+        On one level along one axis; 1 where a torus is the inner of two networks, which no split
+        may use; None: as many as one likes [1].
     """
     inner, *outer = links
+    if outer and inner.topology == "torus":
+        return 1, True
     if not outer or inner.domain is None or not inner.published:
         return inner.domain, inner.published
     (link,) = outer

@@ -306,7 +306,18 @@ def level_times(
 def exchange(
     transfer: Transfer, efficiency: Fraction, *, typical: bool = False
 ) -> tuple[Poly, Poly]:
-    """The time of a collective: of what it sends over its slowest network, and of its hops [s]."""
+    """Time of a collective: of its bytes on the slowest network, and of its hops [s].
+
+    Args:
+        transfer: The collective.
+        efficiency: Share of the nominal rates that is reached, 0..1 [1].
+        typical: Whether hops take their usual time, as in estimates, instead of the least.
+
+    Returns:
+        Least hops are the larger of both networks, a lower bound. Usual ones are their sum: a
+        payload goes in, across and in again.
+    """
     levels = level_times(transfer, efficiency, typical=typical)
     sending = max((each for each, _ in levels), key=lambda each: each.scale if each else 0)
-    return sending, constant(max(latency_s for _, latency_s in levels))
+    hops = [latency_s for _, latency_s in levels]
+    return sending, constant(sum(hops, Fraction(0)) if typical else max(hops))

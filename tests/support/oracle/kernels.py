@@ -107,5 +107,6 @@ def together(links, collectives, share):
 
 
 def collective_s(links, collective, share, *, typical=False):
-    """The time of a collective alone: the slowest level or its hops."""
-    return max(max(level) for level in levels_s(links, collective, share, typical=typical))
+    """The time of a collective alone: the slowest level or its hops, usual ones of both levels."""
+    sends, hops = zip(*levels_s(links, collective, share, typical=typical), strict=True)
+    return max(*sends, sum(hops) if typical else max(hops))

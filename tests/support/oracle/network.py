@@ -135,8 +135,13 @@ def most_joined(network):
 
 
 def largest_domain(links):
-    """Return the most chips along one axis, None without a limit, and whether it is published."""
+    """Return the most chips along one axis, None without a limit, and whether it is published.
+
+    Inside another network a torus joins none: one chip.
+    """
     inner, *others = links
+    if others and inner.topology == "torus":
+        return 1, True
     if not others or inner.domain is None or not inner.published:
         return inner.domain, inner.published
     outer = others[0]
