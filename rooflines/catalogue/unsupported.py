@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, Self
 
-from rooflines.model.network import BETWEEN, axes_text, most_chips
+from rooflines.model.network import BETWEEN, TORUS, axes_text, most_chips, placed_axes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,9 +15,13 @@ if TYPE_CHECKING:
     from rooflines.model.operation import Unit
 
 
-Need = Literal["peak", "memory", "network", "sequences", "multiple", "model"]
-"""What is missing: a peak of the unit, a memory level, a network that joins the chips, sequences
-for every replica, a size that chips share evenly, or a model whose step is known."""
+MAX_TRIED = 1024
+"""Numbers of chips that are tried on either side of one that is not joined [1]."""
+
+Need = Literal["peak", "memory", "network", "axes", "groups", "sequences", "multiple", "model"]
+"""What is missing: a peak of the unit, a memory level, a network that joins the chips, axes for
+several parallelisms, groups that a parallelism fills, sequences for every replica, a size that
+chips share evenly, or a model whose step is known."""
 
 
 class Reason(str):
@@ -103,21 +107,27 @@ def not_joined(names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, .
 def joining(chip: Chip, *splits: tuple[int, ...]) -> list[str]:
     """The interconnects of a chip that join chips, as a question names them.
 
+    Never an outer network alone, over which chips would leave the inner one idle.
+
     Args:
         chip: The chip.
         splits: Chips along each axis; all of these have to be joined [1].
 
     Returns:
-        The first with another around it, both with a comma; then each alone.
+        The first with another around it, both with a comma; then the first alone.
     """
-    first, *others = chip.networks or [""]
-    routes = [*((first, other) for other in others), *((name,) for name in chip.networks)]
-    linked = [(route, interconnects(chip, route)[1]) for route in routes]
+    linked = [(route, interconnects(chip, route)[1]) for route in _routes(chip)]
     return [
         ",".join(route)
         for route, links in linked
-        if all(not_joined(route, links, axes) is None for axes in splits)
+        if all(not_joined(route, links, placed_axes(links, axes)) is None for axes in splits)
     ]
+
+
+def _routes(chip: Chip) -> list[list[str]]:
+    """The routes of a chip that use its first interconnect: with another around it, then alone."""
+    first, *others = chip.networks or [""]
+    return [*([first, other] for other in others), [first]]
 
 
 def route_for(chip: Chip, chips: int) -> list[str]:
@@ -128,13 +138,18 @@ def route_for(chip: Chip, chips: int) -> list[str]:
         chips: Their number [1].
 
     Returns:
-        The chip's first; where it does not join them, the first of `joining`, if there is one.
+        The chip's first; where it does not join them, the first of `joining`. If there is none,
+        the first with a network of any size around it, or else the first: the reason is theirs.
     """
     names = list(chip.networks)[:1]
     _, links, _ = interconnects(chip, names)
-    if not_joined(names, links, (chips,)) is None:
+    if not names or not_joined(names, links, placed_axes(links, (chips,))) is None:
         return names
-    return next((route.split(",") for route in joining(chip, (chips,))), names)
+    if routes := joining(chip, (chips,)):
+        return routes[0].split(",")
+    outer = (name for name in list(chip.networks)[1:] if chip.networks[name].exact.domain is None)
+    around = [] if links[0].topology == TORUS else [*outer][:1]
+    return [*names, *around]
 
 
 def fewer_or(chip: Chip, what: str, *splits: tuple[int, ...]) -> str:
@@ -150,16 +165,31 @@ def fewer_or(chip: Chip, what: str, *splits: tuple[int, ...]) -> str:
     fix = f"ask for {what}, such as {2 ** (most.bit_length() - 1)}"
     if networks := joining(chip, *splits):
         return f"{fix}, or choose the network {' or '.join(networks)}"
+    wanted = max(map(math.prod, splits), default=1)
+    if near := _near(chip, most, wanted):
+        return f"ask for {' or '.join(f'{number:,}' for number in near)} chips"
     return fix
+
+
+def _near(chip: Chip, group: int, wanted: int) -> list[int]:
+    """The nearest numbers of chips below and above one that interconnects join [1]."""
+    below = range(wanted - 1, max(wanted - MAX_TRIED, 1), -1)
+    above = range(wanted + 1, wanted + MAX_TRIED)
+    step = group if len(_routes(chip)) > 1 else 1
+    found = (
+        next((number for number in side if not number % step and joining(chip, (number,))), None)
+        for side in (below, above)
+    )
+    return [number for number in found if number is not None]
 
 
 def _obstacles(
     names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]
 ) -> Iterator[str]:
     inner, chips = links[0], math.prod(axes)
-    if len(links) > 1 and inner.topology == "torus":
+    if len(links) > 1 and inner.topology == TORUS:
         yield f"a torus, {names[0]}, which cannot be the inner of two networks"
-    if len(axes) > 1 and (len(links) > 1 or inner.topology != "torus"):
+    if len(axes) > 1 and (len(links) > 1 or inner.topology != TORUS):
         yield f"no axes on {' and '.join(names)}: {axes_text(axes)} needs one torus"
     if len(axes) > 1 and 2 * len(axes) > inner.links:
         yield f"{inner.links} links on {names[0]}, two for an axis: too few for {axes_text(axes)}"
@@ -167,7 +197,8 @@ def _obstacles(
     if most is not None and max(axes) > most and not published:
         yield f"no published number of chips that {names[-1]} joins"
     if most is not None and max(axes) > most:
-        yield f"{most} chips at most on one {BETWEEN.join(names)}"
+        along = "an axis of" if inner.topology == TORUS and len(links) == 1 else "one"
+        yield f"{most} chips at most on {along} {BETWEEN.join(names)}"
     group = inner.domain
     if len(links) > 1 and group is not None and chips > group and chips % group:
         yield f"groups of {group} chips on {names[0]}, of which {chips} is no multiple"

@@ -11,7 +11,7 @@ from rooflines.catalogue.forms import checked
 from rooflines.catalogue.unsupported import not_joined
 from rooflines.critical.contexts import Solution
 from rooflines.model.columns import CAPACITY_UNKNOWN, FOUND, HEADS, NEVER, UNKNOWN
-from rooflines.model.network import most_chips
+from rooflines.model.network import most_chips, placed_axes
 from rooflines.model.resources import NETWORK
 from rooflines.models.cache import cache_elements
 from rooflines.models.split import Split
@@ -69,7 +69,10 @@ def _fewest(
 
 
 def splits_tried(case: StepCase) -> tuple[list[Split], Solution]:
-    """Tensor parallelism over 1, 2, 4, ... chips, and what the solution is if none is enough."""
+    """Tensor parallelism over 1, 2, 4, ... chips, and what the solution is if none is enough.
+
+    On a torus they may take any of its axes.
+    """
     links = case.place.links
     published = not links or most_chips(links)[1]
     found: list[Split] = []
@@ -80,6 +83,7 @@ def splits_tried(case: StepCase) -> tuple[list[Split], Solution]:
             split.check(case.model.shape, case.sharing.cache_split)
         except RooflinesError:
             return found, Solution(NEVER, limit=HEADS)
-        if chips > 1 and (not links or not_joined(case.place.networks, links, split.axes)):
+        axes = placed_axes(links, split.axes)
+        if chips > 1 and (not links or not_joined(case.place.networks, links, axes)):
             return found, Solution(NEVER if published else UNKNOWN, limit=NETWORK.bound)
         found.append(split)

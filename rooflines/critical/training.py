@@ -11,13 +11,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, sqrt
+from math import ceil, gcd, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import LARGEST_SIZE, first
 from rooflines.model.columns import ALWAYS, BEYOND, CAPACITY_UNKNOWN, FOUND, NEVER
-from rooflines.model.network import PAIR
+from rooflines.model.network import LARGEST_AXIS, PAIR, TORUS, NetworkLevel, fastest_axes
 from rooflines.model.resources import MATH, MEMORY, NETWORK, OTHERS
 from rooflines.training.kernels import MICRO_BATCH
 from rooflines.training.memory import PlannedModel
@@ -25,9 +25,11 @@ from rooflines.training.memory import PlannedModel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from rooflines.model.network import Link
     from rooflines.model.resources import Resource
     from rooflines.models.groups import StepExtents
     from rooflines.sweep.training import TrainingCase, TrainingSweep
+    from rooflines.training.plan import TrainingPlan
 
 HIDDEN = Fraction(1, 10)
 """The share of a step for which stages may wait, of `hides_bubble` [1]."""
@@ -192,13 +194,36 @@ def largest_tp(case: TrainingCase, context: int) -> dict[str, Any]:
     place = replace(case.place, links=endless)
     alone = replace(case, place=place, workload=replace(case.workload, sharing=sharing))
     seconds = alone.times.at(alone.extents(alone.step(pair.together, context)))
-    real = 1 + seconds[MATH.bound] * PAIR / (seconds[NETWORK.bound] * PAIR / (PAIR - 1))
+    ratio = seconds[MATH.bound] * PAIR / (seconds[NETWORK.bound] * PAIR / (PAIR - 1))
+    real, critical = 1 + ratio, int(1 + ratio)
+    if links[0].topology == TORUS:
+        real, critical = _largest_on_torus(links[0], ratio)
     return {
         "outcome": FOUND,
         "critical_exact": float(real),
-        "critical": int(real),
+        "critical": critical,
         "limit": NETWORK.bound,
     }
+
+
+def _largest_on_torus(link: Link, ratio: Fraction) -> tuple[Fraction, int]:
+    """The most chips over axes of a torus whose gathers take no longer than their math.
+
+    Args:
+        link: The torus.
+        ratio: M / N over one link, so that over l links tp is at most 1 + l M / N [1].
+
+    Returns:
+        The real number for the axes of the whole one, and that [1].
+    """
+    longest = LARGEST_AXIS if link.domain is None else link.domain
+    most = min(int(1 + 2 * link.axes * ratio), longest**link.axes)
+    for chips in range(most, 1, -1):
+        if axes := fastest_axes(link, chips):
+            real = 1 + NetworkLevel(link, axes).links_used * ratio
+            if chips <= real:
+                return real, chips
+    return 1 + ratio, 1
 
 
 def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
@@ -208,8 +233,8 @@ def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
         return {"outcome": CAPACITY_UNKNOWN}
     last = None
     for exponent in range(MOST_DOUBLINGS):
-        plan = case.plan.model_copy(update={"dp": 2**exponent})
-        if plan.chips > 1 and case.place.not_joined(plan.groups):
+        plan = _joined(case, 2**exponent)
+        if plan is None:
             return {"outcome": NEVER, "limit": NETWORK.bound}
         if plan.ep > 1 and plan.stage_chips % plan.ep:
             continue
@@ -222,6 +247,27 @@ def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
             break
         last = held
     return {"outcome": NEVER, "limit": MEMORY.bound}
+
+
+def _joined(case: TrainingCase, replicas: int) -> TrainingPlan | None:
+    """The plan with as many replicas, or with more that fill groups of the inner of two networks.
+
+    Args:
+        case: The case.
+        replicas: dp [1].
+
+    Returns:
+        None where the interconnects do not join its chips, or have no place for what it sends.
+    """
+    plan, place = case.plan.model_copy(update={"dp": replicas}), case.place
+    group = place.links[0].domain if len(place.links) > 1 else None
+    if group is not None and plan.chips > group:
+        each = group // gcd(group, plan.chips // replicas)
+        plan = plan.model_copy(update={"dp": -(-replicas // each) * each})
+    if plan.chips == 1:
+        return plan
+    unplaced = place.not_joined(plan.groups) or plan.unplaced(place.networks, place.links)
+    return None if unplaced else plan
 
 
 def best_mix(case: TrainingCase, batch: int, context: int) -> dict[str, Any]:
@@ -243,6 +289,8 @@ def best_mix(case: TrainingCase, batch: int, context: int) -> dict[str, Any]:
         mix = plan.model_copy(update={"dp": dp, "tp": chips // dp})
         with suppress(RooflinesError):
             mix.check(case.model.shape)
+            if mix.unplaced(case.place.networks, case.place.links):
+                continue
             sharing = replace(case.sharing, split=mix)
             mixed = replace(case, workload=replace(case.workload, sharing=sharing))
             micro_batch, rest = divmod(batch, batches * dp)

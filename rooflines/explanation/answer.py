@@ -20,6 +20,7 @@ from rooflines.critical.rates import limit_share, rates_at
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.assumptions import assumptions_of
 from rooflines.explanation.question import OPERATION, as_published, dtypes_on, formats_on
+from rooflines.explanation.routes import routes_of
 from rooflines.explanation.text import as_text
 from rooflines.explanation.values import Answer, Change, Use
 from rooflines.model.columns import ALWAYS, FOUND, HEADS, NEVER
@@ -105,6 +106,7 @@ def explained(sweep: Sweep | ModelSweep) -> Explanation:
         softwares=_softwares(sweep, case),
         contents=case.choice.contents(_computed(case)),
         measured=_timed(case, row),
+        routes=routes_of(sweep),
         **_sourced(chip, {*_used(chip, case, row)}),
         **own,
     )

@@ -11,19 +11,20 @@ from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import number, whole
 from rooflines.basics.text import counted
 from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.unsupported import interconnects, route_for
+from rooflines.catalogue.unsupported import fewer_or, interconnects, need_of, route_for
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.assumptions import as_column, as_note, assumptions_of
 from rooflines.explanation.cases import Cases
 from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import Known, question_sweep
+from rooflines.explanation.routes import left_out, routes_of
 from rooflines.explanation.words import Question
 from rooflines.model.resources import RESOURCES
 from rooflines.models.shape import TRAIN
 from rooflines.settings.model_sweeps import AUTO, MAX_CHIPS, Targets
 from rooflines.settings.sizes import Sizes
 from rooflines.sweep.checks import checked_sweep
-from rooflines.sweep.every_split import TORUS, with_every_split
+from rooflines.sweep.every_split import with_every_split
 from rooflines.sweep.rows import StepTable
 from rooflines.sweep.steps import ModelSweep
 
@@ -190,6 +191,7 @@ def split_cases(
         too_large = f", {large} of them too large for the memory" if large else ""
         notes.append(f"{len(rest)} more{too_large}: --csv and --json have all.")
     notes += map(as_note, assumptions_of(every).items())
+    notes += [*left_out(every), *(f"Route: {each}." for each in routes_of(every))]
     return Cases(head, rows, {name: COLUMNS[name] for name in filled}, "B", notes, MOST_SHOWN)
 
 
@@ -219,10 +221,15 @@ def _changed(sweep: ModelSweep, **keys: object) -> ModelSweep:
     changed = replace(sweep, config=sweep.config.model_copy(update=keys))
     if changed.rows:
         return checked_sweep(changed)
-    first = changed.skipped[0]
+    unjoined = (each for each in changed.skipped if need_of(each.reason) == "network")
+    first = next(unjoined, changed.skipped[0])
     has = "" if first.chip is None else f"{first.chip} has "
     problem = f"is auto, but no split is possible; {first.split}: {has}{first.reason}"
-    raise RooflinesError("--split", problem, "ask for other sizes, or fewer chips")
+    fix = "ask for other sizes, or fewer chips"
+    if first.chip and need_of(first.reason) == "network":
+        chips = max(split.chips for split in changed.config.splits)
+        fix = fewer_or(changed.chips[first.chip], "fewer chips", (chips,))
+    raise RooflinesError("--split", problem, fix)
 
 
 def _with_every_split(
@@ -230,15 +237,13 @@ def _with_every_split(
 ) -> ModelSweep:
     """Replace the split of a sweep by every split over `chips` chips."""
     entry = one.chips[chip]
-    first = [*entry.networks][:1]
-    along_axes = [name for name in first if entry.networks[name].topology == TORUS]
-    names = network or along_axes or route_for(entry, chips)
+    names = network or route_for(entry, chips)
     _, _, missing = interconnects(entry, names)
     if missing and chips > 1:
         raise RooflinesError("chips", f"are {chips}: {missing}", "ask for one chip")
     keys = {"chips_each": chips, "network": [names] if chips > 1 else None, "thresholds": []}
     config = with_every_split(one.config.model_copy(update=keys), one.models, one.chips)
-    return replace(one, config=config)
+    return replace(one, config=config, fastest_axes=TRAIN in config.phase)
 
 
 def _within(every: ModelSweep, targets: Targets) -> pl.DataFrame:

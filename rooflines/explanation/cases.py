@@ -11,6 +11,7 @@ from rooflines.explanation.answer import letters_of, rows_of, thresholds_of
 from rooflines.explanation.assumptions import as_note, assumptions_of
 from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import question_sweep, split_of
+from rooflines.explanation.routes import routes_of
 from rooflines.model.columns import ALWAYS, FOUND, NEVER
 from rooflines.model.resources import MEMORY
 from rooflines.settings.model_sweeps import SERVING_AXES
@@ -176,7 +177,9 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
     columns["compute_bound_from"] += f" {axis} ="
     reasons = (each for sweep in parts.values() for each in sweep.skipped)
     left_out = (_left_out(each) for each in reasons)
+    routes = dict.fromkeys(each for sweep in parts.values() for each in routes_of(sweep))
     notes = [*_binding(rows, varied), *dict.fromkeys(left_out), *given]
+    notes += [f"Route: {each}." for each in routes]
     return Cases(_head(rows, sizes, varied), rows, columns, axis, notes)
 
 

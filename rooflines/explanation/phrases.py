@@ -152,6 +152,7 @@ def facts(answer: Answer) -> Iterator[Line]:
 
 def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
     row, of_model = answer.row, answer.of_a_model
+    yield "route", "; ".join(answer.routes)
     if of_model:
         if answer.context is not None and answer.sizes["S"] > answer.context:
             longest = f"{answer.context:,} tokens that the model is made for"

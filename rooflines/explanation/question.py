@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
@@ -242,8 +243,9 @@ def _checked(
             fits.check_softwares(named)
         catalogues = known.chips, dtype_entries(), fits
         if model is None:
-            return checked_sweep(Sweep(NAME, config, *catalogues))
-        return checked_sweep(sweep_of_models(NAME, config, *catalogues, {model.name: model}))
+            return checked_sweep(Sweep(NAME, config, *catalogues, fastest_axes=True))
+        sweep = sweep_of_models(NAME, config, *catalogues, {model.name: model})
+        return checked_sweep(replace(sweep, fastest_axes=True))
     except RooflinesError as error:
         real = [each for each in error.errors if not each.where.startswith("thresholds")]
         if not real and SHARDS in keys["thresholds"]:
@@ -287,6 +289,8 @@ def _fix(cause: Skipped, keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> 
 
 FIXES = {
     None: "ask for another split, such as --split tp=8, or for none",
+    "axes": "ask for one of them over all chips, such as --split dp=64 --shard weights",
+    "groups": "ask for a split that fills them, or for another number of chips",
     "sequences": "ask for more sequences, such as B=64, or fewer replicas",
     "multiple": "ask for a multiple of it, or for another split",
     "model": "ask for another model, or for --phase decode",

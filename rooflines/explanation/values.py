@@ -106,6 +106,8 @@ class Answer:
         wider: The smallest `tp` that holds a model over another `network`, where those of the
             question join too few chips; None: they do not, or no network is enough.
         context: The longest context that the model is made for [1]; None: not stated.
+        routes: How chips are joined, a phrase each: the axes of a torus that are taken, groups
+            inside one of two networks, and an inner network that is idle.
         averages: Of a model, the classes of tensors in several formats, and their average bits.
         assumptions: Of a model, what is taken as given, a sentence each: of the `model`, what its
             shape leaves out and assumes; of the `split`, kernels that chips have in copies; of
@@ -139,6 +141,7 @@ class Answer:
     experts: Mapping[str, Any] | None = None
     wider: Mapping[str, Any] | None = None
     context: int | None = None
+    routes: Sequence[str] = ()
     averages: Sequence[str] = ()
     assumptions: Mapping[str, str] = field(default_factory=dict)
     published: str | None = None

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ PAIR = 2
 """Chips of the smallest group: never a ring, and joined by every interconnect [1]."""
 
 ALL_TO_ALL = "all-to-all"
+
+TORUS = "torus"
 
 BETWEEN = "+"
 """What stands between the names of two networks, inner and outer, in tables."""
@@ -54,9 +57,14 @@ class Link:
     published: bool = True
     typical_hop_latency_s: Fraction | None = None
 
+    @property
+    def axes(self) -> int:
+        """Axes of a torus, two links of a chip each; 1 of another topology [1]."""
+        return max(self.links // 2, 1) if self.topology == TORUS else 1
+
     def closes(self, chips: int) -> bool:
         """Whether an axis of this many chips is a ring."""
-        multiple = self.ring_multiple if self.topology == "torus" else None
+        multiple = self.ring_multiple if self.topology == TORUS else None
         return multiple is not None and chips > PAIR and chips % multiple == 0
 
 
@@ -112,7 +120,7 @@ class NetworkLevel:
             to N; all-to-all: How to Scale Your Model, "Sharded Matrices".
         """
         n = self.chips
-        if collective != ALL_TO_ALL or self.link.topology != "torus":
+        if collective != ALL_TO_ALL or self.link.topology != TORUS:
             return Fraction(PASSES[collective] * (n - 1), n)
         busiest = max(Fraction(n * n // 4, n * (1 + self.link.closes(n))) for n in self.axes)
         return busiest * self.links_used
@@ -125,7 +133,7 @@ class NetworkLevel:
             1 on a switch or a mesh; on a torus the sum over its axes of N/2, rounded down, around a
             ring and N-1 along a line.
         """
-        if self.link.topology != "torus":
+        if self.link.topology != TORUS:
             return min(self.chips - 1, 1)
         return sum(n // 2 if self.link.closes(n) else n - 1 for n in self.axes)
 
@@ -213,7 +221,7 @@ def most_chips(links: tuple[Link, ...]) -> tuple[int | None, bool]:
         may use; None: as many as one likes [1].
     """
     inner, *outer = links
-    if outer and inner.topology == "torus":
+    if outer and inner.topology == TORUS:
         return 1, True
     if not outer or inner.domain is None or not inner.published:
         return inner.domain, inner.published
@@ -222,6 +230,62 @@ def most_chips(links: tuple[Link, ...]) -> tuple[int | None, bool]:
         return None, True
     groups = link.domain // inner.domain if link.topology == "switch" else link.domain
     return inner.domain * max(groups, 1), link.published
+
+
+LARGEST_AXIS = 2**16
+"""Chips along an axis that are tried where a torus has no limit [1]."""
+
+
+@cache
+def torus_axes(link: Link, chips: int) -> tuple[tuple[int, ...], ...]:
+    """Every way to lay chips along axes of a torus, two links of a chip each; shorter axes first.
+
+    Args:
+        link: The torus.
+        chips: Their number [1].
+    """
+    longest = min(LARGEST_AXIS if link.domain is None else link.domain, chips)
+    divisors = [each for each in range(PAIR, longest + 1) if chips % each == 0]
+    found = [(chips,)] if chips <= longest or link.domain is None else []
+    for axes in range(PAIR, link.axes + 1):
+        products = combinations_with_replacement(divisors, axes)
+        found += [each for each in products if math.prod(each) == chips]
+    return tuple(found)
+
+
+@cache
+def fastest_axes(link: Link, chips: int, collective: str = "all-gather") -> tuple[int, ...] | None:
+    """The axes of a torus over which a collective is fastest: least time a byte, then fewest hops.
+
+    Args:
+        link: The torus.
+        chips: Their number [1].
+        collective: A key of `PASSES`.
+
+    Returns:
+        Chips along each axis [1]; None: no product of axes has as many.
+    """
+
+    def slowness(axes: tuple[int, ...]) -> tuple[Fraction, int]:
+        level = NetworkLevel(link, axes)
+        return level.sent(collective) / level.links_used, level.hops
+
+    return min(torus_axes(link, chips), key=slowness, default=None)
+
+
+def placed_axes(
+    links: tuple[Link, ...], axes: tuple[int, ...], collective: str = "all-gather"
+) -> tuple[int, ...]:
+    """The axes that chips take: those that are typed; of a plain number the fastest of a torus.
+
+    Args:
+        links: The interconnects, inner first.
+        axes: Chips along each axis as typed [1].
+        collective: What they are fastest in, a key of `PASSES`.
+    """
+    if len(links) != 1 or links[0].topology != TORUS or len(axes) > 1:
+        return axes
+    return fastest_axes(links[0], axes[0], collective) or axes
 
 
 FORM = re.compile(r"[1-9][0-9]*(x[1-9][0-9]*)*")

@@ -6,14 +6,14 @@ equally busy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.model.costs import BITS_PER_BYTE
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
-from rooflines.model.network import ALL_TO_ALL, Route
+from rooflines.model.network import ALL_TO_ALL, Route, placed_axes
 from rooflines.model.poly import TOUCHED, ZERO, Poly, constant, total
 from rooflines.models.cache import cache_shards
 from rooflines.models.drafter import drafting
@@ -124,6 +124,7 @@ class StepKernels:
         engine: Whether to add what an engine does in decode besides these kernels.
         drafted: Tokens of each sequence that the model's own layer drafts before a step [1].
         like: The same in another phase: groups that are equal in both share their kernels.
+        fastest_axes: Whether plain numbers of chips take the fastest axes of a torus.
     """
 
     shape: Shape
@@ -133,6 +134,7 @@ class StepKernels:
     engine: bool = False
     drafted: int = 0
     like: StepKernels | None = None
+    fastest_axes: bool = field(default=False, kw_only=True)
 
     @cached_property
     def prefill(self) -> StepKernels:
@@ -192,7 +194,11 @@ class StepKernels:
         if self.like:
             alone = (kernel for _, kernel in self.like.alone)
             known = dict(zip(alone, self.like.over(links), strict=False))
-        routes = Route(links, split.axes), Route(links, split.experts_axes)
+        axes, experts_axes = split.axes, split.experts_axes
+        if self.fastest_axes:
+            axes = placed_axes(links, axes)
+            experts_axes = placed_axes(links, experts_axes, ALL_TO_ALL)
+        routes = Route(links, axes), Route(links, experts_axes)
         for group, kernel in self.alone:
             if kernel in known:
                 yield known[kernel]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ from rooflines.catalogue.unsupported import (
 )
 from rooflines.fits.choice import CalibrationChoice
 from rooflines.model.columns import KERNEL_METRICS, METRICS, STEP_METRICS, TRAINING_METRICS
-from rooflines.model.network import BETWEEN, Link
+from rooflines.model.network import BETWEEN, Link, placed_axes
 from rooflines.model.resources import apart, in_turn, nominal, work_of
 from rooflines.model.times import Times
 from rooflines.settings.fields import ALL
@@ -128,9 +128,13 @@ class ChipPlace:
         )
         return next((reason for reason in found if reason is not None), None)
 
+    def placed(self, axes: Axes, collective: str = "all-gather") -> Axes:
+        """The axes that chips take, by those that are typed; see `BaseSweep.fastest_axes`."""
+        return placed_axes(self.links, axes, collective) if self.sweep.fastest_axes else axes
+
     def not_joined(self, joined: Sequence[Axes]) -> str | None:
         """Why the route does not join groups of chips, by their axes; None where it does."""
-        groups = [axes for axes in joined if axes != (1,)]
+        groups = [self.placed(axes) for axes in joined if axes != (1,)]
         if not groups:
             return None
         if self.missing:
@@ -358,6 +362,8 @@ class BaseSweep(ABC, Generic[CaseT_co]):
         chips: The catalogue and the chips of the config, by id.
         dtypes: The dtype catalogue.
         calibrations: By chip and software.
+        fastest_axes: Whether a plain number of chips takes the fastest axes of a torus, as in a
+            question; else one axis, as a config has it.
         ALTERNATIVES: What else can be asked for where nothing is supported.
     """
 
@@ -366,6 +372,7 @@ class BaseSweep(ABC, Generic[CaseT_co]):
     chips: Mapping[str, Chip]
     dtypes: DtypeFile
     calibrations: Calibrations
+    fastest_axes: bool = field(default=False, kw_only=True)
 
     ALTERNATIVES: ClassVar[str] = ""
 

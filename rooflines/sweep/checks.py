@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.model.columns import OF_LEVELS
-from rooflines.model.network import ALL_TO_ALL, axes_text
+from rooflines.model.network import ALL_TO_ALL, TORUS, axes_text
 from rooflines.model.resources import RATES
 from rooflines.model.sharding import SHARDS
 from rooflines.models.shape import DECODE, PREFILL, TRAIN
@@ -71,9 +71,14 @@ def _not_solved(sweep: Sweep, axis: str) -> str | None:
     tori = (
         f"{place.networks[1]} of {place.chip}, an outer network, is a torus"
         for place in (block.place for block in sweep.blocks)
-        if len(place.links) > 1 and place.links[1].topology == "torus"
+        if len(place.links) > 1 and place.links[1].topology == TORUS
     )
-    found = next(chain(tiled, products, exchanges, tori), None)
+    several = (
+        f"{place.network} of {place.chip} is a torus of several axes"
+        for place in (block.place for block in sweep.blocks)
+        if sweep.fastest_axes and place.links and place.links[0].axes > 1
+    )
+    found = next(chain(tiled, products, exchanges, tori, several), None)
     return found and f"{found}, which has no closed form"
 
 

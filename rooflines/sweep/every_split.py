@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import combinations_with_replacement, product
-from math import prod
+from itertools import product
 from typing import TYPE_CHECKING, cast
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.unsupported import interconnects, not_joined
-from rooflines.model.network import axes_text
+from rooflines.catalogue.unsupported import interconnects
+from rooflines.model.network import TORUS, axes_text, torus_axes
 from rooflines.models.shape import TRAIN
 from rooflines.models.split import Split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from rooflines.catalogue.entries import Chip
     from rooflines.model.network import Link
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from rooflines.models.shape import Shape
     from rooflines.settings.model_sweeps import ModelSweepConfig
     from rooflines.training.plan import TrainingPlan
-
-TORUS = "torus"
 
 
 def with_every_split(
@@ -51,8 +48,7 @@ def with_every_split(
     entries = [chips[name] for name in config.chips if name in chips]
     for model, chip, route in product(models.values(), entries, config.network or (None,)):
         _, links, _ = interconnects(chip, route)
-        names = route or [*chip.networks][:1]
-        splits = splits_of(model.shape, config.chips_each, names, links, config.cache_split)
+        splits = splits_of(model.shape, config.chips_each, links, config.cache_split)
         found |= {split.name: split for split in splits}
     ordered = sorted(found.values(), key=lambda split: (split.shards, str(split.tp), split.parts))
     return config.model_copy(update={"splits": ordered or config.splits, "chips_each": None})
@@ -83,35 +79,31 @@ def plans_of(shape: Shape, chips: int, fixed: TrainingPlan) -> list[TrainingPlan
 
 
 def splits_of(
-    shape: Shape, chips: int, names: Sequence[str], links: tuple[Link, ...], cache_split: str
+    shape: Shape, chips: int, links: tuple[Link, ...], cache_split: str
 ) -> Iterator[Split]:
-    """Every split over a number of chips that a model allows and interconnects join.
+    """Every split over a number of chips that a model allows.
+
+    On a torus each is there once for all axes that join its chips. One that interconnects do not
+    join is there, too: a sweep then skips it with the reason.
 
     Args:
         shape: The model.
         chips: tp * dp [1].
-        names: The interconnects, inner first.
-        links: Their links.
+        links: The interconnects, inner first.
         cache_split: How tp chips share caches.
     """
     experts = [1, *_layouts(chips, links)] if shape.moe is not None and chips > 1 else [1]
     for tp in (each for each in range(1, chips + 1) if chips % each == 0):
         for axes, ep in product(_layouts(tp, links), experts):
             split = Split.model_validate({"tp": axes, "dp": chips // tp, "ep": ep})
-            try:
+            with suppress(RooflinesError):
                 split.check(shape, cache_split)
-            except RooflinesError:
-                continue
-            if not any(not_joined(names, links, each) for each in (split.axes, split.experts_axes)):
                 yield split
 
 
 def _layouts(chips: int, links: tuple[Link, ...]) -> list[int | str]:
-    """Chips along one axis, and on a torus along several."""
-    layouts: list[int | str] = [chips]
-    if links and links[0].topology == TORUS:
-        divisors = [each for each in range(2, chips) if chips % each == 0]
-        for number_of_axes in range(2, links[0].links // 2 + 1):
-            products = combinations_with_replacement(divisors, number_of_axes)
-            layouts += [axes_text(axes) for axes in products if prod(axes) == chips]
-    return layouts
+    """Chips along one axis, and on a torus along those that join them."""
+    if len(links) != 1 or links[0].topology != TORUS:
+        return [chips]
+    joined = torus_axes(links[0], chips) or ((chips,),)
+    return [axes[0] if len(axes) == 1 else axes_text(axes) for axes in joined]

@@ -63,8 +63,10 @@ class OperationCase(Case):
     @cached_property
     def route(self) -> Route | None:
         """The interconnects between the chips; None for one chip."""
-        links = self.place.links
-        return Route(links, self.axes) if links and self.shards > 1 else None
+        links, kinds = self.place.links, dict(self.scheme.transfers).values()
+        if not links or self.shards == 1:
+            return None
+        return Route(links, self.place.placed(self.axes, next(iter(kinds), "all-gather")))
 
     @property
     def variant(self) -> tuple[str, str, Axes]:

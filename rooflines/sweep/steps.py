@@ -252,7 +252,10 @@ class ModelSweep(BaseSweep[StepCase]):
         drafts, named = config.draft is not None, config.calibration or ()
         engine = self.calibrations.engines.intersection(each.partition("-")[0] for each in named)
         shape, drafted = self.models[name].shape, self.drafted(self.models[name])
-        return StepKernels(shape, DECODE, sharing, drafts, bool(engine), drafted)
+        fastest = self.fastest_axes
+        return StepKernels(
+            shape, DECODE, sharing, drafts, bool(engine), drafted, fastest_axes=fastest
+        )
 
     def drafted(self, model: Model) -> int:
         """Tokens that a layer of the model itself drafts [1]; 0 without one, or a draft."""

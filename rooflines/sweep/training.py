@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import groupby, product
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 from rooflines.catalogue.unsupported import Reason
 from rooflines.fits.choice import bands_of
 from rooflines.model.columns import columns_of
-from rooflines.model.network import ALL_TO_ALL
 from rooflines.model.poly import Poly, total
 from rooflines.model.resources import apart_total
 from rooflines.models.groups import StepExtents
@@ -20,7 +19,6 @@ from rooflines.models.kernels import Sharing
 from rooflines.models.shape import PREFILL, TRAIN
 from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, Skipped, skipped_rows
-from rooflines.sweep.every_split import TORUS
 from rooflines.sweep.steps import ModelSweep, StepCase, not_split, step_axis
 from rooflines.sweep.training_seconds import RunSeconds
 from rooflines.training.kernels import MICRO_BATCH, MICRO_BATCHES, TrainingKernels
@@ -158,8 +156,10 @@ class TrainingSweep(ModelSweep):
     """A sweep of steps of training over sizes, dtypes, chips and plans.
 
     The order of its rows is fixed, slowest first: model, split, chip, memory, network, dtypes, B,
-    S.
+    S. On a torus the chips of a plan take its fastest axes.
     """
+
+    fastest_axes: bool = field(default=True, kw_only=True)
 
     def workload(self, name: str, phase: Phase, split: Split, label: str) -> TrainingKernels:
         """The kernels of a model with these dtypes."""
@@ -243,9 +243,8 @@ class TrainingSweep(ModelSweep):
             for at in self.supported_at({plan.name: plan.groups}, lambda split: {"split": split}):
                 for skipped, combinations in at.skipped.items():
                     rows[skipped] += whole * combinations
-                obstacle, links = impossible, at.place.links
-                if plan.ep > 1 and links and links[0].topology == TORUS:
-                    reason = f"no {ALL_TO_ALL} of experts on a torus that is modelled in training"
+                obstacle = impossible
+                if reason := plan.unplaced(at.place.networks, at.place.links):
                     obstacle = obstacle or replace(of, reason=reason, chip=at.place.chip)
                 for label in at.dtypes if at.splits else ():
                     if obstacle is not None:

@@ -14,7 +14,7 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
-from rooflines.model.network import ALL_TO_ALL, Route
+from rooflines.model.network import ALL_TO_ALL, Route, placed_axes
 from rooflines.model.poly import ONE, TOUCHED, WINDOWED, ZERO, Poly, constant, total
 from rooflines.model.resources import MATH, Resource, apart, apart_total, math_rate, work_of
 from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, reached
@@ -276,7 +276,8 @@ class Setting(PlannedModel):
             inner, *outer = self.links
             if outer and inner.domain is not None:
                 inner = replace(inner, domain=max(inner.domain // stride, 1))
-            self.routes[key] = Route((inner, *outer), (chips,))
+            links = inner, *outer
+            self.routes[key] = Route(links, placed_axes(links, (chips,)))
         return self.routes[key]
 
     def collective(

@@ -14,11 +14,14 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.forms import Count, Entry, Positive
+from rooflines.catalogue.unsupported import Reason
+from rooflines.model.network import ALL_TO_ALL, TORUS
 from rooflines.models.split import BY_HEADS, Split, check_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.model.network import Link
     from rooflines.models.shape import Shape
 
 ZERO = {
@@ -47,6 +50,9 @@ WORDS: Mapping[str, str] = {
 
 NUMBER = r"(\d+(?:\.\d+)?)"
 """A number in the name of a plan."""
+
+ALONE = "tp, cp or dp"
+"""Parallelisms that a torus has alone, over all of its chips."""
 
 MOMENTS = 2
 """Running averages that Adam keeps of each parameter [1]."""
@@ -142,6 +148,45 @@ class TrainingPlan(TrainingKeys, Split):
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The group of chips that a network has to join: all of them."""
         return ((self.chips,),)
+
+    def unplaced(self, names: Sequence[str], links: tuple[Link, ...]) -> Reason | None:
+        """The reason why collectives of a plan have no place that is modelled; None: they have.
+
+        Args:
+            names: The interconnects that join its chips, inner first.
+            links: Their links.
+        """
+        if not links or self.chips == 1:
+            return None
+        inner, *outer = links
+        if inner.topology == TORUS:
+            if self.ep > 1:
+                return Reason("axes", f"no {ALL_TO_ALL} of experts on a torus, in training")
+            if self.chips not in (self.tp, self.cp, self.dp):
+                reason = f"a torus, {names[0]}, on which training is modelled for {ALONE} alone"
+                return Reason("axes", f"{reason}: several take axes of their own")
+        if not outer or inner.domain is None:
+            return None
+        for name, chips, stride in self._collectives:
+            room = inner.domain // stride
+            uneven = inner.domain % stride or chips % max(room, 1)
+            if 1 < room < chips and uneven:
+                apart = f", {stride} places apart" if stride > 1 else ""
+                groups = f"groups of {inner.domain} chips on {names[0]}"
+                return Reason(
+                    "groups", f"{groups}, which {name}, {chips} chips{apart}, cannot fill"
+                )
+        return None
+
+    @property
+    def _collectives(self) -> Iterator[tuple[str, int, int]]:
+        """Chips of collectives, and how far apart they are in the layout [1]."""
+        yield "tp", self.tp, 1
+        yield "cp", self.cp, self.tp
+        yield "dp * cp", self.replicas, self.tp
+        if self.ep > 1:
+            yield "ep", self.ep, 1
+            yield "replicas of experts", self.expert_replicas, self.expert_shards
 
     @property
     def together(self) -> int:

@@ -109,6 +109,15 @@ def why_not_grouped(inner, outer, chips):
     return "groups" if chips % inner.domain else None
 
 
+def axes_of(chips, axes=3):
+    """Return every product of at most so many axes that has as many chips."""
+    found = [(chips,)]
+    for first in range(2, chips):
+        if axes > 1 and chips % first == 0:
+            found += [(first, *others) for others in axes_of(chips // first, axes - 1)]
+    return found
+
+
 def link_of(name, entry):
     """Return an interconnect of the catalogue."""
     domain = most_joined(entry)

@@ -8,7 +8,7 @@ Along S it is affine but for the few contexts around the end of a window.
 import math
 from dataclasses import replace
 
-from oracle.network import why_not_joined
+from oracle.network import axes_of, why_not_joined
 from oracle.quantities import first, last
 from oracle.step_values import footprints, times
 from oracle.steps import Step, shared_evenly
@@ -120,7 +120,8 @@ def fewest_chips(case, batch, context):
     tp = 1
     while tp <= MOST_HEADS:
         even = shared_evenly(case.entry, tp)
-        joined = why_not_joined(case.links, (tp,)) is None
+        forms = axes_of(tp) if case.links and case.links[0].topology == "torus" else [(tp,)]
+        joined = any(why_not_joined(case.links, form) is None for form in forms)
         split = replace(case, axes=(tp,), dp=1, ep_axes=(1,))
         if even and joined and footprints(split, batch, context)["fits"]:
             return tp

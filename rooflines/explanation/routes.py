@@ -1,0 +1,65 @@
+"""How chips are joined in an answer: the axes of a torus, groups inside a network, idle links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflines.basics.text import counted
+from rooflines.model.network import TORUS, axes_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflines.sweep.operations import OperationCase, Sweep
+    from rooflines.sweep.steps import ModelSweep, StepCase
+
+
+def routes_of(sweep: Sweep | ModelSweep) -> list[str]:
+    """The routes of cases that send something, a phrase each; with several chips it names them."""
+    several = len(sweep.config.chips) > 1
+    found = (
+        f"{case.chip}: {phrase}" if several else phrase
+        for case in sweep.cases
+        for phrase in _phrases(sweep, case)
+    )
+    return list(dict.fromkeys(found))
+
+
+def left_out(sweep: ModelSweep) -> list[str]:
+    """Splits that a sweep of every split skips: how many, and the reason of one of each kind."""
+    kinds: dict[str, dict[str, str]] = {}
+    splits = {case.split.name for case in sweep.cases}
+    for each in sweep.skipped:
+        if each.split and each.split not in splits:
+            kind = getattr(each.reason, "need", each.reason)
+            kinds.setdefault(kind, {}).setdefault(each.split, each.reason)
+    notes = []
+    for named in kinds.values():
+        name, reason = next(iter(named.items()))
+        example = "" if len(named) == 1 else f", such as {name}"
+        only = f" {name}" if len(named) == 1 else ""
+        notes.append(f"{counted(len(named), 'split')} left out{only}{example}: {reason}.")
+    return notes
+
+
+def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Iterator[str]:
+    """The routes of a case."""
+    place = case.place
+    routes = {sent.route for kernel in case.kernels for sent in kernel.transfers}
+    if not routes:
+        return
+    first, link = next(iter(place.entry.networks.items()))
+    if place.networks[0] != first:
+        joined = link.exact.domain if link.exact.published else None
+        chips = f", which joins {joined:,} chips," if joined else ""
+        yield f"{place.network} alone, as asked: {first}{chips} is idle"
+    inner = place.links[0]
+    if len(place.links) > 1 and any(route.levels[1].chips > 1 for route in routes):
+        first, between = place.networks
+        yield f"groups of {inner.domain:,} chips on {first}, {between} between"
+    if sweep.fastest_axes and inner.topology == TORUS:
+        for axes in sorted({route.axes for route in routes}):
+            if len(axes) > 1:
+                yield f"{place.network} over axes {axes_text(axes)}, the fastest"
+            else:
+                yield f"{place.network} over one axis of {axes[0]} chips"
