@@ -1,9 +1,19 @@
 """Routes between chips: which interconnects a question takes, what it refuses, and its hops."""
 
+import math
+from fractions import Fraction
+
 import pytest
+from command_line import said
 from small_config import matmul
 
 import rooflines
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.unsupported import joining, route_for
+from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.explanation.question import Known, question_sweep
+from rooflines.explanation.words import Question
+from rooflines.model.network import NetworkLevel, axes_text, fastest_axes, torus_axes
 
 ON_TWO = ["nvlink", "infiniband"]
 
@@ -38,3 +48,146 @@ def test_a_torus_inside_another_network_joins_one_chip():
     small = thresholds(grid={"B": 1, "D": 8192, "F": 8192}, **keys).row(0, named=True)
     assert (large["outcome"], large["critical"], large["limit"]) == ("always", 1, None)
     assert (small["outcome"], small["critical"]) == ("never", None)
+
+
+LLAMA = "llama-3.1-70b"
+V6E = {"B": 1, "S": 8192, "phase": "prefill", "dtypes": "bf16"}
+
+
+def test_training_with_several_parallelisms_on_a_torus_is_refused_and_never_put_on_dcn():
+    plan = {"split": {"tp": 4, "dp": 64}, "shard": "weights"}
+    with pytest.raises(
+        rooflines.RooflinesError, match="a torus, ici, on which training"
+    ) as refused:
+        rooflines.train(LLAMA, "tpu-v5p", B=1024, S=2048, **plan)
+    assert "dcn" not in str(refused.value)
+    asked = rooflines.train(LLAMA, "tpu-v5p", B=1024, S=2048, network=["dcn"], **plan)
+    assert asked["network"].to_list() == ["dcn"], "as asked"
+
+
+def test_a_number_of_chips_that_groups_do_not_divide_is_refused_with_the_nearest_that_do():
+    for chip, chips, near in (("h100-sxm", 12, "8 or 16"), ("gb200", 256, "216 or 288")):
+        with pytest.raises(rooflines.RooflinesError) as refused:
+            rooflines.train("llama-3.1-8b", chip, B=chips, S=8192, split={"dp": chips})
+        assert f"ask for {near} chips over nvlink,infiniband" in str(refused.value)
+        with pytest.raises(rooflines.RooflinesError, match=f"ask for {near} chips"):
+            rooflines.train("llama-3.1-8b", chip, B=chips, S=8192, split="auto", chips=chips)
+
+
+def test_a_parallelism_that_groups_cut_unevenly_is_refused_and_counted_in_a_search(capsys):
+    question = {"B": 96, "S": 8192, "dtypes": "bf16"}
+    with pytest.raises(rooflines.RooflinesError, match="which cp, 3 chips, 4 places apart, cannot"):
+        rooflines.train("llama-3.1-8b", "h100-sxm", split="tp4-cp3-dp2", **question)
+    even = rooflines.train("llama-3.1-8b", "h100-sxm", split="tp4-dp6", **question)
+    assert even["network"].to_list() == ["nvlink+infiniband"]
+    words = "train", "h100-sxm", "llama-3.1-8b", "B=96", "S=8192", "--chips", "24"
+    lines = said(capsys, *words, "--split", "auto").splitlines()
+    assert [line for line in lines if "splits left out" in line and "cannot fill" in line]
+    assert "Route: groups of 8 chips on nvlink, infiniband between." in lines
+
+
+def test_a_search_takes_both_networks_where_the_inner_one_does_not_join_all_chips():
+    rows = rooflines.best_splits(
+        "gb200", "llama-3.1-405b", {"B": 1152, "S": 8192}, chips=96, dtypes=["bf16"]
+    )
+    assert set(rows["network"]) == {"nvlink+infiniband"}
+    alone = rooflines.explain_model(
+        "gb200", "llama-3.1-405b", B=1152, S=8192, dtypes="bf16", split="tp8-dp12", network="nvlink"
+    )
+    (row,) = rows.filter(split="tp8-dp12").to_dicts()
+    assert row["t_lower_s"] == alone.row["t_lower_s"], "tp stays inside"
+
+
+@pytest.mark.parametrize(("chip", "tp"), [("tpu-v6e", 8), ("tpu-v5p", 16), ("tpu-v5e", 32)])
+def test_no_typed_axes_beat_a_plain_number_of_a_question(chip, tp):
+    found = rooflines.explain_model(chip, LLAMA, split={"tp": tp}, **V6E)
+    link = chip_entries()[chip].networks["ici"].exact
+    axes = fastest_axes(link, tp)
+    assert axes is not None
+    assert found.routes == [f"ici over axes {axes_text(axes)}, the fastest"]
+    for typed in torus_axes(link, tp):
+        if len(typed) > 1:
+            other = rooflines.explain_model(chip, LLAMA, split={"tp": axes_text(typed)}, **V6E)
+            assert found.row["t_lower_s"] <= other.row["t_lower_s"]
+    assert f"over axes {axes_text(axes)}" in str(found)
+
+
+def test_a_slice_of_v6e_is_no_line():
+    row = rooflines.explain_model("tpu-v6e", LLAMA, split={"tp": 8}, **V6E).row
+    assert 1e3 * row["t_lower_s"] == pytest.approx(208.8, abs=0.05)
+
+
+def test_an_outer_network_alone_is_taken_only_as_asked_and_the_answer_says_what_idles():
+    found = rooflines.explain_model(
+        "h100-sxm", LLAMA, B=64, S=8192, split={"tp": 16}, network="infiniband"
+    )
+    idle = "infiniband alone, as asked: nvlink, which joins 8 chips, is idle"
+    assert found.to_dict()["routes"] == [idle]
+    for chip in chip_entries().values():
+        first, *others = chip.networks or [""]
+        offered = {name for chips in (2, 8, 16, 512) for name in joining(chip, (chips,))}
+        assert offered <= {first, *(f"{first},{other}" for other in others)}
+        assert {route_for(chip, chips)[0] for chips in (12, 256) if first} <= {first}
+
+
+def test_a_table_says_the_axes_of_each_chip(capsys):
+    words = "explain", "tpu-v6e", "h100-sxm", LLAMA, "B=1,2", "S=8192", "--split", "tp=8"
+    assert "Route: tpu-v6e: ici over axes 2x4, the fastest." in said(capsys, *words).splitlines()
+
+
+def test_the_fewest_chips_may_be_on_any_axes():
+    found = rooflines.explain_model(
+        "tpu-v5e", "llama-3.1-405b", B=1, S=8192, dtypes="int8", split={"tp": 16}
+    )
+    (fewest,) = (each for each in found.thresholds if each["axis"] == "chips")
+    assert (fewest["outcome"], fewest["critical"]) == ("found", 32)
+
+
+def test_the_fewest_replicas_fill_groups():
+    plan = {"split": "dp144-fsdp", "phase": "train", "recompute": "full", "network": ON_TWO}
+    asked = Question(["gb200"], model="deepseek-v3", dtypes=["bf16"], sizes={"B": 144, "S": 8192})
+    solved = sweep_thresholds(question_sweep(asked, Known(chip_entries()), **plan)).to_dicts()
+    (fewest,) = (each for each in solved if each["axis"] == "chips")
+    assert (fewest["outcome"], fewest["critical"]) == ("found", 144)
+
+
+@pytest.mark.parametrize(
+    ("chip", "axes", "seconds"),
+    [
+        ("tpu-v5e", "16x16", Fraction(17, 3072)),
+        ("tpu-v5e", "8x16", Fraction(127, 17280)),
+        ("tpu-v5p", "4x4x4", Fraction(7, 3840)),
+    ],
+)
+def test_a_gather_over_axes_takes_the_time_by_hand(chip, axes, seconds):
+    link = chip_entries()[chip].networks["ici"].exact
+    typed = tuple(map(int, axes.split("x")))
+    assert fastest_axes(link, math.prod(typed)) == typed
+    level = NetworkLevel(link, typed)
+    assert 10**9 * level.sent("all-gather") / level.bytes_per_s == seconds
+
+
+FP8 = {
+    "weights": "fp8", "cache": "bf16", "activations": "bf16", "compute": "fp8",
+    "attention": "bf16", "head": "bf16",
+}  # fmt: skip
+STEPS = [
+    ("llama-3.1-405b", 256, "bf16", 1536, 8192, 98.34),
+    ("llama-3.1-405b", 256, FP8, 1536, 8192, 64.37),
+    ("llama-3.1-70b", 64, "bf16", 256, 8192, 12.2),
+    ("llama-3.1-70b", 64, FP8, 256, 8192, 7.93),
+    ("llama-3.1-70b", 256, "bf16", 1024, 8192, 12.27),
+    ("qwen3-235b-a22b", 256, "bf16", 8192, 4096, 30.87),
+]
+"""Steps of sharded data parallelism on TPU7x: model, chips, dtypes, B, S, seconds.
+
+Source: AI-Hypercomputer/tpu-recipes, training/ironwood/README.md (Apache-2.0, Google LLC).
+"""
+
+
+@pytest.mark.parametrize(("model", "chips", "dtypes", "B", "S", "measured"), STEPS)
+def test_no_published_step_on_a_torus_is_below_its_bound(model, chips, dtypes, B, S, measured):  # noqa: N803, PLR0913, PLR0917, a row of the table
+    plan = {"split": {"dp": chips}, "shard": "weights", "micro_batch": B // chips}
+    row = rooflines.train(model, "tpu-7x", B=B, S=S, dtypes=dtypes, **plan).row(0, named=True)
+    assert row["network"] == "ici"
+    assert 1 < measured / row["t_lower_s"] < 4

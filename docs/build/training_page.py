@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 import yaml
-from answers import threshold
 from blocks import table, with_block, with_values
 from documents import DOCS
 
@@ -306,11 +305,18 @@ FSDP: Mapping[str, tuple[str, int | str, Sequence[str]]] = {
 
 def gathered_from(chip: str, shards: int | str, network: Sequence[str]) -> str:
     """The batch from which a matmul hides the gather of its weights."""
-    sizes = {"B": 2**22, "D": 8192, "F": 28_672}
-    found = rooflines.explain(
-        chip, sizes, "bf16", shards=shards, sharding="batch/gather-w", network=network
-    )
-    return f"{threshold(found, 'B')['critical']:,}"
+    sweep = {
+        "operation": "matmul",
+        "grid": {"B": 2**22, "D": 8192, "F": 28_672},
+        "dtypes": "bf16",
+        "chips": chip,
+        "shards": shards,
+        "sharding": "batch/gather-w",
+        "network": [[*network]],
+        "thresholds": "B",
+    }
+    found = rooflines.thresholds(rooflines.load_config({"sweeps": {"one": sweep}, "charts": []}))
+    return f"{found['critical'][0]:,}"
 
 
 def with_runs(page: str) -> str:

@@ -166,8 +166,10 @@ def fewer_or(chip: Chip, what: str, *splits: tuple[int, ...]) -> str:
     if networks := joining(chip, *splits):
         return f"{fix}, or choose the network {' or '.join(networks)}"
     wanted = max(map(math.prod, splits), default=1)
+    if any(len(axes) > 1 for axes in splits):
+        return fix
     if near := _near(chip, most, wanted):
-        return f"ask for {' or '.join(f'{number:,}' for number in near)} chips"
+        return f"ask for {' or '.join(map(str, near))} chips over {joining(chip, (near[-1],))[0]}"
     return fix
 
 

@@ -443,8 +443,9 @@ def all_splits(sweep: Sweep) -> list[OperationCase]:
 
 def chips_thresholds(sweep: Sweep) -> Iterator[tuple[Fraction, pl.DataFrame]]:
     """Thresholds in the number of chips, in slices, with their shares of the attainable peak."""
-    if cases := all_splits(sweep):
-        split = SplitLines(cases, sweep)
+    along_one_axis = replace(sweep, fastest_axes=False)
+    if cases := all_splits(along_one_axis):
+        split = SplitLines(cases, along_one_axis)
         stages = solution(split)
         for share in sweep.shares:
             for frame in split.frames(share, stages):

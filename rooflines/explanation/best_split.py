@@ -186,12 +186,12 @@ def split_cases(
     head = words_of(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
     filled = [name for name in COLUMNS if any(row.get(name) is not None for row in rows)]
     notes = [] if any(row["fits"] is not False for row in rows) else ["None of them fits."]
+    notes += [*left_out(every), *(f"Route: {each}." for each in routes_of(every))]
     if rest := rows[MOST_SHOWN:]:
         large = sum(row["fits"] is False for row in rest)
         too_large = f", {large} of them too large for the memory" if large else ""
         notes.append(f"{len(rest)} more{too_large}: --csv and --json have all.")
     notes += map(as_note, assumptions_of(every).items())
-    notes += [*left_out(every), *(f"Route: {each}." for each in routes_of(every))]
     return Cases(head, rows, {name: COLUMNS[name] for name in filled}, "B", notes, MOST_SHOWN)
 
 

@@ -38,6 +38,9 @@ LEAST_TERM = 0.05
 MOST_DTYPES = 3
 """Other dtypes named [1]."""
 
+ONE_AXIS = "one axis"
+"""What a route along a single axis of a torus is called."""
+
 CENTS = 0.1
 """Prices from here on have cents [USD]."""
 
@@ -439,6 +442,8 @@ def _thresholds(answer: Answer) -> Iterator[Line]:
         largest = ("S",) if answer.of_a_model and not answer.trains else (SHARDS, "tp")
         is_upper = axis in largest
         value, text = _upper(whole) if is_upper else _lower(answer, whole)
+        if axis == SHARDS and any(ONE_AXIS in each for each in answer.routes):
+            text = f"along {ONE_AXIS}, {text}"
         estimate = ""
         if (size := whole["saturates_estimate"]) is not None:
             estimate = f"by estimate 90% of its plateau from {size}"

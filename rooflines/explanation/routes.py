@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.text import counted
 from rooflines.model.network import TORUS, axes_text
+from rooflines.sweep.operations import OperationCase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflines.sweep.operations import OperationCase, Sweep
+    from rooflines.sweep.operations import Sweep
     from rooflines.sweep.steps import ModelSweep, StepCase
 
 
@@ -60,6 +61,12 @@ def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Itera
     if sweep.fastest_axes and inner.topology == TORUS:
         for axes in sorted({route.axes for route in routes}):
             if len(axes) > 1:
-                yield f"{place.network} over axes {axes_text(axes)}, the fastest"
+                best = "" if axes in _typed(case) else ", the fastest"
+                yield f"{place.network} over axes {axes_text(axes)}{best}"
             else:
-                yield f"{place.network} over one axis of {axes[0]} chips"
+                yield f"{place.network} over one axis, of {axes[0]} chips"
+
+
+def _typed(case: OperationCase | StepCase) -> tuple[tuple[int, ...], ...]:
+    """The axes that a question names."""
+    return (case.axes,) if isinstance(case, OperationCase) else case.split.groups

@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 from pathlib import Path
@@ -272,7 +273,8 @@ def _steps(
                 return _as_page(before["steps"], configs)
             earlier = EarlierSteps(before["steps"], same)
     catalogues = chips, dtype_entries(), calibrations, models
-    sweeps = [checked_sweep(sweep_of_models("steps", each, *catalogues)) for each in configs]
+    found = (sweep_of_models("steps", each, *catalogues) for each in configs)
+    sweeps = [checked_sweep(replace(each, fastest_axes=True)) for each in found]
     found = step_data(sweeps, earlier)
     with suppress(OSError):
         if kept:

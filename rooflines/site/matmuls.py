@@ -180,9 +180,23 @@ def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Poo
         },
         "reached": json_number(shares_of(entry.efficiency).get("network", Fraction(1))),
         "network": None if network is None else networks.index(_network(entry, network, schemes)),
-        "link": None if network is None else part_name(network),
+        "link": None if network is None else _one_axis(entry, network),
         "prices": [[of.usd_per_hour, f"{of.provider} {of.date:.7}"] for of in entry.prices or ()],
     }
+
+
+def _one_axis(entry: Chip, name: str, before: str = "") -> str:
+    """An interconnect in words; of a torus one axis, the only one that a matmul takes here.
+
+    Args:
+        entry: The chip.
+        name: The interconnect.
+        before: What comes before the name where it has no axes.
+    """
+    part = part_name(name)
+    if entry.networks[name].exact.axes > 1:
+        return f"one axis of {part}"
+    return f"{before} {part}".strip()
 
 
 def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:
@@ -195,9 +209,9 @@ def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:
         "most": numbers.most,
         "group": numbers.group,
         "published": numbers.published,
-        "limit": f"{numbers.most:,} chips at most on one {part_name(name)}"
+        "limit": f"{numbers.most:,} chips at most on {_one_axis(entry, name, 'one')}"
         if numbers.published
-        else f"no published number of chips on one {part_name(name)}",
+        else f"no published number of chips on {_one_axis(entry, name, 'one')}",
         "pieces": [
             {
                 "least": piece.least,

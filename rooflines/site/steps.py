@@ -189,7 +189,8 @@ def _step(case: Case) -> JSON:
         "split": case.split.name,
         "dtypes": case.dtypes.label,
         "kernels": [
-            {**_kernel(kernel), **_runs(case, index)} for index, kernel in enumerate(case.kernels)
+            {**_kernel(kernel, placed=case.place.sweep.fastest_axes), **_runs(case, index)}
+            for index, kernel in enumerate(case.kernels)
         ],
         "on": {},
         **_footprint(case),
@@ -212,14 +213,14 @@ def _new_tokens(sweep: ModelSweep, phase: str) -> Sequence[int | None]:
     return [None] if phase in {PREFILL, TRAIN} else sweep.new_tokens or (1,)
 
 
-def _kernel(kernel: Kernel) -> JSON:
-    """The works of one layer of a kernel on one chip, by extents."""
+def _kernel(kernel: Kernel, *, placed: bool) -> JSON:
+    """The works of one layer of a kernel on one chip, by extents; `placed` as of `_kind`."""
     works = {
         "math": kernel.work("flops"),
         "memory": MEMORY.of(kernel),
         "activation": kernel.work("activation_bytes"),
     }
-    sends = [[_kind(sent), _terms(sent.payload)] for sent in kernel.transfers]
+    sends = [[_kind(sent, placed=placed), _terms(sent.payload)] for sent in kernel.transfers]
     return {
         "name": kernel.name,
         "count": kernel.count,
@@ -260,14 +261,20 @@ def _extent_name(name: str) -> str:
     return name
 
 
-def _kind(sent: Transfer) -> str:
+def _kind(sent: Transfer, *, placed: bool) -> str:
     """A collective and the chips along each axis; of experts their numbers and routing too.
 
     What stages send is no whole collective: it has the share that is sent.
+
+    Args:
+        sent: What is sent.
+        placed: Whether chips take the fastest axes of a torus: they are then counted together,
+            since on other chips they have none.
     """
+    axes = (math.prod(sent.route.axes),) if placed else sent.route.axes
     whole = sent.sent == sent.route.sent(sent.kind)
     own = sent.choice or (() if whole else sent.sent)
-    return " ".join([sent.kind, axes_text(sent.route.axes), *map(str, own)])
+    return " ".join([sent.kind, axes_text(axes), *map(str, own)])
 
 
 def _touched(kernel: Kernel) -> list[float] | None:
@@ -383,9 +390,13 @@ def _add_sends(machine: dict[str, Any], case: Case) -> None:
     elif case.engine:
         machine["bands"][case.phase] = case.band
     for sent in (sent for kernel in case.kernels for sent in kernel.transfers):
-        if _kind(sent) not in machine["sends"]:
+        kind = _kind(sent, placed=case.place.sweep.fastest_axes)
+        if kind not in machine["sends"]:
+            if len(sent.route.axes) > 1:
+                taken = axes_text(sent.route.axes)
+                machine.setdefault("axes", {})[str(math.prod(sent.route.axes))] = taken
             of_a_byte = replace(sent, payload=constant(1))
-            machine["sends"][_kind(sent)] = [
+            machine["sends"][kind] = [
                 [double(sending.at({})), double(latency_s)]
                 for sending, latency_s in level_times(of_a_byte, case.machine.efficiency["network"])
             ]

@@ -74,9 +74,9 @@ def _not_solved(sweep: Sweep, axis: str) -> str | None:
         if len(place.links) > 1 and place.links[1].topology == TORUS
     )
     several = (
-        f"{place.network} of {place.chip} is a torus of several axes"
-        for place in (block.place for block in sweep.blocks)
-        if sweep.fastest_axes and place.links and place.links[0].axes > 1
+        f"{axes_text(case.route.axes)} is a product of axes"
+        for case in sweep.cases
+        if case.route and case.route.axes[1:]
     )
     found = next(chain(tiled, products, exchanges, tori, several), None)
     return found and f"{found}, which has no closed form"

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, cast
 
-from rooflines.catalogue.unsupported import Reason
+from rooflines.catalogue.unsupported import Reason, need_of
 from rooflines.fits.choice import bands_of
 from rooflines.model.columns import columns_of
 from rooflines.model.poly import Poly, total
@@ -242,7 +242,8 @@ class TrainingSweep(ModelSweep):
             }
             for at in self.supported_at({plan.name: plan.groups}, lambda split: {"split": split}):
                 for skipped, combinations in at.skipped.items():
-                    rows[skipped] += whole * combinations
+                    unjoined = need_of(skipped.reason) == "network"
+                    rows[(unjoined and impossible) or skipped] += whole * combinations
                 obstacle = impossible
                 if reason := plan.unplaced(at.place.networks, at.place.links):
                     obstacle = obstacle or replace(of, reason=reason, chip=at.place.chip)

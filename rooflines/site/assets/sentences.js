@@ -154,6 +154,9 @@ const SENTENCES = (() => {
     format !== model.format && !trains ? `${model.name} is published in ${model.format}.` : null,
   ];
 
+  /** The axes of a torus that chips take, where they take several. */
+  const axesLine = ({ of: { axes } }) => (axes ? `The chips take axes ${axes} of a torus.` : null);
+
   /** The split with which a step fits a chip, or in training the context. */
   function remedy(now, { chip, footprint: { longest } }) {
     const enough = now.splits.find((split) =>
@@ -186,7 +189,7 @@ const SENTENCES = (() => {
     const lines = [
       ...(matmul ? [sentLine(first), measuredLine(now, first), expertLine(now)]
         : [now.basis === BOUND && !now.trains ? threshold(first) : null, ...modelLines(now),
-          (now.trains ? overlapLine : servedLine)(now, first)]),
+          axesLine(first), (now.trains ? overlapLine : servedLine)(now, first)]),
       bare.length ? `Without a calibration: ${namesOf(bare)}.` : null,
       leader(now, able),
     ];

@@ -224,7 +224,7 @@ const STATE = (() => {
         wanted.every((value, i) => !row[i] || row[i] === value));
       return { chip, lack: why?.[4] ?? (place < 0 ? "no steps on this page" : "no such step") };
     }
-    const { sends, bands, training } = steps.machines[place];
+    const { sends, bands, training, axes = {} } = steps.machines[place];
     const { rate, capacity, slower } = machineOf(now, chip, steps.compute[format], more);
     const [all] = Object.values(model.extents[phase]);
     const extents = Object.fromEntries(Object.entries(all).map(([name, pieces]) =>
@@ -239,7 +239,9 @@ const STATE = (() => {
     const kernels = chosen.map((kernel) => ANSWERS.kernelOf(
       { ...kernel, count: kernel.count / step.pp }, at, rate, levelsOf, 1 / together));
     const held = { stages: step.stages, dp: split.dp, cp: split.cp, capacity };
+    const joined = chosen.flatMap(({ sends: sent }) => sent.map(([kind]) => kind.split(" ")[1]));
     const of = ANSWERS.loaded(kernels, {
+      axes: joined.map((chips) => axes[chips]).find(Boolean),
       chip, bounds, touched, tokens, least: split.dp, reach: 1,
       stages: step.stages, waits: step.waits * together,
       footprint: (B) => ANSWERS.footprint(held, S, trains ? together : B, B / together),
