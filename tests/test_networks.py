@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from command_line import said
@@ -20,7 +21,7 @@ ON_TWO = ["nvlink", "infiniband"]
 
 def thresholds(**keys):
     """The thresholds of a sweep of matmuls."""
-    about = {"sharding": "contracting/all-reduce", "shards": [1], **keys}
+    about: dict[str, Any] = {"sharding": "contracting/all-reduce", "shards": [1], **keys}
     return rooflines.thresholds(
         rooflines.load_config({"sweeps": {"one": matmul(**about)}, "charts": []})
     )
@@ -34,7 +35,11 @@ def test_an_estimate_over_two_networks_adds_up_their_hops_and_a_bound_takes_the_
         "networks.infiniband.typical_hop_latency_s": 5e-6,
         "calibration.bf16": {"math": 1, "memory": 1, "network": 1, "overhead_s": 0},
     }
-    keys = {"shards": [16], "sharding": "contracting/all-reduce", "network": [ON_TWO]}
+    keys: dict[str, Any] = {
+        "shards": [16],
+        "sharding": "contracting/all-reduce",
+        "network": [ON_TWO],
+    }
     sweep = matmul(grid={"B": 1, "D": 16, "F": 1}, chips=["two"], thresholds=[], **keys)
     config = rooflines.load_config({"sweeps": {"one": sweep}, "chips": {"two": chip}, "charts": []})
     row = rooflines.rows(config, "one").collect().row(0, named=True)
@@ -43,7 +48,11 @@ def test_an_estimate_over_two_networks_adds_up_their_hops_and_a_bound_takes_the_
 
 
 def test_a_torus_inside_another_network_joins_one_chip():
-    keys = {"network": [["ici", "dcn"]], "thresholds": ["shards"], "chips": ["tpu-v5p"]}
+    keys: dict[str, Any] = {
+        "network": [["ici", "dcn"]],
+        "thresholds": ["shards"],
+        "chips": ["tpu-v5p"],
+    }
     large = thresholds(grid={"B": 8192, "D": 8192, "F": 8192}, **keys).row(0, named=True)
     small = thresholds(grid={"B": 1, "D": 8192, "F": 8192}, **keys).row(0, named=True)
     assert (large["outcome"], large["critical"], large["limit"]) == ("always", 1, None)
@@ -51,11 +60,11 @@ def test_a_torus_inside_another_network_joins_one_chip():
 
 
 LLAMA = "llama-3.1-70b"
-V6E = {"B": 1, "S": 8192, "phase": "prefill", "dtypes": "bf16"}
+V6E: dict[str, Any] = {"B": 1, "S": 8192, "phase": "prefill", "dtypes": "bf16"}
 
 
 def test_training_with_several_parallelisms_on_a_torus_is_refused_and_never_put_on_dcn():
-    plan = {"split": {"tp": 4, "dp": 64}, "shard": "weights"}
+    plan: dict[str, Any] = {"split": {"tp": 4, "dp": 64}, "shard": "weights"}
     with pytest.raises(
         rooflines.RooflinesError, match="a torus, ici, on which training"
     ) as refused:
@@ -75,7 +84,7 @@ def test_a_number_of_chips_that_groups_do_not_divide_is_refused_with_the_nearest
 
 
 def test_a_parallelism_that_groups_cut_unevenly_is_refused_and_counted_in_a_search(capsys):
-    question = {"B": 96, "S": 8192, "dtypes": "bf16"}
+    question: dict[str, Any] = {"B": 96, "S": 8192, "dtypes": "bf16"}
     with pytest.raises(rooflines.RooflinesError, match="which cp, 3 chips, 4 places apart, cannot"):
         rooflines.train("llama-3.1-8b", "h100-sxm", split="tp4-cp3-dp2", **question)
     even = rooflines.train("llama-3.1-8b", "h100-sxm", split="tp4-dp6", **question)
@@ -144,7 +153,12 @@ def test_the_fewest_chips_may_be_on_any_axes():
 
 
 def test_the_fewest_replicas_fill_groups():
-    plan = {"split": "dp144-fsdp", "phase": "train", "recompute": "full", "network": ON_TWO}
+    plan: dict[str, Any] = {
+        "split": "dp144-fsdp",
+        "phase": "train",
+        "recompute": "full",
+        "network": ON_TWO,
+    }
     asked = Question(["gb200"], model="deepseek-v3", dtypes=["bf16"], sizes={"B": 144, "S": 8192})
     solved = sweep_thresholds(question_sweep(asked, Known(chip_entries()), **plan)).to_dicts()
     (fewest,) = (each for each in solved if each["axis"] == "chips")
@@ -187,7 +201,7 @@ Source: AI-Hypercomputer/tpu-recipes, training/ironwood/README.md (Apache-2.0, G
 
 @pytest.mark.parametrize(("model", "chips", "dtypes", "B", "S", "measured"), STEPS)
 def test_no_published_step_on_a_torus_is_below_its_bound(model, chips, dtypes, B, S, measured):  # noqa: N803, PLR0913, PLR0917, a row of the table
-    plan = {"split": {"dp": chips}, "shard": "weights", "micro_batch": B // chips}
+    plan: dict[str, Any] = {"split": {"dp": chips}, "shard": "weights", "micro_batch": B // chips}
     row = rooflines.train(model, "tpu-7x", B=B, S=S, dtypes=dtypes, **plan).row(0, named=True)
     assert row["network"] == "ici"
     assert 1 < measured / row["t_lower_s"] < 4

@@ -38,9 +38,6 @@ LEAST_TERM = 0.05
 MOST_DTYPES = 3
 """Other dtypes named [1]."""
 
-ONE_AXIS = "one axis"
-"""What a route along a single axis of a torus is called."""
-
 CENTS = 0.1
 """Prices from here on have cents [USD]."""
 
@@ -74,7 +71,6 @@ LARGEST = {
     },
 }
 """What is said of the largest number of chips, and the longest context, by outcome."""
-
 
 BEYOND = {
     "sizes": "timed at other sizes",
@@ -442,8 +438,7 @@ def _thresholds(answer: Answer) -> Iterator[Line]:
         largest = ("S",) if answer.of_a_model and not answer.trains else (SHARDS, "tp")
         is_upper = axis in largest
         value, text = _upper(whole) if is_upper else _lower(answer, whole)
-        if axis == SHARDS and any(ONE_AXIS in each for each in answer.routes):
-            text = f"along {ONE_AXIS}, {text}"
+        text = f"{answer.along_axis}{text}" if axis == SHARDS else text
         estimate = ""
         if (size := whole["saturates_estimate"]) is not None:
             estimate = f"by estimate 90% of its plateau from {size}"

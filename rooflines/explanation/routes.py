@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflines.basics.text import counted
+from rooflines.explanation.values import ONE_AXIS
 from rooflines.model.network import TORUS, axes_text
 from rooflines.sweep.operations import OperationCase
 
@@ -64,7 +65,7 @@ def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Itera
                 best = "" if axes in _typed(case) else ", the fastest"
                 yield f"{place.network} over axes {axes_text(axes)}{best}"
             else:
-                yield f"{place.network} over one axis, of {axes[0]} chips"
+                yield f"{place.network} {ONE_AXIS}, of {axes[0]} chips"
 
 
 def _typed(case: OperationCase | StepCase) -> tuple[tuple[int, ...], ...]:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from rooflines.catalogue.parts import NumberRecord
 
 
+ONE_AXIS = "over one axis"
+"""What a route along a single axis of a torus is called."""
+
+
 @dataclass(frozen=True)
 class Use:
     """What the row needs of one resource, and how long that takes.
@@ -148,6 +152,11 @@ class Answer:
     cache_split: str | None = None
     draft: Mapping[str, float] | None = None
     per_sequence_s: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def along_axis(self) -> str:
+        """What numbers of chips are along where a torus has one axis of them; else empty."""
+        return "along one axis, " if any(ONE_AXIS in each for each in self.routes) else ""
 
     @property
     def of_a_model(self) -> bool:

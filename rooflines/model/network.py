@@ -246,7 +246,8 @@ def torus_axes(link: Link, chips: int) -> tuple[tuple[int, ...], ...]:
     """
     longest = min(LARGEST_AXIS if link.domain is None else link.domain, chips)
     divisors = [each for each in range(PAIR, longest + 1) if chips % each == 0]
-    found = [(chips,)] if chips <= longest or link.domain is None else []
+    alone = chips <= longest or link.domain is None
+    found: list[tuple[int, ...]] = [(chips,)] if alone else []
     for axes in range(PAIR, link.axes + 1):
         products = combinations_with_replacement(divisors, axes)
         found += [each for each in products if math.prod(each) == chips]

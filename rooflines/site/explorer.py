@@ -273,8 +273,8 @@ def _steps(
                 return _as_page(before["steps"], configs)
             earlier = EarlierSteps(before["steps"], same)
     catalogues = chips, dtype_entries(), calibrations, models
-    found = (sweep_of_models("steps", each, *catalogues) for each in configs)
-    sweeps = [checked_sweep(replace(each, fastest_axes=True)) for each in found]
+    each_phase = (sweep_of_models("steps", each, *catalogues) for each in configs)
+    sweeps = [checked_sweep(replace(sweep, fastest_axes=True)) for sweep in each_phase]
     found = step_data(sweeps, earlier)
     with suppress(OSError):
         if kept:
