@@ -245,8 +245,8 @@ class TrainingSweep(ModelSweep):
                     unjoined = need_of(skipped.reason) == "network"
                     rows[(unjoined and impossible) or skipped] += whole * combinations
                 obstacle = impossible
-                if reason := plan.unplaced(at.place.networks, at.place.links):
-                    obstacle = obstacle or replace(of, reason=reason, chip=at.place.chip)
+                if unplaced := plan.unplaced(at.place.networks, at.place.links):
+                    obstacle = obstacle or replace(of, reason=unplaced, chip=at.place.chip)
                 for label in at.dtypes if at.splits else ():
                     if obstacle is not None:
                         rows[obstacle] += whole

@@ -168,9 +168,9 @@ class TrainingPlan(TrainingKeys, Split):
         if not outer or inner.domain is None:
             return None
         for name, chips, stride in self._collectives:
-            room = inner.domain // stride
-            uneven = inner.domain % stride or chips % max(room, 1)
-            if 1 < room < chips and uneven:
+            group = inner.domain  # chips of a collective may all be inside, or all in other groups
+            cut = stride < group < chips * stride
+            if cut and (group % stride or chips % (group // stride)):
                 apart = f", {stride} places apart" if stride > 1 else ""
                 groups = f"groups of {inner.domain} chips on {names[0]}"
                 return Reason(

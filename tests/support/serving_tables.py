@@ -20,7 +20,7 @@ KINDS = {
     "network": "^no interconnect",
     "inner torus": "cannot be the inner of two networks",
     "axes": "^no axes on|too few for",
-    "domain": "^no published number of chips|chips at most on one",
+    "domain": "^no published number of chips|chips at most on (one|an axis)",
     "groups": "^groups of",
     "B": "^fewer sequences than|^B is no multiple",
     "S": "^S is no multiple",

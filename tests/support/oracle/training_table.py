@@ -126,6 +126,18 @@ def plans_of(sweep):
     return [Plan(**{**shared, **split}) for split in as_list(sweep["splits"])]
 
 
+def why_cut(links, plan):
+    """Return why groups of the inner of two networks cut what a plan shares; None: they do not."""
+    domain = links[0].domain if len(links) > 1 else None
+    found = [(plan.tp, 1), (plan.cp, plan.tp), (plan.replicas, plan.tp)]
+    if plan.ep > 1:
+        found += [(plan.ep, 1), (plan.stage_chips // plan.ep, plan.ep)]
+    for chips, stride in found if domain is not None and plan.chips > 1 else ():
+        if stride < domain < chips * stride and (domain % stride or chips % (domain // stride)):
+            return "groups"
+    return None
+
+
 def cases(sweep, catalogue, chips, formats):
     """Yield the keys of every case in order, and the case or the reasons why there is none."""
     resolved = sweeps.resolve_chips(chips, as_list(sweep["chips"]))
@@ -143,7 +155,7 @@ def cases(sweep, catalogue, chips, formats):
                     label, dtypes = dtypes_of(spelled, formats)
                     asked = {"entry": entry, "plan": plan, "memory": memory, "dtypes": dtypes}
                     supported = chip["units"].get("matrix", {})
-                    why = [*never, why_not_joined(links, (plan.chips,))]
+                    why = [*never, why_not_joined(links, (plan.chips,)), why_cut(links, plan)]
                     why.append(
                         "compute dtype" if any(dtypes[u] not in supported for u in UNITS) else None
                     )
