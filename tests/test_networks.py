@@ -92,7 +92,7 @@ def test_a_parallelism_that_groups_cut_unevenly_is_refused_and_counted_in_a_sear
     words = "train", "h100-sxm", "llama-3.1-8b", "B=96", "S=8192", "--chips", "24"
     lines = said(capsys, *words, "--split", "auto").splitlines()
     assert [line for line in lines if "splits left out" in line and "cannot fill" in line]
-    assert "Route: groups of 8 chips on nvlink, infiniband between." in lines
+    assert "every split of 24 chips of nvlink+infiniband" in lines[0]
 
 
 def test_a_search_takes_both_networks_where_the_inner_one_does_not_join_all_chips():

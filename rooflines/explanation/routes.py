@@ -1,4 +1,4 @@
-"""How chips are joined in an answer: the axes of a torus, groups inside a network, idle links."""
+"""How chips are joined in an answer: the axes of a torus, and an inner network that is idle."""
 
 from __future__ import annotations
 
@@ -56,9 +56,6 @@ def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Itera
         chips = f", which joins {joined:,} chips," if joined else ""
         yield f"{place.network} alone, as asked: {first}{chips} is idle"
     inner = place.links[0]
-    if len(place.links) > 1 and any(route.levels[1].chips > 1 for route in routes):
-        first, between = place.networks
-        yield f"groups of {inner.domain:,} chips on {first}, {between} between"
     if sweep.fastest_axes and inner.topology == TORUS:
         for axes in sorted({route.axes for route in routes}):
             if len(axes) > 1:

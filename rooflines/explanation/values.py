@@ -110,8 +110,8 @@ class Answer:
         wider: The smallest `tp` that holds a model over another `network`, where those of the
             question join too few chips; None: they do not, or no network is enough.
         context: The longest context that the model is made for [1]; None: not stated.
-        routes: How chips are joined, a phrase each: the axes of a torus that are taken, groups
-            inside one of two networks, and an inner network that is idle.
+        routes: How chips are joined, a phrase each: the axes of a torus that are taken, and an
+            inner network that is idle.
         averages: Of a model, the classes of tensors in several formats, and their average bits.
         assumptions: Of a model, what is taken as given, a sentence each: of the `model`, what its
             shape leaves out and assumes; of the `split`, kernels that chips have in copies; of
