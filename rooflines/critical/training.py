@@ -231,13 +231,16 @@ def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
     capacity, of = case.machine.level.capacity_bytes, case.workload
     if capacity is None:
         return {"outcome": CAPACITY_UNKNOWN}
-    last = None
+    last, tried = None, 0
     for exponent in range(MOST_DOUBLINGS):
         plan = _joined(case, 2**exponent)
-        if plan is None:
+        if plan.chips > 1 and case.place.not_joined(plan.groups):
             return {"outcome": NEVER, "limit": NETWORK.bound}
-        if plan.ep > 1 and plan.stage_chips % plan.ep:
+        if plan.dp == tried or (plan.ep > 1 and plan.stage_chips % plan.ep):
             continue
+        if plan.unplaced(case.place.networks, case.place.links):
+            return {"outcome": NEVER, "limit": NETWORK.bound}
+        tried = plan.dp
         planned = PlannedModel(of.model, plan)
         stages = [planned.memory(stage) for stage, _ in of.stages]
         held = max(each.states + each.saved(each.most) * context for each in stages)
@@ -249,25 +252,19 @@ def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
     return {"outcome": NEVER, "limit": MEMORY.bound}
 
 
-def _joined(case: TrainingCase, replicas: int) -> TrainingPlan | None:
+def _joined(case: TrainingCase, replicas: int) -> TrainingPlan:
     """The plan with as many replicas, or with more that fill groups of the inner of two networks.
 
     Args:
         case: The case.
         replicas: dp [1].
-
-    Returns:
-        None where the interconnects do not join its chips, or have no place for what it sends.
     """
-    plan, place = case.plan.model_copy(update={"dp": replicas}), case.place
-    group = place.links[0].domain if len(place.links) > 1 else None
+    plan, links = case.plan.model_copy(update={"dp": replicas}), case.place.links
+    group = links[0].domain if len(links) > 1 else None
     if group is not None and plan.chips > group:
         each = group // gcd(group, plan.chips // replicas)
         plan = plan.model_copy(update={"dp": -(-replicas // each) * each})
-    if plan.chips == 1:
-        return plan
-    unplaced = place.not_joined(plan.groups) or plan.unplaced(place.networks, place.links)
-    return None if unplaced else plan
+    return plan
 
 
 def best_mix(case: TrainingCase, batch: int, context: int) -> dict[str, Any]:

@@ -109,6 +109,18 @@ def why_not_grouped(inner, outer, chips):
     return "groups" if chips % inner.domain else None
 
 
+def why_cut(links, plan):
+    """Return why groups of the inner of two networks cut what a plan shares; None: they do not."""
+    domain = links[0].domain if len(links) > 1 else None
+    found = [(plan.tp, 1), (plan.cp, plan.tp), (plan.replicas, plan.tp)]
+    if plan.ep > 1:
+        found += [(plan.ep, 1), (plan.stage_chips // plan.ep, plan.ep)]
+    for chips, stride in found if domain is not None and plan.chips > 1 else ():
+        if stride < domain < chips * stride and (domain % stride or chips % (domain // stride)):
+            return "groups"
+    return None
+
+
 def axes_of(chips, axes=3):
     """Return every product of at most so many axes that has as many chips."""
     found = [(chips,)]

@@ -13,7 +13,7 @@ Conventions, where the contract leaves a choice:
 from dataclasses import replace
 from fractions import Fraction
 
-from oracle.network import why_not_joined
+from oracle.network import why_cut, why_not_joined
 from oracle.plans import Plan, states
 from oracle.training import saved
 from oracle.training_table import impossible, times
@@ -142,13 +142,18 @@ def fewest_replicas(case, row):
     """The fewest chips that hold a step."""
     if case.capacity is None:
         return {"outcome": "capacity-unknown", "critical": None}
-    last = None
+    last, tried = None, set()
     for exponent in range(MOST_DOUBLINGS):
         of = at(case, dp=2**exponent)
+        while why_not_joined(case.links, (of.plan.chips,)) == "groups":
+            of = at(case, dp=of.plan.dp + 1)
         if of.plan.chips > 1 and why_not_joined(case.links, (of.plan.chips,)):
             return {"outcome": "never", "limit": "network", "critical": None}
-        if of.plan.stage_chips % of.plan.ep:
+        if of.plan.dp in tried or of.plan.stage_chips % of.plan.ep:
             continue
+        if why_cut(case.links, of.plan):
+            return {"outcome": "never", "limit": "network", "critical": None}
+        tried.add(of.plan.dp)
         needed = held(of, of.plan.dp * of.plan.micro_batch * MANY, row["S"])
         if needed <= case.capacity:
             return {"outcome": "found", "critical": of.plan.chips}
@@ -167,7 +172,8 @@ def best_mix(case, row):
     sends, least = {}, []
     for dp in (n for n in range(1, chips + 1) if chips % n == 0):
         keys: dict[str, int] = {"dp": dp, "tp": chips // dp}
-        if impossible(case.entry, Plan(**{**vars(plan), **keys})):
+        mix = Plan(**{**vars(plan), **keys})
+        if impossible(case.entry, mix) or why_cut(case.links, mix):
             continue
 
         def seconds(size, keys=keys, dp=dp):

@@ -15,7 +15,7 @@ from itertools import product
 
 from oracle import models, sweeps
 from oracle.fits import ESTIMATES, NEARLY_TIED
-from oracle.network import why_not_joined
+from oracle.network import why_cut, why_not_joined
 from oracle.plans import Case, Plan, states
 from oracle.quantities import as_list, exact, sizes_of
 from oracle.setting import RESOURCES
@@ -124,18 +124,6 @@ def plans_of(sweep):
     """The plans of a sweep, with the keys that it has for all of them."""
     shared = {key: sweep[key] for key in Plan.__dataclass_fields__ if key in sweep}
     return [Plan(**{**shared, **split}) for split in as_list(sweep["splits"])]
-
-
-def why_cut(links, plan):
-    """Return why groups of the inner of two networks cut what a plan shares; None: they do not."""
-    domain = links[0].domain if len(links) > 1 else None
-    found = [(plan.tp, 1), (plan.cp, plan.tp), (plan.replicas, plan.tp)]
-    if plan.ep > 1:
-        found += [(plan.ep, 1), (plan.stage_chips // plan.ep, plan.ep)]
-    for chips, stride in found if domain is not None and plan.chips > 1 else ():
-        if stride < domain < chips * stride and (domain % stride or chips % (domain // stride)):
-            return "groups"
-    return None
 
 
 def cases(sweep, catalogue, chips, formats):
