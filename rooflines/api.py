@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.errors import at_path, one_of
+from rooflines.basics.file_kinds import check_kind
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.dtypes import combinations_of, dtype_entries
 from rooflines.critical.thresholds import all_thresholds, sweep_thresholds
 from rooflines.fits.nsight import read_launches
+from rooflines.fits.rocm_counters import read_dispatches
 from rooflines.measured.kernels import kernel_frame
 from rooflines.measured.summary import measured_frame, summaries
 from rooflines.model.columns import column_records
@@ -128,10 +130,11 @@ def measured_summary(config: Config, name: str | None = None) -> pl.DataFrame:
 def kernels(
     path: str | Path, chip: str, dtype: str | None = None, config: Config | None = None
 ) -> pl.DataFrame:
-    """The kernels of a profile of Nsight Compute on the roofline of a chip.
+    """The kernels of a profile on the roofline of a chip.
 
     Args:
-        path: The CSV that `ncu --csv` prints, of the page `raw` or `details`.
+        path: The CSV that `ncu --csv` prints, of the page `raw` or `details`, or the counters of
+            rocprof-compute (pmc_perf.csv) or rocprofv3 (counter_collection.csv).
         chip: Its id in the catalogue, or in the config.
         dtype: The dtype that tensor cores compute in; by default that of their counters.
         config: Adds the config's own chips to those of the catalogue.
@@ -145,7 +148,9 @@ def kernels(
     chips = chip_entries() if config is None else config.chips
     with at_path("chip"):
         one_of(chip, chips, "no chip", "see `rooflines list chips`, or give its config")
-    return kernel_frame(read_launches(path), chips[chip], dtype)
+    kind = check_kind(path, "kernels")
+    read = read_dispatches if kind is not None and kind.maker == "amd" else read_launches
+    return kernel_frame(read(path), chips[chip], dtype)
 
 
 def model_shapes() -> pl.DataFrame:

@@ -61,7 +61,8 @@ def command(  # noqa: PLR0913, the options
 ) -> output.Printed:
     """Show which share of the roofline the kernels of a profile reach, and what bounds them.
 
-    FILE is what Nsight Compute prints as CSV, of the page raw or details, with the counters
+    FILE is what Nsight Compute prints as CSV, of the page raw or details, or the pmc_perf.csv of
+    rocprof-compute, or the counter_collection.csv of rocprofv3. Of Nsight Compute it has
     gpu__time_duration.sum, dram__bytes_read.sum, dram__bytes_write.sum and those of operations:
     sm__ops_path_tensor_src_{bf16_dst_fp32,fp16,fp8,...}.sum of tensor cores, and
     sm__sass_thread_inst_executed_op_{fadd,fmul,ffma}_pred_on.sum (hadd, dadd, ...) of threads.
@@ -69,6 +70,7 @@ def command(  # noqa: PLR0913, the options
     Examples:
         ncu --import report.ncu-rep --csv --page raw > kernels.csv
         rooflines measured kernels kernels.csv --chip h200-sxm
+        rooflines measured kernels workloads/run/MI300X/pmc_perf.csv --chip mi300x
         rooflines measured kernels kernels.csv --chip b200 --dtype nvfp4 --out kernels.parquet
         rooflines measured kernels kernels.csv --chip h200-sxm --out kernels.html
     """
@@ -115,6 +117,12 @@ def _text(frame: pl.DataFrame, chip: str) -> str:
     bound = f"at least {seconds(least)} on {chip}, {least / total:.1%} of it"
     lines = [f"{kernels} in {seconds(total)}; {bound}"]
     above = frame.filter(frame["roof_share"] > 1).height
+    without = int(frame["flops"].null_count())
+    if without:
+        lines.append(
+            f"{counted(without, 'kernel')} without counters of operations: the share is of the "
+            "memory bandwidth alone, and nothing says what bounds"
+        )
     if above:
         lines.append(
             f"{counted(above, 'kernel')} above the roof: another chip or dtype, operands in cache, "

@@ -10,11 +10,11 @@ import csv
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import dropwhile, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.basics.errors import RooflinesError, at_path, quote
+from rooflines.basics.errors import RooflinesError, at_path, printable, quote
+from rooflines.basics.file_kinds import FIXES
 from rooflines.fits.decimal_marks import COMMA, POINT, marks_of, value_of
 
 if TYPE_CHECKING:
@@ -25,6 +25,23 @@ if TYPE_CHECKING:
 
 DURATION, BYTES = "gpu__time_duration.sum", "dram__bytes.sum"
 READ_WRITTEN = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+PER_SECOND, PER_CYCLE = ".per_second", ".per_cycle_elapsed"
+"""Ends of the names of metrics that are rates."""
+
+BYTES_COUNTERS = (
+    READ_WRITTEN,
+    (BYTES,),
+    tuple(f"{name}{PER_SECOND}" for name in READ_WRITTEN),
+    (f"{BYTES}{PER_SECOND}",),
+)
+"""Metrics that have all bytes of the memory, the first ones first."""
+
+LABELS = {"Duration": DURATION, "Memory Throughput": f"{BYTES}{PER_SECOND}"}
+"""Metrics by their labels on the page `details`; in percent they are shares of a peak."""
+
+LAUNCH_KEYS = ("ID", "Process ID", "Kernel Name")
+"""Columns that agree in the rows of a launch."""
+
 DEVICES = ("device__attribute_display_name", "CC")
 """Columns that tell devices apart: the name or, else, the compute capability."""
 
@@ -34,6 +51,9 @@ SCALAR = re.compile(r"sm(?:sp)?__sass_thread_inst_executed_op_([hfd])(add|mul|fm
 FORMATS = {"h": "fp16", "f": "fp32", "d": "fp64"}
 FLOPS = {"add": 1, "mul": 1, "fma": 2}
 """Floating-point operations of an instruction [FLOP]."""
+
+DOUBLED = re.compile(r"derived__(smsp?__sass_thread_inst_executed_op_[hfd]fma_pred_on)_x2")
+"""Twice the instructions in a cycle, as a section of Nsight Compute has them."""
 
 TENSOR = re.compile(
     r"sm__ops_path_tensor_(?:op_(?P<op>[a-z]+)_)?src_(?P<src>\w+?)"
@@ -48,12 +68,25 @@ EXAMPLES = (
 
 LARGE = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 SMALL = {"": Fraction(1), **{p: Fraction(1, 10**n) for p, n in (("m", 3), ("u", 6), ("n", 9))}}
+COUNTED, PER = ("inst", "op", ""), ("s", "second")
 UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
     "a time": {f"{p}{unit}": scale for unit in ("second", "s") for p, scale in SMALL.items()},
     "bytes": {f"{p}byte": scale for p, scale in LARGE.items()},
-    "a count": {f"{p}{unit}": scale for unit in ("inst", "op", "") for p, scale in LARGE.items()},
+    "a count": {f"{p}{unit}": scale for unit in (*COUNTED, "cycle") for p, scale in LARGE.items()},
+    "a rate of bytes": {f"{p}byte/{s}": n for s in PER for p, n in LARGE.items()},
+    "a rate of counts": {
+        f"{p}{unit}/{per}": scale
+        for unit in (*COUNTED, "1")
+        for per in (*PER, "cycle")
+        for p, scale in LARGE.items()
+    },
+    "a frequency": {
+        f"{p}{unit}": scale
+        for unit in ("hz", "Hz", *(f"cycle/{s}" for s in PER))
+        for p, scale in LARGE.items()
+    },
 }
-"""Scales of units, by quantity [s, byte or 1]."""
+"""Scales of units, by quantity [s, byte, 1, byte/s, 1/s or 1 a cycle]."""
 
 UNSCALED = ("ns", "nsecond", "")
 """Units without a prefix in which a number of three digits, a mark and three more may be whole."""
@@ -68,6 +101,10 @@ TELLING = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 """A metric with a fraction, whose mark tells those of all numbers."""
 
 EXPORT = "export it: ncu --import report.ncu-rep --csv --page raw > kernels.csv"
+GENERAL = FIXES["kernels"][""]
+
+ERROR, QUIET = "==ERROR==", ("==PROF==", "==WARNING==")
+"""Beginnings of lines of Nsight Compute itself: what it failed at, and other notes."""
 
 
 class MetricCell(NamedTuple):
@@ -126,16 +163,19 @@ def read_launches(path: str | Path) -> Iterator[Launch]:
     """
     devices = set()
     with at_path(file=str(path)):
-        marks = marks_of(cell[:2] for _, _, each in _found(Path(path)) for cell in each.values())
-        found = _found(Path(path))
-        for number, (kernel, device, printed) in enumerate(found, start=1):
-            metrics = {name: cell._replace(marks=marks) for name, cell in printed.items()}
-            devices.add(device)
-            yield _launch(kernel, device, metrics, f"launch {number} of {quote(kernel)}")
+        printed = (cell for each in _found(Path(path)) for cell in each.metrics.values())
+        marks = marks_of(cell[:2] for cell in printed)
+        for number, found in enumerate(_found(Path(path)), start=1):
+            metrics = {name: cell._replace(marks=marks) for name, cell in found.metrics.items()}
+            devices.add(found.device)
+            where = f"launch {number} of {quote(found.kernel)}"
+            yield _launch(found._replace(metrics=metrics), where)
         if not devices:
-            raise RooflinesError("", "has no launches of kernels", EXPORT)
+            problem = "is an export of Nsight Compute and has no launches of kernels"
+            raise RooflinesError("", problem, EXPORT)
         if len(devices) > 1:
-            problem = f"is of several kinds of devices: {', '.join(sorted(devices))}"
+            names = ", ".join(sorted(devices))
+            problem = f"is an export of Nsight Compute of several kinds of devices: {names}"
             raise RooflinesError("", problem, "give a file for each, from ncu --devices")
 
 
@@ -149,20 +189,23 @@ def _found(path: Path) -> Iterator[Found]:
 def _rows(path: Path) -> Iterator[list[str]]:
     """The names of the columns, then the cells of the rows."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            lines = dropwhile(lambda line: not line.startswith(('"ID",', "ID,")), file)
-            rows = csv.reader(line for line in lines if not line.startswith("=="))
-            names = next(rows, None)
-            if names is None:
-                raise RooflinesError("", "is no CSV of Nsight Compute: no column ID", EXPORT)
-            if "Kernel Name" not in names:
-                raise RooflinesError("", "has no column Kernel Name", EXPORT)
-            yield names
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows, said = _table(file), list[str]()
             for row in rows:
-                if len(row) == len(names):  # others are text of the program
+                if "Kernel Name" in row:
+                    names = row
+                    break
+                said.append(",".join(row))
+            else:
+                raise _no_table(said)
+            yield names
+            least = names.index("Metric Value") + 1 if "Metric Value" in names else len(names)
+            for row in rows:
+                if len(row) >= least and (least < len(names) or len(row) == len(names)):
                     yield row
                 elif row and row[0].isdigit():
-                    problem = f"has {len(names)} columns, and launch {row[0]} has {len(row)}"
+                    wrong = f"has {len(names)} columns, and launch {row[0]} has {len(row)}"
+                    problem = f"is an export of Nsight Compute that {wrong}"
                     raise RooflinesError("", problem, EXPORT)
     except (OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
@@ -171,8 +214,39 @@ def _rows(path: Path) -> Iterator[list[str]]:
         raise RooflinesError("", f"is no CSV: {error}", EXPORT) from None
 
 
-Found = tuple[str, str, "Mapping[str, MetricCell]"]
-"""The kernel, the device and the metrics of a launch."""
+def _table(lines: Iterable[str]) -> Iterator[list[str]]:
+    """The rows of a table, with the lines of Nsight Compute itself as rows of one cell."""
+    before = (line.lstrip() for line in lines)
+    return csv.reader(line for line in before if not line.startswith(QUIET))
+
+
+def _no_table(lines: Sequence[str]) -> RooflinesError:
+    """The refusal of a file that has no names of columns."""
+    errors = [line.removeprefix(ERROR).strip() for line in lines if line.startswith(ERROR)]
+    if errors:
+        problem = "is the output of Nsight Compute, which profiled no kernel"
+        fix = "mend what it says, and profile again: ncu --csv --page raw ./program"
+        return RooflinesError("", f"{problem}: {printable(errors[0].rstrip('.'))}", fix)
+    if any(line.startswith("Section:") for line in lines):
+        problem = "is the output of Nsight Compute as text"
+        return RooflinesError("", problem, "print it as CSV: ncu --csv --page raw ./program")
+    return RooflinesError("", "has no column Kernel Name of counted kernels", GENERAL)
+
+
+class Found(NamedTuple):
+    """What a profile has of a launch, or of several launches of a kernel.
+
+    Attributes:
+        kernel: The name of the function.
+        device: As of `Launch`.
+        metrics: The metrics by name, in the mean of the launches.
+        count: The launches [1].
+    """
+
+    kernel: str
+    device: str
+    metrics: Mapping[str, MetricCell]
+    count: int = 1
 
 
 def _wide(names: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[Found]:
@@ -183,43 +257,69 @@ def _wide(names: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[Found
     for row in rows:
         cells = dict(zip(names, row, strict=True))
         metrics = {n: MetricCell(v, u) for n, v, u in zip(names, row, units or (), strict=True)}
-        yield cells["Kernel Name"], _device(cells), metrics
+        yield Found(cells["Kernel Name"], _device(cells), metrics)
 
 
 def _long(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[Found]:
-    """The launches of the page `details`: a row for each metric, those of a launch together."""
-    every = (dict(zip(names, row, strict=True)) for row in rows)
-    for _, own in groupby(every, lambda cells: (cells.get("Process ID", ""), cells["ID"])):
-        launch = list(own)
-        metrics = {
-            c["Metric Name"]: MetricCell(c["Metric Value"], c["Metric Unit"]) for c in launch
-        }
-        yield launch[0]["Kernel Name"], _device(launch[0]), metrics
+    """The launches of the page `details`: a row for each metric, those of a launch together.
+
+    Rows of rules have no metric. A summary has the mean of several launches of a kernel.
+    """
+    every = (dict(zip(names, row, strict=False)) for row in rows)
+    metrics: dict[str, MetricCell] = {}
+    first: dict[str, str] = {}
+    for cells in every:
+        name, unit = cells["Metric Name"], cells.get("Metric Unit", "")
+        if not name or (name in LABELS and unit == "%"):
+            continue
+        same = all(cells.get(key) == first.get(key) for key in LAUNCH_KEYS)
+        if first and (not same or ("ID" not in cells and name in metrics)):
+            yield Found(first["Kernel Name"], _device(first), metrics, _count(first))
+            metrics, first = {}, {}
+        first = first or cells
+        value = cells["Metric Value"] if "Metric Value" in cells else cells["Average"]
+        metrics[LABELS.get(name, name)] = MetricCell(value, unit)
+    if first:
+        yield Found(first["Kernel Name"], _device(first), metrics, _count(first))
+
+
+def _count(cells: Mapping[str, str]) -> int:
+    """The launches that a row is the mean of [1]."""
+    digits = re.sub(r"\D", "", cells.get("Invocations", "1"))
+    return int(digits or 1)
 
 
 def _device(cells: Mapping[str, str]) -> str:
     return next((cells[name] for name in DEVICES if cells.get(name)), "")
 
 
-def _launch(kernel: str, device: str, metrics: Mapping[str, MetricCell], where: str) -> Launch:
-    known = {name: cell for name, cell in metrics.items() if cell.value not in NO_VALUE}
-    of_bytes = [BYTES] if BYTES in known and not set(READ_WRITTEN) <= known.keys() else READ_WRITTEN
-    missing = [name for name in (DURATION, *of_bytes) if name not in known]
-    flops = _flops(known, where)
-    if missing or not flops:
-        what = ", ".join(missing) or "no counter of operations"
-        wanted = ",".join(missing or EXAMPLES)
-        problem = f"lacks {what}" if missing else "has no counter of operations"
-        raise RooflinesError(where, problem, f"collect it: ncu --metrics {wanted}")
+def _launch(found: Found, where: str) -> Launch:
+    """A launch with the amounts that its metrics say, directly or as rates."""
+    known = {name: cell for name, cell in found.metrics.items() if cell.value not in NO_VALUE}
+    missing = [] if DURATION in known else [DURATION]
+    of_bytes = next((each for each in BYTES_COUNTERS if set(each) <= known.keys()), ())
+    if not of_bytes:
+        missing += [name for name in READ_WRITTEN if name not in known]
+    if missing:
+        problem = f"is an export of Nsight Compute: {where} lacks {', '.join(missing)}"
+        raise RooflinesError("", problem, f"collect it: ncu --metrics {','.join(missing)}")
+    where = f"is an export of Nsight Compute: {where}"
     seconds = _quantity(known, DURATION, "a time", where)
     if seconds == 0:
-        raise RooflinesError(where, "takes no time", "profile it again, or take it out")
-    moved = sum((_quantity(known, name, "bytes", where) for name in of_bytes), Fraction(0))
-    return Launch(kernel, device, flops, moved, seconds)
+        raise RooflinesError("", f"{where} takes no time", "profile it again, or take it out")
+    moved = Fraction(0)
+    for name in of_bytes:
+        rate = name.endswith(PER_SECOND)
+        amount = _quantity(known, name, "a rate of bytes" if rate else "bytes", where)
+        moved += amount * seconds if rate else amount
+    flops = _flops(_operations(known, seconds, where))
+    n = found.count
+    counted = {key: count * n for key, count in flops.items()}
+    return Launch(found.kernel, found.device, counted, moved * n, seconds * n, n)
 
 
 def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: str) -> Fraction:
-    """The value of a metric [s, byte or 1].
+    """The value of a metric, in the SI unit of its kind.
 
     Raises:
         RooflinesError: It is no number, or its unit is another one.
@@ -228,17 +328,17 @@ def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: st
     value = value_of(cell.value, cell.marks or POINT)
     if cell.marks is None and cell.unit in UNSCALED and COMMA.whole.fullmatch(cell.value):
         thousands = cell.value.replace(COMMA.thousands, POINT.thousands)
-        problem = f"has {name} {quote(cell.value)} {cell.unit}".rstrip()
+        problem = f"{where} has {name} {quote(cell.value)} {cell.unit}".rstrip()
         problem += f", which is {thousands} where the point separates thousands, as in some locales"
         fix = f"print it with LC_ALL=C, or with another metric, such as {TELLING}"
-        raise RooflinesError(where, problem, fix)
+        raise RooflinesError("", problem, fix)
     if value is None:
-        fix = "print it with LC_ALL=C, or collect it again"
-        raise RooflinesError(where, f"has {name} {quote(cell.value)}, which is no number", fix)
+        problem = f"{where} has {name} {quote(cell.value)}, which is no number"
+        raise RooflinesError("", problem, "print it with LC_ALL=C, or collect it again")
     if cell.unit not in UNITS[kind]:
-        problem = f"has {name} in {quote(cell.unit)}, which is no unit of {kind}"
+        problem = f"{where} has {name} in {quote(cell.unit)}, which is no unit of {kind}"
         known = ", ".join(unit for unit in UNITS[kind] if unit)
-        raise RooflinesError(where, problem, f"print one of {known}: ncu --print-units base")
+        raise RooflinesError("", problem, f"print one of {known}: ncu --print-units base")
     return value * UNITS[kind][cell.unit]
 
 
@@ -260,18 +360,57 @@ def short_name(kernel: str) -> str:
 # ---------------------------------------------------------------- operations
 
 
-def _flops(metrics: Mapping[str, MetricCell], where: str) -> dict[tuple[Unit, str], Fraction]:
-    """Operations by unit and dtype [FLOP]."""
+def _operations(
+    metrics: Mapping[str, MetricCell], seconds: Fraction, where: str
+) -> dict[str, Fraction]:
+    """The counts of counters of operations: as counted, or rates times the time [1].
+
+    A rate in a cycle is multiplied by the cycles, as the rooflines of Nsight Compute are.
+    """
+    counts: dict[str, Fraction] = {}
+    for name in metrics:
+        base, rate = name, ""
+        if double := DOUBLED.fullmatch(name):
+            base, rate = f"{double[1]}.sum", PER_CYCLE
+        for end in (PER_SECOND, PER_CYCLE):
+            if name.endswith(end):
+                base, rate = name.removesuffix(end), end
+        counter = SCALAR.fullmatch(base) or TENSOR.fullmatch(base)
+        if not counter or base in counts or (rate and base in metrics):
+            continue
+        if not rate:
+            counts[base] = _quantity(metrics, name, "a count", where)
+            continue
+        per = _quantity(metrics, name, "a rate of counts", where) / (2 if double else 1)
+        if rate == PER_SECOND:
+            counts[base] = per * seconds
+        elif (cycles := _cycles(metrics, seconds, where)) is not None:
+            counts[base] = per * cycles
+    return counts
+
+
+def _cycles(metrics: Mapping[str, MetricCell], seconds: Fraction, where: str) -> Fraction | None:
+    """The cycles of a launch [1]; None: no metric has them."""
+    for unit in ("smsp", "sm"):
+        name = f"{unit}__cycles_elapsed.avg{PER_SECOND}"
+        if name in metrics:
+            return _quantity(metrics, name, "a frequency", where) * seconds
+        for end in ("avg", "max"):
+            if (name := f"{unit}__cycles_elapsed.{end}") in metrics:
+                return _quantity(metrics, name, "a count", where)
+    return None
+
+
+def _flops(counts: Mapping[str, Fraction]) -> dict[tuple[Unit, str], Fraction]:
+    """Operations by unit and dtype, of counts by counter [FLOP]."""
     totals: dict[tuple[Unit, str], Fraction] = {}
-    scalars = {match.groups(): name for name in metrics if (match := SCALAR.fullmatch(name))}
+    scalars = {match.groups(): name for name in counts if (match := SCALAR.fullmatch(name))}
     for (form, operation), name in scalars.items():
         key: tuple[Unit, str] = "vector", FORMATS[form]
-        count = _quantity(metrics, name, "a count", where) * FLOPS[operation]
-        totals[key] = totals.get(key, Fraction(0)) + count
-    for name, source in _tensor_counters(metrics).items():
+        totals[key] = totals.get(key, Fraction(0)) + counts[name] * FLOPS[operation]
+    for name, source in _tensor_counters(counts).items():
         key = "matrix", source
-        count = _quantity(metrics, name, "a count", where)
-        totals[key] = totals.get(key, Fraction(0)) + count
+        totals[key] = totals.get(key, Fraction(0)) + counts[name]
     return totals
 
 

@@ -60,6 +60,7 @@ def _row(sums: Launch, chip: Chip, dtype: str | None) -> dict[str, object]:
     """The sums over launches, and the lower bound of their time."""
     kernel, flops, moved, seconds = sums.kernel, sums.flops, sums.memory_bytes, sums.seconds
     total = sum(flops.values(), Fraction(0))
+    counted = bool(flops)
     unit, computed = max(flops, key=lambda key: flops[key]) if total else (None, None)
     if unit == MATRIX:
         computed = dtype or computed
@@ -71,14 +72,14 @@ def _row(sums: Launch, chip: Chip, dtype: str | None) -> dict[str, object]:
     return {
         "kernel": kernel,
         "launches": sums.count,
-        "flops": float(total),
+        "flops": float(total) if counted else None,
         "memory_bytes": float(moved),
         "seconds": float(seconds),
-        "memory_intensity": float(total / moved) if moved else None,
-        "flops_per_s": float(total / seconds),
+        "memory_intensity": float(total / moved) if moved and counted else None,
+        "flops_per_s": float(total / seconds) if counted else None,
         "unit": unit,
         "compute": computed,
-        "bound": bound.bound,
+        "bound": bound.bound if counted else None,
         "t_lower_s": float(times[bound]),
         "roof_share": float(times[bound] / seconds),
     }

@@ -1,0 +1,243 @@
+"""Kinds of files that tools of the field write, told by their content.
+
+`file_kinds.yaml` has them: what tells them, their names, and which commands read them. A command
+that is given another kind says what it is, what it lacks, and which tool makes what is wanted.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import yaml
+
+from rooflines.basics.errors import RooflinesError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Reader = Literal["kernels", "timings", "model", "config", "fits", "shapes"]
+"""What a command reads: profiled kernels, timings, a model, a config, fits, or sizes of matmuls."""
+
+HEAD = 2**17
+"""Bytes at the beginning of a file, unpacked, that tell its kind [byte]."""
+
+HEADING_LINES = 400
+"""Lines at the beginning of a table among which its names of columns are [1]."""
+
+COUNTERS = (
+    "gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,"
+    "sm__ops_path_tensor_src_bf16_dst_fp32.sum"
+)
+"""The counters of Nsight Compute that a roofline needs; docs/kernels.md has those of all dtypes."""
+
+WANTED: dict[Reader, str] = {
+    "kernels": "operations and bytes of kernels",
+    "timings": "times of single matmuls, attention, collectives or served models",
+    "model": "the shape of a model",
+    "config": "a config of rooflines",
+    "fits": "fits of a chip and software",
+    "shapes": "columns D and F",
+}
+"""What a command wants."""
+
+FIXES: dict[Reader, dict[str, str]] = {
+    "kernels": {
+        "nvidia-report": "export it: ncu --import FILE --csv --page raw > kernels.csv",
+        "nvidia": f"profile the program: ncu --csv --page raw --metrics {COUNTERS} ./program "
+        "> kernels.csv",
+        "amd": "profile the program: rocprof-compute profile -n run -- ./program, and give the "
+        "pmc_perf.csv that it writes",
+        "tpu": "ask for the step: `rooflines explain tpu-v5p MODEL`; profiles of TPUs are not read",
+        "": "profile the program: of an NVIDIA GPU with ncu --csv --page raw, of one of AMD with "
+        "rocprof-compute profile, and give the CSV",
+    },
+    "timings": {
+        "trace": "write its matmuls as a table, with TraceLens_generate_perf_report_pytorch "
+        "--profile_json_path FILE, and give GEMM.csv; or time matmuls with `rooflines measured "
+        "measure`",
+        "engine": "run `vllm bench serve --save-result --max-concurrency N`, or "
+        "`python -m sglang.bench_serving --output-file`, and give the JSON",
+        "mlperf": "give published steps as docs/training.md has them, or a result of "
+        "`vllm bench serve`",
+        "": "time matmuls with `rooflines measured measure`, or write a table with a row for each "
+        "timing, as docs/calibrate.md has it",
+    },
+    "model": {"": "give the config.json of the model, or an id of `rooflines list models`"},
+    "config": {"": "write one with `rooflines new matmul`"},
+    "fits": {"": "make them with `rooflines measured calibrate`"},
+    "shapes": {"": "write a CSV file with a row for each matmul"},
+}
+"""What to do about another kind, by what is wanted and by `maker`."""
+
+
+class Sign(NamedTuple):
+    """What tells a kind of file; all of it has to be there.
+
+    Attributes:
+        begins: Its first bytes.
+        ends: The end of its name.
+        text: Patterns near its beginning.
+        columns: Names in one line of a table.
+    """
+
+    begins: bytes = b""
+    ends: str = ""
+    text: tuple[re.Pattern[str], ...] = ()
+    columns: frozenset[str] = frozenset()
+
+
+class FileKind(NamedTuple):
+    """A kind of file.
+
+    Attributes:
+        id: Its key in `file_kinds.yaml`.
+        name: What it is, such as "a trace of rocprofv3".
+        has: What it has.
+        maker: Whose tools count what it lacks.
+        reads: What reads it.
+        use: The command line that reads it.
+        signs: What tells it: one of these.
+    """
+
+    id: str
+    name: str
+    has: str
+    maker: str
+    reads: frozenset[str]
+    use: str
+    signs: tuple[Sign, ...]
+
+
+def kind_of(path: str | Path) -> FileKind | None:
+    """The kind of a file; None: it is none of the known ones, or cannot be read."""
+    content = _head(Path(path))
+    if not content:
+        return None
+    text = content.decode("utf-8", "replace").removeprefix("\ufeff")
+    names = list(_lines_of_names(text))
+    name = Path(path).name.lower()
+    return next(
+        (
+            kind
+            for kind in file_kinds()
+            if any(_is_of(sign, name, content, text, names) for sign in kind.signs)
+        ),
+        None,
+    )
+
+
+def check_kind(path: str | Path, reader: Reader) -> FileKind | None:
+    """The kind of a file, refused where it is one that a command does not read.
+
+    Args:
+        path: The file.
+        reader: What the command reads.
+
+    Returns:
+        The kind; None: none of the known ones.
+
+    Raises:
+        RooflinesError: It is another kind.
+    """
+    kind = kind_of(path)
+    if kind is None or reader in kind.reads:
+        return kind
+    fixes = FIXES[reader]
+    fix = fixes.get(kind.maker, fixes[""])
+    if kind.use:
+        fix = f"use `{kind.use}`, which reads it; or {fix}"
+    problem = f"is {kind.name}, which has {kind.has}; wanted: {WANTED[reader]}"
+    raise RooflinesError("", problem, fix, file=printable(str(path)))
+
+
+@contextmanager
+def named_kind(path: str | Path, reader: Reader) -> Iterator[None]:
+    """Where reading a file fails, say what kind of file it is, if it is one of another command.
+
+    Args:
+        path: The file.
+        reader: What the command reads.
+
+    Raises:
+        RooflinesError: As of `check_kind`, in place of the error within; or that error.
+    """
+    try:
+        yield
+    except RooflinesError as error:
+        try:
+            check_kind(path, reader)
+        except RooflinesError as other:
+            raise other from None
+        raise error from None
+
+
+@cache
+def file_kinds() -> tuple[FileKind, ...]:
+    """All kinds, in the order in which they are tried."""
+    content = yaml.safe_load(
+        Path(__file__).with_name("file_kinds.yaml").read_text(encoding="utf-8")
+    )
+    return tuple(
+        FileKind(
+            name,
+            entry["name"],
+            entry["has"],
+            entry.get("maker", ""),
+            frozenset(entry.get("reads", ())),
+            entry.get("use", ""),
+            tuple(map(_sign, entry.get("any", [entry]))),
+        )
+        for name, entry in content.items()
+    )
+
+
+def _sign(entry: dict[str, object]) -> Sign:
+    """What tells a kind, as patterns."""
+    texts, columns = entry.get("text", []), entry.get("columns", [])
+    assert isinstance(texts, list) and isinstance(columns, list)  # noqa: S101, PT018, for types
+    return Sign(
+        str(entry.get("begins", "")).encode("latin-1"),
+        str(entry.get("ends", "")),
+        tuple(re.compile(text) for text in texts),
+        frozenset(columns),
+    )
+
+
+def _is_of(sign: Sign, name: str, content: bytes, text: str, lines: Sequence[set[str]]) -> bool:
+    """Whether a file has a sign."""
+    return (
+        content.startswith(sign.begins)
+        and name.endswith(sign.ends)
+        and all(pattern.search(text) for pattern in sign.text)
+        and (not sign.columns or any(sign.columns <= names for names in lines))
+    )
+
+
+def _head(path: Path) -> bytes:
+    """The beginning of a file, unpacked."""
+    try:
+        if not path.is_file():  # a pipe can be read once only
+            return b""
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as file:
+            return file.read(HEAD)
+    except (OSError, ValueError, EOFError, zlib.error):
+        return b""
+
+
+def _lines_of_names(text: str) -> Iterator[set[str]]:
+    """The cells of the first lines, any of which may have the names of columns."""
+    for line in text.splitlines()[:HEADING_LINES]:
+        if "," in line:
+            try:
+                yield {cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))}
+            except (csv.Error, StopIteration):
+                continue

@@ -1,0 +1,136 @@
+"""The counters of AMD's profilers as CSV: FLOPs, bytes and time of every dispatch of a kernel.
+
+In `pmc_perf.csv` of rocprof-compute a row is a dispatch; in `counter_collection.csv` of rocprofv3 a
+row is one counter of a dispatch. Times are in nanoseconds.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from fractions import Fraction
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import RooflinesError, at_path, quote
+from rooflines.fits.decimal_marks import POINT, value_of
+from rooflines.fits.nsight import Launch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.model.operation import Unit
+
+NANO = Fraction(1, 10**9)
+"""Seconds of a nanosecond [s]."""
+
+LANES = 64
+"""Operations of an instruction of a wavefront [1]."""
+
+MOPS = 512
+"""Operations that a counter of matrix operations counts as one [1]."""
+
+SCALAR = re.compile(r"SQ_INSTS_VALU_(ADD|MUL|TRANS|FMA)_F(16|32|64)")
+MATRIX = re.compile(r"SQ_INSTS_VALU_MFMA_MOPS_(\w+)")
+DTYPES = {
+    "F16": "fp16",
+    "BF16": "bf16",
+    "F32": "fp32",
+    "XF32": "tf32",
+    "F64": "fp64",
+    "F8": "fp8",
+    "F6F4": "fp6_fp4",
+    "I8": "int8",
+}
+"""Dtypes of matrix operations by the end of the counter's name."""
+
+REQUESTS = ("RDREQ", "RDREQ_32B", "WRREQ", "WRREQ_64B")
+"""Requests of the second-level cache to the memory, all of them and those of a size."""
+
+BLOCKS = ("TCC_EA0", "TCC_EA")
+"""Beginnings of the names of their counters, of MI300 and later, and of MI200."""
+
+WIDE = "TCC_BUBBLE_sum"
+"""The counter of reads of 128 byte; MI200 has none."""
+
+COLLECT = "collect all: rocprof-compute profile -n run -- ./program, and give its pmc_perf.csv"
+
+
+def read_dispatches(path: str | Path) -> Iterator[Launch]:
+    """The dispatches of a CSV file of rocprof-compute or rocprofv3, in order, read one by one.
+
+    Operations: 64 for an instruction of the vector unit, 128 for a fused multiply-add, 512 for a
+    matrix operation as it is counted. Bytes: 32 or 64 of a read, 128 of a wide one, 32 or 64 of a
+    write.
+
+    Raises:
+        RooflinesError: It lacks counters, or has values that are none.
+
+    Source: rocprof-compute, metrics of the roofline, of arithmetic intensity at the HBM.
+    """
+    with at_path(file=str(path)):
+        number = 0
+        for number, cells in enumerate(_dispatches(Path(path)), start=1):
+            yield _launch(cells, f"dispatch {number} of {quote(cells['Kernel_Name'])}")
+        if not number:
+            raise RooflinesError("", "has counters of no dispatch", COLLECT)
+
+
+def _dispatches(path: Path) -> Iterator[Mapping[str, str]]:
+    """The cells of each dispatch by column, with its counters as columns."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.reader(file)
+            names: Sequence[str] = next((row for row in rows if "Kernel_Name" in row), ())
+            every = (dict(zip(names, row, strict=True)) for row in rows if len(row) == len(names))
+            if "Counter_Name" not in names:
+                yield from every
+                return
+            for _, own in groupby(every, lambda cells: cells["Dispatch_Id"]):
+                rows_of_one = list(own)
+                counters = {each["Counter_Name"]: each["Counter_Value"] for each in rows_of_one}
+                yield rows_of_one[0] | counters
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
+        raise RooflinesError("", problem, "give the path of a CSV file") from None
+    except csv.Error as error:
+        raise RooflinesError("", f"is no CSV: {error}", COLLECT) from None
+
+
+def _launch(cells: Mapping[str, str], where: str) -> Launch:
+    start, end = (_number(cells, name, where) for name in ("Start_Timestamp", "End_Timestamp"))
+    if end <= start:
+        raise RooflinesError(where, "takes no time", "profile it again, or take it out")
+    moved = _bytes(cells, where)
+    flops: dict[tuple[Unit, str], Fraction] = {}
+    for name in cells:
+        if scalar := SCALAR.fullmatch(name):
+            key: tuple[Unit, str] = "vector", f"fp{scalar[2]}"
+            each = LANES * (2 if scalar[1] == "FMA" else 1)
+        elif matrix := MATRIX.fullmatch(name):
+            key, each = ("matrix", DTYPES.get(matrix[1], matrix[1].lower())), MOPS
+        else:
+            continue
+        flops[key] = flops.get(key, Fraction(0)) + each * _number(cells, name, where)
+    return Launch(cells["Kernel_Name"], "", flops, moved, (end - start) * NANO)
+
+
+def _bytes(cells: Mapping[str, str], where: str) -> Fraction:
+    """Bytes read from and written to the memory [byte]."""
+    named = [[f"{block}_{request}_sum" for request in REQUESTS] for block in BLOCKS]
+    names = next((each for each in named if cells.keys() >= {*each}), named[0])
+    if lacking := [name for name in names if name not in cells]:
+        raise RooflinesError(where, f"lacks {', '.join(lacking)}", COLLECT)
+    reads, short, writes, long = (_number(cells, name, where) for name in names)
+    wide = _number(cells, WIDE, where) if WIDE in cells else Fraction(0)
+    return 128 * wide + 64 * (reads - wide - short) + 32 * short + 32 * (writes - long) + 64 * long
+
+
+def _number(cells: Mapping[str, str], name: str, where: str) -> Fraction:
+    """The value of a cell."""
+    value = value_of(cells[name], POINT)
+    if value is None:
+        problem = f"has {name} {quote(cells[name])}, which is no number"
+        raise RooflinesError(where, problem, "profile it again, or take it out")
+    return value
