@@ -20,6 +20,7 @@ from rooflines.basics.errors import (
     one_of,
     quote,
 )
+from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import CONFIG_DIR, named_file
 from rooflines.basics.text import abridged, counted
 from rooflines.basics.yaml_file import Lines, in_file, read_yaml
@@ -171,8 +172,9 @@ def load_config(
             config, unlikely = _checked("config", source, Path(), needs_sweeps=needs_sweeps)
     else:
         path = DEFAULT_CONFIG if source is None else Path(source)
-        content, line_of = read_yaml(path), Lines(path).of
-        with in_file(path):
+        with named_kind(path, "config"):
+            content, line_of = read_yaml(path), Lines(path).of
+        with named_kind(path, "config"), in_file(path):
             config, unlikely = _checked(str(path), content, path.parent, needs_sweeps=needs_sweeps)
     for doubt in unlikely:
         warnings.warn(

@@ -22,8 +22,9 @@ from rooflines.basics.errors import RooflinesError, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Reader = Literal["kernels", "timings", "model", "config", "fits", "shapes"]
-"""What a command reads: profiled kernels, timings, a model, a config, fits, or sizes of matmuls."""
+Reader = Literal["kernels", "timings", "fit", "model", "config", "fits", "shapes"]
+"""What a command reads: profiled kernels, timings, timings to fit, a model, a config, fits, or
+sizes of matmuls."""
 
 HEAD = 2**17
 """Bytes at the beginning of a file, unpacked, that tell its kind [byte]."""
@@ -40,6 +41,7 @@ COUNTERS = (
 WANTED: dict[Reader, str] = {
     "kernels": "operations and bytes of kernels",
     "timings": "times of single matmuls, attention, collectives or served models",
+    "fit": "times of single matmuls, attention or collectives",
     "model": "the shape of a model",
     "config": "a config of rooflines",
     "fits": "fits of a chip and software",
@@ -69,7 +71,10 @@ FIXES: dict[Reader, dict[str, str]] = {
         "": "time matmuls with `rooflines measured measure`, or write a table with a row for each "
         "timing, as docs/calibrate.md has it",
     },
-    "model": {"": "give the config.json of the model, or an id of `rooflines list models`"},
+    "model": {
+        "beside": "give the config.json beside it, or an id of `rooflines list models`",
+        "": "give the config.json of a model, or an id of `rooflines list models`",
+    },
     "config": {"": "write one with `rooflines new matmul`"},
     "fits": {"": "make them with `rooflines measured calibrate`"},
     "shapes": {"": "write a CSV file with a row for each matmul"},
@@ -115,7 +120,7 @@ class FileKind(NamedTuple):
     signs: tuple[Sign, ...]
 
 
-def kind_of(path: str | Path) -> FileKind | None:
+def file_kind(path: str | Path) -> FileKind | None:
     """The kind of a file; None: it is none of the known ones, or cannot be read."""
     content = _head(Path(path))
     if not content:
@@ -146,14 +151,14 @@ def check_kind(path: str | Path, reader: Reader) -> FileKind | None:
     Raises:
         RooflinesError: It is another kind.
     """
-    kind = kind_of(path)
+    kind = file_kind(path)
     if kind is None or reader in kind.reads:
         return kind
-    fixes = FIXES[reader]
+    fixes = FIXES["timings" if reader == "fit" else reader]
     fix = fixes.get(kind.maker, fixes[""])
     if kind.use:
         fix = f"use `{kind.use}`, which reads it; or {fix}"
-    problem = f"is {kind.name}, which has {kind.has}; wanted: {WANTED[reader]}"
+    problem = f"is {kind.name}, which has {kind.has}; this command reads {WANTED[reader]}"
     raise RooflinesError("", problem, fix, file=printable(str(path)))
 
 
@@ -181,9 +186,9 @@ def named_kind(path: str | Path, reader: Reader) -> Iterator[None]:
 @cache
 def file_kinds() -> tuple[FileKind, ...]:
     """All kinds, in the order in which they are tried."""
-    content = yaml.safe_load(
-        Path(__file__).with_name("file_kinds.yaml").read_text(encoding="utf-8")
-    )
+    text = Path(__file__).with_name("file_kinds.yaml").read_text(encoding="utf-8")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    content = yaml.load(text, Loader=loader)  # noqa: S506, both loaders are safe
     return tuple(
         FileKind(
             name,

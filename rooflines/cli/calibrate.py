@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooflines.basics.file_kinds import check_kind
 from rooflines.cli import output
 from rooflines.fits.calibrate import FitRequest, calibrate
 from rooflines.fits.entries import Calibrations, Fitted, key_of, read_calibrations, text_of
@@ -40,7 +41,9 @@ REGIONS = {
 @click.argument("file")
 @click.option("--chip", required=True, metavar="ID", help="The chip that was measured.")
 @click.option("--software", required=True, metavar="NAME", help="The library that was measured.")
-@click.option("--dtype", metavar="DTYPE", help="Only this compute dtype.")
+@click.option(
+    "--dtype", metavar="DTYPE", help="Only this compute dtype; that of a table without any."
+)
 @click.option(
     "--form", type=click.Choice(("max", "pieces")), default="pieces", help="Default: pieces."
 )
@@ -72,8 +75,9 @@ def command(  # noqa: PLR0913, the options
     FILE is a table in Parquet or CSV with a row for each timing: chip, dtype_x, dtype_w, dtype_out,
     compute, B, D, F and seconds, optionally software and source; of collectives chip, collective,
     shards, bytes and seconds; of attention chip, phase, compute, cache, B, S, T, N, K, H and
-    seconds. Or it is aiconfigurator's gemm_perf.parquet, vidur's mlp.csv or the
-    text of nccl-tests, which name no chip: all timings are of the one given.
+    seconds. Or it is aiconfigurator's gemm_perf.parquet, vidur's mlp.csv, TraceLens' GEMM.csv, a
+    table of m, n, k and us, or the text of nccl-tests or hipblaslt-bench, which name no chip: all
+    timings are of the one given.
 
     A quarter of the sites (D, F) is held out; the error there is what to expect. It is said when
     what is left hardly determines the numbers.
@@ -89,7 +93,9 @@ def command(  # noqa: PLR0913, the options
     key = key_of(chip, software)
     path = Path(out or f"{FOLDER}/{key.replace('/', '-')}.yaml")
     output.check_new(path, force=force)
-    timings = read_timings(file, {"chip": chip}).of(chip, software)
+    check_kind(file, "fit")
+    otherwise = {} if dtype is None else {"compute": dtype}
+    timings = read_timings(file, {"chip": chip}, otherwise).of(chip, software)
     request = FitRequest(
         timings,
         chip,

@@ -148,6 +148,7 @@ def counts(one: MeasuredSet, found: JoinedTimings) -> list[str]:
         lines.append(f"  and {len(skipped) - MOST_REASONS} smaller groups without one")
     if one.timings.unread:
         lines.append(f"  columns not read: {', '.join(map(printable, one.timings.unread))}")
+    lines += [f"  assumed: {each}" for each in one.timings.assumed]
     return lines
 
 

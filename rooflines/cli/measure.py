@@ -17,6 +17,7 @@ import click
 import polars as pl
 
 from rooflines.basics.errors import INTERRUPTED, RooflinesError, at_path, check_known
+from rooflines.basics.file_kinds import check_kind
 from rooflines.basics.text import counted, si
 from rooflines.basics.version import __version__
 from rooflines.catalogue.chips import chip_entries
@@ -100,6 +101,8 @@ def command(  # noqa: PLR0913, the options
         rooflines measured measure --shapes sites.csv --out measured/mine.parquet
         rooflines measured measure --backend torch --dtypes bf16,fp8-out-bf16 --budget 300
     """
+    if shapes:
+        check_kind(shapes, "shapes")
     multiplier = BACKENDS[backend] if backend else _default_backend()
     machine = multiplier.machine()
     names = (dtypes or multiplier.usual()).split(",")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
+from rooflines.basics.file_kinds import check_kind
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.explanation import names
 from rooflines.explanation.sizes import SIZE, TIMES, check_once
@@ -193,6 +194,7 @@ def _place_key(known: Question, word: str) -> None:
 
 def _place_misspelt(known: Question, word: str, chips: Mapping[str, Chip]) -> None:
     """Take a word as what is missing, by which names are close; it is refused later."""
+    check_kind(word, "model")
     dtypes = (*dtype_entries().combinations, *dtype_entries().formats)
     alike = {
         "chips": close_to(word, chips),

@@ -9,6 +9,7 @@ import yaml
 from pydantic import Field
 
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
+from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.numbers import exact
 from rooflines.basics.yaml_file import in_file, read_yaml
@@ -359,8 +360,9 @@ def read_calibrations(path: str | Path) -> Calibrations:
     Raises:
         RooflinesError: It cannot be read, or is wrong.
     """
-    content = read_yaml(path)
-    with in_file(path):
+    with named_kind(path, "fits"):
+        content = read_yaml(path)
+    with named_kind(path, "fits"), in_file(path):
         found = checked(Calibrations, content)
         _check_keys(found)
     return found

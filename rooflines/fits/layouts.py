@@ -180,6 +180,88 @@ class PublicLayout(NamedTuple):
     tidy: Callable[[pl.DataFrame], Tidy]
 
 
+DTYPES_OF_TORCH = {
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+    "half": "fp16",
+    "fp16": "fp16",
+    "float16": "fp16",
+    "float": "fp32",
+    "fp32": "fp32",
+    "float32": "fp32",
+    "double": "fp64",
+    "fp64": "fp64",
+    "float8_e4m3fn": "fp8",
+    "float8_e4m3fnuz": "fp8",
+    "float8_e5m2": "fp8",
+    "fp8": "fp8",
+}
+"""Dtypes by their names in libraries, in lower case."""
+
+PREFIX = r"^(c10::|torch\.)"
+"""Beginnings of such names."""
+
+
+def _sized(names: tuple[str, str, str], time: str, scale: float) -> PublicLayout:
+    """A table of matmuls m x k times k x n with their time in a unit, and nothing else."""
+    m, n, k = names
+
+    def tidy_sized(frame: pl.DataFrame) -> Tidy:
+        if "dtype" in frame.columns and "compute" not in frame.columns:
+            word = pl.col("dtype").cast(pl.String).str.to_lowercase().str.replace(PREFIX, "")
+            frame = frame.with_columns(compute=word.replace(DTYPES_OF_TORCH))
+        return frame.with_columns(B=m, F=n, D=k, seconds=pl.col(time).cast(pl.Float64) * scale), {}
+
+    return PublicLayout(frozenset({*names, time}), {}, tidy_sized)
+
+
+UNITS = {"us": 1e-6, "ms": PER_MS, "ns": 1e-9}
+"""Seconds of a unit of time by its name in names of columns [s]."""
+
+SIZED = tuple(
+    _sized(names, time, scale)
+    for names in (("m", "n", "k"), ("M", "N", "K"))
+    for unit, scale in UNITS.items()
+    for time in (unit, f"time_{unit}", f"latency_{unit}", f"duration_{unit}", f"avg_{unit}")
+)
+"""Tables of m, n, k and a time."""
+
+TRACELENS = tuple(f"param: {size}" for size in "MNK")
+TRACELENS_TIMES = ("Kernel Time (µs)_mean", "Kernel Time (µs)_median", "Kernel Time (µs)")
+TRACELENS_SUM = "Kernel Time (µs)_sum"
+
+
+def tracelens(frame: pl.DataFrame) -> Tidy:
+    """Matmuls of TraceLens' report: sizes, and the mean time of the kernels in microseconds.
+
+    Source: AMD-AGI/TraceLens, sheet GEMM of its report.
+    """
+    M, N, K = TRACELENS  # noqa: N806, letters of sizes
+    time = next((name for name in TRACELENS_TIMES if name in frame.columns), None)
+    if time is None and {TRACELENS_SUM, "name_count"} <= set(frame.columns):
+        frame = frame.with_columns(mean=pl.col(TRACELENS_SUM) / pl.col("name_count"))
+        time = "mean"
+    if time is None:
+        fix = "write the report of TraceLens again: it has Kernel Time (µs)_mean"
+        raise RooflinesError("", "is a table of TraceLens without times of kernels", fix)
+    frame = frame.with_columns(B=M, F=N, D=K, seconds=pl.col(time).cast(pl.Float64) * 1e-6)
+    if "param: dtype_A_B" not in frame.columns:
+        return frame, {}
+    word = r"(?:c10::|torch\.)?(\w+)"
+    names = pl.col("param: dtype_A_B").cast(pl.String).str.to_lowercase().str.extract_all(word)
+    first, last = (
+        names.list.get(place, null_on_oob=True).str.replace(PREFIX, "") for place in (0, -1)
+    )
+    dtypes = [each.replace_strict(DTYPES_OF_TORCH, default=None) for each in (first, last)]
+    frame = frame.with_columns(dtype_x=dtypes[0], dtype_w=dtypes[1])
+    known = frame.drop_nulls(["dtype_x", "dtype_w"])
+    out = pl.when(pl.col("dtype_x") == "fp8").then(pl.lit("bf16")).otherwise("dtype_x")
+    left_out = {"have a dtype that is not modelled": frame.height - known.height}
+    return known.with_columns(dtype_out=out, compute="dtype_x"), {
+        reason: count for reason, count in left_out.items() if count
+    }
+
+
 LAYOUTS = (
     PublicLayout(
         frozenset({*SAME_RUN, *PARALLEL, "concurrency"}),
@@ -212,6 +294,8 @@ LAYOUTS = (
         {"use_gated_mlp": pl.Boolean()},
         vidur,
     ),
+    PublicLayout(frozenset(TRACELENS), {}, tracelens),
+    *SIZED,
 )
 
 TIMES = re.compile(r"time_stats\.\w+\.(median|min)")

@@ -31,6 +31,10 @@ PROGRAMS = {
 """The collectives by the name of their program, which is `<name>_perf`."""
 
 
+OTHERS = re.compile(r"\b(broadcast|reduce|sendrecv|gather|scatter|hypercube|alltoallv)_perf\b")
+"""Programs whose collectives are not modelled."""
+
+
 def is_nccl_tests(text: str) -> bool:
     """Whether a text is that of nccl-tests."""
     return HEADING.search(text[:HEAD]) is not None
@@ -80,6 +84,9 @@ def _seconds(cells: list[str]) -> float | None:
 
 def _collective(text: str, name: str) -> str:
     """The collective that the text, or the name of the file, names."""
+    if other := OTHERS.search(text) or OTHERS.search(name):
+        problem = f"is output of nccl-tests of {other[1]}, which is not modelled"
+        raise RooflinesError("", problem, f"run one of {', '.join(f'{p}_perf' for p in PROGRAMS)}")
     for place in (text, name):
         found = {
             collective

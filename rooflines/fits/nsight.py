@@ -179,7 +179,7 @@ def read_launches(path: str | Path) -> Iterator[Launch]:
             raise RooflinesError("", problem, "give a file for each, from ncu --devices")
 
 
-def _found(path: Path) -> Iterator[Found]:
+def _found(path: Path) -> Iterator[PrintedLaunch]:
     """The launches of a file, as printed."""
     rows = _rows(path)
     names = next(rows)
@@ -233,23 +233,23 @@ def _no_table(lines: Sequence[str]) -> RooflinesError:
     return RooflinesError("", "has no column Kernel Name of counted kernels", GENERAL)
 
 
-class Found(NamedTuple):
+class PrintedLaunch(NamedTuple):
     """What a profile has of a launch, or of several launches of a kernel.
 
     Attributes:
         kernel: The name of the function.
         device: As of `Launch`.
         metrics: The metrics by name, in the mean of the launches.
-        count: The launches [1].
+        launches: How many launches that is the mean of [1].
     """
 
     kernel: str
     device: str
     metrics: Mapping[str, MetricCell]
-    count: int = 1
+    launches: int = 1
 
 
-def _wide(names: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[Found]:
+def _wide(names: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[PrintedLaunch]:
     """The launches of the page `raw`: a row each, below a row of units."""
     units = next(rows, None)
     if units and units[0]:
@@ -257,10 +257,10 @@ def _wide(names: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[Found
     for row in rows:
         cells = dict(zip(names, row, strict=True))
         metrics = {n: MetricCell(v, u) for n, v, u in zip(names, row, units or (), strict=True)}
-        yield Found(cells["Kernel Name"], _device(cells), metrics)
+        yield PrintedLaunch(cells["Kernel Name"], _device(cells), metrics)
 
 
-def _long(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[Found]:
+def _long(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[PrintedLaunch]:
     """The launches of the page `details`: a row for each metric, those of a launch together.
 
     Rows of rules have no metric. A summary has the mean of several launches of a kernel.
@@ -274,13 +274,13 @@ def _long(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[Found
             continue
         same = all(cells.get(key) == first.get(key) for key in LAUNCH_KEYS)
         if first and (not same or ("ID" not in cells and name in metrics)):
-            yield Found(first["Kernel Name"], _device(first), metrics, _count(first))
+            yield PrintedLaunch(first["Kernel Name"], _device(first), metrics, _count(first))
             metrics, first = {}, {}
         first = first or cells
         value = cells["Metric Value"] if "Metric Value" in cells else cells["Average"]
         metrics[LABELS.get(name, name)] = MetricCell(value, unit)
     if first:
-        yield Found(first["Kernel Name"], _device(first), metrics, _count(first))
+        yield PrintedLaunch(first["Kernel Name"], _device(first), metrics, _count(first))
 
 
 def _count(cells: Mapping[str, str]) -> int:
@@ -293,7 +293,7 @@ def _device(cells: Mapping[str, str]) -> str:
     return next((cells[name] for name in DEVICES if cells.get(name)), "")
 
 
-def _launch(found: Found, where: str) -> Launch:
+def _launch(found: PrintedLaunch, where: str) -> Launch:
     """A launch with the amounts that its metrics say, directly or as rates."""
     known = {name: cell for name, cell in found.metrics.items() if cell.value not in NO_VALUE}
     missing = [] if DURATION in known else [DURATION]
@@ -313,7 +313,7 @@ def _launch(found: Found, where: str) -> Launch:
         amount = _quantity(known, name, "a rate of bytes" if rate else "bytes", where)
         moved += amount * seconds if rate else amount
     flops = _flops(_operations(known, seconds, where))
-    n = found.count
+    n = found.launches
     counted = {key: count * n for key, count in flops.items()}
     return Launch(found.kernel, found.device, counted, moved * n, seconds * n, n)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,18 +11,38 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, one_of, quote
+from rooflines.basics.file_kinds import file_kind, named_kind
 from rooflines.basics.files import bounded_content, read_csv, read_parquet
 from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.basics.text import counted
-from rooflines.fits.layouts import layout_of, tidy
+from rooflines.fits.bench_files import read_bench
+from rooflines.fits.hipblaslt import read_hipblaslt
+from rooflines.fits.layouts import AICONFIGURATOR_DTYPES, layout_of, tidy
 from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
-from rooflines.fits.timings import ATTENTION, MATMUL, ROW, Timings, attention_names, timed_kind
+from rooflines.fits.timings import (
+    ATTENTION,
+    DTYPES,
+    MATMUL,
+    ROW,
+    SIZES,
+    Timings,
+    attention_names,
+    timed_kind,
+)
 from rooflines.model.network import PASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
+
+    from rooflines.basics.file_kinds import FileKind
 
     Types = Mapping[str, pl.DataType]
+
+BENCHES = ("vllm-serve", "sglang-serve", "served", "trtllm-bench")
+"""Kinds of files that are results of benchmarks of serving."""
+
+SPACED = re.compile(r"\s*\w+([ \t]+\w+){3,}[ \t]*\r?\n\s*\d+([ \t]+[\d.eE+-]+){3,}")
+"""The beginning of a table whose columns are separated by blanks."""
 
 SEPARATORS = {";": "semicolons", "\t": "tabs"}
 """Separators of columns other than commas."""
@@ -46,18 +67,25 @@ LEFT_OUT: Mapping[str, tuple[pl.Expr, str]] = {
 """Matmuls that are left out, by column: which, and why."""
 
 
-def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Timings:
-    """Timings of a table: Parquet, the text of nccl-tests or, else, CSV.
+def read_timings(
+    path: str | Path,
+    where: Mapping[str, str] | None = None,
+    otherwise: Mapping[str, str] | None = None,
+) -> Timings:
+    """Timings of a file: Parquet, the output of a benchmark or, else, CSV.
 
     A table in the tidy form has the columns of a `TimedKind`. Of public layouts, aiconfigurator's
-    `gemm_perf.parquet` and runs of InferenceX, vidur's `mlp.csv` and the text of nccl-tests are
-    known by their columns. Without a column `software`, that of a timing is its `engine` or else in
-    its `source`, if all sources are `<collection>/<software>/<version>`.
+    `gemm_perf.parquet` and runs of InferenceX, vidur's `mlp.csv`, TraceLens' GEMM.csv and tables of
+    m, n, k and a time are known by their columns; the text of nccl-tests and hipblaslt-bench, and
+    results of benchmarks of serving by their content. Without a column `software`, that of a timing
+    is its `engine` or else in its `source`, if all sources are
+    `<collection>/<software>/<version>`.
 
     Args:
         path: The file.
         where: The value of a column: its rows are chosen; if the table lacks the column, all its
             rows have the value.
+        otherwise: Values of columns for a table of matmuls without any dtype.
 
     Returns:
         The timings; rows with B = 0, several matmuls in a batch or several chips are left out.
@@ -66,13 +94,20 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
         RooflinesError: It cannot be read, lacks columns, or has values that are none.
     """
     wanted = dict(where or {})
-    with at_path(file=str(path)):
-        frame = _read(Path(path)).drop(ROW, strict=False).with_row_index(ROW, offset=1)
+    with at_path(file=str(path)), named_kind(path, "timings"):
+        given_kind = file_kind(path)
+        frame, left_out = _read(Path(path), given_kind.id if given_kind else "")
+        frame = frame.drop(ROW, strict=False).with_row_index(ROW, offset=1)
         given = frame.columns
-        frame, left_out = tidy(frame)
+        _check_matmuls(given)
+        frame, more = tidy(frame)
+        left_out = {**left_out, **more}
+        if otherwise and {*SIZES} <= {*frame.columns} and not {*DTYPES} & {*frame.columns, *wanted}:
+            frame = frame.with_columns(pl.lit(value).alias(n) for n, value in otherwise.items())
         added = {name: value for name, value in wanted.items() if name not in frame.columns}
         frame = frame.with_columns(**{name: pl.lit(value) for name, value in added.items()})
-        frame = _with_software(frame)
+        frame = _with_dtypes(_with_software(frame))
+        assumed = _assumed(frame, given_kind)
         kind = timed_kind(frame.columns)
         schema, optional = kind.columns, kind.optional
         known = {ROW, *schema, *optional}
@@ -86,7 +121,8 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
         if kind is ATTENTION:
             frame = frame.with_columns(attention=attention_names())
     notes = (*_notes(left_out), *([f"columns not read: {', '.join(unread)}"] if unread else []))
-    timings = Timings(str(path), frame, notes, left_out, unread)
+    notes += tuple(f"assumed: {each}" for each in assumed)
+    timings = Timings(str(path), frame, notes, left_out, unread, assumed)
     for column, value in wanted.items():
         with at_path("where"):
             one_of(column, (*schema, *optional), "no column of timings")
@@ -100,18 +136,26 @@ def read_timings(path: str | Path, where: Mapping[str, str] | None = None) -> Ti
     return replace(timings, frame=timings.frame.select(pl.exclude(f"^{ROW}.+$")))
 
 
-def _read(path: Path) -> pl.DataFrame:
+def _read(path: Path, kind: str) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The table of a file of a kind, and the numbers of timings left out by reason [1]."""
     parquet = path.suffix == ".parquet"
     try:
         content = bounded_content(path)
         if parquet:
-            return read_parquet(content)
+            return read_parquet(content), {}
         text = content.decode("utf-8")
         if is_nccl_tests(text):
-            return read_nccl_tests(text, path.name)
-        _check_separator(text)
+            return read_nccl_tests(text, path.name), {}
+        if kind == "hipblaslt-bench":
+            return read_hipblaslt(text)
+        if kind in BENCHES:
+            return read_bench(text, kind), {}
+        if SPACED.match(text):
+            content = "\n".join(",".join(line.split()) for line in text.splitlines()).encode()
+        else:
+            _check_separator(text)
         frame = read_csv(content, infer_schema_length=None)
-        return frame.rename(str.strip).with_columns(pl.col(pl.String).str.strip_chars())
+        return frame.rename(str.strip).with_columns(pl.col(pl.String).str.strip_chars()), {}
     except RooflinesError:
         raise
     except UnicodeDecodeError as error:
@@ -126,6 +170,47 @@ def _read(path: Path) -> pl.DataFrame:
         problem = f"is no {kind} file: {reason[:200]}"
         fix = f"write it again; {other} has the suffix .{other.lower()}"
         raise RooflinesError("", problem, fix) from None
+
+
+def _check_matmuls(columns: Collection[str]) -> None:
+    """Refuse tables of aiconfigurator that have other kernels than matmuls."""
+    if {"framework", "op_name", "latency"} <= {*columns} and "gemm_dtype" not in columns:
+        problem = "is a table of aiconfigurator of other kernels than matmuls"
+        raise RooflinesError("", problem, "give its gemm_perf table; the others are not read")
+
+
+def _with_dtypes(frame: pl.DataFrame) -> pl.DataFrame:
+    """A table of matmuls with one dtype for all, `compute`, with those of operands and result."""
+    if (
+        "compute" not in frame.columns
+        or {*DTYPES[:3]} & {*frame.columns}
+        or "F" not in frame.columns
+    ):
+        return frame
+    stored = {each[-1]: each for each in AICONFIGURATOR_DTYPES.values() if each[0] == each[1]}
+    columns = {}
+    for place, name in enumerate(DTYPES[:3]):
+        of = {compute: dtypes[place] for compute, dtypes in stored.items()}
+        columns[name] = pl.col("compute").replace(of)
+    return frame.with_columns(**columns)
+
+
+def _assumed(frame: pl.DataFrame, kind: FileKind | None) -> tuple[str, ...]:
+    """What is assumed of a file that does not say it, a phrase each.
+
+    Raises:
+        RooflinesError: A benchmark does not say how many chips served, or which.
+    """
+    if kind is None or kind.id not in BENCHES:
+        return ()
+    if lacking := [name for name in ("chip", "tp", "model") if name not in frame.columns]:
+        words = {"chip": "chip=h100-sxm", "tp": "tp=1", "model": "model=llama-3.1-8b"}
+        add = " ".join(f"--where {words[name]}" for name in lacking)
+        problem = f"is {kind.name}, which does not say its {', '.join(lacking)}"
+        raise RooflinesError("", problem, f"add them, such as {add}, to `rooflines measured join`")
+    if "linear" not in frame.columns:
+        return ("weights in bf16; of others add --where linear=fp8",)
+    return ()
 
 
 def _check_separator(text: str) -> None:
@@ -153,6 +238,9 @@ def _with_software(frame: pl.DataFrame) -> pl.DataFrame:
 def _typed(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataFrame:
     """The known columns with their types; a value of another type is null."""
     missing = [name for name in schema if name not in frame.columns]
+    if {*DTYPES} <= {*missing} and {*SIZES, "seconds"} <= {*frame.columns}:
+        fix = "add --dtype bf16 to `measured calibrate`, or --where compute=bf16 to `measured join`"
+        raise RooflinesError("", "is a table of matmuls that does not say their dtype", fix)
     if missing:
         raise RooflinesError(
             "",

@@ -146,6 +146,7 @@ class Timings:
         notes: What was left out or merged, a sentence each.
         left_out: The numbers of timings that were left out, by reason [1].
         unread: Columns of the table that are not read; of a public layout none is named.
+        assumed: What is assumed of the timings because their file does not say it.
     """
 
     file: str
@@ -153,6 +154,7 @@ class Timings:
     notes: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     @property
     def kind(self) -> TimedKind:

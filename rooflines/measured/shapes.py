@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
+from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import bounded_content, read_csv
 from rooflines.basics.numbers import whole
 from rooflines.catalogue.dtypes import combinations_of, dtype_entries
@@ -101,7 +102,7 @@ def read_shapes(path: Path) -> tuple[list[MatmulSizes], list[tuple[int, int]]]:
     Raises:
         RooflinesError: It cannot be read, lacks D or F, or has sizes that are none.
     """
-    with at_path(file=str(path)):
+    with at_path(file=str(path)), named_kind(path, "shapes"):
         try:
             frame = read_csv(bounded_content(path), infer_schema_length=None)
         except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
+from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import CONFIG_DIR, named_file
 from rooflines.basics.text import squeezed
 from rooflines.basics.yaml_file import in_file, read_yaml
@@ -175,8 +176,9 @@ def model_named(text: str, dtypes: object = None) -> Model:
         RooflinesError: There is none; the message lists close names.
     """
     if is_path(text):
-        return from_hf(text, None if dtypes is None else NOT_READ)
-    with at_path("model"):
+        with named_kind(text, "model"):
+            return from_hf(text, None if dtypes is None else NOT_READ)
+    with named_kind(text, "model"), at_path("model"):
         return found(text, "give the path of its config.json")
 
 

@@ -99,6 +99,7 @@ def prepare(folder):
         json.dumps(config_of("llama-3.1-8b")), encoding="utf-8"
     )
     shutil.copy(ROOT / "tests/cases/nsight/h200.csv", folder / "kernels.csv")
+    shutil.copy(ROOT / "tests/cases/foreign/vllm-serve.json", folder / "result.json")
 
 
 def arguments(page):

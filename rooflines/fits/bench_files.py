@@ -1,0 +1,160 @@
+"""Results of benchmarks of serving as runs of served models: vLLM, SGLang and TensorRT-LLM.
+
+A result is an object of JSON, or one on each line. Times are means, in milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.models.library import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.basics.yaml_file import JSON
+
+PER_MS = 1e-3
+"""Seconds of a millisecond [s]."""
+
+ENGINES = {"vllm": "vllm", "sglang": "sglang", "tensorrt": "trtllm", "trtllm": "trtllm"}
+"""Software by the beginning of a backend's name."""
+
+OF_KIND = {"vllm-serve": "vllm", "sglang-serve": "sglang", "trtllm-bench": "trtllm"}
+"""Software by the kind of file, where the file does not name it."""
+
+TP_KEYS = ("tp", "tp_size", "tensor_parallel_size", "tensor_parallel")
+MODEL_KEYS = ("model_id", "model", "model_name", "base_model_id")
+FORMATS = {"fp8": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "none": "bf16", "": "bf16"}
+"""Formats of weights by what a report calls quantization."""
+
+COLUMNS = {
+    **dict.fromkeys(("model", "software", "linear"), pl.String),
+    **dict.fromkeys(("tp", "moe_ep", "input_tokens", "output_tokens", "concurrency"), pl.Int64),
+    **dict.fromkeys(("ttft_s", "tpot_s"), pl.Float64),
+}
+
+
+def read_bench(text: str, kind: str) -> pl.DataFrame:
+    """The runs of a result of a benchmark.
+
+    Args:
+        text: The file's.
+        kind: Its kind, as of `file_kinds.yaml`.
+
+    Returns:
+        A row for each run: input_tokens and output_tokens, the means [1]; concurrency [1]; ttft_s
+        and tpot_s [s]; where the file says it, model, software, tp [1], moe_ep [1] and linear.
+
+    Raises:
+        RooflinesError: It is no JSON, or lacks a time or a count.
+    """
+    runs = list(_objects(text))
+    rows = [_of_trtllm(run) if "world_info" in run else _of_serving(run, kind) for run in runs]
+    if not rows:
+        raise RooflinesError("", "has no result of a benchmark", "give the JSON that it wrote")
+    frame = pl.DataFrame(rows, schema=COLUMNS, orient="row")
+    return frame.select(name for name in COLUMNS if frame[name].null_count() < frame.height)
+
+
+def _objects(text: str) -> Iterator[JSON]:
+    """The objects of a JSON text, of a list, or of lines."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        try:
+            content = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except ValueError:
+            raise RooflinesError("", "is cut off, or no JSON", "write it again") from None
+    for one in content if isinstance(content, list) else [content]:
+        if isinstance(one, dict):
+            yield one
+
+
+def _of_serving(run: JSON, kind: str) -> dict[str, Any]:
+    """A result of `vllm bench serve` or `sglang.bench_serving`."""
+    requests = _first(run, ("completed", "num_prompts"))
+    concurrency = _first(run, ("max_concurrency", "concurrency"))
+    if concurrency is None and run.get("mean_e2el_ms"):  # Little's law
+        concurrency = run.get("request_throughput", 0) * run["mean_e2el_ms"] * PER_MS
+    backend = str(run.get("backend", "")).lower()
+    named = (engine for word, engine in ENGINES.items() if backend.startswith(word))
+    return _row(
+        model=_model(_first(run, MODEL_KEYS)),
+        software=next(named, OF_KIND.get(kind)),
+        tp=_first(run, TP_KEYS),
+        input_tokens=_mean(run, ("total_input_tokens", "total_input"), requests),
+        output_tokens=_mean(run, ("total_output_tokens", "total_output"), requests),
+        concurrency=min(concurrency or 0, requests or concurrency or 0) or None,
+        ttft_s=_first(run, ("mean_ttft_ms", "median_ttft_ms")),
+        tpot_s=_first(run, ("mean_tpot_ms", "median_tpot_ms")),
+    )
+
+
+def _of_trtllm(run: JSON) -> dict[str, Any]:
+    """A report of `trtllm-bench`."""
+    engine, world, asked, times = (
+        run.get(key) or {} for key in ("engine", "world_info", "request_info", "streaming_metrics")
+    )
+    if not times.get("avg_tpot_ms"):
+        problem = "is a report of trtllm-bench without TPOT"
+        raise RooflinesError("", problem, "run trtllm-bench throughput --streaming --report_json")
+    quantized = str(engine.get("quantization") or "none").lower()
+    return _row(
+        model=_model(engine.get("model")),
+        software="trtllm",
+        linear=FORMATS.get(quantized, quantized),
+        tp=world.get("tp_size"),
+        moe_ep=world.get("ep_size"),
+        input_tokens=asked.get("avg_input_length"),
+        output_tokens=asked.get("avg_output_length"),
+        concurrency=asked.get("avg_num_concurrent_requests"),
+        ttft_s=times.get("avg_ttft_ms"),
+        tpot_s=times["avg_tpot_ms"],
+    )
+
+
+def _row(**values: Any) -> dict[str, Any]:  # noqa: ANN401, values of JSON
+    """A row, with counts as whole numbers and times in seconds; None where a value is none."""
+    row: dict[str, Any] = dict.fromkeys(COLUMNS)
+    for name, value in values.items():
+        if COLUMNS[name] == pl.String:
+            row[name] = value if isinstance(value, str) else None
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            whole = COLUMNS[name] == pl.Int64
+            row[name] = max(round(value), 1) if whole else float(value) * PER_MS
+    lacking = [name for name in ("input_tokens", "output_tokens", "concurrency") if not row[name]]
+    lacking += [name for name in ("ttft_s", "tpot_s") if not row[name]]
+    if lacking:
+        problem = f"is a result of a benchmark that says no {', '.join(lacking)}"
+        fix = "run it with --max-concurrency and a request for each prompt, and save its result"
+        raise RooflinesError("", problem, fix)
+    return row
+
+
+def _first(run: Mapping[str, Any], keys: Sequence[str]) -> Any:  # noqa: ANN401, a value of JSON
+    """The first value of some keys that is there; None: none is."""
+    return next((run[key] for key in keys if run.get(key) is not None), None)
+
+
+def _mean(run: Mapping[str, Any], keys: Sequence[str], requests: object) -> float | None:
+    """Tokens of a request in the mean [1]; None: they are not known."""
+    total = _first(run, keys)
+    known = isinstance(total, int | float) and isinstance(requests, int) and requests > 0
+    return total / requests if known else None
+
+
+def _model(name: object) -> str | None:
+    """The id of a model of the catalogue; None: it is none."""
+    if not isinstance(name, str):
+        return None
+    for word in (name, name.rstrip("/").rpartition("/")[2]):
+        try:
+            return load(word).name
+        except RooflinesError:
+            continue
+    return None

@@ -1,0 +1,209 @@
+"""Files of other tools: every command names them, reads them, or says what makes what it reads."""
+
+import json
+import sqlite3
+from fractions import Fraction
+
+import polars as pl
+import pytest
+from case_files import CASES, case
+
+from rooflines.basics.file_kinds import file_kind, file_kinds
+from rooflines.cli.main import run
+from rooflines.fits.nsight import read_launches
+from rooflines.fits.read import read_timings
+from rooflines.fits.rocm_counters import read_dispatches
+
+FILES = CASES / "foreign"
+TABLE = case("foreign")
+
+SQLITE = {"nsys.sqlite": "CUPTI_ACTIVITY_KIND_KERNEL", "rocprofv3.db": "rocpd_kernel_dispatch"}
+"""Databases, with a table of each."""
+
+COMMANDS = {
+    "kernels": ["measured", "kernels", "FILE", "--chip", "h100-sxm"],
+    "calibrate": ["measured", "calibrate", "FILE", "--chip", "h100-sxm", "--software", "mine"],
+    "join": ["measured", "join", "FILE", "--where", "chip=h100-sxm"],
+    "judge": ["measured", "judge", "FILE", "--where", "chip=h100-sxm"],
+    "models": ["list", "models", "FILE"],
+    "explain": ["explain", "h100-sxm", "FILE", "B=1", "S=1024"],
+    "train": ["train", "h100-sxm", "FILE", "B=8", "S=1024"],
+    "check": ["check", "FILE"],
+    "config": ["explain", "h100-sxm", "64x64x64", "--config", "FILE"],
+    "fits": ["measured", "join", str(CASES / "timings.csv"), "--calibrations", "FILE"],
+    "shapes": ["measured", "measure", "--backend", "numpy", "--shapes", "FILE"],
+}
+
+MORE = {
+    "GEMM.csv": {"calibrate": ["--dtype", "bf16"]},
+    "hipblaslt-bench.txt": {"calibrate": ["--dtype", "bf16"]},
+    "m-n-k-us.txt": {"calibrate": ["--dtype", "bf16"], "join": ["--where", "compute=bf16"]},
+    "mnk.csv": {"calibrate": ["--dtype", "bf16"], "join": ["--where", "compute=bf16"]},
+    "vllm-serve.json": {"join": ["--where", "tp=1"]},
+    "sglang-serve.jsonl": {"join": ["--where", "tp=1", "--where", "model=llama-3.1-8b"]},
+}
+"""What a file does not say, for commands that read it."""
+
+SAME_AS = {"judge": "join", "train": "explain", "config": "check"}
+"""Commands that read what another one reads."""
+
+AMD = ("rocprof", "pmc_perf", "hipblaslt", "torch-trace", "rocprofv3")
+
+
+@pytest.fixture
+def path_of(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def path(name):
+        if name not in SQLITE:
+            return FILES / name
+        with sqlite3.connect(tmp_path / name) as database:
+            database.execute(f"CREATE TABLE {SQLITE[name]} (start INTEGER, end INTEGER)")
+        return tmp_path / name
+
+    return path
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_reads_a_file_or_says_what_it_is(name, command, path_of, capsys):
+    expected, path = TABLE[name], str(path_of(name))
+    of = SAME_AS.get(command, command)
+    more = MORE.get(name, {}).get(of, [])
+    words = [path if word == "FILE" else word for word in COMMANDS[command]]
+    if name == "own.yaml" and command in ("config", "fits"):
+        pytest.skip("it is read")
+    status = run([*words, *more])
+    printed = capsys.readouterr()
+    if of in expected:
+        read = {"judge": "errors", "train": "a step", "config": ""}.get(command, expected[of])
+        text = printed.out + printed.err
+        assert read in text or command in SAME_AS
+        assert f"is {expected['name']}" not in text
+        return
+    assert status == 2
+    assert printed.out == ""
+    first = printed.err.splitlines()[0] if "as the model" not in printed.err else printed.err
+    refused = expected.get("refused", {}).get(of, "")
+    assert f"{path} is {expected['name']}" in first
+    assert refused in printed.err
+    assert printed.err.count("\n  fix: ") == 1
+    assert not (name.startswith(AMD) and "ncu --import" in printed.err)
+
+
+def test_no_kind_is_without_a_file():
+    """But those that are told by the end of a name or the first bytes alone."""
+    named = {entry["name"] for entry in TABLE.values()}
+    others = {"image", "pdf", "html", "zip", "sqlite", "xprof-plane", "nsys-export", "rocprof"}
+    others |= {"rocprofv3-json", "rocprofv3-trace-other", "rocprof-compute-report", "chrome-trace"}
+    others |= {"nccl-tests-log", "served", "sglang-batch", "quant-config"}
+    assert {kind.id for kind in file_kinds() if kind.name not in named} <= others
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"traceEvents": []}', "chrome-trace"),
+        ('[{"name": "x", "ph": "B", "ts": 1}]', "chrome-trace"),
+        ('{"rocprofiler-sdk-tool": []}', "rocprofv3-json"),
+        ("Index,KernelName,gpu-id,queue-id\n0,k,0,0\n", "rocprof"),
+        ("# nThread 1 nGpus 8 minBytes 8\n", "nccl-tests-log"),
+        ('{"mean_tpot_ms": 3, "mean_ttft_ms": 3}', "served"),
+        ('{"producer": {}, "quantization": {"quant_algo": "FP8"}}', "quant-config"),
+        ("<!DOCTYPE html>\n<html>", "html"),
+        ("B,D,F\n1,2,3\n", None),
+        ("", None),
+    ],
+)
+def test_kinds_are_told_by_content(text, kind, tmp_path):
+    path = tmp_path / "x"
+    path.write_text(text, encoding="utf-8")
+    found = file_kind(path)
+    assert (found and found.id) == kind
+
+
+def test_rates_and_labels_are_amounts():
+    """By hand: 1,000 GB/s and (100 + 400) operations in each of 15,000 cycles, for 10 us."""
+    (launch,) = read_launches(FILES / "ncu-raw.csv")
+    assert launch.memory_bytes == 10**7
+    assert launch.flops == {("vector", "fp32"): 500 * 15_000}
+    (launch,) = read_launches(FILES / "ncu-details.csv")
+    assert (launch.seconds, launch.memory_bytes) == (Fraction(1, 10**4), 134_000_000)
+    assert launch.flops == {}
+    (launches,) = read_launches(FILES / "ncu-summary.csv")
+    assert (launches.count, launches.seconds) == (4, Fraction(4, 10**4))
+
+
+def test_kernels_without_counters_of_operations_have_no_bound(capsys):
+    words = ["measured", "kernels", str(FILES / "ncu-details.csv"), "--chip", "h100-sxm"]
+    assert run([*words, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["flops"], row["bound"], row["compute"]) == (None, None, None)
+    assert row["t_lower_s"] == pytest.approx(134e6 / 3.35e12)
+
+
+def test_counters_of_amd_are_operations_and_bytes():
+    """512 of a matrix counter, 64 and 128 of instructions; requests of 128, 64 and 32 byte."""
+    for name in ("rocprofv3-counters.csv", "pmc_perf.csv"):
+        (launch,) = read_dispatches(FILES / name)
+        assert launch.flops == {
+            ("vector", "fp32"): 64 * (1000 + 2 * 2000),
+            ("matrix", "bf16"): 512 * 2**28,
+        }
+        reads = 128 * 100_000 + 64 * (400_000 - 100_000 - 50_000) + 32 * 50_000
+        assert launch.memory_bytes == reads + 64 * 150_000 + 32 * (200_000 - 150_000)
+        assert launch.seconds == Fraction(5, 10**4)
+
+
+MATMULS = {"B": [4096, 64], "D": [8192, 8192], "F": [8192, 8192]}
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [
+        ("GEMM.csv", [900e-6, 60e-6]),
+        ("hipblaslt-bench.txt", [800e-6, 40.5e-6]),
+        ("m-n-k-us.txt", [900.5e-6, 60.25e-6]),
+        ("mnk.csv", [900e-6, 60e-6]),
+    ],
+)
+def test_matmuls_of_tools_are_timings(name, seconds):
+    found = read_timings(FILES / name, {"chip": "h100-sxm"}, {"compute": "bf16"}).frame
+    assert found.select(MATMULS.keys()).equals(pl.DataFrame(MATMULS))
+    assert found["seconds"].to_list() == pytest.approx(seconds)
+    fp8 = name == "hipblaslt-bench.txt"
+    assert found["dtype_w"].to_list() == ["bf16", "fp8" if fp8 else "bf16"]
+    assert found["dtype_out"].to_list() == ["bf16", "bf16"]
+
+
+def test_a_table_of_sizes_may_have_a_dtype(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("m,n,k,dtype,us\n64,128,256,torch.bfloat16,9\n64,128,256,fp8,9\n")
+    found = read_timings(path, {"chip": "h100-sxm"}).frame
+    assert found.select("dtype_x", "dtype_out").rows() == [("bf16", "bf16"), ("fp8", "bf16")]
+
+
+def test_a_table_without_a_dtype_is_told_to_say_it(capsys):
+    words = ["measured", "calibrate", str(FILES / "mnk.csv"), "--chip", "h100-sxm"]
+    assert run([*words, "--software", "x"]) == 2
+    assert "is a table of matmuls that does not say their dtype" in capsys.readouterr().err
+
+
+def test_results_of_benchmarks_are_served_rows():
+    where = {"chip": "h100-sxm", "tp": "1"}
+    (vllm,) = read_timings(FILES / "vllm-serve.json", where).frame.to_dicts()
+    assert (vllm["model"], vllm["software"]) == ("llama-3.1-8b", "vllm")
+    assert (vllm["input_tokens"], vllm["output_tokens"], vllm["concurrency"]) == (1024, 1024, 8)
+    assert (vllm["ttft_s"], vllm["tpot_s"]) == pytest.approx((0.06, 0.009))
+    sglang = read_timings(FILES / "sglang-serve.jsonl", {**where, "model": "llama-3.1-8b"})
+    assert sglang.frame["concurrency"].to_list() == [8, 16]
+    assert sglang.assumed == ("weights in bf16; of others add --where linear=fp8",)
+    (trtllm,) = read_timings(FILES / "trtllm-bench.json", {"chip": "h100-sxm"}).frame.to_dicts()
+    assert (trtllm["tp"], trtllm["linear"], trtllm["concurrency"]) == (2, "fp8", 32)
+
+
+def test_a_benchmark_that_does_not_say_its_chips_is_asked(capsys):
+    assert run(["measured", "join", str(FILES / "vllm-serve.json")]) == 2
+    printed = capsys.readouterr().err
+    assert "which does not say its chip, tp" in printed
+    assert "--where chip=h100-sxm --where tp=1" in printed
