@@ -2,7 +2,9 @@
 
 import json
 import math
+from functools import partial
 
+import polars as pl
 import pytest
 from command_line import said
 from hypothesis import given
@@ -11,6 +13,10 @@ from random_sweeps import check
 
 import rooflines
 from rooflines.basics.errors import RooflinesError
+from rooflines.catalogue.chips import chip_entries
+from rooflines.explanation.best_split import split_cases
+from rooflines.explanation.question import Known
+from rooflines.explanation.words import read_words
 from rooflines.models.split import Split
 from rooflines.training.plan import TrainingPlan
 
@@ -183,3 +189,33 @@ def test_a_sweep_has_the_rows_of_every_split():
             str(chip), str(model), {"B": 64, "S": 8192}, chips=8, dtypes=["bf16"]
         )
         assert set(found["split"]) == set(alone["split"])
+
+
+def test_rates_of_every_split_of_training_are_those_of_one_question_for_it():
+    asked = partial(rooflines.train, "llama-3.1-8b", "h100-sxm", B=64, S=4096)
+    every = asked(split="auto", chips=8).with_columns(pl.col("split").cast(pl.String))
+    rates = [name for name in every.columns if name.startswith("tokens_per_s")]
+    alone = asked(split="tp2-dp4").with_columns(pl.col("split").cast(pl.String))
+    alone = alone.select("split", *rates)
+    assert len(every.select("split", *rates).join(alone, on=["split", *rates])) == 1
+
+
+def test_splits_without_a_row_are_named_with_the_reason():
+    words = ("h100-sxm", "llama-3.1-8b", "B=60", "S=4096", "bf16")
+    asked = read_words(words, chip_entries())
+    known = Known(chip_entries())
+    found = split_cases(asked, known, split="auto", chips=8, phase="train")
+    assert "Left out: dp8: B is no multiple of 8, dp * micro_batch." in found.notes
+    words = ("h100-sxm", "llama-3.1-70b", "S=8192", "bf16")
+    asked = read_words(words, chip_entries())
+    found = split_cases(asked, known, split="auto", chips=8, within=0.02)
+    assert "Left out: tp1-dp8, tp2-dp4: no batch that fits keeps the time." in found.notes
+
+
+@pytest.mark.parametrize("batch", [24, 56, 64])
+def test_the_best_split_loses_by_nothing_and_a_tie_is_no_loss(batch):
+    rows = rooflines.train("mixtral-8x7b", "b200", B=batch, S=510, split="auto", chips=8)
+    assert rows["lost_to"][0] is None
+    assert rows["lost_s"][0] is None
+    lost = rows.drop_nulls("lost_s")
+    assert (lost["lost_s"] > 1e-9 * lost["t_step_s"]).all()

@@ -29,12 +29,15 @@ from rooflines.sweep.rows import StepTable
 from rooflines.sweep.steps import ModelSweep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.models.model import Model
 
 MOST_SHOWN = 20
 """Splits on a screen [1]."""
+
+TIE = 1e-9
+"""What is no loss, of a step: times of splits are sums of a few thousand kernels [1]."""
 
 CAPACITY = "capacity"
 """What a split that does not fit loses by."""
@@ -184,16 +187,44 @@ def split_cases(
     rows = frame.to_dicts()
     same: dict[str, int] = {letter: rows[0][letter] for letter in asked.sizes}
     head = words_of(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
-    filled = [name for name in COLUMNS if any(row.get(name) is not None for row in rows)]
+    rate = OF_TRAINING if "bubble" in frame.columns else RATE
+    titles = {rate if name == RATE else name: title for name, title in COLUMNS.items()}
+    filled = {
+        name: title
+        for name, title in titles.items()
+        if any(row.get(name) is not None for row in rows)
+    }
     notes = [] if any(row["fits"] is not False for row in rows) else ["None of them fits."]
     notes += [*left_out(every), *(f"Route: {each}." for each in routes_of(every))]
     if rest := rows[MOST_SHOWN:]:
         large = sum(row["fits"] is False for row in rest)
         too_large = f", {large} of them too large for the memory" if large else ""
         notes.append(f"{len(rest)} more{too_large}: --csv and --json have all.")
+    notes += _left_out(every, frame)
     notes += map(as_note, assumptions_of(every).items())
-    return Cases(head, rows, {name: COLUMNS[name] for name in filled}, "B", notes, MOST_SHOWN)
+    return Cases(head, rows, filled, "B", notes, MOST_SHOWN)
 
+
+def _left_out(every: ModelSweep, rows: pl.DataFrame) -> Iterator[str]:
+    """The splits that have no row, by what they lack."""
+    reasons = {each.split: each.reason for each in every.skipped}
+    ranked = {*rows["split"].cast(pl.String)}
+    missing: dict[str, list[str]] = {}
+    for split in (split.name for split in every.config.splits):
+        if split not in ranked:
+            reason = reasons.get(split, "no batch that fits keeps the time")
+            missing.setdefault(reason, []).append(split)
+    for reason, splits in missing.items():
+        more = f" and {len(splits) - NAMED} more" if len(splits) > NAMED else ""
+        yield f"Left out: {', '.join(splits[:NAMED])}{more}: {reason}."
+
+
+NAMED = 4
+"""Splits that a note names [1]."""
+
+RATE, OF_TRAINING = "tokens_per_s_per_chip", "tokens_per_s_per_chip_ops"
+"""The rate at the time that decides, and in training that of kernels one after another, as an
+answer for one split has it."""
 
 COLUMNS = {
     "split": "split",
@@ -204,7 +235,7 @@ COLUMNS = {
     "t_lower_s": "at least",
     "bound": "bound",
     "bubble": "bubble",
-    "tokens_per_s_per_chip": "tokens/s/chip",
+    RATE: "tokens/s/chip",
     "footprint_bytes": "memory",
     "lost_to": "loses by",
     "lost_s": "more time",
@@ -273,12 +304,10 @@ def _in_order(rows: pl.DataFrame, *, by_throughput: bool) -> pl.DataFrame:
         shown = [*rows.columns, "t_step_s", "lost_to", "lost_s"]
     elif rows["t_estimate_s"].null_count():
         decides = "t_ops_s"
-    rows = rows.with_columns(
-        t_step_s=pl.col(decides),
-        tokens_per_s_per_chip=pl.col("tokens_per_s_per_chip_ops")
-        * pl.col("t_ops_s")
-        / pl.col(decides),
-    )
+    rows = rows.with_columns(t_step_s=pl.col(decides))
+    if "bubble" not in rows.columns:
+        per_step = pl.col("tokens_per_s_per_chip_ops") * pl.col("t_ops_s")
+        rows = rows.with_columns(tokens_per_s_per_chip=per_step / pl.col(decides))
     order = -pl.col("tokens_per_s_per_chip") if by_throughput else pl.col("t_step_s")
     fits = pl.col("fits").fill_null(value=True)
     rows = rows.sort(fits.not_(), order, "footprint_bytes", "split", maintain_order=True)
@@ -287,8 +316,9 @@ def _in_order(rows: pl.DataFrame, *, by_throughput: bool) -> pl.DataFrame:
         name: pl.col(time) - best[time] * pl.col("B") / best["B"] for name, time in times.items()
     }
     most = pl.max_horizontal(more.values())
+    loses = fits & (most > TIE * pl.col("t_step_s"))
     lost_to = pl.coalesce(pl.when(each == most).then(pl.lit(name)) for name, each in more.items())
     return rows.with_columns(
-        lost_to=pl.when(~fits).then(pl.lit(CAPACITY)).when(most > 0).then(lost_to),
-        lost_s=pl.when(fits & (most > 0)).then(most),
+        lost_to=pl.when(~fits).then(pl.lit(CAPACITY)).when(loses).then(lost_to),
+        lost_s=pl.when(loses).then(most),
     ).select(shown)

@@ -191,8 +191,7 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
         _held(answer, f"{weights} of weights, {caches} of caches")
         + ("" if answer.capacity_bytes is None else f"{most}{fewer}"),
     )
-    costs = ", ".join(_costs(row))
-    yield "costs", f"at best {costs}" if costs and row["fits"] is not False else ""
+    yield "costs", ", ".join(_costs(row))
 
 
 def _product(product: Mapping[str, Any]) -> str:
@@ -302,13 +301,12 @@ def _fewest(answer: Answer) -> str:
 
 
 def _costs(row: Mapping[str, Any]) -> Iterator[str]:
-    """Money and energy of tokens at the bound."""
-    if row["usd_per_mtok"] is not None:
-        price = row["usd_per_mtok"]
+    """Money and energy of tokens, with kernels one after another as in the table of cases."""
+    if (price := row["usd_per_mtok_ops"]) is not None:
         text = f"{price:,.2f}" if price >= CENTS else significant(price)
         yield f"${text} a million tokens ({row['price_provider']}, {row['price_date']})"
-    if row["j_per_token"] is not None:
-        yield f"{significant(row['j_per_token'])} J a token"
+    if row["j_per_token_ops"] is not None:
+        yield f"{significant(row['j_per_token_ops'])} J a token"
 
 
 # ---------------------------------------------------------------- sections
@@ -457,7 +455,7 @@ def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
             text += f"; rule of thumb {significant(rule, DIGITS)}"
         fit = threshold.get("max_fit" if answer.trains else "max_B_fit")
         if fit is not None and fit < critical:
-            text += f"; {fit or 'none'} fit{'s' * (fit <= 1)}"
+            text += f"; {f'{fit:,}' if fit else 'none'} fit{'s' * (fit <= 1)}"
         return f"{critical}", text
     if outcome == ALWAYS:
         size = "batch" if answer.of_a_model and threshold["axis"] == "B" else "size"
