@@ -9,6 +9,7 @@ import charted
 import polars as pl
 import pytest
 from hypothesis import given
+from lots import of
 from PIL import Image
 from random_sweeps import check, configs
 from scenes import fetching_or_themed, invalid, misfits, texts
@@ -218,7 +219,7 @@ def test_long_and_hostile_names_are_cut_and_never_markup():
 
 
 @check(100)
-@given(configs())
+@given(of(configs()))
 def test_a_chart_of_any_config_is_drawn(config):
     try:
         loaded = rooflines.load_config({**config, "charts": "auto"})

@@ -13,6 +13,7 @@ import random_serving
 from case_files import case
 from hypothesis import given
 from hypothesis import strategies as st
+from lots import of
 from oracle import models as oracle
 from plain_files import plain_file
 from processes import python
@@ -79,7 +80,7 @@ def test_counts_are_those_of_the_oracle(name):
 
 
 @check(300)
-@given(shape=random_serving.models())
+@given(shape=of(random_serving.models()))
 def test_any_shape_has_the_counts_of_the_oracle(shape):
     del shape["name"]
     model = models.Model("any", checked(Shape, shape))

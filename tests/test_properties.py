@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import lots
 import oracle
 import predicates
 from cases import made_up
@@ -15,7 +16,7 @@ from comparison import (
     threshold_differences,
 )
 from hypothesis import assume, given
-from hypothesis import strategies as st
+from lots import of
 from random_fits import calibrated_configs
 from random_sweeps import BITS, DTYPES, check, combinations, configs, shardings_of
 
@@ -23,7 +24,7 @@ import rooflines
 
 
 @check(60)
-@given(config=configs())
+@given(config=of(configs()))
 def test_every_row_of_a_random_sweep_is_the_exact_one(config):
     """And a null means what the dictionary says."""
     assert row_differences(config) == []
@@ -34,7 +35,7 @@ def test_every_row_of_a_random_sweep_is_the_exact_one(config):
 
 
 @check(150, at_length=6_000)
-@given(config=configs())
+@given(config=of(configs()))
 def test_every_threshold_of_a_random_sweep_is_the_exact_one(config):
     assume(config["sweeps"]["random"]["thresholds"])
     assert threshold_differences(config) == []
@@ -43,24 +44,26 @@ def test_every_threshold_of_a_random_sweep_is_the_exact_one(config):
 
 
 @check(60, at_length=2_500)
-@given(config=calibrated_configs())
+@given(config=of(calibrated_configs()))
 def test_every_estimate_of_a_random_sweep_is_the_exact_one(config):
     assert row_differences(config) == []
     assert threshold_differences(config) == []
 
 
-@st.composite
+@lots.composite
 def ties(draw):
     """Draw a config in which two or three times tie at one size, and the bound there."""
-    text = draw(st.sampled_from(["matmul", "sequence-matmul", "per-example-matmul", "BD,DF->BF"]))
+    text = draw(lots.sampled_from(["matmul", "sequence-matmul", "per-example-matmul", "BD,DF->BF"]))
     operation = oracle.operation_of(text)
     base = {
-        d: draw(st.one_of(st.integers(2, 300), st.sampled_from([16, 48, 64, 96, 128, 192, 256])))
+        d: draw(
+            lots.one_of(lots.integers(2, 300), lots.sampled_from([16, 48, 64, 96, 128, 192, 256]))
+        )
         for d in operation.dims
     }
-    spec = draw(st.sampled_from(shardings_of(operation)))
+    spec = draw(lots.sampled_from(shardings_of(operation)))
     sharding = oracle.sharding_of(operation, spec)
-    shards = 1 if spec == "none" else draw(st.sampled_from([2, 3, 4, 6, 8]))
+    shards = 1 if spec == "none" else draw(lots.sampled_from([2, 3, 4, 6, 8]))
     combination = draw(combinations())
     dtypes = oracle.combination_of(combination, DTYPES["combinations"])[1]
     one = Fraction(1)
@@ -73,25 +76,25 @@ def ties(draw):
         capacity=None,
         links=(oracle.PLAIN_LINK,),
         efficiency=dict.fromkeys(oracle.RESOURCES, one),
-        exact_flops=draw(st.booleans()) and sharding.split not in operation.contracted,
+        exact_flops=draw(lots.booleans()) and sharding.split not in operation.contracted,
     )
     work = setting.work(base, shards)
     scale = math.lcm(*(amount.denominator for amount in work.values()))
     while scale * work["math"] < 10**10:
         scale *= 10
     tied = draw(
-        st.sampled_from(["math memory", "math network", "memory network", "math memory network"])
+        lots.sampled_from(["math memory", "math network", "memory network", "math memory network"])
     ).split()
     if not work["network"]:
         tied = ["math", "memory"]
     rates_of = {
         r: scale * amount * (1 if r in tied else 100) for r, amount in work.items()
     }  # the others are faster
-    assume(all(rate.denominator == 1 and rate < EXACT_INTEGER for rate in rates_of.values()))
+    lots.assume(all(rate.denominator == 1 and rate < EXACT_INTEGER for rate in rates_of.values()))
     per_s = {name: float(rate) for name, rate in rates_of.items()}
     link = {"bytes_per_s": per_s["network"] or 1.0, "links": 1, "topology": "switch"}
     chip = made_up(per_s["math"], per_s["memory"], link, [dtypes["compute"]])
-    axis = draw(st.sampled_from(operation.dims))
+    axis = draw(lots.sampled_from(operation.dims))
     grid: dict[str, Any] = {**base, axis: [base[axis] - 1, base[axis], base[axis] + 1]}
     sweep = {
         "operation": text,
@@ -107,7 +110,7 @@ def ties(draw):
 
 
 @check(80)
-@given(tie=ties())
+@given(tie=of(ties()))
 def test_an_exact_tie_goes_to_compute_and_then_to_memory_and_is_a_whole_threshold(tie):
     config, expected = tie
     truth = [row.values() for row in expected_rows(config)]

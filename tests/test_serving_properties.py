@@ -10,11 +10,14 @@ import random_serving
 from comparison import wrong_rows, wrong_skips
 from hypothesis import given
 from hypothesis import strategies as st
+from lots import of
 from oracle import step_table
 from polars.testing import assert_frame_equal
 from predicates import check_table
+from random_serving import EVERY_KIND, kinds_of
 from random_sweeps import BITS, check
 from serving_tables import KINDS, expected_rows, sweep_of
+from strata import chosen
 
 from rooflines.sweep.rows import KernelTable, StepTable
 
@@ -22,42 +25,31 @@ CONFIGS = random_serving.configs() | random_serving.calibrated(random_serving.co
 """With the calibrations of chips, and of software."""
 
 
-@check(150)
-@given(config=CONFIGS)
-def test_every_row_of_a_random_sweep_is_the_exact_one(config):
-    truth = [{**row.keys, **row.values} for row in expected_rows(config) if row.values is not None]
-    sweep = sweep_of(config)
-    table = StepTable(sweep).frame().collect()
-    keys = table.columns[: table.columns.index("S") + 1]
-    assert wrong_rows(table, truth, keys) == []
-    assert table.select(keys).rows() == [tuple(row[key] for key in keys) for row in truth]
-    check_table(table, sweep.columns)
-
-
-@check(100)
-@given(config=CONFIGS)
-def test_every_kernel_of_a_random_sweep_is_the_exact_one(config):
-    (form,) = config["model-sweeps"].values()
-    sweep = sweep_of(config)
-    table = KernelTable(sweep).frame().collect()
-    check_table(table, sweep.layer_columns)
-    keys = table.columns[: table.columns.index("group") + 1]
-    parts = config["chips"], BITS, config.get("fits")
-    truth = [*step_table.layer_rows(form, {}, *parts)]
-    assert wrong_rows(table, truth, keys, beside=("calibration", "t_lower_s")) == []
-    unfitted = table["calibration"].is_null()
-    assert (table["t_estimate_s"].is_not_null() | unfitted).all()
-
-
-@check(150)
-@given(config=random_serving.configs())
-def test_rows_without_a_place_are_skipped_with_a_reason(config):
-    truth = [(row.keys, row.reasons) for row in expected_rows(config) if row.values is None]
-    assert wrong_skips(sweep_of(config).skipped, truth, KINDS) == []
+def test_every_row_and_kernel_of_every_kind_of_step_is_the_exact_one():
+    for config in chosen(CONFIGS, kinds_of, EVERY_KIND):
+        (form,) = config["model-sweeps"].values()
+        rows, sweep = expected_rows(config), sweep_of(config)
+        truth = [{**row.keys, **row.values} for row in rows if row.values is not None]
+        table = StepTable(sweep).frame().collect()
+        keys = table.columns[: table.columns.index("S") + 1]
+        assert wrong_rows(table, truth, keys) == []
+        assert table.select(keys).rows() == [tuple(row[key] for key in keys) for row in truth]
+        check_table(table, sweep.columns)
+        skipped = [(row.keys, row.reasons) for row in rows if row.values is None]
+        assert wrong_skips(sweep.skipped, skipped, KINDS) == []
+        parts = config["chips"], BITS, config.get("fits")
+        layers = [*step_table.layer_rows(form, {}, *parts)]
+        kernels = KernelTable(sweep).frame().collect()
+        assert (
+            wrong_rows(kernels, layers, [*keys, "group"], beside=("calibration", "t_lower_s")) == []
+        )
+        check_table(kernels, sweep.layer_columns)
+        unfitted = kernels["calibration"].is_null()
+        assert (kernels["t_estimate_s"].is_not_null() | unfitted).all()
 
 
 @check(50)
-@given(config=CONFIGS, data=st.data())
+@given(config=of(CONFIGS), data=st.data())
 def test_slices_in_order_are_the_whole(config, data):
     sweep = sweep_of(config)
     for table in (StepTable(sweep), KernelTable(sweep)):

@@ -3,6 +3,7 @@
 import random_serving
 from comparison import same, wrong_columns, wrong_keys, wrong_skips
 from hypothesis import given
+from lots import of
 from oracle import step_table
 from oracle.step_values import times
 from oracle.steps import Step
@@ -28,7 +29,7 @@ CONFIGS |= random_serving.calibrated(random_serving.request_configs())
 
 
 @check(24)
-@given(config=CONFIGS)
+@given(config=of(CONFIGS))
 def test_random_requests(config):
     (form,) = config["model-sweeps"].values()
     form["grid"]["B"] = sorted({8, *form["grid"]["B"]})

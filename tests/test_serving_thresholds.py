@@ -12,6 +12,7 @@ import random_serving
 from comparison import wrong_keys
 from hypothesis import given
 from hypothesis import strategies as st
+from lots import of
 from oracle import step_limits as limits
 from oracle import step_table
 from oracle.fits import estimate
@@ -51,7 +52,7 @@ def new_tokens(case, row):
 
 
 @check(60, at_length=1_000)
-@given(config=CONFIGS, target=st.integers(1, 40), share=st.fractions(0, 1))
+@given(config=of(CONFIGS), target=st.integers(1, 40), share=st.fractions(0, 1))
 def test_thresholds_of_random_sweeps(config, target, share):
     (sweep,) = config["model-sweeps"].values()
     sweep["thresholds"], sweep["grid"]["B"] = ["B", "S"], [8]
@@ -202,7 +203,7 @@ def test_saturated_batches_of_the_default_config_are_those_found_by_trying():
 
 
 @check(60)
-@given(config=random_serving.configs())
+@given(config=of(random_serving.configs()))
 def test_fewest_chips_of_random_sweeps(config):
     (sweep,) = config["model-sweeps"].values()
     sweep["thresholds"] = ["chips"]

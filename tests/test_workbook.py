@@ -10,7 +10,7 @@ import random_serving
 import random_sweeps
 from case_files import case
 from hypothesis import given
-from hypothesis.strategies import one_of
+from lots import of
 from random_sweeps import check
 from sheets import column_widths, read_workbook, table_of
 from spreadsheet import METRICS, QUESTIONS, computed, same, written
@@ -222,7 +222,7 @@ def test_what_if_computes_other_sizes_and_rates(question, tmp_path):
 
 
 @check(30)
-@given(random_sweeps.configs())
+@given(of(random_sweeps.configs()))
 def test_any_config_has_a_workbook(config):
     with TemporaryDirectory() as folder:
         cells = read_workbook(written(Path(folder) / "results", config))
@@ -234,7 +234,7 @@ def test_any_config_has_a_workbook(config):
 
 
 @check(20)
-@given(one_of(random_serving.configs(), random_serving.request_configs()))
+@given(of(random_serving.configs() | random_serving.request_configs()))
 def test_any_config_of_models_has_a_workbook(config):
     with TemporaryDirectory() as folder:
         cells = read_workbook(written(Path(folder) / "results", config))

@@ -1,59 +1,59 @@
-"""Random sweeps of small models on random chips, as Hypothesis strategies."""
+"""Random sweeps of small models on random chips, as `lots`."""
 
 from typing import Any
 
+import lots
 import oracle
 import random_sweeps as drawn
-from hypothesis import assume
-from hypothesis import strategies as st
+from lots import assume
 from oracle import step_table
 from random_fits import files_of_fits
 from random_sweeps import BITS, COMPUTE
 
-some = st.sampled_from([1, 2, 2, 3, 4, 4, 8, 16])
-widths = st.sampled_from([8, 48, 64, 100, 512, 4096])
+some = lots.sampled_from([1, 2, 2, 3, 4, 4, 8, 16])
+widths = lots.sampled_from([8, 48, 64, 100, 512, 4096])
 
 
-@st.composite
+@lots.composite
 def attentions(draw):
     """Draw grouped or latent attention, mostly of heads that two or four chips can split."""
-    if draw(st.integers(0, 2)):
+    if draw(lots.integers(0, 2)):
         heads = draw(some)
         return {
             "N": heads * draw(some),
             "K": heads,
-            "H": draw(st.sampled_from([4, 64, 128])),
-            "bias": draw(st.sampled_from([None, "qkv", "qkvo"])),
-            "qk_norm": draw(st.sampled_from([None, "head", "all"])),
-            "sinks": draw(st.booleans()),
-            "gate": draw(st.sampled_from([None, None, "element", "head"])),
-            **draw(st.sampled_from([{}, {}, {"v": 32}, {"one_tensor": True}])),
+            "H": draw(lots.sampled_from([4, 64, 128])),
+            "bias": draw(lots.sampled_from([None, "qkv", "qkvo"])),
+            "qk_norm": draw(lots.sampled_from([None, "head", "all"])),
+            "sinks": draw(lots.booleans()),
+            "gate": draw(lots.sampled_from([None, None, "element", "head"])),
+            **draw(lots.sampled_from([{}, {}, {"v": 32}, {"one_tensor": True}])),
         }
-    ranks = {key: draw(st.sampled_from([4, 16, 64])) for key in ("kv_rank", "nope", "rope", "v")}
-    found = {"kind": "mla", "N": draw(st.sampled_from([1, 4, 16, 48])), **ranks}
-    found["gate"] = draw(st.booleans())
-    return found | ({"q_rank": draw(st.sampled_from([8, 24]))} if draw(st.booleans()) else {})
+    ranks = {key: draw(lots.sampled_from([4, 16, 64])) for key in ("kv_rank", "nope", "rope", "v")}
+    found = {"kind": "mla", "N": draw(lots.sampled_from([1, 4, 16, 48])), **ranks}
+    found["gate"] = draw(lots.booleans())
+    return found | ({"q_rank": draw(lots.sampled_from([8, 24]))} if draw(lots.booleans()) else {})
 
 
 MOST_OF_A_CHUNK = 100
 """Tokens of chunks that the oracle of contexts tries one by one [1]."""
 
 
-@st.composite
+@lots.composite
 def mixers(draw, layers):
     """Draw layers with a window, chosen tokens or a state; none of them in half of the models."""
     kind, count = (
-        draw(st.sampled_from(["", "", "window", "sparse", "state"])),
-        st.integers(1, layers),
+        draw(lots.sampled_from(["", "", "window", "sparse", "state"])),
+        lots.integers(1, layers),
     )
     if not kind:
         return {}
-    tokens = draw(st.sampled_from([1, 2, 16, 128]))
+    tokens = draw(lots.sampled_from([1, 2, 16, 128]))
     if kind == "window":
         window: dict[str, Any] = {"tokens": tokens, "layers": draw(count)}
-        if draw(st.integers(0, 3)) == 0:
-            window["attention"] = {"N": 16, "K": draw(st.sampled_from([1, 4, 16])), "H": 8}
-        if tokens < MOST_OF_A_CHUNK and draw(st.booleans()):
+        if draw(lots.integers(0, 3)) == 0:
+            window["attention"] = {"N": 16, "K": draw(lots.sampled_from([1, 4, 16])), "H": 8}
+        if tokens < MOST_OF_A_CHUNK and draw(lots.booleans()):
             window["chunked"] = True
         return {kind: window}
     if kind == "sparse":
@@ -61,120 +61,120 @@ def mixers(draw, layers):
         sparse: dict[str, Any] = {
             "tokens": tokens,
             "layers": among,
-            "own": draw(st.integers(1, among)),
+            "own": draw(lots.integers(1, among)),
         }
-        sparse |= {"heads": draw(some), "dim": 16, "bits": draw(st.sampled_from([None, 8]))}
-        return {kind: {**sparse, "weighted": draw(st.booleans())}}
+        sparse |= {"heads": draw(some), "dim": 16, "bits": draw(lots.sampled_from([None, 8]))}
+        return {kind: {**sparse, "weighted": draw(lots.booleans())}}
     state: dict[str, Any] = {
-        key: draw(st.sampled_from([1, 4, 16])) for key in ("key", "value", "groups", "conv")
+        key: draw(lots.sampled_from([1, 4, 16])) for key in ("key", "value", "groups", "conv")
     }
-    state["kind"] = draw(st.sampled_from(["gated-delta", "kda", "mamba2"]))
-    state |= {"layers": draw(count), "heads": draw(some), "bits": draw(st.sampled_from([16, 32]))}
-    return {kind: {**state, "full_gate": draw(st.booleans())}}
+    state["kind"] = draw(lots.sampled_from(["gated-delta", "kda", "mamba2"]))
+    state |= {"layers": draw(count), "heads": draw(some), "bits": draw(lots.sampled_from([16, 32]))}
+    return {kind: {**state, "full_gate": draw(lots.booleans())}}
 
 
-@st.composite
+@lots.composite
 def models(draw, name="made-up"):
     """Draw a model, dense, with experts, or both."""
-    layers = draw(st.integers(1, 6))
-    sparse = draw(st.sampled_from([0, layers, (layers + 1) // 2]))
+    layers = draw(lots.integers(1, 6))
+    sparse = draw(lots.sampled_from([0, layers, (layers + 1) // 2]))
     model: dict[str, Any] = {
         "name": name,
         "layers": layers,
         "D": draw(widths),
-        "V": draw(st.sampled_from([16, 1000, 32000])),
-        "tied": draw(st.booleans()),
+        "V": draw(lots.sampled_from([16, 1000, 32000])),
+        "tied": draw(lots.booleans()),
         "attention": draw(attentions()),
-        "norms_per_layer": draw(st.sampled_from([0, 2, 4])),
+        "norms_per_layer": draw(lots.sampled_from([0, 2, 4])),
     }
     if sparse < layers:
-        model["mlp"] = {"F": draw(widths), "layers": layers - sparse, "bias": draw(st.booleans())}
+        model["mlp"] = {"F": draw(widths), "layers": layers - sparse, "bias": draw(lots.booleans())}
     if sparse:
-        experts = draw(st.sampled_from([1, 6, 8, 16, 48, 64, 96]))
+        experts = draw(lots.sampled_from([1, 6, 8, 16, 48, 64, 96]))
         model["moe"] = {
             "E": experts,
-            "k": draw(st.integers(1, min(experts, 8))),
+            "k": draw(lots.integers(1, min(experts, 8))),
             "Fe": draw(widths),
-            "shared": draw(st.integers(0, 2)),
+            "shared": draw(lots.integers(0, 2)),
             "layers": sparse,
-            "router_bias": draw(st.booleans()),
-            "expert_bias": draw(st.booleans()),
-            "shared_gate": draw(st.booleans()),
-            "gated": draw(st.booleans()),
-            "latent": draw(st.sampled_from([None, None, 24])),
+            "router_bias": draw(lots.booleans()),
+            "expert_bias": draw(lots.booleans()),
+            "shared_gate": draw(lots.booleans()),
+            "gated": draw(lots.booleans()),
+            "latent": draw(lots.sampled_from([None, None, 24])),
         }
-    if draw(st.integers(0, 3)) == 0:  # each layer is a mixer, an MLP or experts
-        mixed = draw(st.integers(1, 4))
+    if draw(lots.integers(0, 3)) == 0:  # each layer is a mixer, an MLP or experts
+        mixed = draw(lots.integers(1, 4))
         model |= {"single": True, "layers": layers + mixed}
         return model | draw(mixers(mixed))
     model |= draw(mixers(layers))
-    return model if "window" in model else {**model, "mtp": draw(st.booleans())}
+    return model if "window" in model else {**model, "mtp": draw(lots.booleans())}
 
 
-prices = st.fixed_dictionaries(
+prices = lots.fixed_dictionaries(
     {
-        "usd_per_hour": st.sampled_from([0.5, 3.43, 12]),
-        "provider": st.sampled_from(["Nobody", "Somebody"]),
-        "date": st.sampled_from(["2025-12-31", "2026-01-01"]),
+        "usd_per_hour": lots.sampled_from([0.5, 3.43, 12]),
+        "provider": lots.sampled_from(["Nobody", "Somebody"]),
+        "date": lots.sampled_from(["2025-12-31", "2026-01-01"]),
     },
-    optional={"sku": st.sampled_from(["8 chips, on demand", "8 chips, reserved"])},
+    optional={"sku": lots.sampled_from(["8 chips, on demand", "8 chips, reserved"])},
 )
 
 
-@st.composite
+@lots.composite
 def chips(draw):
     """Draw a chip of `random_sweeps`, sometimes without a network, with prices and power."""
     chip = draw(drawn.chips())
-    if draw(st.integers(0, 3)) == 0:
+    if draw(lots.integers(0, 3)) == 0:
         torus = {"topology": "torus", "links": 4, "domain": 16, "ring_multiple": 4}
         chip["networks"]["fabric"] = {"bytes_per_s": draw(drawn.rates(9, 12)), **torus}
-    if draw(st.integers(0, 4)) == 0:
+    if draw(lots.integers(0, 4)) == 0:
         del chip["networks"]
-    if draw(st.integers(0, 3)) == 0:
+    if draw(lots.integers(0, 3)) == 0:
         del chip["memory"]["hbm"]["capacity_bytes"]
-    if draw(st.booleans()):
-        chip["power"] = {"watts": draw(st.sampled_from([75, 700, 1000.5]))}
-    if draw(st.integers(0, 3)) == 0:
+    if draw(lots.booleans()):
+        chip["power"] = {"watts": draw(lots.sampled_from([75, 700, 1000.5]))}
+    if draw(lots.integers(0, 3)) == 0:
         fitted = {"math": 0.8, "memory": 0.9, "network": 0.5, "overhead_s": 3e-6}
         chip["calibration"] = dict.fromkeys(chip["units"]["matrix"], fitted)
-    if draw(st.booleans()):
-        chip["prices"] = draw(st.lists(prices, min_size=1, max_size=4))
+    if draw(lots.booleans()):
+        chip["prices"] = draw(lots.lists(prices, min_size=1, max_size=4))
     return chip
 
 
-@st.composite
+@lots.composite
 def dtypes(draw, name):
     """Draw one format for all, or dtypes by tensor under a name."""
-    if draw(st.booleans()):
-        return draw(st.sampled_from(COMPUTE))
-    stored, computed = st.sampled_from(list(BITS)), st.sampled_from(COMPUTE)
+    if draw(lots.booleans()):
+        return draw(lots.sampled_from(COMPUTE))
+    stored, computed = lots.sampled_from(list(BITS)), lots.sampled_from(COMPUTE)
     found = {"name": name, "compute": draw(computed)}
     found |= {part: draw(stored) for part in ("weights", "cache", "activations")}
-    more = draw(st.sets(st.sampled_from(["combine", "experts", "head"])))
+    more = draw(lots.sets(lots.sampled_from(["combine", "experts", "head"])))
     found |= {part: draw(stored) for part in sorted(more)}
-    return found | ({"attention": draw(computed)} if draw(st.booleans()) else {})
+    return found | ({"attention": draw(computed)} if draw(lots.booleans()) else {})
 
 
-@st.composite
+@lots.composite
 def splits(draw):
     """Draw chips of a replica, replicas, and whether all of them share the experts."""
-    experts = draw(st.booleans())
+    experts = draw(lots.booleans())
     forms: list[tuple[int | str, int]] = [(1, 1), (2, 2), (4, 4), ("2x2", 4)]
     more: list[tuple[int | str, int]] = [(3, 3), (16, 16), ("4x4", 16)]
-    tp, product = draw(st.sampled_from(forms if experts else forms + more))
+    tp, product = draw(lots.sampled_from(forms if experts else forms + more))
     found: dict[str, Any] = {"tp": tp}
-    dp = draw(st.sampled_from([1, 1, 2, 2, 3, 8]))
-    found |= {"dp": dp} if dp > 1 or draw(st.booleans()) else {}
+    dp = draw(lots.sampled_from([1, 1, 2, 2, 3, 8]))
+    found |= {"dp": dp} if dp > 1 or draw(lots.booleans()) else {}
     chips: int | str = product * dp
-    if experts and dp in (2, 8) and draw(st.booleans()):
+    if experts and dp in (2, 8) and draw(lots.booleans()):
         chips = f"{product}x{dp}" if product > 1 else f"2x{dp // 2}" if dp > 2 else dp
     return found | ({"ep": chips} if experts else {})
 
 
 def sizes(low, high):
     """Draw up to three sizes, small and large ones."""
-    size = st.one_of(st.integers(low, max(low, 64)), st.integers(low, high))
-    return st.lists(size, min_size=1, max_size=3, unique=True)
+    size = lots.one_of(lots.integers(low, max(low, 64)), lots.integers(low, high))
+    return lots.lists(size, min_size=1, max_size=3, unique=True)
 
 
 def dtypes_name(spec):
@@ -182,34 +182,38 @@ def dtypes_name(spec):
     return spec if isinstance(spec, str) else spec["name"]
 
 
-@st.composite
+@lots.composite
 def parts(draw):
     """Draw what sweeps over steps and over requests have in common."""
-    own = {f"chip-{number}": draw(chips()) for number in range(draw(st.integers(1, 2)))}
-    named = st.sampled_from(["mixed", "other"]).flatmap(dtypes)
+    own = {f"chip-{number}": draw(chips()) for number in range(draw(lots.integers(1, 2)))}
+    named = lots.sampled_from(["mixed", "other"]).flatmap(dtypes)
     sweep: dict[str, Any] = {
-        "models": [draw(models(f"made-up-{n}")) for n in range(draw(st.integers(1, 2)))],
-        "dtypes": draw(st.lists(named, min_size=1, max_size=2, unique_by=dtypes_name)),
-        "chips": draw(st.permutations(list(own))),
-        "splits": draw(st.lists(splits(), min_size=1, max_size=3, unique_by=step_table.split_name)),
+        "models": [draw(models(f"made-up-{n}")) for n in range(draw(lots.integers(1, 2)))],
+        "dtypes": draw(lots.lists(named, min_size=1, max_size=2, unique_by=dtypes_name)),
+        "chips": draw(lots.permutations(list(own))),
+        "splits": draw(
+            lots.lists(splits(), min_size=1, max_size=3, unique_by=step_table.split_name)
+        ),
     }
-    optional: dict[str, st.SearchStrategy[Any]] = {
-        "cache_split": st.sampled_from(["heads", "batch"]),
-        "routing": st.sampled_from(["uniform", "same", "all"]),
-        "memory": st.sampled_from(["hbm", ["l2", "hbm"]]),
-        "network": st.sampled_from(
+    optional: dict[str, lots.Lot] = {
+        "cache_split": lots.sampled_from(["heads", "batch"]),
+        "routing": lots.sampled_from(["uniform", "same", "all"]),
+        "memory": lots.sampled_from(["hbm", ["l2", "hbm"]]),
+        "network": lots.sampled_from(
             [None, "fabric", ["fabric", "second"], [["second", "fabric"], "fabric"]]
         ),
-        "efficiency": st.dictionaries(st.sampled_from(oracle.RESOURCES), drawn.fractions_of_one),
-        "prices": st.fixed_dictionaries(
+        "efficiency": lots.dictionaries(
+            lots.sampled_from(oracle.RESOURCES), drawn.fractions_of_one
+        ),
+        "prices": lots.fixed_dictionaries(
             {},
             optional={
-                "provider": st.sampled_from(["Nobody", "Somebody"]),
-                "kind": st.sampled_from(["on demand", "reserved", "chips"]),
+                "provider": lots.sampled_from(["Nobody", "Somebody"]),
+                "kind": lots.sampled_from(["on demand", "reserved", "chips"]),
             },
         ),
     }
-    sweep |= {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
+    sweep |= {key: draw(values) for key, values in optional.items() if draw(lots.booleans())}
     drawn.leave_out_unknown(sweep, own)
     sellers = {price["provider"] for chip in own.values() for price in chip.get("prices", [])}
     if sweep.get("prices", {}).get("provider") not in sellers:
@@ -225,41 +229,136 @@ def supported(config):
     return any(case is not None and case.dp <= largest for _, case, _ in found)
 
 
-@st.composite
+@lots.composite
 def configs(draw):
     """Draw a config of one model sweep over steps, a case of which some chip supports."""
     config = draw(parts())
     sweep = config["model-sweeps"]["random"]
-    sweep["phase"] = draw(st.sampled_from([["decode"], ["prefill"], ["decode", "prefill"]]))
+    sweep["phase"] = draw(lots.sampled_from([["decode"], ["prefill"], ["decode", "prefill"]]))
     grid = {"B": draw(sizes(1, 10**5))}
-    more = draw(st.integers(0, 4)) if sweep["phase"] == ["decode"] else 0
+    more = draw(lots.integers(0, 4)) if sweep["phase"] == ["decode"] else 0
     if more == 1:
-        grid["T"] = draw(st.lists(st.integers(1, 8), min_size=1, max_size=2, unique=True))
+        grid["T"] = draw(lots.lists(lots.integers(1, 8), min_size=1, max_size=2, unique=True))
     if more == 2:
-        drafted = draw(st.integers(1, 7))
-        sweep["draft"] = {"tokens": drafted, "accepted": draw(st.sampled_from([0, 0.5, drafted]))}
+        drafted = draw(lots.integers(1, 7))
+        sweep["draft"] = {"tokens": drafted, "accepted": draw(lots.sampled_from([0, 0.5, drafted]))}
     sweep["grid"] = {**grid, "S": draw(sizes(8 if more in (1, 2) else 1, 10**5))}
     assume(supported(config))
     return config
 
 
-@st.composite
+@lots.composite
 def calibrated(draw, drawn_configs):
     """Draw a config whose sweep names software, and fits of its chips under `fits`."""
     config = draw(drawn_configs)
     (sweep,) = config["model-sweeps"].values()
-    sweep["calibration"] = draw(st.sampled_from(["mine", ["mine", "other"], ["other", "mine"]]))
+    sweep["calibration"] = draw(lots.sampled_from(["mine", ["mine", "other"], ["other", "mine"]]))
     return {**config, "fits": draw(files_of_fits(list(config["chips"])))}
 
 
-@st.composite
+@lots.composite
 def request_configs(draw):
     """Draw a config of one model sweep over requests, a case of which some chip supports."""
     config = draw(parts())
     sweep = config["model-sweeps"]["random"]
-    one = st.fixed_dictionaries({"input": st.integers(1, 300), "output": st.integers(1, 20)})
+    one = lots.fixed_dictionaries({"input": lots.integers(1, 300), "output": lots.integers(1, 20)})
     sweep["grid"] = {"B": draw(sizes(1, 10**4))}
-    each_once = st.lists(one, min_size=1, max_size=2, unique_by=lambda r: (r["input"], r["output"]))
+    each_once = lots.lists(
+        one, min_size=1, max_size=2, unique_by=lambda r: (r["input"], r["output"])
+    )
     sweep["requests"] = draw(each_once)
     assume(supported(config))
     return config
+
+
+EVERY_KIND = {
+    *("heads", "latent", "latent queries", "gates", "values", "biases", "norms", "sinks"),
+    *("windows", "chunks", "other windows", "chosen tokens", "gated-delta", "kda", "mamba2"),
+    *("mlp", "experts", "mlp and experts", "shared", "shared gate", "latent width", "no gate"),
+    *("single", "tied", "tp", "copies of heads", "dp", "ep", "ep over tp and dp", "axes", "ring"),
+    *("switch", "mesh", "torus", "two networks", "ep on two networks", "by batch", "by heads"),
+    *(
+        "uniform",
+        "same",
+        "all",
+        "decode",
+        "prefill",
+        "T",
+        "draft",
+        "own draft",
+        "l2",
+        "no capacity",
+    ),
+    *("price", "watts", "format", "by class", "own experts", "own head", "own attention"),
+    *(f"skipped: {why}" for why in ("heads", "dense", "experts", "domain", "axes", "network")),
+}
+"""What sweeps of steps are of."""
+
+
+def kinds_of(config):
+    """The kinds of what a config of one model sweep asks for, and of what is supported."""
+    (sweep,) = config["model-sweeps"].values()
+    for _, case, reasons in step_table.cases(sweep, {}, config["chips"], BITS):
+        if case is None:
+            yield from (f"skipped: {reason}" for reason in reasons)
+        else:
+            yield from kinds_of_case(case)
+    yield from {"T", "draft"} & {*sweep["grid"], *sweep}
+    yield from ("format" if isinstance(spec, str) else "by class" for spec in sweep["dtypes"])
+    for spec in sweep["dtypes"]:
+        yield from (f"own {part}" for part in spec if part in ("experts", "head", "attention"))
+    yield from (
+        level for level in [sweep.get("memory", "hbm")] if "l2" in level for level in ["l2"]
+    )
+
+
+def kinds_of_case(case):
+    """The kinds of a case that a chip supports."""
+    entry, a = case.entry, case.entry["attention"]
+    latent_one = a.get("kind") == "mla"
+    window, moe, state = (entry.get(part) or {} for part in ("window", "moe", "state"))
+    several = case.tp > 1 or case.ep > 1
+    both = len(case.links) > 1 and several
+    holds = {
+        "heads": not latent_one,
+        "latent": latent_one,
+        "latent queries": latent_one and "q_rank" in a,
+        "gates": a.get("gate"),
+        "values": not latent_one and "v" in a,
+        "biases": a.get("bias"),
+        "norms": a.get("qk_norm"),
+        "sinks": a.get("sinks"),
+        "windows": window and not window.get("chunked"),
+        "chunks": window.get("chunked"),
+        "other windows": window.get("attention"),
+        "chosen tokens": entry.get("sparse"),
+        str(state.get("kind")): state,
+        "mlp": entry.get("mlp"),
+        "experts": moe,
+        "mlp and experts": moe and entry.get("mlp"),
+        "shared": moe.get("shared"),
+        "shared gate": moe.get("shared") and moe.get("shared_gate"),
+        "latent width": moe.get("latent"),
+        "no gate": moe and not moe.get("gated", True),
+        "single": entry.get("single"),
+        "tied": entry.get("tied"),
+        "tp": case.tp > 1,
+        "copies of heads": not latent_one and case.tp > a["K"],
+        "dp": case.dp > 1,
+        "ep": case.ep > 1,
+        "ep over tp and dp": case.ep > 1 and case.tp > 1 and case.dp > 1,
+        "axes": len(case.axes) > 1,
+        "ring": several and any(case.links[0].ring(n) for n in (*case.axes, *case.ep_axes)),
+        "two networks": both and case.chips > (case.links[0].domain or case.chips),
+        "ep on two networks": both and case.ep > (case.links[0].domain or case.ep),
+        "by batch": case.cache_split == "batch" and case.tp > 1,
+        "by heads": case.cache_split == "heads" and case.tp > 1,
+        case.routing: moe,
+        case.phase: True,
+        "own draft": case.own_drafts,
+        "no capacity": case.capacity is None,
+        "price": case.price,
+        "watts": case.watts,
+        **({case.links[0].topology: several} if case.links else {}),
+    }
+    return [kind for kind, true in holds.items() if true]

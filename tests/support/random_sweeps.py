@@ -1,14 +1,15 @@
-"""Random sweeps on random chips, as Hypothesis strategies."""
+"""Random sweeps on random chips, as `lots`."""
 
 import math
 from fractions import Fraction
 from typing import Any
 
 import effort
+import lots
 import oracle
 from case_files import case
-from hypothesis import assume, settings
-from hypothesis import strategies as st
+from hypothesis import settings
+from lots import assume
 
 DTYPES = case("random")
 BITS: dict[str, Any] = DTYPES["formats"]
@@ -20,51 +21,53 @@ def check(examples, at_length=0):
     return settings(max_examples=at_length * effort.THOROUGH or effort.cases(examples))
 
 
-@st.composite
+@lots.composite
 def rates(draw, low, high):
     """Draw a rate between two powers of ten, as number or text; often round, for exact ties.
 
     Others have twelve digits: times that differ by a smaller share tie, which the oracle ignores.
     """
-    exponent = draw(st.integers(low, high))
-    if draw(st.booleans()):
-        digits = f"{draw(st.sampled_from([1, 1.25, 1.5, 2, 2.5, 3, 3.2, 4, 5, 6.4, 8]))}e{exponent}"
+    exponent = draw(lots.integers(low, high))
+    if draw(lots.booleans()):
+        digits = (
+            f"{draw(lots.sampled_from([1, 1.25, 1.5, 2, 2.5, 3, 3.2, 4, 5, 6.4, 8]))}e{exponent}"
+        )
     else:
-        digits = f"{draw(st.integers(10**11, 10**12 - 1))}e{exponent - 11}"
+        digits = f"{draw(lots.integers(10**11, 10**12 - 1))}e{exponent - 11}"
     value = float(digits)
-    return repr(value) if draw(st.integers(0, 3)) == 0 else value
+    return repr(value) if draw(lots.integers(0, 3)) == 0 else value
 
 
-fractions_of_one = st.sampled_from([1, 1.0, 0.95, 0.8, 0.5, 0.82, 0.333, 0.1, 0.7071067811865476])
+fractions_of_one = lots.sampled_from([1, 1.0, 0.95, 0.8, 0.5, 0.82, 0.333, 0.1, 0.7071067811865476])
 
 
-@st.composite
+@lots.composite
 def networks(draw):
     """Draw an interconnect."""
-    topology = draw(st.sampled_from(["switch", "mesh", "torus"]))
+    topology = draw(lots.sampled_from(["switch", "mesh", "torus"]))
     entry: dict[str, Any] = {"bytes_per_s": draw(rates(9, 12)), "topology": topology}
-    entry["links"] = draw(st.sampled_from([1, 3, 4, 7, 15, 18]))
-    if draw(st.integers(0, 3)):
-        entry["domain"] = draw(st.sampled_from([2, 4, 8, 16, 72, "unlimited"]))
+    entry["links"] = draw(lots.sampled_from([1, 3, 4, 7, 15, 18]))
+    if draw(lots.integers(0, 3)):
+        entry["domain"] = draw(lots.sampled_from([2, 4, 8, 16, 72, "unlimited"]))
     if topology == "mesh" and entry.get("domain") == "unlimited":
         del entry["domain"]
     if topology == "mesh" and "domain" in entry:
         entry["links"] = entry["domain"] - 1
-    if topology == "torus" and draw(st.booleans()):
-        entry["ring_multiple"] = draw(st.sampled_from([2, 4, 16]))
-    if draw(st.integers(0, 3)) == 0:
-        entry["hop_latency_s"] = draw(st.sampled_from([1e-6, 5e-7, 2.5e-5]))
-        if draw(st.booleans()):
+    if topology == "torus" and draw(lots.booleans()):
+        entry["ring_multiple"] = draw(lots.sampled_from([2, 4, 16]))
+    if draw(lots.integers(0, 3)) == 0:
+        entry["hop_latency_s"] = draw(lots.sampled_from([1e-6, 5e-7, 2.5e-5]))
+        if draw(lots.booleans()):
             entry["typical_hop_latency_s"] = 3e-5
     return entry
 
 
-@st.composite
+@lots.composite
 def chips(draw):
     """Draw a chip that may lack a dtype, with one or two memory levels and interconnects."""
 
     def peaks():
-        kinds = draw(st.lists(st.sampled_from(COMPUTE), min_size=1, max_size=4, unique=True))
+        kinds = draw(lots.lists(lots.sampled_from(COMPUTE), min_size=1, max_size=4, unique=True))
         return {kind: {"flops_per_s": draw(rates(12, 16))} for kind in kinds}
 
     chip: dict[str, Any] = {
@@ -77,33 +80,34 @@ def chips(draw):
         },
         "networks": {"fabric": draw(networks())},
     }
-    if draw(st.booleans()):
+    if draw(lots.booleans()):
         chip["memory"]["l2"] = {"bytes_per_s": draw(rates(11, 13))}
-    if draw(st.booleans()):
+    if draw(lots.booleans()):
         chip["networks"]["second"] = draw(networks())
-    if draw(st.integers(0, 3)) == 0:
+    if draw(lots.integers(0, 3)) == 0:
         chip["efficiency"] = {
-            r: draw(fractions_of_one) for r in draw(st.sets(st.sampled_from(oracle.RESOURCES)))
+            r: draw(fractions_of_one) for r in draw(lots.sets(lots.sampled_from(oracle.RESOURCES)))
         }
-    if draw(st.integers(0, 3)) == 0:
+    if draw(lots.integers(0, 3)) == 0:
         chip["calibration"] = {
-            draw(st.sampled_from(COMPUTE)): {
+            draw(lots.sampled_from(COMPUTE)): {
                 **{r: draw(fractions_of_one) for r in oracle.RESOURCES},
-                "overhead_s": draw(st.sampled_from([0, 3e-6, 1.25e-5])),
+                "overhead_s": draw(lots.sampled_from([0, 3e-6, 1.25e-5])),
             }
         }
     return chip
 
 
-@st.composite
+@lots.composite
 def operations(draw):
     """Draw one of the four named operations or an einsum of up to five letters in any order."""
-    if draw(st.booleans()):
-        return draw(st.sampled_from(list(oracle.NAMED)))
-    letters = draw(st.lists(st.sampled_from("BDFSTGHKMN"), min_size=1, max_size=5, unique=True))
-    places = {d: draw(st.sampled_from(["xw", "xo", "wo", "xwo"])) for d in letters}
+    if draw(lots.booleans()):
+        return draw(lots.sampled_from(list(oracle.NAMED)))
+    letters = draw(lots.lists(lots.sampled_from("BDFSTGHKMN"), min_size=1, max_size=5, unique=True))
+    places = {d: draw(lots.sampled_from(["xw", "xo", "wo", "xwo"])) for d in letters}
     operands = [
-        "".join(d for d in draw(st.permutations(letters)) if place in places[d]) for place in "xwo"
+        "".join(d for d in draw(lots.permutations(letters)) if place in places[d])
+        for place in "xwo"
     ]
     assume(operands[0] and operands[1])
     return f"{operands[0]},{operands[1]}->{operands[2]}"
@@ -138,53 +142,57 @@ def shardings_of(operation):
     return found
 
 
-small = st.integers(1, 300)
-round_sizes = st.sampled_from([2**k for k in range(15)] + [96, 192, 384, 1536, 11008, 14336])
-huge = st.one_of(st.integers(1, 2**40), st.sampled_from([2**k for k in range(15, 41)]))
-sizes = st.one_of(small, round_sizes, huge)
+small = lots.integers(1, 300)
+round_sizes = lots.sampled_from([2**k for k in range(15)] + [96, 192, 384, 1536, 11008, 14336])
+huge = lots.one_of(lots.integers(1, 2**40), lots.sampled_from([2**k for k in range(15, 41)]))
+sizes = lots.one_of(small, round_sizes, huge)
 
 
-@st.composite
+@lots.composite
 def axes(draw, most):
     """Draw the grid entry of one dimension, of at most `most` sizes."""
-    kind = draw(st.sampled_from(["one", "list", "list", "factor", "count", "step", "tokens"]))
+    kind = draw(lots.sampled_from(["one", "list", "list", "factor", "count", "step", "tokens"]))
     if kind == "one":
         return draw(sizes)
     if kind == "list":
-        return draw(st.lists(sizes, min_size=1, max_size=most, unique=True))
-    start = draw(st.integers(1, 5000))
+        return draw(lots.lists(sizes, min_size=1, max_size=most, unique=True))
+    start = draw(lots.integers(1, 5000))
     if kind == "factor":
         factor, steps = (
-            draw(st.sampled_from(["2", "3", "1.1", "1.7", "10"])),
-            draw(st.integers(0, most - 1)),
+            draw(lots.sampled_from(["2", "3", "1.1", "1.7", "10"])),
+            draw(lots.integers(0, most - 1)),
         )
         to = math.floor(start * Fraction(factor) ** steps)
-        return {"from": start, "to": to, "factor": draw(st.sampled_from([factor, float(factor)]))}
+        return {"from": start, "to": to, "factor": draw(lots.sampled_from([factor, float(factor)]))}
     if kind == "count":
         return {
             "from": start,
-            "to": draw(st.integers(start + 1, 10**6)),
-            "count": draw(st.integers(2, max(most, 2))),
+            "to": draw(lots.integers(start + 1, 10**6)),
+            "count": draw(lots.integers(2, max(most, 2))),
         }
     if kind == "step":
-        step = draw(st.integers(1, 1000))
-        return {"from": start, "to": start + draw(st.integers(0, (most - 1) * step)), "step": step}
-    replicas = draw(st.sampled_from([1, 2, 128]))
+        step = draw(lots.integers(1, 1000))
+        return {
+            "from": start,
+            "to": start + draw(lots.integers(0, (most - 1) * step)),
+            "step": step,
+        }
+    replicas = draw(lots.sampled_from([1, 2, 128]))
     return {
-        "sequences": draw(st.integers(1, 512)) * replicas,
-        "tokens_per_sequence": draw(st.sampled_from([1, 2048, 4096])),
+        "sequences": draw(lots.integers(1, 512)) * replicas,
+        "tokens_per_sequence": draw(lots.sampled_from([1, 2048, 4096])),
         "replicas": replicas,
     }
 
 
-@st.composite
+@lots.composite
 def combinations(draw):
     """Draw a named combination or four dtypes."""
-    if draw(st.booleans()):
-        return draw(st.sampled_from(list(DTYPES["combinations"])))
+    if draw(lots.booleans()):
+        return draw(lots.sampled_from(list(DTYPES["combinations"])))
     return {
-        **{operand: draw(st.sampled_from(list(BITS))) for operand in ("x", "w", "out")},
-        "compute": draw(st.sampled_from(COMPUTE)),
+        **{operand: draw(lots.sampled_from(list(BITS))) for operand in ("x", "w", "out")},
+        "compute": draw(lots.sampled_from(COMPUTE)),
     }
 
 
@@ -193,63 +201,63 @@ def named(combination):
     return oracle.combination_of(combination, DTYPES["combinations"])[0]
 
 
-@st.composite
+@lots.composite
 def grids(draw, operation):
     """Draw the sizes of every dimension, as a grid, sometimes with a tie, and as shapes."""
     most = {1: 6, 2: 4, 3: 3}.get(len(operation.dims), 2)
     grid: dict[str, Any] = {d: draw(axes(most)) for d in operation.dims}
-    if len(grid) > 1 and draw(st.booleans()):
-        tied, other = draw(st.permutations(operation.dims))[:2]
+    if len(grid) > 1 and draw(lots.booleans()):
+        tied, other = draw(lots.permutations(operation.dims))[:2]
         grid[tied] = other
-    if draw(st.integers(0, 2)):
+    if draw(lots.integers(0, 2)):
         return {"grid": grid}
     free = [d for d in operation.dims if not isinstance(grid[d], str)]
-    moved = draw(st.lists(st.sampled_from(free), min_size=1, max_size=2, unique=True))
-    names = ["up", "down"][: draw(st.integers(1, 2))]
+    moved = draw(lots.lists(lots.sampled_from(free), min_size=1, max_size=2, unique=True))
+    names = ["up", "down"][: draw(lots.integers(1, 2))]
     shapes = [{"name": name, **{d: draw(sizes) for d in moved}} for name in names]
     return {"grid": {d: grid[d] for d in grid if d not in moved}, "shapes": shapes}
 
 
-@st.composite
+@lots.composite
 def splits(draw, operation):
     """Draw one or two shardings and the numbers of chips."""
     specs = shardings_of(operation)
-    chosen = draw(st.lists(st.integers(0, len(specs) - 1), min_size=1, max_size=2, unique=True))
+    chosen = draw(lots.lists(lots.integers(0, len(specs) - 1), min_size=1, max_size=2, unique=True))
     sharding = [specs[number] for number in chosen]
     if sharding == ["none"]:
         return draw(
-            st.sampled_from([{}, {"sharding": "none"}, {"sharding": ["none"], "shards": [1]}])
+            lots.sampled_from([{}, {"sharding": "none"}, {"sharding": ["none"], "shards": [1]}])
         )
     forms: list[int | str] = [1, 2, 3, 4, 7, 8, 16, 48, "2x2", "4x4", "3x16", "2x2x4"]
-    shards = draw(st.lists(st.sampled_from(forms), min_size=1, max_size=2, unique=True))
+    shards = draw(lots.lists(lots.sampled_from(forms), min_size=1, max_size=2, unique=True))
     if "none" in sharding:
         shards = [1, *(form for form in shards if form != 1)]
     return {
-        "sharding": sharding[0] if len(sharding) == 1 and draw(st.booleans()) else sharding,
+        "sharding": sharding[0] if len(sharding) == 1 and draw(lots.booleans()) else sharding,
         "shards": shards,
     }
 
 
-@st.composite
+@lots.composite
 def counts(draw, operation):
     """Draw how FLOPs and bytes are counted: by default, leading, exact, or in tiles."""
-    how = draw(st.sampled_from(["default", "leading", "exact", "tile"]))
+    how = draw(lots.sampled_from(["default", "leading", "exact", "tile"]))
     if how == "tile":
-        tiled = sorted(draw(st.sets(st.sampled_from(operation.dims))))
+        tiled = sorted(draw(lots.sets(lots.sampled_from(operation.dims))))
         return {
             "flops": "leading",
-            "tile": {d: draw(st.sampled_from([1, 16, 100, 128, 256])) for d in tiled},
+            "tile": {d: draw(lots.sampled_from([1, 16, 100, 128, 256])) for d in tiled},
         }
     return {} if how == "default" else {"flops": how}
 
 
-@st.composite
+@lots.composite
 def configs(draw):
     """Draw a config of one sweep, at least one row of which some chip supports."""
     text = draw(operations())
     operation = oracle.operation_of(text)
-    own = {f"chip-{number}": draw(chips()) for number in range(draw(st.integers(1, 2)))}
-    if draw(st.integers(0, 3)) == 0:
+    own = {f"chip-{number}": draw(chips()) for number in range(draw(lots.integers(1, 2)))}
+    if draw(lots.integers(0, 3)) == 0:
         faster = {
             "memory.hbm.bytes_per_s": draw(rates(10, 13)),
             "networks.fabric.bytes_per_s": draw(rates(9, 12)),
@@ -263,31 +271,31 @@ def configs(draw):
     sweep: dict[str, Any] = {
         "operation": text,
         **draw(grids(operation)),
-        "dtypes": draw(st.lists(combinations(), min_size=1, max_size=2, unique_by=named)),
-        "chips": draw(st.permutations(list(own))),
+        "dtypes": draw(lots.lists(combinations(), min_size=1, max_size=2, unique_by=named)),
+        "chips": draw(lots.permutations(list(own))),
         **draw(splits(operation)),
         **draw(counts(operation)),
-        "thresholds": draw(st.lists(st.sampled_from(operation.dims), max_size=2, unique=True)),
+        "thresholds": draw(lots.lists(lots.sampled_from(operation.dims), max_size=2, unique=True)),
     }
-    optional: dict[str, st.SearchStrategy[Any]] = {
-        "unit": st.sampled_from(["matrix", "vector"]),
-        "memory": st.sampled_from(["hbm", ["l2", "hbm"], "l2"]),
-        "network": st.sampled_from(
+    optional: dict[str, lots.Lot] = {
+        "unit": lots.sampled_from(["matrix", "vector"]),
+        "memory": lots.sampled_from(["hbm", ["l2", "hbm"], "l2"]),
+        "network": lots.sampled_from(
             [None, "fabric", "second", ["fabric", "second"], [["second", "fabric"], "fabric"]]
         ),
-        "shares": st.sampled_from([1, [1, 0.9], 0.5]),
-        "efficiency": st.dictionaries(st.sampled_from(oracle.RESOURCES), fractions_of_one),
+        "shares": lots.sampled_from([1, [1, 0.9], 0.5]),
+        "efficiency": lots.dictionaries(lots.sampled_from(oracle.RESOURCES), fractions_of_one),
     }
-    sweep |= {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
+    sweep |= {key: draw(values) for key, values in optional.items() if draw(lots.booleans())}
     leave_out_unknown(sweep, own)
     splits_of = {
         oracle.sharding_of(operation, spec).split
         for spec in oracle.as_list(sweep.get("sharding", "none"))
     }
-    if splits_of != {None} and has_shards_form(sweep, own, splits_of) and draw(st.booleans()):
+    if splits_of != {None} and has_shards_form(sweep, own, splits_of) and draw(lots.booleans()):
         sweep["thresholds"].append("shards")
     solvable = ["peak", "memory_rate", *(["network_rate"] if splits_of != {None} else [])]
-    sweep["thresholds"] += draw(st.lists(st.sampled_from(solvable), max_size=1))
+    sweep["thresholds"] += draw(lots.lists(lots.sampled_from(solvable), max_size=1))
     requested = list(oracle.rows(sweep, own, DTYPES))
     assume(any(row.setting is not None for row in requested))
     if oracle.exactly(sweep) and operation.contracted:

@@ -87,6 +87,10 @@ FAMILIES = {
         "attention": some(grouped(), latent(q_rank=24)),
         **experts(layers, shared=some(1, 3), shared_gate=flip()),
     },
+    "shared experts apart": lambda layers: {
+        "attention": grouped(),
+        **experts(layers, shared=some(1, 3)),
+    },
     "windows": lambda layers: {
         "attention": grouped(),
         **some(mlp(), experts(layers)),
@@ -117,6 +121,7 @@ PARTS = {
     "copies of heads": {"tp": 4},
     "pp": {"pp": 2},
     "uneven": {"pp": 3},
+    "stages alike": {"pp": 4},
     "interleave": {"pp": 2, "interleave": 2},
     "dp": {"dp": 4},
     "odd dp": {"dp": 3},
@@ -127,6 +132,18 @@ PARTS = {
     "all": {"tp": 2, "pp": 2, "dp": 2, "cp": 2, "ep": 4},
 }
 """Numbers of chips, by what they share."""
+
+BEYOND = {
+    "heads": {"tp": 7},
+    "heads by cp": {"tp": 4, "cp": 8, "context": "heads"},
+    "stages": {"pp": 40},
+    "runs": {"interleave": 2},
+    "experts": {"dp": 5, "ep": 5},
+    "copies": {"dp": 2, "ep": 4},
+    "chips": {"dp": 64},
+    "none": {},
+}
+"""What most models or networks do not allow."""
 
 NETWORKS = {
     "switch": {"topology": "switch", "links": 3, "domain": "unlimited"},
@@ -163,7 +180,13 @@ PLAN_KINDS: dict[str, list[Any]] = {
 }
 """What a plan has of each."""
 
-KINDS = {"family": [*FAMILIES], "network": [*NETWORKS], "dtypes": [*DTYPES], **PLAN_KINDS}
+KINDS = {
+    "family": [*FAMILIES],
+    "beyond": [*BEYOND],
+    "network": [*NETWORKS],
+    "dtypes": [*DTYPES],
+    **PLAN_KINDS,
+}
 
 
 def chip(network):
@@ -197,9 +220,12 @@ def config(**choice):
     spec = model(choice["family"], runs + more)
     entry = CATALOGUE[spec] if isinstance(spec, str) else spec
     first = split_of(choice)
+    if choice["family"] == "shared experts apart" and not {"tp", "ep"} <= first.keys():
+        return None
     if impossible(entry, *plans_of({"splits": [first]})) or not joined(first, choice["network"]):
         return None
-    splits = [first, split_of({name: some(*kinds) for name, kinds in PLAN_KINDS.items()})]
+    key = some(*PLAN_KINDS)
+    splits = [first, split_of({**choice, key: some(*PLAN_KINDS[key])}), BEYOND[choice["beyond"]]]
     named = {plan_name(*plans_of({"splits": [each]})): each for each in reversed(splits)}
     made = chip(choice["network"])
     m, together = random.randint(1, 4), first["micro_batch"] * first.get("dp", 1)
@@ -214,6 +240,23 @@ def config(**choice):
     sweep["network"] = two if choice["network"] == "two" else "inner"
     sweep |= some({}, {"tokens": 1e12}) | some({}, {"efficiency": {"memory": 0.95}})
     own = {"source": "made up", "name": "own", "vendor": "Nobody", **made}
+    return {"model-sweeps": {"random": sweep}, "chips": {"own": own}, "charts": []}
+
+
+def one_by_one():
+    """A config of plans each of which differs from the first in one thing."""
+    first: dict[str, Any] = {"tp": 2, "pp": 2, "dp": 4, "cp": 2, "ep": 2}
+    first |= {key: values[0] for key, values in PLAN_KINDS.items() if key != "parts"}
+    others = {"tp": 1, "pp": 1, "dp": 2, "cp": 1, "ep": 4, "interleave": 2}
+    changes: list[dict[str, Any]] = [{}, *({key: value} for key, value in others.items())]
+    for key, values in PLAN_KINDS.items():
+        changes += [{key: value} for value in values[1:] if key != "parts"]
+    own = {"source": "made up", "name": "own", "vendor": "Nobody", **chip("switch")}
+    spec = model("shared experts apart", 4)
+    sweep: dict[str, Any] = {"models": [spec], "phase": "train", "chips": ["own"]}
+    sweep |= {"dtypes": ["bf16"], "grid": {"B": 24, "S": 64}}
+    sweep |= {"splits": [{**first, **each} for each in changes]}
+    sweep |= {"thresholds": [], "network": "inner"}
     return {"model-sweeps": {"random": sweep}, "chips": {"own": own}, "charts": []}
 
 

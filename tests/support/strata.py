@@ -3,6 +3,7 @@
 import random
 
 import effort
+from lots import example
 
 MANY = 1000
 """Choices that are tried at most [1]."""
@@ -39,4 +40,25 @@ def _covering(kinds, make):
         yield example
         if not any(missing.values()):
             return
+    raise AssertionError(f"no example of {missing}")
+
+
+def chosen(lot, kinds_of, every, more=0):
+    """Random examples of a lot that have every kind: those that add one, and some more.
+
+    Args:
+        lot: What they are drawn from.
+        kinds_of: The kinds of an example.
+        every: All kinds.
+        more: Others besides; `make verify` takes twenty times as many [1].
+    """
+    found = [example(lot) for _ in range(more * (20 if effort.THOROUGH else 1))]
+    missing = {*every}.difference(*map(kinds_of, found))
+    for _ in range(MANY):
+        if not missing:
+            return found
+        drawn = example(lot)
+        if new := missing & {*kinds_of(drawn)}:
+            missing -= new
+            found.append(drawn)
     raise AssertionError(f"no example of {missing}")
