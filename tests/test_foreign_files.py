@@ -39,6 +39,7 @@ MORE = {
     "hipblaslt-bench.txt": {"calibrate": ["--dtype", "bf16"]},
     "m-n-k-us.txt": {"calibrate": ["--dtype", "bf16"], "join": ["--where", "compute=bf16"]},
     "mnk.csv": {"calibrate": ["--dtype", "bf16"], "join": ["--where", "compute=bf16"]},
+    "aiconfigurator-nccl.csv": {"calibrate": ["--software", "nccl"]},
     "vllm-serve.json": {"join": ["--where", "tp=1"]},
     "sglang-serve.jsonl": {"join": ["--where", "tp=1", "--where", "model=llama-3.1-8b"]},
 }
@@ -79,6 +80,8 @@ def test_every_command_reads_a_file_or_says_what_it_is(name, command, path_of, c
         read = {"judge": "errors", "train": "a step", "config": ""}.get(command, expected[of])
         text = printed.out + printed.err
         assert read in text or command in SAME_AS
+        if of == "join":
+            assert text.startswith(f"{path}, {expected['name']}: ")
         assert f"is {expected['name']}" not in text
         return
     assert status == 2
@@ -94,7 +97,17 @@ def test_every_command_reads_a_file_or_says_what_it_is(name, command, path_of, c
 def test_no_kind_is_without_a_file():
     """But those that are told by the end of a name or the first bytes alone."""
     named = {entry["name"] for entry in TABLE.values()}
-    others = {"image", "pdf", "html", "zip", "sqlite", "xprof-plane", "nsys-export", "rocprof"}
+    others = {
+        "image",
+        "pdf",
+        "html",
+        "zip",
+        "workbook",
+        "sqlite",
+        "xprof-plane",
+        "nsys-export",
+        "rocprof",
+    }
     others |= {"rocprofv3-json", "rocprofv3-trace-other", "rocprof-compute-report", "chrome-trace"}
     others |= {"nccl-tests-log", "served", "sglang-batch", "quant-config"}
     assert {kind.id for kind in file_kinds() if kind.name not in named} <= others
@@ -142,6 +155,22 @@ def test_kernels_without_counters_of_operations_have_no_bound(capsys):
     assert row["t_lower_s"] == pytest.approx(134e6 / 3.35e12)
 
 
+def test_operations_of_tensor_cores_that_no_counter_has_are_not_those_of_threads(tmp_path):
+    """A matmul on tensor cores whose threads add a little is not taken for those additions."""
+    text = (FILES / "ncu-raw.csv").read_text()
+    active = "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"
+    for share, counted in (("55.10", False), ("0.00", True)):
+        path = tmp_path / "k.csv"
+        name = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+        path.write_text(text.replace(name, active).replace("55.10", share))
+        (launch,) = read_launches(path)
+        assert bool(launch.flops) == counted
+    text = (FILES / "pmc_perf.csv").read_text()
+    path.write_text(text.replace("SQ_INSTS_VALU_MFMA_MOPS_BF16", "SQ_INSTS_VALU_MFMA_BF16"))
+    (launch,) = read_dispatches(path)
+    assert launch.flops == {}
+
+
 def test_counters_of_amd_are_operations_and_bytes():
     """512 of a matrix counter, 64 and 128 of instructions; requests of 128, 64 and 32 byte."""
     for name in ("rocprofv3-counters.csv", "pmc_perf.csv"):
@@ -174,6 +203,15 @@ def test_matmuls_of_tools_are_timings(name, seconds):
     fp8 = name == "hipblaslt-bench.txt"
     assert found["dtype_w"].to_list() == ["bf16", "fp8" if fp8 else "bf16"]
     assert found["dtype_out"].to_list() == ["bf16", "bf16"]
+
+
+def test_payloads_of_collectives_are_in_bytes():
+    found = read_timings(FILES / "aiconfigurator-nccl.csv", {"chip": "h200-sxm"})
+    assert found.frame.select("collective", "shards", "bytes", "seconds", "software").rows() == [
+        ("all-reduce", 8, 2**20, pytest.approx(30e-6), "nccl"),
+        ("all-gather", 4, 2**20, pytest.approx(20e-6), "nccl"),
+    ]
+    assert found.left_out == {"are of another collective or dtype": 1}
 
 
 def test_a_table_of_sizes_may_have_a_dtype(tmp_path):

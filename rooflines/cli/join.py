@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines.basics.errors import RooflinesError, close_to, printable
+from rooflines.basics.file_kinds import file_kind
 from rooflines.basics.text import counted
 from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli import output
@@ -129,8 +130,10 @@ def counts(one: MeasuredSet, found: JoinedTimings) -> list[str]:
     frame = found.frame
     below = frame.filter(frame["reason"].is_not_null())
     estimated = frame.height - frame["t_estimate_s"].null_count()
+    kind = file_kind(one.path)
+    named = f"{one.timings.file}, {kind.name}" if kind else one.timings.file
     head = (
-        f"{one.timings.file}: {counted(frame.height, 'timing')} with a bound, {estimated:,} with "
+        f"{named}: {counted(frame.height, 'timing')} with a bound, {estimated:,} with "
         f"an estimate, {below.height:,} below the bound"
     )
     reasons = below["reason"].value_counts(sort=True).iter_rows()

@@ -120,7 +120,7 @@ def _text(frame: pl.DataFrame, chip: str) -> str:
     without = int(frame["flops"].null_count())
     if without:
         lines.append(
-            f"{counted(without, 'kernel')} without counters of operations: the share is of the "
+            f"{counted(without, 'kernel')} without counters of all operations: the share is of the "
             "memory bandwidth alone, and nothing says what bounds"
         )
     if above:

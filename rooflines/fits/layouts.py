@@ -54,6 +54,37 @@ def aiconfigurator(frame: pl.DataFrame) -> Tidy:
     return frame, left_out
 
 
+COLLECTIVES = {
+    "all_gather": "all-gather",
+    "all_reduce": "all-reduce",
+    "reduce_scatter": "reduce-scatter",
+    "alltoall": "all-to-all",
+}
+"""Collectives by the names of the programs of nccl-tests."""
+
+ELEMENT = {"half": 2, "int8": 1}
+"""Bytes of an element of a payload [byte]."""
+
+
+def aiconfigurator_nccl(frame: pl.DataFrame) -> Tidy:
+    """Timings of aiconfigurator's collector of nccl-tests: payloads in elements, milliseconds.
+
+    Source: ai-dynamo/aiconfigurator, `nccl_perf.txt` of its systems, and its collector.
+    """
+    known = pl.col("op_name").is_in([*COLLECTIVES]) & pl.col("nccl_dtype").is_in([*ELEMENT])
+    rest = frame.filter(known)
+    size = pl.col("nccl_dtype").replace_strict(ELEMENT, default=None, return_dtype=pl.Int64)
+    tidied = rest.with_columns(
+        collective=pl.col("op_name").replace(COLLECTIVES),
+        shards="num_gpus",
+        bytes=pl.col("message_size").cast(pl.Int64) * size,
+        seconds=pl.col("latency") * PER_MS,
+        software=pl.lit("nccl"),
+    )
+    less = frame.height - rest.height
+    return tidied, {"are of another collective or dtype": less} if less else {}
+
+
 def attention(frame: pl.DataFrame) -> Tidy:
     """Timings of attention of aiconfigurator's collector, selected and in SI units.
 
@@ -293,6 +324,11 @@ LAYOUTS = (
         ),
         {"use_gated_mlp": pl.Boolean()},
         vidur,
+    ),
+    PublicLayout(
+        frozenset({"nccl_dtype", "num_gpus", "message_size", "op_name", "latency"}),
+        dict.fromkeys(("nccl_dtype", "op_name"), pl.String()),
+        aiconfigurator_nccl,
     ),
     PublicLayout(frozenset(TRACELENS), {}, tracelens),
     *SIZED,

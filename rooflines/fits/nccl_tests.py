@@ -7,6 +7,7 @@ import re
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError, quote
+from rooflines.fits.layouts import COLLECTIVES
 
 PER_US = 1e-6
 """Seconds of a microsecond [s]."""
@@ -22,12 +23,7 @@ RANK = re.compile(r"#\s+Rank\s+(\d+)\s+")
 LINE = re.compile(r"(?:^|\s)(\d+\s+\d+\s+[a-z]\w*\s.*)")
 """Size, count, type, and the other columns; a launcher may write the rank in front."""
 
-PROGRAMS = {
-    "all_gather": "all-gather",
-    "all_reduce": "all-reduce",
-    "reduce_scatter": "reduce-scatter",
-    "alltoall": "all-to-all",
-}
+PROGRAMS = COLLECTIVES
 """The collectives by the name of their program, which is `<name>_perf`."""
 
 

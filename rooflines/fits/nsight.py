@@ -42,6 +42,9 @@ LABELS = {"Duration": DURATION, "Memory Throughput": f"{BYTES}{PER_SECOND}"}
 LAUNCH_KEYS = ("ID", "Process ID", "Kernel Name")
 """Columns that agree in the rows of a launch."""
 
+TENSOR_ACTIVE = re.compile(r"sm(?:sp)?__(inst_executed_)?pipe_(tensor|tc)(_\w+)?\.\w+(\.\w+)?")
+"""Metrics that are above zero where tensor cores work; they do not count operations."""
+
 DEVICES = ("device__attribute_display_name", "CC")
 """Columns that tell devices apart: the name or, else, the compute capability."""
 
@@ -52,7 +55,7 @@ FORMATS = {"h": "fp16", "f": "fp32", "d": "fp64"}
 FLOPS = {"add": 1, "mul": 1, "fma": 2}
 """Floating-point operations of an instruction [FLOP]."""
 
-DOUBLED = re.compile(r"derived__(smsp?__sass_thread_inst_executed_op_[hfd]fma_pred_on)_x2")
+DOUBLED = re.compile(r"derived__(sm(?:sp)?__sass_thread_inst_executed_op_[hfd]fma_pred_on)_x2")
 """Twice the instructions in a cycle, as a section of Nsight Compute has them."""
 
 TENSOR = re.compile(
@@ -313,6 +316,8 @@ def _launch(found: PrintedLaunch, where: str) -> Launch:
         amount = _quantity(known, name, "a rate of bytes" if rate else "bytes", where)
         moved += amount * seconds if rate else amount
     flops = _flops(_operations(known, seconds, where))
+    if not any(unit == "matrix" for unit, _ in flops) and _uses_tensor_cores(known):
+        flops = {}  # those of threads are few of them
     n = found.launches
     counted = {key: count * n for key, count in flops.items()}
     return Launch(found.kernel, found.device, counted, moved * n, seconds * n, n)
@@ -387,6 +392,14 @@ def _operations(
         elif (cycles := _cycles(metrics, seconds, where)) is not None:
             counts[base] = per * cycles
     return counts
+
+
+def _uses_tensor_cores(metrics: Mapping[str, MetricCell]) -> bool:
+    """Whether a metric that is no counter of operations says that tensor cores work."""
+    return any(
+        TENSOR_ACTIVE.fullmatch(name) and value_of(cell.value, cell.marks or POINT)
+        for name, cell in metrics.items()
+    )
 
 
 def _cycles(metrics: Mapping[str, MetricCell], seconds: Fraction, where: str) -> Fraction | None:

@@ -99,7 +99,7 @@ def read_timings(
         frame, left_out = _read(Path(path), given_kind.id if given_kind else "")
         frame = frame.drop(ROW, strict=False).with_row_index(ROW, offset=1)
         given = frame.columns
-        _check_matmuls(given)
+        _check_aiconfigurator(given)
         frame, more = tidy(frame)
         left_out = {**left_out, **more}
         if otherwise and {*SIZES} <= {*frame.columns} and not {*DTYPES} & {*frame.columns, *wanted}:
@@ -172,11 +172,12 @@ def _read(path: Path, kind: str) -> tuple[pl.DataFrame, dict[str, int]]:
         raise RooflinesError("", problem, fix) from None
 
 
-def _check_matmuls(columns: Collection[str]) -> None:
-    """Refuse tables of aiconfigurator that have other kernels than matmuls."""
-    if {"framework", "op_name", "latency"} <= {*columns} and "gemm_dtype" not in columns:
-        problem = "is a table of aiconfigurator of other kernels than matmuls"
-        raise RooflinesError("", problem, "give its gemm_perf table; the others are not read")
+def _check_aiconfigurator(columns: Collection[str]) -> None:
+    """Refuse tables of aiconfigurator that have other kernels than matmuls and collectives."""
+    if {"framework", "op_name", "latency"} <= {*columns} and layout_of(columns) is None:
+        problem = "is a table of aiconfigurator of other kernels than matmuls and NCCL's"
+        fix = "give its gemm_perf or nccl_perf table; the others are not read"
+        raise RooflinesError("", problem, fix)
 
 
 def _with_dtypes(frame: pl.DataFrame) -> pl.DataFrame:

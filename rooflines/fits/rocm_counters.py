@@ -33,6 +33,9 @@ MOPS = 512
 
 SCALAR = re.compile(r"SQ_INSTS_VALU_(ADD|MUL|TRANS|FMA)_F(16|32|64)")
 MATRIX = re.compile(r"SQ_INSTS_VALU_MFMA_MOPS_(\w+)")
+MATRIX_ACTIVE = re.compile(r"SQ_INSTS_(VALU_)?MFMA(_F\d+|_BF16|_I8)?|SQ_VALU_MFMA_BUSY_CYCLES")
+"""Counters that are above zero where matrix units work, and do not count operations."""
+
 DTYPES = {
     "F16": "fp16",
     "BF16": "bf16",
@@ -113,6 +116,10 @@ def _launch(cells: Mapping[str, str], where: str) -> Launch:
         else:
             continue
         flops[key] = flops.get(key, Fraction(0)) + each * _number(cells, name, where)
+    if not any(unit == "matrix" for unit, _ in flops) and any(
+        MATRIX_ACTIVE.fullmatch(name) and value_of(cell, POINT) for name, cell in cells.items()
+    ):
+        flops = {}  # those of the vector unit are few of them
     return Launch(cells["Kernel_Name"], "", flops, moved, (end - start) * NANO)
 
 
