@@ -63,7 +63,7 @@ verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hu
 
 RANDOM_SWEEPS := tests/test_bad_input.py tests/test_properties.py tests/test_default_config.py tests/test_serving_properties.py tests/test_serving_requests.py tests/test_serving_thresholds.py tests/test_explorer.py tests/test_faces.py tests/test_charts.py tests/test_best_split.py tests/test_training.py
 
-mutate: .venv/ready-dev  ## tests of the tests: a change in each of 40 modules (a quarter of an hour); CHANGED=main: in modules changed against main, TESTS=: by these tests
+mutate: .venv/ready-dev  ## tests of the tests: a change in each of 40 modules where code is new, survivors.md (a quarter of an hour); CHANGED=main: in modules changed against main, TESTS=: by these tests
 	@$(BIN)/python tests/verify/mutate.py $(if $(CHANGED),--changed $(CHANGED) --each 5) $(if $(TESTS),--tests $(TESTS))
 
 bench: .venv/ready-dev $(RUNTIME)/ready  ## benchmarks, into benchmarks/results.json (a quarter of an hour; BENCH="--only growth" for a section)

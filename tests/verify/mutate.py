@@ -1,8 +1,10 @@
 """Mutation tests: changes the package one place at a time and checks that a test fails.
 
-Run by `make mutate`. A module is tried by the nearest test files: those that import it, else those
-that import what imports it, but for tests that run the workflow or a browser. Each change is tried
-in a copy of the repository.
+Run by `make mutate`. Sub-packages are drawn in proportion to their lines that changed in the last
+300 commits, and so are the modules of each. A module is tried by the nearest test files: those that
+import it, else those that import what imports it, but for tests that run the workflow or a browser.
+Each change is tried in a copy of the repository. What no test notices is in `survivors.md`, to be
+read: the change, the lines around it, and the tests that passed.
 
     python tests/verify/mutate.py                           one change in each of 40 modules
     python tests/verify/mutate.py --seed 7 --modules 10     others, and fewer of them
@@ -20,11 +22,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("benchmarks", "config", "docs", "notebooks", "profiles", "rooflines", "tests", "workflow")
+
+SURVIVORS = ROOT / "survivors.md"
+
+COMMITS = 300
+"""The last commits whose changed lines count [1]."""
+
+AROUND = 3
+"""Lines shown before and after a change [1]."""
 
 FILES = 3
 """Test files that are tried in turn [1]."""
@@ -79,7 +89,7 @@ class Change(ast.NodeTransformer):
     """Changes one place of a module, by its number, and counts them; not of types and `strict`."""
 
     def __init__(self, number=-1):
-        self.number, self.count, self.said = number, 0, ""
+        self.number, self.count, self.line, self.said = number, 0, 0, ""
 
     def visit(self, node):
         other = changed(node)
@@ -87,7 +97,7 @@ class Change(ast.NodeTransformer):
             self.count += 1
             if self.count - 1 == self.number:
                 before, after = (ast.unparse(each).splitlines()[0] for each in (node, other))
-                self.said = f"{node.lineno}: {before[:60]} -> {after[:60]}"
+                self.line, self.said = node.lineno, f"{before[:60]} -> {after[:60]}"
                 return other
         return super().visit(node)
 
@@ -179,24 +189,111 @@ def noticed(folder, tests):
     return None
 
 
+def changed_lines(numstat):
+    """Lines added and removed by path, of `git log --numstat --format= --no-renames`."""
+    found = Counter[str]()
+    for line in filter(None, numstat.splitlines()):
+        added, removed, path = line.split("\t")
+        found[path] += 0 if added == "-" else int(added) + int(removed)  # "-" is of binary files
+    return found
+
+
+def package_of(path):
+    """The sub-package of a path such as `rooflines/model/costs.py`; of a top module its name."""
+    return path.split("/")[1].removesuffix(".py")
+
+
+def quotas(weights, number):
+    """Whole numbers in proportion to weights, `number` in all: the largest rests are rounded up."""
+    whole = sum(weights.values())
+    shares = {name: number * weight / whole for name, weight in weights.items()}
+    found = {name: int(share) for name, share in shares.items()}
+    rests = sorted(shares, key=lambda name: (found[name] - shares[name], name))
+    for name in rests[: number - sum(found.values())]:
+        found[name] += 1
+    return found
+
+
+def drawn(modules, lines, number, chance):
+    """Modules of sub-packages, both in proportion to the lines that changed in them.
+
+    Args:
+        modules: The paths that can be drawn.
+        lines: The lines that changed, by path; also of modules that are gone.
+        number: How many are drawn; fewer where a sub-package has not as many.
+        chance: The source of randomness.
+    """
+    own = defaultdict(list)
+    for path in sorted(modules):
+        own[package_of(path)].append(path)
+    weights = Counter(dict.fromkeys(own, 0))
+    for path, changed in lines.items():
+        if package_of(path) in own:
+            weights[package_of(path)] += changed
+    found = []
+    for package, quota in quotas(weights, number).items():
+        left = own[package]
+        for _ in range(min(quota, len(left))):
+            (path,) = chance.choices(left, [lines[path] + 1 for path in left])
+            left.remove(path)
+            found.append(path)
+    return found
+
+
+def report(seed, revision, tried, survivors):
+    """What a person reads: the survivors of a run, with their lines.
+
+    Args:
+        seed: The seed of the run.
+        revision: The commit that was changed.
+        tried: The number of changes by sub-package.
+        survivors: Path, line, what was changed, and the tests that passed.
+    """
+    lost = Counter(package_of(path) for path, *_ in survivors)
+    head = [
+        f"# {len(survivors)} of {sum(tried.values())} changes were noticed by no test",
+        "",
+        f"`python tests/verify/mutate.py --seed {seed}` at {revision} repeats this.",
+        "",
+        "| sub-package | changes | not noticed |",
+        "|---|---|---|",
+        *(f"| {name} | {count} | {lost[name]} |" for name, count in sorted(tried.items())),
+    ]
+    for path, line, said, tests in survivors:
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        first = max(0, line - 1 - AROUND)
+        shown = [
+            f"{'>' if number == line else ' '} {number:4} {text}".rstrip()
+            for number, text in enumerate(lines[first : line + AROUND], start=first + 1)
+        ]
+        passed = ", ".join(tests) or "no test is near"
+        head += ["", f"## {path}:{line}", "", f"`{said}`", "", "```text", *shown, "```", "", passed]
+    return "\n".join([*head, ""])
+
+
+def git(*words):
+    """What git prints in the repository."""
+    command = ("git", *words)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
 def tried(module, chance, options, folder, known):
-    """Try changes of a module, drawn at random; the number that no test noticed."""
+    """Try changes of a module, drawn at random; yields each with whether a test noticed it."""
     text = module.read_text(encoding="utf-8")
     counting = Change()
     counting.visit(ast.parse(text))
     numbers = chance.sample(range(counting.count), min(options.each, counting.count))
-    tests, survived = options.tests or nearest(module, known), 0
-    target = folder / module.relative_to(ROOT)
+    tests, path = options.tests or nearest(module, known), module.relative_to(ROOT).as_posix()
+    target = folder / path
     for number in numbers:
         change = Change(number)
         tree = ast.fix_missing_locations(change.visit(ast.parse(text)))
         target.write_text(ast.unparse(tree), encoding="utf-8")
         seen = noticed(folder, tests)
-        survived += seen is None
         end = seen or f"SURVIVED {' '.join(tests)}"
-        print(f"{module.relative_to(ROOT)}:{change.said}: {end}", flush=True)
+        print(f"{path}:{change.line}: {change.said}: {end}", flush=True)
+        yield seen is not None, (path, change.line, change.said, tests)
     target.write_text(text, encoding="utf-8")
-    return survived
 
 
 def main():
@@ -212,13 +309,14 @@ def main():
     chance = random.Random(options.seed)
     modules = [ROOT / path for path in options.files]
     if options.changed:
-        command = f"git diff --name-only --diff-filter=d {options.changed} rooflines/*.py".split()
-        shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        modules = [ROOT / name for name in shown.stdout.split()]
+        names = ("diff", "--name-only", "--diff-filter=d", options.changed, "rooflines/*.py")
+        modules = [ROOT / name for name in git(*names).split()]
     elif not modules:
-        every = sorted((ROOT / "rooflines").rglob("[!_]*.py"))
-        modules = chance.sample(every, options.modules)
-    known, survived = importers(), 0
+        every = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("rooflines/**/[!_]*.py")]
+        log = ("log", f"-{COMMITS}", "--numstat", "--no-renames", "--format=", "--")
+        lines = changed_lines(git(*log, "rooflines/*.py"))
+        modules = [ROOT / path for path in drawn(every, lines, options.modules, chance)]
+    known = importers()
     print(f"--seed {options.seed} repeats this: {len(modules)} modules", flush=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -228,10 +326,13 @@ def main():
         for path in ROOT.glob("*"):
             if path.is_file():
                 shutil.copy(path, folder)
-        for module in modules:
-            survived += tried(module, chance, options, folder, known)
-    print(f"{survived} survived")
-    return int(survived > 0)
+        done = [one for m in modules for one in tried(m, chance, options, folder, known)]
+    survivors = [about for noticed, about in done if not noticed]
+    counts = Counter(package_of(path) for _, (path, *_) in done)
+    revision = git("rev-parse", "--short", "HEAD").strip()
+    SURVIVORS.write_text(report(options.seed, revision, counts, survivors), encoding="utf-8")
+    print(f"{len(survivors)} of {len(done)} survived: {SURVIVORS.name}")
+    return int(bool(survivors))
 
 
 if __name__ == "__main__":
