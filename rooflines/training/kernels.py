@@ -493,8 +493,8 @@ def _weights(setting: Setting, group: Group, name: str) -> WeightBytes:
         tokens = Fraction(1, plan.cp) if plan.ep == 1 else plan.ep * setting.share
         chosen = f"{moe.E},{moe.k},{tokens},{'*'.join(OWN_TOKENS)}"
         count = elements * moe.E / shards
-        touched = {(f"{TOUCHED}:{chosen}",): elements / shards * size}
-        read = constant(count * size) if moe.k == moe.E else Poly(touched)
+        touched = Poly({(f"{TOUCHED}:{chosen}",): elements / shards * size})
+        read = constant(count * size) if moe.k == moe.E else touched
     vectors = Fraction(setting.model.vectors.get(name, 0), plan.tp)
     return WeightBytes(
         read,
