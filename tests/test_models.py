@@ -107,10 +107,10 @@ def test_pairs_and_entries_are_those_counted_one_by_one(context, new, window):
     assert reach.entries(context, new) == oracle.moved(context, new, window)
     assert reach.kept(context) == oracle.kept(context, window)
     assert AttentionReach.named(reach.name) == reach
-    for at in range(1, context + 1):
+    for at in range(1, min(context, window if reach.chunked else context) + 1):
         (line,) = [
             each
-            for each in reach.lines(1, context)
+            for each in reach.lines()
             if each.first <= at and (each.last is None or at <= each.last)
         ]
         assert line.constant + line.slope * at == reach.entries(at, 1)

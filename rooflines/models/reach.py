@@ -119,21 +119,15 @@ class AttentionReach(NamedTuple):
         drafted = self.pairs(context - 1, new - 1)  # one by one, before the last token
         return {**dict(zip(self.names, values, strict=True)), self.drafted: drafted}
 
-    def lines(self, first: int, last: int) -> Iterator[EntryLine]:
-        """The entries that decode steps of one token move, as lines in S.
-
-        Args:
-            first: The first context that they cover [1].
-            last: The last one [1].
-        """
+    def lines(self) -> Iterator[EntryLine]:
+        """The entries that decode steps of one token move, as lines in S; with chunks of the first."""
         size = self.tokens
         if size is None:
             yield EntryLine(1, None, 0, 1)
-        elif not self.chunked:
-            yield from (EntryLine(1, size, 0, 1), EntryLine(size + 1, None, size, 0))
-        else:
-            for start in range((first - 1) // size * size, last, size):
-                yield EntryLine(start + 1, start + size, -start, 1)
+            return
+        yield EntryLine(1, size, 0, 1)
+        if not self.chunked:
+            yield EntryLine(size + 1, None, size, 0)
 
 
 TO_ALL = AttentionReach()

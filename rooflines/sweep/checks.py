@@ -195,7 +195,7 @@ def _check_pool(sweep: ModelSweep) -> None:
         return
     with at_path("pools.prefill.chip"):
         one_of(pool.config.chips[0], sweep.chips, "no chip in the catalogue", "use one of these")
-    if not pool.cases:
+    if not pool.cases and pool.skipped:  # else the sweep has no model, and says why
         reason = pool.skipped[0].problem
         raise RooflinesError("pools.prefill", f"computes nothing: {reason}", "use another pool")
 

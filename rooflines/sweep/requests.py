@@ -3,7 +3,7 @@
 A decode step with context S moves min(S, w) entries of a cache with window w, or as many as its
 chunk has so far. Works and times are linear in them, so that their means over the steps are their
 values at the mean number of entries. A mean of the largest of several times is a sum of arithmetic
-series: one is the largest up to a context, then another.
+series: one is the largest up to a context, then another; with chunks see `rooflines.sweep.sawtooth`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import polars as pl
 from rooflines.model.poly import total
 from rooflines.models.groups import StepExtents
 from rooflines.models.reach import TO_ALL, AttentionReach
+from rooflines.sweep.sawtooth import ContextTime, sum_of_largest
 from rooflines.sweep.sheet import CASE, Value, quotient
 from rooflines.sweep.step_rows import StepSheet, band_columns
 from rooflines.sweep.steps import REQUEST
@@ -129,10 +130,10 @@ class RequestSheet(StepSheet):
         steps = pl.col("output").cast(pl.Float64)
         first = pl.col("input").cast(pl.Float64) + 1.0
         last = pl.col("input").cast(pl.Float64) + steps
-        shortest = min(each.input for each in self.requests) + 1
-        longest = max(each.input + each.output for each in self.requests)
+        if self._reach.chunked:
+            return quotient(self._sum_over_chunks(lines), steps)
         sums = []
-        for entries in self._reach.lines(shortest, longest):
+        for entries in self._reach.lines():
             along = [
                 (
                     each.once + each.windowed * float(entries.constant),
@@ -144,6 +145,29 @@ class RequestSheet(StepSheet):
             until = last if entries.last is None else pl.min_horizontal(last, float(entries.last))
             sums.append(self._sum_of_largest(along, since, until))
         return quotient(reduce(add, sums), steps)
+
+    def _sum_over_chunks(self, lines: Sequence[ContextLine]) -> pl.Expr:
+        """The sum of the largest of several times over the steps, where layers attend in chunks."""
+        sizes, chunk = ("input", "output"), self._reach.tokens or 1
+        times = [
+            each.cast(pl.Float64).alias(f"{index}:{part}")
+            for index, line in enumerate(lines)
+            for part, each in zip(ContextTime._fields, line, strict=True)
+        ]
+
+        def summed(rows: pl.Series) -> pl.Series:
+            """The sums of rows with the sizes, then the three parts of every time."""
+            found = []
+            for prompt, answer, *parts in rows.struct.unnest().iter_rows():
+                if None in parts:
+                    found.append(None)
+                    continue
+                each = [ContextTime(*parts[at : at + 3]) for at in range(0, len(parts), 3)]
+                found.append(sum_of_largest(each, prompt + 1, prompt + answer, chunk))
+            return pl.Series(found, dtype=pl.Float64)
+
+        of_rows = pl.struct(*sizes, *times)
+        return of_rows.map_batches(summed, return_dtype=pl.Float64, is_elementwise=True)
 
     def _sum_of_largest(
         self, lines: Sequence[tuple[pl.Expr, pl.Expr]], first: pl.Expr, last: pl.Expr

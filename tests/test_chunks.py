@@ -1,0 +1,80 @@
+"""Attention in chunks: sums over contexts that are far, and a mean over many chunks."""
+
+import time
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_sweeps import check
+from serving_tables import model_sweep
+
+import rooflines
+from rooflines.basics.errors import RooflinesError
+from rooflines.sweep.rows import StepTable
+from rooflines.sweep.sawtooth import ContextTime, floor_moments, sum_of_largest
+
+seconds = st.floats(0, 10) | st.sampled_from([0.0, 1.0, 2.0, 50.0])
+TIMES = st.lists(st.builds(ContextTime, seconds, seconds, seconds), min_size=1, max_size=4)
+
+
+@check(300)
+@given(times=TIMES, chunk=st.integers(1, 40), first=st.integers(1, 300), more=st.integers(0, 900))
+def test_a_sum_over_chunks_is_that_of_every_context(times, chunk, first, more):
+    each = (
+        max(
+            Fraction(one.once)
+            + Fraction(one.full) * context
+            + Fraction(one.chunked) * ((context - 1) % chunk + 1)
+            for one in times
+        )
+        for context in range(first, first + more + 1)
+    )
+    wanted = sum(each, Fraction(0))
+    found = sum_of_largest(times, first, first + more, chunk)
+    assert abs(Fraction(found) - wanted) <= Fraction(1, 10**12) * wanted
+
+
+@check(300)
+@given(constant=st.floats(-50, 50), slope=st.floats(-50, 50), last=st.integers(0, 300))
+def test_moments_of_whole_parts_are_those_counted_one_by_one(constant, slope, last):
+    numbers = [(Fraction(constant) + Fraction(slope) * k).__floor__() for k in range(last + 1)]
+    found = floor_moments(constant, slope, last)
+    on_the_line = sum(
+        (Fraction(constant) + Fraction(slope) * k).denominator == 1 for k in range(last + 1)
+    )
+    assert abs(found.sums - sum(numbers)) <= on_the_line + 1e-9 * sum(map(abs, numbers))
+
+
+def chunked(layers):
+    """Four layers, some of which attend in chunks of 8,192."""
+    model = {"name": "chunked", "layers": 4, "D": 4096, "V": 32000, "mlp": {"F": 14336}}
+    model |= {"attention": {"N": 32, "K": 8, "H": 128}}
+    return {**model, "window": {"tokens": 8192, "chunked": True, "layers": layers}}
+
+
+def means(layers, requests):
+    sweep = {"models": [chunked(layers)], "dtypes": ["bf16"], "chips": ["h100-sxm"]}
+    sweep |= {"splits": [{"tp": 1}], "grid": {"B": [300]}, "requests": requests}
+    return StepTable(model_sweep(sweep)).frame().collect()["tpot_s"].to_list()
+
+
+@pytest.mark.parametrize("layers", [3, 4])
+def test_requests_of_any_length_are_answered_at_once(layers):
+    begun = time.perf_counter()
+    means(layers, [{"input": 1024, "output": 1024}, {"input": 2**53 - 9, "output": 2**50}])
+    assert time.perf_counter() - begun < 5
+
+
+def test_the_mean_over_whole_chunks_is_that_over_one():
+    one, *others = means(4, [{"input": 8192, "output": 8192 * n} for n in (1, 7, 2**40)])
+    assert others == pytest.approx([one, one], rel=1e-12)
+
+
+def test_a_pool_beside_an_invalid_model_leaves_the_word_to_the_model():
+    odd = {**chunked(4), "attention": {"N": 8, "K": 16, "H": 8}}
+    sweep = {"models": [odd], "dtypes": ["bf16"], "chips": ["h100-sxm"], "splits": [{"tp": 1}]}
+    sweep |= {"grid": {"B": [8]}, "requests": [{"input": 64, "output": 4}]}
+    sweep |= {"pools": {"prefill": {"chip": "h100-sxm", "split": {"tp": 1}}}}
+    with pytest.raises(RooflinesError, match="K is 16, which does not divide the 8 query heads"):
+        rooflines.load_config({"model-sweeps": {"one": sweep}})
