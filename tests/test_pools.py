@@ -147,3 +147,23 @@ NARROW = {
     "attention": "bf16",
 }
 """Dtypes by class, of tensors of a model."""
+
+
+POOL_OF_ONE = {"models": ["llama-3.1-70b"], "dtypes": ["bf16"], "chips": ["h100-sxm"]}
+
+
+@pytest.mark.parametrize(("tp", "pool", "chip"), [(8, {"tp": 1}, "l4"), (1, {"tp": 8}, "h100-sxm")])
+def test_what_does_not_fit_in_a_pool_or_beside_it_has_no_price_and_no_energy(tp, pool, chip):
+    keys = {**POOL_OF_ONE, "grid": {"B": [8]}, "requests": [{"input": 64, "output": 4}]}
+    keys |= {"splits": [{"tp": tp}], "pools": {"prefill": {"chip": chip, "split": pool}}}
+    config = rooflines.load_config({"model-sweeps": {"one": keys}})
+    (row,) = rooflines.rows(config, "one").collect().to_dicts()
+    assert row["fits"] is False
+    assert row["ttft_pool_s"] > 0
+    money = "usd_per_mtok", "usd_per_mtok_ops", "usd_per_mtok_input", "j_per_token"
+    assert [row[name] for name in (*money, "j_per_token_ops")] == [None] * 5
+
+
+def test_a_step_that_does_not_fit_has_no_price_and_no_energy():
+    row = rooflines.explain_model("l4", "llama-3.1-70b", B=1, S=128, dtypes="bf16").row
+    assert (row["fits"], row["usd_per_mtok"], row["j_per_token"]) == (False, None, None)

@@ -120,7 +120,7 @@ class AttentionReach(NamedTuple):
         return {**dict(zip(self.names, values, strict=True)), self.drafted: drafted}
 
     def lines(self) -> Iterator[EntryLine]:
-        """The entries that decode steps of one token move, as lines in S; with chunks of the first."""
+        """The entries that decode steps of one token move, as lines in S; of chunks the first."""
         size = self.tokens
         if size is None:
             yield EntryLine(1, None, 0, 1)

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, cast
 import polars as pl
 
 from rooflines.catalogue.unsupported import interconnects
-from rooflines.models.cache import cache_on_chip
+from rooflines.models.cache import cache_elements, cache_on_chip
 from rooflines.models.split import Split
+from rooflines.sweep.footprints import Footprint
 from rooflines.sweep.requests import RequestSheet, first_token
 from rooflines.sweep.sheet import quotient
-from rooflines.sweep.step_rows import cost_columns
+from rooflines.sweep.step_rows import cost_columns, where_fits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,11 +56,25 @@ class PoolSheet(RequestSheet):
                 "tokens_per_s_per_chip_pools": quotient(
                     pl.col("tokens_per_s_ops"), pl.col("chips") + pl.col("prefill_servers") * chips
                 ),
-                "usd_per_mtok_input": usd_per_s
-                * 1e6
-                * quotient(prompt_s, pl.col("input").cast(pl.Float64)),
+                "usd_per_mtok_input": where_fits(
+                    usd_per_s * 1e6 * quotient(prompt_s, pl.col("input").cast(pl.Float64))
+                ),
             },
         ]
+
+    def footprints(self) -> Stages:
+        """What chips hold, and whether it fits: there, and a prompt where it is read."""
+        room: list[bool | None] = []
+        for server, request in product(self.servers, self.requests):
+            if server is None:
+                room.append(True)
+                continue
+            shape = server.workload.held
+            far, near = (cache_elements(shape, request.input, near=each) for each in (False, True))
+            most = Footprint.of(server, server.split).sequences(far, near)
+            room.append(None if most is None else most > 0)
+        reads = self.of_requests(room, pl.Boolean)
+        return [*super().footprints(), {"fits": pl.col("fits") & reads}]
 
     @cached_property
     def servers(self) -> list[StepCase | None]:

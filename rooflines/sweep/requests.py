@@ -3,7 +3,8 @@
 A decode step with context S moves min(S, w) entries of a cache with window w, or as many as its
 chunk has so far. Works and times are linear in them, so that their means over the steps are their
 values at the mean number of entries. A mean of the largest of several times is a sum of arithmetic
-series: one is the largest up to a context, then another; with chunks see `rooflines.sweep.sawtooth`.
+series: one is the largest up to a context, then another; `rooflines.sweep.sawtooth` has those of
+chunks.
 """
 
 from __future__ import annotations
@@ -87,10 +88,12 @@ class RequestSheet(StepSheet):
             band_columns(),
         ]
 
-    def of_requests(self, values: Sequence[float | None]) -> pl.Expr:
-        """A number of every request of every case, requests faster."""
+    def of_requests(
+        self, values: Sequence[float | None], dtype: type[pl.DataType] = pl.Float64
+    ) -> pl.Expr:
+        """A value of every request of every case, requests faster."""
         index = pl.col(CASE).cast(pl.Int64) * len(self.requests) + pl.col(REQUEST)
-        return pl.lit(pl.Series(values, dtype=pl.Float64)).gather(index)
+        return pl.lit(pl.Series(values, dtype=dtype)).gather(index)
 
     def lower(self) -> pl.Expr:
         """The mean `t_lower_s` of the steps, from the times of its resources."""
@@ -157,7 +160,7 @@ class RequestSheet(StepSheet):
 
         def summed(rows: pl.Series) -> pl.Series:
             """The sums of rows with the sizes, then the three parts of every time."""
-            found = []
+            found: list[float | None] = []
             for prompt, answer, *parts in rows.struct.unnest().iter_rows():
                 if None in parts:
                     found.append(None)

@@ -1,11 +1,11 @@
 """Sums of the largest of several times over contexts, where some layers attend in chunks.
 
-A context S = k c + u is the u-th token, from 1 to c, of chunk k from 0. A time is affine in S and in
-the entries of the chunk so far, u: affine in k and u. Which of two times is the larger changes in a
-chunk at most once, at a real u that is affine in k. So contexts are few ranges of chunks, in which
-the same times are the largest in the same order; the sums over each are those of the whole parts of
-a line, and of their squares, which take as many steps as the algorithm of Euclid. No step is taken
-for every chunk.
+A context S = k c + u is the u-th token, from 1 to c, of chunk k from 0. A time is affine in S and
+in the entries of the chunk so far, u: affine in k and u. Which of two times is the larger changes
+in a chunk at most once, at a real u that is affine in k. So contexts are few ranges of chunks, in
+which the same times are the largest in the same order; the sums over each are those of the whole
+parts of a line, and of their squares, which take as many steps as the algorithm of Euclid. No step
+is taken for every chunk.
 """
 
 from __future__ import annotations
