@@ -11,6 +11,8 @@ from serving_tables import model_sweep
 
 import rooflines
 from rooflines.basics.errors import RooflinesError
+from rooflines.models.model import Model
+from rooflines.models.shape import Shape
 from rooflines.sweep.rows import StepTable
 from rooflines.sweep.sawtooth import ContextTime, sum_of_largest
 
@@ -67,3 +69,25 @@ def test_a_pool_beside_an_invalid_model_leaves_the_word_to_the_model():
     sweep |= {"pools": {"prefill": {"chip": "h100-sxm", "split": {"tp": 1}}}}
     with pytest.raises(RooflinesError, match="K is 16, which does not divide the 8 query heads"):
         rooflines.load_config({"model-sweeps": {"one": sweep}})
+
+
+def test_where_every_layer_attends_in_chunks_only_some_contexts_have_a_compute_bound_batch():
+    shape = {key: value for key, value in chunked(4).items() if key != "name"}
+    question = {"model": Model("chunked", Shape.model_validate(shape)), "dtypes": "bf16"}
+    answer = rooflines.explain_model("h100-sxm", B=8, S=8192, **question)
+    bound = {
+        context: rooflines.explain_model("h100-sxm", B=2**50, S=context, **question).row["bound"]
+        for end in (8192, 16384, 2**20, 2**30)
+        for context in (end, end + 1)
+    }
+    assert [*bound.values()] == ["memory", "compute"] * 4
+    number = answer.in_chunks["number"]
+    assert answer.in_chunks["among"] == 8192
+    assert 0 < number < 8192
+    for context, expected in ((number, "compute"), (number + 1, "memory")):
+        for chunk in (0, 1, 2**20):
+            far = rooflines.explain_model("h100-sxm", B=2**50, S=context + 8192 * chunk, **question)
+            assert far.row["bound"] == expected
+    screen = " ".join(str(answer).split())
+    assert "every long context" not in screen
+    assert f"compute-bound at {number:,} of the 8,192 contexts of each chunk" in screen

@@ -11,7 +11,7 @@ numbers. Until windows are full margins are concave.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -133,8 +133,62 @@ def last_context(
     Returns:
         The context [1]; `ENDLESS` where there is no largest; None where there is none.
     """
-    turn = chunk - start % chunk
     found: list[int] = []
+    for place, chunks in _in_chunks(above, least, start, chunk):
+        if chunks.last is None:
+            return ENDLESS
+        found.append(start + chunks.last * chunk + place)
+    return max(found, default=None)
+
+
+class Chunks(NamedTuple):
+    """Chunks in which all margins are positive at a place.
+
+    Attributes:
+        first: The first one, from 0 [1].
+        last: The last one; None: there is none [1].
+    """
+
+    first: int
+    last: int | None
+
+
+class ContextsInChunks(NamedTuple):
+    """Contexts with a compute-bound batch where layers attend in chunks.
+
+    Attributes:
+        number: How many [1].
+        among: Of how many: of those up to the longest, or of a chunk where no one is that [1].
+    """
+
+    number: int
+    among: int
+
+
+def contexts_in_chunks(case: StepCase, new: int) -> ContextsInChunks | None:
+    """How many contexts have a compute-bound batch; None where no layer attends in chunks.
+
+    Args:
+        case: The case.
+        new: T, new tokens of each sequence [1].
+    """
+    chunk = next((each.tokens for each in case.model.shape.reaches if each.chunked), None)
+    if chunk is None or chunk == 1:
+        return None
+    above, least = (list(margins.values()) for margins in _margins(case, new))
+    found = [*_in_chunks(above, least, new, chunk)]
+    if any(chunks.last is None for _, chunks in found):
+        return ContextsInChunks(sum(chunks.last is None for _, chunks in found), chunk)
+    last = max((new + (each.last or 0) * chunk + place for place, each in found), default=new - 1)
+    number = sum((each.last or 0) - each.first + 1 for _, each in found)
+    return ContextsInChunks(number, last - new + 1)
+
+
+def _in_chunks(
+    above: Sequence[Margin], least: Sequence[Margin], start: int, chunk: int
+) -> Iterator[tuple[int, Chunks]]:
+    """The places in a chunk at which all margins are positive, and in which chunks they are."""
+    turn = chunk - start % chunk
     for begin, end in ((0, min(turn, chunk - 1)), (turn, chunk - 1)):
         planes = [
             _plane(margin, start, chunk, (begin, end), strict=strict)
@@ -142,11 +196,8 @@ def last_context(
             for margin in (margins if begin <= end else ())
         ]
         for place in range(begin, end + 1):
-            chunks = _most_chunks(planes, place)
-            if isinstance(chunks, str):
-                return chunks
-            found += [] if chunks is None else [start + chunks * chunk + place]
-    return max(found, default=None)
+            if (chunks := _positive(planes, place)) is not None:
+                yield place, chunks
 
 
 def _before(full: int, above: Sequence[Margin], least: Sequence[Margin], new: int) -> int | None:
@@ -177,12 +228,8 @@ def _plane(
     return constant - strict, per_chunk, of_place
 
 
-def _most_chunks(planes: Sequence[Plane], place: int) -> int | str | None:
-    """The largest k with which all margins are positive at a place in a chunk [1].
-
-    Returns:
-        k; `ENDLESS` where there is no largest; None where there is none.
-    """
+def _positive(planes: Sequence[Plane], place: int) -> Chunks | None:
+    """The chunks in which all margins are positive at a place; None where there is none."""
     low, high = 0, None
     for constant, per_chunk, per_place in planes:
         value = constant + per_place * place
@@ -193,6 +240,4 @@ def _most_chunks(planes: Sequence[Plane], place: int) -> int | str | None:
             if not per_chunk:
                 return None
             low = max(low, -(value // per_chunk))
-    if high is None:
-        return ENDLESS
-    return high if high >= low else None
+    return None if high is not None and high < low else Chunks(low, high)

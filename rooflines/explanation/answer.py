@@ -16,6 +16,7 @@ from rooflines.catalogue.chips import chip_sources
 from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.catalogue.parts import described
 from rooflines.catalogue.unsupported import joining
+from rooflines.critical.contexts import contexts_in_chunks
 from rooflines.critical.rates import limit_share, rates_at
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.assumptions import assumptions_of
@@ -342,6 +343,7 @@ def _of_model(
         "averages": [*case.dtypes.averages()],
         "assumptions": assumptions_of(sweep),
         "published": _published(case, chip),
+        "in_chunks": _in_chunks(case, step),
         "cache_split": sweep.config.cache_split,
         "draft": None if sweep.config.draft is None else sweep.config.draft.model_dump(),
         "per_sequence_s": {  # without the experts that further tokens touch
@@ -451,6 +453,12 @@ def _products(case: StepCase, rows: Sequence[Mapping[str, Any]]) -> list[dict[st
         {"compute": compute, "flops": flops, "per_s": flops / time_s, "time_s": time_s}
         for compute, (flops, time_s) in sums.items()
     ]
+
+
+def _in_chunks(case: StepCase, step: Step) -> dict[str, int] | None:
+    """How many contexts of decode have a compute-bound batch, where layers attend in chunks."""
+    found = contexts_in_chunks(case, step.T) if case.phase == DECODE else None
+    return None if found is None else found._asdict()
 
 
 def _published(case: StepCase, chip: Chip) -> str | None:

@@ -117,6 +117,9 @@ class Answer:
             shape leaves out and assumes; of the `split`, kernels that chips have in copies; of
             `dtypes`, what is in the one format that was typed.
         published: The dtypes that the model is published in, where the question has others.
+        in_chunks: Of a model whose layers attend in chunks, the `number` of contexts with a
+            compute-bound batch, `among` those up to the longest, or those of a chunk where no one
+            is the longest [1]; None: no such layers.
         cache_split: How chips share the caches of a model: `heads` or `batch`.
         draft: Tokens proposed and `accepted` in a step of decode; None without a draft.
         per_sequence_s: What every further sequence adds to the time of compute, of memory (by its
@@ -149,6 +152,7 @@ class Answer:
     averages: Sequence[str] = ()
     assumptions: Mapping[str, str] = field(default_factory=dict)
     published: str | None = None
+    in_chunks: Mapping[str, int] | None = None
     cache_split: str | None = None
     draft: Mapping[str, float] | None = None
     per_sequence_s: Mapping[str, float] = field(default_factory=dict)
