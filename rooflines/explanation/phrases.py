@@ -10,6 +10,7 @@ from rooflines.basics.text import count, seconds, si, significant
 from rooflines.critical.rates import LATENCY
 from rooflines.critical.training import MIX
 from rooflines.explanation import trained
+from rooflines.explanation.chunks import some_contexts
 from rooflines.explanation.sentences import LEAST_FACTOR
 from rooflines.model.columns import ALWAYS, AXES, ENDLESS, FOUND, HEADS, NEVER, UNKNOWN, UNTIMED
 from rooflines.model.resources import MATH
@@ -435,7 +436,7 @@ def _thresholds(answer: Answer) -> Iterator[Line]:
             continue
         largest = ("S",) if answer.of_a_model and not answer.trains else (SHARDS, "tp")
         is_upper = axis in largest
-        value, text = _upper(whole) if is_upper else _lower(answer, whole)
+        value, text = _upper(answer, whole) if is_upper else _lower(answer, whole)
         text = f"{answer.along_axis}{text}" if axis == SHARDS else text
         estimate = ""
         if (size := whole["saturates_estimate"]) is not None:
@@ -494,9 +495,11 @@ def _never(answer: Answer, threshold: Mapping[str, Any]) -> str:
     return f"{limit} intensity tends to {have} of {need} FLOP/B: {reached}"
 
 
-def _upper(threshold: Mapping[str, Any]) -> tuple[str, str]:
+def _upper(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
     """The most chips, or the longest context, that are compute-bound."""
     axis, outcome, critical = (threshold[key] for key in ("axis", "outcome", "critical"))
+    if (some := some_contexts(threshold, answer.in_chunks)) is not None:
+        return some
     if outcome in LARGEST[axis]:
         value, text = LARGEST[axis][outcome]
         return value.format(critical=critical), text.format(limit=threshold["limit"])

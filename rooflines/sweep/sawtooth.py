@@ -63,10 +63,10 @@ class _Plane(NamedTuple):
 
 
 class _Tokens(NamedTuple):
-    """Tokens `low` to `high` of `count` chunks from `chunk` on [1]."""
+    """Tokens `low` to `high` of so many `chunks` from `chunk` on [1]."""
 
     chunk: int
-    count: int
+    chunks: int
     low: int
     high: int
 
@@ -81,11 +81,11 @@ class _Moments(NamedTuple):
 
 def _over(planes: Sequence[_Plane], tokens: _Tokens) -> float:
     """The sum of the largest plane over tokens."""
-    if tokens.count < 1 or tokens.high < tokens.low:
+    if tokens.chunks < 1 or tokens.high < tokens.low:
         return 0.0
     planes = [each._replace(once=each.once + each.of_chunk * tokens.chunk) for each in planes]
-    cuts = {min(max(math.ceil(cut), 0), tokens.count) for cut in _cuts(planes, tokens)}
-    ranges = pairwise(sorted({0, *cuts, tokens.count}))
+    cuts = {min(max(math.ceil(cut), 0), tokens.chunks) for cut in _cuts(planes, tokens)}
+    ranges = pairwise(sorted({0, *cuts, tokens.chunks}))
     return math.fsum(_in_order(planes, tokens, *each) for each in ranges)
 
 
