@@ -87,7 +87,8 @@ UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
         f"{p}{unit}": scale
         for unit in ("hz", "Hz", *(f"cycle/{s}" for s in PER))
         for p, scale in LARGE.items()
-    },
+    }
+    | {f"cycle/{p}{s}": 1 / Fraction(scale) for s in PER for p, scale in SMALL.items()},
 }
 """Scales of units, by quantity [s, byte, 1, byte/s, 1/s or 1 a cycle]."""
 

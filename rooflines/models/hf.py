@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rooflines.basics.errors import RooflinesError, at_path, close_to, printable, quote
+from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import bounded_text
 from rooflines.basics.numbers import whole
 from rooflines.catalogue.forms import checked
@@ -86,7 +87,7 @@ def from_hf(source: str | Path | Mapping[str, Any], dtypes: object = None) -> Mo
             CONFIG_JSON, f"cannot be at {quote(source)}", "give the path of a file"
         ) from None
     beside = None if dtypes is not None else _beside(path)
-    with at_path(file=printable(path)):
+    with named_kind(path, "model"), at_path(file=printable(path)):
         return _model(_content(path), str(path), beside, dtypes)
 
 

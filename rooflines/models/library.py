@@ -176,8 +176,7 @@ def model_named(text: str, dtypes: object = None) -> Model:
         RooflinesError: There is none; the message lists close names.
     """
     if is_path(text):
-        with named_kind(text, "model"):
-            return from_hf(text, None if dtypes is None else NOT_READ)
+        return from_hf(text, None if dtypes is None else NOT_READ)
     with named_kind(text, "model"), at_path("model"):
         return found(text, "give the path of its config.json")
 
