@@ -13,10 +13,11 @@ from random_sweeps import check
 
 import rooflines
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.chips import chip_entries
-from rooflines.explanation.best_split import split_cases
+from rooflines.catalogue.chips import chip_entries, resolve_chips
+from rooflines.explanation.best_split import best_splits, split_cases
 from rooflines.explanation.question import Known
 from rooflines.explanation.words import read_words
+from rooflines.models.library import models_of
 from rooflines.models.split import Split
 from rooflines.training.plan import TrainingPlan
 
@@ -219,3 +220,49 @@ def test_the_best_split_loses_by_nothing_and_a_tie_is_no_loss(batch):
     assert rows["lost_s"][0] is None
     lost = rows.drop_nulls("lost_s")
     assert (lost["lost_s"] > 1e-9 * lost["t_step_s"]).all()
+
+
+DENSE = {
+    "name": "dense", "layers": 2, "D": 64, "V": 256, "mlp": {"F": 256},
+    "attention": {"N": 16, "K": 8, "H": 4},
+}
+
+
+def test_of_splits_that_take_as_long_the_one_that_needs_least_memory_is_first():
+    """All but math takes no time on this chip."""
+    endless = {"memory.hbm.bytes_per_s": 1e30, "networks.nvlink.bytes_per_s": 1e30}
+    chips = {"fast": {"base": "h100-sxm", "source": "a test", **endless}}
+    chips["fast"] |= {"networks.nvlink.hop_latency_s": 0, "plausible": [*endless]}
+    known = Known(resolve_chips(chips, chip_entries()))
+    (model,) = models_of([DENSE]).values()
+    rows = best_splits("fast", model, {"B": 64, "S": 128}, known, chips=8, dtypes=["bf16"])
+    assert rows["t_ops_s"].n_unique() == 1
+    assert rows["split"].to_list() == ["tp8", "tp4-dp2", "tp2-dp4", "tp1-dp8"]
+    assert rows["footprint_bytes"].is_sorted()
+
+
+@pytest.mark.parametrize("within", [None, 0.02])
+def test_a_split_loses_by_what_takes_longer_for_as_many_sequences(within):
+    sizes = {"S": 8192} if within else {"B": 64, "S": 8192}
+    rows = rooflines.best_splits(
+        "h100-sxm", "mixtral-8x7b", sizes, chips=16, within=within, dtypes=["bf16"]
+    ).to_dicts()
+    best, *others = rows
+    assert len({row["B"] for row in rows}) > 1 or within is None
+    for row in others:
+        longer = {
+            name: row[f"t_{name}_s"] - best[f"t_{name}_s"] * row["B"] / best["B"]
+            for name in ("math", "memory", "network", "activation")
+        }
+        most = max(longer.values())
+        if not row["fits"]:
+            assert (row["lost_to"], row["lost_s"]) == ("capacity", None)
+        else:
+            assert longer[row["lost_to"]] == most
+            assert row["lost_s"] == pytest.approx(most)
+
+
+@pytest.mark.parametrize("part", ["ring", "split", "adam", "none", "optimizer", "heads2"])
+def test_a_part_of_a_name_that_is_no_key_or_a_default_is_refused(part):
+    with pytest.raises(RooflinesError, match="which is no split"):
+        TrainingPlan.named(f"tp2-{part}")

@@ -105,37 +105,49 @@ def test_servers_of_two_kinds_have_the_values_of_the_oracle(attention, slower):
     model = {"name": "small", "layers": 3, "D": 100, "V": 1000, "attention": attention}
     model |= {"mlp": {"F": 300}}
     request, batch = {"input": 170, "output": 9}, 10
-    asked = {"models": [model], "dtypes": [{"name": "narrow", **NARROW}]}
+    asked = {"models": [model], "dtypes": [{"name": "narrow", **NARROW}, "bf16"]}
     pools = {name: {"chip": name, "split": splits[name]} for name in chips}
     sweep = {**asked, "grid": {"B": batch}, "requests": [request], "pools": pools}
     config = rooflines.load_config({"chips": chips, "model-sweeps": {"pools": sweep}})
-    (row,) = rooflines.rows(config, "pools").collect().to_dicts()
-    cases = {}
-    for phase, split in splits.items():
-        of = {**asked, "phase": phase, "chips": [phase], "splits": [split]}
-        ((_, cases[phase], _),) = step_table.cases(of, {}, chips, BITS)
-    prefill, decode = cases["prefill"], cases["decode"]
-    first_s = times(prefill, Step(3, 170, 170))["t_ops_s"]
-    steps = [times(decode, Step(batch, 1, 171 + n))["t_ops_s"] for n in range(9)]
-    servers = first_s / 3 * batch / sum(steps)
-    usd_per_s = {name: exact(chips[name]["prices"][0]["usd_per_hour"]) / 3600 for name in chips}
-    moved = cache_of_one(replace(prefill, axes=(1,)), 170)
-    links = {name: chips[name]["networks"]["far"] for name in chips}
-    ends = {
-        name: exact(link["bytes_per_s"]) * link["links"] * splits[name]["tp"]
-        for name, link in links.items()
-    }
+    rows = rooflines.rows(config, "pools").collect().to_dicts()
+    assert [row["dtypes"] for row in rows] == ["narrow", "bf16"]
+    both = (
+        step_table.cases(
+            {**asked, "phase": phase, "chips": [phase], "splits": [split]}, {}, chips, BITS
+        )
+        for phase, split in splits.items()
+    )
+    for row, (_, prefill, _), (_, decode, _) in zip(rows, *both, strict=True):
+        values = values_of_pools(prefill, decode, request, batch, chips, slower)
+        assert wrong_columns(row, values) == []
+
+
+def values_of_pools(prefill, decode, request, batch, chips, slower):  # noqa: PLR0913, PLR0917, a question
+    """What servers that prefill take beside those that decode, from steps one by one."""
+    prompt, answer = request["input"], request["output"]
+    first_s = times(prefill, Step(prefill.dp, prompt, prompt))["t_ops_s"] / prefill.dp
+    steps = [times(decode, Step(batch, 1, prompt + n + 1))["t_ops_s"] for n in range(answer)]
+    servers = first_s * batch / sum(steps)
+    moved = cache_of_one(replace(prefill, axes=(1,)), prompt)
+    ends = {}
+    for name, case in (("prefill", prefill), ("decode", decode)):
+        link = chips[name]["networks"]["far"]
+        ends[name] = exact(link["bytes_per_s"]) * link["links"] * case.tp
     assert min(ends, key=lambda name: ends[name]) == slower
-    values = {
-        "ttft_pool_s": first_s,
+    usd_per_s = {name: exact(chips[name]["prices"][0]["usd_per_hour"]) / 3600 for name in chips}
+    of_both = decode.chips + servers * prefill.chips
+    return {
+        "ttft_pool_s": first_s * prefill.dp,
         "prefill_servers": servers,
-        "tokens_per_s_per_chip_pools": batch * 9 / sum(steps) / (8 + servers * 6),
-        "usd_per_mtok_input": 6 * usd_per_s["prefill"] * first_s / 3 / 170 * 10**6,
-        "usd_per_mtok_ops": 8 * usd_per_s["decode"] * sum(steps) / 9 / batch * 10**6,
+        "tokens_per_s_per_chip_pools": batch * answer / sum(steps) / of_both,
+        "usd_per_mtok_input": prefill.chips * usd_per_s["prefill"] * first_s / prompt * 10**6,
+        "usd_per_mtok_ops": decode.chips
+        * usd_per_s["decode"]
+        * (sum(steps) / answer / batch)
+        * 10**6,
         "handover_bytes": moved,
         "handover_s": moved / ends[slower],
     }
-    assert wrong_columns(row, values) == []
 
 
 NARROW = {

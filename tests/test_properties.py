@@ -18,26 +18,40 @@ from comparison import (
 from hypothesis import assume, given
 from lots import of
 from random_fits import calibrated_configs
-from random_sweeps import BITS, DTYPES, check, combinations, configs, shardings_of
+from random_sweeps import (
+    BITS,
+    DTYPES,
+    EVERY_KIND,
+    check,
+    combinations,
+    configs,
+    kinds_of,
+    shardings_of,
+)
+from strata import chosen
 
 import rooflines
 
 
-@check(60)
-@given(config=of(configs()))
-def test_every_row_of_a_random_sweep_is_the_exact_one(config):
+def test_every_row_and_threshold_of_every_kind_of_sweep_is_the_exact_one():
     """And a null means what the dictionary says."""
-    assert row_differences(config) == []
-    loaded = rooflines.load_config(config)
-    predicates.check_table(table_of(config), loaded.sweep("random").columns)
-    skipped = rooflines.skipped(loaded)
-    assert skipped["rows"].sum() == sum(row.setting is None for row in expected_rows(config))
+    for config in chosen(configs(), kinds_of, EVERY_KIND):
+        assert row_differences(config) == []
+        loaded = rooflines.load_config(config)
+        predicates.check_table(table_of(config), loaded.sweep("random").columns)
+        skipped = rooflines.skipped(loaded)
+        assert skipped["rows"].sum() == sum(row.setting is None for row in expected_rows(config))
+        check_thresholds(config)
 
 
-@check(150, at_length=6_000)
+@check(20, at_length=6_000)
 @given(config=of(configs()))
 def test_every_threshold_of_a_random_sweep_is_the_exact_one(config):
     assume(config["sweeps"]["random"]["thresholds"])
+    check_thresholds(config)
+
+
+def check_thresholds(config):
     assert threshold_differences(config) == []
     loaded = rooflines.load_config(config)
     predicates.check_thresholds(rooflines.thresholds(loaded), loaded.sweep("random"))

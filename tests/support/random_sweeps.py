@@ -330,3 +330,53 @@ def has_shards_form(sweep, own, split):
 def fewest_elements(row):
     """Return the size of the smallest contracted dimension of a row."""
     return min(row.sizes[d] for d in oracle.operation_of(row.keys["operation"]).contracted)
+
+
+COLLECTIVES = ("gather x", "gather w", "all-reduce", "reduce-scatter", "dispatch", "combine")
+
+EVERY_KIND = {
+    *(f"{name} on {kind}" for name in COLLECTIVES for kind in ("switch", "mesh", "torus")),
+    *("two networks", "all-to-all on two networks", "axes", "ring", "alone", "no collective"),
+    *("tile", "exact", "vector", "l2", "shapes", "tie", "efficiency", "shares", "skipped"),
+    *(*oracle.NAMED, "einsum", "shards", "peak", "memory_rate", "network_rate", "a dimension"),
+}
+"""What sweeps of operations are of."""
+
+
+def kinds_of(config):
+    """The kinds of what a config of one sweep asks for, and of what is supported."""
+    (sweep,) = config["sweeps"].values()
+    operation = oracle.operation_of(sweep["operation"])
+    yield operation.name if operation.name in oracle.NAMED else "einsum"
+    yield from {"tile", "efficiency", "shapes", "shares"} & {*sweep}
+    yield "tie" if any(size in operation.dims for size in map(str, sweep["grid"].values())) else ""
+    yield "exact" if oracle.exactly(sweep) else ""
+    yield "vector" if sweep.get("unit") == "vector" else ""
+    yield "l2" if "l2" in str(sweep.get("memory")) else ""
+    for axis in sweep["thresholds"]:
+        yield "a dimension" if axis in operation.dims else axis
+    for row in oracle.rows(sweep, config["chips"], DTYPES):
+        yield from kinds_of_setting(row.setting, row.keys["shards"])
+
+
+def kinds_of_setting(setting, shards):
+    """The kinds of a case; None: no chip supports it."""
+    if setting is None:
+        return ["skipped"]
+    if shards == 1 or not setting.links:
+        return ["alone"]
+    how, (inner, *outer) = setting.sharding, setting.links
+    names = [
+        *([f"gather {how.gather}"] if how.gather else []),
+        *([how.reduce] if how.reduce else []),
+    ]
+    names += ["dispatch"] * how.dispatch + ["combine"] * how.combine
+    both = bool(outer) and shards > (inner.domain or shards)
+    return [
+        *(f"{name} on {inner.topology}" for name in names),
+        *(["no collective"] if not names else []),
+        *(["two networks"] if both and names else []),
+        *(["all-to-all on two networks"] if both and (how.dispatch or how.combine) else []),
+        *(["axes"] if len(setting.axes) > 1 else []),
+        *(["ring"] if any(inner.ring(n) for n in setting.axes or (shards,)) else []),
+    ]
