@@ -223,7 +223,11 @@ def test_the_best_split_loses_by_nothing_and_a_tie_is_no_loss(batch):
 
 
 DENSE = {
-    "name": "dense", "layers": 2, "D": 64, "V": 256, "mlp": {"F": 256},
+    "name": "dense",
+    "layers": 2,
+    "D": 64,
+    "V": 256,
+    "mlp": {"F": 256},
     "attention": {"N": 16, "K": 8, "H": 4},
 }
 

@@ -83,6 +83,7 @@ FAMILIES = {
     "latent": lambda _: {"attention": latent(q_rank=some(24, 32)), **mlp()},
     "latent queries": lambda layers: {"attention": latent(), **experts(layers)},
     "experts": lambda layers: {"attention": grouped(), **experts(layers)},
+    "every expert": lambda _: {"attention": grouped(), "moe": {"E": 8, "k": 8, "Fe": 12}},
     "shared experts": lambda layers: {
         "attention": some(grouped(), latent(q_rank=24)),
         **experts(layers, shared=some(1, 3), shared_gate=flip()),
