@@ -40,6 +40,7 @@ MORE = {
     "m-n-k-us.txt": {"calibrate": ["--dtype", "bf16"], "join": ["--where", "compute=bf16"]},
     "mnk.csv": {"calibrate": ["--dtype", "bf16"], "join": ["--where", "compute=bf16"]},
     "aiconfigurator-nccl.csv": {"calibrate": ["--software", "nccl"]},
+    "aiconfigurator-attention.csv": {"calibrate": ["--software", "vllm"]},
     "vllm-serve.json": {"join": ["--where", "tp=1"]},
     "sglang-serve.jsonl": {"join": ["--where", "tp=1", "--where", "model=llama-3.1-8b"]},
 }
@@ -216,6 +217,15 @@ def test_payloads_of_collectives_are_in_bytes():
         ("all-gather", 4, 2**20, pytest.approx(20e-6), "nccl"),
     ]
     assert found.left_out == {"are of another collective or dtype": 1}
+
+
+def test_attention_of_decode_has_the_tokens_before_and_the_new_one():
+    found = read_timings(FILES / "aiconfigurator-attention.csv", {"chip": "h100-sxm"}).frame
+    assert found.select("phase", *"BSTNKH", "compute", "cache", "software").rows() == [
+        ("decode", 8, 4096, 1, 32, 8, 128, "bf16", "fp8", "vllm"),
+        ("prefill", 1, 4096, 4096, 32, 8, 128, "bf16", "bf16", "vllm"),
+    ]
+    assert found["seconds"].to_list() == pytest.approx([5e-5, 2e-3])
 
 
 def test_a_table_of_sizes_may_have_a_dtype(tmp_path):

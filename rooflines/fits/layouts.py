@@ -10,6 +10,7 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError
 from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, PARALLEL
+from rooflines.models.shape import DECODE, PREFILL
 
 PER_MS = 1e-3
 """Seconds of a millisecond [s]."""
@@ -47,11 +48,7 @@ def aiconfigurator(frame: pl.DataFrame) -> Tidy:
         for column, stored in zip(DTYPES, columns, strict=True)
     }
     frame = frame.with_columns(**dtypes, B="m", D="k", F="n", seconds=pl.col("latency") * PER_MS)
-    if {"framework", "version"} <= set(frame.columns):
-        software = pl.col("framework").cast(pl.String).str.to_lowercase()
-        source = pl.format("aiconfigurator/{}/{}", software, "version")
-        frame = frame.with_columns(software=software, source=source)
-    return frame, left_out
+    return _with_source(frame), left_out
 
 
 COLLECTIVES = {
@@ -98,6 +95,48 @@ def attention(frame: pl.DataFrame) -> Tidy:
         compute=pl.col("attention").replace(dtypes), cache=pl.col("cache").replace(dtypes)
     )
     return frame.drop("attention"), {reason: n for reason, n in left_out.items() if n}
+
+
+ATTENTION_OPS = {"context_attention": PREFILL, "generation_attention": DECODE}
+"""Phases by the names of aiconfigurator's operations."""
+
+
+def aiconfigurator_attention(frame: pl.DataFrame) -> Tidy:
+    """Timings of attention of aiconfigurator's collector: a row for each shape, in milliseconds.
+
+    In decode a new token has a context of `isl` + `step`.
+
+    Source: ai-dynamo/aiconfigurator, `context_attention_perf` and `generation_attention_perf`.
+    """
+    rest = frame.filter(pl.col("op_name").is_in([*ATTENTION_OPS]))
+    phase, prompt = pl.col("op_name").replace(ATTENTION_OPS), pl.col("isl").cast(pl.Int64)
+    step = pl.col("step").cast(pl.Int64) if "step" in frame.columns else pl.lit(0)
+    window = pl.col("window_size") if "window_size" in frame.columns else pl.lit(0)
+    renamed = rest.with_columns(
+        phase=phase,
+        B="batch_size",
+        S=pl.when(phase == DECODE).then(prompt + step).otherwise(prompt),
+        T=pl.when(phase == DECODE).then(pl.lit(1, pl.Int64)).otherwise(prompt),
+        N="num_heads",
+        K="num_key_value_heads",
+        H="head_dim",
+        window=window,
+        attention="attn_dtype",
+        cache="kv_cache_dtype",
+        seconds=pl.col("latency") * PER_MS,
+    )
+    tidied, left_out = attention(_with_source(renamed))
+    less = frame.height - rest.height
+    return tidied, {**left_out, **({"are of another operation": less} if less else {})}
+
+
+def _with_source(frame: pl.DataFrame) -> pl.DataFrame:
+    """A table of aiconfigurator with the software and source of its rows, if it names them."""
+    if not {"framework", "version"} <= set(frame.columns):
+        return frame
+    software = pl.col("framework").cast(pl.String).str.to_lowercase()
+    source = pl.format("aiconfigurator/{}/{}", software, "version")
+    return frame.with_columns(software=software, source=source)
 
 
 class Projection(NamedTuple):
@@ -324,6 +363,16 @@ LAYOUTS = (
         ),
         {"use_gated_mlp": pl.Boolean()},
         vidur,
+    ),
+    PublicLayout(
+        frozenset(
+            {
+                *("op_name", "batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim"),
+                *("attn_dtype", "kv_cache_dtype", "latency"),
+            }
+        ),
+        dict.fromkeys(("op_name", "attn_dtype", "kv_cache_dtype"), pl.String()),
+        aiconfigurator_attention,
     ),
     PublicLayout(
         frozenset({"nccl_dtype", "num_gpus", "message_size", "op_name", "latency"}),

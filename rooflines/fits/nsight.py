@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, at_path, printable, quote
-from rooflines.basics.file_kinds import FIXES
+from rooflines.basics.file_kinds import COUNTERS, FIXES
 from rooflines.fits.decimal_marks import COMMA, POINT, marks_of, value_of
 
 if TYPE_CHECKING:
@@ -306,7 +306,8 @@ def _launch(found: PrintedLaunch, where: str) -> Launch:
         missing += [name for name in READ_WRITTEN if name not in known]
     if missing:
         problem = f"is an export of Nsight Compute: {where} lacks {', '.join(missing)}"
-        raise RooflinesError("", problem, f"collect it: ncu --metrics {','.join(missing)}")
+        fix = f"collect all: ncu --csv --page raw --metrics {COUNTERS} ./program > kernels.csv"
+        raise RooflinesError("", problem, fix)
     where = f"is an export of Nsight Compute: {where}"
     seconds = _quantity(known, DURATION, "a time", where)
     if seconds == 0:

@@ -173,10 +173,10 @@ def _read(path: Path, kind: str) -> tuple[pl.DataFrame, dict[str, int]]:
 
 
 def _check_aiconfigurator(columns: Collection[str]) -> None:
-    """Refuse tables of aiconfigurator that have other kernels than matmuls and collectives."""
+    """Refuse tables of aiconfigurator that have kernels of other kinds than those of timings."""
     if {"framework", "op_name", "latency"} <= {*columns} and layout_of(columns) is None:
-        problem = "is a table of aiconfigurator of other kernels than matmuls and NCCL's"
-        fix = "give its gemm_perf or nccl_perf table; the others are not read"
+        problem = "is a table of aiconfigurator of kernels that are not modelled"
+        fix = "give its gemm_perf, nccl_perf, context_attention_perf or generation_attention_perf"
         raise RooflinesError("", problem, fix)
 
 
