@@ -89,7 +89,7 @@ def quantiles(tables: list[Path], of_date: date) -> pl.DataFrame:
     frames = [joined(table) for table in tables]
     matmuls = [frame for frame in frames if "model" not in frame.columns]
     served = [frame for frame in frames if "model" in frame.columns]
-    parts: list[pl.DataFrame] = []
+    parts = [pl.DataFrame(schema={"length": pl.String})]  # also where all tables are served runs
     seen = pl.DataFrame(schema=dict.fromkeys(KEYS, pl.String))
     long = pl.when(pl.col("t_lower_s") < SHORTEST_LONG).then(pl.lit(SHORT)).otherwise(pl.lit(LONG))
     for frame in matmuls:

@@ -240,7 +240,6 @@ def test_a_file_is_read_as_it_was_written(tmp_path):
 def test_shipped_calibrations_are_of_chips_and_dtypes_that_exist():
     shipped = shipped_calibrations()
     chips = {key.partition("/")[0] for key in shipped.calibrations}
-    assert len(chips) == 9
     assert chips <= set(chip_entries())
     for key, entries in shipped.calibrations.items():
         peaks = chip_entries()[key.partition("/")[0]].units["matrix"]

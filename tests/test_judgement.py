@@ -4,7 +4,6 @@ import json
 
 import polars as pl
 import pytest
-from answers import SERVED
 from catalogues import NOMINAL, shipped
 from command_line import said
 from timed_sets import BF16, HEAD
@@ -159,8 +158,3 @@ def test_the_software_of_a_source_counts_where_none_is_given(tmp_path, capsys):
     table = written(tmp_path, row, row.replace("collection/trtllm/1.2", "me"), head=head)
     found = json.loads(said(capsys, "measured", "join", table, "--json"))
     assert [one["software"] for one in found] == [None, None]
-
-
-def test_no_public_run_is_below_the_bound_and_the_page_says_so():
-    page = SERVED.read_text(encoding="utf-8")
-    assert ", 0 below the bound\n" in page

@@ -2,6 +2,8 @@
 
 import sys
 from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -14,9 +16,10 @@ from rooflines.config import load_config
 from rooflines.explanation.words import read_words
 from rooflines.fits.read import read_timings
 from rooflines.fits.timings import DTYPES
+from rooflines.measured import blas
 from rooflines.measured.blas import Blas
 from rooflines.measured.machine import Host, chip_of, config_text, this_processor, timings_source
-from rooflines.measured.multiplier import REFERENCE, MachineState, Multiplier
+from rooflines.measured.multiplier import REFERENCE, STREAMS, MachineState, Multiplier
 from rooflines.measured.session import Session
 from rooflines.measured.shapes import MatmulSizes, chosen_shapes, read_shapes
 
@@ -251,8 +254,27 @@ def test_this_processor_is_known():
     assert (machine.threads or 0) >= 1
     assert machine.memory_bytes > 2**28
     assert machine.software in machine.version
-    small = replace(machine, cache_bytes=2**20)
-    assert Blas("fp64", small, [MatmulSizes(8, 64, 64)]).bytes_per_s() > 0
+
+
+def test_the_memory_rate_counts_every_byte_of_the_faster_of_adding_and_reading(monkeypatch):
+    """On a clock by which each of them takes a millisecond: adding passes three arrays, not two."""
+    import numpy as np  # noqa: PLC0415, an extra
+
+    added: list[int] = []
+    add = np.add
+
+    def seen(one, other, out):
+        added.append(one.nbytes + other.nbytes + out.nbytes)
+        add(one, other, out=out)
+
+    ticks = count()
+    monkeypatch.setattr(np, "add", seen)
+    clock = SimpleNamespace(perf_counter=lambda: next(ticks) / 1000)
+    monkeypatch.setattr(blas, "time", clock)
+    machine = replace(this_processor(), cache_bytes=2**20)
+    rate = Blas("fp64", machine, [MatmulSizes(8, 64, 64)]).bytes_per_s()
+    assert rate == pytest.approx(sum(added) / STREAMS / 1e-3)
+    assert sum(added) / STREAMS > 3 * 2**20  # arrays beyond the cache
 
 
 def test_numpy_may_be_missing(monkeypatch, capsys):

@@ -105,7 +105,22 @@ def test_a_graph_passes_more_than_the_cache(torch_of, dtypes, shape):
     assert all(start % 256 == 0 for start in torch.starts)
     assert timed.contents == ("static scales" if dtypes.startswith("fp8") else None)
     assert timed.state() == (None, None)
-    assert timed.bytes_per_s() > 0
+
+
+@pytest.mark.parametrize(
+    ("add_s", "dot_s", "moved"), [(2e-6, 2e-6, 3 / 2e-6), (2e-6, 1e-6, 2 / 1e-6)]
+)
+def test_the_memory_rate_is_that_of_the_faster_of_adding_and_reading(torch_of, add_s, dot_s, moved):
+    """Three arrays pass in an addition, two in a dot product, of a sixteenth of what is free."""
+    torch = torch_of((9, 0))
+    shape = MatmulSizes(1, 64, 64)
+    timed = Gpu("bf16", Gpu.machine(), [shape])
+
+    def taking(seconds):
+        return lambda *_, **__: setattr(torch, "now", torch.now + seconds)
+
+    torch.add, torch.dot = taking(add_s), taking(dot_s)
+    assert timed.bytes_per_s() == pytest.approx(moved * 2**30 / 16)
 
 
 def test_usual_dtypes_are_those_of_the_gpu(torch_of):

@@ -1,6 +1,5 @@
 """Timings beside the model: bounds, estimates, and why a time is below its bound."""
 
-import os
 import random
 from dataclasses import replace
 
@@ -11,14 +10,10 @@ from catalogues import shipped
 import rooflines
 from rooflines.basics.errors import RooflinesError
 from rooflines.config import load_config
-from rooflines.fits.read import read_timings
 from rooflines.fits.timings import Timings
 from rooflines.measured.catalogues import in_catalogues
 from rooflines.measured.join import joined
 from rooflines.measured.summary import summary
-
-DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
-"""The folder above that of public timings, which are not in the repository."""
 
 STORED = ("dtype_x", "dtype_w", "dtype_out", "compute")
 
@@ -278,12 +273,3 @@ def test_the_summary_of_collectives_has_no_regions():
         ("all-gather", None, 2, "all", 1),
         ("all-gather", None, 8, "all", 1),
     ]
-
-
-@pytest.mark.skipif(DATA is None, reason="ROOFLINES_PUBLIC_DATA is not set")
-def test_public_timings_below_the_bound_are_explained():
-    found = joined(read_timings(f"{DATA}/measured/aic-llm-grid-9-chips.parquet"), shipped())
-    assert found.frame.height == 30_800
-    reasons = found.frame.drop_nulls("reason")
-    assert set(reasons["reason"]) == {"in cache", "partly in cache"}
-    assert set(reasons["chip"]) == {"l40s", "rtx-pro-6000-server"}

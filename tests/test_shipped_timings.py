@@ -1,15 +1,16 @@
 """Timings and quantiles of measured times that come with the project: bounds, form, and sources."""
 
-import os
+import statistics
 from dataclasses import replace
+from datetime import date
 from statistics import median
 
 import polars as pl
 import pytest
 from catalogues import shipped
-from polars.testing import assert_frame_equal
 
-from benchmarks.measured import FEWEST, KEYS, public_timings, quantiles
+from benchmarks.measured import FEWEST, KEYS, quantiles
+from rooflines import load_config, measurements
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.dtypes import dtype_entries
@@ -44,7 +45,7 @@ def error_of(file, software):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_no_timing_is_below_its_bound(file):
     frame = joined(read_timings(file), shipped()).frame
-    assert frame.height == 800
+    assert frame.height == pl.read_parquet(file).height
     assert frame["ratio_lower"].gt(1).all()
     assert frame["ratio_estimate"].is_between(0.8, 1.25).sum() > 0.85 * frame.height
     assert metadata_of(file)["timer"] == "graph"
@@ -78,6 +79,7 @@ def test_numbers_are_quantiles_with_their_source():
 
 def test_all_served_runs_have_a_row_of_their_own():
     steps = measured_quantiles().filter(of=STEP, over=BOUND)
+    assert steps["p10"].gt(1).all()
     (whole,) = steps.filter(pl.col("chip").is_null())["n"]
     assert steps["n"].sum() - whole <= whole
 
@@ -89,20 +91,70 @@ def test_errors_of_served_models_are_those_held_out():
     (whole,) = rows.filter(pl.col("chip").is_null()).to_dicts()
     (low, high) = steps[ALL_ENGINES]["decode"].bands["step"]
     assert (whole["p10"], whole["p90"]) == pytest.approx((low, high), rel=5e-3)
-    assert whole["n"] == steps[ALL_ENGINES]["decode"].held_out.n
+    held_out = steps[ALL_ENGINES]["decode"].held_out
+    assert held_out is not None
+    assert whole["n"] == held_out.n
     by_chip = {key for key in steps if "/" in key}
     assert set(map("/".join, rows.drop_nulls("chip").select("chip", "software").rows())) == by_chip
 
 
-def test_they_follow_from_public_timings():
-    if "ROOFLINES_PUBLIC_DATA" not in os.environ:
-        pytest.skip("ROOFLINES_PUBLIC_DATA names no folder of public timings")
-    stored = measured_quantiles()
-    computed = quantiles(public_timings(), stored["date"][0])
-    kept = [
-        frame.cast({"n": pl.Int64, "date": pl.String}).filter(
-            (pl.col("over") == BOUND) | (pl.col("of") == STEP)
-        )
-        for frame in (computed, stored.with_columns(date=stored["date"][0]))
+LARGE, SMALL = (4096, 8192, 8192), (1, 1024, 1024)
+"""B, D and F of a compute-bound and of a memory-bound matmul, with a long and a short bound."""
+
+FACTORS = [1 + 0.1 * number for number in range(41)]
+"""Measured times over the bound: of 41 the p10 is the fifth, the median the 21st, the p90 the
+37th."""
+
+
+def written(path, software, factors):
+    """Timings of both matmuls on an H100 in bf16, by the data sheet's 989 TFLOP/s, 3.35 TB/s."""
+    head = "chip,software,dtype_x,dtype_w,dtype_out,compute,B,D,F,seconds"
+    lines = [head]
+    for B, D, F in (LARGE, SMALL):  # noqa: N806, the letters
+        bound = max(2 * B * D * F / 989e12, 2 * (B * D + D * F + B * F) / 3.35e12)
+        assert (bound > 20e-6) == ((B, D, F) == LARGE)
+        lines += [
+            f"h100-sxm,{software},bf16,bf16,bf16,bf16,{B},{D},{F},{factor * bound!r}"
+            for factor in factors
+        ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_quantiles_of_matmuls_are_those_of_their_times_over_the_bound(tmp_path):
+    """By length of the bound; what an earlier table has is not taken from a later one."""
+    tables = [
+        written(tmp_path / "first.csv", "mine", FACTORS),
+        written(tmp_path / "again.csv", "mine", [9.0] * 50),
+        written(tmp_path / "few.csv", "theirs", FACTORS[: FEWEST // 2]),
+        written(tmp_path / "enough.csv", "others", [2.0] * FEWEST),
     ]
-    assert_frame_equal(*kept)
+    found = quantiles(tables, date(2026, 1, 2)).drop("source", "date")
+    every = ("matmul", "h100-sxm")
+    assert found.filter(over=BOUND).rows() == [
+        (*every, "mine", "bf16", LONG, BOUND, 41, 1.4, 3.0, 4.6),
+        (*every, "mine", "bf16", SHORT, BOUND, 41, 1.4, 3.0, 4.6),
+        (*every, "others", "bf16", LONG, BOUND, FEWEST, 2.0, 2.0, 2.0),
+        (*every, "others", "bf16", SHORT, BOUND, FEWEST, 2.0, 2.0, 2.0),
+    ]
+
+
+def test_quantiles_of_served_runs_are_by_chip_and_engine_and_of_all(tmp_path):
+    head = "model,chip,software,linear,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
+    lines = [
+        f"llama-3.1-8b,{chip},{engine},fp8,1024,1024,{1 + number % 8},0.1,{0.004 * factor!r}"
+        for chip, engine, times in (("h200-sxm", "vllm", 1), ("b200", "sglang", 2))
+        for number, factor in enumerate([times * each for each in FACTORS])
+    ]
+    path = tmp_path / "served.csv"
+    path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+    rows = measurements(load_config({"measurements": {"runs": {"file": str(path)}}}), "runs")
+    found = quantiles([path], date(2026, 1, 2)).filter(over=BOUND)
+    keys = [(None, None), ("b200", "sglang"), ("h200-sxm", "vllm")]
+    assert found.select("of", "chip", "software").rows() == [(STEP, *key) for key in keys]
+    for (chip, _), row in zip(keys, found.iter_rows(named=True), strict=True):
+        ratios = sorted(rows.filter(pl.col("chip") == chip if chip else True)["ratio_lower"])
+        assert row["n"] == len(ratios) == (41 if chip else 82)
+        assert row["p50"] == pytest.approx(median(ratios), rel=5e-3)
+        ends = [statistics.quantiles(ratios, n=10, method="inclusive")[place] for place in (0, -1)]
+        assert [row["p10"], row["p90"]] == pytest.approx(ends, rel=5e-3)
