@@ -12,6 +12,9 @@ import training_page
 from case_files import case
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle import training_table
+from oracle.plans import Plan
+from plain_files import plain_file
 from random_sweeps import check
 
 import rooflines
@@ -251,6 +254,28 @@ def test_a_config_lists_every_split_and_jobs_read_it_back():
     assert type(again) is type(sweep)
     assert StepTable(again).frame().collect().equals(frame)
     assert set(frame["recompute"]) == {"full"}
+
+
+def test_auto_stands_for_every_plan_that_some_model_allows():
+    catalogue = plain_file("models.yaml")["models"]
+    names = ["qwen3-0.6b", "mixtral-8x7b", "llama-3.1-405b"]  # 28, 32, 126 layers
+    form = {"models": names, "phase": "train", "chips": ["b200"], "dtypes": "bf16"}
+    form |= {"splits": "auto", "chips_each": 12, "grid": {"B": 48, "S": 3072}, "recompute": "full"}
+    form |= {"network": "infiniband"}
+    sweep = rooflines.load_config({"model-sweeps": {"every": form}}).model_sweeps["every"]
+    allowed = {
+        name: {
+            training_table.plan_name(plan)
+            for keys in every_plan(12, experts="moe" in catalogue[name])
+            for plan in [Plan(**keys, recompute="full")]
+            if not training_table.impossible(catalogue[name], plan)
+        }
+        for name in names
+    }
+    assert {split.name for split in sweep.config.splits} == set().union(*allowed.values())
+    rows = StepTable(sweep).frame().collect()
+    for name in names:
+        assert set(rows.filter(model=name)["split"]) == allowed[name]
 
 
 @pytest.mark.parametrize("by", ["kernel", "resource"])

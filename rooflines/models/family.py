@@ -224,7 +224,7 @@ def _computed(keys: Keys, source: object) -> Any:  # noqa: ANN401, what the func
         return source
     if (function := rules.BY_ARGUMENT.get(next(iter(source)))) is not None:
         return function(keys, **source)
-    return next((each for each, key in source.items() if key is True or keys.flag(key)), None)
+    return next((each for each, key in source.items() if keys.flag(key)), None)
 
 
 def _words(source: object) -> set[str]:

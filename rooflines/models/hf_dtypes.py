@@ -56,6 +56,9 @@ def _tables() -> Mapping[str, Any]:
 LAYER = re.compile(r"(?:model\.)?layers\.(\d+)")
 """A module of one layer, by its number."""
 
+EVERY = "*"
+"""The pattern of every matrix."""
+
 HEAD, EMBEDDING = "lm_head", "model.embed_tokens"
 
 QUANTIZED, LISTED, PLAIN = "quantized", "listed", "plain"
@@ -161,7 +164,7 @@ def _read(stated: object) -> Quantization:
         formats = tuple(_by_scheme(stated))
         return Quantization(formats, left_out, _cache(stated), LISTED)
     if method in ("fp8", "fbgemm_fp8"):
-        return Quantization((("*", "fp8"),), left_out)
+        return Quantization(((EVERY, "fp8"),), left_out)
     if method == "mxfp4":
         return Quantization((("mlp.experts", "mxfp4"),), left_out)
     if method in ("gptq", "awq"):
@@ -171,7 +174,7 @@ def _read(stated: object) -> Quantization:
             raise RooflinesError("bits", f"is {quote(bits)} in groups of {quote(group)}", FIX)
         head = QUANTIZED if stated.get("lm_head") else PLAIN
         note = None if group == -1 else ZEROS_NOTE.format(bits=bits, each=f"{bits / group:.2g}")
-        return Quantization((("*", found),), left_out, None, head, note)
+        return Quantization(((EVERY, found),), left_out, None, head, note)
     known = ("fp8", "fbgemm_fp8", "mxfp4", "gptq", "awq", "modelopt", "compressed-tensors")
     problem = f"is {quote(method)}, whose layout is not modelled"
     raise RooflinesError("quant_method", problem, FIX, close=close_to(method, known))
@@ -187,7 +190,7 @@ def _by_algorithm(stated: Mapping[str, Any], algorithm: str) -> Iterator[tuple[s
             of = form if isinstance(form, Mapping) else {"quant_algo": form}
             yield str(name), _algorithm(of.get("quant_algo"), of.get("group_size"))
         return
-    yield "*", _algorithm(algorithm, stated.get("group_size"))
+    yield EVERY, _algorithm(algorithm, stated.get("group_size"))
 
 
 def _algorithm(name: object, group: object) -> str:
@@ -213,7 +216,7 @@ def _by_scheme(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             if not isinstance(weights, Mapping):
                 raise RooflinesError("weights", f"is {quote(weights)}, which is no object", FIX)
             for target in _modules(form, "targets") or ["Linear"]:
-                yield "*" if target == "Linear" else target, _scheme(weights)
+                yield EVERY if target == "Linear" else target, _scheme(weights)
 
 
 def _scheme(weights: Mapping[str, Any]) -> str:
@@ -274,7 +277,8 @@ def _elements(
     }
     names = Modules([*matrices, HEAD, EMBEDDING])
     formats: dict[str, str] = {}
-    for pattern, name in reversed(found.formats):
+    named = [each for each in found.formats if each[0] != EVERY]  # come before their class
+    for pattern, name in reversed([*named, *(each for each in found.formats if each not in named)]):
         formats |= dict.fromkeys(names.meant(pattern), name)
     for pattern, key in found.left_out:
         meant = names.meant(pattern)
@@ -287,11 +291,8 @@ def _elements(
         sums.setdefault(tensors, Counter())[formats.get(name, base)] += size
     sums["head"] = Counter({base: shape.table})
     if shape.unembedding:
-        if found.head == LISTED:
-            quantized = bool(found.left_out) and formats.get(HEAD) != base
-        else:
-            quantized = found.head == QUANTIZED
-        sums["head"][found.formats[0][1] if quantized else base] += shape.unembedding
+        quantized = found.head == QUANTIZED or (found.head == LISTED and bool(found.left_out))
+        sums["head"][formats.get(HEAD, base) if quantized else base] += shape.unembedding
     return sums
 
 
