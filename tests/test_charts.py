@@ -9,6 +9,7 @@ import charted
 import polars as pl
 import pytest
 from hypothesis import given
+from key_sets import key_differences
 from lots import of
 from PIL import Image
 from random_sweeps import check, configs
@@ -245,3 +246,36 @@ def test_a_function_returns_an_altair_chart_of_one_choice():
         charts.roofline(results, "free", chip="h1000")
     with pytest.raises(rooflines.RooflinesError, match="choose some of chip, dtypes"):
         charts.roofline(results, "free", colour="red")
+
+
+KEYS_OF_ROWS = {
+    "who-binds": ("B", "shards"),
+    "front": ("chip", "split", "B"),
+    "critical": ("D", "F"),
+    "measured": ("B", "D", "F"),
+}
+"""What rows of a view differ in."""
+
+
+@pytest.mark.parametrize("kind", KEYS_OF_ROWS)
+def test_a_view_leaves_out_no_row_of_its_choice(kind):
+    """Those of the table or of the thresholds that have what is chosen, and each once."""
+    (chart,) = (chart for chart in LISTED if chart.chart == kind)
+    keys, compared = KEYS_OF_ROWS[kind], 0
+    for case, view in charted.views(chart):
+        if case.get("by") not in (None, "shards", "D x F", "ratio", "roof"):
+            continue
+        table = table_of(chart, of_thresholds=kind == "critical")
+        table = table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+        chosen = {name: value for name, value in case.items() if name in table.columns}
+        if "split" in case and "sharding" in table.columns:
+            chosen["sharding"] = case["split"]
+        if kind == "critical":
+            chosen |= {"axis": "B", "share": 1.0}
+        if kind == "front":
+            table = table.filter(pl.col("chip").is_in([*view.rows["chip"].unique()]))
+            table = table.drop_nulls("max_B").unique(["chip", "split", "B", "model", "dtypes", "S"])
+        expected = table.filter(**chosen).select(keys).unique().rows()
+        assert key_differences(view.rows, keys, expected) == ([], []), case
+        compared += view.rows.height
+    assert compared

@@ -7,10 +7,13 @@ import re
 import polars as pl
 import pytest
 from bundles import HOSTILE
+from key_sets import key_differences
 from processes import python
 
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.measured import measured_quantiles
+from rooflines.models.layers import layers_of
+from rooflines.models.library import model_entries, model_named
 from rooflines.site.data_package import TYPES
 
 OBSERVABLE = """async ([code, files]) => {
@@ -71,6 +74,18 @@ def test_it_says_where_it_is_from(package):
     assert package["version"] in package["citation"]
     assert package["licenses"][0]["name"] == "MIT"
     assert package["config"] == "config.yaml"
+
+
+def test_models_layers_and_thresholds_are_all_there(folder):
+    models = {*model_entries()}
+    table = pl.read_parquet(folder / "models.parquet")
+    assert key_differences(table, ["model"], [(each,) for each in models]) == ([], [])
+    layers = pl.read_parquet(folder / "layers.parquet")
+    expected = [(each, layer) for each in models for layer in layers_of(model_named(each).shape)]
+    assert key_differences(layers, ["model", "layer"], expected) == ([], [])
+    for name in ("thresholds.parquet", "model-thresholds.parquet"):
+        offered, stored = folder / name, folder.parents[1] / name
+        assert pl.read_parquet(offered).height == pl.read_parquet(stored).height
 
 
 def test_its_numbers_are_those_of_the_catalogue(folder):

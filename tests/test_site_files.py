@@ -4,22 +4,26 @@ import hashlib
 import json
 import re
 import shutil
+from itertools import product
 from pathlib import Path
 
 import polars as pl
 import pytest
 import yaml
 from bundles import CHARTS, CONFIG, HOSTILE
+from key_sets import key_differences
 from polars.testing import assert_frame_equal
 from site_data import Page, put
 
 import rooflines
 from rooflines import RooflinesError, load_config
 from rooflines.basics.text import significant
+from rooflines.catalogue.chips import base_chips, chip_entries
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.site import pages
 from rooflines.site.data_page import MOST_ROWS, threshold_data
+from rooflines.site.explorer import SERVING
 from rooflines.site.pages import PAGES, POLICY, TEMPLATES
 from rooflines.site.site import FILES, write_site
 
@@ -185,6 +189,43 @@ def test_every_number_of_every_chip_is_there_with_its_source(site):
     variant = details["chips"]["mine"]
     assert len(variant["numbers"]) == 1, "what is its own"
     assert variant["about"][0].startswith("A variant of")
+
+
+def test_the_page_has_every_step_that_it_offers_or_says_why_not(site):
+    """Each model, phase, split, format and chip: once, on a chip or among what is skipped."""
+    steps = put(site / "data" / "steps.js")[1]
+    chips = {machine["chip"] for machine in steps["machines"]}
+    assert chips >= {*SERVING, "mine"}
+    for number, model in enumerate(steps["models"]):
+        own = put(site / "data" / f"steps-{number}.js")[1]
+        found = [
+            {**step, "chip": steps["machines"][int(place)]["chip"]}
+            for step in own["steps"]
+            for place in step["on"]
+        ]
+        asked = []
+        for phase in steps["phases"]:
+            offered = steps["offers"]["train" if phase == "train" else "serve"]
+            splits = [split["name"] for split in offered["splits"]]
+            for chip, split, dtypes in product(chips, splits, offered["formats"]):
+                named = (chip, model["id"], split, dtypes)
+                skipped = (
+                    all(given in (None, "", one) for given, one in zip(row, named, strict=False))
+                    for row in steps["skipped"]
+                )
+                if not any(skipped):
+                    asked.append((phase, chip, split, dtypes))
+        keys = ("phase", "chip", "split", "dtypes")
+        assert key_differences(found, keys, asked) == ([], []), model["id"]
+
+
+def test_the_page_has_every_chip_with_all_its_peaks(site):
+    page = put(site / "data" / "explorer.js")[1]
+    matrix = {chip: chip_entries()[chip].units.get("matrix", {}) for chip in base_chips()}
+    plain = [chip for chip in page["chips"] if not chip.get("variant")]
+    found = [{"chip": chip["id"], "dtype": dtype} for chip in plain for dtype in chip["peaks"]]
+    expected = [(chip, dtype) for chip, peaks in matrix.items() for dtype in peaks]
+    assert key_differences(found, ("chip", "dtype"), expected) == ([], [])
 
 
 def test_thresholds_that_are_offered_are_those_of_the_run(site):

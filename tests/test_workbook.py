@@ -1,6 +1,7 @@
 """rooflines.xlsx says what the tables and thresholds say, and only What-if has formulas."""
 
 import zipfile
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,6 +11,7 @@ import random_serving
 import random_sweeps
 from case_files import case
 from hypothesis import given
+from key_sets import key_differences
 from lots import of
 from random_sweeps import check
 from sheets import column_widths, read_workbook, table_of
@@ -75,7 +77,9 @@ def test_the_summary_has_the_numbers_of_thresholds(book):
     config = rooflines.load_config(CONFIG)
     critical = rooflines.thresholds(config, "layers").filter(axis="B")
     lines = {key: row for key, row in lines_of(book["Summary"]).items() if key[0] == "layers"}
-    assert len(lines) == 4
+    cases = [{"shape": shape, "dtypes": dtypes} for _, shape, _, dtypes, *_ in lines]
+    asked = product(["up", "thin"], ["bf16", "w8a16"])
+    assert key_differences(cases, ["shape", "dtypes"], asked) == ([], [])
     for (_, shape, sizes, dtypes, *others), values in lines.items():
         assert [*values] == ["h100-sxm", "tpu-v5e", "mine"]
         assert_critical(values, critical, shape=shape, dtypes=dtypes)
@@ -131,7 +135,9 @@ def test_whole_models_are_lines_too(tmp_path):
     cells = read_workbook(written(tmp_path / "results", MODELS))
     critical = rooflines.thresholds(rooflines.load_config(MODELS)).filter(axis="B")
     lines = lines_of(cells["Summary"])
-    assert len(lines) == 4
+    cases = [{"dtypes": dtypes, "split": split} for *_, dtypes, split in [key[:6] for key in lines]]
+    asked = product(["bf16", "fp8"], ["tp2", "tp1-dp64"])
+    assert key_differences(cases, ["dtypes", "split"], asked) == ([], [])
     for (_, model, phase, sizes, dtypes, split, *_), values in lines.items():
         assert (model, phase, sizes) == ("llama-3.1-8b", "decode", "S=1024")
         assert_critical(values, critical, model=model, dtypes=dtypes, split=split)
