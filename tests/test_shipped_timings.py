@@ -27,6 +27,8 @@ from rooflines.fits.entries import ALL_ENGINES, shipped_calibrations
 from rooflines.fits.read import read_timings
 from rooflines.measured.join import joined
 from rooflines.results.tables import metadata_of
+from rooflines.site.data_page import measured_views
+from rooflines.site.explorer import timed_text
 
 FILES = sorted((CONFIG_DIR / "timings").glob("*.parquet"))
 
@@ -96,6 +98,17 @@ def test_errors_of_served_models_are_those_held_out():
     assert whole["n"] == held_out.n
     by_chip = {key for key in steps if "/" in key}
     assert set(map("/".join, rows.drop_nulls("chip").select("chip", "software").rows())) == by_chip
+
+
+def test_pages_say_that_errors_of_served_models_are_held_out():
+    for row in measured_quantiles().iter_rows(named=True):
+        held_out = (row["of"], row["over"]) == (STEP, ESTIMATE)
+        assert timed_text(row).endswith(" of models left out of the fit") == held_out
+    views = {(view[0], view[4]) for view in measured_views() if "served" in view[0]}
+    assert views == {
+        ("served runs", BOUND),
+        ("served runs of models left out of the fit", ESTIMATE),
+    }
 
 
 LARGE, SMALL = (4096, 8192, 8192), (1, 1024, 1024)

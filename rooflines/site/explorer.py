@@ -20,7 +20,13 @@ import polars as pl
 
 from rooflines.basics.text import FORMULA, counted
 from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.catalogue.measured import MATMUL, SHORTEST_LONG, STEP, measured_quantiles
+from rooflines.catalogue.measured import (
+    ESTIMATE,
+    MATMUL,
+    SHORTEST_LONG,
+    STEP,
+    measured_quantiles,
+)
 from rooflines.charts.kit.text import chip_label
 from rooflines.fits.entries import joined_calibrations, shipped_calibrations
 from rooflines.models.layers import layers_of
@@ -179,7 +185,7 @@ def _measured(found: JSON) -> JSON:
         fitted = fit.get("software") if row["of"] == MATMUL else MATCHED[0]
         if key not in by or row["software"] == fitted:
             quantiles = {"low": row["p10"], "middle": row["p50"], "high": row["p90"]}
-            said = _timed_text(row)
+            said = timed_text(row)
             by[key] = {"over": row["over"], "length": row["length"], "said": said, **quantiles}
     matmuls = measured_quantiles().filter(of=MATMUL)
     dtypes = matmuls.group_by("chip", maintain_order=True).agg(pl.col("dtypes").unique().sort())
@@ -187,14 +193,16 @@ def _measured(found: JSON) -> JSON:
     return {"long": SHORTEST_LONG, "by": by, "timed": timed}
 
 
-def _timed_text(row: JSON) -> str:
+def timed_text(row: JSON) -> str:
     """Which timings quantiles are of, in words."""
     noun = "timing" if row["of"] == MATMUL else "run"
+    n = counted(row["n"], noun)
+    n += " of models left out of the fit" if (row["of"], row["over"]) == (STEP, ESTIMATE) else ""
     if not row["chip"]:
-        return f"of other models, chips and engines, {counted(row['n'], noun)}"
+        return f"of other models, chips and engines, {n}"
     of = chip_label(row["chip"])
     of = of if row["of"] == MATMUL else f"{of} in {row['dtypes']}"
-    return f"{of}, {SOFTWARE.get(row['software'], row['software'])}, {counted(row['n'], noun)}"
+    return f"{of}, {SOFTWARE.get(row['software'], row['software'])}, {n}"
 
 
 def offered_plans(own: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:
