@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.models.library import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from rooflines.basics.yaml_file import JSON
 
@@ -65,10 +66,10 @@ def _objects(text: str) -> Iterator[JSON]:
     """The objects of a JSON text, of a list, or of lines."""
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         try:
             content = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except ValueError:
+        except (ValueError, RecursionError):
             raise RooflinesError("", "is cut off, or no JSON", "write it again") from None
     for one in content if isinstance(content, list) else [content]:
         if isinstance(one, dict):
@@ -77,30 +78,40 @@ def _objects(text: str) -> Iterator[JSON]:
 
 def _of_serving(run: JSON, kind: str) -> dict[str, Any]:
     """A result of `vllm bench serve` or `sglang.bench_serving`."""
-    requests = _first(run, ("completed", "num_prompts"))
-    concurrency = _first(run, ("max_concurrency", "concurrency"))
-    if concurrency is None and run.get("mean_e2el_ms"):  # Little's law
-        concurrency = run.get("request_throughput", 0) * run["mean_e2el_ms"] * PER_MS
+    requests = _number(run, "completed", "num_prompts")
+    concurrency = _number(run, "max_concurrency", "concurrency")
+    rate, latency_ms = _number(run, "request_throughput"), _number(run, "mean_e2el_ms")
+    if concurrency is None and rate and latency_ms:  # Little's law
+        concurrency = rate * latency_ms * PER_MS
+    if concurrency and requests:
+        concurrency = min(concurrency, requests)
     backend = str(run.get("backend", "")).lower()
     named = (engine for word, engine in ENGINES.items() if backend.startswith(word))
+    tokens = (
+        _number(run, *keys)
+        for keys in (("total_input_tokens", "total_input"), ("total_output_tokens", "total_output"))
+    )
+    mean = [total / requests if total and requests else None for total in tokens]
     return _row(
-        model=_model(_first(run, MODEL_KEYS)),
+        model=_model(next((run[key] for key in MODEL_KEYS if run.get(key)), None)),
         software=next(named, OF_KIND.get(kind)),
-        tp=_first(run, TP_KEYS),
-        input_tokens=_mean(run, ("total_input_tokens", "total_input"), requests),
-        output_tokens=_mean(run, ("total_output_tokens", "total_output"), requests),
-        concurrency=min(concurrency or 0, requests or concurrency or 0) or None,
-        ttft_s=_first(run, ("mean_ttft_ms", "median_ttft_ms")),
-        tpot_s=_first(run, ("mean_tpot_ms", "median_tpot_ms")),
+        tp=_number(run, *TP_KEYS),
+        input_tokens=mean[0],
+        output_tokens=mean[1],
+        concurrency=concurrency,
+        ttft_s=_number(run, "mean_ttft_ms", "median_ttft_ms"),
+        tpot_s=_number(run, "mean_tpot_ms", "median_tpot_ms"),
     )
 
 
 def _of_trtllm(run: JSON) -> dict[str, Any]:
     """A report of `trtllm-bench`."""
     engine, world, asked, times = (
-        run.get(key) or {} for key in ("engine", "world_info", "request_info", "streaming_metrics")
+        part if isinstance(part := run.get(key), dict) else {}
+        for key in ("engine", "world_info", "request_info", "streaming_metrics")
     )
-    if not times.get("avg_tpot_ms"):
+    tpot_ms = _number(times, "avg_tpot_ms")
+    if not tpot_ms:
         problem = "is a report of trtllm-bench without TPOT"
         raise RooflinesError("", problem, "run trtllm-bench throughput --streaming --report_json")
     quantized = str(engine.get("quantization") or "none").lower()
@@ -108,44 +119,37 @@ def _of_trtllm(run: JSON) -> dict[str, Any]:
         model=_model(engine.get("model")),
         software="trtllm",
         linear=FORMATS.get(quantized, quantized),
-        tp=world.get("tp_size"),
-        moe_ep=world.get("ep_size"),
-        input_tokens=asked.get("avg_input_length"),
-        output_tokens=asked.get("avg_output_length"),
-        concurrency=asked.get("avg_num_concurrent_requests"),
-        ttft_s=times.get("avg_ttft_ms"),
-        tpot_s=times["avg_tpot_ms"],
+        tp=_number(world, "tp_size"),
+        moe_ep=_number(world, "ep_size"),
+        input_tokens=_number(asked, "avg_input_length"),
+        output_tokens=_number(asked, "avg_output_length"),
+        concurrency=_number(asked, "avg_num_concurrent_requests"),
+        ttft_s=_number(times, "avg_ttft_ms"),
+        tpot_s=tpot_ms,
     )
 
 
-def _row(**values: Any) -> dict[str, Any]:  # noqa: ANN401, values of JSON
+def _row(**values: str | float | None) -> dict[str, Any]:
     """A row, with counts as whole numbers and times in seconds; None where a value is none."""
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
     for name, value in values.items():
-        if COLUMNS[name] == pl.String:
-            row[name] = value if isinstance(value, str) else None
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, str):
+            row[name] = value
+        elif value is not None:
             whole = COLUMNS[name] == pl.Int64
-            row[name] = max(round(value), 1) if whole else float(value) * PER_MS
-    lacking = [name for name in ("input_tokens", "output_tokens", "concurrency") if not row[name]]
-    lacking += [name for name in ("ttft_s", "tpot_s") if not row[name]]
-    if lacking:
+            row[name] = max(round(value), 1) if whole else value * PER_MS
+    needed = ("input_tokens", "output_tokens", "concurrency", "ttft_s", "tpot_s")
+    if lacking := [name for name in needed if not row[name]]:
         problem = f"is a result of a benchmark that says no {', '.join(lacking)}"
-        fix = "run it with --max-concurrency and a request for each prompt, and save its result"
+        fix = "run it with --max-concurrency and several requests, and save its result"
         raise RooflinesError("", problem, fix)
     return row
 
 
-def _first(run: Mapping[str, Any], keys: Sequence[str]) -> Any:  # noqa: ANN401, a value of JSON
-    """The first value of some keys that is there; None: none is."""
-    return next((run[key] for key in keys if run.get(key) is not None), None)
-
-
-def _mean(run: Mapping[str, Any], keys: Sequence[str], requests: object) -> float | None:
-    """Tokens of a request in the mean [1]; None: they are not known."""
-    total = _first(run, keys)
-    known = isinstance(total, int | float) and isinstance(requests, int) and requests > 0
-    return total / requests if known else None
+def _number(run: Mapping[str, Any], *keys: str) -> float | None:
+    """The first number above zero of some keys; None: none is one."""
+    numbers = (run[key] for key in keys if isinstance(run.get(key), int | float))
+    return next((float(each) for each in numbers if 0 < each < LARGEST_SIZE), None)
 
 
 def _model(name: object) -> str | None:

@@ -51,6 +51,7 @@ def read_hipblaslt(text: str) -> tuple[pl.DataFrame, Left]:
         try:
             sizes = {"B": int(cells["n"]), "D": int(cells["k"]), "F": int(cells["m"])}
             seconds = float(cells[LAST]) * PER_US
+            batch = int(cells.get("batch_count", "1"))
         except (KeyError, ValueError):
             continue
         x, w, out = (FORMATS.get(cells.get(f"{each}_type", "")) for each in "bad")
@@ -59,7 +60,6 @@ def read_hipblaslt(text: str) -> tuple[pl.DataFrame, Left]:
             why = "are grouped" if grouped else "have a dtype that is not modelled"
             left_out[why] = left_out.get(why, 0) + 1
             continue
-        batch = int(cells.get("batch_count", "1") or 1)
         compute = REDUCED.get(cells.get("compute_type", ""), x)
         dtypes = {"dtype_x": x, "dtype_w": w, "dtype_out": out, "compute": compute}
         rows.append({**dtypes, **sizes, "batch": batch, "seconds": seconds})

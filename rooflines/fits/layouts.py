@@ -74,7 +74,7 @@ def aiconfigurator_nccl(frame: pl.DataFrame) -> Tidy:
     tidied = rest.with_columns(
         collective=pl.col("op_name").replace(COLLECTIVES),
         shards="num_gpus",
-        bytes=pl.col("message_size").cast(pl.Int64) * size,
+        bytes=pl.col("message_size").cast(pl.Int64, strict=False) * size,
         seconds=pl.col("latency") * PER_MS,
         software=pl.lit("nccl"),
     )
@@ -109,8 +109,11 @@ def aiconfigurator_attention(frame: pl.DataFrame) -> Tidy:
     Source: ai-dynamo/aiconfigurator, `context_attention_perf` and `generation_attention_perf`.
     """
     rest = frame.filter(pl.col("op_name").is_in([*ATTENTION_OPS]))
-    phase, prompt = pl.col("op_name").replace(ATTENTION_OPS), pl.col("isl").cast(pl.Int64)
-    step = pl.col("step").cast(pl.Int64) if "step" in frame.columns else pl.lit(0)
+    phase, prompt = (
+        pl.col("op_name").replace(ATTENTION_OPS),
+        pl.col("isl").cast(pl.Int64, strict=False),
+    )
+    step = pl.col("step").cast(pl.Int64, strict=False) if "step" in frame.columns else pl.lit(0)
     window = pl.col("window_size") if "window_size" in frame.columns else pl.lit(0)
     renamed = rest.with_columns(
         phase=phase,
@@ -309,12 +312,17 @@ def tracelens(frame: pl.DataFrame) -> Tidy:
     M, N, K = TRACELENS  # noqa: N806, letters of sizes
     time = next((name for name in TRACELENS_TIMES if name in frame.columns), None)
     if time is None and {TRACELENS_SUM, "name_count"} <= set(frame.columns):
-        frame = frame.with_columns(mean=pl.col(TRACELENS_SUM) / pl.col("name_count"))
+        frame = frame.with_columns(
+            mean=pl.col(TRACELENS_SUM).cast(pl.Float64, strict=False)
+            / pl.col("name_count").cast(pl.Float64, strict=False)
+        )
         time = "mean"
     if time is None:
         fix = "write the report of TraceLens again: it has Kernel Time (µs)_mean"
         raise RooflinesError("", "is a table of TraceLens without times of kernels", fix)
-    frame = frame.with_columns(B=M, F=N, D=K, seconds=pl.col(time).cast(pl.Float64) * 1e-6)
+    frame = frame.with_columns(
+        B=M, F=N, D=K, seconds=pl.col(time).cast(pl.Float64, strict=False) * 1e-6
+    )
     if "param: dtype_A_B" not in frame.columns:
         return frame, {}
     word = r"(?:c10::|torch\.)?(\w+)"
