@@ -162,6 +162,7 @@ def chips(site, state):
             "bf16 peak": peak,
             "bandwidth": hbm["bytes_per_s"],
             "capacity": hbm["capacity_bytes"],
+            "label": hbm.get("label"),
             "ridge": peak / hbm["bytes_per_s"],
             "network": link["bytes_per_s"] * link.get("links", 1),
             "variant of": "tpu-v5e" if chip == "mine" else None,
