@@ -40,6 +40,11 @@ HEAD_KEYS = ("architectures", "id2label", "label2id", "num_labels")
 
 TEXT_NOTE = "the text part, without its encoders"
 
+TIED = "tie_word_embeddings"
+
+WHOLE_MODEL_TIES = 5
+"""The version of transformers from which on the key of the whole model counts where they differ."""
+
 NOT_READ = object()
 """In place of dtypes: the file's are not read, since a config states those of its steps."""
 
@@ -155,6 +160,7 @@ def _model(
         f"defaults of the family: {filled}" if filled else None,
         *keys.assumed,
         assumed,
+        f"ignored: {', '.join(keys.unread)}" if keys.unread else None,
     ]
     return Model(name, shape, dtypes, "; ".join(filter(None, notes)) or None)
 
@@ -205,7 +211,12 @@ def _text_part(config: Mapping[str, Any], family: str) -> tuple[Mapping[str, Any
     if not isinstance(text, Mapping):
         raise RooflinesError("text_config", f"is {quote(text)}, which is no object", "correct it")
     shared = {key: config[key] for key in SHARED_KEYS if config.get(key) is not None}
+    if shared.get(TIED) is True and text.get(TIED) is False and family in tables()["tied-by-text"]:
+        del shared[TIED]
+    newer = str(config.get("transformers_version")).partition(".")[0]
     for key, value in shared.items():
+        if key == TIED and newer.isdecimal() and int(newer) >= WHOLE_MODEL_TIES:
+            continue
         if text.get(key, value) not in (value, None):
             problem = f"is {quote(value)}, and {quote(text[key])} in text_config"
             raise RooflinesError(key, problem, "correct one of them")

@@ -1,4 +1,7 @@
-"""The keys of a config.json: each is read, known not to change a count, or refused."""
+"""The keys of a config.json: each is read, said to be ignored, or refused.
+
+A key that could change a count and that no formula uses is refused.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from rooflines.basics.yaml_file import read_yaml
 from rooflines.models.matrix import LARGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 VISION = "it has an encoder of images or sound, which is not modelled"
 ENCODER = "it is an encoder, or an encoder with a decoder; decoder-only models are known"
@@ -22,24 +25,27 @@ ENCODER = "it is an encoder, or an encoder with a decoder; decoder-only models a
 MOST_LAYERS = 10_000
 """More layers than any model has [1]."""
 
-OFF: tuple[object, ...] = (None, False, [], {})
+OFF: tuple[object, ...] = (None, False, 0, [], {})
 """Values that switch something off."""
+
+LISTED = ("harmless", "harmless-endings", "sizing-words", "changing-words", "by-function")
+"""Tables that are lists of words."""
+
+BESIDE = ("like", "defaults", "types", "absent", "ignore", "mtp", "only", "each", "family")
+"""Entries of a family that are no keys which change a count."""
 
 FILE = Path(__file__).with_name("families.yaml")
 
 
 @cache
 def tables() -> Mapping[str, Any]:
-    """The tables of keys: `families`, `text-parts`, `refused`; sets `harmless`, `switches`."""
+    """The tables of keys: `families`, `text-parts`, `refused`; lists of words as tuples."""
     content = read_yaml(FILE)
-    return {
-        **content,
-        **{name: frozenset(content[name].split()) for name in ("harmless", "switches")},
-    }
+    return {**content, **{name: tuple(content[name].split()) for name in LISTED}}
 
 
 class Keys:
-    """Reads keys of a config.json, and refuses those that nobody read.
+    """Reads keys of a config.json, and judges those that nobody read.
 
     A key of an object within is `object.key`.
 
@@ -51,6 +57,7 @@ class Keys:
     Attributes:
         filled: The sizes that were taken from the defaults, by key [1].
         assumed: What else was assumed, in words.
+        unread: Keys that nobody knows, which are taken to change no count.
     """
 
     def __init__(
@@ -60,12 +67,24 @@ class Keys:
         self.read: set[str] = set()
         self.filled: dict[str, int] = {}
         self.assumed: list[str] = []
+        self.unread: list[str] = []
 
     def get(self, name: str, default: object = None) -> Any:  # noqa: ANN401, any JSON value
-        """A value; where it is absent or null, that of the family's classes, or the default."""
+        """A value; where it is absent or null, that of the family's classes, or the default.
+
+        Raises:
+            RooflinesError: Another key of the same meaning has another value.
+        """
         self._open(name)
         self.read.add(name)
         value = self.config.get(name)
+        for other in tables()["same-keys"].get(name, ()):
+            if (same := self.config.get(other)) is not None:
+                self.read.add(other)
+                if value is not None and same != value:
+                    problem = f"is {quote(value)}, and {other} {quote(same)}"
+                    raise RooflinesError(name, problem, "correct one of them")
+                value = same
         if value is None:
             value = self.defaults.get(name, default)
             if type(value) is int and name in self.defaults:
@@ -214,26 +233,77 @@ class Keys:
         """Keys that change no count in this family."""
         self.read.update(names)
 
-    def check(self) -> None:
-        """Refuse keys that were not read and could change a count.
+    def check(self, *, forced: bool = False) -> None:
+        """Keep the keys that were not read, to be said; refuse those that could change a count.
+
+        A value that switches off, or is zero, changes none. Otherwise a key that changes a count
+        in another family is refused, and so is one that sizes something by its name or value.
+
+        Args:
+            forced: Whether to refuse none.
 
         Raises:
             RooflinesError: There are such keys; each is a mistake.
         """
-        known, off = self.read | tables()["harmless"], tables()["switches"]
         fix = (
-            "remove it if it changes neither weights nor cache, or write the model out as "
-            "docs/own-model.md says"
+            f"remove it if it changes neither weights nor cache, read the file with --as "
+            f"{self.family}, or write the model out as docs/own-model.md says"
         )
         with Mistakes() as mistakes:
-            for key, value in self.config.items():
-                within, _, last = str(key).rpartition(".")
-                if {key, last} & known or (key in off and value in OFF):
+            for key, value in map(_as_text, self.config.items()):
+                within, _, last = key.rpartition(".")
+                if key in self.read or _changes_nothing(last, value):
                     continue
-                beside = (name.rpartition(".") for name in known)
+                if forced or not (last in counting() or _sizes(last, value)):
+                    self.unread.append(key)
+                    continue
+                beside = (name.rpartition(".") for name in {*self.read, *tables()["harmless"]})
                 close = close_to(last, [name for place, _, name in beside if place == within])
-                with mistakes.at(str(key)):
+                with mistakes.at(key):
                     problem = f"is a key that configs of {self.family} are not known to have"
                     raise RooflinesError(
                         "", f"{problem}, and could change a count", fix, close=close
                     )
+
+
+def _as_text(item: tuple[object, Any]) -> tuple[str, Any]:
+    return str(item[0]), item[1]
+
+
+def _changes_nothing(name: str, value: object) -> bool:
+    """Whether a key changes no count in any family, or has a value that switches it off."""
+    endings = tables()["harmless-endings"]
+    return name in tables()["harmless"] or name.endswith(endings) or value in OFF or value == ""
+
+
+def _sizes(name: str, value: object) -> bool:
+    """Whether a key sizes something: it has whole numbers, or a name that says so."""
+    if isinstance(value, Mapping):
+        items = map(_as_text, value.items())
+        return any(not _changes_nothing(key, each) and _sizes(key, each) for key, each in items)
+    if isinstance(value, list):
+        return any(_sizes(name, each) for each in value if each not in OFF)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return not {*name.split("_")}.isdisjoint(tables()["changing-words"])
+    return isinstance(value, int) or not {*name.split("_")}.isdisjoint(tables()["sizing-words"])
+
+
+@cache
+def counting() -> frozenset[str]:
+    """The keys that change a count in some family."""
+    content = tables()
+    words = {*content["by-function"]}
+    for table in (*content["bases"].values(), *content["families"].values()):
+        parts = {key: each for key, each in table.items() if key not in BESIDE}
+        words |= {word.rpartition(".")[2] for word in _texts(parts)}
+        words |= {*table.get("only", {}), *(table.get("each") or {})}
+    return frozenset(word for word in words if word not in content["harmless"])
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All texts of a table that are keys of a config."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(each)

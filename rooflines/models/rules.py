@@ -6,17 +6,21 @@ from several keys.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from rooflines.models.keys import Keys
 
 DENSE, SPARSE_MLP = "dense", "sparse"
 """Values of `mlp_layer_types`."""
+
+MAMBA_NAMES = {"linear_attention": "mamba", "full_attention": "attention"}
+"""Layers of Nemotron-H as newer versions of transformers call them."""
 
 MAMBA_LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 """Layers of Nemotron-H by the letters of its pattern."""
@@ -116,7 +120,8 @@ def layer_pattern(keys: Keys) -> list[str]:
     Raises:
         RooflinesError: The pattern has other letters, or not as many as there are layers.
     """
-    pattern, types = keys.get("hybrid_override_pattern"), keys.items("layers_block_type")
+    pattern = keys.get("hybrid_override_pattern")
+    types = [MAMBA_NAMES.get(str(each), each) for each in keys.items("layers_block_type")]
     if pattern is not None:
         unknown = set(str(pattern)) - set(MAMBA_LETTERS)
         if not isinstance(pattern, str) or unknown:
@@ -134,8 +139,10 @@ def layer_pattern(keys: Keys) -> list[str]:
     if len(types) != keys.layers():
         problem = f"has {len(types)} layers, and num_hidden_layers is {keys.layers()}"
         raise RooflinesError("hybrid_override_pattern", problem, "correct one of them")
-    if pattern is None:
-        keys.kinds("layers_block_type", tuple(MAMBA_LETTERS.values()))
+    for index, each in enumerate(types):
+        if each not in MAMBA_LETTERS.values():
+            fix = f"use a model whose layers are of {', '.join(MAMBA_LETTERS.values())}"
+            raise RooflinesError(f"layers_block_type[{index}]", f"is {quote(each)}", fix)
     return types
 
 
@@ -157,11 +164,13 @@ def if_enabled(keys: Keys) -> list[bool]:
 
 
 def kda_layers(keys: Keys) -> list[bool]:
-    """The states of Kimi, in layers that count from 1.
+    """The states of Kimi, in layers that count from 1; none where `layer_types` says which.
 
     Raises:
         RooflinesError: They and the layers with attention are not all layers, each once.
     """
+    if keys.get("linear_attn_config") is None and keys.get("layer_types"):
+        return [False] * keys.layers()
     kda, full = (keys.items(f"linear_attn_config.{kind}_layers") for kind in ("kda", "full_attn"))
     every = range(1, keys.layers() + 1)
     if sorted(map(repr, kda + full)) != sorted(map(repr, every)):
@@ -178,7 +187,7 @@ def own_indexers(keys: Keys) -> int | None:
         problem = "shares indexers among layers, and indexer_types does not say which"
         raise RooflinesError("index_topk_freq", problem, "add indexer_types")
     keys.only("num_experts", keys.get("n_routed_experts"))
-    return types.count("full") if types else None
+    return types.count("full") if "shared" in types else None
 
 
 def where_sparse(keys: Keys) -> list[bool]:
@@ -206,8 +215,41 @@ def head_size(keys: Keys) -> int:
     return width // heads
 
 
+def global_size(keys: Keys) -> int:
+    """Size of a head of Gemma 4 in layers without a window [1]."""
+    _own_sizes(keys)
+    return keys.size("global_head_dim")
+
+
+def _own_sizes(keys: Keys) -> None:
+    """Read the sizes of layers without a window where each of them has its own.
+
+    Raises:
+        RooflinesError: They differ from layer to layer, or are of other layers or sizes.
+    """
+    own = keys.get("per_layer_config") or {}
+    if not own:
+        return
+    full = [each == "full_attention" for each in keys.items("layer_types")]
+    sizes = next(iter(own.values())) if isinstance(own, Mapping) else None
+    alike = isinstance(sizes, Mapping) and all(each == sizes for each in own.values())
+    layers = {int(each) for each in own if str(each).isdecimal()}
+    named = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
+    if (
+        not alike
+        or set(sizes) - set(named)
+        or layers != {index for index, each in enumerate(full) if each}
+    ):
+        problem = "is not of the layers without a window, the same for all"
+        raise RooflinesError("per_layer_config", problem, "use another model, or write it out")
+    for key, name in named.items():
+        if key in sizes:
+            keys.derive(name, sizes[key])
+
+
 def global_heads(keys: Keys) -> int:
     """Key-value heads of Gemma 4 in layers without a window [1]."""
+    _own_sizes(keys)
     same, near = keys.flag("attention_k_eq_v"), keys.size("num_key_value_heads")
     found = keys.size("num_global_key_value_heads", near)
     return found if same else near
